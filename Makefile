@@ -12,9 +12,10 @@ TRANSFORMER := build/release/examples/transformer/transformer
 # Every collective between processes, each result compared with an independent reference.
 MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job --table build/bench.txt
 
-# What `make llm` asks which model: smollm2 or gemma3.
+# What `make llm` asks which model: smollm2 or gemma3; or minilm, to which it gives two texts.
 MODEL ?= smollm2
 QUESTION ?= What is the capital of France?
+OTHER ?= Paris is the capital of France.
 
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
@@ -26,7 +27,7 @@ help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
 	@echo "make test     build and run every test, also under the sanitizers"
 	@echo "make parallel train a small GPT under every layout of a list, and compare with one process"
-	@echo "make llm      fetch a language model and ask it QUESTION on two processes"
+	@echo "make llm      fetch a language model MODEL and ask it QUESTION on two processes"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (about two hours)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
@@ -70,7 +71,8 @@ llm-build:
 
 llm: llm-build
 	@file=$$(scripts/fetch-model $(MODEL)) && \
-	  $(UNISONO) run -n 2 -- $(LLM) --model $$file --layout tp=2 --prompt "$(QUESTION)"
+	  $(UNISONO) run -n 2 -- $(LLM) --model $$file --layout tp=2 \
+	    $(if $(filter minilm,$(MODEL)),--embed "$(QUESTION)" --embed "$(OTHER)",--prompt "$(QUESTION)")
 
 llm-layouts: llm-build
 	@file=$$(scripts/fetch-model $(MODEL)) && scripts/llm-layouts build/release $$file

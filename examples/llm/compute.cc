@@ -72,6 +72,42 @@ void add_and_norm(std::span<const float> added, std::span<float> x, std::span<co
   }
 }
 
+void layer_norm(std::span<float> x, std::span<const float> gain, std::span<const float> bias,
+                float epsilon) {
+  const auto width = static_cast<double>(gain.size());
+  for (; !x.empty(); x = x.subspan(gain.size())) {
+    const std::span<float> row = x.first(gain.size());
+    double sum = 0;
+    for (const float value : row) {
+      sum += static_cast<double>(value);
+    }
+    const double mean = sum / width;
+    double squares = 0;
+    for (const float value : row) {
+      squares += (static_cast<double>(value) - mean) * (static_cast<double>(value) - mean);
+    }
+    const double scale = 1 / std::sqrt(squares / width + static_cast<double>(epsilon));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = static_cast<float>((static_cast<double>(row[i]) - mean) * scale) * gain[i] + bias[i];
+    }
+  }
+}
+
+void add_bias(std::span<const float> bias, std::span<float> x) {
+  for (; !x.empty(); x = x.subspan(bias.size())) {
+    for (std::size_t i = 0; i < bias.size(); ++i) {
+      x[i] += bias[i];
+    }
+  }
+}
+
+void gelu(std::span<float> x) {
+  constexpr float kRootHalf = 0.7071067812F;
+  for (float& value : x) {
+    value *= 0.5F * (1 + std::erf(value * kRootHalf));
+  }
+}
+
 void gated(std::span<float> gate, std::span<const float> up, bool is_gelu) {
   constexpr float kRoot = 0.7978845608F;  // of 2 / pi
   for (std::size_t i = 0; i < gate.size(); ++i) {

@@ -16,6 +16,14 @@ void rms_norm(std::span<const float> x, std::span<const float> gain, float epsil
 void add_and_norm(std::span<const float> added, std::span<float> x, std::span<const float> gain,
                   float epsilon, std::span<float> y);
 
+// Ba et al., 2016, in place. `x` is some rows of gain.size() numbers each.
+void layer_norm(std::span<float> x, std::span<const float> gain, std::span<const float> bias,
+                float epsilon);
+// Adds the bias to each row.
+void add_bias(std::span<const float> bias, std::span<float> x);
+// Hendrycks and Gimpel, 2016, by the error function.
+void gelu(std::span<float> x);
+
 // gate = activation(gate) * up: SiLU (SwiGLU: Shazeer, 2020), or GELU by the hyperbolic tangent.
 void gated(std::span<float> gate, std::span<const float> up, bool is_gelu);
 

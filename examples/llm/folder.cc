@@ -2,12 +2,11 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "config.h"
 #include "safetensors.h"
 
 namespace llm {
@@ -15,52 +14,6 @@ namespace {
 
 namespace up = unisono::parallel;
 using nlohmann::json;
-
-json read_json(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) {
-    throw std::runtime_error(path + " cannot be read");
-  }
-  json value = json::parse(in, nullptr, false);
-  if (!value.is_object()) {
-    throw std::runtime_error(path + " is not a JSON object");
-  }
-  return value;
-}
-
-// What config.json says, with the file in errors.
-class Config {
- public:
-  explicit Config(const std::string& folder) : path_(folder + "/config.json") {
-    value_ = read_json(path_);
-  }
-  [[noreturn]] void fail(const std::string& what) const {
-    throw std::runtime_error(path_ + " " + what);
-  }
-  bool has(const char* key) const { return value_.contains(key) && !value_[key].is_null(); }
-  const json& at(const char* key) const { return value_[key]; }
-  std::size_t count(const char* key) const {
-    if (!has(key) || !value_[key].is_number_unsigned() || value_[key] < 1 ||
-        value_[key] > (1U << 30)) {
-      fail(std::string("has no '") + key + "' of 1 or more");
-    }
-    return value_[key].get<std::size_t>();
-  }
-  std::size_t count_or(const char* key, std::size_t otherwise) const {
-    return has(key) ? count(key) : otherwise;
-  }
-  bool is_on(const char* key) const { return has(key) && value_[key] == true; }
-  // What is not done here may not be there.
-  void must_be_off(const char* key) const {
-    if (is_on(key)) {
-      fail(std::string("has '") + key + "', which is not done here");
-    }
-  }
-
- private:
-  std::string path_;
-  json value_;
-};
 
 // Newer files have the base among the rest of the rotary embedding, older ones by itself.
 float rope_base(const Config& config) {
@@ -81,10 +34,9 @@ float rope_base(const Config& config) {
 }
 
 Shape shape_of(const Config& config) {
-  if (!config.has("model_type") || config.at("model_type") != "llama") {
-    config.fail("is of the model type " +
-                (config.has("model_type") ? config.at("model_type").dump() : "null") +
-                "; of folders there is \"llama\"");
+  if (config.text("model_type") != "llama") {
+    config.fail("is of the model type '" + config.text("model_type") +
+                "'; of folders there are llama, and bert for --embed");
   }
   for (const char* key : {"attention_bias", "mlp_bias"}) {
     config.must_be_off(key);
@@ -103,9 +55,7 @@ Shape shape_of(const Config& config) {
   }
   shape.hidden = config.count("intermediate_size");
   shape.vocabulary = config.count("vocab_size");
-  shape.epsilon = config.has("rms_norm_eps") && config.at("rms_norm_eps").is_number()
-                      ? config.at("rms_norm_eps").get<float>()
-                      : 1e-6F;
+  shape.epsilon = config.number_or("rms_norm_eps", 1e-6F);
   shape.rope_base = rope_base(config);
   shape.rope_halves = true;
   return shape;
@@ -144,62 +94,26 @@ std::string name_in_folder(const std::string& name) {
 
 class FolderWeights : public Weights {
  public:
-  explicit FolderWeights(const std::string& folder) : tensors_(folder) {
+  explicit FolderWeights(const std::string& folder) : files_(folder) {
     const Config config(folder);
     shape_ = shape_of(config);
     is_tied_ = config.is_on("tie_word_embeddings");
-    add_files(folder);
     for_each_matrix(shape_, !is_tied_,
                     [&](const std::string& name, std::size_t rows, std::size_t columns) {
-                      tensors_.must_be(name_in_folder(name), rows, columns);
+                      files_.tensors().must_be(name_in_folder(name), rows, columns);
                     });
   }
   Shape shape() const override { return shape_; }
   bool has(const std::string& name) const override {
-    return name == "output.weight" ? !is_tied_ : tensors_.has(name_in_folder(name));
+    return name == "output.weight" ? !is_tied_ : files_.tensors().has(name_in_folder(name));
   }
   std::vector<float> read(const std::string& name, up::Range rows,
                           up::Range columns) const override {
-    return tensors_.read(name_in_folder(name), rows, columns);
+    return files_.tensors().read(name_in_folder(name), rows, columns);
   }
 
  private:
-  void add_files(const std::string& folder) {
-    const std::string index = folder + "/model.safetensors.index.json";
-    if (!std::filesystem::exists(index)) {
-      add(folder + "/model.safetensors");
-      return;
-    }
-    const json said = read_json(index);
-    const json map = said.value("weight_map", json());
-    std::set<std::string> files;
-    for (const auto& [name, file] : map.items()) {
-      if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos) {
-        throw std::runtime_error(index + " names no file of its folder for '" + name + "'");
-      }
-      files.insert(file.get<std::string>());
-    }
-    for (const std::string& file : files) {
-      add(folder + "/" + file);
-    }
-    for (const auto& [name, file] : map.items()) {
-      if (!tensors_.has(name)) {
-        throw std::runtime_error(index + " names '" + name + "', which " + file.get<std::string>() +
-                                 " does not have");
-      }
-    }
-  }
-  void add(const std::string& path) {
-    files_.push_back(std::make_unique<MappedFile>(path));
-    try {
-      add_safetensors(*files_.back(), tensors_);
-    } catch (const std::exception& error) {
-      throw std::runtime_error(path + " " + error.what());
-    }
-  }
-
-  std::vector<std::unique_ptr<MappedFile>> files_;
-  Tensors tensors_;
+  SafetensorsFolder files_;
   Shape shape_;
   bool is_tied_ = false;
 };

@@ -6,10 +6,12 @@
 #include <stdexcept>
 #include <unisono/unisono.hpp>
 
+#include "encoder_weights.h"
 #include "folder.h"
 #include "model.h"
 #include "options.h"
 #include "tokenizer.h"
+#include "vectors.h"
 
 namespace {
 
@@ -132,6 +134,12 @@ bool compare(const llm::Options& options, const std::vector<std::vector<llm::Sai
 }
 
 bool run(unisono::Communicator& world, const llm::Options& options, const std::string& layout) {
+  if (llm::is_encoder(options.model)) {
+    return llm::run_encoder(world, options, layout);
+  }
+  if (!options.embed.empty()) {
+    throw std::invalid_argument("llm: " + options.model + " is no encoder, which --embed needs");
+  }
   const Source source(options.model);
   up::Mesh mesh = up::Mesh::create(world, llm::mesh_text(layout, world.size()));
   llm::Model model(mesh, *source.weights, options.precision);
@@ -152,6 +160,9 @@ bool run(unisono::Communicator& world, const llm::Options& options, const std::s
 
 // The ranks that are left may be more than the heads or the layers that there are.
 std::string smaller_layout(const llm::Options& options, int ranks) {
+  if (llm::is_encoder(options.model)) {
+    return "tp=" + std::to_string(ranks);
+  }
   const llm::Shape shape = Source(options.model).weights->shape();
   const auto n = static_cast<std::size_t>(ranks);
   return (n <= shape.heads ? "tp=" : "pp=") + std::to_string(ranks);
@@ -159,7 +170,10 @@ std::string smaller_layout(const llm::Options& options, int ranks) {
 
 int serve(const llm::Options& options) {
   if (!options.tokens_of.empty()) {
-    for (const std::int32_t token : Source(options.model).encode(options.tokens_of, true)) {
+    const auto tokens = llm::is_encoder(options.model)
+                            ? llm::encoder_tokenizer(options.model).encode(options.tokens_of)
+                            : Source(options.model).encode(options.tokens_of, true);
+    for (const std::int32_t token : tokens) {
       std::printf("%d ", token);
     }
     std::printf("\n");

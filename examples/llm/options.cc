@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <unisono/parallel/mesh.hpp>
@@ -9,21 +10,27 @@ namespace llm {
 const char* const kUsage =
     R"(usage: llm --model FILE.gguf|FOLDER|random [--prompt TEXT] [options]
        unisono run -n N -- llm --model FILE.gguf --layout tp=N --prompt TEXT
+       llm --model FOLDER --embed TEXT [--embed TEXT ...] [options]
 
-Answers a question with a model of the Llama family or Gemma 3, laid over ranks.
+Answers a question with a model of the Llama family or Gemma 3, or gives the vectors of texts by
+an encoder of BERT's kind, laid over ranks.
 
   --model FILE      weights and tokenizer: a GGUF file, or a folder with config.json,
                     safetensors and tokenizer.json; "random": a small model that is made up
   --layout TEXT     axes pp, cp, ep, tp, such as "pp=2,tp=2"; tp over all ranks unless given
   --precision P     of the weights in products: f32, or bf16, in half the memory
   --prompt TEXT     the question
+  --embed TEXT      a text for an encoder: prints its vector; of several, the cosine similarity of
+                    each further one with the first
   --tokens N        the most tokens of an answer; 64
   --raw             the prompt as it is, without the words that the model was trained to expect
   --temperature T   draws from the 40 likeliest tokens; 0, the likeliest, unless given
   --seed N          of the draws; 0
   --keep-going      where a rank dies, answer again on those that are left, as tp or as pp
-  --save FILE       answers ten prompts, and keeps the tokens
-  --compare FILE    answers them again, and compares; the exit status is 1 if a token differs
+  --save FILE       answers ten prompts, and keeps the tokens; of an encoder, the vectors of the
+                    prompts, or of the texts of --embed
+  --compare FILE    does it again, and compares; the exit status is 1 if a token differs, or a
+                    vector by a cosine distance of more than 1e-5
   --show-tokens T   the tokens of a text
 )";
 
@@ -45,10 +52,12 @@ Options parse_options(const std::vector<std::string>& words) {
       continue;
     }
     const auto found = values.find(words[i]);
-    if (found == values.end() || i + 1 == words.size()) {
+    const bool is_text = words[i] == "--embed";
+    if ((found == values.end() && !is_text) || i + 1 == words.size()) {
       throw std::invalid_argument("llm: cannot use '" + words[i] + "'");
     }
-    *found->second = words[++i];
+    ++i;
+    (is_text ? options.embed.emplace_back() : *found->second) = words[i];
   }
   const auto number = [](const char* name, const std::string& text) {
     std::size_t used = 0;
@@ -67,12 +76,14 @@ Options parse_options(const std::vector<std::string>& words) {
   }
   options.sampling = {.temperature = number("--temperature", temperature),
                       .seed = static_cast<std::uint64_t>(number("--seed", seed))};
-  const int tasks =
-      static_cast<int>(!options.prompt.empty()) + static_cast<int>(!options.save.empty()) +
-      static_cast<int>(!options.compare.empty()) + static_cast<int>(!options.tokens_of.empty());
-  if (options.model.empty() || tasks != 1) {
+  const int keeps = static_cast<int>(!options.save.empty() || !options.compare.empty());
+  const int others =
+      static_cast<int>(!options.prompt.empty()) + static_cast<int>(!options.tokens_of.empty());
+  const bool is_one = others + std::max(keeps, static_cast<int>(!options.embed.empty())) == 1;
+  if (options.model.empty() || !is_one || (!options.save.empty() && !options.compare.empty())) {
     throw std::invalid_argument(
-        "llm: --model and one of --prompt, --save, --compare and --show-tokens are needed");
+        "llm: --model and one of --prompt, --embed, --save, --compare and --show-tokens are "
+        "needed");
   }
   return options;
 }

@@ -13,6 +13,7 @@ struct Options {
   std::string model;
   std::string layout;  // empty: tp, over all ranks
   std::string prompt;
+  std::vector<std::string> embed;
   std::string tokens_of;  // --show-tokens
   std::string save;
   std::string compare;

@@ -1,8 +1,6 @@
 #include "pieces.h"
 
-#include <clocale>
-#include <cwctype>
-#include <memory>
+#include "unicode.h"
 
 namespace llm {
 namespace {
@@ -21,45 +19,15 @@ std::size_t length_at(std::string_view text) {
   return length;
 }
 
-std::string utf8(unsigned code) {  // below U+0800
-  if (code < 0x80) {
-    return std::string(1, static_cast<char>(code));
-  }
-  return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-}
-
 enum class Kind : unsigned char { letter, digit, space, other };
 
-class Classes {
- public:
-  Kind of(std::string_view character) const {
-    unsigned code = static_cast<unsigned char>(character[0]);
-    if (character.size() > 1) {
-      code &= 0xFFU >> (character.size() + 1);
-      for (const char byte : character.substr(1)) {
-        code = code << 6 | (static_cast<unsigned char>(byte) & 0x3FU);
-      }
-    }
-    if (code >= '0' && code <= '9') {
-      return Kind::digit;
-    }
-    if (code == 0x85 || code == 0xA0 || code == 0x2007 || code == 0x202F) {
-      return Kind::space;  // the C library leaves these out
-    }
-    const auto wide = static_cast<std::wint_t>(code);
-    const locale_t locale = locale_.get();
-    return ::iswspace_l(wide, locale) != 0   ? Kind::space
-           : ::iswalpha_l(wide, locale) != 0 ? Kind::letter
-                                             : Kind::other;
-  }
-
- private:
-  struct Free {
-    void operator()(locale_t locale) const { ::freelocale(locale); }
-  };
-  std::unique_ptr<std::remove_pointer_t<locale_t>, Free> locale_{
-      ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)};
-};
+Kind kind_of(const Characters& of, std::string_view character) {
+  const char32_t code = code_of(character);
+  return code >= '0' && code <= '9' ? Kind::digit
+         : of.is_space(code)        ? Kind::space
+         : of.is_letter(code)       ? Kind::letter
+                                    : Kind::other;
+}
 
 std::size_t contraction(std::string_view text) {
   for (const std::string_view end : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
@@ -76,13 +44,13 @@ struct Character {
   std::size_t end;
 };
 
-std::size_t piece_length(std::string_view text, const Classes& classes) {
+std::size_t piece_length(std::string_view text, const Characters& all) {
   if (const std::size_t length = contraction(text); length != 0) {
     return length;
   }
   const auto at = [&](std::size_t from) -> Character {
     const std::size_t length = length_at(text.substr(from));
-    return {.kind = classes.of(text.substr(from, length)), .end = from + length};
+    return {.kind = kind_of(all, text.substr(from, length)), .end = from + length};
   };
   const auto run_end = [&](std::size_t from) {
     const Kind kind = at(from).kind;
@@ -123,7 +91,7 @@ std::vector<std::string> byte_symbols() {
 }
 
 std::vector<std::string_view> cut_words(std::string_view text, bool single_digits) {
-  const Classes classes;
+  const Characters all;
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
     std::size_t part = 0;  // up to the next digit, which is cut first
@@ -133,7 +101,7 @@ std::vector<std::string_view> cut_words(std::string_view text, bool single_digit
     std::string_view rest = text.substr(0, single_digits ? part : text.size());
     text.remove_prefix(rest.size());
     while (!rest.empty()) {
-      pieces.push_back(rest.substr(0, piece_length(rest, classes)));
+      pieces.push_back(rest.substr(0, piece_length(rest, all)));
       rest.remove_prefix(pieces.back().size());
     }
     if (!text.empty()) {

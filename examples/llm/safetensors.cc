@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
+
+#include "config.h"
 
 namespace llm {
 namespace {
@@ -134,6 +138,40 @@ void add_safetensors(const MappedFile& file, Tensors& tensors) {
   if (end != data.size()) {
     throw std::runtime_error("has " + std::to_string(data.size() - end) +
                              " bytes behind its last tensor");
+  }
+}
+
+SafetensorsFolder::SafetensorsFolder(const std::string& folder) : tensors_(folder) {
+  const std::string index = folder + "/model.safetensors.index.json";
+  if (!std::filesystem::exists(index)) {
+    add(folder + "/model.safetensors");
+    return;
+  }
+  const json map = read_json(index).value("weight_map", json());
+  std::set<std::string> files;
+  for (const auto& [name, file] : map.items()) {
+    if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos) {
+      throw std::runtime_error(index + " names no file of its folder for '" + name + "'");
+    }
+    files.insert(file.get<std::string>());
+  }
+  for (const std::string& file : files) {
+    add(folder + "/" + file);
+  }
+  for (const auto& [name, file] : map.items()) {
+    if (!tensors_.has(name)) {
+      throw std::runtime_error(index + " names '" + name + "', which " + file.get<std::string>() +
+                               " does not have");
+    }
+  }
+}
+
+void SafetensorsFolder::add(const std::string& path) {
+  files_.push_back(std::make_unique<MappedFile>(path));
+  try {
+    add_safetensors(*files_.back(), tensors_);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(path + " " + error.what());
   }
 }
 

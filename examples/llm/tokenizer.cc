@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "bert_words.h"
 #include "pieces.h"
 
 namespace llm {
@@ -13,6 +14,8 @@ namespace {
 using Kind = Vocabulary::Kind;
 
 const std::string kSpace = "\xE2\x96\x81";  // SentencePiece writes U+2581 for a space
+
+constexpr std::size_t kMostCharacters = 100;  // of a word that is not unknown
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
@@ -80,6 +83,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
     plain = at;
   }
   encode_plain(text.substr(plain), out);
+  out.insert(out.end(), vocabulary_.behind.begin(), vocabulary_.behind.end());
   return out;
 }
 
@@ -91,6 +95,12 @@ void Tokenizer::encode_plain(std::string_view text, std::vector<std::int32_t>& o
     merge(characters(replaced(text, " ", kSpace)), out);
     return;
   }
+  if (vocabulary_.is_word_piece) {
+    for (const std::string& word : bert_words(text, vocabulary_.is_uncased)) {
+      encode_word(word, out);
+    }
+    return;
+  }
   for (const std::string_view piece : cut_words(text, vocabulary_.single_digits)) {
     std::vector<std::string> symbols;
     for (const char byte : piece) {
@@ -98,6 +108,32 @@ void Tokenizer::encode_plain(std::string_view text, std::vector<std::int32_t>& o
     }
     merge(std::move(symbols), out);
   }
+}
+
+// The longest token that the rest of the word begins with, again and again.
+void Tokenizer::encode_word(const std::string& word, std::vector<std::int32_t>& out) const {
+  std::vector<std::string> rest = characters(word);
+  std::vector<std::int32_t> found;
+  bool is_known = rest.size() <= kMostCharacters;
+  for (std::size_t first = 0; is_known && first < rest.size();) {
+    std::string piece = first == 0 ? "" : "##";
+    std::size_t end = first;  // behind the longest token
+    std::int32_t token = 0;
+    for (std::size_t i = first; i < rest.size(); ++i) {
+      piece += rest[i];
+      if (const auto known = index_.find(piece); known != index_.end()) {
+        end = i + 1;
+        token = known->second;
+      }
+    }
+    found.push_back(token);
+    is_known = end > first;
+    first = end;
+  }
+  if (!is_known) {
+    found = {index_.at(vocabulary_.unknown)};
+  }
+  out.insert(out.end(), found.begin(), found.end());
 }
 
 // Joins the best pair of neighbours again and again: that of the earliest merge, or the token of

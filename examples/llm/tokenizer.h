@@ -1,5 +1,5 @@
 // Text to tokens and back, by the tables of the model's own file: byte-level BPE (Sennrich et al.,
-// 2016; Radford et al., 2019) or merges by score (SentencePiece).
+// 2016; Radford et al., 2019), merges by score (SentencePiece), or word pieces (Wu et al., 2016).
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,7 @@ class Tokenizer {
  private:
   std::int32_t named_at(std::string_view text) const;
   void encode_plain(std::string_view text, std::vector<std::int32_t>& out) const;
+  void encode_word(const std::string& word, std::vector<std::int32_t>& out) const;
   void merge(std::vector<std::string> pieces, std::vector<std::int32_t>& out) const;
 
   Vocabulary vocabulary_;

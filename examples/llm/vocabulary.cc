@@ -84,12 +84,12 @@ void read_cuts(Vocabulary& vocabulary, const json& all) {
   }
 }
 
-// The tokens that a template puts before a text.
+// The tokens that a template puts around a text.
 void read_template(Vocabulary& vocabulary, const json& single) {
-  bool is_behind = false;
+  std::vector<std::int32_t>* side = &vocabulary.begin;
   for (const json& part : single) {
     if (!part.is_object() || !part.contains("SpecialToken")) {
-      is_behind = true;
+      side = &vocabulary.behind;
       continue;
     }
     const std::string name = text_at(part["SpecialToken"], "id");
@@ -97,10 +97,10 @@ void read_template(Vocabulary& vocabulary, const json& single) {
     if (name.empty() || word == vocabulary.words.end()) {
       refuse("whose template has '" + name + "', which is not a token");
     }
-    if (is_behind) {
+    if (side == &vocabulary.behind && !vocabulary.is_word_piece) {
       refuse("whose template puts '" + name + "' behind a text");
     }
-    vocabulary.begin.push_back(static_cast<std::int32_t>(word - vocabulary.words.begin()));
+    side->push_back(static_cast<std::int32_t>(word - vocabulary.words.begin()));
   }
 }
 
@@ -117,6 +117,38 @@ void read_processors(Vocabulary& vocabulary, const json& all) {
     } else if (type != "ByteLevel") {
       refuse("with the post-processor '" + type + "'; there is one template");
     }
+  }
+}
+
+// BERT's way to cut words and pieces, in lower case or as they are.
+void read_word_pieces(Vocabulary& vocabulary, const json& tokenizer) {
+  const json none = json::object();
+  const auto part = [&](const char* key) { return tokenizer.value(key, none); };
+  const json normalizer = part("normalizer");
+  if (text_at(normalizer, "type") != "BertNormalizer" ||
+      text_at(part("pre_tokenizer"), "type") != "BertPreTokenizer") {
+    refuse("of word pieces but with BERT's normalizer and cuts");
+  }
+  vocabulary.is_word_piece = true;
+  vocabulary.is_uncased = flag_at(normalizer, "lowercase", true);
+  for (const char* key : {"clean_text", "handle_chinese_chars"}) {
+    if (!flag_at(normalizer, key, true)) {
+      refuse("whose normalizer is without '" + std::string(key) + "'");
+    }
+  }
+  if (flag_at(normalizer, "strip_accents", vocabulary.is_uncased) != vocabulary.is_uncased) {
+    refuse("in which case and accents are not folded together");
+  }
+  const json& model = tokenizer["model"];
+  if (text_at(model, "continuing_subword_prefix") != "##") {
+    refuse("whose pieces inside of words do not begin with '##'");
+  }
+  if (const char* key = "max_input_chars_per_word"; model.contains(key) && model[key] != 100) {
+    refuse("in which '" + std::string(key) + "' is not 100");
+  }
+  vocabulary.unknown = text_at(model, "unk_token");
+  if (!model.contains("vocab") || !model["vocab"].contains(vocabulary.unknown)) {
+    refuse("without a token for unknown words");
   }
 }
 
@@ -209,11 +241,15 @@ Vocabulary vocabulary_of(const json& tokenizer) {
     return of.is_object() && of.contains(key) ? of[key] : empty;
   };
   const json& model = part(tokenizer, "model");
-  if (text_at(model, "type") != "BPE" || !part(tokenizer, "normalizer").empty()) {
-    refuse("but byte-level BPE of text as it is");
-  }
-  must_merge_plainly(model);
   Vocabulary vocabulary;
+  if (text_at(model, "type") == "WordPiece") {
+    read_word_pieces(vocabulary, tokenizer);
+  } else if (text_at(model, "type") == "BPE" && part(tokenizer, "normalizer").empty()) {
+    must_merge_plainly(model);
+    read_cuts(vocabulary, part(tokenizer, "pre_tokenizer"));
+  } else {
+    refuse("but byte-level BPE of text as it is, and BERT's word pieces");
+  }
   for (const auto& [word, number] : part(model, "vocab").items()) {
     put_word(vocabulary, word, number, Vocabulary::Kind::ordinary);
   }
@@ -223,7 +259,6 @@ Vocabulary vocabulary_of(const json& tokenizer) {
   for (const json& merge : part(model, "merges")) {
     vocabulary.merges.push_back(merge_text(merge));
   }
-  read_cuts(vocabulary, part(tokenizer, "pre_tokenizer"));
   if (const json& processor = part(tokenizer, "post_processor"); !processor.empty()) {
     read_processors(vocabulary, processor);
   }

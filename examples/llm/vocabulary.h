@@ -15,12 +15,18 @@ struct Vocabulary {
   enum class Kind : std::uint8_t { ordinary, control, user_defined, byte };
   bool by_score = false;       // SentencePiece; else byte-level BPE
   bool single_digits = false;  // each digit is a piece of its own
+  // BERT's words, of which each is cut into the longest tokens; `unknown` where that fails. Tokens
+  // behind the first have "##" before them.
+  bool is_word_piece = false;
+  bool is_uncased = false;
+  std::string unknown = {};
   std::vector<std::string> words = {};
-  std::vector<Kind> kinds = {};          // of each word
-  std::vector<double> scores = {};       // of each word, by score
-  std::vector<std::string> merges = {};  // "left right", the first one first
-  std::vector<std::int32_t> begin = {};  // tokens before every text
-  std::vector<std::int32_t> ends = {};   // tokens that end an answer
+  std::vector<Kind> kinds = {};           // of each word
+  std::vector<double> scores = {};        // of each word, by score
+  std::vector<std::string> merges = {};   // "left right", the first one first
+  std::vector<std::int32_t> begin = {};   // tokens before every text
+  std::vector<std::int32_t> behind = {};  // tokens behind every text
+  std::vector<std::int32_t> ends = {};    // tokens that end an answer
 };
 
 // Errors: std::runtime_error, for a kind of tokenizer that is not known here.

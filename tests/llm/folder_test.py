@@ -176,7 +176,7 @@ def damaged(folder, made):
                     "has no 'num_hidden_layers' of 1 or more")
     yield with_json("too many layers", "config.json", lambda c: c.update(num_hidden_layers=4),
                     "has no tensor 'model.layers.3.input_layernorm.weight'")
-    yield with_json("other model", "config.json", lambda c: c.update(model_type="bert"), 'is of the model type "bert"')
+    yield with_json("other model", "config.json", lambda c: c.update(model_type="gpt2"), "is of the model type 'gpt2'")
     yield with_json("other rotary embedding", "config.json", lambda c: c.update(rope_scaling={"rope_type": "yarn"}),
                     'rotary embedding of the type "yarn"')
     yield with_json("biases", "config.json", lambda c: c.update(attention_bias=True), "has 'attention_bias'")
