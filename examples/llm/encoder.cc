@@ -62,15 +62,15 @@ Encoder::Encoder(unisono::Communicator& tp, const EncoderWeights& weights, Preci
   }
 }
 
-Encoder::Linear Encoder::cut_outputs(const std::string& name, up::Range outputs) const {
+Encoder::Linear Encoder::cut_outputs(const std::string& name, up::Range outputs) {
   return {.weight = Matrix(weights_.read(name + ".weight", outputs, whole(shape_.width)),
-                           outputs.count, precision_),
+                           outputs.count, precision_, arena_),
           .bias = weights_.read(name + ".bias", whole(1), outputs)};
 }
 
-Encoder::Linear Encoder::cut_inputs(const std::string& name, up::Range inputs) const {
+Encoder::Linear Encoder::cut_inputs(const std::string& name, up::Range inputs) {
   return {.weight = Matrix(weights_.read(name + ".weight", whole(shape_.width), inputs),
-                           shape_.width, precision_),
+                           shape_.width, precision_, arena_),
           .bias = weights_.read(name + ".bias", whole(1), whole(shape_.width))};
 }
 

@@ -43,8 +43,8 @@ class Encoder {
   };
   using Texts = std::span<const std::vector<std::int32_t>>;
 
-  Linear cut_outputs(const std::string& name, unisono::parallel::Range outputs) const;
-  Linear cut_inputs(const std::string& name, unisono::parallel::Range inputs) const;
+  Linear cut_outputs(const std::string& name, unisono::parallel::Range outputs);
+  Linear cut_inputs(const std::string& name, unisono::parallel::Range inputs);
   Norm norm(const std::string& name) const;
   std::vector<float> embeddings(Texts texts) const;
   std::vector<float> attend(const Layer& layer, Texts texts, std::span<const float> x) const;
@@ -59,6 +59,7 @@ class Encoder {
   unisono::parallel::HeadShare share_;
   unisono::parallel::Range hidden_;
   Norm first_norm_;
+  Arena arena_;  // of all matrices
   std::vector<Layer> layers_;
   double communication_s_ = 0;
 };

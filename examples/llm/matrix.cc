@@ -67,7 +67,7 @@ Matrix::Matrix(Matrix&&) noexcept = default;
 Matrix& Matrix::operator=(Matrix&&) noexcept = default;
 Matrix::~Matrix() = default;
 
-Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precision) {
+Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precision, Arena& arena) {
   if (w.empty()) {
     return;
   }
@@ -80,7 +80,8 @@ Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precisio
   // The layout is that for a single row: an answer is made of them.
   const memory::desc any(dims, type_of(precision), memory::format_tag::any);
   try {
-    p.weights = memory(p.describe(1, any).weights_desc(), p.engine);
+    const memory::desc packed = p.describe(1, any).weights_desc();
+    p.weights = memory(packed, p.engine, arena.take(packed.get_size()));
   } catch (const dnnl::error&) {
     throw std::runtime_error(
         "oneDNN has no products of this precision on this processor; try --precision f32");

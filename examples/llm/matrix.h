@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 
+#include "arena.h"
+
 namespace llm {
 
 // bf16: weights are stored, and what they are multiplied with is rounded, to 16 bits; sums are f32.
@@ -14,8 +16,8 @@ enum class Precision : unsigned char { f32, bf16 };
 class Matrix {
  public:
   Matrix();
-  // `rows`: w, row after row.
-  Matrix(std::span<const float> w, std::size_t outputs, Precision precision);
+  // `w`: row after row. The weights lie in the arena, which must live as long.
+  Matrix(std::span<const float> w, std::size_t outputs, Precision precision, Arena& arena);
   Matrix(Matrix&&) noexcept;
   Matrix& operator=(Matrix&&) noexcept;
   ~Matrix();

@@ -67,12 +67,13 @@ void Model::load(Precision precision) {
     output_ =
         Matrix(weights_.read(weights_.has("output.weight") ? "output.weight" : "token_embd.weight",
                              words_, whole(shape_.width)),
-               words_.count, precision);
+               words_.count, precision, arena_);
   }
   for (std::size_t i = 0; i < layers_range_.count; ++i) {
     const std::string prefix = "blk." + std::to_string(layers_range_.first + i) + ".";
     const auto matrix = [&](const char* name, up::Range rows, up::Range columns) {
-      return Matrix(weights_.read(prefix + name + ".weight", rows, columns), rows.count, precision);
+      return Matrix(weights_.read(prefix + name + ".weight", rows, columns), rows.count, precision,
+                    arena_);
     };
     Layer& layer = layers_.emplace_back();
     layer.attention_norm = vector(prefix + "attn_norm.weight", shape_.width);
@@ -94,7 +95,7 @@ void Model::load(Precision precision) {
       const up::Range experts = whole(2 * static_cast<std::size_t>(mesh_.size("ep")));
       layer.router = Matrix(
           random_weights(layers_range_.first + i)->read("router", experts, whole(shape_.width)),
-          experts.count, Precision::f32);
+          experts.count, Precision::f32, arena_);
     }
   }
 }

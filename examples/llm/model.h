@@ -80,6 +80,7 @@ class Model {
   unisono::parallel::Range layers_range_;
   unisono::parallel::Range hidden_;
   unisono::parallel::Range words_;
+  Arena arena_;  // of all matrices
   std::vector<Layer> layers_;
   Matrix output_;
   std::vector<float> norm_;

@@ -123,15 +123,22 @@ std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary
   const Range words = shard_range(vocabulary, axis.size(), axis.rank());
   expect("top_candidates", "logits", logits.size(), words.count);
   count = std::min(count, vocabulary);
-  std::vector<Candidate> mine;
-  for (std::size_t w = 0; w < words.count; ++w) {
-    mine.push_back({.logit = logits[w], .token = static_cast<std::int32_t>(words.first + w)});
+  const std::size_t kept = std::min(count, words.count);
+  std::vector<Candidate> mine;  // a heap: the least likely one is in front
+  for (std::size_t w = 0; w < words.count && kept > 0; ++w) {
+    const Candidate word{.logit = logits[w], .token = static_cast<std::int32_t>(words.first + w)};
+    if (mine.size() == kept) {
+      if (!likelier(word, mine.front())) {
+        continue;
+      }
+      std::ranges::pop_heap(mine, likelier);
+      mine.pop_back();
+    }
+    mine.push_back(word);
+    std::ranges::push_heap(mine, likelier);
   }
-  const std::size_t kept = std::min(count, mine.size());
-  std::partial_sort(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(kept), mine.end(),
-                    likelier);
+  std::ranges::sort_heap(mine, likelier);
   // Ranks with fewer words send some that are less likely than all.
-  mine.resize(kept);
   mine.resize(count, {.logit = -std::numeric_limits<float>::infinity(),
                       .token = std::numeric_limits<std::int32_t>::max()});
   std::vector<Candidate> all(count * static_cast<std::size_t>(axis.size()));

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""examples/llm in one process, on two ranks, and llama.cpp, on the same weights and as many threads:
+
+    build/venv/bin/pip install llama-cpp-python==0.3.36 gguf
+    build/venv/bin/python bench/python/llm_speed.py
+
+Each answer has a process of its own, one after the other, in another order each round: a prompt of 512
+tokens, and 64 tokens behind it, the likeliest ones. Reading weights is not part of the times. Both
+programs read one file, in which the weights of --model are unpacked to --precision. Without
+llama-cpp-python its row is left out; "of" is the share of the first row's rate. Rates are tokens a
+second, medians over the rounds with the least and the most behind them.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMPT, ANSWER = 512, 64
+
+
+def unpack(source, made, precision):
+    """Writes the GGUF file again, its matrices in one type."""
+    import gguf
+
+    reader = gguf.GGUFReader(source)
+    kinds = {"f32": gguf.GGMLQuantizationType.F32, "bf16": gguf.GGMLQuantizationType.BF16}
+    writer = gguf.GGUFWriter(made, reader.get_field("general.architecture").contents())
+    for name, field in reader.fields.items():
+        if name not in ("general.architecture", "general.file_type") and not name.startswith("GGUF."):
+            is_array = field.types[0] == gguf.GGUFValueType.ARRAY
+            writer.add_key_value(name, field.contents(), field.types[0], field.types[-1] if is_array else None)
+    for tensor in reader.tensors:
+        kind = kinds["f32" if len(tensor.shape) == 1 else precision]
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        writer.add_tensor(tensor.name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def llama_cpp_main(model, text, threads):
+    """Prints tokens of the prompt, their rate, the rate of the others, and the answer."""
+    import ctypes
+
+    import llama_cpp
+    import numpy
+
+    llm = llama_cpp.Llama(model, n_ctx=PROMPT + ANSWER + 8, n_batch=PROMPT, n_ubatch=PROMPT, n_threads=threads,
+                          n_threads_batch=threads, verbose=False)  # fmt: skip
+    words = llm.n_vocab()
+
+    def likeliest(tokens):
+        batch = llama_cpp.llama_batch_get_one((llama_cpp.llama_token * len(tokens))(*tokens), len(tokens))
+        if llama_cpp.llama_decode(llm.ctx, batch) != 0:
+            sys.exit("llama.cpp cannot decode")
+        logits = ctypes.cast(llama_cpp.llama_get_logits_ith(llm.ctx, -1), ctypes.POINTER(ctypes.c_float * words))
+        return int(numpy.argmax(numpy.frombuffer(logits.contents, dtype=numpy.float32)))
+
+    prompt = llm.tokenize(text.encode(), add_bos=False, special=True)
+    begin = time.perf_counter()
+    said = [likeliest(prompt)]
+    first = time.perf_counter()
+    while len(said) < ANSWER and said[-1] != llm.token_eos():
+        said.append(likeliest(said[-1:]))
+    end = time.perf_counter()
+    print(len(prompt), len(prompt) / (first - begin), (len(said) - 1) / (end - first))
+    print(llm.detokenize([token for token in said if token != llm.token_eos()]).decode(errors="replace"))
+
+
+class Way:
+    """One way to answer, as a command line, and what it measured."""
+
+    def __init__(self, name, command):
+        self.name, self.command = name, [str(word) for word in command]
+        self.prompt, self.rest, self.shares, self.said, self.tokens = [], [], [], "", 0
+
+    def run(self):
+        done = subprocess.run(self.command, capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            sys.exit(f"{self.name}: {done.stderr}")
+        if found := re.search(r"# prompt: (\d+) tokens, ([\d.]+) tokens/s", done.stderr):
+            self.tokens, rate = int(found[1]), float(found[2])
+            self.rest.append(float(re.search(r"# answer: .* tokens, ([\d.]+) tokens/s", done.stderr)[1]))
+            if share := re.search(r"([\d.]+) % moving, ([\d.]+) % waiting", done.stderr):
+                self.shares.append((float(share[1]), float(share[2])))
+            self.said = done.stdout
+        else:
+            numbers, self.said = done.stdout.split("\n", 1)
+            self.tokens, rate, rest = int(numbers.split()[0]), *map(float, numbers.split()[1:])
+            self.rest.append(rest)
+        self.prompt.append(rate)
+
+    def row(self, first):
+        def rate(mine, theirs):
+            middle = statistics.median(mine)
+            return f"{middle:8.1f} ({min(mine):.1f}-{max(mine):.1f}) {middle / statistics.median(theirs):6.2f}"
+
+        moving, waiting = (statistics.median(part) for part in zip(*self.shares)) if self.shares else (0, 0)
+        same = "same" if self.said.strip() == first.said.strip() else "another"
+        print(f"{self.name:24} {rate(self.prompt, first.prompt):>32} {rate(self.rest, first.rest):>32}"
+              f"{moving:8.1f} %{waiting:8.1f} %   {same}", flush=True)  # fmt: skip
+
+
+def ways(options, model, text):
+    program = options.build / "examples/llm/llm"
+    ask = ["--model", model, "--precision", options.precision, "--raw", "--tokens", ANSWER, "--prompt", text]
+    found = [Way("one process", [program, *ask]),
+             Way(f"tp={options.threads}", [options.build / "tools/unisono/unisono", "run", "-q", "-n", options.threads,
+                                           "--", program, *ask])]  # fmt: skip
+    try:
+        import llama_cpp
+    except ImportError:
+        print("llama-cpp-python is not installed: its row is left out")
+    else:
+        start = [sys.executable, __file__, "--llama-cpp", text, "--threads", options.threads, "--model"]
+        found.append(Way(f"llama.cpp {llama_cpp.__version__}", [*start, model]))
+        if options.packed:
+            found.append(Way("llama.cpp, as packed", [*start, options.model]))
+    return found
+
+
+def prompt_text(program, model):
+    """The beginning of the licence, of as many tokens as wanted."""
+    words = (ROOT / "LICENSE").read_text().split()
+    few, many = 0, len(words)
+    while many - few > 1:
+        middle = (few + many) // 2
+        shown = subprocess.run([program, "--model", model, "--show-tokens", " ".join(words[:middle])],
+                               capture_output=True, text=True, check=True)  # fmt: skip
+        few, many = (middle, many) if len(shown.stdout.split()) <= PROMPT else (few, middle)
+    return " ".join(words[:few])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path, default=ROOT / "build/models/smollm2.gguf")
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--packed", action="store_true", help="also llama.cpp on the file as it is")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--llama-cpp", metavar="TEXT", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.llama_cpp is not None:
+        return llama_cpp_main(str(options.model), options.llama_cpp, options.threads)
+    with tempfile.TemporaryDirectory(prefix="unisono-llm-") as folder:
+        model = Path(folder) / f"{options.precision}.gguf"
+        unpack(options.model, model, options.precision)
+        all_ways = ways(options, model, prompt_text(options.build / "examples/llm/llm", model))
+        for number in range(options.rounds):
+            for way in all_ways if number % 2 == 0 else reversed(all_ways):
+                way.run()
+    print(f"{options.model.name}, {options.precision}, {all_ways[0].tokens} tokens and {ANSWER} behind them, "
+          f"{options.rounds} rounds")  # fmt: skip
+    print(f"{'way':24} {'prompt':>25} {'of':>6} {'answer':>25} {'of':>6}{'moving':>10}{'waiting':>10}   answer")
+    for way in all_ways:
+        way.row(all_ways[0])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
