@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""examples/llm in one process, on two ranks, and llama.cpp, on the same weights and as many threads:
+"""examples/llm in one process, on ranks, and llama.cpp, on the same weights and as many processors:
 
     build/venv/bin/pip install llama-cpp-python==0.3.36 gguf
     build/venv/bin/python bench/python/llm_speed.py
 
-Each answer has a process of its own, one after the other, in another order each round: a prompt of 512
-tokens, and 64 tokens behind it, the likeliest ones. Reading weights is not part of the times. Both
+Each answer has a process of its own, one after the other, in another order each round: a prompt of --prompt
+tokens, and --tokens behind it, the likeliest ones. Reading weights is not part of the times. Both
 programs read one file, in which the weights of --model are unpacked to --precision. Without
 llama-cpp-python its row is left out; "of" is the share of the first row's rate. Rates are tokens a
 second, medians over the rounds with the least and the most behind them.
 """
 
 import argparse
+import os
 import re
 import statistics
 import subprocess
@@ -21,7 +22,6 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMPT, ANSWER = 512, 64
 
 
 def unpack(source, made, precision):
@@ -45,20 +45,22 @@ def unpack(source, made, precision):
     writer.close()
 
 
-def llama_cpp_main(model, text, threads):
+def llama_cpp_main(model, text, options):
     """Prints tokens of the prompt, their rate, the rate of the others, and the answer."""
     import ctypes
 
     import llama_cpp
     import numpy
 
-    llm = llama_cpp.Llama(model, n_ctx=PROMPT + ANSWER + 8, n_batch=PROMPT, n_ubatch=PROMPT, n_threads=threads,
-                          n_threads_batch=threads, verbose=False)  # fmt: skip
+    llm = llama_cpp.Llama(
+        model, n_ctx=options.prompt + options.tokens, n_batch=options.prompt, n_ubatch=options.prompt,
+        n_threads=options.threads, n_threads_batch=options.threads, verbose=False,
+    )  # fmt: skip
     words = llm.n_vocab()
 
     def likeliest(tokens):
-        batch = llama_cpp.llama_batch_get_one((llama_cpp.llama_token * len(tokens))(*tokens), len(tokens))
-        if llama_cpp.llama_decode(llm.ctx, batch) != 0:
+        given = (llama_cpp.llama_token * len(tokens))(*tokens)  # the batch only points to it
+        if llama_cpp.llama_decode(llm.ctx, llama_cpp.llama_batch_get_one(given, len(tokens))) != 0:
             sys.exit("llama.cpp cannot decode")
         logits = ctypes.cast(llama_cpp.llama_get_logits_ith(llm.ctx, -1), ctypes.POINTER(ctypes.c_float * words))
         return int(numpy.argmax(numpy.frombuffer(logits.contents, dtype=numpy.float32)))
@@ -67,7 +69,7 @@ def llama_cpp_main(model, text, threads):
     begin = time.perf_counter()
     said = [likeliest(prompt)]
     first = time.perf_counter()
-    while len(said) < ANSWER and said[-1] != llm.token_eos():
+    while len(said) < options.tokens and said[-1] != llm.token_eos():
         said.append(likeliest(said[-1:]))
     end = time.perf_counter()
     print(len(prompt), len(prompt) / (first - begin), (len(said) - 1) / (end - first))
@@ -81,8 +83,9 @@ class Way:
         self.name, self.command = name, [str(word) for word in command]
         self.prompt, self.rest, self.shares, self.said, self.tokens = [], [], [], "", 0
 
-    def run(self):
-        done = subprocess.run(self.command, capture_output=True, text=True, errors="replace")
+    def run(self, processors):
+        done = subprocess.run(self.command, capture_output=True, text=True, errors="replace",
+                              preexec_fn=lambda: os.sched_setaffinity(0, processors))  # fmt: skip
         if done.returncode != 0:
             sys.exit(f"{self.name}: {done.stderr}")
         if found := re.search(r"# prompt: (\d+) tokens, ([\d.]+) tokens/s", done.stderr):
@@ -110,23 +113,25 @@ class Way:
 
 def ways(options, model, text):
     program = options.build / "examples/llm/llm"
-    ask = ["--model", model, "--precision", options.precision, "--raw", "--tokens", ANSWER, "--prompt", text]
-    found = [Way("one process", [program, *ask]),
-             Way(f"tp={options.threads}", [options.build / "tools/unisono/unisono", "run", "-q", "-n", options.threads,
-                                           "--", program, *ask])]  # fmt: skip
+    ask = ["--model", model, "--precision", options.precision, "--raw", "--tokens", options.tokens, "--prompt", text]
+    found = [Way("one process", [program, *ask])]
+    if options.threads > 1:
+        start = [options.build / "tools/unisono/unisono", "run", "-q", "-n", options.threads, "--"]
+        found.append(Way(f"tp={options.threads}", [*start, program, *ask]))
     try:
         import llama_cpp
     except ImportError:
         print("llama-cpp-python is not installed: its row is left out")
     else:
-        start = [sys.executable, __file__, "--llama-cpp", text, "--threads", options.threads, "--model"]
+        start = [sys.executable, __file__, "--llama-cpp", text, "--threads", options.threads, "--prompt", options.prompt,
+                 "--tokens", options.tokens, "--model"]  # fmt: skip
         found.append(Way(f"llama.cpp {llama_cpp.__version__}", [*start, model]))
         if options.packed:
             found.append(Way("llama.cpp, as packed", [*start, options.model]))
     return found
 
 
-def prompt_text(program, model):
+def prompt_text(program, model, tokens):
     """The beginning of the licence, of as many tokens as wanted."""
     words = (ROOT / "LICENSE").read_text().split()
     few, many = 0, len(words)
@@ -134,7 +139,7 @@ def prompt_text(program, model):
         middle = (few + many) // 2
         shown = subprocess.run([program, "--model", model, "--show-tokens", " ".join(words[:middle])],
                                capture_output=True, text=True, check=True)  # fmt: skip
-        few, many = (middle, many) if len(shown.stdout.split()) <= PROMPT else (few, middle)
+        few, many = (middle, many) if len(shown.stdout.split()) <= tokens else (few, middle)
     return " ".join(words[:few])
 
 
@@ -145,20 +150,23 @@ def main():
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--packed", action="store_true", help="also llama.cpp on the file as it is")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--prompt", type=int, default=512, help="tokens")
+    parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--llama-cpp", metavar="TEXT", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.llama_cpp is not None:
-        return llama_cpp_main(str(options.model), options.llama_cpp, options.threads)
+        return llama_cpp_main(str(options.model), options.llama_cpp, options)
     with tempfile.TemporaryDirectory(prefix="unisono-llm-") as folder:
         model = Path(folder) / f"{options.precision}.gguf"
         unpack(options.model, model, options.precision)
-        all_ways = ways(options, model, prompt_text(options.build / "examples/llm/llm", model))
+        processors = sorted(os.sched_getaffinity(0))[: options.threads]
+        all_ways = ways(options, model, prompt_text(options.build / "examples/llm/llm", model, options.prompt))
         for number in range(options.rounds):
             for way in all_ways if number % 2 == 0 else reversed(all_ways):
-                way.run()
-    print(f"{options.model.name}, {options.precision}, {all_ways[0].tokens} tokens and {ANSWER} behind them, "
-          f"{options.rounds} rounds")  # fmt: skip
+                way.run(processors)
+    print(f"{options.model.name}, {options.precision}, {all_ways[0].tokens} tokens and {options.tokens} behind them, "
+          f"{options.rounds} rounds, processors: {options.threads}")  # fmt: skip
     print(f"{'way':24} {'prompt':>25} {'of':>6} {'answer':>25} {'of':>6}{'moving':>10}{'waiting':>10}   answer")
     for way in all_ways:
         way.row(all_ways[0])

@@ -34,6 +34,24 @@ an encoder of BERT's kind, laid over ranks.
   --show-tokens T   the tokens of a text
 )";
 
+namespace {
+
+// --save and --compare go with --embed, and not with each other.
+void must_have_one_task(const Options& options) {
+  const int keeps =
+      static_cast<int>(!options.save.empty()) + static_cast<int>(!options.compare.empty());
+  const int tasks = std::max(keeps, static_cast<int>(!options.embed.empty())) +
+                    static_cast<int>(!options.prompt.empty()) +
+                    static_cast<int>(!options.tokens_of.empty());
+  if (options.model.empty() || tasks != 1) {
+    throw std::invalid_argument(
+        "llm: --model and one of --prompt, --embed, --save, --compare and --show-tokens are "
+        "needed");
+  }
+}
+
+}  // namespace
+
 Options parse_options(const std::vector<std::string>& words) {
   Options options;
   std::string tokens;
@@ -76,15 +94,7 @@ Options parse_options(const std::vector<std::string>& words) {
   }
   options.sampling = {.temperature = number("--temperature", temperature),
                       .seed = static_cast<std::uint64_t>(number("--seed", seed))};
-  const int keeps = static_cast<int>(!options.save.empty() || !options.compare.empty());
-  const int others =
-      static_cast<int>(!options.prompt.empty()) + static_cast<int>(!options.tokens_of.empty());
-  const bool is_one = others + std::max(keeps, static_cast<int>(!options.embed.empty())) == 1;
-  if (options.model.empty() || !is_one || (!options.save.empty() && !options.compare.empty())) {
-    throw std::invalid_argument(
-        "llm: --model and one of --prompt, --embed, --save, --compare and --show-tokens are "
-        "needed");
-  }
+  must_have_one_task(options);
   return options;
 }
 
