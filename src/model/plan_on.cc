@@ -102,6 +102,11 @@ OnTopology plan_on(const Call& call, const Topology& topology, const OnTopologyO
       }
     }
   }
+  if (call.collective == Collective::all_reduce && options.only.empty() && !options.rank_order) {
+    result.in_switch = reduce_in_switches(
+        call.ranks, call.bytes, topology,
+        {.gamma_us_per_byte = options.gamma_us_per_byte, .most_messages = options.most_messages});
+  }
   std::stable_sort(result.rows.begin(), result.rows.end(),
                    [](const OnTopology::Row& a, const OnTopology::Row& b) {
                      return a.time_s < b.time_s * (1 - 1e-12);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "model/in_switch.h"
 #include "model/plan.h"
 #include "topology/topology.h"
 
@@ -23,6 +25,8 @@ struct OnTopology {
   };
   std::vector<Row> rows = {};   // fastest first; equals in the order of the catalogue
   std::vector<Left> left = {};  // cannot serve, or have too many messages
+  // An all_reduce in switches that reduce, where the topology has some; no schedule can use them.
+  std::optional<InSwitch> in_switch = {};
 };
 
 struct OnTopologyOptions {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -76,11 +77,17 @@ TEST(Presets, PredictPublishedTimesWithoutAFit) {
     double& time = predicted[{machine->second, row[3], ranks, bytes}];
     if (time == 0) {
       const Call call{.collective = collective, .ranks = ranks, .bytes = bytes};
-      time = plan_on(call, topology->second).rows.front().time_s * 1e6;
+      const OnTopology plan = plan_on(call, topology->second);
+      time = plan.rows.front().time_s * 1e6;
+      if (plan.in_switch) {
+        time = std::min(time, plan.in_switch->time_s * 1e6);
+      }
     }
     errors.push_back(std::abs(time / std::stod(row[7]) - 1));
   }
   EXPECT_GT(errors.size(), 1000U);
+  std::printf("presets alone: median %.1f %%, p90 %.1f %%\n", 100 * quantile(errors, 0.5),
+              100 * quantile(errors, 0.9));
   EXPECT_LE(quantile(errors, 0.5), 0.15);
   EXPECT_LE(quantile(errors, 0.9), 0.35);
 }

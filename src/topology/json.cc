@@ -178,7 +178,7 @@ class Reader {
     const std::size_t count = devices.size();
     for (std::size_t i = 0; i < count; ++i) {
       const JsonNode device = devices.item(i);
-      device.allow_only({"name", "kind", "inside"});
+      device.allow_only({"name", "kind", "inside", "reduces"});
       const JsonNode kind = device.at("kind");
       const auto parsed = parse_device_kind(kind.text());
       if (!parsed) {
@@ -187,6 +187,12 @@ class Reader {
       }
       add_device(topology_, device.at("name").text(), *parsed);
       index_.emplace(topology_.devices.back().name, static_cast<int>(i));
+      if (const auto reduces = device.find("reduces")) {
+        if (*parsed != DeviceKind::network_switch) {
+          reduces->fail("only a switch reduces");
+        }
+        topology_.devices.back().reduces = reduces->number(0, 1);
+      }
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (const auto inside = devices.item(i).find("inside")) {
@@ -319,6 +325,9 @@ std::string device_text(const Topology& topology, const Device& device) {
   if (device.inside >= 0) {
     text += ", \"inside\": " +
             json_string(topology.devices[static_cast<std::size_t>(device.inside)].name);
+  }
+  if (device.reduces > 0) {
+    text += ", \"reduces\": " + json_number(device.reduces);
   }
   return text + "}";
 }

@@ -143,6 +143,23 @@ TEST(TopologyJson, KeepsProtocols) {
                  "/protocols/0/share", "a protocol uses at least a thousandth of the bandwidth");
 }
 
+TEST(TopologyJson, KeepsSwitchesThatReduce) {
+  const std::string figures = R"("latency_us": 1, "bandwidth_gb_per_s_each_way": 1)";
+  const auto with = [&](const std::string& device, const std::string& value) {
+    std::string text = with_link(figures);
+    const std::string end = "\"kind\": \"" + device + "\"";
+    return text.insert(text.find(end) + end.size(), ", \"reduces\": " + value);
+  };
+  const auto parsed = parse_topology_json(with("switch", "0.85"));
+  ASSERT_TRUE(parsed) << parsed.position << ": " << parsed.message;
+  const auto again = parse_topology_json(to_json(*parsed.value));
+  ASSERT_TRUE(again) << again.position << ": " << again.message;
+  EXPECT_EQ(again.value->devices[0].reduces, 0);
+  EXPECT_EQ(again.value->devices[2].reduces, 0.85);
+  expect_failure(with("core", "0.85"), "/devices/0/reduces", "only a switch reduces");
+  EXPECT_FALSE(parse_topology_json(with("switch", "1.5")));
+}
+
 TEST(TopologyJson, ReadsAPreset) {
   const auto parsed = parse_topology_json(
       R"({"format": "unisono.topology/1", "preset": "torus", "parameters": {"x": 3, "y": 2, "z": 1}})");

@@ -33,6 +33,7 @@ struct GpuNode {
   double nvlink_bytes_per_us = 0;
   double pcie_bytes_per_us = 0;
   double latency = 1;  // gpu_protocols()
+  double reduces = 0;  // of its switch
 };
 
 // What NCCL needs on GPUs of one generation: LL sends flags with the data, Simple fills the links
@@ -42,6 +43,10 @@ std::vector<Protocol> gpu_protocols(double latency);
 inline constexpr double kA100Latency = 1.22;
 inline constexpr double kH100Latency = 0.73;
 inline constexpr double kB200Latency = 1.08;
+// The part of NVLink's bandwidth that a reduction in the switch reaches (NVLink SHARP, from the
+// third NVSwitch on): nvlsEfficiency in NCCL's tuning.
+inline constexpr double kHopperReduces = 0.85;
+inline constexpr double kBlackwellReduces = 0.74;
 // From GPU to GPU: 0.6 us over NVLink; over the network 2.7 us with one switch, 1.0 us of that on
 // the PCIe of each side. These are the latencies that NCCL reckons with (ring, LL) in
 // src/graph/tuning.cc.
@@ -57,6 +62,7 @@ std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const
 inline constexpr GpuNode kH100Node = {.gpus = 8,
                                       .nvlink_bytes_per_us = gb_per_s(328),
                                       .pcie_bytes_per_us = gb_per_s(63),
-                                      .latency = kH100Latency};
+                                      .latency = kH100Latency,
+                                      .reduces = kHopperReduces};
 
 }  // namespace unisono::machines

@@ -9,6 +9,7 @@ namespace unisono::machines {
 std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const GpuNode& node) {
   const int box = add_device(topology, name, DeviceKind::node);
   const int nvswitch = add_device(topology, name + ".nvswitch", DeviceKind::network_switch, box);
+  topology.devices.back().reduces = node.reduces;
   std::vector<int> nics;
   for (int i = 0; i < node.gpus; ++i) {
     const std::string number = std::to_string(i);
@@ -104,6 +105,7 @@ Topology build_gb200(std::span<const std::int64_t> values) {
     const int rack = add_device(topology, rack_name, DeviceKind::group);
     const int nvswitch =
         add_device(topology, rack_name + ".nvswitch", DeviceKind::network_switch, rack);
+    topology.devices.back().reduces = kBlackwellReduces;
     for (int t = 0; t < kTrays; ++t) {
       const std::string name = rack_name + ".tray" + std::to_string(t);
       const int tray = add_device(topology, name, DeviceKind::node, rack);
@@ -195,7 +197,7 @@ extern constinit const Preset dgx_h100{
         "NVIDIA DGX H100/H200 User Guide: NVLink 4, 900 GB/s per GPU, both ways together, "
         "hence 450 each way, of which NCCL reaches 328; 8 ConnectX-7 of 400 Gbit/s; PCIe 5.0 x16: "
         "63 GB/s each way. "
-        "Latencies: NCCL src/graph/tuning.cc. "
+        "Latencies, and what the reduction in the switch reaches: NCCL src/graph/tuning.cc. "
         "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes64,
     .build = build_h100,
@@ -208,7 +210,8 @@ extern constinit const Preset hgx_h200{
         "NVIDIA H200 data sheet: NVLink 4, 900 GB/s per GPU, both ways together, hence 450 "
         "each way, of which NCCL reaches 328; PCIe 5.0 x16: 63 GB/s each way; NIC as in DGX H200: "
         "ConnectX-7 of 400 "
-        "Gbit/s. Latencies: NCCL src/graph/tuning.cc. "
+        "Gbit/s. Latencies, and what the reduction in the switch reaches: NCCL "
+        "src/graph/tuning.cc. "
         "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kNodes64,
     .build = build_h100,
@@ -220,7 +223,7 @@ extern constinit const Preset gb200_nvl72{
     .source =
         "NVIDIA GB200 NVL72 data sheet: 18 trays of 4 GPUs; NVLink 5, 1.8 TB/s per GPU, both "
         "ways together, hence 900 GB/s each way, of which NCCL reaches 592; ConnectX-7 of 400 "
-        "Gbit/s. Latencies: NCCL "
+        "Gbit/s. Latencies, and what the reduction in the switch reaches: NCCL "
         "src/graph/tuning.cc. What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kRacks,
     .build = build_gb200,

@@ -32,6 +32,9 @@ struct Device {
   std::string name;
   DeviceKind kind = DeviceKind::node;
   int inside = -1;  // the device that has it, -1: none
+  // The part of its links' bandwidth that a switch reaches when it sums what they bring and copies
+  // the sum to all of them. 0: it only passes data on.
+  double reduces = 0;
 };
 
 struct Link {

@@ -57,6 +57,9 @@ const std::vector<int>& FairShare::settle() {
     }
   }
   changed_links_.clear();
+  if (asked_.empty()) {
+    return settled_;
+  }
   do {
     meet_links();
     fill();

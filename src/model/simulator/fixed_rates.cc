@@ -8,10 +8,6 @@
 namespace unisono::model {
 namespace {
 
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 // Phases where to follow both ports of every rank would take most of the time.
 bool has_long_phases(const Play& play) {
   constexpr std::size_t kManyMessages = 4096;
@@ -29,8 +25,12 @@ double transfer_us(const PathTable& paths, const PlayMessage& message, double by
 
 }  // namespace
 
-FixedRates::FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options)
+FixedRates::FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options,
+                       Links links)
     : play_(play), paths_(paths), options_(options), ports_(at(options.ports)), own_ends_(play) {
+  if (links == Links::watched) {
+    watch_.emplace(paths.bytes_per_us());
+  }
   const std::size_t actors = play.rank_of_actor.size();
   now_.resize(actors);
   for (std::size_t actor = 0; actor < actors; ++actor) {
@@ -49,13 +49,13 @@ FixedRates::FixedRates(const Play& play, const PathTable& paths, const Simulatio
   busy_.resize(at(ranks));
   sending_us_.resize(at(ranks));
   receiving_us_.resize(at(ranks));
-  exact_busy_ = options.rank_times && !has_long_phases(play);
+  exact_busy_ = options.rank_times && (watch_ || ports_ > 1 || !has_long_phases(play));
   computing_.resize(at(ranks));
   result_.links.resize(paths.bytes_per_us().size());
 }
 
-SimulationResult FixedRates::run() && {
-  for (std::size_t i = 0; i < play_.items.size(); ++i) {
+std::optional<SimulationResult> FixedRates::run() && {
+  for (std::size_t i = 0; i < play_.items.size() && !met_; ++i) {
     const PlayItem& item = play_.items[i];
     wait_for_earlier(item);
     if (item.blocks == nullptr) {
@@ -74,6 +74,9 @@ SimulationResult FixedRates::run() && {
     if (play_.is_awaited[i]) {
       ends_[static_cast<int>(i)] = end;
     }
+  }
+  if (met_) {
+    return std::nullopt;
   }
   Moment last;
   for (const Moment& moment : now_) {
@@ -169,7 +172,7 @@ void FixedRates::operate(const PlayItem& item, std::size_t index) {
 void FixedRates::play_needs(const Step& step) {
   const PlayBlock& block = *step.block;
   std::vector<Moment> ends(block.messages.size());
-  for (std::size_t i = 0; i < block.messages.size(); ++i) {
+  for (std::size_t i = 0; i < block.messages.size() && !met_; ++i) {
     const PlayMessage& message = block.messages[i];
     Moment ready = now_[at(message.from)];
     for (const std::uint32_t need : block.needs_of(i)) {
@@ -183,113 +186,6 @@ void FixedRates::play_needs(const Step& step) {
     result_.simulated += message.is_local() ? 0 : 1;
   }
   check_limit(result_.simulated, options_, false);
-}
-
-FixedRates::Party FixedRates::party_of(const PlayBlock& block) const {
-  Party party;
-  for (const PlayMessage& message : block.messages) {
-    party.senders.push_back(message.from);
-    party.receivers.push_back(message.to);
-    for (const int actor : {message.from, message.to}) {
-      party.ranks.push_back(play_.rank_of_actor[at(actor)]);
-    }
-  }
-  for (std::vector<int>* list : {&party.senders, &party.receivers, &party.ranks}) {
-    std::sort(list->begin(), list->end());
-    list->erase(std::unique(list->begin(), list->end()), list->end());
-  }
-  return party;
-}
-
-void FixedRates::remember(const Party& party) {
-  last_out_.clear();
-  last_in_.clear();
-  last_busy_us_.clear();
-  for (const int actor : party.senders) {
-    last_out_.push_back(first_free(out_, actor));
-  }
-  for (const int actor : party.receivers) {
-    last_in_.push_back(first_free(in_, actor));
-  }
-  for (std::size_t i = 0; i < party.ranks.size() && exact_busy_; ++i) {
-    last_busy_us_.push_back(busy_[at(party.ranks[i])].total_us());
-  }
-}
-
-// How far the two sides of one rank are from each other.
-double FixedRates::most_apart_us(const Party& party) const {
-  double most = 0;
-  for (const int actor : party.senders) {
-    if (!std::binary_search(party.receivers.begin(), party.receivers.end(), actor)) {
-      continue;
-    }
-    most = std::max(most, std::abs(out_.free[at(actor)].time_us - in_.free[at(actor)].time_us));
-  }
-  return most;
-}
-
-// All that the last step has changed changes `periods` times more in the same way.
-void FixedRates::move_on(const Party& party, double period_us, double periods) {
-  const double offset = period_us * periods;
-  for (std::size_t i = 0; i < party.senders.size(); ++i) {
-    Moment& free = first_free(out_, party.senders[i]);
-    free = free.further(last_out_[i], period_us, periods);
-    out_.began[at(party.senders[i])] += offset;
-  }
-  for (std::size_t i = 0; i < party.receivers.size(); ++i) {
-    Moment& free = first_free(in_, party.receivers[i]);
-    free = free.further(last_in_[i], period_us, periods);
-    in_.began[at(party.receivers[i])] += offset;
-    received_[at(party.receivers[i])] = free;
-  }
-  for (std::size_t i = 0; i < last_busy_us_.size(); ++i) {
-    BusyTime& busy = busy_[at(party.ranks[i])];
-    busy.shift((busy.total_us() - last_busy_us_[i]) * periods, offset);
-  }
-}
-
-// Steps that are alike. If every message of a step ends equally longer after that of the step
-// before, so do those of all further steps, and they need not be played.
-void FixedRates::play_steps(Step step) {
-  const PlayBlock& block = *step.block;
-  const auto messages = static_cast<double>(block.messages.size());
-  result_.messages += messages * static_cast<double>(block.repeats);
-  const bool may_skip =
-      options_.extrapolate && options_.jitter <= 0 && ports_ == 1 && block.repeats > 2;
-  const Party party = may_skip ? party_of(block) : Party{};
-  last_end_us_.assign(block.messages.size(), 0);
-  double steady = 0;  // how many steps
-  for (; step.number < block.repeats; ++step.number) {
-    const bool was_steady = steady > 0;
-    if (may_skip && was_steady) {
-      remember(party);
-    }
-    double least = std::numeric_limits<double>::infinity();
-    double most = -least;
-    for (std::size_t i = 0; i < block.messages.size(); ++i) {
-      const PlayMessage& message = block.messages[i];
-      const Moment end =
-          send(step, i, block.waits ? received_[at(message.from)] : now_[at(message.from)]);
-      arrived_[at(message.to)].wait_for(end);
-      const double change = end.time_us - last_end_us_[i];
-      least = std::min(least, change);
-      most = std::max(most, change);
-      last_end_us_[i] = end.time_us;
-    }
-    for (const PlayMessage& message : block.messages) {
-      received_[at(message.to)].wait_for(arrived_[at(message.to)]);
-    }
-    result_.simulated += messages;
-    check_limit(result_.simulated, options_, false);
-    constexpr double kRounding = 4e-15;  // of sums of times
-    steady = step.number > 0 && most - least <= kRounding * last_end_us_.front() ? steady + 1 : 0;
-    const double period_us = (least + most) / 2;
-    if (may_skip && was_steady && steady > 0 &&
-        (!exact_busy_ || (steady - 2) * period_us >= most_apart_us(party))) {
-      move_on(party, period_us, static_cast<double>(block.repeats - 1 - step.number));
-      break;
-    }
-  }
 }
 
 Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready) {
@@ -309,6 +205,9 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
   Moment end = start;
   const double latency = overhead + cost.latency_us;
   end.time_us += latency + transfer_us(paths_, message, cost.bytes);
+  if (watch_ && cost.bytes > 0) {
+    watch(message, {.begin_us = start.time_us + latency, .end_us = end.time_us});
+  }
   end.latency_us += latency;
   end.messages += 1;
   const double out_us = end.time_us;
@@ -327,6 +226,16 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
                                                        end.time_us);
   }
   return end;
+}
+
+// The rates of messages that a link has no room for are not those that they have alone.
+void FixedRates::watch(const PlayMessage& message, LinkWatch::Flow flow) {
+  const Path& path = paths_.path(message.path);
+  const std::span<const double> shares = paths_.shares(path);
+  for (std::size_t i = 0; i < path.count && !met_; ++i) {
+    flow.bytes_per_us = path.bytes_per_us * (shares.empty() ? 1 : shares[i]);
+    met_ = !watch_->add(paths_.links(path)[i], flow);
+  }
 }
 
 // A local reduction goes through the receiving port; a copy costs nothing.

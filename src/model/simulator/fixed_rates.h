@@ -1,13 +1,17 @@
 // The engine for links that are alone with each message: no rate ever changes, so the times of
 // messages follow from those before them, in the order of the schedule. Every rank has one stream.
+//
+// Where it is not certain that links are, it watches them, and gives up once messages meet.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "model/simulator/busy_time.h"
+#include "model/simulator/link_watch.h"
 #include "model/simulator/moment.h"
 #include "model/simulator/own_ends.h"
 #include "model/simulator/program.h"
@@ -16,8 +20,12 @@ namespace unisono::model {
 
 class FixedRates {
  public:
-  FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options);
-  SimulationResult run() &&;
+  enum class Links : std::uint8_t { alone, watched };
+
+  FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options,
+             Links links = Links::alone);
+  // Nothing if links are watched, and one may have had no room for what flowed over it at once.
+  std::optional<SimulationResult> run() &&;
 
  private:
   // One side of an actor. Ports are kept sorted by when they are free; `began` is when the last
@@ -51,8 +59,10 @@ class FixedRates {
   void take_port(Side& side, int actor, const Moment& until, double began);
   void keep(const Step& step, const PlayMessage& message, double start_us, Moment& end,
             std::int64_t cause);
+  void watch(const PlayMessage& message, LinkWatch::Flow flow);
   void count_links(const PlayBlock& block);
 
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   Moment& first_free(Side& side, int actor) const {
     return side.free[static_cast<std::size_t>(actor) * ports_];
   }
@@ -61,6 +71,8 @@ class FixedRates {
   const PathTable& paths_;
   const SimulationOptions& options_;
   std::size_t ports_;
+  std::optional<LinkWatch> watch_;
+  bool met_ = false;
   std::vector<Moment> now_;     // of each actor: its items so far are done
   std::map<int, Moment> ends_;  // of the items that others come after
   OwnEnds<Moment> own_ends_;    // of these on single ranks

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "model/simulator/fixed_rates.h"
 #include "model/simulator/program.h"
@@ -82,6 +84,21 @@ bool has_streams(const Play& play) {
   return std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end();
 }
 
+// Links that messages could share may still never have too many of them at once.
+SimulationResult play_through(const Play& play, const PathTable& paths,
+                              const SimulationOptions& options, bool shared) {
+  const bool may_be_alone =
+      !shared || (options.contention == Contention::automatic && !has_streams(play));
+  if (may_be_alone) {
+    const auto links = shared ? FixedRates::Links::watched : FixedRates::Links::alone;
+    std::optional<SimulationResult> result = FixedRates(play, paths, options, links).run();
+    if (result) {
+      return *std::move(result);
+    }
+  }
+  return SharedRates(play, paths, options).run();
+}
+
 SimulationResult play_out(const Workload& workload, const SimulationOptions& options,
                           PathTable& paths) {
   const Play play = make_play(workload, options, paths);
@@ -94,8 +111,7 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   if (options.progress != nullptr) {
     options.progress->all = least_played(play, false);
   }
-  SimulationResult result =
-      shared ? SharedRates(play, paths, options).run() : FixedRates(play, paths, options).run();
+  SimulationResult result = play_through(play, paths, options, shared);
   for (std::size_t link = 0; link < result.links.size(); ++link) {
     result.links[link].full_us = result.links[link].bytes / paths.bytes_per_us()[link];
   }

@@ -19,6 +19,34 @@ double chunks_sent(const Algorithm& algorithm, Shape shape) {
   return static_cast<double>(algorithm.chunks_sent(shape)) * senders;
 }
 
+// Whether the form of it that is played has too many messages.
+bool is_too_large(const Algorithm& algorithm, Shape shape, bool written_out) {
+  constexpr double kMostMessages = 2e7;
+  constexpr double kMostChunks = 1e8;
+  const bool is_short = algorithm.compact != nullptr && !written_out;
+  // Short forms write a message for each rank and kind of step, but of an all_to_all for each step.
+  const bool is_listed = !is_short || algorithm.collective == Collective::all_to_all;
+  const double messages = static_cast<double>(algorithm.steps(shape)) * shape.ranks;
+  return (is_listed && messages > kMostMessages) ||
+         (!is_short && chunks_sent(algorithm, shape) > kMostChunks);
+}
+
+// Algorithms of the same collective whose short form could be simulated.
+std::string instead_of(const Algorithm& algorithm, const Shape& asked) {
+  std::string names;
+  for (const Algorithm* other : catalog()) {
+    if (other == &algorithm || other->collective != algorithm.collective ||
+        other->compact == nullptr) {
+      continue;
+    }
+    const Shape shape = complete(*other, {.ranks = asked.ranks, .root = asked.root});
+    if (can_serve(*other, shape) && !is_too_large(*other, shape, false)) {
+      names += (names.empty() ? ", or another algorithm: " : ", ") + std::string(other->name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool written_out) {
@@ -29,21 +57,13 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
     throw Error(ErrorCode::usage, name + " cannot serve " + std::to_string(shape.ranks) +
                                       " ranks\nit takes only " + std::string(algorithm.limits));
   }
-  WorkItem item{.name = name, .bytes = bytes};
-  constexpr double kMostMessages = 2e7;
-  constexpr double kMostChunks = 1e8;
-  const bool is_short = algorithm.compact != nullptr && !written_out;
-  // Short forms write a message for each rank and kind of step, but of an all_to_all for each step.
-  const bool is_listed = !is_short || algorithm.collective == Collective::all_to_all;
-  const double messages = static_cast<double>(algorithm.steps(shape)) * shape.ranks;
-  if ((is_listed && messages > kMostMessages) ||
-      (!is_short && chunks_sent(algorithm, shape) > kMostChunks)) {
-    throw Error(ErrorCode::usage,
-                name + " on " + std::to_string(shape.ranks) +
-                    " ranks has too many messages to simulate\ntake fewer ranks, or an algorithm "
-                    "with a short form, such as ring or hierarchical");
+  if (is_too_large(algorithm, shape, written_out)) {
+    throw Error(ErrorCode::usage, name + " on " + std::to_string(shape.ranks) +
+                                      " ranks has too many messages to simulate\ntake fewer ranks" +
+                                      (written_out ? "" : instead_of(algorithm, shape)));
   }
-  if (is_short) {
+  WorkItem item{.name = name, .bytes = bytes};
+  if (algorithm.compact != nullptr && !written_out) {
     item.compact = std::make_shared<const CompactSchedule>(algorithm.compact(shape));
     return item;
   }

@@ -62,6 +62,25 @@ TEST(WorkloadJson, RefusesMoreMessagesThanCanBe) {
             "all_to_all/pairwise on 1000000 ranks has too many messages to simulate");
 }
 
+// The advice names only what can be simulated, of the same collective.
+TEST(WorkloadJson, TooManyMessagesHaveOtherAlgorithms) {
+  const auto advice = [](Collective collective, const char* name, int ranks, bool written_out) {
+    try {
+      operation(*find_algorithm(collective, name), {.ranks = ranks}, 1, written_out);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return text.substr(text.find('\n') + 1);
+    }
+    return std::string("it can be simulated");
+  };
+  EXPECT_EQ(advice(Collective::all_to_all, "pairwise", 8192, false),
+            "take fewer ranks, or another algorithm: hierarchical");
+  EXPECT_EQ(advice(Collective::all_to_all, "pairwise", 1000000, false), "take fewer ranks");
+  EXPECT_EQ(advice(Collective::all_reduce, "flat", 100000, false),
+            "take fewer ranks, or another algorithm: ring, hierarchical");
+  EXPECT_EQ(advice(Collective::all_reduce, "ring", 100000, true), "take fewer ranks");
+}
+
 // Few messages, each of which is thousands of moves.
 TEST(WorkloadJson, RefusesMoreChunksThanCanBeFollowed) {
   const Algorithm& bruck = *find_algorithm(Collective::all_to_all, "bruck");

@@ -24,11 +24,22 @@ struct Result {
   model::OnTopology plan = {};
 };
 
-double busbw(const Result& result, const Row& row) {
-  return row.time_s > 0
-             ? result.call.bytes * unisono::bus_factor(result.call.collective, result.call.ranks) /
-                   row.time_s
-             : 0;
+double busbw(const Result& result, double time_s) {
+  return time_s > 0 ? result.call.bytes *
+                          unisono::bus_factor(result.call.collective, result.call.ranks) / time_s
+                    : 0;
+}
+
+// What libraries may do that use such switches; unisono does not, so it stands beside the table.
+void print_in_switch(const Result& result) {
+  if (!result.plan.in_switch) {
+    return;
+  }
+  const auto& [time_s, between] = *result.plan.in_switch;
+  fmt::print("\nin the switch: {}, busbw {:.2f}{}\n", time_text(time_s),
+             busbw(result, time_s) * 1e-9,
+             between.empty() ? "" : fmt::format(", with {} between the switches", between));
+  fmt::print("a prediction only: switches here can reduce, and no schedule of unisono uses them\n");
 }
 
 void print_text(const Result& result, const Console& console) {
@@ -44,12 +55,13 @@ void print_text(const Result& result, const Console& console) {
                                                       width, "messages", "time", "busbw")));
   for (const Row& row : result.plan.rows) {
     fmt::print("{:<{}}  {:>10.0f}  {:>8}  {:>7.2f}{}\n", row.name, width, row.messages,
-               time_text(row.time_s), busbw(result, row) * 1e-9,
+               time_text(row.time_s), busbw(result, row.time_s) * 1e-9,
                &row == &result.plan.rows.front() ? console.paint(Paint::good, "  <- fastest") : "");
   }
   for (const auto& [name, why] : result.plan.left) {
     fmt::print("not   {}: {}\n", name, why);
   }
+  print_in_switch(result);
   const std::size_t fitted = result.source.find(kFittedTo);
   if (fitted != std::string::npos) {
     fmt::print("\n{}\n", result.source.substr(fitted));
@@ -74,11 +86,18 @@ void print_json(const Result& result) {
     json["candidates"].push_back({{"algorithm", row.name},
                                   {"messages", static_cast<std::uint64_t>(row.messages)},
                                   {"time_us", rounded(row.time_s * 1e6)},
-                                  {"busbw_gb_per_s", rounded(busbw(result, row) * 1e-9)}});
+                                  {"busbw_gb_per_s", rounded(busbw(result, row.time_s) * 1e-9)}});
   }
   json["unable"] = nlohmann::json::array();
   for (const auto& [name, why] : result.plan.left) {
     json["unable"].push_back({{"algorithm", name}, {"why", why}});
+  }
+  if (result.plan.in_switch) {
+    const auto& [time_s, between] = *result.plan.in_switch;
+    json["in_switch"] = {{"time_us", rounded(time_s * 1e6)},
+                         {"busbw_gb_per_s", rounded(busbw(result, time_s) * 1e-9)},
+                         {"between", between},
+                         {"prediction_only", true}};
   }
   fmt::print("{}\n", json.dump(2));
 }
