@@ -105,11 +105,13 @@ std::optional<SimulationResult> FixedRates::run() && {
 }
 
 void FixedRates::wait_for_earlier(const PlayItem& item) {
+  Moment ended;
+  for (const int before : item.after) {
+    ended.wait_for(ends_.at(before));
+  }
   for (const int actor : item.actors) {
     Moment& now = now_[at(actor)];
-    for (const int before : item.after) {
-      now.wait_for(ends_.at(before));
-    }
+    now.wait_for(ended);
     for (const int before : item.after_own) {
       const Moment* end = own_ends_.find(at(before), play_.rank_of_actor[at(actor)]);
       if (end != nullptr) {

@@ -63,11 +63,19 @@ bool SharedRates::waits_for(int index, ActorState& actor, AwaitedItem& awaited) 
 // Whether the next item comes after one that is not ended; it is begun when that has.
 bool SharedRates::waits_for_item(int index) {
   ActorState& actor = actors_[at(index)];
-  const PlayItem& item = item_of(actor);
-  for (const int before : item.after) {
-    if (waits_for(index, actor, awaited_.at(static_cast<std::uint32_t>(before)))) {
-      return true;
+  const std::uint32_t number = actor.items[actor.next].item;
+  const PlayItem& item = play_.items[number];
+  if (!item.after.empty()) {
+    Gate& gate = gates_[number];
+    for (; gate.ended < item.after.size(); ++gate.ended) {
+      AwaitedItem& before = awaited_.at(static_cast<std::uint32_t>(item.after[gate.ended]));
+      if (before.actors_left > 0) {
+        before.waiting.push_back(index);
+        return true;
+      }
+      gate.end.wait_for(before.end);
     }
+    actor.entry.wait_for(gate.end);
   }
   for (const int before : item.after_own) {
     AwaitedItem* own = own_awaited_.find(at(before), play_.rank_of_actor[at(index)]);

@@ -28,6 +28,7 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
       link_since_us_(paths.bytes_per_us().size()),
       actors_(play.rank_of_actor.size()),
       times_(ranks_of(play)),
+      gates_(play.items.size()),
       own_awaited_(play) {
   for (std::uint32_t i = 0; i < play.items.size(); ++i) {
     const std::vector<int>& actors = play.items[i].actors;

@@ -92,6 +92,7 @@ class SharedRates {
   std::vector<int> free_flights_;
   std::map<std::uint32_t, OpenOperation> operations_;  // those under way, by item
   std::map<std::uint32_t, AwaitedItem> awaited_;
+  std::vector<Gate> gates_;  // by item
   OwnEnds<AwaitedItem> own_awaited_;
   std::map<const void*, std::weak_ptr<const std::vector<BlockOrder>>> orders_;
   EventQueue events_;

@@ -146,6 +146,13 @@ struct Flight {
   std::int64_t record = -1;
 };
 
+// How far those have come that an item comes after, for all of its ranks: of the list, the first so
+// many have ended, the last of them at `end`.
+struct Gate {
+  std::size_t ended = 0;
+  Moment end = {};
+};
+
 // An item that others come after, or what one rank has of it.
 struct AwaitedItem {
   std::size_t actors_left = 1;
