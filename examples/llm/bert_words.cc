@@ -4,26 +4,7 @@
 #include "unicode.h"
 
 namespace llm {
-namespace {
-
-// A character as it stands in words: none, where it is left out.
-std::u32string folded(const Characters& all, char32_t code, bool is_uncased) {
-  if (!is_uncased) {
-    return {code};
-  }
-  std::u32string kept;
-  for (const char32_t one : without_marks(all.lower(code))) {
-    if (!is_mark(one)) {
-      kept += one;
-    }
-  }
-  return kept;
-}
-
-}  // namespace
-
 std::vector<std::string> bert_words(std::string_view text, bool is_uncased) {
-  const Characters all;
   std::vector<std::string> words;
   bool is_open = false;  // the last word may go on
   for (const std::string& character : characters(text)) {
@@ -32,11 +13,11 @@ std::vector<std::string> bert_words(std::string_view text, bool is_uncased) {
     if (is_unseen(given) && !ends_line) {  // also where it is a space
       continue;
     }
-    if (all.is_space(given)) {
+    if (is_space(given)) {
       is_open = false;
       continue;
     }
-    for (const char32_t code : folded(all, given, is_uncased)) {
+    for (const char32_t code : is_uncased ? plain_letters(given) : std::u32string{given}) {
       const bool is_alone = is_punctuation(code) || is_ideograph(code);
       if (is_alone || !is_open) {
         words.emplace_back();

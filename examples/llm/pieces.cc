@@ -21,12 +21,12 @@ std::size_t length_at(std::string_view text) {
 
 enum class Kind : unsigned char { letter, digit, space, other };
 
-Kind kind_of(const Characters& of, std::string_view character) {
+Kind kind_of(std::string_view character) {
   const char32_t code = code_of(character);
-  return code >= '0' && code <= '9' ? Kind::digit
-         : of.is_space(code)        ? Kind::space
-         : of.is_letter(code)       ? Kind::letter
-                                    : Kind::other;
+  return is_number(code)   ? Kind::digit
+         : is_space(code)  ? Kind::space
+         : is_letter(code) ? Kind::letter
+                           : Kind::other;
 }
 
 std::size_t contraction(std::string_view text) {
@@ -44,13 +44,13 @@ struct Character {
   std::size_t end;
 };
 
-std::size_t piece_length(std::string_view text, const Characters& all) {
+std::size_t piece_length(std::string_view text) {
   if (const std::size_t length = contraction(text); length != 0) {
     return length;
   }
   const auto at = [&](std::size_t from) -> Character {
     const std::size_t length = length_at(text.substr(from));
-    return {.kind = kind_of(all, text.substr(from, length)), .end = from + length};
+    return {.kind = kind_of(text.substr(from, length)), .end = from + length};
   };
   const auto run_end = [&](std::size_t from) {
     const Kind kind = at(from).kind;
@@ -91,7 +91,6 @@ std::vector<std::string> byte_symbols() {
 }
 
 std::vector<std::string_view> cut_words(std::string_view text, bool single_digits) {
-  const Characters all;
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
     std::size_t part = 0;  // up to the next digit, which is cut first
@@ -101,7 +100,7 @@ std::vector<std::string_view> cut_words(std::string_view text, bool single_digit
     std::string_view rest = text.substr(0, single_digits ? part : text.size());
     text.remove_prefix(rest.size());
     while (!rest.empty()) {
-      pieces.push_back(rest.substr(0, piece_length(rest, all)));
+      pieces.push_back(rest.substr(0, piece_length(rest)));
       rest.remove_prefix(pieces.back().size());
     }
     if (!text.empty()) {

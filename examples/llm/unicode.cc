@@ -1,99 +1,90 @@
 #include "unicode.h"
 
-#include <algorithm>
-#include <cwctype>
-#include <iterator>
+#include <utf8proc.h>
 
-#include "unicode_tables.h"
+#include <algorithm>
+#include <array>
 
 namespace llm {
 namespace {
 
 constexpr char32_t kNoCharacter = 0xFFFD;
 
-template <std::size_t N>
-bool is_in(const CodeRange (&ranges)[N], char32_t code) {
-  const auto* const found = std::ranges::lower_bound(ranges, code, {}, &CodeRange::last);
-  return found != std::end(ranges) && found->first <= code;
+utf8proc_category_t category(char32_t code) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(code));
+}
+
+// The categories of Unicode are in the order of their first letters.
+bool is_between(char32_t code, utf8proc_category_t first, utf8proc_category_t last) {
+  return category(code) >= first && category(code) <= last;
 }
 
 }  // namespace
 
 char32_t code_of(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) {
-    return first < 0x80 ? first : kNoCharacter;
-  }
-  char32_t code = first & (0xFFU >> (character.size() + 1));
-  for (const char byte : character.substr(1)) {
-    code = code << 6 | (static_cast<unsigned char>(byte) & 0x3FU);
-  }
-  return code;
+  utf8proc_int32_t code = -1;
+  const auto size = static_cast<utf8proc_ssize_t>(character.size());
+  const utf8proc_ssize_t read = utf8proc_iterate(
+      reinterpret_cast<const utf8proc_uint8_t*>(character.data()), size, &code);
+  return read == size ? static_cast<char32_t>(code) : kNoCharacter;
 }
 
 std::string utf8(char32_t code) {
-  const auto tail = [code](unsigned shift) {
-    return static_cast<char>(0x80 | (code >> shift & 0x3F));
-  };
-  if (code < 0x80) {
-    return std::string(1, static_cast<char>(code));
-  }
-  if (code < 0x800) {
-    return {static_cast<char>(0xC0 | code >> 6), tail(0)};
-  }
-  if (code < 0x10000) {
-    return {static_cast<char>(0xE0 | code >> 12), tail(6), tail(0)};
-  }
-  return {static_cast<char>(0xF0 | code >> 18), tail(12), tail(6), tail(0)};
+  std::array<utf8proc_uint8_t, 4> bytes = {};
+  const utf8proc_ssize_t size =
+      utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes.data());
+  return {bytes.begin(), bytes.begin() + size};
 }
 
-bool Characters::is_space(char32_t code) const {
-  // The C library leaves the first four out.
-  return code == 0x85 || code == 0xA0 || code == 0x2007 || code == 0x202F ||
-         ::iswspace_l(static_cast<std::wint_t>(code), locale_.get()) != 0;
+bool is_space(char32_t code) {
+  return (code >= 0x09 && code <= 0x0D) || code == 0x85 ||
+         is_between(code, UTF8PROC_CATEGORY_ZS, UTF8PROC_CATEGORY_ZP);
 }
 
-bool Characters::is_letter(char32_t code) const {
-  return ::iswalpha_l(static_cast<std::wint_t>(code), locale_.get()) != 0;
+bool is_letter(char32_t code) {
+  return is_between(code, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO);
 }
 
-char32_t Characters::lower(char32_t code) const {
-  return static_cast<char32_t>(::towlower_l(static_cast<std::wint_t>(code), locale_.get()));
+bool is_number(char32_t code) {
+  return is_between(code, UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO);
 }
 
 bool is_punctuation(char32_t code) {
-  const bool is_sign = code > 0x20 && code < 0x7F && !(code >= '0' && code <= '9') &&
-                       !(code >= 'A' && code <= 'Z') && !(code >= 'a' && code <= 'z');
-  return is_sign || is_in(kPunctuation, code);
-}
-
-bool is_mark(char32_t code) {
-  return is_in(kMarks, code);
+  const bool is_sign = code > 0x20 && code < 0x7F && !is_letter(code) && !is_number(code);
+  return is_sign || is_between(code, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO);
 }
 
 bool is_unseen(char32_t code) {
-  return code == kNoCharacter || is_in(kUnseen, code);
+  const utf8proc_category_t kind = category(code);
+  return code == kNoCharacter || kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF ||
+         kind == UTF8PROC_CATEGORY_CO;
 }
 
 bool is_ideograph(char32_t code) {
-  static constexpr CodeRange kIdeographs[] = {
+  struct Block {
+    char32_t first, last;
+  };
+  static constexpr Block kIdeographs[] = {
       {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
       {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
-  return is_in(kIdeographs, code);
+  return std::ranges::any_of(
+      kIdeographs, [&](const Block& one) { return code >= one.first && code <= one.last; });
 }
 
-std::u32string without_marks(char32_t code) {
-  if (code >= 0xAC00 && code <= 0xD7A3) {  // the composition of Hangul, Unicode 3.12
-    const char32_t syllable = code - 0xAC00;
-    std::u32string letters = {0x1100 + syllable / 588, 0x1161 + syllable % 588 / 28};
-    if (syllable % 28 != 0) {
-      letters += 0x11A7 + syllable % 28;
+std::u32string plain_letters(char32_t code) {
+  // No character has more parts in the canonical decomposition.
+  std::array<utf8proc_int32_t, 8> parts = {};
+  int before = 0;
+  const utf8proc_ssize_t count =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(),
+                              static_cast<utf8proc_ssize_t>(parts.size()), UTF8PROC_DECOMPOSE, &before);
+  std::u32string letters;
+  for (utf8proc_ssize_t i = 0; i < std::min<utf8proc_ssize_t>(count, parts.size()); ++i) {
+    if (category(static_cast<char32_t>(parts[static_cast<std::size_t>(i)])) != UTF8PROC_CATEGORY_MN) {
+      letters += static_cast<char32_t>(utf8proc_tolower(parts[static_cast<std::size_t>(i)]));
     }
-    return letters;
   }
-  const auto* const found = std::ranges::lower_bound(kBare, code, {}, &Bare::letter);
-  const bool is_found = found != std::end(kBare) && found->letter == code;
-  return {is_found ? found->without_marks : code};
+  return letters;
 }
 
 }  // namespace llm
