@@ -24,8 +24,8 @@ bool is_between(char32_t code, utf8proc_category_t first, utf8proc_category_t la
 char32_t code_of(std::string_view character) {
   utf8proc_int32_t code = -1;
   const auto size = static_cast<utf8proc_ssize_t>(character.size());
-  const utf8proc_ssize_t read = utf8proc_iterate(
-      reinterpret_cast<const utf8proc_uint8_t*>(character.data()), size, &code);
+  const utf8proc_ssize_t read =
+      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(character.data()), size, &code);
   return read == size ? static_cast<char32_t>(code) : kNoCharacter;
 }
 
@@ -75,12 +75,13 @@ std::u32string plain_letters(char32_t code) {
   // No character has more parts in the canonical decomposition.
   std::array<utf8proc_int32_t, 8> parts = {};
   int before = 0;
-  const utf8proc_ssize_t count =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(),
-                              static_cast<utf8proc_ssize_t>(parts.size()), UTF8PROC_DECOMPOSE, &before);
+  const utf8proc_ssize_t count = utf8proc_decompose_char(
+      static_cast<utf8proc_int32_t>(code), parts.data(),
+      static_cast<utf8proc_ssize_t>(parts.size()), UTF8PROC_DECOMPOSE, &before);
   std::u32string letters;
   for (utf8proc_ssize_t i = 0; i < std::min<utf8proc_ssize_t>(count, parts.size()); ++i) {
-    if (category(static_cast<char32_t>(parts[static_cast<std::size_t>(i)])) != UTF8PROC_CATEGORY_MN) {
+    if (category(static_cast<char32_t>(parts[static_cast<std::size_t>(i)])) !=
+        UTF8PROC_CATEGORY_MN) {
       letters += static_cast<char32_t>(utf8proc_tolower(parts[static_cast<std::size_t>(i)]));
     }
   }
