@@ -69,7 +69,12 @@ export const PIPELINE_TEXTS = {
   pl_legend_w: ['W: weight gradient', 'W：权重梯度'],
   pl_legend_idle: ['waiting', '等待'],
   pl_legend_colour: ['Colour and number: the microbatch', '颜色和数字：微批'],
-  pl_legend_memory: ['Curve: activations held', '曲线：占用的激活'],
+  pl_legend_memory: [
+    'Curve: activations held, with the most; one scale for all pictures',
+    '曲线：占用的激活及其峰值；各图比例相同',
+  ],
+  pl_peak: ['{count} microbatches', '{count} 个微批'],
+  pl_peak_one: ['1 microbatch', '1 个微批'],
   pl_figures: [
     'units of time, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak} activations',
     '个时间单位，最忙的 rank 有 {bubble} % 是气泡；每个 rank 最多占用 {peak} 份激活',

@@ -30,6 +30,25 @@ describe('pipelines', () => {
     await close();
   });
 
+  it('show what is held on one scale, with its most', async () => {
+    const { page, close } = await open(browser, file, '#pipeline?pipes=gpipe,1f1b');
+    const panels = page.locator('.diagram');
+    const tall = (i: number) =>
+      panels
+        .nth(i)
+        .locator('.held')
+        .first()
+        .evaluate((each) => (each as SVGPathElement).getBBox().height);
+    expect((await tall(0)) / (await tall(1))).toBeCloseTo(2);
+    const peaks = (i: number) => panels.nth(i).locator('.peak').allTextContents();
+    expect(await peaks(0)).toEqual(Array.from({ length: 4 }, () => '8 microbatches'));
+    expect(await peaks(1)).toEqual([
+      ...['4 microbatches', '3 microbatches'],
+      ...['2 microbatches', '1 microbatch'],
+    ]);
+    await close();
+  });
+
   it('go by keyboard, computation by computation', async () => {
     const { page, close } = await open(browser, file, '#pipeline');
     await page.keyboard.press('Home');
