@@ -29,11 +29,6 @@ export interface Plan {
 
 export const PLANS = plans as Plan[];
 
-// The number of a rank's group, where groups are `size` ranks that are `stride` apart.
-export function groupOf({ size, stride }: PlanWire, rank: number): number {
-  return Math.trunc(rank / (size * stride)) * stride + (rank % stride);
-}
-
 // The ranks of rank 0's group, in the order in which they pass things on.
 export function membersOf({ layout }: Plan, { axis, size, stride }: PlanWire): number[] {
   return Array.from({ length: axis === 'pp' ? layout.pp : size }, (_, i) => i * stride);

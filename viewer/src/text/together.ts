@@ -4,6 +4,9 @@ export const TOGETHER_TEXTS = {
   story_together: ['All together', '综合'],
   to_nodes: ['A model on a machine', '一台机器上的模型'],
   to_node: ['node {node}', '节点 {node}'],
+  to_node_inside: ['node 0: {near} GB/s', '节点 0：{near} GB/s'],
+  to_inside: ['in a node {near} GB/s', '节点内 {near} GB/s'],
+  to_between: ['between nodes {far} GB/s', '节点之间 {far} GB/s'],
   to_nodes_words: [
     '{model} is trained on {devices} GPUs in {nodes} nodes of {each}: {layout}. A frame is a node: {near} GB/s a GPU inside.',
     '{model} 在 {devices} 个 GPU（{nodes} 个节点，每个 {each} 个）上训练：{layout}。一个框是一个节点：节点内每个 GPU {near} GB/s。',
@@ -14,12 +17,12 @@ export const TOGETHER_TEXTS = {
   ],
   to_wire: ['{axis}: {what}', '{axis}：{what}'],
   to_wire_words: [
-    'Ranks of one colour are a group of {size}. In a round of the pipeline: {calls} calls, {inside} inside nodes and {between} between them, of all ranks together.',
-    '同色的 rank 是一个 {size} 个 rank 的组。流水线一轮中：{calls} 次调用，所有 rank 合计节点内 {inside}，节点间 {between}。',
+    'Groups of {size} ranks; coloured: that of rank 0. In a round of the pipeline: {calls} calls, {inside} inside nodes and {between} between them, of all ranks together.',
+    '每组 {size} 个 rank；着色的是 rank 0 所在的组。流水线一轮中：{calls} 次调用，所有 rank 合计节点内 {inside}，节点间 {between}。',
   ],
   to_pair_words: [
-    'Stages of one colour pass activations on, and gradients back. In a round of the pipeline: {calls} messages, {inside} inside nodes and {between} between them.',
-    '同色的流水级依次传递激活，并回传梯度。流水线一轮中：{calls} 条消息，节点内 {inside}，节点间 {between}。',
+    'Coloured: stages that pass activations on, and gradients back. In a round of the pipeline: {calls} messages, {inside} inside nodes and {between} between them.',
+    '着色的流水级依次传递激活，并回传梯度。流水线一轮中：{calls} 条消息，节点内 {inside}，节点间 {between}。',
   ],
   to_time: ['What a step is made of', '一步由什么组成'],
   to_time_words: [
@@ -27,8 +30,8 @@ export const TOGETHER_TEXTS = {
     '一步用时 {time}。这里的通信是未被隐藏的部分。字节越多的轴，放在节点内收益越大。',
   ],
   to_legend: [
-    'Frame: a node; line below: the network. What an axis uses is lit; thick frame: the group of rank 0. Bars: bytes of all ranks, plain inside nodes, striped between them.',
-    '框：节点；下方的线：网络。轴所用的部分会点亮；粗框：rank 0 所在的组。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
+    'Frame: a node; line below: the network. A colour is an axis: it lights the wires that it uses, and the group of rank 0. Bars: bytes of all ranks, plain inside nodes, striped between them.',
+    '框：节点；下方的线：网络。一种颜色代表一个轴：它所用的线路和 rank 0 所在的组会点亮。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
   ],
   to_choice: ['Model and machine', '模型与机器'],
   to_ranked: ['ranked first', '排名第一'],

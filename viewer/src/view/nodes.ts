@@ -74,15 +74,45 @@ export function network(g: NodeGrid): string {
   return path;
 }
 
+// Where messages leave a rank and reach it: below its number.
+export function doorOf(g: NodeGrid, rank: number): Point {
+  const { x, y } = rankPoint(g, rank);
+  return { x, y: y + 0.27 * g.cell };
+}
+
+// How large what moves is: it fits below a number, and between two.
+export function pieceOf({ cell }: NodeGrid): number {
+  return Math.max(5, Math.min(10, 0.26 * cell));
+}
+
 // From rank to rank: across the node, or between its ranks and down to the network, and up again.
 export function way(g: NodeGrid, from: number, to: number): Point[] {
-  const [a, b] = [rankPoint(g, from), rankPoint(g, to)];
+  const [a, b] = [doorOf(g, from), doorOf(g, to)];
   const [home, away] = [Math.trunc(from / g.perNode), Math.trunc(to / g.perNode)];
-  if (home === away) return [a, b];
+  if (home === away) return a.y === b.y ? [a, b] : [a, ...across(g, from, to), b];
   const [down, up] = [port(g, home), port(g, away)];
   const corner = { x: LEFT / 2, y: down.y };
   const turn = down.y === up.y ? [] : [corner, { ...corner, y: up.y }];
   return [a, ...exit(g, a, down), down, ...turn, up, ...exit(g, b, up).reverse(), b];
+}
+
+// To another line of the same node: through the gaps between ranks, around their numbers.
+function across(g: NodeGrid, from: number, to: number): Point[] {
+  const [a, b, middle] = [doorOf(g, from), doorOf(g, to), rankPoint(g, from)];
+  const side = b.x < a.x ? -1 : 1;
+  const out = a.x + (side * g.cell) / 2;
+  const back = b.x === a.x ? out : b.x - (side * g.cell) / 2;
+  const gap = middle.y + (Math.sign(b.y - a.y) * g.cell) / 2;
+  return [
+    ...[
+      { x: out, y: a.y },
+      { x: out, y: gap },
+    ],
+    ...[
+      { x: back, y: gap },
+      { x: back, y: b.y },
+    ],
+  ];
 }
 
 // From a rank to where its node meets the network, through the gaps between ranks.
