@@ -8,7 +8,6 @@ export interface Cell {
   rank: number;
   chunk: number;
   parts: number[]; // the ranks whose data are in it
-  isSpent: boolean; // sent, and of no use here any more
 }
 
 export interface Flight {
@@ -20,7 +19,7 @@ export interface Flight {
 }
 
 export interface Exchange {
-  cells: Cell[];
+  cells: Cell[]; // without what was sent and is of no use here any more
   flights: Flight[];
 }
 
@@ -51,7 +50,7 @@ export function exchangeAt(schedule: Schedule, replay: Replay, at: number): Exch
       if (parts.length === 0) continue;
       const isSpent =
         sent.has(chunk * schedule.ranks + rank) && !needsOutput(schedule, rank, chunk);
-      cells.push({ rank, chunk, parts, isSpent });
+      if (!isSpent) cells.push({ rank, chunk, parts });
     }
   }
   const flights: Flight[] = [];

@@ -71,6 +71,9 @@ export const PARALLEL_TEXTS = {
     'Each rank has the logits of its words. For the loss it is enough to agree on three numbers for each token: the largest logit, the sum of exponentials and the logit of the word that comes next. Two small all_reduces do it.',
     '每个 rank 持有自己那部分词的 logits。计算损失只需对每个 token 统一三个数：最大 logit、指数之和、下一个词的 logit。两次很小的 all_reduce 即可。',
   ],
+  tp_holds_x_parts: ['parts of X', 'X 的若干段'],
+  tp_holds_z_parts: ['parts of the sum', '和的若干段'],
+  tp_holds_z_part: ['its part of Z', 'Z 的一段'],
   tp_z_all: ['Z, everywhere', '完整的 Z'],
   tp_z_parts: ['Z, in parts', 'Z，各持一段'],
   tp_qkv: ['Q K V', 'Q K V'],
@@ -81,7 +84,10 @@ export const PARALLEL_TEXTS = {
   tp_sending: ['communicating', '通信'],
   tp_keeps: ['a rank keeps', '每个 rank 保留'],
   tp_logits: ['logits: a row is a token, a column a word', 'logits：一行一个 token，一列一个词'],
-  tp_three_numbers: ['three numbers a token, on every rank', '每个 token 三个数，每个 rank 都有'],
+  tp_three_numbers: [
+    'two all_reduces: three numbers a token, on every rank',
+    '两次 all_reduce：每个 token 三个数，每个 rank 都有',
+  ],
   tp_instead: ['All logits instead: {bytes}, {time}.', '若收集全部 logits：{bytes}，{time}。'],
   ul_cut: ['Cut along the sequence', '沿序列切分'],
   ul_cut_words: [
@@ -109,8 +115,8 @@ export const PARALLEL_TEXTS = {
     '每个 rank 只把 1/{n} 的块发给其他每个 rank，因此 rank 越多，单个 rank 的通信量越小。但至少要有 {n} 个头可分：头不够时 Ulysses 到此为止，环形注意力还可以继续扩展。',
   ],
   ul_axes: [
-    'down: tokens · across: heads · colour: whose tokens they are · pale: sent away',
-    '纵向：token · 横向：头 · 颜色：token 属于哪个 rank · 浅色：已发走',
+    'down: tokens · across: heads · colour: whose tokens they are',
+    '纵向：token · 横向：头 · 颜色：token 属于哪个 rank',
   ],
   ul_sends_ulysses: ['a rank sends: Ulysses', '每个 rank 发送：Ulysses'],
   ul_sends_ring: ['ring attention', '环形注意力'],

@@ -98,3 +98,29 @@ it('shows where Ulysses ends', async () => {
   expect(await page.locator('svg.picture .cross').count()).toBe(1);
   await close();
 });
+
+it('says what ranks hold, and leads the last block of a ring out and in again', async () => {
+  const { page, problems, close } = await open(
+    browser,
+    file,
+    '#parallel?story=tensor&set=4.1.8192.8192',
+  );
+  const all = page.locator('.stage svg');
+  await page.locator('input[type=range]').evaluate((each: HTMLInputElement) => {
+    each.value = String(0.55 * Number(each.max));
+    each.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+  await all.getByText('rank 1: parts of the sum').waitFor();
+  expect(await all.locator('text.call').textContent()).toBe('reduce_scatter');
+  const boxes = await all
+    .locator('.edge')
+    .evaluateAll((list) => list.map((each) => each.getBoundingClientRect().toJSON()));
+  // Four blocks; that of rank 3 is seen at both ends, and none is over a name.
+  expect(boxes).toHaveLength(5);
+  const name = (await all.getByText('rank 1: parts of the sum').boundingBox())!;
+  for (const box of boxes) expect(box.top).toBeGreaterThanOrEqual(name.y + name.height - 3);
+  const both = boxes.filter(({ top }) => boxes.filter((each) => each.top === top).length > 1);
+  expect(Math.abs(both[0]!.x - both[1]!.x)).toBeGreaterThan(1000);
+  expect(problems).toEqual([]);
+  await close();
+});
