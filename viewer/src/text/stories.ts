@@ -80,9 +80,11 @@ export const STORY_TEXTS = {
     'In a real run the blocks are uneven, which is what all_to_all_v is for; the schedule is the same.',
     '实际运行中各块大小不等，因此使用 all_to_all_v；调度表相同。',
   ],
+  moe_legend_works: ['an expert computes;', '专家在计算；'],
+  moe_legend_waits: ['it waits for the fullest.', '等待最满的专家。'],
   moe_legend: [
-    'Fill: the rank whose token it is. Frame: the expert. Number: the token. Circle: a result. Crossed out: dropped.',
-    '填充：token 所属的 rank。边框：专家。数字：token 编号。圆形：结果。划掉：被丢弃。',
+    'Fill: the rank whose token it is. Frame: the expert. Number: the token. Bar below: its weight. Circle: a result. Crossed out: dropped.',
+    '填充：token 所属的 rank。边框：专家。数字：token 编号。底部的条：权重。圆形：结果。划掉：被丢弃。',
   ],
   moe_legend_sum: [
     'One tile is one token again. A part of it is what an expert (its frame) gives, as wide as its weight. Crossed out: dropped, so the sum lacks it.',

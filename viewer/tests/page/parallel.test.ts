@@ -124,3 +124,25 @@ it('says what ranks hold, and leads the last block of a ring out and in again', 
   expect(problems).toEqual([]);
   await close();
 });
+
+it('tells frames of experts from fills of ranks, and says which bar waits', async () => {
+  for (const theme of ['light', 'dark'] as const) {
+    const hash = `#moe?moe=4.2.6.2.50.0.2&theme=${theme}`;
+    const { page, close } = await open(browser, file, hash, { theme });
+    // Lightness, 0 to 1, as the browser computes the colour of a frame; the fill is plain sRGB.
+    const [fill, ...frames] = await page.locator('.copy').evaluateAll((list) => {
+      const light = (colour: string) => {
+        const context = document.createElement('canvas').getContext('2d')!;
+        context.fillStyle = colour;
+        context.fillRect(0, 0, 1, 1);
+        const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
+        return (0.2126 * red! + 0.7152 * green! + 0.0722 * blue!) / 255;
+      };
+      const first = light(getComputedStyle(list[0]!).fill);
+      return [first, ...list.map((each) => light(getComputedStyle(each).stroke))];
+    });
+    for (const frame of frames) expect(Math.abs(frame - fill!)).toBeGreaterThan(0.1);
+    await page.getByText('it waits for the fullest.').waitFor();
+    await close();
+  }
+});
