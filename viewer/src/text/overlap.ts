@@ -46,6 +46,7 @@ export const OVERLAP_TEXTS = {
     '经网络（▲：此处读写内存）',
   ],
   ov_through_memory: ['through memory, drawn {times} times as wide', '读写内存，放大 {times} 倍'],
+  ov_in_all: ['{time} in all', '共 {time}'],
   ov_residual: ['residual', '残差'],
   ov_norm: ['norm', '归一化'],
   ov_residual_norm: ['residual + norm', '残差+归一化'],

@@ -223,8 +223,8 @@ export const PARALLEL_TEXTS = {
     '一个桶的梯度一齐，reduce_scatter 立即开始，随后每个 rank 丢弃不属于自己分片的梯度。整步中只剩 {hidden} 没有计算。',
   ],
   dp_backward_words3: [
-    'Weights are collected once more, layer by layer, and gradients leave as sums of shards: 1.5 times the bytes of plain data parallelism. In the whole step {hidden} are left in which nobody computes.',
-    '权重再次逐层收集，梯度以分片之和的形式发出：通信量是普通数据并行的 1.5 倍。整步中只剩 {hidden} 没有计算。',
+    'Weights are collected once more, layer by layer, those of the last one at once after they were dropped, and gradients leave as sums of shards: 1.5 times the bytes of plain data parallelism. In the whole step {hidden} are left in which nobody computes.',
+    '权重再次逐层收集（最后一层刚丢弃又立即收集），梯度以分片之和的形式发出：通信量是普通数据并行的 1.5 倍。整步中只剩 {hidden} 没有计算。',
   ],
   dp_update: ['Update', '更新'],
   dp_update_words0: [

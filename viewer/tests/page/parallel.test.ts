@@ -146,3 +146,35 @@ it('tells frames of experts from fills of ranks, and says which bar waits', asyn
     await close();
   }
 });
+
+it('marks where backward begins, and what a time of fusion is the sum of', async () => {
+  const data = await open(browser, file, '#parallel?story=data&set=4.3.7.8192&beat=3');
+  const turn = (await data.page.locator('.turn').boundingBox())!;
+  const line = (text: string) => data.page.locator('svg.picture text.in', { hasText: text });
+  expect((await line('F6').boundingBox())!.x).toBeLessThan(turn.x);
+  expect((await line('B7').boundingBox())!.x).toBeGreaterThan(turn.x);
+  await data.close();
+  const fused = await open(browser, file, '#parallel?story=overlap&beat=5');
+  expect(await fused.page.locator('.time', { hasText: 'in all' }).count()).toBe(3);
+  await fused.close();
+});
+
+it('shows that a chunk is complete and sent at once; no frame is cut off', async () => {
+  const steps = await open(browser, file, '#steps?ranks=4&step=4');
+  const boxes = async (name: string) =>
+    steps.page
+      .locator(name)
+      .evaluateAll((list) => list.map((each) => each.getBoundingClientRect().toJSON()));
+  const wholes = await boxes('svg .whole');
+  const sent = await boxes('svg .sends');
+  expect(sent.length).toBe(4);
+  for (const { x, right } of sent) {
+    expect(wholes.some((each) => each.x > x + 1 && each.right < right - 1)).toBe(true);
+  }
+  await steps.close();
+  const learn = await open(browser, file, '#learn?');
+  const picture = learn.page.locator('svg.identity');
+  const frame = (await picture.locator('rect').first().boundingBox())!;
+  expect(frame.x - (await picture.boundingBox())!.x).toBeGreaterThan(2);
+  await learn.close();
+});
