@@ -16,6 +16,7 @@
 namespace unisono::comm {
 namespace {
 
+constexpr std::string_view kMemoryAdvice = "check the limits on memory (ulimit -v, cgroup)";
 constexpr std::string_view kAdvice =
     "look at its last output; the other ranks cannot go on without it";
 
@@ -83,7 +84,10 @@ void Watch::listen() noexcept {
   try {
     if (const auto abort = network_->aborted()) {
       abort_.take(*abort);
-    } else if (const transport::Loss loss = network_->first_loss()) {
+    } else if (const transport::Loss loss = network_->first_loss();
+               loss.kind == transport::Loss::Kind::given_up) {
+      abort_.raise(Error(ErrorCode::resource, loss.how + "\n" + std::string(kMemoryAdvice)));
+    } else if (loss) {
       const bool damaged = loss.kind == transport::Loss::Kind::damaged;
       abort_.raise(damaged ? ErrorCode::corrupt : ErrorCode::peer_lost, loss.peer,
                    "rank " + std::to_string(loss.peer) + " is gone: " +

@@ -29,7 +29,7 @@ struct Loss {
     broken,   // the system gave the connection up for another reason
     silent,   // nothing was closed, and nothing comes
     damaged,  // what came is not what the peer sent, or should have sent
-    given_up  // this process could not go on with it
+    given_up  // this process has no memory for what the peer sends
   };
   int peer = -1;  // rank of the world
   Kind kind = Kind::none;

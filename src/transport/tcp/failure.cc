@@ -59,7 +59,7 @@ std::string describe(const Failure& failure) {
       return connection + " carried bytes that the key of its encryption does not fit: they were " +
              "damaged or forged on the way";
     case Reason::memory:
-      return connection + " was given up: no memory for what came over it";
+      return "no memory for what goes over " + connection;
   }
   return connection + " failed";
 }
