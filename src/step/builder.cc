@@ -56,15 +56,16 @@ Placements StepBuilder::wide(const Placements& placement) const {
 
 void StepBuilder::tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,
                          const Placements& placement, bool is_layered) {
-  if (step_.find_tensor(name) != nullptr) {
-    return;
+  Tensor made{.name = std::move(name),
+              .kind = kind,
+              .dims = std::move(dims),
+              .element_bytes = element_bytes_,
+              .is_layered = is_layered,
+              .placement = wide(placement)};
+  const Tensor* const known = step_.find_tensor(made.name);
+  if (known == nullptr || *known != made) {
+    step_.tensors.push_back(std::move(made));
   }
-  step_.tensors.push_back({.name = std::move(name),
-                           .kind = kind,
-                           .dims = std::move(dims),
-                           .element_bytes = element_bytes_,
-                           .is_layered = is_layered,
-                           .placement = wide(placement)});
 }
 
 void StepBuilder::weight(std::string name, std::vector<std::string> dims,

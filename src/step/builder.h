@@ -25,7 +25,8 @@ class StepBuilder {
   const Step& step() const { return step_; }
 
   void dim(Dim dim) { step_.dims.push_back(std::move(dim)); }
-  // Placements along axes that are not there are left out, and tensors that are there already.
+  // Placements along axes that are not there are left out, and tensors that are there already, just
+  // so.
   void weight(std::string name, std::vector<std::string> dims, const Placements& placement,
               bool is_layered);
   void tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,

@@ -99,7 +99,7 @@ class Unroll {
   }
 
   void send(const Visit& visit, int rank) {
-    const int to = sends_to(step_, visit.section);
+    const int to = ranks_.sends_to(visit.section);
     const bool sends = ranks_.has_stage(rank, visit.stage);
     if (to < 0 || (!sends && !ranks_.has_stage(rank, to))) {
       return;
@@ -230,11 +230,7 @@ class Unroll {
 class Order {
  public:
   Order(const Step& step, const StepRanks& ranks, const Unrolled& made)
-      : step_(step), ranks_(ranks), made_(made) {
-    if (step.pipeline) {
-      around_ = neighbours(*step.pipeline);
-    }
-  }
+      : step_(step), ranks_(ranks), made_(made) {}
 
   std::vector<Call> of(int rank) const {
     std::vector<Call> all;
@@ -280,8 +276,8 @@ class Order {
     const bool is_forward = is_forward_lane(action.kind);
     const auto stage = static_cast<std::size_t>(action.stage);
     const int sender = is_send(action.kind) ? action.stage
-                       : is_forward         ? around_.before[stage]
-                                            : around_.next[stage];
+                       : is_forward         ? ranks_.around().before[stage]
+                                            : ranks_.around().next[stage];
     const auto found = made_.messages.find(
         {rank, sender, is_forward ? StagePass::forward : StagePass::backward_input});
     if (found != made_.messages.end()) {
@@ -294,7 +290,6 @@ class Order {
   const Step& step_;
   const StepRanks& ranks_;
   const Unrolled& made_;
-  pipeline::Neighbours around_ = {};
 };
 
 }  // namespace

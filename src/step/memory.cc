@@ -1,5 +1,4 @@
 #include "step/memory.h"
-#include "step/extent.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "step/extent.h"
 #include "step/walk.h"
 
 namespace unisono::step {
@@ -120,7 +120,7 @@ class Measure {
   // What a stage is sent is there when it is sent.
   void hold(const Visit& visit, std::size_t at) {
     const bool is_sent = visit.node.kind == Node::Kind::send;
-    const int stage = is_sent ? sends_to(step_, visit.section) : visit.stage;
+    const int stage = is_sent ? ranks_.sends_to(visit.section) : visit.stage;
     const State& state = is_sent ? visit.before : visit.after;
     for (std::size_t i = 0; stage >= 0 && i < visit.node.writes.size(); ++i) {
       const std::string& name = visit.node.writes[i];

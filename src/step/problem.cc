@@ -125,7 +125,8 @@ std::string problem_of_pipeline(const Step& step) {
 // What a pass may do, and what may be done outside of them.
 std::string problem_of_pass(const Step& step, const Section& section) {
   const bool is_pass = section.pass != StagePass::none;
-  if (is_pass && (!step.pipeline || section.stage == kAllStages)) {
+  const bool is_of_all = section.stage == kAllStages;
+  if (is_pass && (!step.pipeline || is_of_all)) {
     return "a pass is of one stage of a pipeline";
   }
   const bool may_send =
@@ -133,8 +134,11 @@ std::string problem_of_pass(const Step& step, const Section& section) {
       ((section.pass == StagePass::forward || section.pass == StagePass::backward_input) &&
        section.repeat == 1);
   for (const Node& node : section.nodes) {
-    if (node.kind == Node::Kind::sum_stages && section.stage != kAllStages) {
+    if (node.kind == Node::Kind::sum_stages && !is_of_all) {
       return node.name + ": stages are added up in a section of all stages";
+    }
+    if ((node.kind == Node::Kind::send || node.kind == Node::Kind::broadcast) && is_of_all) {
+      return node.name + ": one stage sends, and not all of them";
     }
     if (node.kind == Node::Kind::send && !may_send) {
       return node.name + ": with a pipeline, forward passes and those of input gradients send";

@@ -31,6 +31,7 @@ StepRanks::StepRanks(const Step& step)
       step_(step) {
   if (step.pipeline) {
     stage_place_ = step.pipeline->stage_rank;
+    around_ = neighbours(*step.pipeline);
   } else {
     stage_place_.resize(
         static_cast<std::size_t>(stage_axis_.empty() ? 1 : mesh_.size(stage_axis_)));
@@ -87,6 +88,14 @@ int StepRanks::rank_at(int rank, int stage) const {
   return stage_axis_.empty() ? rank
                              : mesh_.group(rank, stage_axis_)[static_cast<std::size_t>(
                                    stage_place_[static_cast<std::size_t>(stage)])];
+}
+
+int StepRanks::sends_to(const Section& section) const {
+  if (step_.pipeline) {
+    const bool is_back = section.pass == StagePass::backward_input;
+    return (is_back ? around_.before : around_.next)[static_cast<std::size_t>(section.stage)];
+  }
+  return section.stage + 1 < stages() ? section.stage + 1 : -1;
 }
 
 const std::vector<pipeline::Action>& StepRanks::actions_of(int rank) const {

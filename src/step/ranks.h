@@ -33,7 +33,11 @@ class StepRanks {
   bool has_stage(int rank, int stage) const { return rank_at(rank, stage) == rank; }
   // The rank that has the stage and differs from `rank` along the stage axis alone.
   int rank_at(int rank, int stage) const;
-  // What it does in the order of the pipeline. REQUIRES: there is one.
+  // The stage to which a section sends; -1: to none.
+  int sends_to(const Section& section) const;
+  // The neighbours of each stage. REQUIRES: there is a pipeline, as for actions_of().
+  const pipeline::Neighbours& around() const { return around_; }
+  // What it does in the order of the pipeline.
   const std::vector<pipeline::Action>& actions_of(int rank) const;
   // All that differ from it along the stage axis alone, itself among them.
   std::vector<int> pipeline_of(int rank) const;
@@ -43,6 +47,7 @@ class StepRanks {
   parallel::MeshShape places_;  // with `copy`, where that is an axis
   std::string stage_axis_;
   const Step& step_;
+  pipeline::Neighbours around_ = {};
   std::vector<int> stage_place_;  // of each stage, along the stage axis of the mesh
   std::vector<int> place_of_;     // of each rank, in places_
   std::vector<int> rank_of_;      // the other way round

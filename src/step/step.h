@@ -66,6 +66,7 @@ struct Tensor {
   double element_bytes = 4;
   bool is_layered = false;    // one for each layer
   Placements placement = {};  // as it is given; of an activation: what follows is proved
+  bool operator==(const Tensor&) const = default;
 };
 
 struct Node {

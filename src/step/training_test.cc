@@ -1,7 +1,6 @@
 // Steps of training: right under layouts of all axes, and wrong once something that moves is left
 // out or moved otherwise.
 #include "step/training.h"
-#include "step/problem.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 #include "pipeline/catalog.h"
 #include "step/json.h"
 #include "step/memory.h"
+#include "step/problem.h"
 #include "step/verify.h"
 #include "step/workload.h"
 #include "unisono/error.hpp"
@@ -239,6 +239,10 @@ TEST(TrainingPipeline, WhatCannotBeAPassIsAProblem) {
               sum.writes = sum.reads;
             }),
             "");
+  EXPECT_NE(problem([&](Step& step) {
+              section(step, "loss").nodes.front().kind = Node::Kind::broadcast;
+            }),
+            "");
   EXPECT_NE(problem([&](Step& step) { step.pipeline.reset(); }), "");
   EXPECT_NE(problem([&](Step& step) { step.mesh = "pp=4"; }), "");
   EXPECT_NE(problem([&](Step& step) { step.stage_axis = ""; }), "");
@@ -264,6 +268,19 @@ double simulated_us(const Step& step) {
       to_workload_json(step, *estimate::find_device("h100"), estimate::Precision::bf16));
   EXPECT_TRUE(workload) << workload.message;
   return model::simulate(*workload.value, model::Parameters{.alpha_s = 1e-7}).total_us;
+}
+
+// Four stages share two layers, so that one computes nothing: what it hands on it has to get first.
+TEST(TrainingPipeline, AStageThatComputesNothingWaitsForWhatItHandsOn) {
+  const Step step = made({.mesh = "pp=4", .words = "gpipe m=1"});
+  const auto workload = model::parse_workload_json(
+      to_workload_json(step, *estimate::find_device("h100"), estimate::Precision::bf16));
+  ASSERT_TRUE(workload) << workload.message;
+  constexpr double kMessageUs = 1e6;
+  const model::Parameters flat{.alpha_s = kMessageUs * 1e-6};
+  // Three messages forward, three back; then the norm and the loss go around a ring of four, twice
+  // three messages each.
+  EXPECT_NEAR(model::simulate(*workload.value, flat).total_us / kMessageUs, 6 + 12, 0.1);
 }
 
 // What is told of the schedules in their papers: the bubble of one order, of overlapping ones, and

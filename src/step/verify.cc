@@ -48,7 +48,7 @@ void check_results(const Step& step, const StepRanks& ranks, const std::vector<S
 // What is written for nobody: a part of the model that the results do not follow from.
 class Unread {
  public:
-  explicit Unread(const Step& step) : step_(step) {}
+  Unread(const Step& step, const StepRanks& ranks) : step_(step), ranks_(ranks) {}
 
   void look(const Visit& visit) {
     const Node& node = visit.node;
@@ -65,7 +65,7 @@ class Unread {
       }
       const bool is_sent = node.kind == Node::Kind::send;
       const bool is_of_all = visit.section.stage == kAllStages;  // one that reads it is enough
-      const std::pair place(is_sent     ? sends_to(step_, visit.section)
+      const std::pair place(is_sent     ? ranks_.sends_to(visit.section)
                             : is_of_all ? kAllStages
                                         : visit.stage,
                             written);
@@ -91,6 +91,7 @@ class Unread {
 
  private:
   const Step& step_;
+  const StepRanks& ranks_;
   std::map<std::pair<int, std::string>, Finding> waiting_;  // by stage and tensor
   std::vector<Finding> findings_;
 };
@@ -173,7 +174,7 @@ std::vector<Finding> verify(const Step& step) {
   check_order(step, findings);
   // What a layer leaves to the next one has settled after two; the third would show it.
   constexpr int kLayers = 3;
-  Unread unread(step);
+  Unread unread(step, ranks);
   const std::vector<State> states =
       walk(step, ranks, kLayers, findings, [&](const Visit& visit) { unread.look(visit); });
   unread.finish(findings);

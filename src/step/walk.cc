@@ -79,7 +79,7 @@ class Walk {
         give(node, before, other);
       }
     } else if (node.kind == Node::Kind::send) {
-      give(node, before, sends_to(step_, section));
+      give(node, before, ranks_.sends_to(section));
     }
     visit_({.section = section,
             .stage = stage,
@@ -143,15 +143,6 @@ class Walk {
 };
 
 }  // namespace
-
-int sends_to(const Step& step, const Section& section) {
-  if (step.pipeline) {
-    const pipeline::Neighbours around = neighbours(*step.pipeline);
-    const bool is_back = section.pass == StagePass::backward_input;
-    return (is_back ? around.before : around.next)[static_cast<std::size_t>(section.stage)];
-  }
-  return section.stage + 1 < StepRanks(step).stages() ? section.stage + 1 : -1;
-}
 
 std::vector<StagePass> passes_of(pipeline::ActionKind kind) {
   using pipeline::ActionKind;

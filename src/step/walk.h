@@ -18,9 +18,6 @@ struct Visit {
   const State& after;
 };
 
-// Where the stage's `send` goes in a section; -1: nowhere.
-int sends_to(const Step& step, const Section& section);
-
 // Those that an action of the pipeline does, in turn.
 std::vector<StagePass> passes_of(pipeline::ActionKind kind);
 

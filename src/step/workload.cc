@@ -52,6 +52,9 @@ class Writer {
   }
 
  private:
+  using Taken = std::tuple<int, int, bool>;  // by a stage, of a microbatch, forward or backward
+  using Awaited = std::map<Taken, std::string>;
+
   const Call* head(int rank) const {
     const auto at = static_cast<std::size_t>(rank);
     return next_[at] < calls_[at].size() ? &calls_[at][next_[at]] : nullptr;
@@ -61,10 +64,11 @@ class Writer {
   bool advance(int rank) {
     bool has_moved = false;
     for (const Call* call = head(rank); call != nullptr; call = head(rank)) {
+      if (!begins(rank)) {
+        return has_moved;
+      }
       if (is_message(*call)) {
         message(rank, *call);
-      } else if (!begins(rank, *call)) {
-        return has_moved;
       } else if (call->what == "computing") {
         compute(rank);
       } else if (call->peer >= 0 ? !transfer(rank, *call) : !collective(*call)) {
@@ -81,7 +85,7 @@ class Writer {
     const Computing mine = computing(rank);
     std::vector<int> group;
     for (int other = 0; other < ranks_; ++other) {
-      if (other == rank || (computing(other) == mine && awaited(other) == nullptr)) {
+      if (other == rank || (computing(other) == mine && !is_waiting(other))) {
         group.push_back(other);
         next_[static_cast<std::size_t>(other)] += mine.calls;
       }
@@ -118,7 +122,7 @@ class Writer {
       const Call* const other = head(member);
       if (other == nullptr || other->what != call.what || other->group != call.group ||
           other->node != call.node || other->layer != call.layer || other->action != call.action ||
-          awaited(member) != nullptr) {
+          is_waiting(member)) {
         return false;
       }
       bytes = std::max(bytes, other->bytes);
@@ -187,33 +191,35 @@ class Writer {
     sent_.insert({call.peer, name});
   }
 
-  // The message that the pass at which the rank is has to wait for, by its name; nullptr: none.
-  const std::string* awaited(int rank) const {
+  // What the call at which the rank is has to wait for: the message that its pass takes. Where a
+  // stage computes nothing, that is the one that it sends on.
+  std::map<Taken, std::string>::const_iterator awaited(int rank) const {
+    const Awaited& all = awaited_[static_cast<std::size_t>(rank)];
     const Call* const call = head(rank);
-    if (call == nullptr || !call->action) {
-      return nullptr;
+    if (call == nullptr || !call->action || is_receive(call->action->kind)) {
+      return all.end();
     }
     const pipeline::Action& action = *call->action;
-    const auto& all = awaited_[static_cast<std::size_t>(rank)];
-    const auto found =
-        all.find({action.stage, action.microbatch, action.kind == pipeline::ActionKind::forward});
-    return found == all.end() ? nullptr : &found->second;
+    const bool is_forward =
+        action.kind == pipeline::ActionKind::forward || is_forward_lane(action.kind);
+    return all.find({action.stage, action.microbatch, is_forward});
+  }
+  bool is_waiting(int rank) const {
+    return awaited(rank) != awaited_[static_cast<std::size_t>(rank)].end();
   }
 
   // Whether what the pass takes has been sent.
-  bool begins(int rank, const Call& call) {
-    const std::string* const name = awaited(rank);
-    if (name == nullptr) {
+  bool begins(int rank) {
+    if (!is_waiting(rank)) {
       return true;
     }
-    if (!sent_.contains({rank, *name})) {
+    const auto message = awaited(rank);
+    if (!sent_.contains({rank, message->second})) {
       return false;
     }
-    begin("behind " + *name, {rank});
-    out_ += ", \"compute_us\": 0, \"after_own\": " + json_string(*name) + "}";
-    awaited_[static_cast<std::size_t>(rank)].erase(
-        {call.action->stage, call.action->microbatch,
-         call.action->kind == pipeline::ActionKind::forward});
+    begin("behind " + message->second, {rank});
+    out_ += ", \"compute_us\": 0, \"after_own\": " + json_string(message->second) + "}";
+    awaited_[static_cast<std::size_t>(rank)].erase(message);
     return true;
   }
 
@@ -246,8 +252,7 @@ class Writer {
   model::DeviceRates rates_;
   std::vector<std::size_t> next_;
   std::map<std::pair<int, int>, int> under_way_;
-  // The messages that passes of each rank take, by stage, microbatch and direction.
-  std::vector<std::map<std::tuple<int, int, bool>, std::string>> awaited_;
+  std::vector<Awaited> awaited_;                // of each rank
   std::set<std::pair<int, std::string>> sent_;  // to a rank
   std::string out_;
   bool is_first_ = true;

@@ -79,6 +79,12 @@ class Resources(unittest.TestCase):
                                        "--as=400000000", "--fsize=0", "--sigpending=0"):
             self.check_right_or_named(self.ranks(world, "prlimit", limit), f"{world} {limit}")
 
+    def test_memory_that_runs_out_at_any_time_is_named(self):
+        """The least that a rank can start with depends on the build: somewhere above it memory ends in the job."""
+        for megabytes in range(52, 84, 2 if jobs.FULL else 4):
+            limit = f"--as={megabytes}000000"
+            self.check_right_or_named(self.ranks("tcp", "prlimit", limit), limit)
+
     def test_a_limit_on_files_is_named(self):
         done = self.ranks("shm", "prlimit", "--fsize=1000000")
         self.assertEqual(done.returncode, 3, done.stderr)

@@ -243,9 +243,12 @@ transport::Loss UcxConnections::loss_of(int rank) {
     return {};
   }
   using How = transport::Loss::Kind;
+  const Endpoint& endpoint = entry.link->endpoint();
   return {.peer = rank,
-          .kind = entry.link->endpoint().is_damaged() ? How::damaged : How::broken,
-          .how = entry.link->endpoint().why_broken()};
+          .kind = endpoint.is_damaged()     ? How::damaged
+                  : endpoint.lacks_memory() ? How::given_up
+                                            : How::broken,
+          .how = endpoint.why_broken()};
 }
 
 // Its last word over UCX comes behind all that it has sent. Where only the other connection tells

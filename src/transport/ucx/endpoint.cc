@@ -49,6 +49,9 @@ std::string Endpoint::why_broken() const {
   if (detail_ != nullptr) {
     return connection + " carried a message that must not be (" + detail_ + ")";
   }
+  if (lacks_memory()) {
+    return "no memory for what goes over " + connection;
+  }
   const std::string how = shared_->worker->api().status_string(status_);
   if (status_ == UCS_ERR_UNREACHABLE) {
     return connection + " cannot be: UCX knows no way there (" + how +

@@ -30,6 +30,8 @@ class Endpoint {
   bool is_broken() const noexcept { return broken_; }
   // It carried what no right peer sends.
   bool is_damaged() const noexcept { return detail_ != nullptr; }
+  // This process had no memory for what went over it.
+  bool lacks_memory() const noexcept { return broken_ && status_ == UCS_ERR_NO_MEMORY; }
   std::string why_broken() const;
   void mark_broken(ucs_status_t status) noexcept;
   // `detail`: a literal.

@@ -70,7 +70,11 @@ struct Said {
 class Sections {
  public:
   Sections(const step::Step& step, const Console& console)
-      : step_(step), console_(console), ranks_(step) {}
+      : step_(step), console_(console), ranks_(step) {
+    for (const step::Section& section : step.sections) {
+      of_any_layer_.push_back(of_any_layer(section));
+    }
+  }
 
   void print(const std::vector<std::vector<step::Call>>& calls) {
     std::vector<step::Finding> none;
@@ -129,13 +133,15 @@ class Sections {
     if (section.pass != step::StagePass::none) {
       title += fmt::format(", for each of {} microbatches", passes(section));
     }
-    const std::vector<step::Node> nodes = of_any_layer(section);
-    const auto like =
-        std::find_if(step_.sections.begin(), step_.sections.end(), [&](const step::Section& other) {
-          return other.name == section.name && of_any_layer(other) == nodes;
-        });
-    const bool is_known = &*like != &section;
-    fmt::print("\n{}{}\n", title, is_known ? ": as " + layers_of(*like) : std::string());
+    const auto number = static_cast<std::size_t>(&section - step_.sections.data());
+    std::size_t like = 0;
+    while (step_.sections[like].name != section.name ||
+           of_any_layer_[like] != of_any_layer_[number]) {
+      ++like;
+    }
+    const bool is_known = like != number;
+    fmt::print("\n{}{}\n", title,
+               is_known ? ": as " + layers_of(step_.sections[like]) : std::string());
     return is_known;
   }
 
@@ -172,7 +178,7 @@ class Sections {
       return 1;
     }
     const pipeline::Pipeline& pipeline = *step_.pipeline;
-    const int chain = neighbours(pipeline).chain[static_cast<std::size_t>(section.stage)];
+    const int chain = ranks_.around().chain[static_cast<std::size_t>(section.stage)];
     return pipeline.chains[static_cast<std::size_t>(chain)].count;
   }
 
@@ -204,6 +210,7 @@ class Sections {
   const step::Step& step_;
   const Console& console_;
   step::StepRanks ranks_;
+  std::vector<std::vector<step::Node>> of_any_layer_;  // of each section
 };
 
 struct Sum {
