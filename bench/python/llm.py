@@ -5,8 +5,9 @@
 
 Each way has processes of its own, which answer in turns: those of the others sleep meanwhile. An
 answer is a prompt of 32 tokens and --tokens more, chosen greedily. "tokens/s" is that of the
-tokens after the first: the median over the rounds; "first ms" is the prompt's. An all_reduce is
-timed where transformers calls it, so that it includes the wait for slower ranks. "bits" says
+tokens after the first: the median over the rounds; "first ms" is the prompt's. The all_reduces of
+the tokens after the first are timed where transformers calls them, so that they include the wait
+for slower ranks. Each rank is bound to a processor, as `unisono run` and mpirun bind it. "bits" says
 whether all ranks computed the same logits to the bit.
 """
 
@@ -37,8 +38,8 @@ class Stopwatch:
         dist.all_reduce = all_reduce
 
 
-def answer(torch, model, prompt, count):
-    """(seconds until the first token, seconds of the others, the tokens)"""
+def answer(torch, model, prompt, count, watch):
+    """(seconds until the first token, seconds of the others, the tokens); `watch` has the others' all_reduces"""
     from transformers import StoppingCriteria, StoppingCriteriaList
 
     times = [time.perf_counter()]
@@ -46,6 +47,8 @@ def answer(torch, model, prompt, count):
     class Clock(StoppingCriteria):
         def __call__(self, ids, scores, **options):
             times.append(time.perf_counter())
+            if len(times) == 2:
+                watch.seconds.clear()
             return torch.zeros(len(ids), dtype=torch.bool)
 
     with torch.no_grad():
@@ -69,7 +72,10 @@ def rank_main(way, rank, options, folder, pipe):
     import torch.distributed as dist
 
     warnings.simplefilter("ignore")
-    cpus = len(os.sched_getaffinity(0))
+    processors = sorted(os.sched_getaffinity(0))
+    cpus = len(processors)
+    if way != "alone":
+        os.sched_setaffinity(0, {processors[rank * cpus // ranks]})
     torch.set_num_threads(min(options.ranks, cpus) if way == "alone" else max(1, cpus // ranks))
     if way != "alone":
         store = dist.FileStore(os.path.join(folder, f"store-{way}"), ranks)
@@ -83,8 +89,7 @@ def rank_main(way, rank, options, folder, pipe):
     digest = hashlib.sha256(logits.numpy().tobytes()).hexdigest()
     pipe.send((digest, logits[0, -1].tolist()))
     while (count := pipe.recv()) is not None:
-        watch.seconds.clear()
-        first, rest, tokens = answer(torch, model, prompt, count)
+        first, rest, tokens = answer(torch, model, prompt, count, watch)
         pipe.send((first, rest, tokens, list(watch.seconds)))
     if way != "alone":
         dist.destroy_process_group()

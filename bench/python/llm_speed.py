@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """examples/llm in one process, on ranks, and llama.cpp, on the same weights and as many processors:
 
-    build/venv/bin/pip install llama-cpp-python==0.3.36 gguf
+    build/venv/bin/pip install xllamacpp==2026.10.11549 gguf
     build/venv/bin/python bench/python/llm_speed.py
 
 Each answer has a process of its own, one after the other, in another order each round: a prompt of --prompt
 tokens, and --tokens behind it, the likeliest ones. Reading weights is not part of the times. Both
-programs read one file, in which the weights of --model are unpacked to --precision. Without
-llama-cpp-python its row is left out; "of" is the share of the first row's rate. Rates are tokens a
+programs read one file, in which the weights of --model are unpacked to --precision. llama.cpp comes as
+xllamacpp, and without that its row is left out; "of" is the share of the first row's rate. Rates are tokens a
 second, medians over the rounds with the least and the most behind them.
 """
 
@@ -47,33 +47,18 @@ def unpack(source, made, precision):
 
 def llama_cpp_main(model, text, options):
     """Prints tokens of the prompt, their rate, the rate of the others, and the answer."""
-    import ctypes
+    import xllamacpp
 
-    import llama_cpp
-    import numpy
-
-    llm = llama_cpp.Llama(
-        model, n_ctx=options.prompt + options.tokens, n_batch=options.prompt, n_ubatch=options.prompt,
-        n_threads=options.threads, n_threads_batch=options.threads, verbose=False,
-    )  # fmt: skip
-    words = llm.n_vocab()
-
-    def likeliest(tokens):
-        given = (llama_cpp.llama_token * len(tokens))(*tokens)  # the batch only points to it
-        if llama_cpp.llama_decode(llm.ctx, llama_cpp.llama_batch_get_one(given, len(tokens))) != 0:
-            sys.exit("llama.cpp cannot decode")
-        logits = ctypes.cast(llama_cpp.llama_get_logits_ith(llm.ctx, -1), ctypes.POINTER(ctypes.c_float * words))
-        return int(numpy.argmax(numpy.frombuffer(logits.contents, dtype=numpy.float32)))
-
-    prompt = llm.tokenize(text.encode(), add_bos=False, special=True)
-    begin = time.perf_counter()
-    said = [likeliest(prompt)]
-    first = time.perf_counter()
-    while len(said) < options.tokens and said[-1] != llm.token_eos():
-        said.append(likeliest(said[-1:]))
-    end = time.perf_counter()
-    print(len(prompt), len(prompt) / (first - begin), (len(said) - 1) / (end - first))
-    print(llm.detokenize([token for token in said if token != llm.token_eos()]).decode(errors="replace"))
+    params = xllamacpp.CommonParams()
+    params.model.path = model
+    params.n_ctx = params.n_batch = params.n_ubatch = options.prompt + options.tokens
+    params.n_parallel, params.warmup = 1, True
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
+    server = xllamacpp.Server(params)
+    said = server.handle_completions({"prompt": text, "n_predict": options.tokens, "temperature": 0, "cache_prompt": False})
+    times = said["timings"]
+    print(times["prompt_n"], times["prompt_per_second"], times["predicted_per_second"])
+    print(said["choices"][0]["text"])
 
 
 class Way:
@@ -119,13 +104,13 @@ def ways(options, model, text):
         start = [options.build / "tools/unisono/unisono", "run", "-q", "-n", options.threads, "--"]
         found.append(Way(f"tp={options.threads}", [*start, program, *ask]))
     try:
-        import llama_cpp
+        import xllamacpp
     except ImportError:
-        print("llama-cpp-python is not installed: its row is left out")
+        print("xllamacpp is not installed: the row of llama.cpp is left out")
     else:
         start = [sys.executable, __file__, "--llama-cpp", text, "--threads", options.threads, "--prompt", options.prompt,
                  "--tokens", options.tokens, "--model"]  # fmt: skip
-        found.append(Way(f"llama.cpp {llama_cpp.__version__}", [*start, model]))
+        found.append(Way(f"llama.cpp ({xllamacpp.__version__})", [*start, model]))
         if options.packed:
             found.append(Way("llama.cpp, as packed", [*start, options.model]))
     return found
