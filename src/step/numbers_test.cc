@@ -16,7 +16,7 @@ namespace unisono::step {
 namespace {
 
 using Values = std::vector<double>;  // of a whole tensor; a NaN is not there
-using Memory = std::map<std::string, Values>;
+using Held = std::map<std::string, Values>;
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 
 class Interpreter {
@@ -40,7 +40,7 @@ class Interpreter {
   }
 
   // The results on every rank.
-  std::vector<Memory> run() {
+  std::vector<Held> run() {
     for (const Section& section : step_.sections) {
       for (int i = 0; i < section.repeat; ++i) {
         for (const Tensor& tensor : step_.tensors) {  // every layer has its own
@@ -67,7 +67,7 @@ class Interpreter {
     }
     return values;
   }
-  Memory& memory(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  Held& memory(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   std::size_t size(const std::string& dim) const {
     const Dim* const found = step_.find_dim(dim);
     if (found == nullptr) {
@@ -106,13 +106,13 @@ class Interpreter {
   }
 
   void run(const Section& section, const Node& node) {
-    const std::vector<Memory> before = ranks_;
+    const std::vector<Held> before = ranks_;
     for (int rank = 0; rank < mesh_.ranks(); ++rank) {
       const bool is_mine = stage_of(rank) == section.stage;
       if (node.kind == Node::Kind::send || node.kind == Node::Kind::broadcast) {
         if (node.kind == Node::Kind::broadcast || stage_of(rank) == section.stage + 1) {
           const auto group = mesh_.group(rank, step_.stage_axis);
-          const Memory& from =
+          const Held& from =
               before[static_cast<std::size_t>(group[static_cast<std::size_t>(section.stage)])];
           memory(rank)[node.writes.front()] = from.at(node.reads.front());
         }
@@ -128,7 +128,7 @@ class Interpreter {
     }
   }
 
-  Values moved(const Node& node, std::size_t i, const std::vector<Memory>& before, int rank) const {
+  Values moved(const Node& node, std::size_t i, const std::vector<Held>& before, int rank) const {
     const auto part_of = [&](int member) -> const Values& {
       return before[static_cast<std::size_t>(member)].at(node.reads[i]);
     };
@@ -182,9 +182,9 @@ class Interpreter {
   // For each element of the result a sum over the summed dimensions of a term: of a product or a
   // sum of what is read, where that is linear; else of something that depends on all of the other
   // dimensions in no linear way.
-  Values compute(const Node& node, const Tensor& written, const std::vector<Memory>& before,
+  Values compute(const Node& node, const Tensor& written, const std::vector<Held>& before,
                  int rank) const {
-    const Memory& mine = before[static_cast<std::size_t>(rank)];
+    const Held& mine = before[static_cast<std::size_t>(rank)];
     std::vector<std::string> whole;  // neither pointwise nor summed
     std::vector<std::string> summed;
     for (const std::string& read : node.reads) {
@@ -205,7 +205,7 @@ class Interpreter {
     return result;
   }
 
-  double value(const Node& node, const Memory& mine, const Place& out,
+  double value(const Node& node, const Held& mine, const Place& out,
                const std::vector<std::string>& summed,
                const std::vector<std::string>& whole) const {
     Place place = out;
@@ -224,7 +224,7 @@ class Interpreter {
     return has_any ? sum : kAbsent;
   }
 
-  double term(const Node& node, const Memory& mine, const Place& place,
+  double term(const Node& node, const Held& mine, const Place& place,
               const std::vector<std::string>& whole) const {
     const bool adds = node.linear == Node::Linear::together;
     double all = adds ? 0 : 1;
@@ -255,8 +255,8 @@ class Interpreter {
 
   const Step& step_;
   const parallel::MeshShape& mesh_;
-  std::vector<Memory> ranks_;
-  std::vector<Memory> given_;  // at first
+  std::vector<Held> ranks_;
+  std::vector<Held> given_;  // at first
 };
 
 estimate::ModelShape tiny() {
@@ -282,16 +282,16 @@ Step tiny_step(const std::string& mesh, bool is_prompt) {
   return step;
 }
 
-Memory run_alone(const Step& step, const std::string& result) {
+Held run_alone(const Step& step, const std::string& result) {
   const auto mesh = parallel::MeshShape::parse(step.mesh);
-  const std::vector<Memory> all = Interpreter(step, mesh).run();
+  const std::vector<Held> all = Interpreter(step, mesh).run();
   return {{result, all.front().at(result)}};
 }
 
 // "" where every rank has the same as one process.
 std::string difference(const Step& step, const Values& wanted) {
   const auto mesh = parallel::MeshShape::parse(step.mesh);
-  std::vector<Memory> all;
+  std::vector<Held> all;
   try {
     all = Interpreter(step, mesh).run();
   } catch (const std::out_of_range&) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "pipeline/catalog.h"
 #include "step/training_layer.h"
@@ -13,12 +14,47 @@
 namespace unisono::step {
 namespace {
 
-constexpr const char* kDataAxes = "rep,copy,dp,cp,uly";  // that cut the rows
+constexpr const char* kDataAxes = "rep,copy,dp,ep,cp,uly";  // that cut the rows
 constexpr int kMostNumber = 65536;
+
+std::size_t count(double number) {
+  return static_cast<std::size_t>(number);
+}
+
+// Rows of a sequence that come to one expert, if each gets as many.
+double rows_of_expert(const TrainingParts& p) {
+  return static_cast<double>(p.task.length) * p.shape.experts_per_token / p.shape.experts;
+}
+
+void add_expert_dims(TrainingParts& p) {
+  const estimate::ModelShape& shape = p.shape;
+  p.build.dim({.name = "experts", .size = static_cast<std::size_t>(shape.experts)});
+  p.build.dim({.name = "slots", .size = count(std::ceil(rows_of_expert(p)))});
+  p.build.dim({.name = "chosen", .size = static_cast<std::size_t>(shape.experts_per_token)});
+  p.build.dim({.name = "expert_hidden", .size = count(shape.expert_ffn)});
+  if (shape.shared_ffn > 0) {
+    p.build.dim({.name = "shared_hidden", .size = count(shape.shared_ffn)});
+  }
+}
+
+// Slots are whole, and what comes to an expert need not be.
+void set_shares(TrainingParts& p) {
+  Step& step = p.build.step();
+  const double share = rows_of_expert(p) / std::ceil(rows_of_expert(p));
+  const auto is_routed = [&](const std::string& tensor) {
+    return has_name(step.find_tensor(tensor)->dims, "slots");
+  };
+  for (Section& section : step.sections) {
+    for (Node& node : section.nodes) {
+      if (node.kind == Node::Kind::compute && is_routed(node.reads.front())) {
+        node.share = share;
+      }
+    }
+  }
+}
 
 void add_dims(TrainingParts& p) {
   const estimate::ModelShape& shape = p.shape;
-  const auto count = [](double number) { return static_cast<std::size_t>(number); };
   p.build.dim({.name = "sequences", .size = p.sequences()});
   p.build.dim({.name = "places", .size = p.task.length, .cut = Cut::rows});
   p.build.dim({.name = "seen", .size = p.task.length, .cut = Cut::rows});
@@ -29,7 +65,12 @@ void add_dims(TrainingParts& p) {
                .cut = Cut::key_value_heads,
                .like = "heads"});
   p.build.dim({.name = "dim", .size = count(shape.head_dim)});
-  p.build.dim({.name = "hidden", .size = count(shape.ffn)});
+  if (!p.is_expert_layer(0)) {
+    p.build.dim({.name = "hidden", .size = count(shape.ffn)});
+  }
+  if (shape.has_experts()) {
+    add_expert_dims(p);
+  }
   p.build.dim({.name = "vocabulary", .size = count(shape.vocabulary)});
   p.build.dim({.name = "two", .size = 2});
   p.build.dim({.name = "one", .size = 1});
@@ -38,7 +79,7 @@ void add_dims(TrainingParts& p) {
 void add_inputs(TrainingParts& p) {
   p.build.element_bytes(4);
   Placements rows;
-  for (const char* axis : {"rep", "copy", "dp"}) {
+  for (const char* axis : {"rep", "copy", "dp", "ep"}) {
     rows[axis] = shard("sequences");
   }
   for (const char* axis : {"cp", "uly"}) {
@@ -60,6 +101,9 @@ void make_whole(TrainingParts& p, Units& units) {
   for (std::size_t layer = 0; layer < layers; ++layer) {
     p.build.section("forward", 0, static_cast<int>(layer));
     units.gather(layer + 2);
+    if (p.shape.tied && layer + 1 == layers) {
+      units.gather(0);  // for the head
+    }
     forward_layer(p, static_cast<int>(layer));
   }
   p.build.section("head", 0);
@@ -89,6 +133,9 @@ void make_whole(TrainingParts& p, Units& units) {
 Step make(TrainingParts& p) {
   Step& step = p.build.step();
   step.data_axes = {"rep", "dp"};
+  if (p.build.is_wide("ep")) {
+    step.data_axes.emplace_back("ep");
+  }
   step.context_axes = {"cp", "uly"};
   step.order = p.task.order;
   add_dims(p);
@@ -98,6 +145,9 @@ Step make(TrainingParts& p) {
     make_passes(p, units);
   } else {
     make_whole(p, units);
+  }
+  if (p.shape.has_experts()) {
+    set_shares(p);
   }
   step.results.push_back({.tensor = step.pipeline ? kLossOfAll : "loss",
                           .placement = {},
@@ -138,22 +188,29 @@ bool read_word(std::string_view word, TrainingTask& task) {
 
 void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
            const TrainingTask& task) {
-  constexpr std::array<std::string_view, 6> kAxes = {"pp", "rep", "dp", "cp", "uly", "tp"};
+  constexpr std::array<std::string_view, 7> kAxes = {"pp", "rep", "dp", "ep", "cp", "uly", "tp"};
   const auto& axes = mesh.axes();
   for (const parallel::Axis& axis : axes) {
     if (std::find(kAxes.begin(), kAxes.end(), axis.name) == kAxes.end()) {
       throw Error(ErrorCode::config, "a training step has no axis " + axis.name +
-                                         "\nits axes are pp, rep, dp, cp, uly and tp");
+                                         "\nits axes are pp, rep, dp, ep, cp, uly and tp");
+    }
+    if (axis.name == "ep" && axis.size > 1 && !shape.has_experts()) {
+      throw Error(ErrorCode::usage, shape.name + " has no experts\nleave ep out");
     }
   }
-  if (shape.has_experts() || shape.latent.is_used() || shape.tied) {
-    throw Error(ErrorCode::usage,
-                shape.name +
-                    " has experts, compressed keys or a tied head\ntraining steps are "
-                    "made of dense models with plain heads and a head of their own");
+  if (shape.latent.is_used()) {
+    throw Error(ErrorCode::usage, shape.name +
+                                      " has compressed keys\ntraining steps are made of models "
+                                      "with plain heads");
   }
   const bool has_stages = std::any_of(axes.begin(), axes.end(),
                                       [](const parallel::Axis& axis) { return axis.name == "pp"; });
+  if (has_stages && shape.tied) {
+    throw Error(ErrorCode::usage, shape.name +
+                                      " has one matrix for its embedding and its head, which "
+                                      "different stages need\nleave pp out");
+  }
   if (has_stages == task.schedule.empty()) {
     throw Error(ErrorCode::usage, has_stages ? "pp has no schedule\nsay one, such as 1f1b m=8"
                                              : task.schedule +

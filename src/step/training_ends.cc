@@ -9,6 +9,7 @@ namespace {
 using Dims = std::vector<std::string>;
 
 const Dims kRows = {"sequences", "places", "width"};
+constexpr const char* kGradientByHead = "d embedding by head";  // where one matrix is both
 
 // Tokens of this rank's rows; with sequence parallelism each rank of tp has some of them.
 std::string tokens_here(TrainingParts& p, const std::string& tokens) {
@@ -38,13 +39,18 @@ void embed(TrainingParts& p) {
 void embed_backward(TrainingParts& p) {
   const std::string dx = p.task.vocabulary ? p.leave_backward("d layer 0 x") : "d layer 0 x";
   p.activation("d embedding", {"vocabulary", "width"});
+  const std::string made = p.shape.tied ? "d embedding by tokens" : "d embedding";
+  p.activation(made, {"vocabulary", "width"});
   p.build.compute({.name = "gradient of embedding",
                    .reads = {dx, tokens_here(p, "tokens")},
-                   .writes = {"d embedding"},
+                   .writes = {made},
                    .pointwise = {"width"},
                    .summed = p.rows});
   if (p.task.vocabulary) {
-    p.build.redistribute("own words", "d embedding", "tp", replicate(), shard("vocabulary"));
+    p.build.redistribute("own words", made, "tp", replicate(), shard("vocabulary"));
+  }
+  if (p.shape.tied) {
+    p.sum("added", {made, kGradientByHead}, "d embedding", {"vocabulary", "width"});
   }
 }
 
@@ -100,10 +106,11 @@ void run_head(TrainingParts& p) {
   if (p.task.vocabulary) {
     p.enter("normal");
   }
-  p.product("logits", "normal", "output", "logits", {"sequences", "places", "vocabulary"});
+  p.product("logits", "normal", p.output(), "logits", {"sequences", "places", "vocabulary"});
   losses(p);
-  p.product("d normal", "d logits", "output", "d normal", kRows);
-  p.weight_gradient("output", "normal", "d logits");
+  p.product("d normal", "d logits", p.output(), "d normal", kRows);
+  p.weight_gradient(p.output(), "normal", "d logits",
+                    p.shape.tied ? kGradientByHead : "d output", p.rows);
   if (p.task.vocabulary) {
     p.enter_backward("d normal");
   }

@@ -3,16 +3,17 @@
 
 namespace unisono::step {
 
-std::string HalfLayer::added(const std::vector<std::string>& parts, const std::string& made) {
+std::string LayerPart::added(const std::vector<std::string>& parts, const std::string& made,
+                             const std::vector<std::string>& dims) {
   if (parts.size() == 1) {
     return parts.front();
   }
-  p_.activation(made, kLayerRows);
-  p_.sum("added", parts, made);
+  p_.activation(made, dims);
+  p_.sum("added", parts, made, dims);
   return made;
 }
 
-void HalfLayer::norm_backward(const std::string& norm, const std::string& x,
+void LayerPart::norm_backward(const std::string& norm, const std::string& x,
                               const std::string& dnormal, const std::string& passed,
                               const std::string& made) {
   p_.activation(made + " by norm", kLayerRows);

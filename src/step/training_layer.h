@@ -4,32 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "step/training_parts.h"
+#include "step/training_inner.h"
+#include "step/training_layer_part.h"
 
 namespace unisono::step {
-
-inline const std::vector<std::string> kLayerRows = {"sequences", "places", "width"};
-
-// What both halves have: the names of the layer's tensors, and how gradients are put together.
-class HalfLayer {
- public:
-  HalfLayer(TrainingParts& parts, int layer)
-      : p_(parts), build_(parts.build), prefix_("layer " + std::to_string(layer) + " ") {}
-
- protected:
-  std::string name(const std::string& what) const { return prefix_ + what; }
-  // The sum of the parts, or the only one itself.
-  std::string added(const std::vector<std::string>& parts, const std::string& made);
-  // From the gradient of what a norm gives to that of what it takes, with what passed it by.
-  void norm_backward(const std::string& norm, const std::string& x, const std::string& dnormal,
-                     const std::string& passed, const std::string& made);
-
-  TrainingParts& p_;
-  StepBuilder& build_;
-
- private:
-  std::string prefix_;
-};
 
 // How queries, keys and values, and their gradients, move between the ranks of cp and uly.
 class AttentionMoves {
@@ -54,9 +32,9 @@ class AttentionMoves {
   StepBuilder& build_;
 };
 
-class AttentionHalf : public HalfLayer {
+class AttentionHalf : public LayerPart {
  public:
-  AttentionHalf(TrainingParts& parts, int layer) : HalfLayer(parts, layer), moves_(parts) {}
+  AttentionHalf(TrainingParts& parts, int layer) : LayerPart(parts, layer), moves_(parts) {}
   void forward();
   void backward();
   void weight_gradients();  // behind backward()
@@ -69,22 +47,6 @@ class AttentionHalf : public HalfLayer {
 
   AttentionMoves moves_;
   std::string out_, dq_, dk_, dv_;
-};
-
-class InnerHalf : public HalfLayer {
- public:
-  InnerHalf(TrainingParts& parts, int layer)
-      : HalfLayer(parts, layer), out_("layer " + std::to_string(layer + 1) + " x") {}
-  void forward();
-  void backward();
-  void weight_gradients();  // behind backward()
-
- private:
-  std::vector<std::string> matrices() const;
-  std::string activation_backward();
-
-  std::string out_;         // what the layer gives
-  std::string dinner_out_;  // its gradient, of all rows
 };
 
 // From the gradient of what a layer gives to that of what it takes, and then of its weights.

@@ -1,10 +1,40 @@
 #include "step/training_parts.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace unisono::step {
 
 using Linear = Node::Linear;
+
+namespace {
+
+constexpr const char* kExpertHidden = "expert_hidden";
+
+// Up, perhaps gate, and down. Those of experts are cut among the ranks of ep besides.
+std::vector<UnitWeight> inner_weights(bool is_gated, const std::string& prefix,
+                                      const std::string& hidden) {
+  std::vector<UnitWeight> all;
+  const auto add = [&](const char* name, std::vector<std::string> dims) {
+    const bool is_of_expert = hidden == kExpertHidden;
+    if (is_of_expert) {
+      dims.insert(dims.begin(), "experts");
+    }
+    all.push_back({.name = prefix + name,
+                   .dims = std::move(dims),
+                   .cut = hidden,
+                   .is_of_expert = is_of_expert});
+  };
+  add("up", {hidden, "width"});
+  if (is_gated) {
+    add("gate", {hidden, "width"});
+  }
+  add("down", {"width", hidden});
+  return all;
+}
+
+}  // namespace
 
 TrainingParts::TrainingParts(const estimate::ModelShape& model, const parallel::MeshShape& mesh,
                              const TrainingTask& wanted)
@@ -44,21 +74,33 @@ std::vector<UnitWeight> TrainingParts::layer(int number) const {
                                  key,
                                  value,
                                  matrix("attention output", {"width", "heads", "dim"}, "heads"),
-                                 norm("inner norm"),
-                                 matrix("up", {"hidden", "width"}, "hidden")};
-  if (shape.gated) {
-    all.push_back(matrix("gate", {"hidden", "width"}, "hidden"));
+                                 norm("inner norm")};
+  const auto add = [&](const std::string& kind, const char* hidden) {
+    for (UnitWeight& weight : inner_weights(shape.gated, prefix + kind, hidden)) {
+      all.push_back(std::move(weight));
+    }
+  };
+  if (!is_expert_layer(number)) {
+    add("", "hidden");
+    return all;
   }
-  all.push_back(matrix("down", {"width", "hidden"}, "hidden"));
+  // Each rank of tp has a summand of what experts give, and so of the gradient of their scores.
+  all.push_back({.name = prefix + "router", .dims = {"experts", "width"}, .is_summed = true});
+  add("expert ", kExpertHidden);
+  if (shape.shared_ffn > 0) {
+    add("shared ", "shared_hidden");
+  }
   return all;
 }
 
 std::vector<UnitWeight> TrainingParts::head() const {
-  return {{.name = "norm", .dims = {"width"}, .is_summed = task.sequence},
-          {.name = "output",
-           .dims = {"vocabulary", "width"},
-           .cut = task.vocabulary ? "vocabulary" : "",
-           .is_summed = task.sequence && !task.vocabulary}};
+  std::vector<UnitWeight> all = {
+      {.name = "norm", .dims = {"width"}, .is_summed = task.sequence}};
+  if (!shape.tied) {
+    all.push_back(embedding().front());
+    all.back().name = output();
+  }
+  return all;
 }
 
 void TrainingParts::by_rows(const std::string& name, std::vector<std::string> reads,
@@ -68,9 +110,8 @@ void TrainingParts::by_rows(const std::string& name, std::vector<std::string> re
 }
 
 void TrainingParts::sum(const std::string& name, std::vector<std::string> reads,
-                        const std::string& write) {
-  build.pointwise(name, std::move(reads), write, {"sequences", "places", "width"},
-                  Linear::together);
+                        const std::string& write, std::vector<std::string> dims) {
+  build.pointwise(name, std::move(reads), write, std::move(dims), Linear::together);
 }
 
 void TrainingParts::product(const std::string& name, const std::string& x,
@@ -81,23 +122,24 @@ void TrainingParts::product(const std::string& name, const std::string& x,
 }
 
 void TrainingParts::weight_gradient(const std::string& weight, const std::string& x,
-                                    const std::string& dy) {
+                                    const std::string& dy, const std::string& made,
+                                    const std::vector<std::string>& of_rows) {
   const std::vector<std::string> dims = build.step().find_tensor(weight)->dims;
   Node node{.kind = Node::Kind::compute,
             .name = "gradient of " + weight,
             .reads = {x, dy},
-            .writes = {"d " + weight},
+            .writes = {made},
             .pointwise = dims,
-            .summed = rows,
             .linear = Linear::each,
             .flops = 2};
-  const bool is_of_keys = std::find(dims.begin(), dims.end(), "kv_heads") != dims.end();
-  if (shares_keys && is_of_keys) {
+  std::copy_if(of_rows.begin(), of_rows.end(), std::back_inserter(node.summed),
+               [&](const std::string& row) { return !has_name(dims, row); });
+  if (shares_keys && has_name(dims, "kv_heads")) {
     // Rows of other heads are zeros: a summand.
     std::erase(node.pointwise, "kv_heads");
     node.summed.emplace_back("kv_heads");
   }
-  activation("d " + weight, dims);
+  activation(made, dims);
   build.compute(std::move(node));
 }
 

@@ -16,6 +16,7 @@ struct UnitWeight {
   std::vector<std::string> dims = {};
   std::string cut = {};    // the dimension that tp cuts; empty: none
   bool is_summed = false;  // each rank of tp has a summand of its gradient
+  bool is_of_expert = false;  // cut over ep, along which other weights are data-parallel
 };
 
 class TrainingParts {
@@ -33,8 +34,13 @@ class TrainingParts {
   // That one pass of all stages has: all, or with a pipeline those of one microbatch of each chain.
   std::size_t sequences() const;
   std::vector<UnitWeight> embedding() const;
+  bool is_expert_layer(int layer) const {
+    return shape.has_experts() && layer >= shape.dense_layers;
+  }
   std::vector<UnitWeight> layer(int number) const;
   std::vector<UnitWeight> head() const;
+  // The matrix from rows to logits: the embedding itself, where the head is tied to it.
+  const char* output() const { return shape.tied ? "embedding" : "output"; }
 
   void activation(const std::string& name, std::vector<std::string> dims) {
     build.activation(name, std::move(dims));
@@ -42,12 +48,17 @@ class TrainingParts {
   // Each row by itself.
   void by_rows(const std::string& name, std::vector<std::string> reads, const std::string& write,
                std::vector<std::string> dims);
-  void sum(const std::string& name, std::vector<std::string> reads, const std::string& write);
+  void sum(const std::string& name, std::vector<std::string> reads, const std::string& write,
+           std::vector<std::string> dims = {"sequences", "places", "width"});
   // y = x W or dx = dy W, as the dimensions say; makes y.
   void product(const std::string& name, const std::string& x, const std::string& weight,
                const std::string& y, std::vector<std::string> dims);
-  // dW = x' dy.
-  void weight_gradient(const std::string& weight, const std::string& x, const std::string& dy);
+  // dW = x' dy, added up over those dimensions of the rows of both that W does not have.
+  void weight_gradient(const std::string& weight, const std::string& x, const std::string& dy) {
+    weight_gradient(weight, x, dy, "d " + weight, rows);
+  }
+  void weight_gradient(const std::string& weight, const std::string& x, const std::string& dy,
+                       const std::string& made, const std::vector<std::string>& of_rows);
   void gain_gradient(const std::string& gain, const std::string& x, const std::string& dy);
   // The tensor along the axis as `to` says: a new one, or itself where the axis is not wide.
   std::string moved(const std::string& name, const std::string& tensor, const std::string& to_name,

@@ -10,7 +10,7 @@
 namespace unisono::step {
 namespace {
 
-constexpr const char* kEverywhere = "pp,rep,copy,dp,cp,uly,tp";
+constexpr const char* kEverywhere = "pp,rep,copy,dp,ep,cp,uly,tp";
 
 // A place in the chain, and the layers and units that lie there: the first one has the embedding,
 // the last one the head. Where there are more places than layers, some hand on what they get.

@@ -13,6 +13,7 @@
 #include "step/json.h"
 #include "step/memory.h"
 #include "step/problem.h"
+#include "step/testing_mutants.h"
 #include "step/verify.h"
 #include "step/workload.h"
 #include "unisono/error.hpp"
@@ -66,14 +67,6 @@ Step made(const Case& one, bool is_gated = false, std::size_t sequences = 8) {
   return make_training_step(shape, one.mesh, task);
 }
 
-std::string text(const std::vector<Finding>& findings) {
-  std::string all;
-  for (const Finding& finding : findings) {
-    all += to_text(finding) + "\n";
-  }
-  return all;
-}
-
 TEST(Training, IsRightUnderLayouts) {
   for (const Case& one : kCases) {
     for (const bool is_gated : {false, true}) {
@@ -84,40 +77,10 @@ TEST(Training, IsRightUnderLayouts) {
   }
 }
 
-// With stage 3 a layer's weights are gathered a second time for its backward pass. Without that
-// they would still be there, at the cost of memory alone.
-bool is_needed(const Section& section, const Node& node) {
-  return node.name != "weights gathered" || section.name == "embed" || section.name == "forward" ||
-         section.name == "weights" || section.name == "optimiser";
-}
-
 TEST(Training, NothingThatMovesMayBeLeftOut) {
   int mutants = 0;
   for (const Case& one : kCases) {
-    const Step right = made(one);
-    for (std::size_t s = 0; s < right.sections.size(); ++s) {
-      for (std::size_t n = 0; n < right.sections[s].nodes.size(); ++n) {
-        const Node& node = right.sections[s].nodes[n];
-        if (node.kind == Node::Kind::compute || !is_needed(right.sections[s], node)) {
-          continue;
-        }
-        Step wrong = right;
-        std::vector<Node>& nodes = wrong.sections[s].nodes;
-        nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(n));
-        EXPECT_FALSE(verify(wrong).empty()) << one.mesh << " " << one.words << ": " << node.name;
-        ++mutants;
-        if (node.kind != Node::Kind::redistribute) {
-          continue;
-        }
-        wrong = right;
-        Node& moved = wrong.sections[s].nodes[n];
-        moved.by = "";
-        moved.to = moved.to.kind == Placement::Kind::shard ? replicate() : partial();
-        moved.from = moved.from == moved.to ? replicate() : moved.from;
-        EXPECT_FALSE(verify(wrong).empty()) << one.mesh << " " << one.words << ": " << node.name;
-        ++mutants;
-      }
-    }
+    mutants += check_mutants(made(one), std::string(one.mesh) + " " + one.words);
   }
   EXPECT_GT(mutants, 500);
 }

@@ -8,11 +8,23 @@ namespace {
 using Names = std::vector<std::string>;
 using Linear = Node::Linear;
 
-Placements over_shards(Placements placement) {
-  for (const std::string& axis : axis_names(kShardAxes)) {
+// What ZeRO shards over, and where sequences or their places are cut. Experts are cut along ep.
+constexpr const char* kShardAxes = "copy,dp,ep,cp,uly";
+constexpr const char* kExpertShardAxes = "copy,dp,cp,uly";
+
+const char* shard_axes(const UnitWeight& weight) {
+  return weight.is_of_expert ? kExpertShardAxes : kShardAxes;
+}
+
+Placements over_shards(const UnitWeight& weight, Placements placement) {
+  for (const std::string& axis : axis_names(shard_axes(weight))) {
     placement[axis] = shard("width");
   }
   return placement;
+}
+
+std::string own_name(const UnitWeight& weight) {
+  return weight.name;
 }
 
 }  // namespace
@@ -32,8 +44,8 @@ Units::Units(TrainingParts& parts) : p_(parts), build_(parts.build) {
 
 void Units::gather(std::size_t unit) {
   if (p_.task.zero == 3) {
-    build_.redistribute("weights gathered", stored(unit), names(unit), kShardAxes, shard("width"),
-                        replicate());
+    move("weights gathered", unit, [&](const UnitWeight& one) { return stored_name(one); },
+         own_name, shard("width"), replicate());
   }
 }
 
@@ -45,8 +57,9 @@ void Units::reduce(std::size_t unit) {
       build_.redistribute("gradient summed", gradients.back(), "tp", partial(), replicate());
     }
   }
-  build_.redistribute("gradients summed", gradients, gradients, kShardAxes, partial(),
-                      p_.task.zero == 0 ? replicate() : shard("width"));
+  const auto gradient = [](const UnitWeight& one) { return "d " + one.name; };
+  move("gradients summed", unit, gradient, gradient, partial(),
+       p_.task.zero == 0 ? replicate() : shard("width"));
   build_.redistribute("gradients summed", gradients, gradients, "rep", partial(), replicate());
 }
 
@@ -65,6 +78,10 @@ void Units::add_squares(std::size_t begin, std::size_t end, const std::string& s
         build_.redistribute("counted once", {squares.back()}, {squares.back()}, "tp", replicate(),
                             partial(), "first");
       }
+      if (!weight.is_of_expert && p_.task.zero == 0) {
+        build_.redistribute("counted once", {squares.back()}, {squares.back()}, "ep", replicate(),
+                            partial(), "first");
+      }
     }
   }
   build_.activation(sum, {"one"});
@@ -75,9 +92,8 @@ void Units::add_squares(std::size_t begin, std::size_t end, const std::string& s
 }
 
 void Units::sum_norm(const std::string& name, const std::string& axes) {
-  if (p_.task.zero != 0) {
-    build_.redistribute("norm summed", kNorm, kShardAxes, partial(), replicate());
-  }
+  build_.redistribute("norm summed", kNorm, p_.task.zero == 0 ? "ep" : kShardAxes, partial(),
+                      replicate());
   build_.redistribute(name, kNorm, axes, partial(), replicate());
 }
 
@@ -89,42 +105,50 @@ void Units::update(std::size_t begin, std::size_t end) {
   }
   for (std::size_t unit = begin; unit < end; ++unit) {
     if (p_.task.zero == 1 || p_.task.zero == 2) {
-      build_.redistribute("weights gathered", names(unit), names(unit), kShardAxes, shard("width"),
-                          replicate());
+      move("weights gathered", unit, own_name, own_name, shard("width"), replicate());
     }
   }
 }
 
-Names Units::names(std::size_t unit) const {
-  Names all;
-  for (const UnitWeight& weight : all_[unit]) {
-    all.push_back(weight.name);
+void Units::move(const std::string& node, std::size_t unit, const NameOf& read,
+                 const NameOf& written, Placement from, Placement to) {
+  for (const bool is_of_expert : {false, true}) {
+    Names reads;
+    Names writes;
+    for (const UnitWeight& weight : all_[unit]) {
+      if (weight.is_of_expert == is_of_expert) {
+        reads.push_back(read(weight));
+        writes.push_back(written(weight));
+      }
+    }
+    if (!reads.empty()) {
+      build_.redistribute((is_of_expert ? "expert " : "") + node, reads, writes,
+                          is_of_expert ? kExpertShardAxes : kShardAxes, from, to);
+    }
   }
-  return all;
 }
 
-Names Units::stored(std::size_t unit) const {
-  Names all;
-  for (const UnitWeight& weight : all_[unit]) {
-    all.push_back(stored_name(weight));
-  }
-  return all;
+bool Units::is_sharded(const UnitWeight& weight) const {
+  return p_.task.zero == 3 && build_.is_wide(shard_axes(weight));
 }
 
 std::string Units::stored_name(const UnitWeight& weight) const {
-  return is_sharded() ? weight.name + " stored" : weight.name;
+  return is_sharded(weight) ? weight.name + " stored" : weight.name;
 }
 
 void Units::add(const UnitWeight& weight) {
-  const Placements cut = weight.cut.empty() ? Placements{} : Placements{{"tp", shard(weight.cut)}};
-  build_.weight(stored_name(weight), weight.dims, is_sharded() ? over_shards(cut) : cut, false);
-  if (is_sharded()) {
+  Placements cut = weight.cut.empty() ? Placements{} : Placements{{"tp", shard(weight.cut)}};
+  if (weight.is_of_expert) {
+    cut["ep"] = shard("experts");
+  }
+  const Placements sharded = over_shards(weight, cut);
+  build_.weight(stored_name(weight), weight.dims, is_sharded(weight) ? sharded : cut, false);
+  if (is_sharded(weight)) {
     build_.activation(weight.name, weight.dims);
   }
   build_.element_bytes(4);
   for (const char* state : {"mean of ", "variance of "}) {
-    build_.weight(state + weight.name, weight.dims, p_.task.zero == 0 ? cut : over_shards(cut),
-                  false);
+    build_.weight(state + weight.name, weight.dims, p_.task.zero == 0 ? cut : sharded, false);
   }
   build_.element_bytes(p_.task.element_bytes);
   build_.step().results.push_back(
@@ -134,8 +158,8 @@ void Units::add(const UnitWeight& weight) {
 
 void Units::update(const UnitWeight& weight) {
   const std::string own = p_.task.zero == 1 || p_.task.zero == 2
-                              ? p_.moved("own part", weight.name, weight.name + " here", kShardAxes,
-                                         replicate(), shard("width"))
+                              ? p_.moved("own part", weight.name, weight.name + " here",
+                                         shard_axes(weight), replicate(), shard("width"))
                               : stored_name(weight);
   build_.compute(
       {.name = "update of " + weight.name,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,6 @@ namespace unisono::step {
 
 inline constexpr const char* kNorm = "norm of gradients";
 
-// What ZeRO shards over, and where sequences or their places are cut.
-inline constexpr const char* kShardAxes = "copy,dp,cp,uly";
 
 class Units {
  public:
@@ -35,9 +34,11 @@ class Units {
  private:
   using Names = std::vector<std::string>;
 
-  bool is_sharded() const { return p_.task.zero == 3 && build_.is_wide(kShardAxes); }
-  Names names(std::size_t unit) const;
-  Names stored(std::size_t unit) const;
+  // Of the unit's weights, and of those of its experts, which other axes shard: a name of each.
+  using NameOf = std::function<std::string(const UnitWeight&)>;
+  void move(const std::string& node, std::size_t unit, const NameOf& read, const NameOf& written,
+            Placement from, Placement to);
+  bool is_sharded(const UnitWeight& weight) const;
   std::string stored_name(const UnitWeight& weight) const;
   void add(const UnitWeight& weight);
   void update(const UnitWeight& weight);
