@@ -109,8 +109,8 @@ void run_head(TrainingParts& p) {
   p.product("logits", "normal", p.output(), "logits", {"sequences", "places", "vocabulary"});
   losses(p);
   p.product("d normal", "d logits", p.output(), "d normal", kRows);
-  p.weight_gradient(p.output(), "normal", "d logits",
-                    p.shape.tied ? kGradientByHead : "d output", p.rows);
+  p.weight_gradient(p.output(), "normal", "d logits", p.shape.tied ? kGradientByHead : "d output",
+                    p.rows);
   if (p.task.vocabulary) {
     p.enter_backward("d normal");
   }

@@ -20,9 +20,9 @@ ExpertsPart::ExpertsPart(TrainingParts& parts, int layer)
       experts_(parts, layer, {.kind = "expert ", .in = "routed", .out = "given"},
                {.rows = kWeights, .hidden = "expert_hidden"}) {
   if (parts.shape.shared_ffn > 0) {
-    shared_.emplace_back(
-        parts, layer, GatedPart::Names{.kind = "shared ", .in = "inner in", .out = "shared z"},
-        GatedPart::Dims{.hidden = "shared_hidden"});
+    shared_.emplace_back(parts, layer,
+                         GatedPart::Names{.kind = "shared ", .in = "inner in", .out = "shared z"},
+                         GatedPart::Dims{.hidden = "shared_hidden"});
   }
 }
 

@@ -103,8 +103,8 @@ TEST(TrainingExperts, AreRightUnderLayouts) {
 TEST(TrainingExperts, NothingThatMovesMayBeLeftOut) {
   int mutants = 0;
   for (const auto& [mesh, words] : kCases) {
-    mutants += check_mutants(made(with_dense_and_shared(), mesh, words),
-                             std::string(mesh) + " " + words);
+    mutants +=
+        check_mutants(made(with_dense_and_shared(), mesh, words), std::string(mesh) + " " + words);
   }
   EXPECT_GT(mutants, 500);
 }

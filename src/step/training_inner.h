@@ -12,7 +12,8 @@ namespace unisono::step {
 // Up, perhaps gate, an activation, and down.
 class GatedPart : public LayerPart {
  public:
-  // Names are within the layer, but for `kind`, which stands before those of what is the part's own.
+  // Names are within the layer, but for `kind`, which stands before those of what is the part's
+  // own.
   struct Names {
     std::string kind = {};
     std::string in = {};

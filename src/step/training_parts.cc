@@ -94,8 +94,7 @@ std::vector<UnitWeight> TrainingParts::layer(int number) const {
 }
 
 std::vector<UnitWeight> TrainingParts::head() const {
-  std::vector<UnitWeight> all = {
-      {.name = "norm", .dims = {"width"}, .is_summed = task.sequence}};
+  std::vector<UnitWeight> all = {{.name = "norm", .dims = {"width"}, .is_summed = task.sequence}};
   if (!shape.tied) {
     all.push_back(embedding().front());
     all.back().name = output();

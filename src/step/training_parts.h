@@ -14,8 +14,8 @@ namespace unisono::step {
 struct UnitWeight {
   std::string name = {};
   std::vector<std::string> dims = {};
-  std::string cut = {};    // the dimension that tp cuts; empty: none
-  bool is_summed = false;  // each rank of tp has a summand of its gradient
+  std::string cut = {};       // the dimension that tp cuts; empty: none
+  bool is_summed = false;     // each rank of tp has a summand of its gradient
   bool is_of_expert = false;  // cut over ep, along which other weights are data-parallel
 };
 

@@ -44,8 +44,9 @@ Units::Units(TrainingParts& parts) : p_(parts), build_(parts.build) {
 
 void Units::gather(std::size_t unit) {
   if (p_.task.zero == 3) {
-    move("weights gathered", unit, [&](const UnitWeight& one) { return stored_name(one); },
-         own_name, shard("width"), replicate());
+    move(
+        "weights gathered", unit, [&](const UnitWeight& one) { return stored_name(one); }, own_name,
+        shard("width"), replicate());
   }
 }
 

@@ -13,7 +13,6 @@ namespace unisono::step {
 
 inline constexpr const char* kNorm = "norm of gradients";
 
-
 class Units {
  public:
   // Makes the weights and the optimiser's states. The parts must outlive it.
@@ -34,7 +33,7 @@ class Units {
  private:
   using Names = std::vector<std::string>;
 
-  // Of the unit's weights, and of those of its experts, which other axes shard: a name of each.
+  // Experts' weights are sharded over other axes than a unit's others, so they move by themselves.
   using NameOf = std::function<std::string(const UnitWeight&)>;
   void move(const std::string& node, std::size_t unit, const NameOf& read, const NameOf& written,
             Placement from, Placement to);

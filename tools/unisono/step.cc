@@ -44,16 +44,17 @@ constexpr Option kOptions[] = {
      .fallback = "1024"},
     {.name = "train",
      .value = "SEQxTOK",
-     .help =
-         "For a model: a step of training on so many sequences of so many tokens, such as "
-         "8x2048. Axes are rep and dp (sequences), cp and uly (places), tp, and pp (stages), which "
-         "goes with a schedule in --with."},
+     .help = "For a model: a step of training on so many sequences of so many tokens, such as "
+             "8x2048. Axes are rep and dp (sequences), ep (sequences and experts), cp and uly "
+             "(places), "
+             "tp, and pp (stages), which goes with a schedule in --with."},
     {.name = "with",
      .value = "WORDS",
-     .help = "With --train: zero=0 to zero=3 (ZeRO over dp, cp and uly), sp (rows cut over tp), "
-             "vocab (the vocabulary cut over tp), all_gather (keys and values of cp, not a ring), "
-             "contiguous or striped (places of cp, not zigzag). With pp: a schedule of `unisono "
-             "pipeline list`, m=N microbatches (8 unless given) and v=N stages on a rank."},
+     .help =
+         "With --train: zero=0 to zero=3 (ZeRO over dp, ep, cp and uly), sp (rows cut over tp), "
+         "vocab (the vocabulary cut over tp), all_gather (keys and values of cp, not a ring), "
+         "contiguous or striped (places of cp, not zigzag). With pp: a schedule of `unisono "
+         "pipeline list`, m=N microbatches (8 unless given) and v=N stages on a rank."},
     {.name = "precision",
      .value = "TYPE",
      .help = "For a model: its weights, activations and cache.",

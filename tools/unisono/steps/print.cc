@@ -73,6 +73,7 @@ class Sections {
       : step_(step), console_(console), ranks_(step) {
     for (const step::Section& section : step.sections) {
       of_any_layer_.push_back(of_any_layer(section));
+      like_.push_back(first_like(like_.size()));
     }
   }
 
@@ -92,12 +93,31 @@ class Sections {
   }
 
  private:
-  static std::string layers_of(const step::Section& section) {
-    const int last = section.first_layer + section.repeat - 1;
-    return section.first_layer < 0 ? section.name
-           : section.repeat == 1
-               ? fmt::format("{} {}", section.name, last)
-               : fmt::format("{} {} to {}", section.name, section.first_layer, last);
+  static std::string layers_of(const step::Section& first, const step::Section& last) {
+    const int begin = first.first_layer;
+    const int end = last.first_layer + last.repeat - 1;
+    return begin < 0      ? first.name
+           : begin == end ? fmt::format("{} {}", first.name, end)
+                          : fmt::format("{} {} to {}", first.name, begin, end);
+  }
+  const step::Section& at(std::size_t number) const { return step_.sections[number]; }
+
+  // The first section whose nodes are the same ones.
+  std::size_t first_like(std::size_t number) const {
+    std::size_t like = 0;
+    while (at(like).name != at(number).name || of_any_layer_[like] != of_any_layer_[number]) {
+      ++like;
+    }
+    return like;
+  }
+
+  // Whether it is told together with the one before it.
+  bool goes_on(std::size_t number) const {
+    const step::Section& before = at(number - 1);
+    const step::Section& here = at(number);
+    return like_[number] != number && like_[number - 1] == like_[number] &&
+           like_[number - 1] != number - 1 && before.stage == here.stage &&
+           before.pass == here.pass;
   }
 
   // Its nodes, with tensors that are named after their layer as if it were any other.
@@ -125,7 +145,16 @@ class Sections {
 
   // Whether the nodes are those of a section before.
   bool print_title(const step::Section& section) {
-    std::string title = console_.paint(Paint::strong, layers_of(section));
+    const auto number = static_cast<std::size_t>(&section - step_.sections.data());
+    const bool is_known = like_[number] != number;
+    if (is_known && goes_on(number)) {
+      return true;
+    }
+    std::size_t last = number;
+    while (last + 1 < step_.sections.size() && goes_on(last + 1)) {
+      ++last;
+    }
+    std::string title = console_.paint(Paint::strong, layers_of(section, step_.sections[last]));
     if (ranks_.stages() > 1) {
       title += section.stage == step::kAllStages ? "   all stages"
                                                  : fmt::format("   stage {}", section.stage);
@@ -133,15 +162,8 @@ class Sections {
     if (section.pass != step::StagePass::none) {
       title += fmt::format(", for each of {} microbatches", passes(section));
     }
-    const auto number = static_cast<std::size_t>(&section - step_.sections.data());
-    std::size_t like = 0;
-    while (step_.sections[like].name != section.name ||
-           of_any_layer_[like] != of_any_layer_[number]) {
-      ++like;
-    }
-    const bool is_known = like != number;
-    fmt::print("\n{}{}\n", title,
-               is_known ? ": as " + layers_of(step_.sections[like]) : std::string());
+    const step::Section& like = step_.sections[like_[number]];
+    fmt::print("\n{}{}\n", title, is_known ? ": as " + layers_of(like, like) : std::string());
     return is_known;
   }
 
@@ -210,7 +232,8 @@ class Sections {
   const step::Step& step_;
   const Console& console_;
   step::StepRanks ranks_;
-  std::vector<std::vector<step::Node>> of_any_layer_;  // of each section
+  std::vector<std::vector<step::Node>> of_any_layer_;  // of each section, as the next
+  std::vector<std::size_t> like_;                      // the first one that is alike
 };
 
 struct Sum {
