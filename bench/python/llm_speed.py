@@ -76,7 +76,7 @@ class Way:
         if found := re.search(r"# prompt: (\d+) tokens, ([\d.]+) tokens/s", done.stderr):
             self.tokens, rate = int(found[1]), float(found[2])
             self.rest.append(float(re.search(r"# answer: .* tokens, ([\d.]+) tokens/s", done.stderr)[1]))
-            if share := re.search(r"([\d.]+) % moving, ([\d.]+) % waiting", done.stderr):
+            if share := re.search(r"# answer: .* ([\d.]+) % moving, ([\d.]+) % waiting", done.stderr):
                 self.shares.append((float(share[1]), float(share[2])))
             self.said = done.stdout
         else:

@@ -56,6 +56,20 @@ struct Source {
   bool ends_answer(std::int32_t token) const { return tokenizer && tokenizer->ends_answer(token); }
 };
 
+// The rest of a line: how much of the time was communication.
+void say_shares(const llm::Model& model, const llm::Times& times) {
+  if (times.total > 0) {
+    std::fprintf(stderr, "; %.1f %% of it in communication",
+                 100 * times.communication / times.total);
+    if (!model.has_experts()) {
+      std::fprintf(stderr, ": %.1f %% moving, %.1f %% waiting for other ranks",
+                   100 * (times.communication - times.waiting) / times.total,
+                   100 * times.waiting / times.total);
+    }
+  }
+  std::fprintf(stderr, "\n");
+}
+
 void say(const llm::Options& options, const Source& source, llm::Model& model, bool is_speaker) {
   const auto prompt = source.encode(options.prompt, options.is_raw);
   llm::Times before;
@@ -75,21 +89,19 @@ void say(const llm::Options& options, const Source& source, llm::Model& model, b
   if (!is_speaker) {
     return;
   }
-  const double seconds = model.times().total - before.total;
-  const double communication = model.times().communication - before.communication;
-  const double waited = model.times().waiting - before.waiting;
+  const llm::Times answer = {
+      .total = model.times().total - before.total,
+      .communication = model.times().communication - before.communication,
+      .waiting = model.times().waiting - before.waiting,
+  };
   std::printf("\n");
-  std::fprintf(stderr, "# prompt: %zu tokens, %.1f tokens/s\n", prompt.size(),
+  std::fprintf(stderr, "# prompt: %zu tokens, %.1f tokens/s", prompt.size(),
                static_cast<double>(prompt.size()) / before.total);
-  if (said.size() > 1 && seconds > 0) {
-    std::fprintf(stderr, "# answer: %zu tokens, %.1f tokens/s; %.1f %% of it in communication",
-                 said.size(), static_cast<double>(said.size() - 1) / seconds,
-                 100 * communication / seconds);
-    if (!model.has_experts()) {
-      std::fprintf(stderr, ": %.1f %% moving, %.1f %% waiting for other ranks",
-                   100 * (communication - waited) / seconds, 100 * waited / seconds);
-    }
-    std::fprintf(stderr, "\n");
+  say_shares(model, before);
+  if (said.size() > 1 && answer.total > 0) {
+    std::fprintf(stderr, "# answer: %zu tokens, %.1f tokens/s", said.size(),
+                 static_cast<double>(said.size() - 1) / answer.total);
+    say_shares(model, answer);
   }
   std::fprintf(stderr, "# weights here: %.1f MiB\n",
                static_cast<double>(model.weight_bytes()) / 0x1p20);
