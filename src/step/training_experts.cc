@@ -134,7 +134,8 @@ void ExpertsPart::move(Node node) {
   build_.compute({.name = std::move(node.name),
                   .reads = {node.reads.front()},
                   .writes = std::move(node.writes),
-                  .pointwise = {"sequences", "places", "slots"},
+                  .pointwise = {"sequences", "places", "slots", "width"},
+                  .summed = {"experts", "chosen"},
                   .linear = Linear::each,
                   .renamed = std::move(node.renamed)});
 }

@@ -1,0 +1,99 @@
+// Steps of training are run on numbers, as those of answers are: what they leave of each weight
+// must be what one process leaves.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "step/testing_numbers.h"
+#include "step/training.h"
+#include "step/verify.h"
+
+namespace unisono::step {
+namespace {
+
+estimate::ModelShape tiny_shape(bool has_experts, bool is_tied) {
+  estimate::ModelShape shape{.name = "tiny",
+                             .layers = 1,
+                             .hidden = 4,
+                             .heads = 2,
+                             .kv_heads = 2,
+                             .head_dim = 2,
+                             .ffn = 4,
+                             .vocabulary = 4,
+                             .tied = is_tied};
+  if (has_experts) {
+    shape.experts = 2;
+    shape.experts_per_token = 2;
+    shape.expert_ffn = 4;
+    shape.shared_ffn = 2;
+  }
+  return shape;
+}
+
+Step tiny_training(const estimate::ModelShape& shape, const char* mesh, const char* words) {
+  TrainingTask task = parse_training(words);
+  task.sequences = 4;
+  task.length = 4;
+  return make_training_step(shape, mesh, task);
+}
+
+// "" where all ranks have what one process has of every weight, and of the loss.
+std::string difference_of(const Step& step, const Held& wanted) {
+  const auto mesh = parallel::MeshShape::parse(step.mesh);
+  const std::vector<Held> all = Interpreter(step, mesh).run();
+  for (const Step::Result& result : step.results) {
+    const Values& right = wanted.at(result.tensor);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      bool is_anywhere = false;
+      for (const Held& held : all) {
+        const double found = held.at(result.tensor)[i];
+        is_anywhere = is_anywhere || !std::isnan(found);
+        if (std::abs(found - right[i]) > 1e-9 * std::abs(right[i])) {
+          return result.tensor + " is another one";
+        }
+      }
+      if (!is_anywhere) {
+        return result.tensor + " is not there";
+      }
+    }
+  }
+  return {};
+}
+
+struct Laid {
+  const char* mesh;
+  const char* words;
+};
+
+constexpr Laid kLayouts[] = {{"dp=2", ""},          {"dp=2", "zero=1"},  {"rep=2,tp=2", "zero=2"},
+                             {"tp=2", ""},          {"tp=2", "sp"},      {"tp=2", "sp vocab"},
+                             {"cp=2", ""},          {"uly=2", "zero=1"}, {"dp=2,tp=2", "vocab"},
+                             {"cp=2", "all_gather"}};
+constexpr Laid kExpertLayouts[] = {{"ep=2", ""},
+                                   {"ep=2,tp=2", "zero=1"},
+                                   {"ep=2,tp=2", ""},
+                                   {"ep=2,tp=2", "sp vocab"},
+                                   {"ep=2", "zero=1"}};
+
+TEST(TrainingNumbers, AllRanksLeaveWhatOneProcessLeaves) {
+  for (const auto& [has_experts, is_tied] :
+       {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+    const estimate::ModelShape shape = tiny_shape(has_experts, is_tied);
+    const Step one = tiny_training(shape, "tp=1", "");
+    const Held wanted = Interpreter(one, parallel::MeshShape::parse("tp=1")).run().front();
+    for (const auto& [mesh, words] : kLayouts) {
+      EXPECT_EQ(difference_of(tiny_training(shape, mesh, words), wanted), "")
+          << mesh << " " << words;
+    }
+    for (const auto& [mesh, words] : kExpertLayouts) {
+      if (has_experts) {
+        EXPECT_EQ(difference_of(tiny_training(shape, mesh, words), wanted), "")
+            << mesh << " " << words;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace unisono::step
