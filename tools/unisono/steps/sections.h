@@ -1,0 +1,47 @@
+// What `unisono step show` says of the sections of a step. Layers that are alike are told once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "step/calls.h"
+#include "step/ranks.h"
+#include "step/walk.h"
+
+namespace unisono::cli {
+
+class Sections {
+ public:
+  Sections(const step::Step& step, const Console& console);
+  void print(const std::vector<std::vector<step::Call>>& calls);
+
+ private:
+  // What the busiest rank of a stage calls for one node, in the first of its layers.
+  struct Said {
+    std::string what = {};
+    std::size_t messages = 0;
+    double bytes = 0;
+    double flops = 0;
+  };
+
+  const step::Section& at(std::size_t number) const { return step_.sections[number]; }
+  // The first section whose nodes are the same ones.
+  std::size_t first_like(std::size_t number) const;
+  // Whether it is told together with the one before it.
+  bool goes_on(std::size_t number) const;
+  // Whether the nodes are those of a section before.
+  bool print_title(const step::Section& section);
+  Said said_of(const step::Visit& visit, const std::vector<std::vector<step::Call>>& calls) const;
+  // How often the stage of a section does it.
+  int passes(const step::Section& section) const;
+  void print(const step::Visit& visit, const Said& said) const;
+
+  const step::Step& step_;
+  const Console& console_;
+  step::StepRanks ranks_;
+  std::vector<std::vector<step::Node>> of_any_layer_;  // of each section, as the next
+  std::vector<std::size_t> like_;                      // the first one that is alike
+};
+
+}  // namespace unisono::cli
