@@ -43,7 +43,7 @@ constexpr std::array kWords = {
           "rank {rank} reads chunk {chunk} of its {0}, which nobody wrote"},
     Words{Mistake::counted_twice, "counted_twice",
           "rank {0} counted twice at rank {rank} chunk {chunk}"},
-    Words{Mistake::lacks, "lacks", "chunk {chunk} lacks ranks {all} on rank {rank}"},
+    Words{Mistake::lacks, "lacks", "chunk {chunk} lacks {ranks} {all} on rank {rank}"},
     Words{Mistake::edge, "edge", "edge {0}->{1} is not an edge of {2}"},
     Words{Mistake::route, "route", "chunk {chunk} does not go {0}->{1} in {2}"},
     Words{Mistake::collective, "collective", "claim: collective is {0}, not {1}"},
@@ -95,6 +95,9 @@ std::string value_of(const Finding& finding, std::string_view name) {
   }
   if (name == "chunk") {
     return std::to_string(finding.chunk);
+  }
+  if (name == "ranks") {
+    return finding.arguments.size() == 1 ? "rank" : "ranks";
   }
   if (name == "all") {
     std::string list;

@@ -182,13 +182,13 @@ TEST(DataFlow, FindsWhatIsMissingAtTheEnd) {
 TEST(DataFlow, FindsAMissingPart) {
   Schedule schedule = broadcast_to_two();
   schedule.moves[1].chunks = 1;
-  EXPECT_EQ(texts(verify(schedule)), "end: chunk 1 lacks ranks 0 on rank 2\n");
+  EXPECT_EQ(texts(verify(schedule)), "end: chunk 1 lacks rank 0 on rank 2\n");
 }
 
 TEST(DataFlow, FindsReplacedContributions) {
   Schedule schedule = exchange();
   schedule.moves[0].combine = Combine::replace;
-  EXPECT_EQ(texts(verify(schedule)), "end: chunk 0 lacks ranks 1 on rank 1\n");
+  EXPECT_EQ(texts(verify(schedule)), "end: chunk 0 lacks rank 1 on rank 1\n");
 }
 
 // Doubling 8 times runs over a counter of 8 bits, which must not come back to nothing.
@@ -212,7 +212,7 @@ TEST(DataFlow, CountsABarriersTokensAtLeastOnce) {
   Schedule schedule = std::move(builder).build();
   EXPECT_EQ(texts(verify(schedule)), "");
   schedule.moves = {schedule.moves[0], schedule.moves[2]};
-  EXPECT_EQ(texts(verify(schedule)), "end: chunk 0 lacks ranks 1 on rank 0\n");
+  EXPECT_EQ(texts(verify(schedule)), "end: chunk 0 lacks rank 1 on rank 0\n");
 }
 
 TEST(Hazards, FindsAReadOfWhatNobodyWrote) {

@@ -7,8 +7,8 @@ import text_checks
 
 def all_checks():
     suites = {
-        "text": [text_checks.tables_agree, text_checks.scripts_parse, text_checks.json_everywhere,
-                 text_checks.shown_file_verifies, text_checks.exchange_of_counts, text_checks.topologies_read_back,
+        "text": [text_checks.tables_agree, text_checks.help_fits, text_checks.scripts_parse,
+                 text_checks.json_everywhere, text_checks.shown_file_verifies, text_checks.exchange_of_counts, text_checks.topologies_read_back,
                  text_checks.simulation_trace, text_checks.chinese_is_whole, text_checks.this_host, text_checks.view_pages,
                  output_checks.outputs_into_devices, output_checks.outputs_through_links,
                  output_checks.outputs_refused, output_checks.outputs_on_full_disks],

@@ -39,6 +39,22 @@ def tables_agree(program, scratch, environment):
     return "\n".join(problems)
 
 
+def help_fits(program, scratch, environment):
+    """Help is as wide as the terminal; a command that goes on in the next line is still the same command."""
+    narrow = {**environment, "COLUMNS": "80"}
+    commands = json.loads(output(program, ["help", "--json"], environment).stdout)["commands"]
+    problems = []
+    for words in ([["--help"], ["help"]] + [["help", command["name"]] for command in commands] +
+                  [[command["name"], "--help"] for command in commands]):
+        lines = output(program, words, narrow).stdout.splitlines()
+        problems += [f"{' '.join(words)}: {len(line)} columns: {line}" for line in lines if len(line) > 80]
+    for command in commands:
+        joined = re.sub(r" \\\n +", " ", output(program, ["help", command["name"]], narrow).stdout)
+        problems += [f"{command['name']}: not in the help: {example['command']}"
+                     for example in command["examples"] if f"\n  {example['command']}\n" not in joined]
+    return "\n".join(problems)
+
+
 def scripts_parse(program, scratch, environment):
     script = scratch / "unisono.bash"
     script.write_text(output(program, ["completion", "bash"], environment).stdout)

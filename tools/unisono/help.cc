@@ -24,7 +24,8 @@ int run_help(const Arguments& arguments, const Console& console) {
   } else if (arguments.has("man")) {
     fmt::print("{}", man_page(command));
   } else {
-    fmt::print("{}", command == nullptr ? overview_text() : help_text(*command));
+    fmt::print("{}", command == nullptr ? overview_text(console.width())
+                                        : help_text(*command, console.width()));
   }
   return kDone;
 }

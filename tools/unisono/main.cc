@@ -63,7 +63,7 @@ int run_command(std::span<const std::string> words, Console& console) {
   console = Console::make(color_of(arguments), arguments.has("json"), arguments.has("quiet"),
                           arguments.has("verbose"));
   if (arguments.has("help")) {
-    fmt::print("{}", console.json() ? help_json(&command) : help_text(command));
+    fmt::print("{}", console.json() ? help_json(&command) : help_text(command, console.width()));
     return kDone;
   }
   for (const std::string& warning : unknown_env_warnings()) {
@@ -75,7 +75,7 @@ int run_command(std::span<const std::string> words, Console& console) {
 int run_words(std::span<const std::string> words) {
   Console console = Console::make("auto", false, false, false);
   if (words.empty() || words.front() == "--help" || words.front() == "-h") {
-    fmt::print(words.empty() ? stderr : stdout, "{}", overview_text());
+    fmt::print(words.empty() ? stderr : stdout, "{}", overview_text(console.width()));
     return words.empty() ? kUsage : kDone;
   }
   if (std::find(words.begin(), words.end(), "--version") != words.end() &&

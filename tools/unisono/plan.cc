@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "cli/wrap.h"
 #include "topo/topo.h"
 
 namespace unisono::cli {
@@ -79,7 +80,8 @@ model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
   model::Plan plan = make_plan(call, parameters, &asked);
   if (std::none_of(plan.candidates.begin(), plan.candidates.end(),
                    [](const model::Candidate& candidate) { return candidate.is_asked; })) {
-    throw UsageError(fmt::format("{} cannot serve {} ranks", target, call.ranks),
+    throw UsageError(fmt::format("{} cannot serve {}", target,
+                                 times(static_cast<std::size_t>(call.ranks), "rank")),
                      fmt::format("it takes only {}", algorithm.limits),
                      fmt::format("unisono list {}", to_string(call.collective)));
   }

@@ -21,6 +21,7 @@
 #include "cli/output_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
+#include "cli/wrap.h"
 #include "engine/verify_sizes.h"
 #include "estimate/device.h"
 #include "model/simulator/report.h"
@@ -160,9 +161,9 @@ model::Workload workload_of(const Arguments& arguments, int most_ranks, bool wri
 void write_trace(const std::string& path, const model::SimulationResult& result,
                  const model::Workload& workload, const Console& console) {
   write_output(path, model::chrome_trace(result, workload));
-  console.note(
-      fmt::format("{} messages and {} compute steps in {}, for chrome://tracing or ui.perfetto.dev",
-                  result.records.size(), result.computes.size(), path));
+  console.note(fmt::format("{} and {} in {}, for chrome://tracing or ui.perfetto.dev",
+                           times(result.records.size(), "message"),
+                           times(result.computes.size(), "compute step"), path));
 }
 
 // Says on a terminal how far a long simulation is.

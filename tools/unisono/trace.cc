@@ -87,8 +87,9 @@ int why_recording(const std::string& path, const Console& console) {
   } else {
     const std::size_t operations =
         trace.contains("ops") && trace["ops"].contains("rank") ? trace["ops"]["rank"].size() : 0;
-    fmt::print("{}  a recording of {} ranks, {} operations\n", console.paint(Paint::strong, path),
-               trace.value("ranks", nlohmann::ordered_json()).dump(), operations);
+    const std::string ranks = trace.value("ranks", nlohmann::ordered_json()).dump();
+    fmt::print("{}  a recording of {} rank{}, {}\n", console.paint(Paint::strong, path), ranks,
+               ranks == "1" ? "" : "s", times(operations, "operation"));
     if (!ended.empty()) {
       fmt::print("{}\n", console.paint(Paint::bad, "ended: " + ended));
     }

@@ -13,6 +13,7 @@
 #include "cli/failure.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
+#include "cli/wrap.h"
 #include "engine/verify_sizes.h"
 #include "msccl/verify_file.h"
 #include "schedule/final_state.h"
@@ -274,8 +275,9 @@ int verify_sweep(std::span<const Algorithm* const> algorithms,
   if (console.json()) {
     print_json(rows, wrong == 0);
   } else {
-    fmt::print("{} schedules of {} algorithms, n {}..{}: {}\n", schedules, algorithms.size(),
-               range.first, range.last, wrong == 0 ? "all right" : fmt::format("{} wrong", wrong));
+    fmt::print("{} of {}, n {}..{}: {}\n", times(schedules, "schedule"),
+               times(algorithms.size(), "algorithm"), range.first, range.last,
+               wrong == 0 ? "all right" : fmt::format("{} wrong", wrong));
   }
   return wrong == 0 ? kDone : kAnswerIsNo;
 }

@@ -100,9 +100,10 @@ MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks) {
 std::string left_out_text(const MoeCase& row, int ranks) {
   return row.left_out == 0
              ? ""
-             : fmt::format("the last {} tokens are left out: {} ranks do not divide {}",
-                           row.left_out, ranks,
-                           row.tokens * static_cast<std::size_t>(ranks) + row.left_out);
+             : fmt::format(
+                   "the last {} left out: {} ranks do not divide {}",
+                   row.left_out == 1 ? "token is" : fmt::format("{} tokens are", row.left_out),
+                   ranks, row.tokens * static_cast<std::size_t>(ranks) + row.left_out);
 }
 
 }  // namespace unisono::cli

@@ -81,6 +81,7 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {"which collective?", "哪种集合操作？"},
     {"which algorithm of {}?", "{} 的哪个算法？"},
     {"{} has no algorithm '{*}'", "{} 没有算法 '{*}'"},
+    {"{} cannot serve {} rank", "{} 不能用于 {} 个 rank"},
     {"{} cannot serve {} ranks", "{} 不能用于 {} 个 rank"},
     {"{} cannot serve the v-form", "{} 不能用于 v 形式"},
     {"--{} does not go with a schedule file", "--{} 不能与调度表文件同用"},

@@ -13,7 +13,13 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kWidth = 96;
+constexpr int kMostWidth = 96;
+constexpr int kLeastWidth = 40;
+constexpr int kSummaryColumn = 14;
+
+int readable(int width) {
+  return std::clamp(width, kLeastWidth, kMostWidth);
+}
 
 std::string left_column(const Option& option) {
   std::string text = option.letter == 0 ? std::string("    ") : fmt::format("-{}, ", option.letter);
@@ -38,7 +44,7 @@ std::string explanation(const Option& option) {
   return text;
 }
 
-std::string option_lines(std::span<const Option> options) {
+std::string option_lines(std::span<const Option> options, int width) {
   std::size_t column = 0;
   for (const Option& option : options) {
     column = std::max(column, left_column(option).size());
@@ -46,7 +52,7 @@ std::string option_lines(std::span<const Option> options) {
   const int indent = static_cast<int>(column) + 4;
   std::string text;
   for (const Option& option : options) {
-    const std::string folded = wrap(explanation(option), indent, kWidth);
+    const std::string folded = wrap(explanation(option), indent, width);
     std::string left = fmt::format("  {:<{}}  ", left_column(option), column);
     text += left + folded.substr(left.size());
   }
@@ -80,7 +86,7 @@ nlohmann::ordered_json json_of(const Command& command) {
 
 }  // namespace
 
-std::string overview_text() {
+std::string overview_text(int width) {
   std::vector<std::string> texts = {
       "unisono - collective communication: run it, measure it, prove it, see it\n\n"
       "usage  unisono COMMAND [OPTION...]\n\ncommands\n",
@@ -96,23 +102,27 @@ std::string overview_text() {
   localize_all(texts);
   std::string text = texts[0];
   for (std::size_t i = 0; i < commands().size(); ++i) {
-    text += fmt::format("  {:<11} {}\n", commands()[i]->name, texts[i + 2]);
+    const std::string folded = wrap(texts[i + 2], kSummaryColumn, readable(width));
+    text += fmt::format("  {:<11} {}", commands()[i]->name, folded.substr(kSummaryColumn));
   }
   return text + texts[1];
 }
 
-std::string help_text(const Command& command) {
-  std::string text = fmt::format("unisono {} - {}\n\nexamples\n", command.name, command.summary);
+std::string help_text(const Command& command, int width) {
+  width = readable(width);
+  std::string text = wrap(fmt::format("unisono {} - {}", command.name, command.summary), 0, width);
+  text += "\nexamples\n";
   for (const Example& example : command.examples) {
-    text += fmt::format("  {}\n{}", example.command, wrap(example.what, 6, kWidth));
+    text += wrap_command(example.command, 2, width) + wrap(example.what, 6, width);
   }
-  text += fmt::format("\nusage  unisono {} [OPTION...]{}{}\n\n", command.name,
-                      command.operands.empty() ? "" : " ", command.operands);
-  text += wrap(command.description, 0, kWidth);
+  const std::string usage =
+      wrap(fmt::format("unisono {} [OPTION...] {}", command.name, command.operands), 7, width);
+  text += "\nusage  " + usage.substr(7) + "\n";
+  text += wrap(command.description, 0, width);
   if (!command.options.empty()) {
-    text += "\noptions\n" + option_lines(command.options);
+    text += "\noptions\n" + option_lines(command.options, width);
   }
-  text += "\ncommon options\n" + option_lines(common_options());
+  text += "\ncommon options\n" + option_lines(common_options(), width);
   return text;
 }
 

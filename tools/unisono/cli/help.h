@@ -8,8 +8,10 @@
 
 namespace unisono::cli {
 
-std::string overview_text();                            // `unisono help`
-std::string help_text(const Command& command);          // `unisono help show`
+// In lines of at most `width` columns, and never more than are read with ease.
+std::string overview_text(int width);                      // `unisono help`
+std::string help_text(const Command& command, int width);  // `unisono help show`
+
 std::string help_json(const Command* command);          // nullptr: every command
 std::string man_page(const Command* command);           // roff; nullptr: unisono(1)
 std::string completion_script(std::string_view shell);  // bash, zsh or fish

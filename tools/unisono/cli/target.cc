@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/failure.h"
+#include "cli/wrap.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -68,8 +69,9 @@ AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view t
 
 Schedule build_checked(const Algorithm& algorithm, Shape shape) {
   if (!can_serve(algorithm, shape)) {
-    throw UsageError(fmt::format("{}/{} cannot serve {} ranks", to_string(algorithm.collective),
-                                 full_name(algorithm, shape), shape.ranks),
+    throw UsageError(fmt::format("{}/{} cannot serve {}", to_string(algorithm.collective),
+                                 full_name(algorithm, shape),
+                                 times(static_cast<std::size_t>(shape.ranks), "rank")),
                      fmt::format("it takes only {}", algorithm.limits),
                      fmt::format("unisono list {}", to_string(algorithm.collective)));
   }

@@ -3,6 +3,36 @@
 #include <algorithm>
 
 namespace unisono::cli {
+namespace {
+
+// Chinese characters take two columns.
+int columns(std::string_view text) {
+  int count = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    count += (byte & 0xC0U) == 0x80U ? 0 : byte >= 0xE3U ? 2 : 1;
+  }
+  return count;
+}
+
+// Up to the first space that no quotes enclose.
+std::string_view first_word(std::string_view command) {
+  char quote = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (quote == 0 && c == ' ') {
+      return command.substr(0, i);
+    }
+    if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    }
+  }
+  return command;
+}
+
+}  // namespace
 
 std::string wrap(std::string_view text, int indent, int width) {
   std::string result;
@@ -14,7 +44,7 @@ std::string wrap(std::string_view text, int indent, int width) {
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find_first_of(" \n"));
     const bool paragraph = text.substr(word.size()).starts_with("\n\n");
-    if (!line.empty() && line.size() + 1 + word.size() > static_cast<std::size_t>(width - indent)) {
+    if (!line.empty() && columns(line) + 1 + columns(word) > width - indent) {
       end_line();
     }
     line += line.empty() ? std::string(word) : " " + std::string(word);
@@ -29,6 +59,27 @@ std::string wrap(std::string_view text, int indent, int width) {
     end_line();
   }
   return result;
+}
+
+std::string wrap_command(std::string_view command, int indent, int width) {
+  constexpr int kFurther = 4;
+  constexpr int kBackslash = 2;
+  std::string text;
+  std::string line(static_cast<std::size_t>(indent), ' ');
+  bool is_empty = true;
+  while (!command.empty()) {
+    const std::string_view word = first_word(command);
+    command.remove_prefix(std::min(command.size(), word.size() + 1));
+    const int room = width - (command.empty() ? 0 : kBackslash);
+    if (!is_empty && columns(line) + 1 + columns(word) > room) {
+      text += line + " \\\n";
+      line.assign(static_cast<std::size_t>(indent + kFurther), ' ');
+      is_empty = true;
+    }
+    line += (is_empty ? "" : " ") + std::string(word);
+    is_empty = false;
+  }
+  return text + line + "\n";
 }
 
 std::string times(std::size_t count, std::string_view what) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/wrap.h"
 #include "estimate/parts.h"
 #include "models/models.h"
 #include "plan/plan.h"
@@ -56,7 +57,8 @@ void print_head(const ModelQuestion& question, const std::string& task) {
 
 template <typename Estimate>
 void print_refused(const estimate::Ranking<Estimate>& ranking) {
-  fmt::print("{} layouts tried, {} fit", ranking.tried, ranking.fitting);
+  fmt::print("{} tried, {} fit{}", times(ranking.tried, "layout"), ranking.fitting,
+             ranking.fitting == 1 ? "s" : "");
   for (const estimate::Refusal& refusal : ranking.refused) {
     fmt::print("; {} refused: {}", refusal.layouts, refusal.why);
   }

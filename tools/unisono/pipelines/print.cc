@@ -132,8 +132,9 @@ int verify_pipeline(const pipeline::Pipeline& pipeline, bool has_more_actions,
     fmt::print("  lanes hold {} message{}; the least that works is {}\n", pipeline.capacity,
                pipeline.capacity == 1 ? "" : "s", verdict.least_capacity);
   }
-  fmt::print("  a rank holds at most {} microbatches of a stage: {}\n",
-             *std::max_element(verdict.peak_activations.begin(), verdict.peak_activations.end()),
+  const auto most =
+      *std::max_element(verdict.peak_activations.begin(), verdict.peak_activations.end());
+  fmt::print("  a rank holds at most {} microbatch{} of a stage: {}\n", most, most == 1 ? "" : "es",
              fmt::join(verdict.peak_activations, " "));
   return verdict.right() ? kDone : kAnswerIsNo;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/target.h"
+#include "cli/wrap.h"
 #include "show/provenance.h"
 #include "show/show.h"
 
@@ -99,9 +100,10 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
   const std::size_t steps =
       std::max<std::size_t>(5, 2 * fmt::format("{}", schedule.steps).size() + 1);
   std::string text = fmt::format(
-      "{}  {} chunks  {} moves in {} steps\n{}\n{:>{}}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n",
-      console.paint(Paint::strong, head_of(schedule)), schedule.chunks, schedule.moves.size(),
-      schedule.steps,
+      "{}  {}  {} in {}\n{}\n{:>{}}  {:<{}}  {:>8}  {:>8}  {:>9}  {}\n",
+      console.paint(Paint::strong, head_of(schedule)),
+      times(static_cast<std::size_t>(schedule.chunks), "chunk"),
+      times(schedule.moves.size(), "move"), times(static_cast<std::size_t>(schedule.steps), "step"),
       schedule.counts.empty() ? "" : draw_counts(schedule.counts, options.width, console), "step",
       steps, "phase", phases, "moves", unit_of(schedule), "most/rank", "results whole after");
   const std::uint64_t bytes = Provenance::cost_bytes(schedule);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/wrap.h"
 #include "model/simulator/report.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -78,10 +79,10 @@ void print_simulation(const model::SimulationResult& result, const model::Worklo
   print_heading(workload, topology, console);
   fmt::print("time            {}\n", us_text(result.total_us));
   const model::CriticalPath& path = result.critical;
-  fmt::print(
-      "critical path   {} messages: latency {}, transfer {}, reducing {}, computing or late {}\n",
-      path.messages, us_text(path.latency_us), us_text(std::max(0.0, path.transfer_us)),
-      us_text(path.reduce_us), us_text(path.compute_us));
+  fmt::print("critical path   {}: latency {}, transfer {}, reducing {}, computing or late {}\n",
+             times(static_cast<std::size_t>(path.messages), "message"), us_text(path.latency_us),
+             us_text(std::max(0.0, path.transfer_us)), us_text(path.reduce_us),
+             us_text(path.compute_us));
   fmt::print("messages        {:.0f}{}{}\n", result.messages,
              result.simulated < result.messages
                  ? fmt::format(", {:.0f} played until steady", result.simulated)

@@ -127,7 +127,8 @@ bool Sections::print_title(const step::Section& section) {
                                                : fmt::format("   stage {}", section.stage);
   }
   if (section.pass != step::StagePass::none) {
-    title += fmt::format(", for each of {} microbatches", passes(section));
+    title += passes(section) == 1 ? ", for the only microbatch"
+                                  : fmt::format(", for each of {} microbatches", passes(section));
   }
   const step::Section& like = step_.sections[like_[number]];
   fmt::print("\n{}{}\n", title, is_known ? ": as " + layers_of(like, like) : std::string());

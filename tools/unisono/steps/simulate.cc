@@ -3,6 +3,7 @@
 
 #include "cli/failure.h"
 #include "cli/output_file.h"
+#include "cli/wrap.h"
 #include "model/simulator/report.h"
 #include "models/models.h"
 #include "sim/sim.h"
@@ -51,8 +52,9 @@ int simulate_step(const step::Step& step, const Arguments& arguments, const Cons
   print_simulation(result, workload, &topology, console);
   if (arguments.has("trace")) {
     write_output(arguments.text("trace"), model::chrome_trace(result, workload));
-    console.note(fmt::format("{} messages and {} compute steps in {}: unisono view {}",
-                             result.records.size(), result.computes.size(), arguments.text("trace"),
+    console.note(fmt::format("{} and {} in {}: unisono view {}",
+                             times(result.records.size(), "message"),
+                             times(result.computes.size(), "compute step"), arguments.text("trace"),
                              arguments.text("trace")));
   }
   return kDone;
