@@ -1,5 +1,6 @@
 // The sentences of findings, in both languages, without the step. {rank} and {chunk} stand for these
-// fields of the finding, {0}, {1} and so on for its arguments, and {all} for all of them. The English
+// fields of the finding, {0}, {1} and so on for its arguments, {all} for all of them, and {ranks} for what they
+// are if they are ranks. The English
 // is that of src/schedule/finding_text.cc.
 import type { Finding, Mistake } from '../replay/finding';
 import type { Lang } from './texts';
@@ -46,7 +47,7 @@ export const SENTENCES: Record<Mistake, readonly [string, string]> = {
     'rank {0} 在 rank {rank} 的块 {chunk} 中被计入两次',
   ],
   lacks: [
-    'chunk {chunk} lacks ranks {all} on rank {rank}',
+    'chunk {chunk} lacks {ranks} {all} on rank {rank}',
     'rank {rank} 上的块 {chunk} 缺少 rank {all} 的贡献',
   ],
   cannot_copy: [
@@ -65,7 +66,8 @@ export const SENTENCES: Record<Mistake, readonly [string, string]> = {
 
 export function sentence(finding: Finding, lang: Lang = 'en'): string {
   const { rank, chunk, arguments: given } = finding;
-  const values: Record<string, unknown> = { rank, chunk, all: given.join(' '), ...given };
+  const ranks = given.length === 1 ? 'rank' : 'ranks';
+  const values: Record<string, unknown> = { rank, chunk, ranks, all: given.join(' '), ...given };
   return SENTENCES[finding.mistake][lang === 'zh' ? 1 : 0].replace(
     /\{(\w+)\}/g,
     (_, name: string) => String(values[name]),

@@ -28,9 +28,8 @@ function messagesOf(schedule: Schedule, begin: number, end: number): Messages {
 
 export function peersText(lang: Lang, peers: number[]): string {
   const list = [...new Set(peers)].sort((a, b) => a - b);
-  if (list.length === 1) return text(lang, 'peer_one', { list: list[0]! });
   if (list.length > 6) return text(lang, 'peer_many', { count: list.length });
-  return text(lang, 'peer_list', { list: list.join(', ') });
+  return text(lang, 'peer_list', { count: list.length, list: list.join(', ') });
 }
 
 function chunksText(lang: Lang, counts: number[]): string {

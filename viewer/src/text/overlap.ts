@@ -9,12 +9,12 @@ export const OVERLAP_TEXTS = {
   ],
   ov_buckets: ['Buckets leave while the rest is computed', '分桶：边算边发'],
   ov_buckets_words: [
-    'The gradients of the last layers are ready first. Cut into {buckets} buckets, each leaves as soon as it is computed. What still sticks out at the end is the exposed part: {hidden}.',
+    'The gradients of the last layers are ready first. Cut into {buckets|1 bucket, it|# buckets, each} leaves as soon as it is computed. What still sticks out at the end is the exposed part: {hidden}.',
     '最后几层的梯度最先算好。切成 {buckets} 个桶，每个桶一算好就发出。末尾仍露在外面的部分是未被隐藏的通信：{hidden}。',
   ],
   ov_sweep: ['How many buckets?', '分多少桶？'],
   ov_sweep_words: [
-    'The last bucket is never hidden, so more and smaller ones expose less, until each is so small that its latency takes longer than what is computed meanwhile. Here {best} are best.',
+    'The last bucket is never hidden, so more and smaller ones expose less, until each is so small that its latency takes longer than what is computed meanwhile. Here {best|1 is|# are} best.',
     '最后一个桶总无法隐藏，因此桶越多越小，暴露的通信越少；直到桶小得连延迟都比同时的计算更长。这里 {best} 个最好。',
   ],
   ov_unfused: ['all_reduce, residual, norm', 'all_reduce、残差、归一化'],
@@ -33,7 +33,7 @@ export const OVERLAP_TEXTS = {
     'all_reduce 等于 reduce_scatter 加 all_gather。两半之间每个 rank 只有自己那部分 token 的和：只做 1/{n} 的工作，通信量不变。比分开做节省 {won}。',
   ],
   ov_row_apart: ['one after the other', '先算后传'],
-  ov_row_buckets: ['in {buckets} buckets', '分 {buckets} 个桶'],
+  ov_row_buckets: ['in {buckets|1 bucket|# buckets}', '分 {buckets} 个桶'],
   ov_row_unfused: ['apart', '分开'],
   ov_row_fused: ['fused', '融合'],
   ov_row_between: ['between the halves', '两半之间'],

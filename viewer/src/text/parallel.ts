@@ -140,7 +140,7 @@ export const PARALLEL_TEXTS = {
   ],
   cp_ring: ['Queries stay, keys and values travel', 'Q 不动，K、V 传递'],
   cp_ring_words: [
-    'Each rank computes with the block that it has, while the block goes on to the next rank: {last} hops. A rank never holds more than the block in use and the one that arrives. Nothing piles up, unlike in all_gather.',
+    'Each rank computes with the block that it has, while the block goes on to the next rank: {last|1 hop|# hops}. A rank never holds more than the block in use and the one that arrives. Nothing piles up, unlike in all_gather.',
     '每个 rank 用手头的块计算，同时把它传给下一个 rank，共 {last} 跳。任何时刻一个 rank 只持有正在使用的块和正在到达的块，不会像 all_gather 那样堆积。',
   ],
   cp_balance: ['Who has how much to do', '各 rank 的计算量'],
@@ -258,7 +258,7 @@ export const PARALLEL_TEXTS = {
   ],
   dp_parameters: ['Parameters (10⁹)', '参数（10⁹）'],
   dp_tokens: ['Tokens of a rank', '每个 rank 的 token'],
-  dp_more: ['and {count} ranks more', '以及另外 {count} 个 rank'],
+  dp_more: ['and {count|1 rank|# ranks} more', '以及另外 {count} 个 rank'],
   dp_plain: ['data parallel', '数据并行'],
   dp_each_of: [
     'each of {ranks} ranks, {billions} billion parameters',

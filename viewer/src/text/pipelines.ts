@@ -73,21 +73,20 @@ export const PIPELINE_TEXTS = {
     'Curve: activations held, with the most; one scale for all pictures',
     '曲线：占用的激活及其峰值；各图比例相同',
   ],
-  pl_peak: ['{count} microbatches', '{count} 个微批'],
-  pl_peak_one: ['1 microbatch', '1 个微批'],
+  pl_peak: ['{count|1 microbatch|# microbatches}', '{count} 个微批'],
   pl_figures: [
-    'units of time, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak} activations',
+    'units of time, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak|1 activation|# activations}',
     '个时间单位，最忙的 rank 有 {bubble} % 是气泡；每个 rank 最多占用 {peak} 份激活',
   ],
   pl_figures_us: [
-    'us, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak} activations',
+    'us, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak|1 activation|# activations}',
     '微秒，最忙的 rank 有 {bubble} % 是气泡；每个 rank 最多占用 {peak} 份激活',
   ],
   pl_over: ['({over} % longer than predicted)', '（比预测长 {over} %）'],
   pl_measured: ['measured', '实测'],
   pl_predicted: ['predicted', '预测'],
   pl_no_shape: [
-    'There is no {name} for {ranks} ranks and {micro} microbatches: choose another count.',
+    'There is no {name} for {ranks|1 rank|# ranks} and {micro|1 microbatch|# microbatches}: choose another count.',
     '{ranks} 个 rank、{micro} 个微批没有 {name}：请换一个数量。',
   ],
   pl_legend_later: ['Dark foot: a later stage of the same rank', '深色底边：同一 rank 上靠后的级'],
@@ -101,12 +100,12 @@ export const PIPELINE_TEXTS = {
     '在 {now} 卡住：各 rank 互相等待。',
   ],
   pl_label: [
-    '{name}: {ranks} ranks, {micro} microbatches, {end} units of time. The table below says the same.',
+    '{name}: {ranks|1 rank|# ranks}, {micro|1 microbatch|# microbatches}, {end} units of time. The table below says the same.',
     '{name}：{ranks} 个 rank，{micro} 个微批，共 {end} 个时间单位。下表内容相同。',
   ],
   pl_right: ['proved right', '已证明正确'],
   pl_least: [
-    'No rank waits for another in vain, if a lane holds {least} messages or more.',
+    'No rank waits for another in vain, if a lane holds {least|1 message|# messages} or more.',
     '只要通道至少容纳 {least} 条消息，就不会死锁。',
   ],
   pl_never: [

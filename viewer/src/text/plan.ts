@@ -47,7 +47,7 @@ export const PLAN_TEXTS = {
     '它排在 {layout} 之前，主要差在{part}：{now}，对方为 {before}。',
   ],
   plan_counts: [
-    '{tried} layouts tried, {fitting} fit{refused}.',
+    '{tried|1 layout|# layouts} tried, {fitting|1 fits|# fit}{refused}.',
     '共尝试 {tried} 种布局，{fitting} 种可行{refused}。',
   ],
   plan_why_memory: ['memory', '显存不足'],

@@ -2,12 +2,12 @@
 
 export const STEP_TEXTS = {
   tab_step: ['A model’s step', '模型的一步'],
-  step_none: [
-    'A step says what every rank of a model computes and moves for one prompt or one token. Write one, and drop it on this page:',
-    '“一步”说明模型的每个 rank 为一个提示或一个 token 计算什么、移动什么。生成一个并拖到本页：',
+  step_sample: [
+    'A sample: what every rank of a model computes and moves for one prompt. For your model: `unisono step show llama3-70b --layout pp=2,tp=4 --prompt 512 --json > step.json`, then `unisono view step.json`, or drop the file on this page.',
+    '示例：模型的每个 rank 为一个提示计算什么、移动什么。查看你自己的模型：`unisono step show llama3-70b --layout pp=2,tp=4 --prompt 512 --json > step.json`，再用 `unisono view step.json` 打开，或把文件拖到本页。',
   ],
   step_microbatches: [
-    'Each stage does this for each of {count} microbatches: the first one is drawn. The bytes of the axes are those of all.',
+    'Each stage does this for {count|the only microbatch|each of # microbatches}: the first one is drawn. The bytes of the axes are those of all.',
     '每个阶段对 {count} 个微批次各做一遍：图中是第一个。各轴的字节数是全部微批次的。',
   ],
   step_intro: [
@@ -15,7 +15,7 @@ export const STEP_TEXTS = {
     '一列是模型的一个节点，一行是一个 rank。灰色为计算，彩色为通信，同组的 rank 有相同的条纹。播放或按 → 前进。',
   ],
   step_right: ['proved right', '已证明正确'],
-  step_wrong: ['Not right: {count} findings', '不正确：{count} 处错误'],
+  step_wrong: ['Not right: {count|1 finding|# findings}', '不正确：{count} 处错误'],
   step_no_calls: [
     'What is wrong has no calls to show. This file is only about the proof.',
     '没有可显示的调用：此文件只包含证明的结果，或该步骤不正确。',
@@ -23,16 +23,23 @@ export const STEP_TEXTS = {
   step_layer: ['{section}, layer {layer}', '{section}，第 {layer} 层'],
   step_block: ['Part of the step', '步骤的部分'],
   step_lanes: [
-    'What {ranks} ranks do in {block}: {nodes}',
+    'What {ranks|1 rank does|# ranks do} in {block}: {nodes}',
     '{ranks} 个 rank 在 {block} 中做什么：{nodes}',
   ],
   step_now: ['{node}: {words}', '{node}：{words}'],
-  step_computes: ['{ranks} ranks compute, {flops} each', '{ranks} 个 rank 各计算 {flops}'],
+  step_computes: [
+    '{ranks|1 rank computes|# ranks compute}, {work}{ranks|| each}',
+    '{ranks} 个 rank 各计算 {work}',
+  ],
+  step_reads: [
+    '{ranks|1 rank works|# ranks work} on {work}{ranks|| each}',
+    '{ranks} 个 rank 各处理 {work}',
+  ],
   step_moves: [
-    '{what} in {groups} groups of {size} ranks, {bytes} each',
+    '{what} in {groups|1 group|# groups} of {size} ranks, {bytes} each',
     '{what}：{groups} 个组，每组 {size} 个 rank，每次 {bytes}',
   ],
-  step_more: ['and {count} ranks more, in the table', '以及另外 {count} 个 rank，见表格'],
+  step_more: ['and {count|1 rank|# ranks} more, in the table', '以及另外 {count} 个 rank，见表格'],
   step_table: ['This part as a table', '此部分（表格）'],
   step_node: ['Node of the model', '模型节点'],
   step_does: ['What it does', '做什么'],

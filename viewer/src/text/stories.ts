@@ -53,12 +53,12 @@ export const STORY_TEXTS = {
   moe_name_4: ['Weighted sum', '加权求和'],
   moe_about: ['What this is', '说明'],
   moe_exchange: [
-    'The busiest rank exchanges {busy} copies with others: {bytes} at 14 KiB each, {time}. If all ranks had equal shares it would be {even}.',
+    'The busiest rank exchanges {busy|1 copy|# copies} with others: {bytes} at 14 KiB each, {time}. If all ranks had equal shares it would be {even}.',
     '最忙的 rank 与其他 rank 交换 {busy} 个副本：每个 14 KiB，共 {bytes}，用时 {time}。若各 rank 均分，则为 {even}。',
   ],
   moe_matrix_back: ['Results from rank (row) to rank (column)', '结果：从 rank（行）到 rank（列）'],
   moe_label: [
-    '{ranks} ranks with {tokens} tokens each, {experts} experts. {stage}',
+    '{ranks} ranks with {tokens|1 token|# tokens} each, {experts|1 expert|# experts}. {stage}',
     '{ranks} 个 rank，每个 {tokens} 个 token，共 {experts} 个专家。{stage}',
   ],
   moe_expert: ['expert {expert}', '专家 {expert}'],
@@ -68,7 +68,7 @@ export const STORY_TEXTS = {
     '最满的专家承担平均值的 {times} 倍。',
   ],
   moe_dropped: [
-    '{count} of {all} copies are dropped: their experts are full. The token goes on with what is left, or only with its residual.',
+    '{count} of {all} copies {count|is dropped: its expert is|are dropped: their experts are} full. The token goes on with what is left, or only with its residual.',
     '{all} 个副本中有 {count} 个被丢弃：专家已满。该 token 只用剩余的专家输出，或仅保留残差。',
   ],
   moe_none_dropped: ['Nothing is dropped.', '没有副本被丢弃。'],
@@ -113,7 +113,7 @@ export const STORY_TEXTS = {
   layer_ring: ['ring attention', '环形注意力'],
   layer_ulysses: ['Ulysses', 'Ulysses'],
   layer_zero: ['ZeRO stage', 'ZeRO 阶段'],
-  layer_grid: ['{count} ranks', '{count} 个 rank'],
+  layer_grid: ['{count|1 rank|# ranks}', '{count} 个 rank'],
   layer_too_many: [
     '{count} ranks are too many for the grid: choose at most 256.',
     '{count} 个 rank 太多，网格最多 256。',
@@ -278,11 +278,11 @@ export const STORY_TEXTS = {
     '浅色：前向。深色：反向，用时两倍。灰色：气泡，无事可做。',
   ],
   pipeline_words: [
-    'Both leave a stage idle for {share} % of the time, (p−1)/(m+p−1). GPipe keeps the activations of {gpipe} micro-batches, 1F1B of at most {onef}.',
+    'Both leave a stage idle for {share} % of the time, (p−1)/(m+p−1). GPipe keeps the activations of {gpipe|1 micro-batch|# micro-batches}, 1F1B of at most {onef}.',
     '两者每级的空闲时间都占 {share} %，即 (p−1)/(m+p−1)。GPipe 要保留 {gpipe} 个微批的激活，1F1B 最多 {onef} 个。',
   ],
   pipeline_label: [
-    '{kind}: {stages} stages, {micro} micro-batches, done after {end} units; forward takes 1, backward 2.',
+    '{kind}: {stages|1 stage|# stages}, {micro|1 micro-batch|# micro-batches}, done after {end} units; forward takes 1, backward 2.',
     '{kind}：{stages} 级，{micro} 个微批，{end} 个单位完成；前向为 1，反向为 2。',
   ],
 } as const satisfies Record<string, readonly [string, string]>;

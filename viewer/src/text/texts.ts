@@ -1,4 +1,5 @@
-// Every text of the page, in both languages. {name} stands for a value.
+// Every text of the page, in both languages. {name} stands for a value, and {name|one|more} for the words that go
+// with it if it is 1, or not; # is the value in them.
 import { LEARN_TEXTS } from './learn';
 import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
@@ -58,8 +59,7 @@ const PAGE_TEXTS = {
   ],
   from_file: ['from a file', '来自文件'],
   verified: ['proved right', '已证明正确'],
-  wrong: ['{count} findings', '{count} 处错误'],
-  wrong_one: ['1 finding', '1 处错误'],
+  wrong: ['{count|1 finding|# findings}', '{count} 处错误'],
   at_end: ['end', '结束时'],
 
   first: ['To the beginning', '回到开头'],
@@ -84,18 +84,18 @@ const PAGE_TEXTS = {
   form_ring: ['Ring', '环'],
   form_tree: ['Tree', '树'],
   segments: ['Segments', '分段数'],
-  segments_label: ['{count} segments', '{count} 段'],
+  segments_label: ['{count|1 segment|# segments}', '{count} 段'],
   segments_title: ['Time against segments', '用时与分段数'],
   segments_chart: [
     'Predicted time by number of segments: {list}. At the best one can do, {least}, every byte is sent once.',
     '按分段数预测的用时：{list}。下限 {least}：每个字节只发送一次。',
   ],
   segments_formula: [
-    'k = {ranks} ranks pass N = {bytes} on, in S segments. That is S + k − 2 = {steps} steps of N/S each: N (S + k − 2)/(S·B) = {time}, and {alpha} for each step.',
+    'k = {ranks} ranks pass N = {bytes} on, in S segments. That is S + k − 2 = {steps|1 step|# steps} of N/S each: N (S + k − 2)/(S·B) = {time}, and {alpha} for each step.',
     'k = {ranks} 个 rank 依次传递 N = {bytes}，分 S 段：共 S + k − 2 = {steps} 步，每步 N/S，即 N (S + k − 2)/(S·B) = {time}，另加每步 {alpha}。',
   ],
   segments_trees: [
-    '{steps} steps of {bytes} each: more segments keep more ports busy, until the {alpha} of every step weigh more.',
+    '{steps|1 step|# steps} of {bytes} each: more segments keep more ports busy, until the {alpha} of every step weigh more.',
     '{steps} 步，每步 {bytes}：段数越多，越多端口同时工作，直到每步 {alpha} 的开销占上风。',
   ],
   segments_least: ['N/B = {time}', 'N/B = {time}'],
@@ -110,7 +110,7 @@ const PAGE_TEXTS = {
   got_everyone: ['all are here', '全部到齐'],
   stage: ['Who has what', '谁有什么'],
   stage_label: [
-    '{name}, {ranks} ranks, {where}. The table below says the same.',
+    '{name}, {ranks|1 rank|# ranks}, {where}. The table below says the same.',
     '{name}，{ranks} 个 rank，{where}。下表内容相同。',
   ],
   legend_counts: [
@@ -148,8 +148,7 @@ const PAGE_TEXTS = {
     '在每条消息 {alpha}、{gb} GB/s 的网络上用时 {time}',
   ],
   semicolon: [';', '；'],
-  pair: ['1 pair of ranks talks', '1 对 rank 通信'],
-  pairs: ['{count} pairs of ranks talk', '{count} 对 rank 通信'],
+  pairs: ['{count|1 pair of ranks talks|# pairs of ranks talk}', '{count} 对 rank 通信'],
   phase: ['Phase', '阶段'],
 
   legend_sum: [
@@ -171,11 +170,11 @@ const PAGE_TEXTS = {
     '一行是一个块，一列是一个 rank；rank 太多，无法画条带：蓝色越浓，已计入的份数越多。紫色：本步正在传送。',
   ],
   legend_shared: [
-    'A cell is {ranks} ranks and {rows} chunks: their mean.',
+    'A cell is {ranks|1 rank|# ranks} and {rows|1 chunk|# chunks}: their mean.',
     '一格代表 {ranks} 个 rank、{rows} 个块的平均值。',
   ],
   legend_across: [
-    'Dashed: to another node, of {count} ranks each.',
+    'Dashed: to another node, of {count|1 rank|# ranks} each.',
     '虚线：跨节点（每节点 {count} 个 rank）。',
   ],
   chose: ['Rank {rank}, {row}: {parts}', 'rank {rank}，{row}：{parts}'],
@@ -216,17 +215,19 @@ const PAGE_TEXTS = {
   say_local: ['Ranks move chunks within their own memory.', '各 rank 在自己的内存中移动块。'],
   say_none: ['Nothing moves.', '没有移动。'],
   say_whole: [
-    '{done} of {needed} results are complete now.',
+    '{done} of {needed|1 result is|# results are} complete now.',
     '现在 {needed} 个结果中有 {done} 个完整。',
   ],
-  say_end: ['All {needed} results are complete.', '全部 {needed} 个结果都已完整。'],
+  say_end: [
+    '{needed|The only result is|All # results are} complete.',
+    '全部 {needed} 个结果都已完整。',
+  ],
   say_end_wrong: [
-    'Only {done} of {needed} results are complete.',
+    'Only {done} of {needed|1 result is|# results are} complete.',
     '{needed} 个结果中只有 {done} 个完整。',
   ],
-  peer_list: ['ranks {list}', 'rank {list}'],
-  peer_one: ['rank {list}', 'rank {list}'],
-  peer_many: ['{count} ranks', '{count} 个 rank'],
+  peer_list: ['{count|rank|ranks} {list}', 'rank {list}'],
+  peer_many: ['{count|1 rank|# ranks}', '{count} 个 rank'],
 
   predict: ['Quiz me', '先让我猜'],
   predict_question: ['Which chunk will rank {rank} send next?', 'rank {rank} 下一步会发送哪个块？'],
@@ -249,8 +250,7 @@ const PAGE_TEXTS = {
   break_reset: ['Undo all', '全部复原'],
   break_none: ['No move of this step is left.', '本步没有可选的移动。'],
   break_move: ['Move', '移动'],
-  break_done: ['{count} changes', '{count} 处改动'],
-  break_done_one: ['1 change', '1 处改动'],
+  break_done: ['{count|1 change|# changes}', '{count} 处改动'],
   break_still_right: [
     'Still right: the result is the same without it, though it is no longer the algorithm that it was.',
     '结果仍然正确：不过它已不再是原来的算法。',
@@ -296,7 +296,10 @@ export function text(
   values: Record<string, string | number> = {},
 ): string {
   const both: readonly [string, string] = TEXTS[key];
-  return both[lang === 'zh' ? 1 : 0].replace(/\{(\w+)\}/g, (whole, name: string) =>
-    name in values ? String(values[name]) : whole,
-  );
+  const places = /\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g;
+  return both[lang === 'zh' ? 1 : 0].replace(places, (whole, name: string, one, more) => {
+    if (!(name in values)) return whole;
+    const value = String(values[name]);
+    return more === undefined ? value : (value === '1' ? one : more).replace('#', value);
+  });
 }

@@ -8,7 +8,7 @@ export const TOGETHER_TEXTS = {
   to_inside: ['in a node {near} GB/s', '节点内 {near} GB/s'],
   to_between: ['between nodes {far} GB/s', '节点之间 {far} GB/s'],
   to_nodes_words: [
-    '{model} is trained on {devices} GPUs in {nodes} nodes of {each}: {layout}. A frame is a node: {near} GB/s a GPU inside.',
+    '{model} is trained on {devices} GPUs in {nodes|1 node|# nodes} of {each}: {layout}. A frame is a node: {near} GB/s a GPU inside.',
     '{model} 在 {devices} 个 GPU（{nodes} 个节点，每个 {each} 个）上训练：{layout}。一个框是一个节点：节点内每个 GPU {near} GB/s。',
   ],
   to_nodes_far: [
@@ -21,7 +21,7 @@ export const TOGETHER_TEXTS = {
     '每组 {size} 个 rank；着色的是 rank 0 所在的组。流水线一轮中：{calls} 次调用，所有 rank 合计节点内 {inside}，节点间 {between}。',
   ],
   to_pair_words: [
-    'Coloured: stages that pass activations on, and gradients back. In a round of the pipeline: {calls} messages, {inside} inside nodes and {between} between them.',
+    'Coloured: stages that pass activations on, and gradients back. In a round of the pipeline: {calls|1 message|# messages}, {inside} inside nodes and {between} between them.',
     '着色的流水级依次传递激活，并回传梯度。流水线一轮中：{calls} 条消息，节点内 {inside}，节点间 {between}。',
   ],
   to_time: ['What a step is made of', '一步由什么组成'],

@@ -14,7 +14,7 @@ export const TOOL_TEXTS = {
   ],
   clock: ['Clock', '时钟'],
   clock_of: ['{now} of {total}', '{now}，共 {total}'],
-  done_at: ['{steps} steps, done at {time}', '{steps} 步，{time} 完成'],
+  done_at: ['{steps|1 step|# steps}, done at {time}', '{steps} 步，{time} 完成'],
   is_done: ['done', '已完成'],
   chart_title: ['Time against bytes', '时间与字节数'],
   chart_label: [
@@ -44,7 +44,7 @@ export const TOOL_TEXTS = {
     '时间向右，每条泳道是一个 rank。消息从发送者的泳道出发，到达时与接收者的泳道相交。',
   ],
   time_label: [
-    '{count} messages between {ranks} ranks in {time}; the table has them all.',
+    '{count|1 message|# messages} between {ranks} ranks in {time}; the table has {count|it|them all}.',
     '{ranks} 个 rank 之间的 {count} 条消息，共 {time}；表格列出全部。',
   ],
   time_too_many: [
@@ -95,14 +95,14 @@ export const TOOL_TEXTS = {
     '谁给谁发送多少，以及对链路的影响：每个字节都经过路径上的每条链路。可用“每节点一条上行链路”的机器，或自己的机器：`unisono topo PRESET --json` 的输出。',
   ],
   machine_load: ['Open a topology', '打开拓扑'],
-  machine_is: ['On {name}, {ranks} ranks', '{name}，{ranks} 个 rank'],
+  machine_is: ['On {name}, {ranks|1 rank|# ranks}', '{name}，{ranks} 个 rank'],
   machine_reset: ['Plain nodes', '使用普通节点'],
   machine_small: [
-    'This machine has {have} ranks, the schedule {need}: choose fewer ranks, or a larger machine.',
+    'This machine has {have|1 rank|# ranks}, the schedule {need}: choose fewer ranks, or a larger machine.',
     '此机器有 {have} 个 rank，调度表需要 {need} 个：请减少 rank 数或换更大的机器。',
   ],
   machine_unreachable: [
-    '{count} pairs of ranks that talk are not joined by any links.',
+    '{count|1 pair of ranks that talks is|# pairs of ranks that talk are} not joined by any links.',
     '有 {count} 对通信的 rank 之间没有链路。',
   ],
   machine_too_large: ['{count} devices are too many to draw.', '{count} 个设备太多，无法绘制。'],
@@ -111,12 +111,12 @@ export const TOOL_TEXTS = {
     '通信的 rank 对有 {count} 对，太多，无法计算路由。',
   ],
   machine_label: [
-    'The machine: {devices} devices and {links} links; the list says how busy each is.',
+    'The machine: {devices|1 device|# devices} and {links|1 link|# links}; the list says how busy each is.',
     '机器：{devices} 个设备，{links} 条链路；列表给出各链路的负载。',
   ],
   per_node: ['Ranks per node', '每节点 rank 数'],
   until_step: ['Steps', '步'],
-  until_all: ['all {steps} steps', '全部 {steps} 步'],
+  until_all: ['{steps|the only step|all # steps}', '全部 {steps} 步'],
   until_one: ['step {step} only', '仅第 {step} 步'],
   matrix: ['From (row) to (column)', '从（行）到（列）'],
   matrix_label: [
@@ -133,9 +133,10 @@ export const TOOL_TEXTS = {
   table_matrix: ['The matrix as a table', '矩阵（表格）'],
   column_rank: ['rank', 'rank'],
   all_links: ['all links', '所有链路'],
+  up_to: ['up to {bytes}', '最多 {bytes}'],
   pair_hint: [
-    'Point at a cell or a link: the other lights up.',
-    '指向一格或一条链路，对应部分会高亮。',
+    'Point at a cell or a link, or go through the cells with the arrow keys: the other lights up.',
+    '指向一格或一条链路，或用方向键逐格移动，对应部分会高亮。',
   ],
   pair_words: ['rank {from} to rank {to}: {bytes}', 'rank {from} 到 rank {to}：{bytes}'],
   sum: ['sum', '合计'],
@@ -160,10 +161,13 @@ export const TOOL_TEXTS = {
   lane_vague: ['uncertainty of its clock', '时钟误差'],
   run_next: ['Next', '下一步'],
   run_waiting: [
-    'Ranks {list} wait for it, the longest for {time}',
-    'rank {list} 在等它，最久 {time}',
+    '{count|Rank|Ranks} {list} {count|waits|wait} for it, {count||the longest }for {time}',
+    'rank {list} 在等它，{count|已|最久} {time}',
   ],
-  run_waiting_untimed: ['Ranks {list} wait for it', 'rank {list} 在等它'],
+  run_waiting_untimed: [
+    '{count|Rank|Ranks} {list} {count|waits|wait} for it',
+    'rank {list} 在等它',
+  ],
   run_graph: ['Who waits for whom', '谁在等谁'],
   run_graph_label: ['{list}', '{list}'],
   run_edge: ['{waiter} waits for {other}', '{waiter} 在等 {other}'],
@@ -179,9 +183,9 @@ export const TOOL_TEXTS = {
   run_smallest: ['smallest first', '从小到大'],
   run_only_open: ['only those that are not complete ({count})', '仅未完成的（{count}）'],
   run_no_op: ['No operation is like that.', '没有这样的操作。'],
-  run_open: ['did not end on {list}', '在 rank {list} 上未结束'],
+  run_open: ['did not end on {count|rank|ranks} {list}', '在 rank {list} 上未结束'],
   bars_label: [
-    '{count} operations as bars, a colour for each collective; the table of operations lists them.',
+    '{count|1 operation as a bar|# operations as bars}, a colour for each collective; the table of operations lists {count|it|them}.',
     '{count} 个操作的条形图，每种集合操作一种颜色；操作表列出全部。',
   ],
   bars_said: [
@@ -206,26 +210,22 @@ export const TOOL_TEXTS = {
     '从第一个 rank 调用到最后一个结束。p99 至少需要 20 次。等待占比是所有 rank 在这些调用中的时间里等待的部分。',
   ],
   fitted: [
-    'Fitted to this recording: {shapes} kinds of operations that ended, by their medians.',
+    'Fitted to this recording: {shapes|1 kind|# kinds} of operations that ended, by {shapes|its median|their medians}.',
     '已按此记录拟合：取 {shapes} 类已完成操作的中位数。',
   ],
   run_show: ['Messages', '消息'],
   run_to_op: ['Show {op}', '查看 {op}'],
   run_whole: [
-    'All {count} operations are complete, and nobody is stuck.',
-    '全部 {count} 个操作都已完成，没有 rank 卡住。',
-  ],
-  run_whole_one: [
-    'The only operation is complete, and nobody is stuck.',
-    '唯一的操作已完成，没有 rank 卡住。',
+    '{count|The only operation is|All # operations are} complete, and nobody is stuck.',
+    '{count|唯一的操作|全部 # 个操作都}已完成，没有 rank 卡住。',
   ],
   run_whole_seen: [
-    'All {count} operations are complete on the ranks that have recorded; of {list} nothing is known.',
-    '在有记录的 rank 上，全部 {count} 个操作都已完成；对 {list} 一无所知。',
+    '{count|The only operation is|All # operations are} complete on the ranks that have recorded; of {list} nothing is known.',
+    '在有记录的 rank 上，{count|唯一的操作|全部 # 个操作都}已完成；对 {list} 一无所知。',
   ],
   run_whole_kept: [
-    'All {count} operations that were kept are complete, and nobody is stuck.',
-    '保留的 {count} 个操作都已完成，没有 rank 卡住。',
+    '{count|The only operation that was kept is|All # operations that were kept are} complete, and nobody is stuck.',
+    '保留的 {count|操作|# 个操作都}已完成，没有 rank 卡住。',
   ],
   run_many_ranks: [
     '{ranks} ranks are too many to draw; the table has the messages.',
@@ -241,11 +241,11 @@ export const TOOL_TEXTS = {
   page_last: ['To the last rows', '到最后'],
   page_rows: ['{from} to {to} of {count}', '第 {from} 到 {to} 行，共 {count} 行'],
   op_is: [
-    '{op}: {what}, {bytes}, {ranks} ranks, {time} from {start} on',
+    '{op}: {what}, {bytes}, {ranks|1 rank|# ranks}, {time} from {start} on',
     '{op}：{what}，{bytes}，{ranks} 个 rank，从 {start} 起用时 {time}',
   ],
   op_open: [
-    '{op}: {what}, {bytes}, {ranks} ranks, began at {start} and did not end',
+    '{op}: {what}, {bytes}, {ranks|1 rank|# ranks}, began at {start} and did not end',
     '{op}：{what}，{bytes}，{ranks} 个 rank，始于 {start}，未结束',
   ],
   op_shown: ['Recorded operation', '已记录的操作'],
@@ -295,7 +295,7 @@ export const TOOL_TEXTS = {
     'Nothing is known of rank {rank} in it.',
     '不知道 rank {rank} 在此操作中的情况。',
   ],
-  place_ended: ['Ended it: {list}.', '已完成：{list}。'],
+  place_ended: ['Ended it: {count|rank|ranks} {list}.', '已完成：rank {list}。'],
   op_first: [
     'The recorded time is that of {op}, the first one that ran this schedule.',
     '实测时间取自 {op}，即首个运行此调度表的操作。',
@@ -308,14 +308,14 @@ export const TOOL_TEXTS = {
   run_time: ['time', '用时'],
   run_wait: ['waiting', '等待'],
   run_straggler: ['straggler', '最后到达'],
-  never_came: ['never came: {list}', 'rank {list} 未到达'],
+  never_came: ['never came: {count|rank|ranks} {list}', 'rank {list} 未到达'],
   run_uncertain: [
     'Clocks of different ranks agree within {time}.',
     '各 rank 的时钟误差不超过 {time}。',
   ],
   run_unaligned: [
-    'These clocks could not be aligned, so their times are not comparable: {list}.',
-    '以下 rank 的时钟无法对齐，其时间不可比较：{list}。',
+    'The {count|clock of rank|clocks of ranks} {list} could not be aligned, so {count|its|their} times are not comparable.',
+    'rank {list} 的时钟无法对齐，其时间不可比较。',
   ],
   run_bad: [
     'This recording cannot be shown. {what}. `unisono run --record FILE.json` writes one that can.',
@@ -323,9 +323,9 @@ export const TOOL_TEXTS = {
   ],
   run_ended: ['The job has ended: {why}', '作业已结束：{why}'],
   run_messages: ['Messages', '消息'],
-  run_total: ['{ranks} ranks, {time} in all', '{ranks} 个 rank，共 {time}'],
+  run_total: ['{ranks|1 rank|# ranks}, {time} in all', '{ranks} 个 rank，共 {time}'],
   run_kept: [
-    '{ranks} ranks, the last {time}: what came before was not kept',
+    '{ranks|1 rank|# ranks}, the last {time}: what came before was not kept',
     '{ranks} 个 rank，最后 {time}：之前的部分未保留',
   ],
   never_taken: ['never taken', '未被接收'],

@@ -257,7 +257,7 @@ describe('a recording', () => {
     };
     const { page, problems, close } = await open(browser, file, '#run');
     await give(page, write('trace.json', JSON.stringify(trace)));
-    await page.getByText('never came: 1').waitFor();
+    await page.getByText('never came: rank 1').waitFor();
     const said = await page.locator('main').innerText();
     expect(said).toContain('could not be aligned');
     expect(said).toContain('not complete: barrier, world #2');

@@ -231,7 +231,7 @@ describe('one operation that did not end', () => {
       '0 waits for 3; 2 waits for 1; 3 waits for 2',
     );
     expect(await graph.locator('circle.cause').count()).toBe(1);
-    expect(await page.locator('.c-last').last().innerText()).toContain('never came: 1');
+    expect(await page.locator('.c-last').last().innerText()).toContain('never came: rank 1');
     expect(await page.locator('path.lost').count()).toBe(1);
     await page.getByText('Messages as a table').click();
     const row = page.locator('tr', { hasText: 'never taken' });

@@ -132,7 +132,7 @@ describe('steps', () => {
     expect(await page.locator('.good').count()).toBe(1);
     await page.getByRole('button', { name: 'Remove' }).click();
     await page.getByText('4 findings').waitFor();
-    expect(await page.locator('main').innerText()).toContain('chunk 3 lacks ranks 0 on rank 0');
+    expect(await page.locator('main').innerText()).toContain('chunk 3 lacks rank 0 on rank 0');
     await page.keyboard.press('End');
     expect(await page.locator('.bad-mark').count()).toBe(4);
     await page.getByText('Undo all').click();

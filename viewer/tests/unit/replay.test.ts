@@ -120,7 +120,7 @@ describe('checker', () => {
   it('says what is wrong in the words of unisono verify', () => {
     const ring = schedule('all_reduce/ring', 4);
     const lost = check(apply(ring, { move: 0, drop: true })).findings.map(toText);
-    expect(lost[0]).toBe('end: chunk 3 lacks ranks 0 on rank 0');
+    expect(lost[0]).toBe('end: chunk 3 lacks rank 0 on rank 0');
     const twice = check(apply(ring, { move: 4, to: 0 })).findings.map(toText);
     expect(twice[0]).toMatch(/^step \d: /);
   });

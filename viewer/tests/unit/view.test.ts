@@ -10,7 +10,7 @@ import { HeatSizes } from '../../src/view/heat_sizes';
 import { layout, rowY, stripX } from '../../src/view/layout';
 import { DEFAULTS, fromHash, parseEdits, parseSettings, TABS, toHash } from '../../src/view/url';
 import { narrate } from '../../src/text/narrate';
-import { TEXTS } from '../../src/text/texts';
+import { text, TEXTS } from '../../src/text/texts';
 import { stepStarts } from '../../src/schedule/types';
 import { schedule } from '../schedules';
 
@@ -233,7 +233,7 @@ describe('axes', () => {
 
 describe('texts', () => {
   it('have the same values in both languages', () => {
-    const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort();
+    const values = (text: string) => [...text.matchAll(/\{(\w+)/g)].map(([, name]) => name);
     for (const [key, [en, zh]] of Object.entries(TEXTS)) {
       expect(zh.length, key).toBeGreaterThan(0);
       expect(
@@ -241,5 +241,15 @@ describe('texts', () => {
         key,
       ).toEqual([]);
     }
+  });
+
+  it('say of one what they say of several', () => {
+    const waiting = (count: number, list: string) =>
+      text('en', 'run_waiting', { count, list, time: '1 s' });
+    expect(waiting(1, '0')).toBe('Rank 0 waits for it, for 1 s');
+    expect(waiting(2, '0 2')).toBe('Ranks 0 2 wait for it, the longest for 1 s');
+    expect(text('en', 'until_all', { steps: 1 })).toBe('the only step');
+    expect(text('zh', 'run_whole', { count: 1 })).toBe('唯一的操作已完成，没有 rank 卡住。');
+    expect(text('zh', 'run_whole', { count: 2 })).toMatch(/^全部 2 个操作/);
   });
 });
