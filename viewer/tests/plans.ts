@@ -93,3 +93,22 @@ export function sampleOfProgram(): Record<string, unknown> {
   what.rankings = what.rankings.filter((each: { near: number }) => each.near === 1);
   return plan;
 }
+
+// src/stories/step.json: the sample of a step, where calls that are the same in every layer stand once.
+interface StepRank {
+  calls: { layer: number }[];
+}
+export function stepOfProgram(): { ranks: StepRank[] } {
+  const words = ['step', 'show', 'llama3-8b', '--layout', 'pp=2,tp=2', '--prompt', '512'];
+  return JSON.parse(run([...words, '--json']));
+}
+export function packStep(step: { ranks: StepRank[] }): unknown {
+  const ranks = step.ranks.map((rank) => {
+    const inner = rank.calls.map(({ layer }) => layer).filter((layer) => layer >= 0);
+    const layers = [inner[0], inner.at(-1)];
+    const once = rank.calls.filter(({ layer }) => layer < 0 || layer === layers[0]);
+    const calls = once.map(({ layer, ...call }) => (layer < 0 ? call : { ...call, layers }));
+    return { ...rank, calls };
+  });
+  return { ...step, ranks };
+}

@@ -51,6 +51,10 @@ describe('a step of a model', () => {
   it('is read where it is dropped, and a wrong one says what is wrong', async () => {
     const { page, problems, close } = await open(browser, writePage(), '#step');
     await page.getByText('unisono view step.json').waitFor();
+    expect(await page.locator('svg.lanes .what').first().textContent()).toBe('all_reduce');
+    expect(await page.locator('p.now').innerText()).toContain(
+      'attention summed: all_reduce in 1 group',
+    );
     const input = page.locator('header input[type=file]');
     await input.setInputFiles(write('show.json', run([...words, '--json'])));
     await page.locator('svg.lanes').waitFor();

@@ -1,7 +1,20 @@
 // Steps of models as `unisono step show --json` writes them: read whole, and added up as the program does.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { axesOf, blocksOf, microbatchesOf, parseStep, wiresOf } from '../../src/model/step';
+import { sampleStep } from '../../src/stories/step';
+import { packStep, stepOfProgram } from '../plans';
 import { run } from '../program';
+
+it('the sample is what unisono step show says', () => {
+  const fresh = stepOfProgram();
+  if (process.env.UNISONO_UPDATE) {
+    writeFileSync('src/stories/step.json', `${JSON.stringify(packStep(fresh))}\n`);
+    return;
+  }
+  expect(JSON.parse(readFileSync('src/stories/step.json', 'utf8'))).toEqual(packStep(fresh));
+  expect(sampleStep()).toEqual(parseStep(fresh));
+});
 
 const show = (layout: string, model = 'llama3-8b') =>
   JSON.parse(run(['step', 'show', model, '--layout', layout, '--prompt', '512', '--json']));
