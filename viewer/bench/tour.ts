@@ -93,6 +93,7 @@ const SCREENS: Screen[] = [
   { name: 'time', hash: '#time?collective=broadcast&algorithm=double_tree&bytes=1048576' },
   { name: 'time-recorded', hash: '#time?', page: 'recording' },
   { name: 'traffic', hash: '#traffic?' },
+  { name: 'traffic-16', hash: '#traffic?ranks=16' },
   { name: 'traffic-machine', hash: '#traffic?', page: 'machine' },
   { name: 'run-none', hash: '#run?', first: true },
   { name: 'run', hash: '#run?', page: 'recording' },

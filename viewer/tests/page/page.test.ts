@@ -172,6 +172,37 @@ describe('other views', () => {
     await close();
   });
 
+  it('traffic of 16 ranks has its bytes in the cells, and keys to go through them', async () => {
+    const { page, close } = await open(browser, file, '#traffic?ranks=16&algorithm=ring');
+    const matrix = page.getByRole('img', { name: 'Bytes from each rank' });
+    expect(await matrix.locator('.bytes').allInnerTexts()).toHaveLength(32);
+    await page.getByText('up to 120 MiB').waitFor();
+    await matrix.focus();
+    for (const key of ['ArrowRight', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
+    await page.getByText('rank 2 to rank 3: 120 MiB').waitFor();
+    expect(await address(page)).not.toContain('step=');
+    await close();
+  });
+
+  it.each([1280, 390])(
+    'compare tells its lines apart, %i wide: the legend has them',
+    async (width) => {
+      const { page, close } = await open(browser, file, '#compare', { width });
+      const looks = (where: string) =>
+        page
+          .locator(where)
+          .evaluateAll((all) =>
+            all.map((each) =>
+              ['stroke', 'stroke-dasharray'].map((a) => each.getAttribute(a)).join(),
+            ),
+          );
+      const lines = await looks('path.curve');
+      expect(new Set(lines).size).toBe(lines.length);
+      expect((await looks('line.sample')).sort()).toEqual(lines.sort());
+      await close();
+    },
+  );
+
   it('traffic lists its links whole, and more of them when asked', async () => {
     const { page, close } = await open(browser, file, '#traffic?ranks=16&algorithm=ring');
     const links = page.locator('section[aria-label=Links]');
