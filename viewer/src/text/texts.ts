@@ -152,8 +152,8 @@ const PAGE_TEXTS = {
   phase: ['Phase', '阶段'],
 
   legend_sum: [
-    'A row is a chunk, a column a rank. A filled slot i: the part of rank i is in. A dark frame: complete; a blue one: it sends this now.',
-    '一行是一个块，一列是一个 rank。第 i 格填充：rank i 的贡献已计入。深色框：已完整；蓝框：本步正在发送。',
+    'A row is a chunk, a column a rank. A filled slot i: the part of rank i is in. A frame: complete; a blue one: it sends this now.',
+    '一行是一个块，一列是一个 rank。第 i 格填充：rank i 的贡献已计入。有边框：已完整；蓝框：本步正在发送。',
   ],
   legend_one: [
     'A row is a chunk, a column a rank. The number says whose data it is{who}. A frame: it is where it must be.',

@@ -64,8 +64,8 @@ export const TOOL_TEXTS = {
   lane_heavy: ['critical path', '关键路径'],
   lane_unfinished: ['in something that did not end', '处于未结束的操作中'],
   time_dense: [
-    '{count} messages are in view, all of them drawn: as {lines} lines, where those that fall together are one, the darker the more. A lane is the darker the longer its rank is busy there. Zoom in to see each.',
-    '此范围内有 {count} 条消息，全部画出：合并为 {lines} 条线，重合的合为一条，越深表示越多；泳道越深表示该 rank 在此处越忙。放大可看到每一条。',
+    '{count} messages are in view, all of them drawn: as {lines} lines, where those that fall together are one, the stronger the more. A lane is the stronger the longer its rank is busy there. Zoom in to see each.',
+    '此范围内有 {count} 条消息，全部画出：合并为 {lines} 条线，重合的合为一条，越浓表示越多；泳道越浓表示该 rank 在此处越忙。放大可看到每一条。',
   ],
   zoom_in: ['Zoom in', '放大'],
   zoom_out: ['Zoom out', '缩小'],
