@@ -210,7 +210,7 @@ export const TOOL_TEXTS = {
     '从第一个 rank 调用到最后一个结束。p99 至少需要 20 次。等待占比是所有 rank 在这些调用中的时间里等待的部分。',
   ],
   fitted: [
-    'Fitted to this recording: {shapes|1 kind|# kinds} of operations that ended, by {shapes|its median|their medians}.',
+    'Fitted to this recording: {shapes|1 kind of operation|# kinds of operations} that ended, by {shapes|its median|their medians}.',
     '已按此记录拟合：取 {shapes} 类已完成操作的中位数。',
   ],
   run_show: ['Messages', '消息'],
