@@ -7,7 +7,7 @@ Each way has processes of its own, which answer in turns: those of the others sl
 answer is a prompt of 32 tokens and --tokens more, chosen greedily. "tokens/s" is that of the
 tokens after the first: the median over the rounds; "first ms" is the prompt's. The all_reduces of
 the tokens after the first are timed where transformers calls them, so that they include the wait
-for slower ranks. Each rank is bound to a processor, as `unisono run` and mpirun bind it. "bits" says
+for slower ranks. Each rank is bound to its part of the processors. "bits" says
 whether all ranks computed the same logits to the bit.
 """
 
@@ -75,7 +75,8 @@ def rank_main(way, rank, options, folder, pipe):
     processors = sorted(os.sched_getaffinity(0))
     cpus = len(processors)
     if way != "alone":
-        os.sched_setaffinity(0, {processors[rank * cpus // ranks]})
+        own = slice(rank * cpus // ranks, max((rank + 1) * cpus // ranks, rank * cpus // ranks + 1))
+        os.sched_setaffinity(0, processors[own])
     torch.set_num_threads(min(options.ranks, cpus) if way == "alone" else max(1, cpus // ranks))
     if way != "alone":
         store = dist.FileStore(os.path.join(folder, f"store-{way}"), ranks)

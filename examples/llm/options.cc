@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <stdexcept>
 #include <unisono/parallel/mesh.hpp>
@@ -77,10 +78,10 @@ Options parse_options(const std::vector<std::string>& words) {
     ++i;
     (is_text ? options.embed.emplace_back() : *found->second) = words[i];
   }
-  const auto number = [](const char* name, const std::string& text) {
-    std::size_t used = 0;
-    const double value = text.empty() ? 0 : std::stod(text, &used);
-    if (used != text.size() || !(value >= 0 && value < 1e15)) {
+  const auto number = [](const char* name, const std::string& text, double least = 0) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (*end != '\0' || !(value >= least && value < 1e15)) {
       throw std::invalid_argument(std::string("llm: ") + name + " cannot be '" + text + "'");
     }
     return value;
@@ -90,7 +91,7 @@ Options parse_options(const std::vector<std::string>& words) {
   }
   options.precision = precision == "bf16" ? Precision::bf16 : Precision::f32;
   if (!tokens.empty()) {
-    options.tokens = static_cast<std::size_t>(number("--tokens", tokens));
+    options.tokens = static_cast<std::size_t>(number("--tokens", tokens, 1));
   }
   options.sampling = {.temperature = number("--temperature", temperature),
                       .seed = static_cast<std::uint64_t>(number("--seed", seed))};

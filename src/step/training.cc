@@ -10,6 +10,7 @@
 #include "step/training_pipeline.h"
 #include "step/training_units.h"
 #include "unisono/error.hpp"
+#include "unisono/parallel/tensor_parallel.hpp"
 
 namespace unisono::step {
 namespace {
@@ -204,6 +205,12 @@ void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
                                       " has compressed keys\ntraining steps are made of models "
                                       "with plain heads");
   }
+  int places_of_heads = 1;
+  for (const parallel::Axis& axis : axes) {
+    places_of_heads *= axis.name == "tp" || axis.name == "uly" ? axis.size : 1;
+  }
+  parallel::head_share(static_cast<std::size_t>(shape.heads),
+                       static_cast<std::size_t>(shape.kv_heads), places_of_heads, 0);
   const bool has_stages = std::any_of(axes.begin(), axes.end(),
                                       [](const parallel::Axis& axis) { return axis.name == "pp"; });
   if (has_stages && shape.tied) {

@@ -191,6 +191,8 @@ TEST(TrainingExperts, AreRefusedWhereTheyCannotBe) {
   EXPECT_NE(refusal(with_tied_head(), "ep=2", "").find("has no experts"), std::string::npos);
   EXPECT_NE(refusal(with_tied_head(), "pp=2", "1f1b m=4").find("one matrix"), std::string::npos);
   EXPECT_EQ(refusal(with_tied_head(), "ep=1", ""), "");
+  EXPECT_NE(refusal(with_experts(), "tp=4,uly=4", "").find("8 heads"), std::string::npos);
+  EXPECT_EQ(refusal(with_experts(), "tp=4,uly=2", ""), "");
 }
 
 }  // namespace
