@@ -23,9 +23,14 @@ class Lives {
     const bool is_pass = visit.section.pass != StagePass::none;
     for (const auto* names : {&visit.node.reads, &visit.node.writes}) {
       for (const std::string& name : *names) {
-        last_[{visit.stage, name}] = at;
+        const Place place(visit.stage, name);
+        const auto [last, is_new] = last_.insert({place, at});
+        if (!is_new && names == &visit.node.writes && last->second != at) {
+          ends_.insert({place, last->second});  // it is made anew
+        }
+        last->second = at;
         if (!is_pass) {
-          outside_.insert({visit.stage, name});
+          outside_.insert(place);
         }
       }
     }
@@ -39,11 +44,12 @@ class Lives {
     }
     // What is not a microbatch's own stays until all of them have passed.
     const bool stays = is_in_pass && !is_of_pass(place);
-    return !stays && last->second <= at;
+    return !stays && (last->second <= at || ends_.contains({place, at}));
   }
 
  private:
   std::map<Place, std::size_t> last_;
+  std::set<std::pair<Place, std::size_t>> ends_;  // of what is made again later
   std::set<Place> outside_;
 };
 

@@ -150,6 +150,17 @@ TEST(Training, TakesWhatTheStagesOfZeroTake) {
   EXPECT_DOUBLE_EQ(bytes("zero=3"), 0.75 * whole);
 }
 
+// Weights that were gathered for the forward pass are gone until the backward pass has its own.
+TEST(Training, GatheredWeightsAreNotHeldInBetween) {
+  const Step step = made({.mesh = "dp=4", .words = "zero=3"});
+  Step kept = step;
+  for (Section& section : kept.sections) {
+    std::erase_if(section.nodes, [&](const Node& node) { return !is_needed(section, node); });
+  }
+  EXPECT_EQ(text(verify(kept)), "");
+  EXPECT_LT(memory_of(step).front().activations, memory_of(kept).front().activations);
+}
+
 TEST(Training, SaysWhatItDoesNotKnow) {
   for (const char* words : {"zero=4", "1f1b gpipe", "m=0", "v=2x", "1f2b"}) {
     EXPECT_THROW(parse_training(words), Error) << words;
