@@ -15,8 +15,11 @@ import shutil
 import subprocess
 import sys
 
+from links import broken_links
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURE = re.compile(r"^<!-- figure: (#\S+) -->$", re.MULTILINE)
+HEADING = re.compile(r"^##+ .+$", re.MULTILINE)
 CODE = re.compile(r"(```.*?```)", re.DOTALL)
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)#\s]+)(#[^)\s]*)?\)")
 TOP = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")  # beside README.md
@@ -63,6 +66,30 @@ def with_links(text, source):
     return "".join(part if i % 2 else LINK.sub(follow, part) for i, part in enumerate(parts))
 
 
+def headings(text):
+    """Where headings begin, and what they are: '## Rules'."""
+    parts = CODE.split(text)
+    places = []
+    at = 0
+    for i, part in enumerate(parts):
+        if i % 2 == 0:
+            places += [(at + each.start(), each.group()) for each in HEADING.finditer(part)]
+        at += len(part)
+    return places
+
+
+def with_english_anchors(text, english):
+    """Pages that have no Chinese form link to headings by their English names."""
+    own, others = headings(text), headings(pathlib.Path(english).read_text())
+    if [len(each.split()[0]) for _, each in own] != [len(each.split()[0]) for _, each in others]:
+        return text
+    slugs = [re.sub(r"[^\w\- ]", "", each.lstrip("# ").lower()).strip().replace(" ", "-") for _, each in others]
+    for i, (place, _) in reversed(list(enumerate(own))):
+        if slugs.index(slugs[i]) == i:
+            text = f'{text[:place]}<span id="{slugs[i]}"></span>\n\n{text[place:]}'
+    return text
+
+
 def with_figures(text, place):
     depth = len(pathlib.PurePosixPath(place).parts) - 1
     language = "zh" if place.endswith(".zh.md") else "en"
@@ -86,7 +113,14 @@ def stage(program):
         place = staged_place(source)
         target = STAGED / place
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(with_figures(with_links(source.read_text(), source), place))
+        text = with_links(source.read_text(), source)
+        chinese = source.with_suffix(".zh.md")
+        if place.endswith(".zh.md"):
+            text = with_english_anchors(text, in_english(str(source)))
+        elif FIGURE.search(text) and not chinese.exists():
+            # Shown in the Chinese folder too, from where the page lies one folder further up.
+            target.with_suffix(".zh.md").write_text(with_figures(text, staged_place(source)[:-3] + ".zh.md"))
+        target.write_text(with_figures(text, place))
     for image in (ROOT / "docs").rglob("*.png"):
         target = STAGED / image.relative_to(ROOT / "docs")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +143,9 @@ def main():
     if subprocess.run(mkdocs, env=environment).returncode != 0:
         raise SystemExit(1)
     if not given.serve:
+        broken = broken_links(ROOT / "build" / "site")
+        if broken:
+            raise SystemExit("site: these links lead nowhere:\n  " + "\n  ".join(broken))
         print("build/site: put it on any static host, or open index.html; its search needs a host, or --serve")
 
 
