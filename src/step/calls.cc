@@ -93,7 +93,7 @@ class Unroll {
   double bytes_of(const std::vector<std::string>& names, const State& state, int rank) const {
     double bytes = 0;
     for (const std::string& name : names) {
-      bytes += local_bytes(step_, ranks_, *step_.find_tensor(name), state.at(name), rank);
+      bytes += local_bytes(step_, ranks_, ranks_.tensor(name), state.at(name), rank);
     }
     return bytes;
   }
@@ -129,7 +129,7 @@ class Unroll {
     double largest = 0;
     const auto look = [&](const std::vector<std::string>& names, const State& state) {
       for (const std::string& name : names) {
-        const Tensor& tensor = *step_.find_tensor(name);
+        const Tensor& tensor = ranks_.tensor(name);
         const double own = local_bytes(step_, ranks_, tensor, state.at(name), rank);
         bytes += own;
         largest = tensor.kind == Tensor::Kind::activation ? std::max(largest, own) : largest;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -26,7 +27,7 @@ class Lives {
         const Place place(visit.stage, name);
         const auto [last, is_new] = last_.insert({place, at});
         if (!is_new && names == &visit.node.writes && last->second != at) {
-          ends_.insert({place, last->second});  // it is made anew
+          ends_[last->second].push_back(place);  // it is made anew
         }
         last->second = at;
         if (!is_pass) {
@@ -35,22 +36,56 @@ class Lives {
       }
     }
   }
+  void finish() {
+    for (const auto& [place, at] : last_) {
+      ends_[at].push_back(place);
+    }
+  }
+  bool is_known(const Place& place) const { return last_.contains(place); }
   // Every microbatch has its own.
   bool is_of_pass(const Place& place) const { return !outside_.contains(place); }
-  bool ends(const Place& place, std::size_t at, bool is_in_pass) const {
-    const auto last = last_.find(place);
-    if (last == last_.end()) {
-      return true;
+  // What ends behind a visit. What is not a microbatch's own stays until all of them have passed.
+  std::vector<Place> ending(std::size_t at, bool is_in_pass) {
+    std::vector<Place> ended = std::move(ends_[at]);
+    if (is_in_pass) {
+      const auto later = std::stable_partition(
+          ended.begin(), ended.end(), [&](const Place& place) { return is_of_pass(place); });
+      std::move(later, ended.end(), std::back_inserter(later_));
+      ended.erase(later, ended.end());
+    } else {
+      std::move(later_.begin(), later_.end(), std::back_inserter(ended));
+      later_.clear();
     }
-    // What is not a microbatch's own stays until all of them have passed.
-    const bool stays = is_in_pass && !is_of_pass(place);
-    return !stays && (last->second <= at || ends_.contains({place, at}));
+    return ended;
   }
 
  private:
   std::map<Place, std::size_t> last_;
-  std::set<std::pair<Place, std::size_t>> ends_;  // of what is made again later
+  std::map<std::size_t, std::vector<Place>> ends_;
+  std::vector<Place> later_;
   std::set<Place> outside_;
+};
+
+// What is held under a name, and the sum.
+template <typename Name>
+class Held {
+ public:
+  void set(const Name& name, double bytes) {
+    double& mine = all_[name];
+    sum_ += bytes - mine;
+    mine = bytes;
+  }
+  void erase(const Name& name) {
+    if (const auto found = all_.find(name); found != all_.end()) {
+      sum_ -= found->second;
+      all_.erase(found);
+    }
+  }
+  double sum() const { return sum_; }
+
+ private:
+  std::map<Name, double> all_;
+  double sum_ = 0;
 };
 
 class Measure {
@@ -79,6 +114,7 @@ class Measure {
       note(visit);
       lives_.note(visit, at++);
     });
+    lives_.finish();
     at = 0;
     walk(step_, ranks_, 2, none, [&](const Visit& visit) { hold(visit, at++); });
     for (std::size_t rank = 0; step_.pipeline && rank < memory_.size(); ++rank) {
@@ -91,7 +127,7 @@ class Measure {
  private:
   // What one microbatch holds of a stage, by pass: at most, and behind it.
   struct Passing {
-    std::map<std::string, double> held = {};
+    Held<std::string> held = {};
     std::array<double, 4> most = {};
     std::array<double, 4> left = {};
   };
@@ -100,14 +136,14 @@ class Measure {
     return ranks_of_[static_cast<std::size_t>(stage)];
   }
   double bytes_of(const std::string& name, const State& state, int rank) const {
-    return local_bytes(step_, ranks_, *step_.find_tensor(name), state.at(name), rank);
+    return local_bytes(step_, ranks_, ranks_.tensor(name), state.at(name), rank);
   }
 
   // Weights and caches are held once for each layer of a section that uses them.
   void note(const Visit& visit) {
     for (const auto* names : {&visit.node.reads, &visit.node.writes}) {
       for (const std::string& name : *names) {
-        const Tensor& tensor = *step_.find_tensor(name);
+        const Tensor& tensor = ranks_.tensor(name);
         const bool is_kept =
             tensor.kind == Tensor::Kind::weight || tensor.kind == Tensor::Kind::cache;
         const int layer = tensor.is_layered ? visit.section.first_layer : -1;
@@ -131,54 +167,53 @@ class Measure {
     for (std::size_t i = 0; stage >= 0 && i < visit.node.writes.size(); ++i) {
       const std::string& name = visit.node.writes[i];
       const std::string& from = is_sent ? visit.node.reads[i] : name;
-      if (step_.find_tensor(name)->kind == Tensor::Kind::activation && state.contains(from)) {
+      if (ranks_.tensor(name).kind == Tensor::Kind::activation && state.contains(from)) {
         for (const int rank : ranks_of(stage)) {
           const int sender = is_sent ? ranks_.rank_at(rank, visit.stage) : rank;
-          place_of(rank, stage, name, visit.section.pass) = bytes_of(from, state, sender);
+          keep(rank, {stage, name}, visit.section.pass, bytes_of(from, state, sender));
         }
       }
     }
     count(visit, at);
   }
 
-  double& place_of(int rank, int stage, const std::string& name, StagePass pass) {
+  void keep(int rank, const Place& place, StagePass pass, double bytes) {
     const auto at = static_cast<std::size_t>(rank);
-    return pass != StagePass::none && lives_.is_of_pass({stage, name})
-               ? passing_[at][stage].held[name]
-               : held_[at][{stage, name}];
+    if (!lives_.is_known(place)) {
+      return;
+    }
+    if (pass != StagePass::none && lives_.is_of_pass(place)) {
+      passing_[at][place.first].held.set(place.second, bytes);
+    } else {
+      held_[at].set(place, bytes);
+    }
   }
 
   void count(const Visit& visit, std::size_t at) {
     const bool is_pass = visit.section.pass != StagePass::none;
+    const std::vector<Place> ended = lives_.ending(at, is_pass);
+    for (std::size_t rank = 0; rank < memory_.size(); ++rank) {
+      double& most = is_pass ? beside_passes_[rank] : memory_[rank].activations;
+      most = std::max(most, held_[rank].sum());
+      if (!is_pass) {
+        std::for_each(ended.begin(), ended.end(),
+                      [&](const Place& place) { held_[rank].erase(place); });
+      }
+    }
     for (const int rank : ranks_of(visit.stage)) {
-      auto& held = held_[static_cast<std::size_t>(rank)];
-      double sum = 0;
-      for (const auto& [place, bytes] : held) {
-        sum += bytes;
-      }
       if (is_pass) {
-        pass(passing_[static_cast<std::size_t>(rank)][visit.stage], visit, at);
+        pass(passing_[static_cast<std::size_t>(rank)][visit.stage], visit, ended);
       }
-      double& most = is_pass ? beside_passes_[static_cast<std::size_t>(rank)]
-                             : memory_[static_cast<std::size_t>(rank)].activations;
-      most = std::max(most, sum);
-      std::erase_if(held, [&](const auto& one) { return lives_.ends(one.first, at, is_pass); });
     }
   }
 
-  void pass(Passing& passing, const Visit& visit, std::size_t at) const {
+  static void pass(Passing& passing, const Visit& visit, const std::vector<Place>& ended) {
     const auto number = static_cast<std::size_t>(visit.section.pass);
-    const auto sum_of = [&] {
-      double sum = 0;
-      for (const auto& [name, bytes] : passing.held) {
-        sum += bytes;
-      }
-      return sum;
-    };
-    passing.most[number] = std::max(passing.most[number], sum_of());
-    std::erase_if(passing.held,
-                  [&](const auto& one) { return lives_.ends({visit.stage, one.first}, at, true); });
-    passing.left[number] = sum_of();
+    passing.most[number] = std::max(passing.most[number], passing.held.sum());
+    for (const Place& place : ended) {
+      passing.held.erase(place.second);
+    }
+    passing.left[number] = passing.held.sum();
   }
 
   // The most that all microbatches hold at once on a rank, in the order of its passes.
@@ -204,7 +239,7 @@ class Measure {
   const StepRanks& ranks_;
   std::vector<Memory> memory_;
   std::vector<std::vector<int>> ranks_of_;       // by stage
-  std::vector<std::map<Place, double>> held_;    // of each rank, as the next two
+  std::vector<Held<Place>> held_;                // of each rank, as the next two
   std::vector<double> beside_passes_;            // the most of what is no microbatch's own
   std::vector<std::map<int, Passing>> passing_;  // by stage
   std::set<std::tuple<int, std::string, int>> counted_;

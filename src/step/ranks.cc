@@ -37,6 +37,25 @@ StepRanks::StepRanks(const Step& step)
         static_cast<std::size_t>(stage_axis_.empty() ? 1 : mesh_.size(stage_axis_)));
     std::iota(stage_place_.begin(), stage_place_.end(), 0);
   }
+  for (const Tensor& tensor : step.tensors) {
+    tensors_.emplace(tensor.name, &tensor);
+  }
+  int stride = count();
+  for (const parallel::Axis& axis : places_.axes()) {
+    stride /= axis.size;
+    along_.push_back({.name = axis.name, .size = axis.size, .stride = stride});
+    if (axis.size > 1) {
+      wide_.push_back(axis.name);
+    }
+  }
+  for (const int along : stage_place_) {
+    std::vector<int>& ranks = rank_at_.emplace_back();
+    for (int rank = 0; rank < count(); ++rank) {
+      ranks.push_back(stage_axis_.empty()
+                          ? rank
+                          : mesh_.group(rank, stage_axis_)[static_cast<std::size_t>(along)]);
+    }
+  }
   place_of_.resize(static_cast<std::size_t>(count()));
   std::iota(place_of_.begin(), place_of_.end(), 0);
   rank_of_ = place_of_;
@@ -62,8 +81,22 @@ bool StepRanks::has_axis(std::string_view axis) const {
                      [&](const parallel::Axis& one) { return one.name == axis; });
 }
 
+const StepRanks::Along* StepRanks::find_along(std::string_view axis) const {
+  const auto found = std::find_if(along_.begin(), along_.end(),
+                                  [&](const Along& one) { return one.name == axis; });
+  return found == along_.end() ? nullptr : &*found;
+}
+
+// Most questions are about one axis, and text of axes is slow to read.
+int StepRanks::size(std::string_view axes) const {
+  const Along* const along = find_along(axes);
+  return along != nullptr ? along->size : places_.size(axes);
+}
+
 int StepRanks::coordinate(int rank, std::string_view axes) const {
-  return places_.coordinate(place_of_[static_cast<std::size_t>(rank)], axes);
+  const int place = place_of_[static_cast<std::size_t>(rank)];
+  const Along* const along = find_along(axes);
+  return along != nullptr ? place / along->stride % along->size : places_.coordinate(place, axes);
 }
 
 std::vector<int> StepRanks::group(int rank, std::string_view axes) const {
@@ -72,22 +105,6 @@ std::vector<int> StepRanks::group(int rank, std::string_view axes) const {
     member = rank_of_[static_cast<std::size_t>(member)];
   }
   return group;
-}
-
-std::vector<std::string> StepRanks::wide_axes() const {
-  std::vector<std::string> names;
-  for (const parallel::Axis& axis : places_.axes()) {
-    if (axis.size > 1) {
-      names.push_back(axis.name);
-    }
-  }
-  return names;
-}
-
-int StepRanks::rank_at(int rank, int stage) const {
-  return stage_axis_.empty() ? rank
-                             : mesh_.group(rank, stage_axis_)[static_cast<std::size_t>(
-                                   stage_place_[static_cast<std::size_t>(stage)])];
 }
 
 int StepRanks::sends_to(const Section& section) const {

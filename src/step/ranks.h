@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "step/step.h"
@@ -24,15 +25,19 @@ class StepRanks {
   int count() const { return mesh_.ranks(); }
   bool has_axis(std::string_view axis) const;
   // As those of MeshShape.
-  int size(std::string_view axes) const { return places_.size(axes); }
+  int size(std::string_view axes) const;
   int coordinate(int rank, std::string_view axes) const;
   std::vector<int> group(int rank, std::string_view axes) const;
-  std::vector<std::string> wide_axes() const;  // of more than one rank
+  const std::vector<std::string>& wide_axes() const { return wide_; }  // of more than one rank
+  // That of the step, found more quickly. REQUIRES: there is one.
+  const Tensor& tensor(const std::string& name) const { return *tensors_.at(name); }
 
   int stages() const { return static_cast<int>(stage_place_.size()); }
   bool has_stage(int rank, int stage) const { return rank_at(rank, stage) == rank; }
   // The rank that has the stage and differs from `rank` along the stage axis alone.
-  int rank_at(int rank, int stage) const;
+  int rank_at(int rank, int stage) const {
+    return rank_at_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(rank)];
+  }
   // The stage to which a section sends; -1: to none.
   int sends_to(const Section& section) const;
   // The neighbours of each stage. REQUIRES: there is a pipeline, as for actions_of().
@@ -46,11 +51,23 @@ class StepRanks {
   parallel::MeshShape mesh_;    // as it is given
   parallel::MeshShape places_;  // with `copy`, where that is an axis
   std::string stage_axis_;
+  // An axis of the mesh: places that differ by its stride are neighbours along it.
+  struct Along {
+    std::string name = {};
+    int size = 1;
+    int stride = 1;
+  };
+  const Along* find_along(std::string_view axis) const;
+
   const Step& step_;
+  std::vector<Along> along_;
+  std::vector<std::string> wide_;
+  std::unordered_map<std::string_view, const Tensor*> tensors_;
   pipeline::Neighbours around_ = {};
-  std::vector<int> stage_place_;  // of each stage, along the stage axis of the mesh
-  std::vector<int> place_of_;     // of each rank, in places_
-  std::vector<int> rank_of_;      // the other way round
+  std::vector<std::vector<int>> rank_at_;  // by stage and rank
+  std::vector<int> stage_place_;           // of each stage, along the stage axis of the mesh
+  std::vector<int> place_of_;              // of each rank, in places_
+  std::vector<int> rank_of_;               // the other way round
 };
 
 }  // namespace unisono::step
