@@ -124,10 +124,10 @@ void make_whole(TrainingParts& p, Units& units) {
   p.build.section("embed backward", 0);
   embed_backward(p);
   units.reduce(0);
-  p.build.section("optimiser", 0);
-  units.add_squares(0, units.last() + 1, kNorm);
+  units.add_squares(0, units.last() + 1, 0, kNorm);
   units.sum_norm("norm summed", "tp");
-  units.update(0, units.last() + 1);
+  units.update(0, units.last() + 1, 0);
+  p.build.section("loss", 0);
   p.build.redistribute("loss of all", "loss", kDataAxes, partial(), replicate());
 }
 
@@ -147,6 +147,7 @@ Step make(TrainingParts& p) {
   } else {
     make_whole(p, units);
   }
+  std::erase_if(step.sections, [](const Section& one) { return one.nodes.empty(); });
   if (p.shape.has_experts()) {
     set_shares(p);
   }

@@ -46,7 +46,8 @@ class Passes {
         places_(static_cast<int>(chains_.front().stages.size())) {}
 
   void make() {
-    each_forward("weights", [&](const Place& place) {
+    each_forward([&](const Place& place, int stage) {
+      build_.section("weights", stage);
       for (std::size_t unit = place.first_unit(); unit < place.end_unit(); ++unit) {
         units_.gather(unit);
       }
@@ -71,7 +72,6 @@ class Passes {
       }
     }
     optimise();
-    std::erase_if(build_.step().sections, [](const Section& one) { return one.nodes.empty(); });
   }
 
  private:
@@ -80,11 +80,10 @@ class Passes {
   }
 
   template <typename Body>
-  void each_forward(const char* section, const Body& body) {
+  void each_forward(const Body& body) {
     for (int place = 0; place < places_; ++place) {
       for (const pipeline::Chain& chain : chains_) {
-        build_.section(section, stage_of(chain, place));
-        body(Place(p_, place, places_));
+        body(Place(p_, place, places_), stage_of(chain, place));
       }
     }
   }
@@ -138,14 +137,15 @@ class Passes {
   }
 
   void optimise() {
-    each_forward("optimiser", [&](const Place& place) {
-      units_.add_squares(place.first_unit(), place.end_unit(), "norm of stage");
+    each_forward([&](const Place& place, int stage) {
+      units_.add_squares(place.first_unit(), place.end_unit(), stage, "norm of stage");
     });
     build_.section("norm", kAllStages);
     sum_stages("norm of stage", kNorm);
     units_.sum_norm("norm of stages", "pp,tp");
-    each_forward("optimiser",
-                 [&](const Place& place) { units_.update(place.first_unit(), place.end_unit()); });
+    each_forward([&](const Place& place, int stage) {
+      units_.update(place.first_unit(), place.end_unit(), stage);
+    });
     for (const pipeline::Chain& chain : chains_) {
       build_.section("loss", chain.stages.back());
       build_.redistribute("counted once", {"loss"}, {"loss"}, "tp", replicate(), partial(),

@@ -204,7 +204,7 @@ TEST(TrainingPipeline, WhatCannotBeAPassIsAProblem) {
     return *std::find_if(step.sections.rbegin(), step.sections.rend(),
                          [&](const Section& one) { return one.name == name; });
   };
-  EXPECT_NE(problem([&](Step& step) { section(step, "optimiser").pass = StagePass::forward; }), "");
+  EXPECT_NE(problem([&](Step& step) { section(step, "optimiser of head").pass = StagePass::forward; }), "");
   EXPECT_NE(problem([&](Step& step) { section(step, "norm").stage = 0; }), "");
   EXPECT_NE(problem([&](Step& step) { section(step, "norm").pass = StagePass::forward; }), "");
   EXPECT_NE(problem([&](Step& step) { section(step, "pass on").pass = StagePass::none; }), "");

@@ -64,32 +64,46 @@ void Units::reduce(std::size_t unit) {
   build_.redistribute("gradients summed", gradients, gradients, "rep", partial(), replicate());
 }
 
-void Units::add_squares(std::size_t begin, std::size_t end, const std::string& sum) {
+void Units::add_squares(std::size_t begin, std::size_t end, int stage, const std::string& sum) {
   Names squares;
   build_.element_bytes(8);
   for (std::size_t unit = begin; unit < end; ++unit) {
+    section("squares", unit, stage);
     for (const UnitWeight& weight : all_[unit]) {
       squares.push_back("squares of " + weight.name);
-      build_.activation(squares.back(), {"one"});
-      build_.compute({.name = "squares",
-                      .reads = {"d " + weight.name},
-                      .writes = {squares.back()},
-                      .summed = weight.dims});
-      if (weight.cut.empty()) {
-        build_.redistribute("counted once", {squares.back()}, {squares.back()}, "tp", replicate(),
-                            partial(), "first");
-      }
-      if (!weight.is_of_expert && p_.task.zero == 0) {
-        build_.redistribute("counted once", {squares.back()}, {squares.back()}, "ep", replicate(),
-                            partial(), "first");
-      }
+      add_squares(weight, squares.back());
     }
   }
   build_.activation(sum, {"one"});
   build_.element_bytes(p_.task.element_bytes);
   if (!squares.empty()) {
+    build_.section("norm", stage);
     build_.pointwise("norm", squares, sum, {"one"}, Linear::together);
   }
+}
+
+void Units::add_squares(const UnitWeight& weight, const std::string& made) {
+  build_.activation(made, {"one"});
+  build_.compute({.name = "squares",
+                  .reads = {"d " + weight.name},
+                  .writes = {made},
+                  .summed = weight.dims});
+  const auto once = [&](const char* axis) {
+    build_.redistribute("counted once", {made}, {made}, axis, replicate(), partial(), "first");
+  };
+  if (weight.cut.empty()) {
+    once("tp");
+  }
+  if (!weight.is_of_expert && p_.task.zero == 0) {
+    once("ep");
+  }
+}
+
+// Those of layers that are alike differ in the layer alone.
+void Units::section(const std::string& name, std::size_t unit, int stage) {
+  const bool is_layer = unit != 0 && unit != last();
+  const char* const end = unit == 0 ? " of embedding" : " of head";
+  build_.section(is_layer ? name : name + end, stage, is_layer ? static_cast<int>(unit) - 1 : -1);
 }
 
 void Units::sum_norm(const std::string& name, const std::string& axes) {
@@ -98,13 +112,12 @@ void Units::sum_norm(const std::string& name, const std::string& axes) {
   build_.redistribute(name, kNorm, axes, partial(), replicate());
 }
 
-void Units::update(std::size_t begin, std::size_t end) {
+void Units::update(std::size_t begin, std::size_t end, int stage) {
   for (std::size_t unit = begin; unit < end; ++unit) {
+    section("optimiser", unit, stage);
     for (const UnitWeight& weight : all_[unit]) {
       update(weight);
     }
-  }
-  for (std::size_t unit = begin; unit < end; ++unit) {
     if (p_.task.zero == 1 || p_.task.zero == 2) {
       move("weights gathered", unit, own_name, own_name, shard("width"), replicate());
     }

@@ -25,10 +25,10 @@ class Units {
   void reduce(std::size_t unit);
   // What units begin to end - 1 have of the norm of all gradients, by which they are clipped: into
   // `sum`. What all ranks have whole counts once.
-  void add_squares(std::size_t begin, std::size_t end, const std::string& sum);
+  void add_squares(std::size_t begin, std::size_t end, int stage, const std::string& sum);
   // Adds up the norm's summands over what ZeRO shards over, and over `axes` in a node of this name.
   void sum_norm(const std::string& name, const std::string& axes);
-  void update(std::size_t begin, std::size_t end);
+  void update(std::size_t begin, std::size_t end, int stage);
 
  private:
   using Names = std::vector<std::string>;
@@ -40,6 +40,8 @@ class Units {
   bool is_sharded(const UnitWeight& weight) const;
   std::string stored_name(const UnitWeight& weight) const;
   void add(const UnitWeight& weight);
+  void section(const std::string& name, std::size_t unit, int stage);
+  void add_squares(const UnitWeight& weight, const std::string& made);
   void update(const UnitWeight& weight);
 
   TrainingParts& p_;

@@ -82,6 +82,15 @@ Sections::Sections(const step::Step& step, const Console& console)
 }
 
 void Sections::print(const std::vector<std::vector<step::Call>>& calls) {
+  calls_.resize(step_.sections.size());
+  for (const std::vector<step::Call>& rank : calls) {
+    for (auto& section : calls_) {
+      section.emplace_back();
+    }
+    for (const step::Call& call : rank) {
+      calls_[call.section_index].back().push_back(&call);
+    }
+  }
   std::vector<step::Finding> none;
   const step::Section* shown = nullptr;
   bool is_known = false;
@@ -91,7 +100,7 @@ void Sections::print(const std::vector<std::vector<step::Call>>& calls) {
       is_known = print_title(visit.section);
     }
     if (!is_known) {
-      print(visit, said_of(visit, calls));
+      print(visit, said_of(visit));
     }
   });
 }
@@ -135,20 +144,17 @@ bool Sections::print_title(const step::Section& section) {
   return is_known;
 }
 
-Sections::Said Sections::said_of(const step::Visit& visit,
-                                 const std::vector<std::vector<step::Call>>& calls) const {
+Sections::Said Sections::said_of(const step::Visit& visit) const {
   Said most;
-  const int passes_of_section = passes(visit.section);
-  for (const std::vector<step::Call>& rank : calls) {
+  for (const auto& rank : calls_[static_cast<std::size_t>(&visit.section - &at(0))]) {
     Said said;
-    for (const step::Call& call : rank) {
-      if (&visit.section == step_.sections.data() + call.section_index &&
-          &visit.node == visit.section.nodes.data() + call.node_index &&
-          call.layer == visit.layer) {
-        said.flops += call.flops;
-        if (call.what != "computing" && call.what != "receive") {
-          said.what = call.what;
-          said.bytes += call.bytes;
+    for (const step::Call* const call : rank) {
+      if (&visit.node == visit.section.nodes.data() + call->node_index &&
+          call->layer == visit.layer) {
+        said.flops += call->flops;
+        if (call->what != "computing" && call->what != "receive") {
+          said.what = call->what;
+          said.bytes += call->bytes;
           ++said.messages;
         }
       }
@@ -157,6 +163,7 @@ Sections::Said Sections::said_of(const step::Visit& visit,
       most = said;
     }
   }
+  const int passes_of_section = passes(visit.section);
   most.messages /= static_cast<std::size_t>(passes_of_section);
   most.bytes /= passes_of_section;
   most.flops /= passes_of_section;

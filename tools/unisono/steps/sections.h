@@ -14,7 +14,7 @@ namespace unisono::cli {
 class Sections {
  public:
   Sections(const step::Step& step, const Console& console);
-  void print(const std::vector<std::vector<step::Call>>& calls);
+  void print(const std::vector<std::vector<step::Call>>& calls);  // of each rank
 
  private:
   // What the busiest rank of a stage calls for one node, in the first of its layers.
@@ -32,7 +32,7 @@ class Sections {
   bool goes_on(std::size_t number) const;
   // Whether the nodes are those of a section before.
   bool print_title(const step::Section& section);
-  Said said_of(const step::Visit& visit, const std::vector<std::vector<step::Call>>& calls) const;
+  Said said_of(const step::Visit& visit) const;
   // How often the stage of a section does it.
   int passes(const step::Section& section) const;
   void print(const step::Visit& visit, const Said& said) const;
@@ -42,6 +42,7 @@ class Sections {
   step::StepRanks ranks_;
   std::vector<std::vector<step::Node>> of_any_layer_;  // of each section, as the next
   std::vector<std::size_t> like_;                      // the first one that is alike
+  std::vector<std::vector<std::vector<const step::Call*>>> calls_;  // of each section and rank
 };
 
 }  // namespace unisono::cli
