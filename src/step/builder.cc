@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "step/ranks.h"
+#include "unisono/error.hpp"
 
 namespace unisono::step {
 
@@ -132,6 +133,17 @@ void StepBuilder::redistribute(std::string name, std::vector<std::string> reads,
          .from = std::move(from),
          .to = std::move(to),
          .by = std::move(by)});
+  }
+}
+
+void check_experts(const std::string& model, int experts, int ranks) {
+  if (ranks > 1 && experts == 0) {
+    throw Error(ErrorCode::usage, model + " has no experts\nleave ep out");
+  }
+  if (ranks > 1 && ranks > experts) {
+    throw Error(ErrorCode::usage, model + " has " + std::to_string(experts) +
+                                      " experts, and ep is " + std::to_string(ranks) +
+                                      "\nuse a smaller ep");
   }
 }
 

@@ -25,8 +25,8 @@ class StepBuilder {
   const Step& step() const { return step_; }
 
   void dim(Dim dim) { step_.dims.push_back(std::move(dim)); }
-  // Placements along axes that are not there are left out, and tensors that are there already, just
-  // so.
+  // Leaves out placements along axes that are not there, and a tensor that is there already. One
+  // that is there and lies otherwise comes a second time, and problem_of() says so.
   void weight(std::string name, std::vector<std::string> dims, const Placements& placement,
               bool is_layered);
   void tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,
@@ -62,5 +62,8 @@ class StepBuilder {
   std::map<std::string, int> sizes_;  // of the axes
   double element_bytes_ = 4;
 };
+
+// Errors: usage, for an axis of more ranks than the model has experts.
+void check_experts(const std::string& model, int experts, int ranks);
 
 }  // namespace unisono::step

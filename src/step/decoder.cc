@@ -363,8 +363,8 @@ void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
       throw Error(ErrorCode::usage, std::to_string(axis.size) + " stages are more than the " +
                                         std::to_string(shape.layers) + " layers\nuse fewer");
     }
-    if (axis.name == "ep" && axis.size > 1 && !shape.has_experts()) {
-      throw Error(ErrorCode::usage, shape.name + " has no experts\nleave ep out");
+    if (axis.name == "ep") {
+      check_experts(shape.name, shape.experts, axis.size);
     }
   }
   if (shape.latent.is_used()) {

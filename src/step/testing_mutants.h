@@ -22,7 +22,8 @@ inline std::string text(const std::vector<Finding>& findings) {
 // they would still be there, at the cost of memory alone.
 inline bool is_needed(const Section& section, const Node& node) {
   return !node.name.ends_with("weights gathered") || section.name == "embed" ||
-         section.name == "forward" || section.name == "weights" || section.name.starts_with("optimiser");
+         section.name == "forward" || section.name == "weights" ||
+         section.name.starts_with("optimiser");
 }
 
 // Leaves each node out, and lets it leave its tensors otherwise; gives how many steps it tried.

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 
 #include "pipeline/catalog.h"
 #include "step/training_layer.h"
@@ -180,7 +181,11 @@ bool read_word(std::string_view word, TrainingTask& task) {
   } else if (word == "contiguous" || word == "striped") {
     task.order =
         word == "striped" ? parallel::ContextOrder::striped : parallel::ContextOrder::contiguous;
-  } else if (task.schedule.empty() && pipeline::find_entry(word) != nullptr) {
+  } else if (pipeline::find_entry(word) != nullptr) {
+    if (!task.schedule.empty()) {
+      throw Error(ErrorCode::usage, task.schedule + " and " + std::string(word) +
+                                        " are two schedules\na step has one");
+    }
     task.schedule = word;
   } else {
     return read_number(word, "m=", task.microbatches) || read_number(word, "v=", task.chunks);
@@ -188,30 +193,45 @@ bool read_word(std::string_view word, TrainingTask& task) {
   return true;
 }
 
-void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
-           const TrainingTask& task) {
+int product_of(const parallel::MeshShape& mesh, std::initializer_list<std::string_view> names) {
+  int product = 1;
+  for (const parallel::Axis& axis : mesh.axes()) {
+    product *= std::find(names.begin(), names.end(), axis.name) != names.end() ? axis.size : 1;
+  }
+  return product;
+}
+
+void check_axes(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+                const TrainingTask& task) {
   constexpr std::array<std::string_view, 7> kAxes = {"pp", "rep", "dp", "ep", "cp", "uly", "tp"};
-  const auto& axes = mesh.axes();
-  for (const parallel::Axis& axis : axes) {
+  for (const parallel::Axis& axis : mesh.axes()) {
     if (std::find(kAxes.begin(), kAxes.end(), axis.name) == kAxes.end()) {
       throw Error(ErrorCode::config, "a training step has no axis " + axis.name +
                                          "\nits axes are pp, rep, dp, ep, cp, uly and tp");
     }
-    if (axis.name == "ep" && axis.size > 1 && !shape.has_experts()) {
-      throw Error(ErrorCode::usage, shape.name + " has no experts\nleave ep out");
-    }
   }
+  check_experts(shape.name, shape.experts, product_of(mesh, {"ep"}));
+  const int replicas = product_of(mesh, {"rep", "dp", "ep"});
+  if (static_cast<std::size_t>(replicas) > task.sequences) {
+    throw Error(ErrorCode::usage, std::to_string(task.sequences) +
+                                      " sequences are fewer than the " + std::to_string(replicas) +
+                                      " parts of rep, dp and ep\nsay more with --train, or use "
+                                      "smaller axes");
+  }
+  parallel::head_share(static_cast<std::size_t>(shape.heads),
+                       static_cast<std::size_t>(shape.kv_heads), product_of(mesh, {"tp", "uly"}),
+                       0);
+}
+
+void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+           const TrainingTask& task) {
+  const auto& axes = mesh.axes();
   if (shape.latent.is_used()) {
     throw Error(ErrorCode::usage, shape.name +
                                       " has compressed keys\ntraining steps are made of models "
                                       "with plain heads");
   }
-  int places_of_heads = 1;
-  for (const parallel::Axis& axis : axes) {
-    places_of_heads *= axis.name == "tp" || axis.name == "uly" ? axis.size : 1;
-  }
-  parallel::head_share(static_cast<std::size_t>(shape.heads),
-                       static_cast<std::size_t>(shape.kv_heads), places_of_heads, 0);
+  check_axes(shape, mesh, task);
   const bool has_stages = std::any_of(axes.begin(), axes.end(),
                                       [](const parallel::Axis& axis) { return axis.name == "pp"; });
   if (has_stages && shape.tied) {

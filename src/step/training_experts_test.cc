@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -174,6 +175,7 @@ TEST(TrainingTied, IsRightUnderLayouts) {
     EXPECT_EQ(problem_of(step), "") << mesh << " " << words;
     EXPECT_EQ(text(verify(step)), "") << mesh << " " << words;
     EXPECT_EQ(step.find_tensor("output"), nullptr);
+    // Sharded weights are gathered a second time for the head, which saves memory alone.
     mutants += step.find_tensor("embedding stored") != nullptr ? 0 : check_mutants(step, mesh);
   }
   EXPECT_GT(mutants, 50);
@@ -191,6 +193,10 @@ TEST(TrainingExperts, AreRefusedWhereTheyCannotBe) {
   EXPECT_NE(refusal(with_tied_head(), "ep=2", "").find("has no experts"), std::string::npos);
   EXPECT_NE(refusal(with_tied_head(), "pp=2", "1f1b m=4").find("one matrix"), std::string::npos);
   EXPECT_EQ(refusal(with_tied_head(), "ep=1", ""), "");
+  EXPECT_NE(refusal(with_experts(), "ep=16", "").find("8 experts, and ep is 16"),
+            std::string::npos);
+  EXPECT_NE(refusal(with_experts(), "dp=3,ep=4", "").find("fewer than the 12 parts"),
+            std::string::npos);
   EXPECT_NE(refusal(with_experts(), "tp=4,uly=4", "").find("8 heads"), std::string::npos);
   EXPECT_EQ(refusal(with_experts(), "tp=4,uly=2", ""), "");
 }

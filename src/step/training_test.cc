@@ -166,6 +166,7 @@ TEST(Training, SaysWhatItDoesNotKnow) {
     EXPECT_THROW(parse_training(words), Error) << words;
   }
   EXPECT_THROW(made({.mesh = "pp=2", .words = ""}), Error);
+  EXPECT_THROW(made({.mesh = "rep=4,dp=4", .words = ""}), Error) << "8 sequences";
   EXPECT_THROW(made({.mesh = "tp=2", .words = "1f1b"}), Error) << "a schedule without stages";
   EXPECT_THROW(made({.mesh = "pp=2", .words = "1f1b m=3"}), Error) << "8 sequences";
   EXPECT_THROW(made({.mesh = "pp=3", .words = "dualpipe"}), Error) << "an odd number of ranks";
@@ -204,7 +205,9 @@ TEST(TrainingPipeline, WhatCannotBeAPassIsAProblem) {
     return *std::find_if(step.sections.rbegin(), step.sections.rend(),
                          [&](const Section& one) { return one.name == name; });
   };
-  EXPECT_NE(problem([&](Step& step) { section(step, "optimiser of head").pass = StagePass::forward; }), "");
+  EXPECT_NE(
+      problem([&](Step& step) { section(step, "optimiser of head").pass = StagePass::forward; }),
+      "");
   EXPECT_NE(problem([&](Step& step) { section(step, "norm").stage = 0; }), "");
   EXPECT_NE(problem([&](Step& step) { section(step, "norm").pass = StagePass::forward; }), "");
   EXPECT_NE(problem([&](Step& step) { section(step, "pass on").pass = StagePass::none; }), "");

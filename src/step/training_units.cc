@@ -84,10 +84,8 @@ void Units::add_squares(std::size_t begin, std::size_t end, int stage, const std
 
 void Units::add_squares(const UnitWeight& weight, const std::string& made) {
   build_.activation(made, {"one"});
-  build_.compute({.name = "squares",
-                  .reads = {"d " + weight.name},
-                  .writes = {made},
-                  .summed = weight.dims});
+  build_.compute(
+      {.name = "squares", .reads = {"d " + weight.name}, .writes = {made}, .summed = weight.dims});
   const auto once = [&](const char* axis) {
     build_.redistribute("counted once", {made}, {made}, axis, replicate(), partial(), "first");
   };

@@ -40,8 +40,8 @@ class Sections {
   const step::Step& step_;
   const Console& console_;
   step::StepRanks ranks_;
-  std::vector<std::vector<step::Node>> of_any_layer_;  // of each section, as the next
-  std::vector<std::size_t> like_;                      // the first one that is alike
+  std::vector<std::vector<step::Node>> of_any_layer_;               // of each section, as the next
+  std::vector<std::size_t> like_;                                   // the first one that is alike
   std::vector<std::vector<std::vector<const step::Call*>>> calls_;  // of each section and rank
 };
 
