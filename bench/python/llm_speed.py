@@ -55,9 +55,12 @@ def llama_cpp_main(model, text, options):
     params.n_parallel, params.warmup = 1, True
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     server = xllamacpp.Server(params)
-    said = server.handle_completions({"prompt": text, "n_predict": options.tokens, "temperature": 0, "cache_prompt": False})
+    said = server.handle_completions(
+        {"prompt": text, "n_predict": options.tokens, "temperature": 0, "cache_prompt": False}
+    )
     times = said["timings"]
-    print(times["prompt_n"], times["prompt_per_second"], times["predicted_per_second"])
+    rest = (times["predicted_n"] - 1) / times["predicted_ms"] * 1e3  # the first one is the prompt's
+    print(times["prompt_n"], times["prompt_per_second"], rest)
     print(said["choices"][0]["text"])
 
 
