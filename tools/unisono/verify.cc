@@ -275,7 +275,7 @@ int verify_sweep(std::span<const Algorithm* const> algorithms,
   if (console.json()) {
     print_json(rows, wrong == 0);
   } else {
-    fmt::print("{} of {}, n {}..{}: {}\n", times(schedules, "schedule"),
+    fmt::print("{} of {}, n {}..{}: {}\n", times(static_cast<std::size_t>(schedules), "schedule"),
                times(algorithms.size(), "algorithm"), range.first, range.last,
                wrong == 0 ? "all right" : fmt::format("{} wrong", wrong));
   }
