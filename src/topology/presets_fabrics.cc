@@ -96,6 +96,11 @@ class RailFabric {
       add_tier();
     }
     topology_.protocols = gpu_protocols(kH100Latency);
+    // A node is its box and NVSwitch, and a GPU and a NIC for each rail with three links.
+    const auto all = static_cast<std::size_t>(nodes);
+    topology_.devices.reserve(topology_.devices.size() + all * (2 + 2 * kRails));
+    topology_.links.reserve(topology_.links.size() + all * (2 * 3 * kRails));
+    topology_.ranks.reserve(all * kRails);
     for (std::int64_t node = 0; node < nodes; ++node) {
       const std::vector<int> nics = add_gpu_node(topology_, join("n", node), kH100Node);
       for (std::size_t rail = 0; rail < nics.size() && !leaves_.empty(); ++rail) {

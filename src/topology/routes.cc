@@ -43,13 +43,18 @@ std::vector<int> networks_of(const Topology& topology) {
 
 }  // namespace
 
-Router::Router(const Topology& topology, RouteChoice choice)
+Router::Router(const Topology& topology, RouteChoice choice, bool knows_parts)
     : topology_(topology),
       choice_(choice),
       ways_(topology),
       network_(networks_of(topology)),
       known_(1024),
-      place_(topology.devices.size(), -1) {}
+      place_(topology.devices.size(), -1) {
+  if (knows_parts) {
+    exits_.emplace(topology, ways_.out(), ways_.in(), network_);
+    siblings_.emplace(topology, ways_.out(), ways_.in());
+  }
+}
 
 // Whether a way may lead to the goal through `device`, which is not the goal.
 bool Router::leads_to(int device, int goal, bool backward) const {
@@ -85,8 +90,8 @@ int Router::only_way(int device, int goal, int came_from, bool backward) const {
   return only;
 }
 
-// Goes on from both ends as long as there is no choice; false once there is one.
-bool Router::approach(int& source, int& target, double& width) {
+// Goes on from both ends as long as there is no choice.
+void Router::approach(int& source, int& target) {
   constexpr std::size_t kMost = 8;  // ways without an end may go round in circles
   int before = -1;
   int after = -1;
@@ -98,7 +103,6 @@ bool Router::approach(int& source, int& target, double& width) {
       route_.push_back(out);
       before = source;
       source = topology_.links[at(out)].to;
-      width = std::min(width, topology_.links[at(out)].bytes_per_us);
     }
     if (source == target) {
       break;
@@ -109,10 +113,25 @@ bool Router::approach(int& source, int& target, double& width) {
       back_.push_back(in);
       after = target;
       target = topology_.links[at(in)].from;
-      width = std::min(width, topology_.links[at(in)].bytes_per_us);
     }
   }
-  return source == target;
+}
+
+// Begins the route at both ends; true: they meet.
+bool Router::find_ends(int from_rank, int to_rank, Middle& middle) {
+  Exits::Ends ends{.route = route_, .back = back_};
+  if (exits_ && exits_->find(from_rank, to_rank, ends)) {
+    middle.source = ends.source;
+    middle.target = ends.target;
+  } else {
+    approach(middle.source, middle.target);
+  }
+  for (const std::vector<int>* links : {&route_, &back_}) {
+    for (const int link : *links) {
+      middle.width = std::min(middle.width, topology_.links[at(link)].bytes_per_us);
+    }
+  }
+  return middle.source == middle.target;
 }
 
 const std::vector<int>& Router::route(int from_rank, int to_rank) {
@@ -125,20 +144,22 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
   Middle middle{.source = topology_.ranks[at(from_rank)],
                 .target = topology_.ranks[at(to_rank)],
                 .width = std::numeric_limits<double>::infinity()};
-  if (!approach(middle.source, middle.target, middle.width)) {
+  if (!find_ends(from_rank, to_rank, middle)) {
     const Ways& ways = ways_of(middle);
     if (ways.places.empty()) {
       fail(from_rank, to_rank);
     }
     if (choice_ == RouteChoice::adaptive) {
-      spread(ways);
+      spread(ways, middle);
     } else if (choice_ == RouteChoice::hashed) {
-      choose_one(ways, Hash()
-                           .add(static_cast<std::uint64_t>(from_rank))
-                           .add(static_cast<std::uint64_t>(to_rank))
-                           .value());
+      choose_one(ways, middle,
+                 Hash()
+                     .add(static_cast<std::uint64_t>(from_rank))
+                     .add(static_cast<std::uint64_t>(to_rank))
+                     .value());
     } else {
-      choose_one(ways, back_.empty() ? 0 : static_cast<std::uint64_t>(ways_.port(back_.back())));
+      choose_one(ways, middle,
+                 back_.empty() ? 0 : static_cast<std::uint64_t>(ways_.port(back_.back())));
     }
   }
   route_.insert(route_.end(), back_.rbegin(), back_.rend());
@@ -148,13 +169,28 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
   return route_;
 }
 
-const Router::Ways& Router::ways_of(const Middle& middle) {
+// The ways of the pair that stands for this one.
+const Router::Ways& Router::ways_of(Middle middle) {
+  if (siblings_) {
+    const auto [source, target] =
+        siblings_->stand_in({.source = middle.source, .target = middle.target});
+    middle.source = source;
+    middle.target = target;
+  }
   const auto pair = static_cast<std::uint64_t>(static_cast<std::uint32_t>(middle.source)) << 32U |
                     static_cast<std::uint32_t>(middle.target);
-  Ways& ways = known_[mix(pair) % known_.size()];
-  if (ways.middle == middle) {
-    return ways;
+  // A pair has a few places, so that pairs that take turns do not drive each other out.
+  constexpr std::size_t kPlaces = 4;
+  const auto first =
+      known_.begin() + static_cast<std::ptrdiff_t>(mix(pair) % (known_.size() / kPlaces) * kPlaces);
+  const auto end = first + kPlaces;
+  const auto found =
+      std::find_if(first, end, [&](const Ways& ways) { return ways.middle == middle; });
+  if (found != end) {
+    return *found;
   }
+  std::rotate(first, end - 1, end);
+  Ways& ways = *first;
   ways.middle = middle;
   ways.places.clear();
   ways.steps.clear();
@@ -184,22 +220,38 @@ const Router::Ways& Router::ways_of(const Middle& middle) {
   return ways;
 }
 
-void Router::choose_one(const Ways& ways, std::uint64_t turn) {
+// What a link of the ways is between the devices that are meant.
+int Router::own_link(const Ways& ways, const Middle& middle, int link) const {
+  const bool is_first = topology_.links[at(link)].from == ways.middle.source;
+  const bool is_last = topology_.links[at(link)].to == ways.middle.target;
+  if (ways.middle == middle || !(is_first || is_last)) {
+    return link;
+  }
+  if (is_first && is_last) {
+    return siblings_->link_between({.source = middle.source, .target = middle.target});
+  }
+  return is_first ? siblings_->link_from(middle.source, link)
+                  : siblings_->link_to(middle.target, link);
+}
+
+void Router::choose_one(const Ways& ways, const Middle& middle, std::uint64_t turn) {
   const auto before = static_cast<std::ptrdiff_t>(route_.size());
   const Ways::Place* place = ways.places.data();
   while (place->count > 0) {
     const Ways::Step& chosen = ways.steps[place->first + turn % place->count];
+    const int link = own_link(ways, middle, chosen.link);
     // By the port with which the route goes on from there.
-    turn = choice_ == RouteChoice::fixed ? static_cast<std::uint64_t>(ways_.port(chosen.link))
-                                         : mix(turn + static_cast<std::uint64_t>(place->device));
-    route_.push_back(chosen.link);
+    turn = choice_ == RouteChoice::fixed
+               ? static_cast<std::uint64_t>(ways_.port(link))
+               : mix(turn + static_cast<std::uint64_t>(topology_.links[at(link)].to));
+    route_.push_back(link);
     place = &ways.places[chosen.from];
   }
   std::reverse(route_.begin() + before, route_.end());
 }
 
 // Every place splits what comes to it evenly over the links that lead on.
-void Router::spread(const Ways& ways) {
+void Router::spread(const Ways& ways, const Middle& middle) {
   shares_.assign(route_.size(), 1);
   std::vector<int> ways_on(ways.places.size());
   for (const Ways::Step& step : ways.steps) {
@@ -213,7 +265,7 @@ void Router::spread(const Ways& ways) {
       const Ways::Step& step = ways.steps[k];
       const double share = load_[step.from] / ways_on[step.from];
       load_[i] += share;
-      route_.push_back(step.link);
+      route_.push_back(own_link(ways, middle, step.link));
       shares_.push_back(share);
     }
   }

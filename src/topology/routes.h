@@ -5,8 +5,9 @@
 // The same pair has the same route every time.
 //
 // There is no table of all pairs. Most of what leads from a rank into a network can go only one way
-// (a host, its NIC, its first switch); what lies between two switches is searched for once
-// (shortest_ways.h) and kept for a while, since it is the same for all ranks behind them.
+// (a host, its NIC, its first switch: exits.h); what lies between two switches is searched for once
+// (shortest_ways.h) and kept for a while, since it is the same for all ranks behind them, and but
+// for its ends also for their siblings (siblings.h).
 //
 // Zahavi et al., D-mod-k routing providing non-blocking traffic for shift permutations on real life
 // fat trees, 2010.
@@ -14,9 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "topology/exits.h"
 #include "topology/shortest_ways.h"
+#include "topology/siblings.h"
 #include "topology/topology.h"
 
 namespace unisono {
@@ -36,7 +40,12 @@ enum class RouteChoice : std::uint8_t {
 // Keeps a reference to the topology. One thread at a time uses a router.
 class Router {
  public:
-  explicit Router(const Topology& topology, RouteChoice choice = RouteChoice::fixed);
+  explicit Router(const Topology& topology, RouteChoice choice = RouteChoice::fixed)
+      : Router(topology, choice, true) {}
+  // Searches for the ways of each pair of ranks: what exits and siblings must not change.
+  static Router searching(const Topology& topology, RouteChoice choice) {
+    return Router(topology, choice, false);
+  }
 
   // The links from the device of one rank to that of another, in order; empty for from == to. With
   // adaptive routes, all links of all ways.
@@ -46,6 +55,8 @@ class Router {
   const std::vector<double>& shares() const { return shares_; }
 
  private:
+  Router(const Topology& topology, RouteChoice choice, bool knows_parts);
+
   // The part of a route on which there is a choice.
   struct Middle {
     int source = -1;
@@ -71,16 +82,20 @@ class Router {
 
   int only_way(int device, int goal, int came_from, bool backward) const;
   bool leads_to(int device, int goal, bool backward) const;
-  bool approach(int& source, int& target, double& width);
-  const Ways& ways_of(const Middle& middle);
-  void choose_one(const Ways& ways, std::uint64_t turn);
-  void spread(const Ways& ways);
+  void approach(int& source, int& target);
+  bool find_ends(int from_rank, int to_rank, Middle& middle);
+  const Ways& ways_of(Middle middle);
+  int own_link(const Ways& ways, const Middle& middle, int link) const;
+  void choose_one(const Ways& ways, const Middle& middle, std::uint64_t turn);
+  void spread(const Ways& ways, const Middle& middle);
   [[noreturn]] void fail(int from_rank, int to_rank) const;
 
   const Topology& topology_;
   RouteChoice choice_;
   ShortestWays ways_;
   std::vector<int> network_;  // of a device without a rank: which of the parts that ranks join
+  std::optional<Exits> exits_;
+  std::optional<Siblings> siblings_;
   std::vector<Ways> known_;   // those asked for last: pairs come in the order of ranks
   std::vector<int> place_;    // of devices, while ways are collected
   std::vector<double> load_;  // of places, while ways are spread

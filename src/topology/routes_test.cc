@@ -194,5 +194,91 @@ TEST(Routes, TheSamePairHasTheSameRoute) {
   EXPECT_EQ(Router(topology).route(3, 300), first);
 }
 
+// Searches for all pairs of switches find the same ways as those for one pair of their siblings.
+void expect_the_same_for_siblings(const Topology& topology, int step) {
+  for (const RouteChoice choice :
+       {RouteChoice::fixed, RouteChoice::hashed, RouteChoice::adaptive}) {
+    Router router(topology, choice);
+    Router searching = Router::searching(topology, choice);
+    for (int from = 0; from < topology.rank_count(); from += step) {
+      for (int to = from % 5; to < topology.rank_count(); to += step) {
+        std::vector<int> route;
+        try {
+          route = searching.route(from, to);
+        } catch (const Error&) {
+          EXPECT_THROW(router.route(from, to), Error);
+          continue;
+        }
+        ASSERT_EQ(router.route(from, to), route) << from << " to " << to;
+        ASSERT_EQ(router.shares(), searching.shares()) << from << " to " << to;
+      }
+    }
+  }
+}
+
+TEST(Routes, AreTheSameForSiblingsOnEveryPreset) {
+  for (const std::string name :
+       {"dgx_h100:nodes=5", "pcie_server:nodes=3", "gb200_nvl72:racks=2",
+        "fat_tree:hosts=120,ports=8", "rail_optimised:nodes=70", "rail_optimised:nodes=1100",
+        "dragonfly:groups=5", "torus:x=4,y=3,z=2"}) {
+    SCOPED_TRACE(name);
+    const Topology topology = *make_preset(name).value;
+    expect_the_same_for_siblings(topology, 1 + topology.rank_count() / 97);
+  }
+}
+
+// Layers of switches; those of the lower layers mostly lead to the same ones above, some with a
+// link that is missing, narrower, one way, or to each other. Ranks hang on switches, NICs and each
+// other.
+Topology random_layers(std::mt19937& random) {
+  const auto up_to = [&random](int most) {
+    return std::uniform_int_distribution<int>(0, most)(random);
+  };
+  Topology topology;
+  std::vector<int> above;
+  for (int layer = 0; layer < 3; ++layer) {
+    std::vector<int> here;
+    for (int i = up_to(3); i >= 0; --i) {
+      here.push_back(add_device(topology, std::to_string(layer) + "." + std::to_string(i),
+                                DeviceKind::network_switch));
+      for (const int upper : above) {
+        const int kind = up_to(24);
+        if (kind == 0) {
+          topology.links.push_back(
+              {.from = here.back(), .to = upper, .latency_us = 1, .bytes_per_us = 1});
+        } else if (kind > 1) {
+          connect(topology, here.back(), upper, 1, kind == 2 ? 1 : 2);
+        }
+      }
+      if (here.size() > 1 && up_to(9) == 0) {
+        connect(topology, here.front(), here.back(), 1, 1);
+      }
+    }
+    above.insert(above.end(), here.begin(), here.end());
+  }
+  for (int rank = 0; rank < 9; ++rank) {
+    const int host = add_device(topology, "host" + std::to_string(rank), DeviceKind::node);
+    int way = host;
+    for (int i = up_to(2); i > 0; --i) {
+      const int nic =
+          add_device(topology, "nic" + std::to_string(topology.devices.size()), DeviceKind::nic);
+      connect(topology, way, nic, 1, 3);
+      way = nic;
+    }
+    connect(topology, way,
+            above[static_cast<std::size_t>(up_to(static_cast<int>(above.size()) - 1))], 1, 3);
+    topology.ranks.push_back(host);
+  }
+  return topology;
+}
+
+TEST(Routes, AreTheSameForSiblingsOnRandomLayers) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    expect_the_same_for_siblings(random_layers(random), 1);
+  }
+}
+
 }  // namespace
 }  // namespace unisono
