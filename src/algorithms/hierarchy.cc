@@ -72,17 +72,21 @@ void exchange_parts(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int l
 void add_phases(CompactSchedule& schedule, const Hierarchy& hierarchy, int level,
                 const std::string& name, bool reduces, Send send) {
   const int size = hierarchy.size(level);
-  const int slot = hierarchy.ranks() / (hierarchy.stride(level) * size);
+  const int stride = hierarchy.stride(level);
+  const int slot = hierarchy.ranks() / (stride * size);
   const int steps = level_steps(size);
   const bool is_ring = !is_power_of_two(size);
   for (int step = 0; step < (is_ring ? 1 : steps); ++step) {
-    CompactPhase phase{.name = name + " " + std::to_string(level), .steps = is_ring ? steps : 1};
-    phase.messages.reserve(static_cast<std::size_t>(hierarchy.ranks()));
-    for (int rank = 0; rank < hierarchy.ranks(); ++rank) {
-      const LevelSend sent = send(size, hierarchy.digit(rank, level), step);
+    CompactPhase phase{.name = name + " " + std::to_string(level),
+                       .steps = is_ring ? steps : 1,
+                       .each = {.times = stride, .apart = 1},
+                       .all = {.times = slot, .apart = stride * size}};
+    phase.messages.reserve(static_cast<std::size_t>(size));
+    for (int digit = 0; digit < size; ++digit) {
+      const LevelSend sent = send(size, digit, step);
       const int chunks = sent.count * slot;
-      phase.messages.push_back({.from = rank,
-                                .to = hierarchy.with_digit(rank, level, sent.to),
+      phase.messages.push_back({.from = digit * stride,
+                                .to = sent.to * stride,
                                 .chunks = chunks,
                                 .reduced = reduces ? chunks : 0});
     }

@@ -5,6 +5,10 @@
 
 namespace unisono {
 
+std::int64_t message_count(const CompactPhase& phase) {
+  return static_cast<std::int64_t>(phase.messages.size()) * phase.each.times * phase.all.times;
+}
+
 std::vector<std::vector<CompactMessage>> messages_by_step(const Schedule& schedule) {
   std::vector<std::vector<CompactMessage>> steps(static_cast<std::size_t>(schedule.steps));
   std::map<std::pair<int, int>, std::size_t> places;
@@ -32,24 +36,11 @@ std::vector<std::vector<CompactMessage>> messages_by_step(const Schedule& schedu
 std::vector<std::vector<CompactMessage>> messages_by_step(const CompactSchedule& schedule) {
   std::vector<std::vector<CompactMessage>> steps;
   for (const CompactPhase& phase : schedule.phases) {
-    steps.insert(steps.end(), static_cast<std::size_t>(phase.steps), phase.messages);
+    std::vector<CompactMessage> messages;
+    for_each_message(phase, [&](const CompactMessage& message) { messages.push_back(message); });
+    steps.insert(steps.end(), static_cast<std::size_t>(phase.steps), messages);
   }
   return steps;
-}
-
-CompactPhase place(const CompactPhase& phase, const std::vector<int>& members, std::int64_t width) {
-  CompactPhase result = phase;
-  for (CompactMessage& message : result.messages) {
-    message.from = members[static_cast<std::size_t>(message.from)];
-    message.to = members[static_cast<std::size_t>(message.to)];
-    message.chunks *= width;
-    message.reduced *= width;
-  }
-  return result;
-}
-
-void join(CompactPhase& phase, const CompactPhase& other) {
-  phase.messages.insert(phase.messages.end(), other.messages.begin(), other.messages.end());
 }
 
 }  // namespace unisono

@@ -23,6 +23,12 @@ struct CompactMessage {
   friend auto operator<=>(const CompactMessage&, const CompactMessage&) = default;
 };
 
+// Messages that are there several times, each time between ranks `apart` further on.
+struct Copies {
+  int times = 1;
+  int apart = 0;
+};
+
 // Steps of the schedule that do not wait for each other may be one step here, with the messages of
 // the first of them first.
 struct CompactPhase {
@@ -32,7 +38,30 @@ struct CompactPhase {
   // earlier phases. false: what it sends does not depend on what it receives.
   bool waits = true;
   std::vector<CompactMessage> messages = {};  // in the order in which ports take them
+  // Where groups of ranks all do the same: the copies of a message, one after the other, and those
+  // of all of this. A step of 2^20 ranks that meet at one level of a hierarchy is short so.
+  Copies each = {};
+  Copies all = {};
 };
+
+std::int64_t message_count(const CompactPhase& phase);
+
+// Calls visit(message) for each message of a phase, copies and all, in their order.
+template <typename Visit>
+void for_each_message(const CompactPhase& phase, const Visit& visit) {
+  for (int i = 0; i < phase.all.times; ++i) {
+    for (const CompactMessage& message : phase.messages) {
+      CompactMessage copy = message;
+      copy.from += i * phase.all.apart;
+      copy.to += i * phase.all.apart;
+      for (int k = 0; k < phase.each.times; ++k) {
+        visit(copy);
+        copy.from += phase.each.apart;
+        copy.to += phase.each.apart;
+      }
+    }
+  }
+}
 
 struct CompactSchedule {
   Collective collective = Collective::barrier;
@@ -46,11 +75,5 @@ struct CompactSchedule {
 // have, step for step or several steps in one.
 std::vector<std::vector<CompactMessage>> messages_by_step(const Schedule& schedule);
 std::vector<std::vector<CompactMessage>> messages_by_step(const CompactSchedule& schedule);
-
-// Phases of a smaller schedule on some ranks of a larger one: rank i is members[i], and each of its
-// chunks is `width` of the larger one.
-CompactPhase place(const CompactPhase& phase, const std::vector<int>& members, std::int64_t width);
-// Adds the messages of `other` to `phase`, as groups that work side by side. REQUIRES: equal steps.
-void join(CompactPhase& phase, const CompactPhase& other);
 
 }  // namespace unisono

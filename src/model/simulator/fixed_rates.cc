@@ -10,12 +10,15 @@ namespace {
 
 // Phases where to follow both ports of every rank would take most of the time.
 bool has_long_phases(const Play& play) {
-  constexpr std::size_t kManyMessages = 4096;
+  constexpr std::int64_t kManyMessages = 4096;
   return std::any_of(play.items.begin(), play.items.end(), [](const PlayItem& item) {
-    return item.blocks != nullptr &&
-           std::any_of(item.blocks->begin(), item.blocks->end(), [](const PlayBlock& block) {
-             return block.repeats > 2 && block.messages.size() > kManyMessages;
-           });
+    for (std::size_t i = 0; item.is_operation() && i < item.block_count(); ++i) {
+      const BlockSource::Size size = item.block_size(i);
+      if (size.repeats > 2 && size.messages > kManyMessages) {
+        return true;
+      }
+    }
+    return false;
   });
 }
 
@@ -58,7 +61,7 @@ std::optional<SimulationResult> FixedRates::run() && {
   for (std::size_t i = 0; i < play_.items.size() && !met_; ++i) {
     const PlayItem& item = play_.items[i];
     wait_for_earlier(item);
-    if (item.blocks == nullptr) {
+    if (!item.is_operation()) {
       compute(item, i);
     } else {
       operate(item, i);
@@ -149,7 +152,8 @@ void FixedRates::operate(const PlayItem& item, std::size_t index) {
     }
     received_[at(actor)] = now;
   }
-  for (const PlayBlock& block : *item.blocks) {
+  for (std::size_t i = 0; i < item.block_count() && !met_; ++i) {
+    const PlayBlock& block = item.block(i);
     const Step step{.block = &block, .item = index};
     if (block.has_needs) {
       play_needs(step);

@@ -75,13 +75,21 @@ int PathTable::find(int from_rank, int to_rank) {
   if (topology_ == nullptr) {
     return 0;
   }
+  if (!knows_pairs_) {
+    add(from_rank, to_rank);
+    return static_cast<int>(paths_.size()) - 1;
+  }
   const std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from_rank))
                                 << 32U |
                             static_cast<std::uint32_t>(to_rank);
   const auto [place, added] = index_.try_emplace(key, static_cast<int>(paths_.size()));
-  if (!added) {
-    return place->second;
+  if (added) {
+    add(from_rank, to_rank);
   }
+  return place->second;
+}
+
+void PathTable::add(int from_rank, int to_rank) {
   const std::vector<int>& route = router_.front().route(from_rank, to_rank);
   Path path{.overhead_us = topology_->overhead_us,
             .bytes_per_us = std::numeric_limits<double>::infinity(),
@@ -97,7 +105,16 @@ int PathTable::find(int from_rank, int to_rank) {
   links_.insert(links_.end(), route.begin(), route.end());
   shares_.insert(shares_.end(), shares.begin(), shares.end());
   paths_.push_back(path);
-  return place->second;
+}
+
+void PathTable::restart(bool knows_pairs) {
+  if (topology_ != nullptr) {
+    knows_pairs_ = knows_pairs;
+    paths_.clear();
+    links_.clear();
+    shares_.clear();
+    index_.clear();
+  }
 }
 
 }  // namespace unisono::model

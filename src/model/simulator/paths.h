@@ -40,6 +40,9 @@ class PathTable {
 
   // The index of the path; the same pair has the same one. Errors: Error(usage) without a way.
   int find(int from_rank, int to_rank);
+  // Forgets all paths. Where pairs are not known again, each find() makes a path: for the messages
+  // of one phase, of which no two have the same pair.
+  void restart(bool knows_pairs);
 
   const Path& path(int index) const { return paths_[static_cast<std::size_t>(index)]; }
   std::span<const int> links(const Path& path) const {
@@ -60,6 +63,7 @@ class PathTable {
 
  private:
   void apply(const LinkFault& fault);
+  void add(int from_rank, int to_rank);
 
   const Topology* topology_ = nullptr;
   std::vector<double> bytes_per_us_;
@@ -68,7 +72,8 @@ class PathTable {
   std::vector<int> links_;
   std::vector<double> shares_;                    // by link of `links_`, where routes are spread
   std::unordered_map<std::uint64_t, int> index_;  // by pair of ranks
-  std::vector<Router> router_;                    // one, with a topology
+  bool knows_pairs_ = true;
+  std::vector<Router> router_;  // one, with a topology
 };
 
 }  // namespace unisono::model

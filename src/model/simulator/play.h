@@ -2,6 +2,7 @@
 // by step.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,26 @@ struct PlayBlock {
   }
 };
 
+// Blocks that are not kept: there would be too many messages.
+class BlockSource {
+ public:
+  BlockSource() = default;
+  BlockSource(const BlockSource&) = delete;
+  BlockSource& operator=(const BlockSource&) = delete;
+  virtual ~BlockSource() = default;
+
+  struct Size {
+    std::int64_t repeats = 1;
+    std::int64_t messages = 0;  // that are sent, in one step
+  };
+  virtual std::size_t count() const = 0;
+  virtual Size size(std::size_t index) const = 0;
+  // Made now, with the paths of its messages; the one before is gone, and its paths as well.
+  virtual const PlayBlock& block(std::size_t index) = 0;
+  // Links with messages, of all blocks, that have neither the sender nor the receiver in common.
+  virtual const std::vector<bool>& meeting() const = 0;
+};
+
 struct PlayItem {
   std::vector<int> actors = {};
   std::vector<double> compute_us = {};  // per actor; empty for an operation
@@ -70,6 +91,22 @@ struct PlayItem {
   std::vector<int> after = {};      // items that have ended on all ranks before this one begins
   std::vector<int> after_own = {};  // that each rank has itself ended, if it is in them
   std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by items that are alike
+  std::shared_ptr<BlockSource> source = {};                   // instead of blocks
+
+  bool is_operation() const { return blocks != nullptr || source != nullptr; }
+  std::size_t block_count() const { return source != nullptr ? source->count() : blocks->size(); }
+  const PlayBlock& block(std::size_t index) const {
+    return source != nullptr ? source->block(index) : (*blocks)[index];
+  }
+  BlockSource::Size block_size(std::size_t index) const {
+    if (source != nullptr) {
+      return source->size(index);
+    }
+    const PlayBlock& block = (*blocks)[index];
+    return {.repeats = block.repeats,
+            .messages = std::count_if(block.messages.begin(), block.messages.end(),
+                                      [](const PlayMessage& one) { return !one.is_local(); })};
+  }
 };
 
 struct Play {

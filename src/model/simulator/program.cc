@@ -4,15 +4,14 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <span>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
-#include "model/cost.h"
+#include "model/simulator/blocks.h"
 #include "model/simulator/protocols.h"
 #include "model/simulator/rank_set.h"
+#include "model/simulator/streamed.h"
 #include "model/simulator/unroll.h"
 #include "unisono/error.hpp"
 
@@ -21,14 +20,19 @@ namespace {
 
 class Maker {
  public:
-  Maker(const Workload& workload, const SimulationOptions& options, PathTable& paths)
-      : workload_(workload), options_(options), paths_(paths), met_(workload.ranks) {
-    rank_faults_.resize(static_cast<std::size_t>(workload.ranks));
+  Maker(const Workload& workload, const SimulationOptions& options, PathTable& paths,
+        bool may_stream)
+      : workload_(workload),
+        options_(options),
+        paths_(paths),
+        may_stream_(may_stream),
+        met_(workload.ranks),
+        slowness_(static_cast<std::size_t>(workload.ranks), 1),
+        late_us_(static_cast<std::size_t>(workload.ranks)) {
     for (const RankFault& fault : options.rank_faults) {
       check_rank(fault.rank, "a fault");
-      RankFault& known = rank_faults_[static_cast<std::size_t>(fault.rank)];
-      known.late_us += fault.late_us;
-      known.factor *= fault.factor;
+      late_us_[static_cast<std::size_t>(fault.rank)] += fault.late_us;
+      slowness_[static_cast<std::size_t>(fault.rank)] *= fault.factor;
     }
   }
 
@@ -66,16 +70,18 @@ class Maker {
     }
   }
 
-  double factor(int rank) const { return rank_faults_[static_cast<std::size_t>(rank)].factor; }
+  double factor(int rank) const { return slowness_[static_cast<std::size_t>(rank)]; }
 
   int actor(int rank, int stream) {
-    const auto [place, added] =
-        actors_.try_emplace(std::pair(stream, rank), static_cast<int>(actors_.size()));
-    if (added) {
+    std::vector<int>& actors = actors_[stream];
+    actors.resize(static_cast<std::size_t>(workload_.ranks), -1);
+    int& actor = actors[static_cast<std::size_t>(rank)];
+    if (actor < 0) {
+      actor = static_cast<int>(play_.rank_of_actor.size());
       play_.rank_of_actor.push_back(rank);
-      play_.late_us.push_back(rank_faults_[static_cast<std::size_t>(rank)].late_us);
+      play_.late_us.push_back(late_us_[static_cast<std::size_t>(rank)]);
     }
-    return place->second;
+    return actor;
   }
 
   PlayItem make(const WorkItem& item, std::size_t index) {
@@ -109,25 +115,75 @@ class Maker {
                                         std::to_string(ranks.size()) +
                                         "\ngive it as many ranks as the schedule has");
     }
+    if (is_streamed(item)) {
+      const auto source = std::make_shared<StreamedBlocks>(
+          item, made.actors,
+          StreamedBlocks::Ranks{.of_actor = play_.rank_of_actor, .slowness = slowness_}, options_,
+          paths_);
+      made.launch_us = options_.launch_us + source->start_us();
+      made.source = source;
+      return made;
+    }
     auto& [known, start_us] =
         known_[{item.compact.get(), item.schedule.get(), item.bytes, made.actors}];
     if (known == nullptr) {
-      std::vector<PlayBlock> blocks = item.compact != nullptr
-                                          ? blocks_of(*item.compact, item.bytes, made.actors)
-                                          : blocks_of(*item.schedule, item.bytes, made.actors);
-      start_us = paths_.protocols().empty() ? 0 : choose_protocol(blocks, paths_);
+      std::vector<PlayBlock> blocks = blocks_of(item, made.actors);
+      start_us = choose_protocol(blocks);
       known = std::make_shared<const std::vector<PlayBlock>>(std::move(blocks));
-      count_messages(*known, index);
+      for (const PlayBlock& block : *known) {
+        count_messages(static_cast<std::int64_t>(block.messages.size()), index);
+      }
     }
     made.launch_us = options_.launch_us + start_us;
     made.blocks = known;
     return made;
   }
 
-  void count_messages(const std::vector<PlayBlock>& blocks, std::size_t index) {
-    for (const PlayBlock& block : blocks) {
-      messages_ += static_cast<std::int64_t>(block.messages.size());
+  std::vector<PlayBlock> blocks_of(const WorkItem& item, const std::vector<int>& actors) const {
+    const BlockMaker maker(play_.rank_of_actor, slowness_, options_, paths_);
+    std::vector<PlayBlock> blocks;
+    if (item.compact == nullptr) {
+      blocks.push_back(maker.block_of(*item.schedule, item.bytes, actors));
     }
+    for (std::size_t i = 0; item.compact != nullptr && i < item.compact->phases.size(); ++i) {
+      blocks.push_back(maker.block_of(*item.compact, i, item.bytes, actors));
+    }
+    std::erase_if(blocks, [](const PlayBlock& block) {
+      return block.repeats == 0 || block.messages.empty();
+    });
+    return blocks;
+  }
+
+  double choose_protocol(std::vector<PlayBlock>& blocks) const {
+    ProtocolChoice choice(paths_);
+    for (const PlayBlock& block : blocks) {
+      choice.add(block);
+    }
+    const double start_us = choice.choose();
+    for (PlayBlock& block : blocks) {
+      choice.apply(block);
+    }
+    return start_us;
+  }
+
+  // Counts the messages of an operation that may be.
+  bool is_streamed(const WorkItem& item) {
+    if (!may_stream_ || workload_.items.size() != 1 || item.compact == nullptr) {
+      return false;
+    }
+    std::int64_t messages = 0;
+    for (const CompactPhase& phase : item.compact->phases) {
+      messages += phase.steps > 0 ? message_count(phase) : 0;
+    }
+    if (static_cast<double>(messages) <= options_.kept_messages) {
+      return false;
+    }
+    count_messages(messages, 0);
+    return true;
+  }
+
+  void count_messages(std::int64_t messages, std::size_t index) {
+    messages_ += messages;
     if (messages_ > kMostMessages) {
       throw Error(ErrorCode::usage, "the different operations up to item " + std::to_string(index) +
                                         " have more than " + std::to_string(kMostMessages) +
@@ -135,82 +191,18 @@ class Maker {
     }
   }
 
-  void add_message(PlayBlock& block, int from, int to, double bytes, double reduced) {
-    const int sender = play_.rank_of_actor[static_cast<std::size_t>(from)];
-    const int receiver = play_.rank_of_actor[static_cast<std::size_t>(to)];
-    PlayMessage message{.from = from, .to = to};
-    MessageCost cost{.bytes = bytes,
-                     .reduce_us = reduced * options_.gamma_us_per_byte * factor(receiver)};
-    if (!message.is_local()) {
-      message.path = paths_.find(sender, receiver);
-      const Path& path = paths_.path(message.path);
-      cost.overhead_us = path.overhead_us * factor(sender);
-      cost.latency_us = path.latency_us;
-    }
-    block.add(message, cost);
-  }
-
-  std::vector<PlayBlock> blocks_of(const CompactSchedule& schedule, double bytes,
-                                   const std::vector<int>& actors) {
-    const double chunk = schedule.collective == Collective::barrier
-                             ? 0
-                             : bytes / static_cast<double>(schedule.chunks) *
-                                   (schedule.collective == Collective::all_to_all
-                                        ? static_cast<double>(schedule.ranks)
-                                        : 1);
-    std::vector<PlayBlock> blocks;
-    for (std::size_t i = 0; i < schedule.phases.size(); ++i) {
-      const CompactPhase& phase = schedule.phases[i];
-      PlayBlock block{.phase = static_cast<int>(i), .repeats = phase.steps, .waits = phase.waits};
-      block.messages.reserve(phase.messages.size());
-      for (const CompactMessage& compact : phase.messages) {
-        add_message(block, actors[static_cast<std::size_t>(compact.from)],
-                    actors[static_cast<std::size_t>(compact.to)],
-                    chunk * static_cast<double>(compact.chunks),
-                    chunk * static_cast<double>(compact.reduced));
-      }
-      if (phase.steps > 0 && !block.messages.empty()) {
-        blocks.push_back(std::move(block));
-      }
-    }
-    return blocks;
-  }
-
-  std::vector<PlayBlock> blocks_of(const Schedule& schedule, double bytes,
-                                   const std::vector<int>& actors) {
-    const double chunk = chunk_bytes(schedule, bytes);
-    const double segments =
-        options_.segment_bytes > 0 ? std::ceil(chunk / options_.segment_bytes) : 1;
-    constexpr double kMostSegments = 1e6;
-    if (segments > kMostSegments) {
-      throw Error(ErrorCode::usage, "a chunk has more than 1000000 segments\nuse larger segments");
-    }
-    PlayBlock block{.has_needs = true};
-    block.first_need.push_back(0);
-    for (const UnrolledMessage& flat : unroll(schedule, std::max(1, static_cast<int>(segments)))) {
-      add_message(block, actors[static_cast<std::size_t>(flat.from)],
-                  actors[static_cast<std::size_t>(flat.to)], chunk * flat.chunks,
-                  chunk * flat.reduced);
-      block.needs.insert(block.needs.end(), flat.needs.begin(), flat.needs.end());
-      block.first_need.push_back(static_cast<std::uint32_t>(block.needs.size()));
-    }
-    std::vector<PlayBlock> blocks;
-    if (!block.messages.empty()) {
-      blocks.push_back(std::move(block));
-    }
-    return blocks;
-  }
-
   using Key = std::tuple<const void*, const void*, double, std::vector<int>>;
 
   const Workload& workload_;
   const SimulationOptions& options_;
   PathTable& paths_;
+  bool may_stream_;
   RankSet met_;
   Play play_;
-  std::int64_t messages_ = 0;  // of the different operations
-  std::vector<RankFault> rank_faults_;
-  std::map<std::pair<int, int>, int> actors_;
+  std::int64_t messages_ = 0;     // of the different operations
+  std::vector<double> slowness_;  // of ranks
+  std::vector<double> late_us_;
+  std::map<int, std::vector<int>> actors_;  // by stream and rank
   struct Known {
     std::shared_ptr<const std::vector<PlayBlock>> blocks;
     double start_us = 0;  // of the protocol that they take
@@ -220,103 +212,9 @@ class Maker {
 
 }  // namespace
 
-Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths) {
-  return Maker(workload, options, paths).run();
-}
-
-namespace {
-
-// Each path of a play once, in order, with a message that takes it.
-template <typename Visit>
-void for_each_path(const Play& play, const Visit& visit) {
-  std::vector<bool> seen;
-  const std::vector<PlayBlock>* last = nullptr;
-  for (const PlayItem& item : play.items) {
-    if (item.blocks == nullptr || item.blocks.get() == last) {
-      continue;
-    }
-    last = item.blocks.get();
-    for (const PlayBlock& block : *item.blocks) {
-      for (const PlayMessage& message : block.messages) {
-        const auto number = static_cast<std::size_t>(message.path);
-        seen.resize(std::max(seen.size(), number + 1));
-        if (!message.is_local() && !seen[number]) {
-          seen[number] = true;
-          visit(message);
-        }
-      }
-    }
-  }
-}
-
-// Links with messages that have neither the sender nor the receiver in common.
-std::vector<bool> meeting_links(const Play& play, const PathTable& paths) {
-  constexpr int kNobody = -1;
-  constexpr int kSeveral = -2;
-  struct Users {
-    int from = kNobody;
-    int to = kNobody;
-  };
-  const auto join = [](int known, int other) {
-    return known == kNobody || known == other ? other : kSeveral;
-  };
-  std::vector<Users> users(paths.bytes_per_us().size());
-  for_each_path(play, [&](const PlayMessage& message) {
-    for (const int link : paths.links(paths.path(message.path))) {
-      Users& known = users[static_cast<std::size_t>(link)];
-      known = {.from = join(known.from, message.from), .to = join(known.to, message.to)};
-    }
-  });
-  std::vector<bool> meeting;
-  for (const Users& known : users) {
-    meeting.push_back(known.from == kSeveral && known.to == kSeveral);
-  }
-  return meeting;
-}
-
-}  // namespace
-
-bool may_share_links(const Play& play, const PathTable& paths, int ports) {
-  // What could flow over a link at once: each sender and each receiver has one message under way
-  // for each of its ports.
-  struct Load {
-    double by_senders = 0;
-    double by_receivers = 0;
-  };
-  std::vector<bool> meeting = meeting_links(play, paths);
-  if (ports > 1) {
-    meeting.assign(meeting.size(), true);
-  }
-  std::vector<Load> loads(meeting.size());
-  std::unordered_map<std::uint64_t, std::pair<double, double>> known;  // by link and actor
-  const auto raise = [&known](int link, int actor, double rate, bool sends, double& load) {
-    const auto key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(link)) << 32U |
-                     static_cast<std::uint32_t>(actor);
-    auto& rates = known[key];
-    double& last = sends ? rates.first : rates.second;
-    load += std::max(0.0, rate - last);
-    last = std::max(rate, last);
-  };
-  bool shared = false;
-  for_each_path(play, [&](const PlayMessage& message) {
-    const Path& path = paths.path(message.path);
-    const std::span<const double> shares = paths.shares(path);
-    for (std::size_t i = 0; i < path.count; ++i) {
-      const int link = paths.links(path)[i];
-      const double rate = path.bytes_per_us * ports * (shares.empty() ? 1 : shares[i]);
-      const auto index = static_cast<std::size_t>(link);
-      if (shared || !meeting[index]) {
-        continue;
-      }
-      Load& load = loads[index];
-      raise(link, message.from, rate, true, load.by_senders);
-      raise(link, message.to, rate, false, load.by_receivers);
-      constexpr double kRounding = 1 + 1e-12;
-      shared =
-          std::min(load.by_senders, load.by_receivers) > paths.bytes_per_us()[index] * kRounding;
-    }
-  });
-  return shared;
+Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths,
+               bool may_stream) {
+  return Maker(workload, options, paths, may_stream).run();
 }
 
 void check_limit(double messages, const SimulationOptions& options, bool shared) {

@@ -10,12 +10,10 @@
 
 namespace unisono::model {
 
-// Errors: Error(usage) for ranks that are not there.
-Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths);
-
-// Whether a link may have to hold up messages: if all that could be under way over it at once, each
-// at the speed that it has alone, is more than the link carries. REQUIRES: an actor for each rank.
-bool may_share_links(const Play& play, const PathTable& paths, int ports);
+// Errors: Error(usage) for ranks that are not there. `may_stream`: a single operation with many
+// messages (SimulationOptions) need not be whole, its blocks may be made when they are asked for.
+Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths,
+               bool may_stream);
 
 // Throws Error(usage) for more messages than are to be played, and says how long that may take:
 // those that share links take thirty times as long.

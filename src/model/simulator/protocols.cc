@@ -4,43 +4,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
 
 namespace unisono::model {
 namespace {
 
-// What an operation does one after the other, whatever the protocol.
-struct Chain {
-  double messages = 0;
-  double fixed_us = 0;     // overhead, latency and reductions
-  double transfer_us = 0;  // at the full bandwidth
-};
-
 double transfer_us(const PlayMessage& message, double bytes, const PathTable& paths) {
   const double rate = paths.path(message.path).bytes_per_us;
   return message.is_local() || rate <= 0 ? 0 : bytes / rate;
-}
-
-// The messages of one repeat that a rank sends one after the other, of the busiest one.
-Chain busiest_sender(const PlayBlock& block, const PathTable& paths) {
-  std::unordered_map<int, Chain> senders;
-  for (const PlayMessage& message : block.messages) {
-    if (!message.is_local()) {
-      const MessageCost& cost = block.cost_of(message);
-      Chain& chain = senders[message.from];
-      chain.messages += 1;
-      chain.fixed_us = std::max(chain.fixed_us, cost.overhead_us + cost.latency_us);
-      chain.transfer_us += transfer_us(message, cost.bytes, paths);
-    }
-  }
-  Chain busiest;
-  for (const auto& [sender, chain] : senders) {
-    busiest.messages = std::max(busiest.messages, chain.messages);
-    busiest.fixed_us = std::max(busiest.fixed_us, chain.fixed_us);
-    busiest.transfer_us = std::max(busiest.transfer_us, chain.transfer_us);
-  }
-  return busiest;
 }
 
 // How many messages follow from each other at most.
@@ -57,49 +28,74 @@ double longest_chain(const PlayBlock& block) {
   return longest;
 }
 
-Chain chain_of(const std::vector<PlayBlock>& blocks, const PathTable& paths) {
-  Chain sum;
-  for (const PlayBlock& block : blocks) {
-    const Chain busiest = busiest_sender(block, paths);
-    const auto repeats = static_cast<double>(block.repeats);
-    const double messages =
-        block.has_needs ? std::max(longest_chain(block), busiest.messages) : busiest.messages;
-    sum.messages += repeats * messages;
-    sum.fixed_us += repeats * messages * busiest.fixed_us;
-    sum.transfer_us += repeats * busiest.transfer_us;
-  }
-  return sum;
-}
-
 }  // namespace
 
-double choose_protocol(std::vector<PlayBlock>& blocks, const PathTable& paths) {
-  const Chain chain = chain_of(blocks, paths);
-  const Protocol* chosen = nullptr;
+ProtocolChoice::ProtocolChoice(const PathTable& paths) : paths_(paths) {}
+
+void ProtocolChoice::add(const PlayBlock& block) {
+  const Chain busiest = busiest_sender(block);
+  const auto repeats = static_cast<double>(block.repeats);
+  const double messages =
+      block.has_needs ? std::max(longest_chain(block), busiest.messages) : busiest.messages;
+  sum_.messages += repeats * messages;
+  sum_.fixed_us += repeats * messages * busiest.fixed_us;
+  sum_.transfer_us += repeats * busiest.transfer_us;
+}
+
+// The messages of one repeat that a rank sends one after the other, of the busiest one.
+ProtocolChoice::Chain ProtocolChoice::busiest_sender(const PlayBlock& block) {
+  for (const PlayMessage& message : block.messages) {
+    const auto sender = static_cast<std::size_t>(message.from);
+    senders_.resize(std::max(senders_.size(), sender + 1));
+    if (!message.is_local()) {
+      const MessageCost& cost = block.cost_of(message);
+      Chain& chain = senders_[sender];
+      chain.messages += 1;
+      chain.fixed_us = std::max(chain.fixed_us, cost.overhead_us + cost.latency_us);
+      chain.transfer_us += transfer_us(message, cost.bytes, paths_);
+    }
+  }
+  Chain busiest;
+  for (const PlayMessage& message : block.messages) {
+    Chain& chain = senders_[static_cast<std::size_t>(message.from)];
+    busiest.messages = std::max(busiest.messages, chain.messages);
+    busiest.fixed_us = std::max(busiest.fixed_us, chain.fixed_us);
+    busiest.transfer_us = std::max(busiest.transfer_us, chain.transfer_us);
+    chain = {};
+  }
+  return busiest;
+}
+
+double ProtocolChoice::choose() {
+  senders_ = {};
   double least = HUGE_VAL;
-  for (const Protocol& protocol : paths.protocols()) {
-    const double time = protocol.start_us + chain.fixed_us + chain.messages * protocol.message_us +
-                        chain.transfer_us / protocol.share;
+  for (const Protocol& protocol : paths_.protocols()) {
+    const double time = protocol.start_us + sum_.fixed_us + sum_.messages * protocol.message_us +
+                        sum_.transfer_us / protocol.share;
     if (time < least) {
       least = time;
-      chosen = &protocol;
+      chosen_ = &protocol;
     }
   }
-  for (PlayBlock& block : blocks) {
-    PlayBlock changed;
-    changed.messages.reserve(block.messages.size());
-    for (const PlayMessage& message : block.messages) {
-      MessageCost cost = block.cost_of(message);
-      if (!message.is_local()) {
-        cost.overhead_us +=
-            chosen->message_us + transfer_us(message, cost.bytes, paths) * (1 / chosen->share - 1);
-      }
-      changed.add(message, cost);
-    }
-    block.messages = std::move(changed.messages);
-    block.costs = std::move(changed.costs);
+  return chosen_ == nullptr ? 0 : chosen_->start_us;
+}
+
+void ProtocolChoice::apply(PlayBlock& block) const {
+  if (chosen_ == nullptr) {
+    return;
   }
-  return chosen->start_us;
+  PlayBlock changed;
+  changed.messages.reserve(block.messages.size());
+  for (const PlayMessage& message : block.messages) {
+    MessageCost cost = block.cost_of(message);
+    if (!message.is_local()) {
+      cost.overhead_us +=
+          chosen_->message_us + transfer_us(message, cost.bytes, paths_) * (1 / chosen_->share - 1);
+    }
+    changed.add(message, cost);
+  }
+  block.messages = std::move(changed.messages);
+  block.costs = std::move(changed.costs);
 }
 
 }  // namespace unisono::model

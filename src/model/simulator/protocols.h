@@ -8,9 +8,34 @@
 
 namespace unisono::model {
 
-// Chooses the protocol under which the blocks, alone on the topology, would end first, adds what it
-// costs to their messages, and returns what it takes to start. The estimate knows the longest chain
-// of messages and the busiest rank, and no links that are shared. REQUIRES: there are protocols.
-double choose_protocol(std::vector<PlayBlock>& blocks, const PathTable& paths);
+// Chooses the protocol under which the blocks of an operation, alone on the topology, would end
+// first. The estimate knows the longest chain of messages and the busiest rank, and no links that
+// are shared.
+class ProtocolChoice {
+ public:
+  // Keeps the reference.
+  explicit ProtocolChoice(const PathTable& paths);
+
+  // A block of the operation, before apply().
+  void add(const PlayBlock& block);
+  // What the protocol takes to start; 0 where there are none. After all blocks were added.
+  double choose();
+  // Adds what the protocol costs to the messages.
+  void apply(PlayBlock& block) const;
+
+ private:
+  // What an operation does one after the other, whatever the protocol.
+  struct Chain {
+    double messages = 0;
+    double fixed_us = 0;     // overhead, latency and reductions
+    double transfer_us = 0;  // at the full bandwidth
+  };
+  Chain busiest_sender(const PlayBlock& block);
+
+  const PathTable& paths_;
+  std::vector<Chain> senders_;  // of a block, by actor; empty chains between blocks
+  Chain sum_;
+  const Protocol* chosen_ = nullptr;
+};
 
 }  // namespace unisono::model

@@ -9,6 +9,7 @@
 #include "model/simulator/fixed_rates.h"
 #include "model/simulator/program.h"
 #include "model/simulator/shared_rates.h"
+#include "model/simulator/sharing.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
@@ -62,16 +63,14 @@ double least_played(const Play& play, bool until_steady) {
   std::map<const void*, double> known;
   double sum = 0;
   for (const PlayItem& item : play.items) {
-    if (item.blocks == nullptr) {
+    if (!item.is_operation()) {
       continue;
     }
     const auto [place, added] = known.try_emplace(item.blocks.get(), 0);
-    for (std::size_t i = 0; i < item.blocks->size() && added; ++i) {
-      const PlayBlock& block = (*item.blocks)[i];
-      const auto sent = std::count_if(block.messages.begin(), block.messages.end(),
-                                      [](const PlayMessage& one) { return !one.is_local(); });
-      const std::int64_t steps = until_steady ? std::min(block.repeats, kFirst) : block.repeats;
-      place->second += static_cast<double>(sent) * static_cast<double>(steps);
+    for (std::size_t i = 0; i < item.block_count() && added; ++i) {
+      const BlockSource::Size size = item.block_size(i);
+      const std::int64_t steps = until_steady ? std::min(size.repeats, kFirst) : size.repeats;
+      place->second += static_cast<double>(size.messages) * static_cast<double>(steps);
     }
     sum += place->second;
   }
@@ -84,38 +83,49 @@ bool has_streams(const Play& play) {
   return std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end();
 }
 
-// Links that messages could share may still never have too many of them at once.
-SimulationResult play_through(const Play& play, const PathTable& paths,
-                              const SimulationOptions& options, bool shared) {
+// Links that messages could share may still never have too many of them at once. Nothing if only
+// the engine for shared links will do, and the blocks are not kept.
+std::optional<SimulationResult> play_through(const Play& play, const PathTable& paths,
+                                             const SimulationOptions& options, bool shared) {
   const bool may_be_alone =
       !shared || (options.contention == Contention::automatic && !has_streams(play));
   if (may_be_alone) {
     const auto links = shared ? FixedRates::Links::watched : FixedRates::Links::alone;
     std::optional<SimulationResult> result = FixedRates(play, paths, options, links).run();
     if (result) {
-      return *std::move(result);
+      return result;
     }
+  }
+  if (!play.items.empty() && play.items.front().source != nullptr) {
+    return std::nullopt;
   }
   return SharedRates(play, paths, options).run();
 }
 
 SimulationResult play_out(const Workload& workload, const SimulationOptions& options,
                           PathTable& paths) {
-  const Play play = make_play(workload, options, paths);
+  std::optional<Play> play =
+      make_play(workload, options, paths, options.contention != Contention::on);
   const bool shared =
-      options.contention == Contention::on || has_streams(play) ||
-      (options.contention == Contention::automatic && may_share_links(play, paths, options.ports));
+      options.contention == Contention::on || has_streams(*play) ||
+      (options.contention == Contention::automatic && may_share_links(*play, paths, options.ports));
   const bool until_steady =
       !shared && options.extrapolate && options.jitter <= 0 && options.ports == 1;
-  check_limit(least_played(play, until_steady), options, shared);
+  check_limit(least_played(*play, until_steady), options, shared);
   if (options.progress != nullptr) {
-    options.progress->all = least_played(play, false);
+    options.progress->all = least_played(*play, false);
   }
-  SimulationResult result = play_through(play, paths, options, shared);
-  for (std::size_t link = 0; link < result.links.size(); ++link) {
-    result.links[link].full_us = result.links[link].bytes / paths.bytes_per_us()[link];
+  std::optional<SimulationResult> result = play_through(*play, paths, options, shared);
+  if (!result) {
+    play.reset();
+    paths.restart(true);
+    play = make_play(workload, options, paths, false);
+    result = SharedRates(*play, paths, options).run();
   }
-  return result;
+  for (std::size_t link = 0; link < result->links.size(); ++link) {
+    result->links[link].full_us = result->links[link].bytes / paths.bytes_per_us()[link];
+  }
+  return *std::move(result);
 }
 
 }  // namespace

@@ -38,10 +38,13 @@ struct SimulationOptions {
   std::vector<LinkFault> link_faults = {};
   double jitter = 0;  // overhead and compute steps take up to this part longer, at random
   std::uint64_t seed = 1;
-  bool extrapolate = true;   // of repeated steps, simulate only until they are steady
-  bool rank_times = true;    // RankTimes
-  std::size_t records = 0;   // keep up to that many messages, and as many compute steps
-  double most_messages = 0;  // refuse to play more than these one by one; 0: no limit
+  bool extrapolate = true;  // of repeated steps, simulate only until they are steady
+  bool rank_times = true;   // RankTimes
+  std::size_t records = 0;  // keep up to that many messages, and as many compute steps
+  // A single operation with more messages than these has each phase made, played and dropped,
+  // if it is in its short form and links turn out not to be shared. The result is the same.
+  double kept_messages = 4e6;
+  double most_messages = 0;                // refuse to play more than these one by one; 0: no limit
   SimulationProgress* progress = nullptr;  // to keep it up to date; nullptr: nobody looks
 };
 

@@ -16,13 +16,14 @@ constexpr double kMostWork = 1e30;                  // of one compute step
 constexpr auto kMostCount = std::int64_t{1} << 53;  // of what a double keeps
 
 std::int64_t moves_of(const WorkItem& item) {
-  std::size_t moves = item.schedule != nullptr ? item.schedule->moves.size() : 0;
+  auto moves =
+      static_cast<std::int64_t>(item.schedule != nullptr ? item.schedule->moves.size() : 0);
   if (item.compact != nullptr) {
     for (const CompactPhase& phase : item.compact->phases) {
-      moves += phase.messages.size();
+      moves += message_count(phase);
     }
   }
-  return static_cast<std::int64_t>(moves);
+  return moves;
 }
 
 // Equal blocks under the name of all_to_all_v would be a silent guess.

@@ -1,0 +1,70 @@
+#include "model/simulator/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "model/cost.h"
+#include "model/simulator/unroll.h"
+#include "unisono/error.hpp"
+
+namespace unisono::model {
+
+void BlockMaker::add_message(PlayBlock& block, int from, int to, double bytes,
+                             double reduced) const {
+  const int sender = rank_of_actor_[static_cast<std::size_t>(from)];
+  const int receiver = rank_of_actor_[static_cast<std::size_t>(to)];
+  const double slowness = slowness_[static_cast<std::size_t>(receiver)];
+  PlayMessage message{.from = from, .to = to};
+  MessageCost cost{.bytes = bytes, .reduce_us = reduced * options_.gamma_us_per_byte * slowness};
+  if (!message.is_local()) {
+    message.path = paths_.find(sender, receiver);
+    const Path& path = paths_.path(message.path);
+    cost.overhead_us = path.overhead_us * slowness_[static_cast<std::size_t>(sender)];
+    cost.latency_us = path.latency_us;
+  }
+  block.add(message, cost);
+}
+
+PlayBlock BlockMaker::block_of(const CompactSchedule& schedule, std::size_t phase, double bytes,
+                               const std::vector<int>& actors) const {
+  const double chunk =
+      schedule.collective == Collective::barrier
+          ? 0
+          : bytes / static_cast<double>(schedule.chunks) *
+                (schedule.collective == Collective::all_to_all ? static_cast<double>(schedule.ranks)
+                                                               : 1);
+  const CompactPhase& found = schedule.phases[phase];
+  PlayBlock block{.phase = static_cast<int>(phase), .repeats = found.steps, .waits = found.waits};
+  block.messages.reserve(static_cast<std::size_t>(message_count(found)));
+  for_each_message(found, [&](const CompactMessage& compact) {
+    add_message(block, actors[static_cast<std::size_t>(compact.from)],
+                actors[static_cast<std::size_t>(compact.to)],
+                chunk * static_cast<double>(compact.chunks),
+                chunk * static_cast<double>(compact.reduced));
+  });
+  return block;
+}
+
+PlayBlock BlockMaker::block_of(const Schedule& schedule, double bytes,
+                               const std::vector<int>& actors) const {
+  const double chunk = chunk_bytes(schedule, bytes);
+  const double segments =
+      options_.segment_bytes > 0 ? std::ceil(chunk / options_.segment_bytes) : 1;
+  constexpr double kMostSegments = 1e6;
+  if (segments > kMostSegments) {
+    throw Error(ErrorCode::usage, "a chunk has more than 1000000 segments\nuse larger segments");
+  }
+  PlayBlock block{.has_needs = true};
+  block.first_need.push_back(0);
+  for (const UnrolledMessage& flat : unroll(schedule, std::max(1, static_cast<int>(segments)))) {
+    add_message(block, actors[static_cast<std::size_t>(flat.from)],
+                actors[static_cast<std::size_t>(flat.to)], chunk * flat.chunks,
+                chunk * flat.reduced);
+    block.needs.insert(block.needs.end(), flat.needs.begin(), flat.needs.end());
+    block.first_need.push_back(static_cast<std::uint32_t>(block.needs.size()));
+  }
+  return block;
+}
+
+}  // namespace unisono::model

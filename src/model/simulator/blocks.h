@@ -1,0 +1,35 @@
+// The blocks of operations: their messages with what they cost.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "model/simulator/paths.h"
+#include "model/simulator/play.h"
+#include "model/simulator/simulation.h"
+#include "model/simulator/workload.h"
+
+namespace unisono::model {
+
+class BlockMaker {
+ public:
+  // Keeps the references. `slowness` is by rank: RankFault::factor.
+  BlockMaker(const std::vector<int>& rank_of_actor, const std::vector<double>& slowness,
+             const SimulationOptions& options, PathTable& paths)
+      : rank_of_actor_(rank_of_actor), slowness_(slowness), options_(options), paths_(paths) {}
+
+  // `actors` are those of the item, by the ranks of the schedule.
+  PlayBlock block_of(const CompactSchedule& schedule, std::size_t phase, double bytes,
+                     const std::vector<int>& actors) const;
+  PlayBlock block_of(const Schedule& schedule, double bytes, const std::vector<int>& actors) const;
+
+ private:
+  void add_message(PlayBlock& block, int from, int to, double bytes, double reduced) const;
+
+  const std::vector<int>& rank_of_actor_;
+  const std::vector<double>& slowness_;
+  const SimulationOptions& options_;
+  PathTable& paths_;
+};
+
+}  // namespace unisono::model

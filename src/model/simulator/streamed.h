@@ -1,0 +1,49 @@
+// The blocks of an operation that has too many messages to keep them: each is made when it is
+// played, with its paths, and dropped when the next one is asked for.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "model/simulator/blocks.h"
+#include "model/simulator/protocols.h"
+
+namespace unisono::model {
+
+class StreamedBlocks : public BlockSource {
+ public:
+  // What all ranks have, by actor and by rank.
+  struct Ranks {
+    std::vector<int> of_actor = {};
+    std::vector<double> slowness = {};  // RankFault::factor
+  };
+  // Looks at all blocks once. Keeps references to the options and the paths. REQUIRES: an item in
+  // its short form, an actor for each rank.
+  StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,
+                 const SimulationOptions& options, PathTable& paths);
+
+  std::size_t count() const override { return phases_.size(); }
+  Size size(std::size_t index) const override;
+  const PlayBlock& block(std::size_t index) override;
+  const std::vector<bool>& meeting() const override { return meeting_; }
+  // What the protocol of the operation takes.
+  double start_us() const { return start_us_; }
+
+ private:
+  const PlayBlock& make(std::size_t index);
+
+  std::shared_ptr<const CompactSchedule> schedule_;
+  double bytes_;
+  std::vector<int> actors_;
+  Ranks ranks_;
+  PathTable& paths_;
+  BlockMaker maker_;
+  std::vector<std::size_t> phases_;  // that have messages
+  std::vector<bool> meeting_;
+  ProtocolChoice protocol_;
+  double start_us_ = 0;
+  PlayBlock block_;
+};
+
+}  // namespace unisono::model
