@@ -1,0 +1,21 @@
+// Encodes f32 and decodes them, in the formats of base/move_code.h. The bits are the same with
+// every instruction set, and in a flush-to-zero mode.
+#pragma once
+
+#include <cstddef>
+
+#include "base/move_code.h"
+
+namespace unisono::kernels {
+
+// Neither throws, allocates or needs alignment. Any bytes can be decoded: to some numbers.
+struct CodedBlockFunctions {
+  // Writes coded_bytes(code, count) bytes.
+  void (*encode)(void* coded, const void* floats, std::size_t count) = nullptr;
+  void (*decode)(void* floats, const void* coded, std::size_t count) = nullptr;
+};
+
+// Empty for MoveCode::none.
+CodedBlockFunctions find_coded_blocks(MoveCode code);
+
+}  // namespace unisono::kernels
