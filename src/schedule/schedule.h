@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "base/collectives.h"
+#include "base/move_code.h"
 #include "schedule/counts.h"
 
 namespace unisono {
@@ -61,6 +62,9 @@ struct Move {
   Buffer target = Buffer::output;  // on `to`
   Combine combine = Combine::replace;
   std::uint32_t line = 0;  // source line that made it; 0 unknown
+  // How its f32 are encoded on the way (roundings.h). A local move then rounds, also in its place.
+  // Neither files nor the catalogue have such moves.
+  MoveCode code = MoveCode::none;
 
   friend bool operator==(const Move&, const Move&) = default;
 };

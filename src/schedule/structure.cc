@@ -95,7 +95,8 @@ void check_buffers(const Schedule& schedule, const Move& move, Findings& finding
     wrong_move(findings, move, move.to, Mistake::cannot_reduce,
                {move.from, move.to, std::string(to_string(schedule.collective))});
   }
-  if (move.from == move.to && move.source == move.target) {
+  const bool rounds = move.code != MoveCode::none && move.combine == Combine::replace;
+  if (move.from == move.to && move.source == move.target && !rounds) {
     wrong_move(findings, move, move.to, Mistake::onto_itself, {move.from, move.to});
   }
   const auto check_output = [&](Buffer buffer, int rank, int chunk) {

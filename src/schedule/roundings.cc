@@ -1,0 +1,328 @@
+// Values by name, one chunk at a time: an input, a sum of two values, a value rounded.
+#include "schedule/roundings.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace unisono {
+namespace {
+
+constexpr std::size_t kMostFaults = 100;
+
+struct Value {
+  int inputs = 1;                     // how many ranks' contributions are in it
+  int input_roundings = 0;            // the most that one of them has had
+  int result_roundings = 0;           // since all are in it
+  MoveCode rounded = MoveCode::none;  // nothing has been added since
+};
+
+// Values that are made alike are one value: equal numbers, equal bits.
+class Values {
+ public:
+  int input(int rank) { return named({rank, -1, MoveCode::none}, {}); }
+  int sum(int a, int b) {
+    const Value& x = of(a);
+    const Value& y = of(b);
+    return named({std::max(a, b), std::min(a, b), MoveCode::none},
+                 {.inputs = x.inputs + y.inputs,
+                  .input_roundings = std::max(x.input_roundings, y.input_roundings),
+                  .result_roundings = std::max(x.result_roundings, y.result_roundings)});
+  }
+  int rounded(int a, MoveCode code, int ranks) {
+    Value value = of(a);
+    if (value.rounded == code) {
+      return a;
+    }
+    value.rounded = code;
+    ++(value.inputs < ranks ? value.input_roundings : value.result_roundings);
+    return named({a, -1, code}, value);
+  }
+  const Value& of(int value) const { return values_[static_cast<std::size_t>(value)]; }
+
+ private:
+  using Name = std::tuple<int, int, MoveCode>;
+  int named(const Name& name, const Value& value) {
+    const auto [entry, fresh] = numbers_.try_emplace(name, static_cast<int>(values_.size()));
+    if (fresh) {
+      values_.push_back(value);
+    }
+    return entry->second;
+  }
+  std::map<Name, int> numbers_;
+  std::vector<Value> values_;
+};
+
+// The cells of one chunk, and what they hold while the moves go by.
+class RoundingFlow {
+ public:
+  RoundingFlow(const Schedule& schedule, int chunk)
+      : schedule_(schedule),
+        chunk_(chunk),
+        cells_(2 * static_cast<std::size_t>(schedule.ranks), kUnwritten) {
+    for (int rank = 0; rank < schedule.ranks; ++rank) {
+      values_.input(rank);  // the first numbers, so that no sum has the name of an input
+    }
+  }
+
+  // What the source of a move holds, and what comes of it at the target.
+  int source(const Move& move) { return read(move.from, move.source); }
+  int result(const Move& move) {
+    int value = source(move);
+    if (move.code != MoveCode::none) {
+      value = values_.rounded(value, move.code, contributions());
+    }
+    return move.combine == Combine::replace ? value
+                                            : values_.sum(read(move.to, move.target), value);
+  }
+  void write(int rank, Buffer buffer, int value) { cells_[slot(rank, buffer)] = value; }
+  void round(int rank, Buffer buffer, MoveCode code) {
+    write(rank, buffer, values_.rounded(read(rank, buffer), code, contributions()));
+  }
+  int output(int rank) { return read(rank, Buffer::output); }
+  const Value& of(int value) const { return values_.of(value); }
+  // Every rank's, where the collective reduces; else a value is complete as it is.
+  int contributions() const { return reduces(schedule_.collective) ? schedule_.ranks : 1; }
+  int chunk() const { return chunk_; }
+
+ private:
+  static constexpr int kUnwritten = -1;
+  static std::size_t slot(int rank, Buffer buffer) {
+    return 2 * static_cast<std::size_t>(rank) + (buffer == Buffer::scratch ? 1 : 0);
+  }
+  int read(int rank, Buffer buffer) {
+    const int held = buffer == Buffer::input ? kUnwritten : cells_[slot(rank, buffer)];
+    return held == kUnwritten ? values_.input(rank) : held;
+  }
+
+  const Schedule& schedule_;
+  int chunk_;
+  Values values_;
+  std::vector<int> cells_;
+};
+
+std::vector<std::vector<const Move*>> moves_by_chunk(const Schedule& schedule) {
+  std::vector<std::vector<const Move*>> moves(static_cast<std::size_t>(schedule.chunks));
+  for (const Move& move : schedule.moves) {
+    for (int i = 0; i < move.chunks; ++i) {
+      moves[static_cast<std::size_t>(move.chunk + i)].push_back(&move);
+    }
+  }
+  return moves;
+}
+
+// Calls each(first, last) for the moves of every step: all reads of one come before its writes.
+template <class Each>
+void for_steps(const std::vector<const Move*>& moves, const Each& each) {
+  for (auto first = moves.begin(); first != moves.end();) {
+    const auto last = std::find_if(first, moves.end(), [step = (*first)->step](const Move* move) {
+      return move->step != step;
+    });
+    each(first, last);
+    first = last;
+  }
+}
+
+class RoundingCheck {
+ public:
+  explicit RoundingCheck(const Schedule& schedule) : schedule_(schedule) {}
+
+  std::vector<RoundingFault> run() && {
+    const auto by_chunk = moves_by_chunk(schedule_);
+    for (int chunk = 0; chunk < schedule_.chunks && faults_.size() < kMostFaults; ++chunk) {
+      check(chunk, by_chunk[static_cast<std::size_t>(chunk)]);
+    }
+    return std::move(faults_);
+  }
+
+ private:
+  void check(int chunk, const std::vector<const Move*>& moves) {
+    RoundingFlow flow(schedule_, chunk);
+    for_steps(moves, [&](auto first, auto last) {
+      std::vector<int> results;
+      for (auto move = first; move != last; ++move) {
+        results.push_back(flow.result(**move));
+        check_result(flow, **move, results.back());
+      }
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        flow.write(first[static_cast<std::ptrdiff_t>(i)]->to,
+                   first[static_cast<std::ptrdiff_t>(i)]->target, results[i]);
+      }
+    });
+    check_same_bits(flow);
+  }
+
+  // Blames the move that rounds once too often, and not those that pass its result on.
+  void check_result(RoundingFlow& flow, const Move& move, int result) {
+    const Value& before = flow.of(flow.source(move));
+    const Value& after = flow.of(result);
+    const bool input = after.input_roundings > 1 && before.input_roundings <= 1;
+    const bool once_more = after.result_roundings > 1 && before.result_roundings <= 1;
+    if (move.code == MoveCode::none || (!input && !once_more)) {
+      return;
+    }
+    add({.step = move.step,
+         .chunk = flow.chunk(),
+         .line = move.line,
+         .what = std::string(input ? "an input is rounded twice" : "the result is rounded twice") +
+                 " on its way from rank " + std::to_string(move.from) + " to rank " +
+                 std::to_string(move.to)});
+  }
+
+  void check_same_bits(RoundingFlow& flow) {
+    int first = -1;
+    for (int rank = 0; rank < schedule_.ranks; ++rank) {
+      if (!needs_output(schedule_, rank, flow.chunk())) {
+        continue;
+      }
+      first = first < 0 ? rank : first;
+      if (flow.output(rank) != flow.output(first)) {
+        add({.chunk = flow.chunk(),
+             .what = "ranks " + std::to_string(first) + " and " + std::to_string(rank) +
+                     " end with other bits"});
+        return;
+      }
+    }
+  }
+
+  void add(RoundingFault fault) {
+    if (faults_.size() < kMostFaults) {
+      faults_.push_back(std::move(fault));
+    }
+  }
+
+  const Schedule& schedule_;
+  std::vector<RoundingFault> faults_;
+};
+
+// Before this step a rank rounds what one of its cells holds.
+struct OwnRounding {
+  int step = 0;
+  int rank = 0;
+  int chunk = 0;
+  Buffer buffer = Buffer::output;
+  std::uint32_t line = 0;
+};
+
+// Finds, with those that are known already, the next result that is sent encoded and is not rounded
+// where it is.
+class MissingRounding {
+ public:
+  MissingRounding(const Schedule& schedule, int chunk, const std::vector<const Move*>& moves,
+                  MoveCode code)
+      : schedule_(schedule), chunk_(chunk), moves_(moves), code_(code) {}
+
+  std::optional<OwnRounding> after(const std::vector<OwnRounding>& known) {
+    RoundingFlow flow(schedule_, chunk_);
+    std::optional<OwnRounding> missing;
+    first_reads_.clear();
+    for_steps(moves_, [&](auto first, auto last) {
+      for (const OwnRounding& rounding : known) {
+        if (rounding.step == (*first)->step) {
+          flow.round(rounding.rank, rounding.buffer, code_);
+        }
+      }
+      std::vector<int> results;
+      for (auto move = first; move != last; ++move) {
+        results.push_back(flow.result(**move));
+        if (!missing.has_value()) {
+          missing = look(flow, **move);
+        }
+      }
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const Move& move = *first[static_cast<std::ptrdiff_t>(i)];
+        flow.write(move.to, move.target, results[i]);
+      }
+    });
+    return missing;
+  }
+
+ private:
+  // Whoever else reads the result shall read it rounded too: so it is rounded before the first.
+  std::optional<OwnRounding> look(RoundingFlow& flow, const Move& move) {
+    const int value = flow.source(move);
+    if (move.source == Buffer::input || flow.of(value).inputs != flow.contributions()) {
+      return std::nullopt;
+    }
+    const auto read = first_reads_.try_emplace({move.from, move.source, value}, move.step).first;
+    if (move.code == MoveCode::none || flow.of(value).rounded == move.code) {
+      return std::nullopt;
+    }
+    return OwnRounding{.step = read->second,
+                       .rank = move.from,
+                       .chunk = chunk_,
+                       .buffer = move.source,
+                       .line = move.line};
+  }
+
+  const Schedule& schedule_;
+  int chunk_;
+  const std::vector<const Move*>& moves_;
+  MoveCode code_;
+  std::map<std::tuple<int, Buffer, int>, int> first_reads_;  // rank, buffer, value -> step
+};
+
+// Each step that needs roundings gets one in front of it.
+Schedule with_roundings(Schedule schedule, const std::vector<OwnRounding>& roundings,
+                        MoveCode code) {
+  std::set<int> steps;
+  for (const OwnRounding& rounding : roundings) {
+    steps.insert(rounding.step);
+  }
+  // Where a step comes to be: behind the new ones up to it.
+  const auto shifted = [&steps](int step) {
+    return step + static_cast<int>(std::distance(steps.begin(), steps.upper_bound(step)));
+  };
+  for (Move& move : schedule.moves) {
+    move.step = shifted(move.step);
+  }
+  for (const OwnRounding& rounding : roundings) {
+    schedule.moves.push_back({.step = shifted(rounding.step) - 1,
+                              .from = rounding.rank,
+                              .to = rounding.rank,
+                              .chunk = rounding.chunk,
+                              .source = rounding.buffer,
+                              .target = rounding.buffer,
+                              .line = rounding.line,
+                              .code = code});
+  }
+  std::stable_sort(schedule.moves.begin(), schedule.moves.end(),
+                   [](const Move& a, const Move& b) { return a.step < b.step; });
+  for (Phase& phase : schedule.phases) {
+    phase.first_step = shifted(phase.first_step);
+  }
+  schedule.steps = schedule.steps + static_cast<int>(steps.size());
+  return schedule;
+}
+
+}  // namespace
+
+Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, MoveCode code) {
+  Schedule encoded = schedule;
+  for (Move& move : encoded.moves) {
+    const bool between =
+        hosts[static_cast<std::size_t>(move.from)] != hosts[static_cast<std::size_t>(move.to)];
+    move.code = between ? code : MoveCode::none;
+  }
+  std::vector<OwnRounding> roundings;
+  const auto by_chunk = moves_by_chunk(encoded);
+  for (int chunk = 0; chunk < encoded.chunks; ++chunk) {
+    MissingRounding missing(encoded, chunk, by_chunk[static_cast<std::size_t>(chunk)], code);
+    std::vector<OwnRounding> found;
+    while (const auto next = missing.after(found)) {
+      found.push_back(*next);
+    }
+    roundings.insert(roundings.end(), found.begin(), found.end());
+  }
+  return with_roundings(std::move(encoded), roundings, code);
+}
+
+std::vector<RoundingFault> check_roundings(const Schedule& schedule) {
+  return RoundingCheck(schedule).run();
+}
+
+}  // namespace unisono
