@@ -108,7 +108,7 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     }
   }
   numbers.sort();
-  bound.small = is_small(program, bytes);
+  bound.small = !program.encoded && is_small(program, bytes);
 
   const auto bind_operands = [&](const Pass& pass, const std::vector<Operand>& operands,
                                  std::size_t size, bool empty) {
@@ -144,7 +144,13 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
                      .transient = pass.transient,
                      .may_share = pass.may_share,
                      .step = static_cast<std::uint32_t>(pass.step),
-                     .is_nothing = is_nothing[i]};
+                     .is_nothing = is_nothing[i],
+                     .code = pass.code,
+                     .rounds = rounds(pass)};
+    if (pass.code != MoveCode::none) {
+      bound.coded_sources =
+          std::max(bound.coded_sources, static_cast<std::uint32_t>(pass.sources.size()));
+    }
     if (private_sizes) {
       const std::size_t length = is_nothing[i] ? 0 : bytes[i];
       result.salt = (length + 1) * 0x9e3779b97f4a7c15U;  // odd, so different lengths differ

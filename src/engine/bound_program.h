@@ -29,7 +29,9 @@ struct BoundPass {
   // Part of the signature of its messages, where only their two ends know their length
   // (all_to_all_v).
   std::uint64_t salt = 0;
-  bool is_nothing = false;  // its message is one byte that nobody reads (bind.cc)
+  bool is_nothing = false;         // its message is one byte that nobody reads (bind.cc)
+  MoveCode code = MoveCode::none;  // of its messages, or of what it copies (coded_pieces.h)
+  bool rounds = false;             // what it copies
   // Ranges in the arrays of BoundProgram.
   std::uint32_t sources = 0, sources_end = 0;
   std::uint32_t targets = 0, targets_end = 0;
@@ -51,6 +53,7 @@ struct BoundProgram {
   bool small = false;
   // No message is reduced with anything: all may be offered.
   bool copies_only = false;
+  std::uint32_t coded_sources = 0;  // the most sources of a pass that has a code
 };
 
 // The longest message of a small program, and how many bytes with their headers one lane may get.

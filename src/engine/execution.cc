@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/coded_lengths.h"
+
 namespace unisono::engine {
 
 namespace recording = trace::recording;
@@ -37,7 +39,7 @@ void Execution::combine(const BoundPass& pass, std::size_t bytes, int count,
 
 void Execution::record(const BoundPass& pass, const BusyTicks& busy) noexcept {
   const BoundOperand* const operands = operation.program->operands.data();
-  const std::size_t bytes = pass.is_nothing ? 0 : pass.bytes;
+  const std::size_t bytes = pass.is_nothing ? 0 : message_bytes(pass, pass.bytes);
   if (pass.send) {
     const BoundOperand& lane = operands[pass.targets];
     const bool to_all = lane.lane >= ranks;

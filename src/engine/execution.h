@@ -93,8 +93,9 @@ struct Execution {
   bool through_kernel;
   int looks;  // of one poll for a short message
   Operation operation;
-  std::uint32_t next = 0;         // of a small program: the pass that is next
-  std::vector<std::byte> bounce;  // one segment, once a user-defined operation comes
+  std::uint32_t next = 0;  // of a small program: the pass that is next
+  // One segment, once a user-defined operation comes; one of each source, once codes come.
+  std::vector<std::byte> bounce;
   const void* sources[kernels::kMaxSources] = {};
   void* targets[kernels::kMaxSources + 1] = {};
   Fault fault;

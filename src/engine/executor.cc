@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/coded_pieces.h"
+
 namespace unisono::engine {
 namespace {
 
@@ -24,6 +26,10 @@ void Executor::start_large() {
   if (run_.operation.reducer.user != nullptr) {
     // The longest pass of a small program, or a segment.
     run_.bounce.resize(std::max(send_limits_.slot_bytes, kSmallLane));
+  }
+  if (run_.operation.program->coded_sources != 0) {
+    run_.bounce.resize(
+        std::max(run_.bounce.size(), coded_bounce_bytes(run_.operation.program->coded_sources)));
   }
   if (!run_.operation.program->small) {
     segmented_.start();

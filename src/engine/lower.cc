@@ -26,6 +26,8 @@ class Lowering {
     program_.ranks = schedule.ranks;
     program_.chunks = schedule.chunks;
     program_.scratch.resize(static_cast<std::size_t>(schedule.chunks));
+    program_.encoded = std::any_of(schedule.moves.begin(), schedule.moves.end(),
+                                   [](const Move& move) { return move.code != MoveCode::none; });
   }
 
   Program run() {
@@ -86,8 +88,8 @@ void Lowering::list_passes() {
              .chunks = message->chunks,
              .send = true,
              .sources = {{.place = message->source}},
-             .targets = {
-                 {.place = OperandPlace::lane, .lane = lane, .ordinal = message->ordinal}}});
+             .targets = {{.place = OperandPlace::lane, .lane = lane, .ordinal = message->ordinal}},
+             .code = message->code});
       }
     }
     for (; local != plan_.locals.end() && local->step == step; ++local) {
@@ -104,7 +106,7 @@ void Lowering::list_passes() {
 }
 
 void Lowering::list_local(const Local& local) {
-  Pass pass{.step = local.step, .chunk = local.chunk, .chunks = local.chunks};
+  Pass pass{.step = local.step, .chunk = local.chunk, .chunks = local.chunks, .code = local.code};
   const OperandPlace target = place_of(local.target);
   if (local.combine == Combine::reduce) {
     pass.sources.push_back({.place = readable(target, local.chunk)});
@@ -117,7 +119,8 @@ void Lowering::list_local(const Local& local) {
 void Lowering::list_arrival(const Delivery& arrival) {
   const Message& message = plan_.messages[static_cast<std::size_t>(arrival.message)];
   const int lane = message.to < 0 ? schedule_.ranks + message.from : message.from;
-  Pass pass{.step = arrival.step, .chunk = message.chunk, .chunks = message.chunks};
+  Pass pass{
+      .step = arrival.step, .chunk = message.chunk, .chunks = message.chunks, .code = message.code};
   const OperandPlace target = place_of(arrival.target);
   if (arrival.combine == Combine::reduce) {
     pass.sources.push_back({.place = readable(target, message.chunk)});
@@ -159,6 +162,16 @@ bool uses_lane(const Pass& pass, const std::vector<Operand>& operands) {
              return source.place == OperandPlace::lane && source.lane == operand.lane;
            });
   });
+}
+
+bool receives(const Pass& pass) {
+  return std::any_of(pass.sources.begin(), pass.sources.end(),
+                     [](const Operand& source) { return source.place == OperandPlace::lane; });
+}
+
+// One pass has one code for all its messages, and rounds nothing else.
+bool codes_agree(const Pass& a, const Pass& b) {
+  return !rounds(a) && !rounds(b) && (a.code == b.code || !receives(a) || !receives(b));
 }
 
 bool touches(const Pass& pass, OperandPlace place, int chunk, int chunks, bool in_place,
@@ -204,6 +217,7 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
   if (writer.send || writer.chunk != pass.chunk || writer.chunks != pass.chunks ||
       writer.targets.size() != 1 || writer.targets[0].place != cell ||
       writer.sources.size() + pass.sources.size() > kernels::kMaxSources ||
+      !codes_agree(pass, writer) ||
       uses_lane(pass, writer.sources)) {  // a pass sees one message of a lane
     return false;
   }
@@ -225,6 +239,7 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
   Pass both = std::move(writer);
   earlier->reset();
   both.step = pass.step;
+  both.code = std::max(both.code, pass.code);
   both.sources.insert(both.sources.end(), pass.sources.begin() + (reduction ? 1 : 0),
                       reduction ? pass.sources.end() : pass.sources.begin());
   both.targets = pass.targets;
@@ -328,7 +343,8 @@ void Lowering::find_forwards() {
   }
   for (int i = 0; i < static_cast<int>(passes.size()); ++i) {
     const Pass& pass = passes[static_cast<std::size_t>(i)];
-    if (!pass.send || pass.waits.size() != 1 || pass.waits[0].whole || pass.waits[0].drained) {
+    if (!pass.send || pass.code != MoveCode::none || pass.waits.size() != 1 ||
+        pass.waits[0].whole || pass.waits[0].drained) {
       continue;
     }
     Pass& writer = passes[static_cast<std::size_t>(pass.waits[0].pass)];
@@ -393,6 +409,10 @@ void Lowering::find_swaps() {
 }
 
 }  // namespace
+
+bool rounds(const Pass& pass) {
+  return pass.code != MoveCode::none && !pass.send && !receives(pass);
+}
 
 Program lower(const Schedule& schedule, int rank, const LowerOptions& options) {
   return Lowering(schedule, rank, options).run();

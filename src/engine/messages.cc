@@ -76,7 +76,7 @@ int group_multicasts(std::vector<UnitMove>& units, int ranks) {
   std::map<Key, std::vector<std::size_t>> same_cell;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const UnitMove& unit = units[i];
-    if (unit.move.from != unit.move.to) {
+    if (unit.move.from != unit.move.to && unit.move.code == MoveCode::none) {
       same_cell[{unit.move.from, unit.source, unit.move.chunk, unit.version}].push_back(i);
     }
   }
@@ -97,12 +97,14 @@ int group_multicasts(std::vector<UnitMove>& units, int ranks) {
   return groups;
 }
 
+// Codes begin anew with each chunk, so that a chunk which is passed on has the same blocks again.
 bool continues(const UnitMove& unit, const UnitMove& previous) {
   const Move& a = previous.move;
   const Move& b = unit.move;
   return a.step == b.step && a.from == b.from && a.to == b.to && a.source == b.source &&
          a.target == b.target && a.combine == b.combine && previous.source == unit.source &&
-         unit.group < 0 && previous.group < 0 && b.chunk == a.chunk + 1;
+         unit.group < 0 && previous.group < 0 && b.chunk == a.chunk + 1 &&
+         a.code == MoveCode::none && b.code == MoveCode::none;
 }
 
 }  // namespace
@@ -131,7 +133,8 @@ Messages plan_messages(const Schedule& schedule, const LowerOptions& options) {
                              .chunk = move.chunk,
                              .source = unit.source,
                              .target = move.target,
-                             .combine = move.combine});
+                             .combine = move.combine,
+                             .code = move.code});
       continue;
     }
     if (extends) {
@@ -148,6 +151,7 @@ Messages plan_messages(const Schedule& schedule, const LowerOptions& options) {
            .to = unit.group < 0 ? move.to : -1,
            .chunk = move.chunk,
            .source = unit.source,
+           .code = move.code,
            .ordinal = sent[static_cast<std::size_t>(move.from) * (n + 1) + column]++});
       if (unit.group >= 0) {
         message_of_group[static_cast<std::size_t>(unit.group)] = message;

@@ -15,6 +15,7 @@ struct Message {
   int chunk = 0;
   int chunks = 1;
   OperandPlace source = OperandPlace::input;
+  MoveCode code = MoveCode::none;
   int ordinal = 0;  // in its lane
 };
 
@@ -34,6 +35,7 @@ struct Local {
   OperandPlace source = OperandPlace::input;
   Buffer target = Buffer::output;
   Combine combine = Combine::replace;
+  MoveCode code = MoveCode::none;
 };
 
 struct Messages {

@@ -45,7 +45,13 @@ struct Pass {
   // a reader may still wait for this very rank: two ranks that swap in place would each keep the
   // other from going on.
   bool may_share = true;
+  // Its messages are encoded, of those it sends or those that come; a pass without any rounds what
+  // it copies. The blocks of codes begin with the pass.
+  MoveCode code = MoveCode::none;
 };
+
+// A compute pass that encodes and decodes what it copies.
+bool rounds(const Pass& pass);
 
 struct Program {
   Collective collective = Collective::barrier;
@@ -54,6 +60,7 @@ struct Program {
   int chunks = 1;
   std::vector<Pass> passes = {};
   std::vector<bool> scratch = {};  // [chunk]: has a scratch cell on this rank
+  bool encoded = false;            // some moves of the schedule are, maybe of other ranks
 };
 
 struct LowerOptions {

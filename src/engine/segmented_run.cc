@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/coded_lengths.h"
+#include "engine/coded_pieces.h"
+
 namespace unisono::engine {
 namespace {
 
@@ -124,15 +127,18 @@ Progress SegmentedRun::advance_send(const BoundPass& pass, State& state) noexcep
     return Progress::idle;
   }
   const std::uint64_t begin = run_.writer.on() ? run_.writer.recent() : 0;
-  const transport::Sent sent = transport::send_some(
-      run_.transport, lane.lane, send_limits_,
-      {.message = run_.own(run_.operation.program->operands[pass.sources]),
-       .bytes = pass.bytes,
-       .done = state.done,
-       .ready = limit,
-       .may_share = pass.may_share,
-       .may_offer = run_.operation.program->copies_only},
-      [&](std::size_t bytes) { return run_.signature_of(pass, state.done, bytes); });
+  const transport::Sent sent =
+      pass.code != MoveCode::none
+          ? send_coded(run_, pass, send_limits_.slot_bytes, state.done, limit)
+          : transport::send_some(
+                run_.transport, lane.lane, send_limits_,
+                {.message = run_.own(run_.operation.program->operands[pass.sources]),
+                 .bytes = pass.bytes,
+                 .done = state.done,
+                 .ready = limit,
+                 .may_share = pass.may_share,
+                 .may_offer = run_.operation.program->copies_only},
+                [&](std::size_t bytes) { return run_.signature_of(pass, state.done, bytes); });
   if (sent.bytes == 0) {
     run_.lacks_reader(lane.lane);
     return Progress::idle;
@@ -170,15 +176,17 @@ bool SegmentedRun::open_sources(const BoundPass& pass, const State& state,
     }
     if (!arriving.open) {
       transport::Incoming message;
-      const bool may_fetch = pass.sources_end - pass.sources == 1 && !pass.transient;
+      const bool encoded = pass.code != MoveCode::none;
+      const bool may_fetch = pass.sources_end - pass.sources == 1 && !pass.transient && !encoded;
       if (!(may_fetch ? run_.transport.peek_unread(source.lane, message)
                       : run_.transport.peek(source.lane, message))) {
         run_.lacks_message(source.lane);
         return false;
       }
-      const bool offered_to_many = message.offered() && pass.sources_end - pass.sources != 1;
+      const bool offered_to_many =
+          message.offered() && (pass.sources_end - pass.sources != 1 || encoded);
       if (message.signature != run_.signature_of(pass, state.done, message.bytes) ||
-          message.bytes > pass.bytes - state.done || message.bytes == 0 || offered_to_many) {
+          !fits(pass, state.done, message.bytes) || offered_to_many) {
         run_.note_fault(pass, source.lane, message);
         return false;
       }
@@ -187,7 +195,7 @@ bool SegmentedRun::open_sources(const BoundPass& pass, const State& state,
       arriving.open = true;
     }
     address = arriving.message.data;
-    bytes = std::min(bytes, arriving.message.bytes);
+    bytes = std::min(bytes, plain_bytes(pass, arriving.message.bytes));
   }
   return true;
 }
@@ -213,12 +221,13 @@ void SegmentedRun::close_sources(const BoundPass& pass, const State& state,
       continue;
     }
     Arriving& arriving = in_[static_cast<std::size_t>(operands[i].lane)];
+    const std::size_t taken = message_bytes(pass, bytes);
     if (arriving.message.offered()) {
-      arriving.fetched += bytes;
+      arriving.fetched += taken;
     } else {
-      arriving.message.data += bytes;
+      arriving.message.data += taken;
     }
-    arriving.message.bytes -= bytes;
+    arriving.message.bytes -= taken;
     if (arriving.message.bytes == 0) {
       arriving.open = false;
       run_.transport.release(operands[i].lane);
@@ -286,6 +295,9 @@ Progress SegmentedRun::advance_compute(const BoundPass& pass, State& state) noex
   const bool is_offer = run_.sources[0] == nullptr;
   if (!is_offer) {
     bytes = std::min(bytes, send_limits_.slot_bytes);
+    if (pass.code != MoveCode::none && !decode_sources(run_, pass, state.done, bytes)) {
+      return Progress::idle;
+    }
   } else if (!fetch(pass, state, bytes)) {
     return Progress::idle;
   }
