@@ -13,7 +13,7 @@ namespace unisono {
 
 struct Explanation {
   // What the choice came from.
-  enum class Why : std::uint8_t { call, option, profile, built_in, model };
+  enum class Why : std::uint8_t { call, option, profile, built_in, model, accuracy };
   struct Candidate {
     std::string algorithm;  // with those of its parameters that are not its defaults
     int steps = 0;

@@ -406,6 +406,9 @@ typedef struct unisono_call {
   unisono_combine_t combine; /* UNISONO_USER */
   void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
   const char* algorithm; /* NULL: chosen; "ring", "reproducible", "mine.json"; the same on all */
+  /* 0: not rounded; else the error of an all_reduce of f32 between hosts (call.hpp), the same on
+   * all ranks: 0.008 and more, or 0.003 and more. */
+  double accuracy;
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \
   {sizeof(unisono_call_t), \
@@ -425,7 +428,8 @@ typedef struct unisono_call {
    1.0,                    \
    NULL,                   \
    NULL,                   \
-   NULL}
+   NULL,                   \
+   0.0}
 
 UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
                                             unisono_comm_t comm) UNISONO_NOEXCEPT;

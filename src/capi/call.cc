@@ -8,7 +8,7 @@ namespace {
 
 static_assert(UNISONO_BOOL + 1 == kDtypeCount && UNISONO_USER + 1 == kReduceOpCount &&
               UNISONO_ALL_TO_ALL_V + 1 == kCollectiveCount);
-static_assert(offsetof(unisono_call_t, algorithm) + sizeof(char*) == sizeof(unisono_call_t));
+static_assert(offsetof(unisono_call_t, accuracy) + sizeof(double) == sizeof(unisono_call_t));
 
 template <typename To, typename From>
 To value_of(From value, int count, const char* type) {
@@ -101,7 +101,8 @@ Call call_of(const unisono_call_t* given, int ranks) {
                   .reduction = reduction_of(known),
                   .root = known.root,
                   .algorithm = known.algorithm == nullptr ? "" : known.algorithm,
-                  .timeout_ms = known.timeout_ms};
+                  .timeout_ms = known.timeout_ms,
+                  .accuracy = known.accuracy};
   return with_lists(call,
                     {.counts = known.counts,
                      .displs = known.displs,

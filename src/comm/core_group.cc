@@ -22,8 +22,8 @@ std::size_t bytes_of(const Call& call) {
 
 bool can_fuse(const RequestState& request) {
   return request.prepared != nullptr && request.prepared->collective == Collective::all_reduce &&
-         request.call.count != 0 && request.call.reduction.op != ReduceOp::user &&
-         bytes_of(request.call) <= kFuseBytes;
+         request.call.count != 0 && !request.prepared->encoded &&
+         request.call.reduction.op != ReduceOp::user && bytes_of(request.call) <= kFuseBytes;
 }
 
 bool fuses_with(const RequestState& a, const RequestState& b) {

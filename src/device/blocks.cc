@@ -71,6 +71,11 @@ void check_call(const Call& call, int me, int ranks) {
     refuse(call,
            "a call on device memory has no time limit of its own\nset DeviceOptions::timeout_ms");
   }
+  if (call.accuracy != 0) {
+    refuse(call,
+           "a call on device memory sends nothing between hosts that could be encoded\nleave the "
+           "accuracy out");
+  }
   if (reduces(call.collective) && !has_kernel(call.dtype, call.reduction.op)) {
     refuse(call, "no kernel of device memory does " + std::string(to_string(call.reduction.op)) +
                      " of " + std::string(to_string(call.dtype)) + "\nsee the table of ReduceOp");

@@ -49,6 +49,9 @@ Topology topology_of(const Hosts& hosts, std::span<const int> members) {
 
 AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members)
     : ranks_(static_cast<int>(members.size())) {
+  for (const int member : members) {
+    host_of_.push_back(hosts.host(member));
+  }
   several_ = std::any_of(members.begin(), members.end(), [&](int member) {
     return hosts.host(member) != hosts.host(members.front());
   });

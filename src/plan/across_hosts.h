@@ -20,6 +20,8 @@ class AcrossHosts {
   AcrossHosts(const Hosts& hosts, std::span<const int> members);
 
   bool several() const { return several_; }
+  // The host of each rank of the group.
+  const std::vector<int>& hosts() const { return host_of_; }
   // With its parameters; of all ranks the same. `bytes`: of the vector (model/cost.h). Sizes up to
   // the next power of two have one answer, which is simulated once: some milliseconds. Empty:
   // nothing could be simulated. `rank_order`: of those that sum in the order of the ranks.
@@ -27,6 +29,7 @@ class AcrossHosts {
 
  private:
   bool several_ = false;
+  std::vector<int> host_of_;
   int ranks_;
   Topology topology_;
   std::map<std::tuple<Collective, int, bool>, std::string> chosen_;

@@ -48,12 +48,29 @@ std::string reason_text(const Explanation& explanation) {
       return "the profile " + explanation.profile + " says so";
     case Explanation::Why::model:
       return "the fastest in a simulation of these hosts";
+    case Explanation::Why::accuracy:
+      return "the accuracy of the call: moves between hosts carry codes, each input and the result "
+             "rounded at most once";
     case Explanation::Why::built_in:
       return explanation.profile.empty() ? "the built-in choice, as there is no profile"
                                          : "the built-in choice, as the profile " +
                                                explanation.profile + " has none for it";
   }
   return {};
+}
+
+// As the models count, but for the codes.
+model::Traffic encoded_traffic(const Schedule& schedule, MoveCode code, std::size_t count) {
+  std::vector<double> sent(static_cast<std::size_t>(schedule.ranks));
+  const double chunk = static_cast<double>(count) / schedule.chunks;
+  const double coded = static_cast<double>(coded_bytes(code, kCodeBlock)) / kCodeBlock;
+  for (const Move& move : schedule.moves) {
+    if (move.from != move.to) {
+      const double element = move.code == MoveCode::none ? sizeof(float) : coded;
+      sent[static_cast<std::size_t>(move.from)] += move.chunks * chunk * element;
+    }
+  }
+  return {.steps = schedule.steps, .sent_bytes = *std::max_element(sent.begin(), sent.end())};
 }
 
 // The algorithms to speak of: with their defaults, as the profile knows them, and the chosen one
@@ -99,6 +116,8 @@ std::string_view to_string(Explanation::Why why) {
       return "built_in";
     case Explanation::Why::model:
       return "model";
+    case Explanation::Why::accuracy:
+      return "accuracy";
   }
   return "?";
 }
@@ -152,8 +171,12 @@ Explanation Planner::explain(const Call& call) {
                      .candidates = {},
                      .unable = {}};
   const model::Machine* machine = profile_.machine();
-  if (choice.user != nullptr) {
-    const model::Traffic moved = model::traffic(choice.user->schedule, bytes);
+  const bool listed = choice.user == nullptr && choice.encoded == nullptr;
+  if (!listed) {
+    const model::Traffic moved =
+        choice.encoded != nullptr
+            ? encoded_traffic(*choice.encoded->schedule, choice.encoded->code, call.count)
+            : model::traffic(choice.user->schedule, bytes);
     result.candidates.push_back({.algorithm = choice.name,
                                  .steps = moved.steps,
                                  .sent_bytes = moved.sent_bytes,
@@ -161,7 +184,7 @@ Explanation Planner::explain(const Call& call) {
                                  .chosen = true});
   }
   for (const std::string& name :
-       names_of(collective, machine, choice.user == nullptr ? choice.name : std::string())) {
+       names_of(collective, machine, listed ? choice.name : std::string())) {
     const Algorithm& algorithm = *find_algorithm(collective, name);
     const Shape shape{.ranks = ranks_,
                       .root = choice.shape.root,

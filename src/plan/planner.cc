@@ -68,6 +68,7 @@ PlanKey key_of(const Call& call, bool in_place) {
           .root = call.root,
           .count = call.count,
           .factor = call.reduction.factor,
+          .accuracy = call.accuracy,
           .user = call.reduction.user.combine,
           .user_context = call.reduction.user.context,
           .algorithm = call.algorithm};
@@ -124,6 +125,7 @@ bool Planner::is_in_place(const Call& call) const {
 
 void Planner::check_shape(const Call& call) const {
   check_words(call);
+  check_accuracy(call);
   const auto n = static_cast<std::size_t>(ranks_);
   if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks_)) {
     refuse(call, "root " + std::to_string(call.root) + " is not a rank",
@@ -199,12 +201,15 @@ void Planner::check_buffers(const Call& call, const Prepared& prepared, bool in_
 Prepared Planner::prepare(const Call& call, bool in_place) {
   const Choice choice = choose(call);
   const int root = choice.shape.root;
-  const auto found = choice.user != nullptr
-                         ? programs_.find(choice.user->schedule,
-                                          choice.name + "#" + std::to_string(choice.user->content),
-                                          rank_, multicast_)
-                         : programs_.find(*choice.algorithm, choice.shape, choice.name,
-                                          call.collective, rank_, multicast_);
+  const auto found =
+      choice.encoded != nullptr
+          ? programs_.find(*choice.encoded->schedule, choice.encoded->key, rank_, multicast_)
+      : choice.user != nullptr
+          ? programs_.find(choice.user->schedule,
+                           choice.name + "#" + std::to_string(choice.user->content), rank_,
+                           multicast_)
+          : programs_.find(*choice.algorithm, choice.shape, choice.name, call.collective, rank_,
+                           multicast_);
   const Compiled& compiled = *found;
   const engine::Sizes sizes = sizes_of(call);
   const auto places = engine::lay_out(compiled.schedule, rank_, sizes);
@@ -214,7 +219,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                     .op = call.reduction.op,
                     .root = root,
                     .count = is_v(call) ? total(call.counts) : call.count,
-                    .algorithm = choice.name};
+                    .algorithm = choice.name,
+                    .encoded = choice.encoded != nullptr};
   prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, ranks_);
   prepared.factor = call.reduction.factor;
   prepared.moved = engine::extent_of(compiled.schedule, rank_, places);
@@ -277,6 +283,7 @@ const std::shared_ptr<const Prepared>& Planner::remember(const Call& call, const
              .out = call.out,
              .count = call.count,
              .factor = call.reduction.factor,
+             .accuracy = call.accuracy,
              .algorithm = entry.key.algorithm};
   if (call.reduction.op == ReduceOp::user) {
     latest_.count = ~call.count;  // equals no such call: its function may be another one

@@ -18,6 +18,7 @@
 #include "engine/execution.h"
 #include "plan/across_hosts.h"
 #include "plan/choice.h"
+#include "plan/encoded.h"
 #include "unisono/call.hpp"
 #include "unisono/explain.hpp"
 
@@ -45,6 +46,7 @@ struct Prepared {
   bool stage_input = false;
   bool runs_in_place = false;  // the program reads its input where it writes its output
   double factor = 1.0;
+  bool encoded = false;       // some moves between hosts carry codes
   engine::Extent moved = {};  // of the buffers of the program
   // Scratch of the program, then the staged input, then the output if it is narrowed after.
   std::size_t workspace_bytes = 0;
@@ -65,6 +67,7 @@ struct PlanKey {
   int root = 0;
   std::size_t count = 0;
   double factor = 1.0;
+  double accuracy = 0;
   void (*user)(void*, const void*, std::size_t, void*) = nullptr;
   void* user_context = nullptr;
   std::string_view algorithm = {};
@@ -107,12 +110,13 @@ class Planner {
     const void* out = nullptr;
     std::size_t count = 0;
     double factor = 0;
+    double accuracy = 0;
     std::string_view algorithm = {};
     friend bool operator==(const Call& call, const Latest& latest) {
       return call.in == latest.in && call.out == latest.out && call.count == latest.count &&
              call.collective == latest.collective && call.dtype == latest.dtype &&
              call.reduction.op == latest.op && call.root == latest.root &&
-             call.reduction.factor == latest.factor &&
+             call.reduction.factor == latest.factor && call.accuracy == latest.accuracy &&
              call.algorithm.size() == latest.algorithm.size() && call.algorithm == latest.algorithm;
     }
   };
@@ -122,15 +126,19 @@ class Planner {
   struct Choice {
     const Algorithm* algorithm = nullptr;
     Shape shape = {};
-    std::string name = {};                          // with its parameters
-    std::shared_ptr<const UserSchedule> user = {};  // in the place of an algorithm
+    std::string name = {};                                // with its parameters
+    std::shared_ptr<const UserSchedule> user = {};        // in the place of an algorithm
+    std::shared_ptr<const EncodedSchedule> encoded = {};  // made of it, or of none
     Explanation::Why why = Explanation::Why::built_in;
   };
   // What the user says; empty: nothing.
   std::string_view named(const Call& call) const;
   bool is_reproducible(const Call& call) const { return named(call) == kReproducible; }
   Choice choose(const Call& call);
+  Choice choose_named(const Call& call, std::string_view name);
   Choice choose_user(const Call& call, const std::string& path);
+  Choice choose_encoded(const Call& call);
+  void check_accuracy(const Call& call) const;
   // Why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
   // What others than the user say where that can serve the call; "": nothing. The profile was
@@ -152,6 +160,7 @@ class Planner {
   std::uint64_t group_id_;
   bool multicast_;
   AcrossHosts hosts_;
+  std::map<std::string, std::shared_ptr<const EncodedSchedule>> encoded_;  // by name
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const UserSchedule>> user_schedules_;  // by path
   std::vector<std::unique_ptr<PlanEntry>> entries_;  // what is used often is in front

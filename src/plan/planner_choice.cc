@@ -2,7 +2,9 @@
 // built-in choice.
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "algorithms/two_shot_hosts.h"
 #include "plan/choice.h"
 #include "plan/planner.h"
 #include "plan/profile.h"
@@ -74,7 +76,52 @@ std::string_view Planner::named(const Call& call) const {
                                                             : std::string_view(forced->second);
 }
 
+void Planner::check_accuracy(const Call& call) const {
+  if (call.accuracy != 0) {
+    if (const Refused refused = refusal_of_accuracy(call); !refused.what.empty()) {
+      refuse(call, refused.what, refused.hint);
+    }
+  }
+}
+
+// The algorithm that is named, as far as the proof lets it be encoded; else the one that is made
+// for it.
+Planner::Choice Planner::choose_encoded(const Call& call) {
+  const std::string_view name = named(call);
+  if (name == kReproducible) {
+    refuse(call, "a reproducible result cannot be encoded, as its bits do not depend on the hosts",
+           "leave out the accuracy, or \"reproducible\"");
+  }
+  Choice choice{.shape = {.ranks = ranks_}, .name = "two_shot", .why = Explanation::Why::accuracy};
+  if (!name.empty()) {
+    choice = choose_named(call, name);
+    choice.why = call.algorithm.empty() ? Explanation::Why::option : Explanation::Why::call;
+  }
+  const MoveCode code = code_for(call.accuracy);
+  std::string key = choice.name + "+" + std::string(to_string(code));
+  key += choice.user == nullptr ? "" : "#" + std::to_string(choice.user->content);
+  std::shared_ptr<const EncodedSchedule>& known = encoded_[key];
+  if (known == nullptr) {
+    const Schedule plain = choice.user != nullptr ? choice.user->schedule
+                           : choice.algorithm != nullptr
+                               ? build_schedule(*choice.algorithm, choice.shape)
+                               : algorithms::two_shot_between(hosts_.hosts());
+    auto encoded = encode_proved(plain, key.substr(0, key.rfind('+')), hosts_.hosts(), code);
+    encoded.key += key;
+    known = std::make_shared<const EncodedSchedule>(std::move(encoded));
+  }
+  if (known->schedule == nullptr) {
+    refuse(call, known->refusal.what, known->refusal.hint);
+  }
+  choice.name = known->name;
+  choice.encoded = known;
+  return choice;
+}
+
 Planner::Choice Planner::choose(const Call& call) {
+  if (call.accuracy != 0 && hosts_.several()) {
+    return choose_encoded(call);
+  }
   using Why = Explanation::Why;
   std::string_view name = named(call);
   Why why = call.algorithm.empty() ? Why::option : Why::call;
@@ -89,10 +136,14 @@ Planner::Choice Planner::choose(const Call& call) {
     }
     why = reproducible ? why : found;
   }
+  Choice choice = choose_named(call, name);
+  choice.why = why;
+  return choice;
+}
+
+Planner::Choice Planner::choose_named(const Call& call, std::string_view name) {
   if (is_user_schedule(name)) {
-    Choice choice = choose_user(call, std::string(name));
-    choice.why = why;
-    return choice;
+    return choose_user(call, std::string(name));
   }
   const Algorithm* algorithm = find_algorithm(call.collective, name);
   if (algorithm == nullptr) {
@@ -106,7 +157,7 @@ Planner::Choice Planner::choose(const Call& call) {
     refuse(call, std::string(name) + " " + reason,
            "there are: " + list_algorithms(call.collective));
   }
-  return {.algorithm = algorithm, .shape = shape, .name = full_name(*algorithm, shape), .why = why};
+  return {.algorithm = algorithm, .shape = shape, .name = full_name(*algorithm, shape)};
 }
 
 }  // namespace unisono::comm

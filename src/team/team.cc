@@ -203,6 +203,13 @@ void Team::run(int thread, const Call& call) {
                     "reduce_scatter, all_to_all and barrier",
                 {.rank = state.rank});
   }
+  if (call.accuracy != 0) {  // the blocks of a slice begin elsewhere
+    throw Error(ErrorCode::usage,
+                state.place(call) +
+                    ": a team makes no calls with an accuracy\nleave it out, or make the call with "
+                    "one thread through the communicator",
+                {.rank = state.rank});
+  }
   Member& member = state.members[static_cast<std::size_t>(thread)];
   member.call = call;
   if (sums(call.collective) && call.algorithm.empty()) {

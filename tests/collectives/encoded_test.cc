@@ -1,0 +1,311 @@
+// all_reduce with an accuracy, over real connections: the error, the same bits on all ranks, and
+// what is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ranks.h"
+#include "unisono/error.hpp"
+
+namespace unisono::testing {
+namespace {
+
+using Floats = std::vector<float>;
+using Hosts = std::vector<int>;  // one for each rank
+
+Hosts one_each(int ranks) {
+  Hosts hosts;
+  for (int rank = 0; rank < ranks; ++rank) {
+    hosts.push_back(rank);
+  }
+  return hosts;
+}
+
+const Hosts kHosts[] = {{0},          {0, 1},       {0, 1, 2},          one_each(8),
+                        {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 0, 1, 2, 2}, {0, 0, 1, 1, 2, 2, 3, 3}};
+
+Floats draw(int rank, std::size_t count) {
+  std::mt19937 random(static_cast<unsigned>(rank) * 31 + 5);
+  std::normal_distribution<float> normal;
+  Floats values(count);
+  for (float& value : values) {
+    value = normal(random);
+  }
+  return values;
+}
+
+std::vector<std::string> on_hosts(const Hosts& hosts, const RankBody& body,
+                                  const ConnectOptions& given = {}) {
+  const std::string job = comm::testing::unique_name("encoded");
+  const auto ranks = static_cast<int>(hosts.size());
+  return comm::testing::as_threads(ranks, [&](int rank) {
+    ConnectOptions options = test_options(rank, ranks, job);
+    options.algorithm = given.algorithm;
+    options.threads = given.threads;
+    if (*std::max_element(hosts.begin(), hosts.end()) > 0) {
+      options.address = comm::testing::loopback_address(job);
+      options.token = comm::testing::kToken;
+      options.host = "host-" + std::to_string(hosts[static_cast<std::size_t>(rank)]);
+    }
+    Communicator communicator = Communicator::connect(options);
+    return body(communicator);
+  });
+}
+
+Call sum_of(const Floats& in, Floats& out, double accuracy) {
+  return {.collective = Collective::all_reduce,
+          .in = in.data(),
+          .out = out.data(),
+          .count = in.size(),
+          .dtype = Dtype::f32,
+          .accuracy = accuracy};
+}
+
+std::string bytes_of(const Floats& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+// Root mean square of the error over that of the result; of normal numbers.
+double error_of(const std::string& bytes, int ranks, double factor = 1) {
+  Floats result(bytes.size() / sizeof(float));
+  std::memcpy(result.data(), bytes.data(), bytes.size());
+  std::vector<double> exact(result.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Floats input = draw(rank, result.size());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      exact[i] += factor * input[i];
+    }
+  }
+  double errors = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    errors += (result[i] - exact[i]) * (result[i] - exact[i]);
+    squares += exact[i] * exact[i];
+  }
+  return std::sqrt(errors / squares);
+}
+
+void expect_same(const std::vector<std::string>& results, const std::string& what) {
+  for (const std::string& result : results) {
+    EXPECT_TRUE(result == results.front()) << what;
+  }
+}
+
+TEST(Encoded, ErrorsAreWithinTheAccuracyAndAllRanksHaveTheSameBits) {
+  for (const Hosts& hosts : kHosts) {
+    const auto ranks = static_cast<int>(hosts.size());
+    const bool several = *std::max_element(hosts.begin(), hosts.end()) > 0;
+    for (const double accuracy : {1e-2, 4e-3}) {
+      const auto results = on_hosts(hosts, [&](Communicator& comm) {
+        const Floats in = draw(comm.rank(), 100'003);
+        Floats out(in.size());
+        comm.run(sum_of(in, out, accuracy));
+        return bytes_of(out);
+      });
+      const std::string what = std::to_string(ranks) + " ranks, " + std::to_string(accuracy);
+      expect_same(results, what);
+      const double error = error_of(results.front(), ranks);
+      EXPECT_LE(error, accuracy) << what;
+      EXPECT_EQ(error > 1e-3, several) << what;  // something was encoded, or nothing
+    }
+  }
+}
+
+TEST(Encoded, ErrorTableOfEightHosts) {
+  for (const auto& [accuracy, error] : {std::pair(1e-2, 0.0074), std::pair(4e-3, 0.0023)}) {
+    const auto results = on_hosts(one_each(8), [accuracy = accuracy](Communicator& comm) {
+      Floats data = draw(comm.rank(), 200'000);
+      comm.run(sum_of(data, data, accuracy));
+      return bytes_of(data);
+    });
+    EXPECT_NEAR(error_of(results.front(), 8), error, 0.0002) << accuracy;
+  }
+}
+
+// In place and not, short ones and none at all; sums, averages and multiples.
+TEST(Encoded, AnyCountAndEverySum) {
+  for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 2}, Hosts{0, 0, 1, 1}}) {
+    const auto ranks = static_cast<int>(hosts.size());
+    for (const std::size_t count : {0U, 1U, 2U, 3U, 31U, 97U, 1023U, 5000U, 70'001U}) {
+      const auto results = on_hosts(hosts, [&](Communicator& comm) {
+        const Floats in = draw(comm.rank(), count);
+        Floats out(count);
+        Floats both = in;
+        std::string bytes;
+        const auto expect_both = [&](Call call) {
+          comm.run(call);
+          both = in;
+          call.in = call.out = both.data();
+          comm.run_async(call).wait();
+          bytes += bytes_of(out);
+          return bytes_of(both) == bytes_of(out);
+        };
+        Call call = sum_of(in, out, 1e-2);
+        bool same = expect_both(call);
+        call.reduction = avg;
+        same = expect_both(call) && same;
+        call.reduction = Reduction::premul_sum(0.5);
+        same = expect_both(call) && same;
+        return same ? bytes : "in place has other bits";
+      });
+      expect_same(results, std::to_string(count));
+      ASSERT_EQ(results.front().size(), 3 * count * sizeof(float));
+      if (count >= 1023) {
+        const std::size_t each = count * sizeof(float);
+        EXPECT_LE(error_of(results.front().substr(0, each), ranks), 1e-2);
+        EXPECT_LE(error_of(results.front().substr(each, each), ranks, 1.0 / ranks), 1e-2);
+        EXPECT_LE(error_of(results.front().substr(2 * each), ranks, 0.5), 1e-2);
+      }
+    }
+  }
+}
+
+TEST(Encoded, HelperThreadsGroupsAndPlansGiveTheSameBits) {
+  const auto of = [](int threads) {
+    ConnectOptions options;
+    options.threads = threads;
+    return on_hosts(
+        {0, 1, 2},
+        [](Communicator& comm) {
+          const Floats in = draw(comm.rank(), 50'000);
+          const Floats other = draw(comm.rank() + 10, 700);
+          Floats first(in.size());
+          Floats second(other.size());
+          comm.run(sum_of(in, first, 1e-2));
+          comm.run(sum_of(other, second, 1e-2));
+          Floats grouped(in.size());
+          Floats grouped_other(other.size());
+          std::vector<Request> requests;
+          comm.group([&] {
+            requests.push_back(comm.run_async(sum_of(other, grouped_other, 1e-2)));
+            requests.push_back(comm.run_async(sum_of(in, grouped, 1e-2)));
+          });
+          const bool same = grouped == first && grouped_other == second;
+          return same ? bytes_of(first) + bytes_of(second) : "a group has other bits";
+        },
+        options);
+  };
+  const auto plain = of(1);
+  expect_same(plain, "1 thread");
+  EXPECT_EQ(plain.front().size(), 50'700 * sizeof(float));
+  EXPECT_TRUE(of(2) == plain);
+}
+
+TEST(Encoded, InfinitiesAndNanComeOutAsNanOfTheirBlocks) {
+  const auto results = on_hosts({0, 1}, [](Communicator& comm) {
+    Floats data(200, 1.0F);
+    data[3] = comm.rank() == 0 ? INFINITY : 1.0F;
+    comm.run(sum_of(data, data, 1e-2));
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      const bool in_block = i < 32;
+      if (std::isnan(data[i]) != in_block && !(in_block && std::isinf(data[i]))) {
+        return "element " + std::to_string(i);
+      }
+    }
+    return std::string();
+  });
+  expect_same(results, "infinity");
+  EXPECT_EQ(results.front(), "");
+}
+
+// What the call says, without the hint.
+std::string refusal(Communicator& comm, const Call& call) {
+  try {
+    comm.run(call);
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    return what.substr(0, what.find('\n'));
+  }
+  return "nothing was refused";
+}
+
+TEST(Encoded, RefusesWhatCannotHold) {
+  const auto results = on_hosts({0, 1, 2}, [](Communicator& comm) {
+    Floats data(100);
+    std::string said;
+    const auto add = [&](const Call& call) {
+      const std::string text = refusal(comm, call);
+      said += text.substr(text.find(": ", text.find(" on rank ")) + 2) + "\n";
+    };
+    Call call = sum_of(data, data, 1e-2);
+    call.algorithm = "ring";
+    add(call);
+    call.algorithm = "one_shot";
+    add(call);
+    call.algorithm = "reproducible";
+    add(call);
+    call.algorithm = {};
+    for (const double accuracy : {1e-3, -1.0, std::nan("")}) {
+      call.accuracy = accuracy;
+      add(call);
+    }
+    call.accuracy = 1e-2;
+    call.reduction = max;
+    add(call);
+    call.reduction = sum;
+    call.dtype = Dtype::f64;
+    add(call);
+    call.dtype = Dtype::f32;
+    call.collective = Collective::broadcast;
+    add(call);
+    return said;
+  });
+  expect_same(results, "refusals");
+  EXPECT_EQ(
+      results.front(),
+      "ring cannot be encoded between hosts: an input is rounded twice on its way from rank 2 "
+      "to rank 0 in step 2\n"
+      "one_shot cannot be encoded between hosts: ranks 0 and 1 end with other bits\n"
+      "a reproducible result cannot be encoded, as its bits do not depend on the hosts\n"
+      "accuracy 0.001 is less than any code between hosts can keep, which is 0.003\n"
+      "accuracy -1 is no bound of an error\n"
+      "accuracy nan is no bound of an error\n"
+      "accuracy 0.01 cannot hold for max of f32: only sums of f32 are encoded\n"
+      "accuracy 0.01 cannot hold for sum of f64: only sums of f32 are encoded\n"
+      "accuracy 0.01 can be given for all_reduce alone\n");
+}
+
+TEST(Encoded, RanksThatDisagreeAreTold) {
+  const auto results = on_hosts({0, 1}, [](Communicator& comm) {
+    Floats data(100'000, 1.0F);
+    const std::string text = refusal(comm, sum_of(data, data, comm.rank() == 0 ? 1e-2 : 0));
+    return text.find("two_shot+i8") != std::string::npos ? "" : text;
+  });
+  EXPECT_EQ(results, std::vector<std::string>(2));
+}
+
+TEST(Encoded, IsExplained) {
+  const auto results = on_hosts({0, 1, 2, 3}, [](Communicator& comm) {
+    Floats data(64 << 10);
+    const Explanation all = comm.explain(sum_of(data, data, 1e-2));
+    const auto chosen = std::find_if(all.candidates.begin(), all.candidates.end(),
+                                     [](const auto& one) { return one.chosen; });
+    return all.chosen + " " + std::string(to_string(all.why)) + " " +
+           std::to_string(static_cast<int>(chosen->sent_bytes)) +
+           (all.text().find("rounded at most once") != std::string::npos ? "" : all.text());
+  });
+  expect_same(results, "explanations");
+  EXPECT_EQ(results.front(), "two_shot+i8 accuracy 104448");  // 6/4 of 64 Ki of 34/32 bytes
+}
+
+TEST(Encoded, NamedAlgorithmsAreEncodedWhereTheProofHolds) {
+  const auto results = on_hosts({0, 0, 1, 1}, [](Communicator& comm) {
+    const Floats in = draw(comm.rank(), 10'000);
+    Floats out(in.size());
+    Call call = sum_of(in, out, 1e-2);
+    call.algorithm = "hierarchical:local=2";
+    comm.run(call);
+    return bytes_of(out);
+  });
+  expect_same(results, "hierarchical");
+  EXPECT_LE(error_of(results.front(), 4), 1e-2);
+  EXPECT_GE(error_of(results.front(), 4), 1e-3);
+}
+
+}  // namespace
+}  // namespace unisono::testing
