@@ -71,7 +71,8 @@ void broadcast(Job& job, Object data, int root) {
   job.set_root(root);
 }
 
-void all_reduce(Job& job, Object data, Object out, Object op) {
+void all_reduce(Job& job, Object data, Object out, Object op, double accuracy) {
+  job.call.accuracy = accuracy;
   if (out.is_none()) {
     const Memory& memory = job.write(data, "data");
     job.call.in = memory.data();
@@ -87,7 +88,7 @@ void all_reduce(Job& job, Object data, Object out, Object op) {
 void reduce(Job& job, Object data, Object out, Object op, int root) {
   job.set_root(root);
   if (job.rank() == root) {
-    all_reduce(job, data, out, op);
+    all_reduce(job, data, out, op, 0);
     return;
   }
   job.set_count(job.read(data, "data").count());

@@ -122,14 +122,15 @@ class Communicator:
         self, data: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_reduce(
-        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """The reduction of all `data` comes to `out` (as many elements); without it, to `data`."""
+        """The reduction of all `data` comes to `out` (as many elements); without it, to `data`. With an `accuracy`, such as
+        0.01, ranks on several hosts may round a sum of float32 on the way."""
     def all_reduce_async(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_reduce_plan(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
@@ -639,7 +640,7 @@ class DeviceGroup:
         self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B: ...
     def all_reduce(
-        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any: ...
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None

@@ -1,0 +1,68 @@
+"""Sums that may be rounded between hosts: `accuracy` of all_reduce."""
+
+import threading
+
+import numpy as np
+import pytest
+import unisono
+
+
+def on_hosts(ranks, body):
+    """What `body` returns on each rank, all of them on hosts of their own."""
+    meeting = threading.Barrier(ranks)
+    texts, said = [None] * ranks, [None] * ranks
+
+    def run(rank):
+        def exchange(mine):
+            texts[rank] = mine
+            meeting.wait()
+            return list(texts)
+
+        with unisono.connect(
+            rank=rank, size=ranks, exchange=exchange, host=f"host-{rank}", token="a token of the test", timeout_ms=60_000
+        ) as comm:
+            said[rank] = body(comm)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return said
+
+
+def draw(rank):
+    return np.random.default_rng(rank).standard_normal(50_000).astype(np.float32)
+
+
+@pytest.mark.parametrize("accuracy", [1e-2, 4e-3])
+def test_error_and_same_bits(accuracy):
+    def body(comm):
+        data = draw(comm.rank)
+        comm.all_reduce(data, accuracy=accuracy)
+        plan = comm.all_reduce_plan(again := draw(comm.rank), accuracy=accuracy)
+        plan.start()
+        return data.tobytes() if np.array_equal(data, again) else "a plan has other bits"
+
+    said = on_hosts(3, body)
+    assert said[0] == said[1] == said[2]
+    exact = sum(draw(rank).astype(np.float64) for rank in range(3))
+    error = np.frombuffer(said[0], np.float32) - exact
+    assert 1e-3 < np.sqrt((error**2).mean() / (exact**2).mean()) < accuracy
+
+
+def test_refusals():
+    def body(comm):
+        texts = []
+        for data, op, accuracy in [
+            (np.zeros(8, np.float64), "sum", 1e-2),
+            (np.zeros(8, np.float32), "max", 1e-2),
+            (np.zeros(8, np.float32), "sum", 1e-6),
+        ]:
+            with pytest.raises(unisono.Error, match="accuracy") as refused:
+                comm.all_reduce(data, op=op, accuracy=accuracy)
+            texts.append(str(refused.value))
+        return texts
+
+    said = on_hosts(2, body)
+    assert "sum of f64" in said[0][0] and "max of f32" in said[0][1] and "less than any code" in said[0][2]
