@@ -56,7 +56,7 @@ void check_sum(int ranks, std::size_t begin, std::size_t end, bool stream) {
 TEST(SumIntoAll, AddsEveryElementOfTheRangeAndNoOther) {
   for (const int ranks : {2, 3, 8}) {
     for (const bool stream : {false, true}) {
-      for (const std::size_t end : {0, 1, 15, 16, 2047, 2048, 2049, 5000}) {
+      for (const std::size_t end : {0U, 1U, 15U, 16U, 2047U, 2048U, 2049U, 5000U}) {
         check_sum(ranks, 0, end, stream);
       }
       check_sum(ranks, 16, 4099, stream);
@@ -66,7 +66,7 @@ TEST(SumIntoAll, AddsEveryElementOfTheRangeAndNoOther) {
 
 TEST(CopyBytes, CopiesEveryByteAndNoMore) {
   for (const bool stream : {false, true}) {
-    for (const std::size_t bytes : {0, 1, 63, 64, 65, 4099}) {
+    for (const std::size_t bytes : {0U, 1U, 63U, 64U, 65U, 4099U}) {
       std::vector<Line> in(bytes / 64 + 2);
       std::vector<Line> out(bytes / 64 + 2);
       auto* from = reinterpret_cast<unsigned char*>(in.data());

@@ -144,7 +144,7 @@ std::uint64_t count_wrong(const Operation& operation, int rank, int ranks) {
   std::uint64_t wrong = 0;
   for (std::size_t i = 0; i < elements; i += stride) {
     const auto want = static_cast<float>(expected(operation, i, rank, ranks, modulo));
-    wrong += load(operation.dtype, operation.out, i) != want ? 1 : 0;
+    wrong += load(operation.dtype, operation.out, i) != want ? 1U : 0U;
   }
   return wrong;
 }

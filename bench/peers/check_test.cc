@@ -82,7 +82,7 @@ constexpr Kind kKinds[] = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scat
 
 TEST(Check, AcceptsWhatPlainLoopsGive) {
   for (const Kind kind : kKinds) {
-    for (const std::size_t count : {1, 2, 7, 1024}) {
+    for (const std::size_t count : {1U, 2U, 7U, 1024U}) {
       for (const int ranks : {2, 4, 8}) {
         World world(kind, Dtype::f32, count, ranks);
         world.carry_out();

@@ -39,7 +39,7 @@ std::vector<int> usable_cpus() {
   std::vector<int> cpus;
   if (sched_getaffinity(0, sizeof set, &set) == 0) {
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) {
+      if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) {
         cpus.push_back(cpu);
       }
     }
@@ -62,7 +62,7 @@ void pin_rank(int rank, int size) {
       static_cast<std::size_t>(rank) * cpus.size() / static_cast<std::size_t>(size);
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cpus[place % cpus.size()], &set);
+  CPU_SET(static_cast<std::size_t>(cpus[place % cpus.size()]), &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) {
     throw std::runtime_error("cannot pin a rank to its CPU");
   }

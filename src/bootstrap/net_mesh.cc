@@ -122,7 +122,7 @@ class Meeting {
   bool is_hopeless(std::int64_t now_ms) const {
     std::size_t refused = 0;
     for (const Dial& dial : dials_) {
-      refused += !is_there(dial.wanted()) && dial.refused_for_ms(now_ms) > kInVainMs ? 1 : 0;
+      refused += !is_there(dial.wanted()) && dial.refused_for_ms(now_ms) > kInVainMs ? 1U : 0U;
     }
     return missing_ != 0 && refused == missing_;
   }

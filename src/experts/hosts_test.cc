@@ -75,7 +75,7 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
         const auto place = static_cast<int>(token) * 5 + slot * slot + 3 * comm.rank();
         chosen.push_back(place % kExperts);
         hosts.insert(chosen.back() / (kExperts / 3));
-        choices += chosen.back() < kExperts / 3 ? 0 : 1;
+        choices += chosen.back() < kExperts / 3 ? 0U : 1U;
       }
       crossings += hosts.size() - hosts.count(0);
     }

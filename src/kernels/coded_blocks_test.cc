@@ -169,7 +169,7 @@ TEST_F(CodedBlocks, LengthsHaveOneMeaning) {
 
 TEST_F(CodedBlocks, AnyBytesCanBeDecoded) {
   std::mt19937 random(3);
-  for (int round = 0; round < 1000; ++round) {
+  for (unsigned round = 0; round < 1000; ++round) {
     for (const MoveCode code : kCodes) {
       const std::size_t count = random() % 200;
       Buffer coded(coded_bytes(code, count), round % 3);

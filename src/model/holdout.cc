@@ -58,7 +58,7 @@ Split every_second(const std::map<Series, std::vector<Point>>& series, std::size
     const bool one_size = points.front().bytes == points.back().bytes;
     std::size_t place = 0;
     for (std::size_t i = 0; i < points.size(); ++i) {
-      place += i > 0 && points[i].bytes != points[i - 1].bytes ? 1 : 0;
+      place += i > 0 && points[i].bytes != points[i - 1].bytes ? 1U : 0U;
       const bool is_held = !one_size && place % 2 == held;
       (is_held ? result.held : result.seen).push_back(points[i]);
     }

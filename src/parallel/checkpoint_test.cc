@@ -117,7 +117,7 @@ TEST_F(Checkpoint, ThatWasThereStaysWholeWhereSavingFails) {
   std::atomic<int> failed = 0;
   run_threads(2, [&](Communicator& comm) {
     Part a = part_of("a", 0, 2, comm.rank(), 9);
-    a.saved.first[0] += comm.rank() == 1 ? 2 : 0;
+    a.saved.first[0] += comm.rank() == 1 ? 2U : 0U;
     EXPECT_THROW(save_checkpoint(comm, folder(), {&a.saved, 1}), Error);
     ++failed;
   });

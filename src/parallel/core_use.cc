@@ -34,7 +34,7 @@ bool can_move_behind(const Communicator& communicator) {
   const int here = communicator.host(communicator.rank());
   std::size_t ranks_here = 0;
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    ranks_here += communicator.host(rank) == here ? 1 : 0;
+    ranks_here += communicator.host(rank) == here ? 1U : 0U;
   }
   return comm::allowed_cpus().size() >= 2 * ranks_here;
 }

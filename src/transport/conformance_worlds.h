@@ -176,7 +176,7 @@ class UcxWorld final : public World {
     for (std::size_t connected = 0; connected < connections_.size();) {
       connected = 0;
       for (const auto& mine : connections_) {
-        connected += mine->missing().empty() ? 1 : 0;
+        connected += mine->missing().empty() ? 1U : 0U;
       }
     }
     for (const auto& mine : connections_) {

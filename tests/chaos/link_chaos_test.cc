@@ -204,8 +204,8 @@ TEST(LinkChaos, ASlowLinkBoundsWhatTheSenderHolds) {
   const std::vector<std::byte> data(kMostBytes);
   std::size_t taken = 0;
   for (const auto end = Clock::now() + std::chrono::milliseconds(300); Clock::now() < end;) {
-    taken += pair.transport(0).share(1, data.data(), data.size(), 0) ? 1 : 0;
-    taken += pair.transport(0).send(1, data.data(), 1000, 0) ? 1 : 0;
+    taken += pair.transport(0).share(1, data.data(), data.size(), 0) ? 1U : 0U;
+    taken += pair.transport(0).send(1, data.data(), 1000, 0) ? 1U : 0U;
     pair.at(0).progress();
   }
   EXPECT_LE(taken, 8 + kShortWindow / 1000);

@@ -171,7 +171,7 @@ TEST(Lane, TwoThreadsKeepOrderAndContents) {
         std::this_thread::yield();
         continue;
       }
-      wrong += got == pattern(length(i), i) && signature == i ? 0 : 1;
+      wrong += got == pattern(length(i), i) && signature == i ? 0U : 1U;
       ++i;
     }
   };

@@ -90,12 +90,12 @@ struct Window {
   void add(std::size_t bytes) noexcept {
     ++messages;
     short_bytes += is_short(bytes) ? room_of(bytes) : 0;
-    slots += is_short(bytes) ? 0 : 1;
+    slots += is_short(bytes) ? 0U : 1U;
   }
   void remove(std::size_t bytes) noexcept {
     --messages;
     short_bytes -= is_short(bytes) ? room_of(bytes) : 0;
-    slots -= is_short(bytes) ? 0 : 1;
+    slots -= is_short(bytes) ? 0U : 1U;
   }
   // Whether its writer should be told by a frame that says nothing else.
   bool is_worth_a_frame(std::uint32_t most_slots) const noexcept {

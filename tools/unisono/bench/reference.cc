@@ -253,7 +253,7 @@ std::uint64_t check_reduced(const DataRule& rule, std::size_t first, std::size_t
                             const T* data) {
   std::uint64_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    wrong += is_right(data[i], reduced<T>(rule, first + i)) ? 0 : 1;
+    wrong += is_right(data[i], reduced<T>(rule, first + i)) ? 0U : 1U;
   }
   return wrong;
 }
