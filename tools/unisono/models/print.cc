@@ -57,8 +57,8 @@ void print_head(const ModelQuestion& question, const std::string& task) {
 
 template <typename Estimate>
 void print_refused(const estimate::Ranking<Estimate>& ranking) {
-  fmt::print("{} tried, {} fit{}", times(static_cast<std::size_t>(ranking.tried), "layout"), ranking.fitting,
-             ranking.fitting == 1 ? "s" : "");
+  fmt::print("{} tried, {} fit{}", times(static_cast<std::size_t>(ranking.tried), "layout"),
+             ranking.fitting, ranking.fitting == 1 ? "s" : "");
   for (const estimate::Refusal& refusal : ranking.refused) {
     fmt::print("; {} refused: {}", refusal.layouts, refusal.why);
   }
