@@ -117,13 +117,13 @@ TEST(Encoded, ErrorsAreWithinTheAccuracyAndAllRanksHaveTheSameBits) {
 }
 
 TEST(Encoded, ErrorTableOfEightHosts) {
-  for (const auto& [accuracy, error] : {std::pair(1e-2, 0.0074), std::pair(4e-3, 0.0023)}) {
-    const auto results = on_hosts(one_each(8), [accuracy = accuracy](Communicator& comm) {
+  for (const auto& [wanted, error] : {std::pair(1e-2, 0.0074), std::pair(4e-3, 0.0023)}) {
+    const auto results = on_hosts(one_each(8), [accuracy = wanted](Communicator& comm) {
       Floats data = draw(comm.rank(), 200'000);
       comm.run(sum_of(data, data, accuracy));
       return bytes_of(data);
     });
-    EXPECT_NEAR(error_of(results.front(), 8), error, 0.0002) << accuracy;
+    EXPECT_NEAR(error_of(results.front(), 8), error, 0.0002) << wanted;
   }
 }
 
