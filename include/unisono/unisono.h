@@ -406,8 +406,8 @@ typedef struct unisono_call {
   unisono_combine_t combine; /* UNISONO_USER */
   void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
   const char* algorithm; /* NULL: chosen; "ring", "reproducible", "mine.json"; the same on all */
-  /* 0: not rounded; else the error of an all_reduce of f32 between hosts (call.hpp), the same on
-   * all ranks: 0.008 and more, or 0.003 and more. */
+  /* 0: nothing is rounded; else the error that an all_reduce of f32 bears (call.hpp), the same on
+   * all ranks. Hosts send i8 from 0.008 on, bf16 from 0.003 on; less is refused. */
   double accuracy;
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \

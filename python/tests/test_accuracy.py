@@ -1,6 +1,7 @@
 """Sums that may be rounded between hosts: `accuracy` of all_reduce."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import unisono
 
 def on_hosts(ranks, body):
     """What `body` returns on each rank, all of them on hosts of their own."""
-    meeting = threading.Barrier(ranks)
-    texts, said = [None] * ranks, [None] * ranks
+    meeting = threading.Barrier(ranks, timeout=60)
+    texts = [None] * ranks
 
     def run(rank):
         def exchange(mine):
@@ -21,14 +22,10 @@ def on_hosts(ranks, body):
         with unisono.connect(
             rank=rank, size=ranks, exchange=exchange, host=f"host-{rank}", token="a token of the test", timeout_ms=60_000
         ) as comm:
-            said[rank] = body(comm)
+            return body(comm)
 
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return said
+    with ThreadPoolExecutor(ranks) as pool:
+        return list(pool.map(run, range(ranks)))
 
 
 def draw(rank):

@@ -222,16 +222,14 @@ const Router::Ways& Router::ways_of(Middle middle) {
 
 // What a link of the ways is between the devices that are meant.
 int Router::own_link(const Ways& ways, const Middle& middle, int link) const {
-  const bool is_first = topology_.links[at(link)].from == ways.middle.source;
-  const bool is_last = topology_.links[at(link)].to == ways.middle.target;
-  if (ways.middle == middle || !(is_first || is_last)) {
+  if (ways.middle == middle) {
     return link;
   }
-  if (is_first && is_last) {
-    return siblings_->link_between({.source = middle.source, .target = middle.target});
+  const bool is_last = topology_.links[at(link)].to == ways.middle.target;
+  if (topology_.links[at(link)].from == ways.middle.source) {
+    link = siblings_->link_from(middle.source, link);
   }
-  return is_first ? siblings_->link_from(middle.source, link)
-                  : siblings_->link_to(middle.target, link);
+  return is_last ? siblings_->link_to(middle.target, link) : link;
 }
 
 void Router::choose_one(const Ways& ways, const Middle& middle, std::uint64_t turn) {

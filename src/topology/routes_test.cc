@@ -248,6 +248,9 @@ Topology random_layers(std::mt19937& random) {
               {.from = here.back(), .to = upper, .latency_us = 1, .bytes_per_us = 1});
         } else if (kind > 1) {
           connect(topology, here.back(), upper, 1, kind == 2 ? 1 : 2);
+          if (kind == 3 || kind > 20) {
+            connect(topology, here.back(), upper, 1, kind == 3 ? 1 : 2);  // side by side
+          }
         }
       }
       if (here.size() > 1 && up_to(9) == 0) {
@@ -262,11 +265,15 @@ Topology random_layers(std::mt19937& random) {
     for (int i = up_to(2); i > 0; --i) {
       const int nic =
           add_device(topology, "nic" + std::to_string(topology.devices.size()), DeviceKind::nic);
-      connect(topology, way, nic, 1, 3);
+      for (int links = up_to(7) == 0 ? 2 : 1; links > 0; --links) {
+        connect(topology, way, nic, 1, 3);
+      }
       way = nic;
     }
-    connect(topology, way,
-            above[static_cast<std::size_t>(up_to(static_cast<int>(above.size()) - 1))], 1, 3);
+    const auto place = static_cast<std::size_t>(up_to(static_cast<int>(above.size()) - 1));
+    for (int links = up_to(7) == 0 ? 2 : 1; links > 0; --links) {
+      connect(topology, way, above[place], 1, 3);
+    }
     topology.ranks.push_back(host);
   }
   return topology;

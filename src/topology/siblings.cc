@@ -9,6 +9,7 @@
 #include "base/hash.h"
 
 namespace unisono {
+
 Siblings::Siblings(const Topology& topology, const LinksOut& out, const LinksOut& in)
     : topology_(topology),
       first_(topology.devices.size(), -1),
@@ -143,12 +144,6 @@ int Siblings::link_from(int device, int link) const {
 int Siblings::link_to(int device, int link) const {
   const int like = topology_.links[at(link)].to;
   return like == device ? link : in_place_of(link, in_.of(like), in_.of(device));
-}
-
-int Siblings::link_between(Pair devices) const {
-  const std::span<const int> links = out_.of(devices.source);
-  return *std::find_if(links.begin(), links.end(),
-                       [&](int link) { return topology_.links[at(link)].to == devices.target; });
 }
 
 }  // namespace unisono

@@ -32,8 +32,6 @@ class Siblings {
   // The link that leaves `device` as `link` leaves its sibling; the one that comes to it likewise.
   int link_from(int device, int link) const;
   int link_to(int device, int link) const;
-  // The link from one device to another. REQUIRES: there is one.
-  int link_between(Pair devices) const;
 
  private:
   // The links of the core that leave (come to) each of its devices.
