@@ -6,21 +6,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "bootstrap/end_reason.h"
 #include "cli/failure.h"
 #include "run/spawn.h"
-#include "show/show.h"
 #include "unisono/error.hpp"
 
 namespace unisono::cli {
@@ -61,38 +58,12 @@ Launcher::~Launcher() {
     }
   }
   for (const Lane& lane : lanes_) {
-    for (const int fd : {lane.fd, lane.log}) {
-      if (fd >= 0) {
-        ::close(fd);
-      }
+    if (lane.fd >= 0) {
+      ::close(lane.fd);
     }
   }
   if (signal_fd_ >= 0) {
     ::close(signal_fd_);
-  }
-}
-
-// What is in a file that has no name any more, and goes with its descriptor.
-static std::uint64_t bytes_of_removed(int file) {
-  struct stat status = {};
-  const bool removed = ::fstat(file, &status) == 0 && status.st_nlink == 0;
-  return removed ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
-
-void Launcher::open_logs() {
-  if (options_.log_dir.empty()) {
-    return;
-  }
-  if (::mkdir(options_.log_dir.c_str(), 0777) != 0 && errno != EEXIST) {
-    throw UsageError(fmt::format("--log-dir '{}': {}", options_.log_dir, std::strerror(errno)));
-  }
-  for (Lane& lane : lanes_) {
-    const std::string path = fmt::format("{}/rank-{}.{}", options_.log_dir, lane.rank,
-                                         lane.stream == Stream::out ? "out" : "err");
-    lane.log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (lane.log < 0) {
-      throw UsageError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-    }
   }
 }
 
@@ -108,17 +79,6 @@ UniqueFd Launcher::open_input(const std::string& script) {
   return UniqueFd(ends[0]);
 }
 
-// One for each thread of the rank that moves data.
-std::vector<int> Launcher::cpus_of(int rank, const std::vector<int>& allowed) const {
-  std::vector<int> cpus;
-  const std::size_t first = as_size(rank) * allowed.size() / as_size(options_.ranks);
-  for (std::size_t i = 0; i < std::min(as_size(options_.threads), allowed.size()); ++i) {
-    cpus.push_back(allowed[(first + i) % allowed.size()]);
-  }
-  std::sort(cpus.begin(), cpus.end());
-  return cpus;
-}
-
 void Launcher::start_ranks() {
   const std::vector<int> cpus = allowed_cpus();
   for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -128,7 +88,7 @@ void Launcher::start_ranks() {
                                .own_group = true,
                                .keeps_stdin = rank == 0};
     if (options_.bind) {
-      spawn_options.cpus = cpus_of(rank, cpus);
+      spawn_options.cpus = share_of_cpus(cpus, rank, options_.ranks, options_.threads);
     }
     UniqueFd input;
     if (options_.remote.empty()) {
@@ -179,7 +139,7 @@ JobResult Launcher::run() {
     lanes_.push_back({.rank = rank, .stream = Stream::out});
     lanes_.push_back({.rank = rank, .stream = Stream::err});
   }
-  open_logs();
+  logs_.open(options_.log_dir, options_.ranks);
   start_ranks();
   while (!all_ended()) {
     std::vector<pollfd> polls = {{.fd = signal_fd_, .events = POLLIN, .revents = 0}};
@@ -205,7 +165,7 @@ JobResult Launcher::run() {
   kill_orphans(options_.spared);
   guardian_.reset();
   drain();
-  tell_lost_logs();
+  result_.lost_logs = logs_.tell_lost();
   const auto ended_well = [](const ProcessEnd& end) { return end.ended && !end.failed(); };
   result_.went_on = options_.keep_going && result_.first_failure >= 0 &&
                     std::any_of(result_.ends.begin(), result_.ends.end(), ended_well);
@@ -242,47 +202,11 @@ void Launcher::read_lane(Lane& lane, Time now) {
   if (got > 0) {
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
     output_.add(lane.rank, lane.stream, bytes, now);
-    if (lane.log >= 0) {
-      write_log(lane, bytes);
-    }
+    logs_.write(lane.rank, lane.stream, bytes);
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     output_.finish(lane.rank, lane.stream, now);
     ::close(lane.fd);
     lane.fd = -1;
-  }
-}
-
-// The job goes on without its logs, and the logs where there is room again.
-void Launcher::write_log(const Lane& lane, std::string_view bytes) {
-  const ssize_t written = ::write(lane.log, bytes.data(), bytes.size());
-  if (written == static_cast<ssize_t>(bytes.size())) {
-    return;
-  }
-  // What is written of a part says why only when the rest is tried.
-  const std::string_view rest = bytes.substr(written < 0 ? 0 : static_cast<std::size_t>(written));
-  const ssize_t more = written < 0 ? -1 : ::write(lane.log, rest.data(), rest.size());
-  if (more != static_cast<ssize_t>(rest.size())) {
-    lost_logs_.error = more < 0 ? errno : ENOSPC;
-    lost_logs_.ranks.insert(lane.rank);
-    lost_logs_.bytes += rest.size() - static_cast<std::size_t>(std::max<ssize_t>(more, 0));
-  }
-}
-
-void Launcher::tell_lost_logs() {
-  LostLogs lost = lost_logs_;
-  for (const Lane& lane : lanes_) {
-    if (const std::uint64_t bytes = lane.log < 0 ? 0 : bytes_of_removed(lane.log); bytes != 0) {
-      lost.bytes += bytes;
-      lost.ranks.insert(lane.rank);
-      lost.error = lost.error == 0 ? ENOENT : lost.error;
-    }
-  }
-  result_.lost_logs = lost.bytes != 0;
-  if (result_.lost_logs) {
-    const std::vector<int> ranks(lost.ranks.begin(), lost.ranks.end());
-    std::fflush(stdout);
-    fmt::print(stderr, "warning: {} B that {} printed are not in {}: {}\n", lost.bytes,
-               ranks_text(ranks), options_.log_dir, std::strerror(lost.error));
   }
 }
 

@@ -4,12 +4,9 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -18,6 +15,7 @@
 #include "run/end_reason_file.h"
 #include "run/hosts.h"
 #include "run/output.h"
+#include "run/rank_logs.h"
 #include "run/spawn.h"
 #include "top/why.h"
 
@@ -91,23 +89,11 @@ class Launcher {
     int rank = 0;
     Stream stream = Stream::out;
     int fd = -1;  // -1: ended
-    int log = -1;
   };
-  // What did not go into the log files.
-  struct LostLogs {
-    std::set<int> ranks;
-    std::uint64_t bytes = 0;
-    int error = 0;
-  };
-
   UniqueFd open_input(const std::string& script);
-  std::vector<int> cpus_of(int rank, const std::vector<int>& allowed) const;
   void start_ranks();
-  void open_logs();
   int poll_timeout_ms(Time now) const;
   void read_lane(Lane& lane, Time now);
-  void write_log(const Lane& lane, std::string_view bytes);
-  void tell_lost_logs();
   void read_signals(Time now);
   void reap(Time now);
   void choose_first_failure(const std::vector<int>& batch);
@@ -127,7 +113,7 @@ class Launcher {
   OutputMerger output_;
   JobResult result_;
   std::vector<Lane> lanes_;
-  LostLogs lost_logs_;
+  RankLogs logs_;
   std::vector<bool> own_group_;
   std::vector<UniqueFd> inputs_;  // of remote ranks: their end tells them of ours
   int signal_fd_ = -1;

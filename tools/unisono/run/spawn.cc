@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -182,6 +183,17 @@ std::vector<int> allowed_cpus() {
       }
     }
   }
+  return cpus;
+}
+
+std::vector<int> share_of_cpus(const std::vector<int>& allowed, int rank, int ranks, int threads) {
+  std::vector<int> cpus;
+  const std::size_t first =
+      static_cast<std::size_t>(rank) * allowed.size() / static_cast<std::size_t>(ranks);
+  for (std::size_t i = 0; i < std::min(static_cast<std::size_t>(threads), allowed.size()); ++i) {
+    cpus.push_back(allowed[(first + i) % allowed.size()]);
+  }
+  std::sort(cpus.begin(), cpus.end());
   return cpus;
 }
 
