@@ -22,11 +22,12 @@ std::optional<Precision> parse_precision(std::string_view text);
 double weight_bytes(Precision precision);  // of one weight, its scales included
 
 // Fitted to measurements (docs/guides/plan-a-model.md says to which): each is how many times as
-// long the part takes as the device's data sheet promises.
+// long the part takes as the device's data sheet promises. Without measurements: the geometric mean
+// of the classes that have some, and a network as fast as its topology says.
 struct Constants {
-  double compute = 1.3;     // matrix products
-  double memory = 1.8;      // what moves through the device's memory
-  double network = 1.2;     // what moves between devices
+  double compute = 1.25;    // matrix products
+  double memory = 2.0;      // what moves through the device's memory
+  double network = 1.0;     // what moves between devices
   double experts = 1.5;     // of all that a layer of experts does
   std::string source = {};  // empty: no measurement of this device
 };

@@ -168,6 +168,32 @@ TEST(Training, TheLayoutChosenIsNearTheBest) {
   }
 }
 
+// Four of these rows, all of GPT 39.1B, are 16 to 40 % slower than their neighbours with another
+// depth of the pipeline or microbatch: what the formulas do not know.
+TEST(Training, A100StepsOfAModelThatWasLeftOut) {
+  const std::vector<MeasuredStep> steps = table("a100_steps.csv");
+  std::set<std::string> models;
+  for (const MeasuredStep& step : steps) {
+    models.insert(step.model);
+  }
+  std::vector<MeasuredStep> tried;
+  for (const std::string& name : models) {
+    std::vector<MeasuredStep> others;
+    std::ranges::copy_if(steps, std::back_inserter(others),
+                         [&](const MeasuredStep& step) { return step.model != name; });
+    const Constants fitted = fit_constants(others, {}, true);
+    for (MeasuredStep step : steps) {
+      if (step.model == name) {
+        step.cluster.device.constants = fitted;
+        tried.push_back(step);
+      }
+    }
+  }
+  const Residuals residuals = residuals_of(tried, predict(tried));
+  EXPECT_LT(residuals.median, 0.04);
+  EXPECT_LT(residuals.p90, 0.145);
+}
+
 // A fit that starts anywhere comes back to about the same error.
 TEST(Training, ConstantsAreFitted) {
   std::vector<MeasuredStep> steps = table("a100_steps.csv");

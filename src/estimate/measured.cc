@@ -207,9 +207,12 @@ double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants
     const double error = std::abs(std::log(predicted / step.step_s));
     sum += std::sqrt(error * error + 1e-4);
   }
-  // Without measurements that tell them apart, constants stay near one.
-  for (const double constant : {constants.compute, constants.memory, constants.network}) {
-    sum += 0.02 * std::abs(std::log(constant));
+  // Without measurements that tell them apart, constants stay near those of a device without any.
+  constexpr double Constants::* kFitted[] = {&Constants::compute, &Constants::memory,
+                                             &Constants::network};
+  const Constants unmeasured;
+  for (double Constants::* constant : kFitted) {
+    sum += 0.2 * std::abs(std::log(constants.*constant / unmeasured.*constant));
   }
   return sum;
 }

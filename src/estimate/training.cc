@@ -147,8 +147,9 @@ double Model::hop_s() const {
   if (layout_.pp == 1) {
     return 0;
   }
-  const double share = layout_.sequence_parallel ? layout_.tp : 1;
-  const double bytes = local_tokens(layout_, task_) * shape_.hidden * 2 / share;
+  // Ranks of a tensor-parallel group have the same rows: each sends its part, and the next stage
+  // gathers them where links are fast (Narayanan et al., 2021).
+  const double bytes = local_tokens(layout_, task_) * shape_.hidden * 2 / layout_.tp;
   return ring_s(cluster_, bytes, layout_.pp, layout_.tp * layout_.cp * layout_.dp);
 }
 

@@ -51,7 +51,7 @@ UcxConnections::~UcxConnections() {
   const std::lock_guard lock(mutex_);
   shared_.arrived = nullptr;
   for (Entry& entry : links_) {
-    if (entry.is_peer && !entry.link->is_greeted()) {
+    if (entry.is_peer && !entry.link->inbox().is_greeted()) {
       worker_.abandon();  // the same where it tidies up
     }
   }
@@ -109,7 +109,7 @@ std::vector<int> UcxConnections::missing() {
     if (!entry.is_peer) {
       continue;
     }
-    if (!entry.link->is_greeted() || !entry.link->is_flushed()) {
+    if (!entry.link->inbox().is_greeted() || !entry.link->is_flushed()) {
       ranks.push_back(entry.link->peer());
     }
   }
@@ -155,14 +155,14 @@ ucs_status_t UcxConnections::dispatch(const PeerMessage& arrival) noexcept {
     return UCS_OK;
   }
   ++shared_.traffic.come;
-  return link->take(arrival);
+  return link->inbox().take(arrival);
 }
 
 bool UcxConnections::progress_locked() noexcept {
   const bool advanced = shared_.progress();
   for (Entry& entry : links_) {
     if (entry.is_peer) {
-      entry.link->retry();
+      entry.link->outbox().retry();
     }
   }
   return advanced;
@@ -171,7 +171,7 @@ bool UcxConnections::progress_locked() noexcept {
 void UcxConnections::progress_for(const UcxLane* lane) noexcept {
   shared_.own = lane;
   shared_.progress();
-  lane->link->retry();
+  lane->link->outbox().retry();
   shared_.own = nullptr;
 }
 
@@ -183,7 +183,7 @@ UcxTraffic UcxConnections::traffic() noexcept {
 bool UcxConnections::is_receiving() noexcept {
   const std::lock_guard lock(mutex_);
   return std::any_of(links_.begin(), links_.end(), [](const Entry& entry) {
-    return entry.link != nullptr && entry.link->is_receiving();
+    return entry.link != nullptr && entry.link->inbox().is_receiving();
   });
 }
 
@@ -257,7 +257,7 @@ bool UcxConnections::has_left(int rank) noexcept {
   const bool said = control_->has_left(rank);
   const std::lock_guard lock(mutex_);
   const Entry& entry = links_[static_cast<std::size_t>(rank)];
-  return entry.is_peer && (entry.link->has_left() ||
+  return entry.is_peer && (entry.link->endpoint().has_left() ||
                            (said && (entry.link->endpoint().is_broken() ||
                                      (entry.odd_us != 0 && now_us() - entry.odd_us > kOddUs))));
 }
@@ -272,7 +272,7 @@ void UcxConnections::look_for_losses() noexcept {
     }
     const bool left = control_->has_left(static_cast<int>(rank));
     const std::lock_guard lock(mutex_);
-    const bool odd = !entry.link->has_left() && (left || entry.link->endpoint().is_broken());
+    const bool odd = !entry.link->endpoint().has_left() && (left || entry.link->endpoint().is_broken());
     entry.odd_us = !odd ? 0 : entry.odd_us == 0 ? now : entry.odd_us;
     const bool late = odd && now - entry.odd_us > kOddUs;
     const bool lost = entry.link->endpoint().is_damaged() ||
@@ -291,7 +291,7 @@ void UcxConnections::leave() noexcept {
   const std::lock_guard lock(mutex_);
   for (Entry& entry : links_) {
     if (entry.is_peer) {
-      entry.link->send_leave();
+      entry.link->outbox().send_leave();
     }
   }
 }

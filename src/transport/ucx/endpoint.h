@@ -28,6 +28,10 @@ class Endpoint {
   ucp_ep_h get() const noexcept { return endpoint_; }
 
   bool is_broken() const noexcept { return broken_; }
+  // The peer has said its last word, and all that it sent before has come.
+  bool has_left() const noexcept { return left_; }
+  void mark_left() noexcept { left_ = true; }
+  bool is_gone() const noexcept { return left_ || broken_; }
   // It carried what no right peer sends.
   bool is_damaged() const noexcept { return detail_ != nullptr; }
   // This process had no memory for what went over it.
@@ -50,6 +54,7 @@ class Endpoint {
   ucp_ep_h endpoint_ = nullptr;
   bool can_be_lost_ = false;  // UCX can give this peer up and go on with the others
   void* flushing_ = nullptr;
+  bool left_ = false;
   bool broken_ = false;
   ucs_status_t status_ = UCS_OK;
   const char* detail_ = nullptr;

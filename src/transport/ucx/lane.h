@@ -129,6 +129,4 @@ struct UcxLane {
   int under_way = 0;  // requests that UCX has not ended
 };
 
-using LaneTable = transport::LaneTable<UcxLane>;
-
 }  // namespace unisono::ucx

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kInlineBytes = 1024;
 
 bool is_flushed(const UcxLane& lane) noexcept {
-  return lane.drained == lane.sent || lane.link->gone();
+  return lane.drained == lane.sent || lane.link->endpoint().is_gone();
 }
 
 }  // namespace
@@ -61,11 +61,11 @@ bool UcxTransport::peek(int number, transport::Incoming& message) noexcept {
     return false;
   }
   const std::lock_guard lock(connections_.mutex());
-  if (from->link->peek(*from, message)) {
+  if (from->link->inbox().peek(*from, message)) {
     return true;
   }
   connections_.progress_for(from);
-  return from->link->peek(*from, message);
+  return from->link->inbox().peek(*from, message);
 }
 
 bool UcxTransport::peek_unread(int number, transport::Incoming& message) noexcept {
@@ -74,11 +74,11 @@ bool UcxTransport::peek_unread(int number, transport::Incoming& message) noexcep
     return false;
   }
   const std::lock_guard lock(connections_.mutex());
-  if (from->link->peek_unread(*from, message)) {
+  if (from->link->inbox().peek_unread(*from, message)) {
     return true;
   }
   connections_.progress_for(from);
-  return from->link->peek_unread(*from, message);
+  return from->link->inbox().peek_unread(*from, message);
 }
 
 std::size_t UcxTransport::fetch(int number, std::size_t offset, void* target,
@@ -89,17 +89,17 @@ std::size_t UcxTransport::fetch(int number, std::size_t offset, void* target,
   }
   auto* const to = static_cast<std::byte*>(target);
   const std::lock_guard lock(connections_.mutex());
-  if (const std::size_t got = from->link->fetch(*from, offset, to, bytes)) {
+  if (const std::size_t got = from->link->inbox().fetch(*from, offset, to, bytes)) {
     return got;
   }
   connections_.progress_for(from);
-  return from->link->fetch(*from, offset, to, bytes);
+  return from->link->inbox().fetch(*from, offset, to, bytes);
 }
 
 void UcxTransport::release(int number) noexcept {
   if (UcxLane* const from = lane(number)) {
     const std::lock_guard lock(connections_.mutex());
-    from->link->release(*from);
+    from->link->inbox().release(*from);
   }
 }
 
@@ -110,7 +110,7 @@ bool UcxTransport::send(int number, const void* data, std::size_t bytes,
     return false;
   }
   const std::lock_guard lock(connections_.mutex());
-  return to->link->send(*to, data, bytes, signature);
+  return to->link->outbox().send(*to, data, bytes, signature);
 }
 
 std::byte* UcxTransport::reserve(int number, std::size_t bytes) noexcept {
@@ -119,13 +119,13 @@ std::byte* UcxTransport::reserve(int number, std::size_t bytes) noexcept {
     return nullptr;
   }
   const std::lock_guard lock(connections_.mutex());
-  return to->link->reserve(*to, bytes);
+  return to->link->outbox().reserve(*to, bytes);
 }
 
 void UcxTransport::commit(int number, std::size_t bytes, std::uint64_t signature) noexcept {
   if (UcxLane* const to = lane(number)) {
     const std::lock_guard lock(connections_.mutex());
-    to->link->commit(*to, bytes, signature);
+    to->link->outbox().commit(*to, bytes, signature);
   }
 }
 
@@ -136,7 +136,7 @@ bool UcxTransport::share(int number, const void* data, std::size_t bytes,
     return false;
   }
   const std::lock_guard lock(connections_.mutex());
-  return to->link->share(*to, data, bytes, signature);
+  return to->link->outbox().share(*to, data, bytes, signature);
 }
 
 // What others have under way is theirs.

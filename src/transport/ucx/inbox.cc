@@ -1,5 +1,5 @@
-// The receiving half of a link. Short messages come with their bytes; of a long one comes a header,
-// and its bytes when the reader has said where they shall go.
+#include "transport/ucx/inbox.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kAhead = 3;
 
 }  // namespace
 
-ucs_status_t UcxLink::take(const PeerMessage& arrival) noexcept {
+ucs_status_t Inbox::take(const PeerMessage& arrival) noexcept {
   const MessageHeader& header = arrival.header;
   const auto kind = static_cast<MessageKind>(header.from & 0xffU);
   if (kind == MessageKind::hello) {
@@ -23,43 +23,44 @@ ucs_status_t UcxLink::take(const PeerMessage& arrival) noexcept {
     return UCS_OK;
   }
   if (kind == MessageKind::leave) {
-    tally_.leave_came = true;
-    tally_.promised = header.signature;
+    leave_came_ = true;
+    promised_ = header.signature;
     note_leave();
     return UCS_OK;
   }
   if (kind != MessageKind::message && kind != MessageKind::credit) {
-    endpoint_.mark_damaged("an unknown kind");
+    endpoint_->mark_damaged("an unknown kind");
     return UCS_OK;
   }
-  ++tally_.come;
-  UcxLane* const lane = endpoint_.is_broken() ? nullptr : lane_of(header);
+  ++come_;
+  UcxLane* const lane = endpoint_->is_broken() ? nullptr : lanes_->find(header, *endpoint_);
   ucs_status_t status = UCS_OK;
   if (lane != nullptr) {
-    const std::uint32_t more = header.released - lane->told;
-    if (static_cast<std::int32_t>(more) > 0) {
-      if (more > lane->sent - lane->told) {
-        endpoint_.mark_damaged("it releases what was never sent");
-        return UCS_OK;
-      }
-      apply_credit(*lane, header.released);
+    if (!outbox_->take_credit(*lane, header.released)) {
+      endpoint_->mark_damaged("it releases what was never sent");
+      return UCS_OK;
     }
     if (kind == MessageKind::message) {
-      InMessage& message = lane->incoming(header.number);
-      if (header.number - lane->next >= kMessages || message.state != InMessage::State::none ||
-          arrival.bytes > tcp::kMostBytes ||
-          !lane->held.holds(arrival.bytes, shared_->slots_per_lane)) {
-        endpoint_.mark_damaged("a message beyond the window of its lane");
-        return UCS_OK;
-      }
-      status = keep(*lane, message, arrival);
+      status = take_message(*lane, arrival);
     }
   }
   note_leave();
   return status;
 }
 
-ucs_status_t UcxLink::keep(UcxLane& lane, InMessage& message, const PeerMessage& arrival) noexcept {
+ucs_status_t Inbox::take_message(UcxLane& lane, const PeerMessage& arrival) noexcept {
+  const std::uint32_t number = arrival.header.number;
+  InMessage& message = lane.incoming(number);
+  if (number - lane.next >= kMessages || message.state != InMessage::State::none ||
+      arrival.bytes > tcp::kMostBytes ||
+      !lane.held.holds(arrival.bytes, shared_->slots_per_lane)) {
+    endpoint_->mark_damaged("a message beyond the window of its lane");
+    return UCS_OK;
+  }
+  return keep(lane, message, arrival);
+}
+
+ucs_status_t Inbox::keep(UcxLane& lane, InMessage& message, const PeerMessage& arrival) noexcept {
   message.bytes = arrival.bytes;
   message.signature = arrival.header.signature;
   lane.held.add(arrival.bytes);
@@ -92,7 +93,7 @@ ucs_status_t UcxLink::keep(UcxLane& lane, InMessage& message, const PeerMessage&
   }
   if (message.data == nullptr) {
     message.storage = InMessage::Storage::none;
-    endpoint_.mark_broken(UCS_ERR_NO_MEMORY);
+    endpoint_->mark_broken(UCS_ERR_NO_MEMORY);
     return UCS_OK;
   }
   if (arrival.bytes != 0) {
@@ -101,8 +102,7 @@ ucs_status_t UcxLink::keep(UcxLane& lane, InMessage& message, const PeerMessage&
   return UCS_OK;
 }
 
-// Begins to bring an announced message to where it shall go. True: it is there.
-bool UcxLink::receive(InMessage& message, std::byte* to, InMessage::Storage storage) noexcept {
+bool Inbox::receive(InMessage& message, std::byte* to, InMessage::Storage storage) noexcept {
   const UcxApi& api = shared_->worker->api();
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -123,32 +123,32 @@ bool UcxLink::receive(InMessage& message, std::byte* to, InMessage::Storage stor
   return message.state == InMessage::State::complete;
 }
 
-bool UcxLink::receive_to_slot(InMessage& message) noexcept {
+bool Inbox::receive_to_slot(InMessage& message) noexcept {
   std::byte* const slot = shared_->in_slots.take();
   if (slot == nullptr) {
-    endpoint_.mark_broken(UCS_ERR_NO_MEMORY);
+    endpoint_->mark_broken(UCS_ERR_NO_MEMORY);
     return false;
   }
   return receive(message, slot, InMessage::Storage::slot);
 }
 
-void UcxLink::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/,
+void Inbox::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/,
                           void* context) {
   InMessage& message = *static_cast<InMessage*>(context);
   UcxLane& lane = *message.lane;
-  UcxLink& link = *lane.link;
-  link.shared_->worker->api().request_free(request);
+  Inbox& inbox = lane.link->inbox();
+  inbox.shared_->worker->api().request_free(request);
   --lane.under_way;
-  --link.receiving_;
-  link.received(message, status);
-  link.note_leave();
+  --inbox.receiving_;
+  inbox.received(message, status);
+  inbox.note_leave();
   if (lane.closed) {
-    link.forget(lane, message);
+    inbox.forget(lane, message);
   }
-  link.finish(&lane);
+  inbox.lanes_->finish(&lane);
 }
 
-void UcxLink::received(InMessage& message, ucs_status_t status) noexcept {
+void Inbox::received(InMessage& message, ucs_status_t status) noexcept {
   if (status != UCS_OK) {
     if (message.storage == InMessage::Storage::slot) {
       shared_->in_slots.give_back(message.data);
@@ -156,7 +156,7 @@ void UcxLink::received(InMessage& message, ucs_status_t status) noexcept {
     message.storage = InMessage::Storage::none;
     message.data = nullptr;
     message.state = InMessage::State::none;
-    endpoint_.mark_broken(status);
+    endpoint_->mark_broken(status);
     return;
   }
   message.state = InMessage::State::complete;
@@ -167,11 +167,11 @@ void UcxLink::received(InMessage& message, ucs_status_t status) noexcept {
 }
 
 // What the reader of a lane will want in slots comes while it works on what is before.
-void UcxLink::receive_ahead(UcxLane& lane) noexcept {
+void Inbox::receive_ahead(UcxLane& lane) noexcept {
   if (lane.closed || lane.reader_fetches || !lane.reader_takes) {
     return;
   }
-  for (std::uint32_t i = 0; i < kAhead && !endpoint_.is_broken(); ++i) {
+  for (std::uint32_t i = 0; i < kAhead && !endpoint_->is_broken(); ++i) {
     InMessage& message = lane.incoming(lane.next + i);
     if (message.state == InMessage::State::announced) {
       receive_to_slot(message);
@@ -179,7 +179,7 @@ void UcxLink::receive_ahead(UcxLane& lane) noexcept {
   }
 }
 
-bool UcxLink::peek(UcxLane& lane, transport::Incoming& message) noexcept {
+bool Inbox::peek(UcxLane& lane, transport::Incoming& message) noexcept {
   lane.reader_fetches = false;
   lane.reader_takes = true;
   const InMessage& next = lane.incoming(lane.next);
@@ -193,7 +193,7 @@ bool UcxLink::peek(UcxLane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-bool UcxLink::peek_unread(UcxLane& lane, transport::Incoming& message) noexcept {
+bool Inbox::peek_unread(UcxLane& lane, transport::Incoming& message) noexcept {
   lane.reader_fetches = true;
   const InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::none) {
@@ -204,7 +204,7 @@ bool UcxLink::peek_unread(UcxLane& lane, transport::Incoming& message) noexcept 
   return true;
 }
 
-std::size_t UcxLink::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
+std::size_t Inbox::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
                            std::size_t bytes) noexcept {
   InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::announced) {
@@ -226,7 +226,7 @@ std::size_t UcxLink::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
   return part;
 }
 
-void UcxLink::release(UcxLane& lane) noexcept {
+void Inbox::release(UcxLane& lane) noexcept {
   InMessage& message = lane.incoming(lane.next);
   const std::size_t bytes = message.bytes;
   if (message.state == InMessage::State::none || message.state == InMessage::State::coming) {
@@ -237,13 +237,13 @@ void UcxLink::release(UcxLane& lane) noexcept {
   lane.held.remove(bytes);
   lane.unreported.add(bytes);
   if (lane.unreported.is_worth_a_frame(shared_->slots_per_lane)) {
-    send_credit(lane);
+    outbox_->send_credit(lane);
   }
   receive_ahead(lane);
 }
 
 // The memory of a message goes back to whom it belongs.
-void UcxLink::forget(UcxLane& lane, InMessage& message) noexcept {
+void Inbox::forget(UcxLane& lane, InMessage& message) noexcept {
   const UcxApi& api = shared_->worker->api();
   switch (message.storage) {
     case InMessage::Storage::ring:
@@ -266,6 +266,27 @@ void UcxLink::forget(UcxLane& lane, InMessage& message) noexcept {
   message.data = nullptr;
   message.storage = InMessage::Storage::none;
   message.state = InMessage::State::none;
+}
+
+bool Inbox::writes_to_reader(const UcxLane& lane) noexcept {
+  return std::any_of(lane.in.begin(), lane.in.end(), [](const InMessage& one) {
+    return one.state == InMessage::State::coming && one.storage == InMessage::Storage::reader;
+  });
+}
+
+void Inbox::close(UcxLane& lane) noexcept {
+  for (InMessage& message : lane.in) {
+    if (message.state != InMessage::State::coming) {
+      forget(lane, message);
+    }
+  }
+}
+
+void Inbox::note_leave() noexcept {
+  if (!endpoint_->has_left() && leave_came_ && come_ >= promised_ && receiving_ == 0) {
+    endpoint_->mark_left();
+    shared_->changed();
+  }
 }
 
 }  // namespace unisono::ucx

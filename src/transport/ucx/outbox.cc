@@ -1,4 +1,5 @@
-// The sending half of a link.
+#include "transport/ucx/outbox.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -14,15 +15,35 @@ constexpr std::size_t kRendezvousBytes = std::size_t{16} << 10;
 
 }  // namespace
 
-bool UcxLink::has_room_now(const UcxLane& lane, std::size_t bytes) const noexcept {
+Outbox::Outbox(UcxLink* link, Shared* shared, Endpoint* endpoint, LinkLanes* lanes)
+    : shared_(shared), endpoint_(endpoint), lanes_(lanes), hello_{.link = link}, leave_{.link = link} {}
+
+void Outbox::greet(int rank, std::uint64_t pass) noexcept {
+  pass_ = pass;
+  from_ = static_cast<std::uint32_t>(rank) << 8;
+  post_word(hello_, header_of(nullptr, MessageKind::hello));
+}
+
+void Outbox::send_leave() noexcept {
+  if (endpoint_->is_broken() || !endpoint_->is_open() || !leave_.done || leave_.header.from != 0) {
+    return;
+  }
+  MessageHeader header = header_of(nullptr, MessageKind::leave);
+  header.signature = messages_;
+  if (post_word(leave_, header)) {
+    endpoint_->flush();
+  }
+}
+
+bool Outbox::has_room_now(const UcxLane& lane, std::size_t bytes) const noexcept {
   tcp::Window window = lane.unreleased;
   if (lane.reserved != nullptr) {
     window.add(lane.reserved_bytes);
   }
-  return window.holds(bytes, shared_->slots_per_lane) && !gone() && endpoint_.is_open();
+  return window.holds(bytes, shared_->slots_per_lane) && !endpoint_->is_gone() && endpoint_->is_open();
 }
 
-bool UcxLink::has_room(UcxLane& lane, std::size_t bytes) noexcept {
+bool Outbox::has_room(UcxLane& lane, std::size_t bytes) noexcept {
   if (has_room_now(lane, bytes)) {
     return true;
   }
@@ -30,7 +51,7 @@ bool UcxLink::has_room(UcxLane& lane, std::size_t bytes) noexcept {
   return has_room_now(lane, bytes);
 }
 
-bool UcxLink::send(UcxLane& lane, const void* data, std::size_t bytes,
+bool Outbox::send(UcxLane& lane, const void* data, std::size_t bytes,
                    std::uint64_t signature) noexcept {
   if (!tcp::is_short(bytes) || !has_room(lane, bytes)) {
     return false;
@@ -46,7 +67,7 @@ bool UcxLink::send(UcxLane& lane, const void* data, std::size_t bytes,
   return true;
 }
 
-std::byte* UcxLink::reserve(UcxLane& lane, std::size_t bytes) noexcept {
+std::byte* Outbox::reserve(UcxLane& lane, std::size_t bytes) noexcept {
   if (lane.reserved == nullptr && has_room(lane, bytes)) {
     lane.reserved = shared_->out_slots.take();
     lane.reserved_bytes = bytes;
@@ -54,13 +75,13 @@ std::byte* UcxLink::reserve(UcxLane& lane, std::size_t bytes) noexcept {
   return lane.reserved;
 }
 
-void UcxLink::commit(UcxLane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
+void Outbox::commit(UcxLane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
   const std::byte* data = std::exchange(lane.reserved, nullptr);
   shared_->traffic.copied_bytes += bytes;
   put(lane, data, bytes, signature, OutMessage::Storage::slot);
 }
 
-bool UcxLink::share(UcxLane& lane, const void* data, std::size_t bytes,
+bool Outbox::share(UcxLane& lane, const void* data, std::size_t bytes,
                     std::uint64_t signature) noexcept {
   if (!has_room(lane, bytes)) {
     return false;
@@ -69,9 +90,9 @@ bool UcxLink::share(UcxLane& lane, const void* data, std::size_t bytes,
   return true;
 }
 
-MessageHeader UcxLink::header_of(UcxLane* lane, MessageKind kind) const noexcept {
+MessageHeader Outbox::header_of(UcxLane* lane, MessageKind kind) const noexcept {
   MessageHeader header{
-      .pass = my_pass_, .epoch = lanes_.epoch(), .from = from_ | static_cast<std::uint32_t>(kind)};
+      .pass = pass_, .epoch = lanes_->epoch(), .from = from_ | static_cast<std::uint32_t>(kind)};
   if (lane != nullptr) {
     header.group = lane->key.group;
     header.epoch = lane->key.epoch;
@@ -81,7 +102,7 @@ MessageHeader UcxLink::header_of(UcxLane* lane, MessageKind kind) const noexcept
 }
 
 // REQUIRES: the window holds it.
-void UcxLink::put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
+void Outbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
                   OutMessage::Storage storage) noexcept {
   const std::uint32_t number = lane.sent++;
   OutMessage& message = lane.outgoing(number);
@@ -92,11 +113,9 @@ void UcxLink::put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::
   message.bytes = bytes;
   message.storage = storage;
   lane.unreleased.add(bytes);
-  // This header says it.
-  credits_due_ -= lane.credit_due ? 1 : 0;
-  lane.credit_due = false;
+  withdraw_credit(lane);  // this header says it
   lane.unreported = {};
-  ++tally_.sent;
+  ++messages_;
   ++shared_->traffic.sent;
   if (storage == OutMessage::Storage::ring) {
     std::memcpy(const_cast<std::byte*>(data), &message.header,
@@ -108,7 +127,7 @@ void UcxLink::put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::
   }
 }
 
-bool UcxLink::post(OutMessage& message, unsigned handler, unsigned flags) noexcept {
+bool Outbox::post(OutMessage& message, unsigned handler, unsigned flags) noexcept {
   ucp_request_param_t param{};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -118,7 +137,7 @@ bool UcxLink::post(OutMessage& message, unsigned handler, unsigned flags) noexce
   const bool packed = handler == kPacked;
   message.done = false;
   const auto request =
-      shared_->worker->api().am_send(endpoint_.get(), handler, packed ? nullptr : &message.header,
+      shared_->worker->api().am_send(endpoint_->get(), handler, packed ? nullptr : &message.header,
                                      packed ? 0 : sizeof(MessageHeader), message.data,
                                      message.bytes + (packed ? sizeof(MessageHeader) : 0), &param);
   if (UCS_PTR_IS_PTR(request)) {
@@ -131,7 +150,7 @@ bool UcxLink::post(OutMessage& message, unsigned handler, unsigned flags) noexce
 }
 
 // A message without a lane: a header alone.
-bool UcxLink::post_word(OutMessage& word, const MessageHeader& header) noexcept {
+bool Outbox::post_word(OutMessage& word, const MessageHeader& header) noexcept {
   word.header = header;
   word.data = reinterpret_cast<const std::byte*>(&word.header);
   word.bytes = 0;
@@ -139,23 +158,23 @@ bool UcxLink::post_word(OutMessage& word, const MessageHeader& header) noexcept 
   return post(word, kPacked, 0);
 }
 
-void UcxLink::on_sent(void* request, ucs_status_t status, void* context) {
+void Outbox::on_sent(void* request, ucs_status_t status, void* context) {
   OutMessage& message = *static_cast<OutMessage*>(context);
-  UcxLink& link = *message.link;
+  Outbox& outbox = message.link->outbox();
   UcxLane* const lane = message.lane;
-  link.shared_->worker->api().request_free(request);
-  --link.under_way(message);
-  link.sent(message, status);
+  outbox.shared_->worker->api().request_free(request);
+  --outbox.under_way(message);
+  outbox.sent(message, status);
   if (lane != nullptr) {
-    link.finish(lane);
+    outbox.lanes_->finish(lane);
   }
 }
 
 // UCX needs the memory of a message no more.
-void UcxLink::sent(OutMessage& message, ucs_status_t status) noexcept {
+void Outbox::sent(OutMessage& message, ucs_status_t status) noexcept {
   message.done = true;
   if (status != UCS_OK) {
-    endpoint_.mark_broken(status);
+    endpoint_->mark_broken(status);
   }
   if (message.storage == OutMessage::Storage::slot) {
     shared_->out_slots.give_back(message.data);
@@ -165,7 +184,7 @@ void UcxLink::sent(OutMessage& message, ucs_status_t status) noexcept {
   }
 }
 
-void UcxLink::drain(UcxLane& lane) noexcept {
+void Outbox::drain(UcxLane& lane) noexcept {
   const std::uint32_t before = lane.drained;
   while (lane.drained != lane.sent && lane.outgoing(lane.drained).done) {
     const OutMessage& message = lane.outgoing(lane.drained);
@@ -175,14 +194,26 @@ void UcxLink::drain(UcxLane& lane) noexcept {
     ++lane.drained;
   }
   if (lane.drained != before) {
-    apply_credit(lane, lane.told);
+    open_window(lane);
     shared_->tell(&lane);
   }
 }
 
-// The window takes again what the peer is done with, and UCX too.
-void UcxLink::apply_credit(UcxLane& lane, std::uint32_t released) noexcept {
+bool Outbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
+  const std::uint32_t more = released - lane.told;
+  if (static_cast<std::int32_t>(more) <= 0) {
+    return true;  // a later message said it before
+  }
+  if (more > lane.sent - lane.told) {
+    return false;
+  }
   lane.told = released;
+  open_window(lane);
+  return true;
+}
+
+// The window takes again what the peer is done with, and UCX too.
+void Outbox::open_window(UcxLane& lane) noexcept {
   bool more = false;
   for (; lane.released != lane.told && lane.released != lane.drained; ++lane.released) {
     lane.unreleased.remove(lane.outgoing(lane.released).bytes);
@@ -193,30 +224,47 @@ void UcxLink::apply_credit(UcxLane& lane, std::uint32_t released) noexcept {
   }
 }
 
-void UcxLink::send_credit(UcxLane& lane) noexcept {
+void Outbox::withdraw_credit(UcxLane& lane) noexcept {
+  credits_due_ -= lane.credit_due ? 1 : 0;
+  lane.credit_due = false;
+}
+
+void Outbox::send_credit(UcxLane& lane) noexcept {
   if (!lane.credit_due) {
     lane.credit_due = true;
     ++credits_due_;
   }
-  if (!lane.credit.done || gone() || !endpoint_.is_open()) {
+  if (!lane.credit.done || endpoint_->is_gone() || !endpoint_->is_open()) {
     return;  // retry() sends it
   }
-  lane.credit_due = false;
-  --credits_due_;
+  withdraw_credit(lane);
   lane.unreported = {};
-  ++tally_.sent;
+  ++messages_;
   post_word(lane.credit, header_of(&lane, MessageKind::credit));
 }
 
-void UcxLink::retry() noexcept {
+void Outbox::retry() noexcept {
   if (credits_due_ == 0) {
     return;
   }
-  for (UcxLane* const lane : lanes_.in_turn()) {
+  for (UcxLane* const lane : lanes_->in_turn()) {
     if (lane->credit_due) {
       send_credit(*lane);
     }
   }
+}
+
+bool Outbox::looks_at_shared(const UcxLane& lane) noexcept {
+  return std::any_of(lane.out.begin(), lane.out.end(), [](const OutMessage& one) {
+    return !one.done && one.storage == OutMessage::Storage::shared;
+  });
+}
+
+void Outbox::close(UcxLane& lane) noexcept {
+  if (lane.reserved != nullptr) {
+    shared_->out_slots.give_back(std::exchange(lane.reserved, nullptr));
+  }
+  withdraw_credit(lane);
 }
 
 }  // namespace unisono::ucx
