@@ -1,14 +1,17 @@
 """What an installed package does to `import torch`, and its programs."""
 
+import ctypes
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import jobs
 import pytest
 import torch
 import torch.distributed as dist
+import unisono
 
 
 def python(code, **environment):
@@ -153,6 +156,21 @@ def test_auditwheel_knows_all_that_the_wheel_needs():
     torch_has = {"libc10", "libtorch", "libtorch_cpu", "libtorch_python"}
     system = {"libc", "libm", "libstdc++", "libgcc_s", "libpthread", "libdl", "librt", "ld-linux-x86-64"}
     assert needed <= debian | torch_has | system, needed
+
+
+def test_kernels_lie_where_the_extension_looks():
+    """Where they were built: the dlopen() of the extension searches its own folder."""
+    kernels = Path(unisono.__file__).parent / "libunisono_cuda.so.0"
+    if not kernels.exists():
+        pytest.skip("this unisono was built without kernels for GPUs: there was no nvcc")
+    module = ctypes.CDLL(str(kernels)).unisono_cuda_kernels
+    module.restype = ctypes.c_void_p
+    known = 12
+    assert all(module(dtype) for dtype in range(known)) and not module(known)
+    dynamic = subprocess.run(
+        ["readelf", "-d", unisono._core.__file__], capture_output=True, text=True, check=True
+    ).stdout
+    assert re.search(r"\((RUNPATH|RPATH)\).*\$ORIGIN\b", dynamic), dynamic
 
 
 def test_a_program_that_imports_torch_alone():
