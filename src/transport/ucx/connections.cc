@@ -272,7 +272,8 @@ void UcxConnections::look_for_losses() noexcept {
     }
     const bool left = control_->has_left(static_cast<int>(rank));
     const std::lock_guard lock(mutex_);
-    const bool odd = !entry.link->endpoint().has_left() && (left || entry.link->endpoint().is_broken());
+    const bool odd =
+        !entry.link->endpoint().has_left() && (left || entry.link->endpoint().is_broken());
     entry.odd_us = !odd ? 0 : entry.odd_us == 0 ? now : entry.odd_us;
     const bool late = odd && now - entry.odd_us > kOddUs;
     const bool lost = entry.link->endpoint().is_damaged() ||

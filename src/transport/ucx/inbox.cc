@@ -4,7 +4,10 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/ucx/link.h"
+#include "transport/ucx/endpoint.h"
+#include "transport/ucx/link_lanes.h"
+#include "transport/ucx/outbox.h"
+#include "transport/ucx/shared.h"
 
 namespace unisono::ucx {
 namespace {
@@ -14,7 +17,7 @@ constexpr std::uint32_t kAhead = 3;
 
 }  // namespace
 
-ucs_status_t Inbox::take(const PeerMessage& arrival) noexcept {
+ucs_status_t UcxInbox::take(const PeerMessage& arrival) noexcept {
   const MessageHeader& header = arrival.header;
   const auto kind = static_cast<MessageKind>(header.from & 0xffU);
   if (kind == MessageKind::hello) {
@@ -48,19 +51,19 @@ ucs_status_t Inbox::take(const PeerMessage& arrival) noexcept {
   return status;
 }
 
-ucs_status_t Inbox::take_message(UcxLane& lane, const PeerMessage& arrival) noexcept {
+ucs_status_t UcxInbox::take_message(UcxLane& lane, const PeerMessage& arrival) noexcept {
   const std::uint32_t number = arrival.header.number;
   InMessage& message = lane.incoming(number);
   if (number - lane.next >= kMessages || message.state != InMessage::State::none ||
-      arrival.bytes > tcp::kMostBytes ||
-      !lane.held.holds(arrival.bytes, shared_->slots_per_lane)) {
+      arrival.bytes > tcp::kMostBytes || !lane.held.holds(arrival.bytes, shared_->slots_per_lane)) {
     endpoint_->mark_damaged("a message beyond the window of its lane");
     return UCS_OK;
   }
   return keep(lane, message, arrival);
 }
 
-ucs_status_t Inbox::keep(UcxLane& lane, InMessage& message, const PeerMessage& arrival) noexcept {
+ucs_status_t UcxInbox::keep(UcxLane& lane, InMessage& message,
+                            const PeerMessage& arrival) noexcept {
   message.bytes = arrival.bytes;
   message.signature = arrival.header.signature;
   lane.held.add(arrival.bytes);
@@ -102,7 +105,7 @@ ucs_status_t Inbox::keep(UcxLane& lane, InMessage& message, const PeerMessage& a
   return UCS_OK;
 }
 
-bool Inbox::receive(InMessage& message, std::byte* to, InMessage::Storage storage) noexcept {
+bool UcxInbox::receive(InMessage& message, std::byte* to, InMessage::Storage storage) noexcept {
   const UcxApi& api = shared_->worker->api();
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -123,7 +126,7 @@ bool Inbox::receive(InMessage& message, std::byte* to, InMessage::Storage storag
   return message.state == InMessage::State::complete;
 }
 
-bool Inbox::receive_to_slot(InMessage& message) noexcept {
+bool UcxInbox::receive_to_slot(InMessage& message) noexcept {
   std::byte* const slot = shared_->in_slots.take();
   if (slot == nullptr) {
     endpoint_->mark_broken(UCS_ERR_NO_MEMORY);
@@ -132,11 +135,11 @@ bool Inbox::receive_to_slot(InMessage& message) noexcept {
   return receive(message, slot, InMessage::Storage::slot);
 }
 
-void Inbox::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/,
-                          void* context) {
+void UcxInbox::on_received(void* request, ucs_status_t status, std::size_t /*bytes*/,
+                           void* context) {
   InMessage& message = *static_cast<InMessage*>(context);
   UcxLane& lane = *message.lane;
-  Inbox& inbox = lane.link->inbox();
+  UcxInbox& inbox = *lane.inbox;
   inbox.shared_->worker->api().request_free(request);
   --lane.under_way;
   --inbox.receiving_;
@@ -148,7 +151,7 @@ void Inbox::on_received(void* request, ucs_status_t status, std::size_t /*bytes*
   inbox.lanes_->finish(&lane);
 }
 
-void Inbox::received(InMessage& message, ucs_status_t status) noexcept {
+void UcxInbox::received(InMessage& message, ucs_status_t status) noexcept {
   if (status != UCS_OK) {
     if (message.storage == InMessage::Storage::slot) {
       shared_->in_slots.give_back(message.data);
@@ -167,7 +170,7 @@ void Inbox::received(InMessage& message, ucs_status_t status) noexcept {
 }
 
 // What the reader of a lane will want in slots comes while it works on what is before.
-void Inbox::receive_ahead(UcxLane& lane) noexcept {
+void UcxInbox::receive_ahead(UcxLane& lane) noexcept {
   if (lane.closed || lane.reader_fetches || !lane.reader_takes) {
     return;
   }
@@ -179,7 +182,7 @@ void Inbox::receive_ahead(UcxLane& lane) noexcept {
   }
 }
 
-bool Inbox::peek(UcxLane& lane, transport::Incoming& message) noexcept {
+bool UcxInbox::peek(UcxLane& lane, transport::Incoming& message) noexcept {
   lane.reader_fetches = false;
   lane.reader_takes = true;
   const InMessage& next = lane.incoming(lane.next);
@@ -193,7 +196,7 @@ bool Inbox::peek(UcxLane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-bool Inbox::peek_unread(UcxLane& lane, transport::Incoming& message) noexcept {
+bool UcxInbox::peek_unread(UcxLane& lane, transport::Incoming& message) noexcept {
   lane.reader_fetches = true;
   const InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::none) {
@@ -204,8 +207,8 @@ bool Inbox::peek_unread(UcxLane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-std::size_t Inbox::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
-                           std::size_t bytes) noexcept {
+std::size_t UcxInbox::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
+                            std::size_t bytes) noexcept {
   InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::announced) {
     // A reader who has no room for all of it yet gets it from a slot.
@@ -226,7 +229,7 @@ std::size_t Inbox::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
   return part;
 }
 
-void Inbox::release(UcxLane& lane) noexcept {
+void UcxInbox::release(UcxLane& lane) noexcept {
   InMessage& message = lane.incoming(lane.next);
   const std::size_t bytes = message.bytes;
   if (message.state == InMessage::State::none || message.state == InMessage::State::coming) {
@@ -243,7 +246,7 @@ void Inbox::release(UcxLane& lane) noexcept {
 }
 
 // The memory of a message goes back to whom it belongs.
-void Inbox::forget(UcxLane& lane, InMessage& message) noexcept {
+void UcxInbox::forget(UcxLane& lane, InMessage& message) noexcept {
   const UcxApi& api = shared_->worker->api();
   switch (message.storage) {
     case InMessage::Storage::ring:
@@ -268,13 +271,13 @@ void Inbox::forget(UcxLane& lane, InMessage& message) noexcept {
   message.state = InMessage::State::none;
 }
 
-bool Inbox::writes_to_reader(const UcxLane& lane) noexcept {
+bool UcxInbox::writes_to_reader(const UcxLane& lane) noexcept {
   return std::any_of(lane.in.begin(), lane.in.end(), [](const InMessage& one) {
     return one.state == InMessage::State::coming && one.storage == InMessage::Storage::reader;
   });
 }
 
-void Inbox::close(UcxLane& lane) noexcept {
+void UcxInbox::close(UcxLane& lane) noexcept {
   for (InMessage& message : lane.in) {
     if (message.state != InMessage::State::coming) {
       forget(lane, message);
@@ -282,7 +285,7 @@ void Inbox::close(UcxLane& lane) noexcept {
   }
 }
 
-void Inbox::note_leave() noexcept {
+void UcxInbox::note_leave() noexcept {
   if (!endpoint_->has_left() && leave_came_ && come_ >= promised_ && receiving_ == 0) {
     endpoint_->mark_left();
     shared_->changed();

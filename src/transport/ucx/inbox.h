@@ -6,20 +6,22 @@
 #include <cstdint>
 
 #include "transport/transport.h"
-#include "transport/ucx/endpoint.h"
 #include "transport/ucx/lane.h"
-#include "transport/ucx/link_lanes.h"
-#include "transport/ucx/outbox.h"
-#include "transport/ucx/shared.h"
+#include "transport/ucx/ucx_api.h"
 
 namespace unisono::ucx {
 
-class Inbox {
+class Endpoint;
+class LinkLanes;
+class UcxOutbox;
+struct Shared;
+
+class UcxInbox {
  public:
-  Inbox(Shared* shared, Endpoint* endpoint, LinkLanes* lanes, Outbox* outbox)
+  UcxInbox(Shared* shared, Endpoint* endpoint, LinkLanes* lanes, UcxOutbox* outbox)
       : shared_(shared), endpoint_(endpoint), lanes_(lanes), outbox_(outbox) {}
-  Inbox(const Inbox&) = delete;
-  Inbox& operator=(const Inbox&) = delete;
+  UcxInbox(const UcxInbox&) = delete;
+  UcxInbox& operator=(const UcxInbox&) = delete;
 
   // A message of the peer has come. Returns what UCX wants to hear of it.
   ucs_status_t take(const PeerMessage& arrival) noexcept;
@@ -55,7 +57,7 @@ class Inbox {
   Shared* shared_;
   Endpoint* endpoint_;
   LinkLanes* lanes_;
-  Outbox* outbox_;
+  UcxOutbox* outbox_;
   bool greeted_ = false;
   int receiving_ = 0;
   // The peer's last word, which says how many messages went before it, may overtake them over

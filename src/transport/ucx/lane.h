@@ -39,13 +39,15 @@ enum class MessageKind : std::uint8_t {
 };
 
 struct UcxLane;
+class UcxInbox;
 class UcxLink;
+class UcxOutbox;
 
 struct OutMessage {
   // Where its bytes are until UCX needs them no more.
   enum class Storage : std::uint8_t { none, ring, slot, shared };
 
-  UcxLink* link = nullptr;
+  UcxOutbox* outbox = nullptr;
   UcxLane* lane = nullptr;  // nullptr: a word of the link's own
   MessageHeader header = {};
   const std::byte* data = nullptr;  // in the ring: its header and behind it the payload
@@ -80,15 +82,16 @@ struct PeerMessage {
 };
 
 struct UcxLane {
-  UcxLane(UcxLink* owner, const LaneKey& name) : link(owner), key(name) {
+  UcxLane(UcxLink* owner, UcxOutbox* sender, UcxInbox* receiver, const LaneKey& name)
+      : link(owner), inbox(receiver), key(name) {
     for (OutMessage& message : out) {
-      message.link = owner;
+      message.outbox = sender;
       message.lane = this;
     }
     for (InMessage& message : in) {
       message.lane = this;
     }
-    credit.link = owner;
+    credit.outbox = sender;
     credit.lane = this;
   }
   UcxLane(const UcxLane&) = delete;
@@ -99,6 +102,7 @@ struct UcxLane {
   bool is_quiet() const noexcept { return under_way == 0; }
 
   UcxLink* link;
+  UcxInbox* inbox;
   LaneKey key;
   bool open = false;    // a transport uses it; before, it only collects what comes early
   bool closed = false;  // and no transport does any more: it lives until nothing is under way

@@ -7,7 +7,7 @@ bool Shared::progress() noexcept {
   while (!announced.empty()) {
     UcxLane* const lane = announced.back();
     announced.pop_back();
-    lane->link->inbox().receive_ahead(*lane);
+    lane->inbox->receive_ahead(*lane);
   }
   return advanced;
 }
@@ -20,7 +20,7 @@ void UcxLink::connect(int rank, const Introduction& peer) noexcept {
 }
 
 void UcxLink::close(UcxLane* lane) noexcept {
-  if (Outbox::looks_at_shared(*lane) || Inbox::writes_to_reader(*lane)) {
+  if (UcxOutbox::looks_at_shared(*lane) || UcxInbox::writes_to_reader(*lane)) {
     endpoint_.mark_broken(UCS_ERR_CANCELED);
     shut(false);
   }

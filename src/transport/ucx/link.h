@@ -20,8 +20,8 @@ class UcxLink {
       : peer_(peer),
         pass_(pass),
         endpoint_(peer, shared),
-        lanes_(this),
-        outbox_(this, shared, &endpoint_, &lanes_),
+        lanes_(this, &outbox_, &inbox_),
+        outbox_(shared, &endpoint_, &lanes_),
         inbox_(shared, &endpoint_, &lanes_, &outbox_) {}
   UcxLink(const UcxLink&) = delete;
   UcxLink& operator=(const UcxLink&) = delete;
@@ -35,8 +35,8 @@ class UcxLink {
   void close(UcxLane* lane) noexcept;
   void retire_before(std::uint32_t epoch) noexcept { lanes_.retire_before(epoch); }
 
-  Outbox& outbox() noexcept { return outbox_; }
-  Inbox& inbox() noexcept { return inbox_; }
+  UcxOutbox& outbox() noexcept { return outbox_; }
+  UcxInbox& inbox() noexcept { return inbox_; }
 
   // Nothing of this rank is under way to the peer, or nobody wants it.
   bool is_flushed() const noexcept;
@@ -53,8 +53,8 @@ class UcxLink {
   std::uint64_t pass_;
   Endpoint endpoint_;
   LinkLanes lanes_;
-  Outbox outbox_;
-  Inbox inbox_;
+  UcxOutbox outbox_;
+  UcxInbox inbox_;
 };
 
 }  // namespace unisono::ucx

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/ucx/endpoint.h"
+
 namespace unisono::ucx {
 
 std::unique_ptr<UcxLane> LinkLanes::make(const LaneKey& key) {
-  auto lane = std::make_unique<UcxLane>(link_, key);
+  auto lane = std::make_unique<UcxLane>(link_, outbox_, inbox_, key);
   if (lane->in_memory.data() == nullptr || lane->out_memory.data() == nullptr) {
     return nullptr;
   }

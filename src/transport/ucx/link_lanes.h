@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "transport/lane_table.h"
-#include "transport/ucx/endpoint.h"
 #include "transport/ucx/lane.h"
 
 namespace unisono::ucx {
 
+class Endpoint;
+
 class LinkLanes {
  public:
-  explicit LinkLanes(UcxLink* link) : link_(link) {}
+  // Whose lanes they are.
+  LinkLanes(UcxLink* link, UcxOutbox* outbox, UcxInbox* inbox)
+      : link_(link), outbox_(outbox), inbox_(inbox) {}
   LinkLanes(const LinkLanes&) = delete;
   LinkLanes& operator=(const LinkLanes&) = delete;
 
@@ -39,6 +42,8 @@ class LinkLanes {
   std::unique_ptr<UcxLane> make(const LaneKey& key);
 
   UcxLink* link_;
+  UcxOutbox* outbox_;
+  UcxInbox* inbox_;
   transport::LaneTable<UcxLane> table_;
   std::vector<std::unique_ptr<UcxLane>> closing_;
 };

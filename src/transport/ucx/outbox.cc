@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/ucx/link.h"
+#include "transport/ucx/endpoint.h"
+#include "transport/ucx/link_lanes.h"
+#include "transport/ucx/shared.h"
 
 namespace unisono::ucx {
 namespace {
@@ -15,16 +17,20 @@ constexpr std::size_t kRendezvousBytes = std::size_t{16} << 10;
 
 }  // namespace
 
-Outbox::Outbox(UcxLink* link, Shared* shared, Endpoint* endpoint, LinkLanes* lanes)
-    : shared_(shared), endpoint_(endpoint), lanes_(lanes), hello_{.link = link}, leave_{.link = link} {}
+UcxOutbox::UcxOutbox(Shared* shared, Endpoint* endpoint, LinkLanes* lanes)
+    : shared_(shared),
+      endpoint_(endpoint),
+      lanes_(lanes),
+      hello_{.outbox = this},
+      leave_{.outbox = this} {}
 
-void Outbox::greet(int rank, std::uint64_t pass) noexcept {
+void UcxOutbox::greet(int rank, std::uint64_t pass) noexcept {
   pass_ = pass;
   from_ = static_cast<std::uint32_t>(rank) << 8;
   post_word(hello_, header_of(nullptr, MessageKind::hello));
 }
 
-void Outbox::send_leave() noexcept {
+void UcxOutbox::send_leave() noexcept {
   if (endpoint_->is_broken() || !endpoint_->is_open() || !leave_.done || leave_.header.from != 0) {
     return;
   }
@@ -35,15 +41,16 @@ void Outbox::send_leave() noexcept {
   }
 }
 
-bool Outbox::has_room_now(const UcxLane& lane, std::size_t bytes) const noexcept {
+bool UcxOutbox::has_room_now(const UcxLane& lane, std::size_t bytes) const noexcept {
   tcp::Window window = lane.unreleased;
   if (lane.reserved != nullptr) {
     window.add(lane.reserved_bytes);
   }
-  return window.holds(bytes, shared_->slots_per_lane) && !endpoint_->is_gone() && endpoint_->is_open();
+  return window.holds(bytes, shared_->slots_per_lane) && !endpoint_->is_gone() &&
+         endpoint_->is_open();
 }
 
-bool Outbox::has_room(UcxLane& lane, std::size_t bytes) noexcept {
+bool UcxOutbox::has_room(UcxLane& lane, std::size_t bytes) noexcept {
   if (has_room_now(lane, bytes)) {
     return true;
   }
@@ -51,8 +58,8 @@ bool Outbox::has_room(UcxLane& lane, std::size_t bytes) noexcept {
   return has_room_now(lane, bytes);
 }
 
-bool Outbox::send(UcxLane& lane, const void* data, std::size_t bytes,
-                   std::uint64_t signature) noexcept {
+bool UcxOutbox::send(UcxLane& lane, const void* data, std::size_t bytes,
+                     std::uint64_t signature) noexcept {
   if (!tcp::is_short(bytes) || !has_room(lane, bytes)) {
     return false;
   }
@@ -67,7 +74,7 @@ bool Outbox::send(UcxLane& lane, const void* data, std::size_t bytes,
   return true;
 }
 
-std::byte* Outbox::reserve(UcxLane& lane, std::size_t bytes) noexcept {
+std::byte* UcxOutbox::reserve(UcxLane& lane, std::size_t bytes) noexcept {
   if (lane.reserved == nullptr && has_room(lane, bytes)) {
     lane.reserved = shared_->out_slots.take();
     lane.reserved_bytes = bytes;
@@ -75,14 +82,14 @@ std::byte* Outbox::reserve(UcxLane& lane, std::size_t bytes) noexcept {
   return lane.reserved;
 }
 
-void Outbox::commit(UcxLane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
+void UcxOutbox::commit(UcxLane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
   const std::byte* data = std::exchange(lane.reserved, nullptr);
   shared_->traffic.copied_bytes += bytes;
   put(lane, data, bytes, signature, OutMessage::Storage::slot);
 }
 
-bool Outbox::share(UcxLane& lane, const void* data, std::size_t bytes,
-                    std::uint64_t signature) noexcept {
+bool UcxOutbox::share(UcxLane& lane, const void* data, std::size_t bytes,
+                      std::uint64_t signature) noexcept {
   if (!has_room(lane, bytes)) {
     return false;
   }
@@ -90,7 +97,7 @@ bool Outbox::share(UcxLane& lane, const void* data, std::size_t bytes,
   return true;
 }
 
-MessageHeader Outbox::header_of(UcxLane* lane, MessageKind kind) const noexcept {
+MessageHeader UcxOutbox::header_of(UcxLane* lane, MessageKind kind) const noexcept {
   MessageHeader header{
       .pass = pass_, .epoch = lanes_->epoch(), .from = from_ | static_cast<std::uint32_t>(kind)};
   if (lane != nullptr) {
@@ -102,8 +109,8 @@ MessageHeader Outbox::header_of(UcxLane* lane, MessageKind kind) const noexcept 
 }
 
 // REQUIRES: the window holds it.
-void Outbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
-                  OutMessage::Storage storage) noexcept {
+void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
+                    std::uint64_t signature, OutMessage::Storage storage) noexcept {
   const std::uint32_t number = lane.sent++;
   OutMessage& message = lane.outgoing(number);
   message.header = header_of(&lane, MessageKind::message);
@@ -127,7 +134,7 @@ void Outbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::u
   }
 }
 
-bool Outbox::post(OutMessage& message, unsigned handler, unsigned flags) noexcept {
+bool UcxOutbox::post(OutMessage& message, unsigned handler, unsigned flags) noexcept {
   ucp_request_param_t param{};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -150,7 +157,7 @@ bool Outbox::post(OutMessage& message, unsigned handler, unsigned flags) noexcep
 }
 
 // A message without a lane: a header alone.
-bool Outbox::post_word(OutMessage& word, const MessageHeader& header) noexcept {
+bool UcxOutbox::post_word(OutMessage& word, const MessageHeader& header) noexcept {
   word.header = header;
   word.data = reinterpret_cast<const std::byte*>(&word.header);
   word.bytes = 0;
@@ -158,9 +165,9 @@ bool Outbox::post_word(OutMessage& word, const MessageHeader& header) noexcept {
   return post(word, kPacked, 0);
 }
 
-void Outbox::on_sent(void* request, ucs_status_t status, void* context) {
+void UcxOutbox::on_sent(void* request, ucs_status_t status, void* context) {
   OutMessage& message = *static_cast<OutMessage*>(context);
-  Outbox& outbox = message.link->outbox();
+  UcxOutbox& outbox = *message.outbox;
   UcxLane* const lane = message.lane;
   outbox.shared_->worker->api().request_free(request);
   --outbox.under_way(message);
@@ -171,7 +178,7 @@ void Outbox::on_sent(void* request, ucs_status_t status, void* context) {
 }
 
 // UCX needs the memory of a message no more.
-void Outbox::sent(OutMessage& message, ucs_status_t status) noexcept {
+void UcxOutbox::sent(OutMessage& message, ucs_status_t status) noexcept {
   message.done = true;
   if (status != UCS_OK) {
     endpoint_->mark_broken(status);
@@ -184,7 +191,7 @@ void Outbox::sent(OutMessage& message, ucs_status_t status) noexcept {
   }
 }
 
-void Outbox::drain(UcxLane& lane) noexcept {
+void UcxOutbox::drain(UcxLane& lane) noexcept {
   const std::uint32_t before = lane.drained;
   while (lane.drained != lane.sent && lane.outgoing(lane.drained).done) {
     const OutMessage& message = lane.outgoing(lane.drained);
@@ -199,7 +206,7 @@ void Outbox::drain(UcxLane& lane) noexcept {
   }
 }
 
-bool Outbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
+bool UcxOutbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
   const std::uint32_t more = released - lane.told;
   if (static_cast<std::int32_t>(more) <= 0) {
     return true;  // a later message said it before
@@ -213,7 +220,7 @@ bool Outbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
 }
 
 // The window takes again what the peer is done with, and UCX too.
-void Outbox::open_window(UcxLane& lane) noexcept {
+void UcxOutbox::open_window(UcxLane& lane) noexcept {
   bool more = false;
   for (; lane.released != lane.told && lane.released != lane.drained; ++lane.released) {
     lane.unreleased.remove(lane.outgoing(lane.released).bytes);
@@ -224,12 +231,12 @@ void Outbox::open_window(UcxLane& lane) noexcept {
   }
 }
 
-void Outbox::withdraw_credit(UcxLane& lane) noexcept {
+void UcxOutbox::withdraw_credit(UcxLane& lane) noexcept {
   credits_due_ -= lane.credit_due ? 1 : 0;
   lane.credit_due = false;
 }
 
-void Outbox::send_credit(UcxLane& lane) noexcept {
+void UcxOutbox::send_credit(UcxLane& lane) noexcept {
   if (!lane.credit_due) {
     lane.credit_due = true;
     ++credits_due_;
@@ -243,7 +250,7 @@ void Outbox::send_credit(UcxLane& lane) noexcept {
   post_word(lane.credit, header_of(&lane, MessageKind::credit));
 }
 
-void Outbox::retry() noexcept {
+void UcxOutbox::retry() noexcept {
   if (credits_due_ == 0) {
     return;
   }
@@ -254,13 +261,13 @@ void Outbox::retry() noexcept {
   }
 }
 
-bool Outbox::looks_at_shared(const UcxLane& lane) noexcept {
+bool UcxOutbox::looks_at_shared(const UcxLane& lane) noexcept {
   return std::any_of(lane.out.begin(), lane.out.end(), [](const OutMessage& one) {
     return !one.done && one.storage == OutMessage::Storage::shared;
   });
 }
 
-void Outbox::close(UcxLane& lane) noexcept {
+void UcxOutbox::close(UcxLane& lane) noexcept {
   if (lane.reserved != nullptr) {
     shared_->out_slots.give_back(std::exchange(lane.reserved, nullptr));
   }

@@ -4,22 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/ucx/endpoint.h"
 #include "transport/ucx/lane.h"
-#include "transport/ucx/link_lanes.h"
-#include "transport/ucx/shared.h"
+#include "transport/ucx/ucx_api.h"
 
 namespace unisono::ucx {
+
+class Endpoint;
+class LinkLanes;
+struct Shared;
 
 // Which handler of the peer a message is for.
 inline constexpr unsigned kPacked = 1;  // a header, and the payload behind it
 inline constexpr unsigned kPlain = 2;   // the header apart
 
-class Outbox {
+class UcxOutbox {
  public:
-  Outbox(UcxLink* link, Shared* shared, Endpoint* endpoint, LinkLanes* lanes);
-  Outbox(const Outbox&) = delete;
-  Outbox& operator=(const Outbox&) = delete;
+  UcxOutbox(Shared* shared, Endpoint* endpoint, LinkLanes* lanes);
+  UcxOutbox(const UcxOutbox&) = delete;
+  UcxOutbox& operator=(const UcxOutbox&) = delete;
 
   // The first word to the peer, which knows this rank by `pass`.
   void greet(int rank, std::uint64_t pass) noexcept;
