@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/dtypes.h"
 #include "unisono/types.hpp"
 
 namespace unisono {
@@ -85,21 +86,7 @@ constexpr bool goes_both_ways(Collective collective) {
 // As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
 // that hold the sum of 2^24 ranks.
 constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
-  if (!reduces(collective) || op != ReduceOp::avg) {
-    return dtype;
-  }
-  switch (dtype) {
-    case Dtype::i8:
-      return Dtype::i32;
-    case Dtype::u8:
-      return Dtype::u32;
-    case Dtype::i32:
-      return Dtype::i64;
-    case Dtype::u32:
-      return Dtype::u64;
-    default:
-      return dtype;
-  }
+  return reduces(collective) && op == ReduceOp::avg ? traits_of(dtype).sum : dtype;
 }
 
 // How the vector is cut: not by rank, in a part for each rank, or in one for each pair of ranks.

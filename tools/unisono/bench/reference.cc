@@ -6,9 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "base/collectives.h"
+#include "base/dtypes.h"
 
 namespace unisono::cli {
 namespace {
@@ -25,97 +27,28 @@ double load(T value) {
 
 template <typename T>
 T store(double value) {
-  if constexpr (std::is_same_v<T, f16>) {
-    return to_f16(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, bf16>) {
-    return to_bf16(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, f8e4m3>) {
-    return to_f8e4m3(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, f8e5m2>) {
-    return to_f8e5m2(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, bool>) {
     return value != 0;
-  } else {
+  } else if constexpr (std::is_arithmetic_v<T>) {
     return static_cast<T>(value);
+  } else {
+    return narrowed<T>(static_cast<float>(value));
   }
 }
 
-// Calls `action` with a value of the type.
-template <typename Action>
-auto with_type(Dtype dtype, Action action) {
-  switch (dtype) {
-    case Dtype::i8:
-      return action(std::int8_t{});
-    case Dtype::u8:
-      return action(std::uint8_t{});
-    case Dtype::i32:
-      return action(std::int32_t{});
-    case Dtype::u32:
-      return action(std::uint32_t{});
-    case Dtype::i64:
-      return action(std::int64_t{});
-    case Dtype::u64:
-      return action(std::uint64_t{});
-    case Dtype::f16:
-      return action(f16{});
-    case Dtype::bf16:
-      return action(bf16{});
-    case Dtype::f8e4m3:
-      return action(f8e4m3{});
-    case Dtype::f8e5m2:
-      return action(f8e5m2{});
-    case Dtype::f32:
-      return action(float{});
-    case Dtype::boolean:
-      return action(bool{});
-    case Dtype::f64:
-      break;
-  }
-  return action(double{});
-}
-
-bool is_float(Dtype dtype) {
-  return dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 ||
-         dtype == Dtype::bf16 || dtype == Dtype::f8e4m3 || dtype == Dtype::f8e5m2;
-}
-
-// Integers up to here are exact (a float's 2^mantissa), or do not wrap.
+// Integers up to here are exact (a float's 2^mantissa), or do not wrap; none above 2^23 is drawn.
 double exact_limit(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f8e4m3:
-      return 16;
-    case Dtype::f8e5m2:
-      return 8;
-    case Dtype::bf16:
-      return 256;
-    case Dtype::f16:
-      return 2048;
-    case Dtype::boolean:
-      return 1;
-    case Dtype::i8:
-      return 127;
-    case Dtype::u8:
-      return 255;
-    default:
-      return 1 << 23;
-  }
+  return std::min(0x1p23, with_dtype(dtype, [](auto type) {
+                    using T = TypeOf<type.value>;
+                    if constexpr (std::is_integral_v<T>) {
+                      return static_cast<double>(std::numeric_limits<T>::max());
+                    }
+                    return std::ldexp(1.0, traits_of(type.value).mantissa_bits + 1);
+                  }));
 }
 
 double epsilon(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f8e4m3:
-      return 0x1p-4;
-    case Dtype::f8e5m2:
-      return 0x1p-3;
-    case Dtype::bf16:
-      return 0x1p-8;
-    case Dtype::f16:
-      return 0x1p-11;
-    case Dtype::f32:
-      return 0x1p-24;
-    default:
-      return 0x1p-53;
-  }
+  return std::ldexp(1.0, -1 - traits_of(dtype).mantissa_bits);
 }
 
 std::uint64_t mixed(std::uint64_t seed, int rank, std::size_t index) {
@@ -347,8 +280,8 @@ std::string bound_text(const DataRule& rule) {
 }
 
 void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, void* data) {
-  with_type(rule.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_dtype(rule.dtype, [&](auto type) {
+    using T = TypeOf<type.value>;
     T* elements = static_cast<T*>(data);
     const Source<T> source(rule, rank);
     for (std::size_t i = 0; i < count; ++i) {
@@ -370,8 +303,8 @@ void fill_case(const Case& row, const CaseCounts& layout, const DataRule& rule, 
 
 std::uint64_t check_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank,
                          const void* out) {
-  return with_type(row.dtype, [&](auto type) {
-    using T = decltype(type);
+  return with_dtype(row.dtype, [&](auto type) {
+    using T = TypeOf<type.value>;
     return check_type(row, layout, rule, rank, static_cast<const T*>(out));
   });
 }
