@@ -1,6 +1,7 @@
 // What sets each collective apart: one table, which everything that depends on it asks.
 //
-// A new collective is a row here, an algorithm in src/algorithms, and its public functions.
+// A new collective is its value in unisono/types.hpp, a row here, an algorithm in src/algorithms, and
+// its public functions. One whose result means something new says so here, too: contributes().
 #pragma once
 
 #include <array>
@@ -73,6 +74,11 @@ constexpr bool is_v_form(Collective collective) {
 }
 constexpr bool reduces(Collective collective) {
   return traits_of(collective).reduces;
+}
+// Whether what rank `to` has of a sum in the end has the input of rank `from` in it. The verifier
+// proves it, and the bench checks results by it. Up to now every sum is of all ranks.
+constexpr bool contributes(Collective /*collective*/, int /*from*/, int /*to*/) {
+  return true;
 }
 constexpr bool moves_data(Collective collective) {
   return traits_of(collective).input != Holding::nothing;

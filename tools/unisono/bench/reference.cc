@@ -126,26 +126,29 @@ double combine(ReduceOp op, double a, double b) {
   }
 }
 
+// On rank `to`.
 template <typename T>
-Expected reduced(const DataRule& rule, std::size_t index) {
+Expected reduced(const DataRule& rule, int to, std::size_t index) {
   const double factor = rule.op == ReduceOp::premul_sum ? kPremulFactor : 1.0;
-  // Exact values are the same before and after rounding to the type.
-  const auto element = [&](int rank) {
-    const double value = value_at(rule, rank, index);
-    return factor * (rule.exact ? value : load(store<T>(value)));
-  };
-  double value = element(0);
-  double magnitude = std::abs(value);
-  if (rule.ranks == 1 &&
+  double value = 0;
+  double magnitude = 0;
+  int ranks = 0;
+  for (int rank = 0; rank < rule.ranks; ++rank) {
+    if (!contributes(rule.collective, rank, to)) {
+      continue;
+    }
+    // Exact values are the same before and after rounding to the type.
+    const double element = value_at(rule, rank, index);
+    const double next = factor * (rule.exact ? element : load(store<T>(element)));
+    value = ranks == 0 ? next : combine(rule.op, value, next);
+    magnitude += std::abs(next);
+    ++ranks;
+  }
+  if (ranks == 1 &&
       (rule.op == ReduceOp::land || rule.op == ReduceOp::lor || rule.op == ReduceOp::lxor)) {
     return {.value = value != 0 ? 1.0 : 0.0, .bound = 0};
   }
-  for (int rank = 1; rank < rule.ranks; ++rank) {
-    const double next = element(rank);
-    value = combine(rule.op, value, next);
-    magnitude += std::abs(next);
-  }
-  const double n = rule.ranks;
+  const double n = ranks;
   if (rule.op == ReduceOp::avg) {
     value = is_float(rule.dtype) ? value / n : std::trunc(value / n);
     magnitude /= n;
@@ -182,11 +185,11 @@ std::uint64_t check_moved(const DataRule& rule, int from, std::size_t first, std
 }
 
 template <typename T>
-std::uint64_t check_reduced(const DataRule& rule, std::size_t first, std::size_t count,
+std::uint64_t check_reduced(const DataRule& rule, int rank, std::size_t first, std::size_t count,
                             const T* data) {
   std::uint64_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    wrong += is_right(data[i], reduced<T>(rule, first + i)) ? 0U : 1U;
+    wrong += is_right(data[i], reduced<T>(rule, rank, first + i)) ? 0U : 1U;
   }
   return wrong;
 }
@@ -239,7 +242,7 @@ std::uint64_t check_type(const Case& row, const CaseCounts& layout, const DataRu
   const CollectiveTraits& traits = traits_of(row.workload.collective);
   const std::size_t first = traits.output == Holding::part ? offset : 0;
   if (traits.reduces) {
-    return check_reduced(rule, first, layout.out_count, data);
+    return check_reduced(rule, rank, first, layout.out_count, data);
   }
   if (traits.input == Holding::whole_at_root) {
     return check_moved(rule, row.root, first, layout.out_count, data);
@@ -252,6 +255,7 @@ std::uint64_t check_type(const Case& row, const CaseCounts& layout, const DataRu
 DataRule data_rule(const Case& row, int ranks, std::uint64_t seed, bool random) {
   const bool reducing = !row.workload.send_recv && reduces(plain_form(row.workload.collective));
   DataRule rule{.seed = seed,
+                .collective = row.workload.collective,
                 .dtype = row.dtype,
                 .op = reducing ? row.op : ReduceOp::max,  // nothing to sum: no limit on values
                 .ranks = ranks,
