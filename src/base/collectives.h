@@ -1,7 +1,7 @@
 // What sets each collective apart: one table, which everything that depends on it asks.
 //
-// A new collective is its value in unisono/types.hpp, a row here, an algorithm in src/algorithms, and
-// its public functions. One whose result means something new says so here, too: contributes().
+// A new collective is its value in unisono/types.hpp, a row here, an algorithm in src/algorithms,
+// and its public functions. One whose result means something new says so here, too: contributes().
 #pragma once
 
 #include <array>
@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/dtypes.h"
 #include "unisono/types.hpp"
 
 namespace unisono {
@@ -87,12 +86,6 @@ constexpr bool moves_data(Collective collective) {
 constexpr bool goes_both_ways(Collective collective) {
   const CollectiveTraits& traits = traits_of(collective);
   return traits.input == traits.output && traits.input != Holding::pairs;
-}
-
-// As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
-// that hold the sum of 2^24 ranks.
-constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
-  return reduces(collective) && op == ReduceOp::avg ? traits_of(dtype).sum : dtype;
 }
 
 // How the vector is cut: not by rank, in a part for each rank, or in one for each pair of ranks.

@@ -1,7 +1,7 @@
 // What sets each data type apart: one table, which everything that depends on it asks.
 //
-// A new data type is its value in unisono/types.hpp and in unisono.h, a row and a C++ type here, and
-// its reductions in src/kernels.
+// A new data type is its value in unisono/types.hpp and in unisono.h, a row and a C++ type here,
+// and its reductions in src/kernels.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/collectives.h"
 #include "unisono/types.hpp"
 
 namespace unisono {
@@ -47,9 +48,8 @@ inline constexpr std::array<DtypeTraits, kDtypeCount> kDtypes = {{
 }};
 
 // The C++ types, in the order of Dtype.
-using DtypeTypes =
-    std::tuple<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
-               f16, bf16, f8e4m3, f8e5m2, float, double, bool>;
+using DtypeTypes = std::tuple<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
+                              std::uint64_t, f16, bf16, f8e4m3, f8e5m2, float, double, bool>;
 template <Dtype kDtype>
 using TypeOf = std::tuple_element_t<static_cast<std::size_t>(kDtype), DtypeTypes>;
 
@@ -82,6 +82,12 @@ constexpr bool is_float(Dtype dtype) {
 }
 constexpr bool is_integer(Dtype dtype) {
   return traits_of(dtype).kind == DtypeKind::integer;
+}
+
+// As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
+// that hold the sum of 2^24 ranks.
+constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
+  return reduces(collective) && op == ReduceOp::avg ? traits_of(dtype).sum : dtype;
 }
 
 // What `action` returns for the std::integral_constant of the type. REQUIRES: a value of the

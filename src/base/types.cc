@@ -54,8 +54,8 @@ std::uint32_t narrow(float value, const DtypeTraits& format) {
   const std::uint32_t sign = (std::signbit(value) ? 1U : 0U)
                              << (format.mantissa_bits + format.exponent_bits);
   const std::uint32_t infinity = exponent_mask << format.mantissa_bits;
-  const std::uint32_t nan =
-      format.has_infinity ? infinity | (1U << (format.mantissa_bits - 1)) : infinity | mantissa_mask;
+  const std::uint32_t nan = format.has_infinity ? infinity | (1U << (format.mantissa_bits - 1))
+                                                : infinity | mantissa_mask;
   if (std::isnan(value)) {
     return sign | nan;
   }

@@ -29,9 +29,8 @@ tcp::ConnectionsOptions connections_options() {
 [[noreturn]] void fail_late(const transport::NetworkTraits& kind, int rank, std::size_t peer) {
   const std::string who = "rank " + std::to_string(peer);
   throw Error(ErrorCode::connection,
-              "rank " + std::to_string(rank) + " and " + who +
-                  " did not connect over " + std::string(kind.title) +
-                  " in time\nlook at the last output of " + who +
+              "rank " + std::to_string(rank) + " and " + who + " did not connect over " +
+                  std::string(kind.title) + " in time\nlook at the last output of " + who +
                   ", and whether the hosts reach each other over the devices that unisono doctor "
                   "names",
               {.rank = rank, .peer = static_cast<int>(peer)});
@@ -71,9 +70,9 @@ std::unique_ptr<transport::Network> introduce(const transport::NetworkTraits& ki
                                               NetMeeting& meeting, int rank, int timeout_ms,
                                               const std::function<bool()>& interrupted) {
   if (tcp::relay_from_environment()) {
-    throw Error(ErrorCode::config,
-                "UNISONO_NETWORK=" + std::string(kind.name) +
-                    ": what unisono run --chaos does to connections, it does to TCP only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
+    throw Error(ErrorCode::config, "UNISONO_NETWORK=" + std::string(kind.name) +
+                                       ": what unisono run --chaos does to connections, it does to "
+                                       "TCP only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
   }
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);

@@ -1,5 +1,5 @@
-// libunisono_cuda.so.0: the modules that nvcc made, put in by the linker as they are. The build says
-// UNISONO_EACH_MODULE, a MODULE(dtype) of each.
+// libunisono_cuda.so.0: the modules that nvcc made, put in by the linker as they are. The build
+// says UNISONO_EACH_MODULE, a MODULE(dtype) of each.
 #include "unisono/types.hpp"
 
 #define MODULE(dtype)                                                                        \
@@ -11,7 +11,7 @@ UNISONO_EACH_MODULE
 
 // By the number of the Dtype; nullptr: there is none.
 extern "C" __attribute__((visibility("default"))) const void* unisono_cuda_kernels(int dtype) {
-#define MODULE(dtype)                             \
+#define MODULE(dtype)                           \
   case static_cast<int>(unisono::Dtype::dtype): \
     return unisono_module_##dtype;
   switch (dtype) {

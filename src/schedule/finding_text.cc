@@ -143,7 +143,8 @@ std::string to_text(const Finding& finding, int first_step) {
     return "step " + std::to_string(finding.step + first_step) + ": " + sentence(finding);
   }
   return finding.mistake == Mistake::lacks || finding.mistake == Mistake::has_others
-             ? "end: " + sentence(finding) : sentence(finding);
+             ? "end: " + sentence(finding)
+             : sentence(finding);
 }
 
 }  // namespace unisono

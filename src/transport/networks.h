@@ -15,12 +15,13 @@
 namespace unisono::transport {
 
 struct NetworkTraits {
-  std::string_view name;     // of UNISONO_NETWORK
-  std::string_view title;    // in sentences
-  std::string_view install = {};  // what to do where it is not there: "install UCX (Debian: libucx0)"
-  std::string_view setting = {};  // what chooses among its devices: "UCX_TLS"
-  std::string (*why_not)() = nullptr;  // why it cannot be had here; empty: it can
-  std::string (*version)() = nullptr;  // empty where it cannot be had
+  std::string_view name;   // of UNISONO_NETWORK
+  std::string_view title;  // in sentences
+  std::string_view install =
+      {};  // what to do where it is not there: "install UCX (Debian: libucx0)"
+  std::string_view setting = {};                    // what chooses among its devices: "UCX_TLS"
+  std::string (*why_not)() = nullptr;               // why it cannot be had here; empty: it can
+  std::string (*version)() = nullptr;               // empty where it cannot be had
   std::vector<std::string> (*devices)() = nullptr;  // by its own names. Throws config
   // Throws config where it cannot be had, and resource.
   std::unique_ptr<IntroducedNetwork> (*create)(int rank, int ranks, int silence_ms) = nullptr;

@@ -175,10 +175,10 @@ Check check_network(const transport::NetworkTraits& network) {
   try {
     const std::vector<std::string> devices = network.devices();
     check.passed = !asked || !devices.empty();
-    check.found = fmt::format(
-        "{} {}{}: {}", network.title, network.version(),
-        asked ? "" : fmt::format(", used with UNISONO_NETWORK={}", network.name),
-        devices.empty() ? "no devices" : fmt::format("{}", fmt::join(devices, ", ")));
+    check.found =
+        fmt::format("{} {}{}: {}", network.title, network.version(),
+                    asked ? "" : fmt::format(", used with UNISONO_NETWORK={}", network.name),
+                    devices.empty() ? "no devices" : fmt::format("{}", fmt::join(devices, ", ")));
   } catch (const Error& error) {
     check.found = error.what();
   }
@@ -295,19 +295,18 @@ void print_json(const std::vector<Check>& checks, bool passed) {
 }
 
 int run_doctor(const Arguments&, const Console& console) {
-  std::vector<Check> checks = {
-      {"version", true, fmt::format("unisono {}", UNISONO_VERSION), {}},
-      check_memfd(),
-      check_futex(),
-      check_membarrier(),
-      check_pidfd(),
-      check_reading(),
-      check_cpus(),
-      check_simd(),
-      check_variables(),
-      check_ranks(),
-      // Last: they may leave threads and handlers of signals.
-      check_devices()};
+  std::vector<Check> checks = {{"version", true, fmt::format("unisono {}", UNISONO_VERSION), {}},
+                               check_memfd(),
+                               check_futex(),
+                               check_membarrier(),
+                               check_pidfd(),
+                               check_reading(),
+                               check_cpus(),
+                               check_simd(),
+                               check_variables(),
+                               check_ranks(),
+                               // Last: they may leave threads and handlers of signals.
+                               check_devices()};
   for (const transport::NetworkTraits& network : transport::networks().subspan(1)) {
     checks.push_back(check_network(network));
   }

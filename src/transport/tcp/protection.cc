@@ -26,8 +26,8 @@ std::uint8_t asked_network() {
     all += (number == 0 ? "neither " : " nor ") + std::string(network.name);
     ++number;
   }
-  throw Error(ErrorCode::config, std::string(kNetwork) + "=" + name + " is " + all +
-                                     "\ncorrect or unset " + kNetwork);
+  throw Error(ErrorCode::config,
+              std::string(kNetwork) + "=" + name + " is " + all + "\ncorrect or unset " + kNetwork);
 }
 
 }  // namespace
