@@ -1,6 +1,7 @@
 // What sets each collective apart: one table, which everything that depends on it asks.
 //
-// A new collective is a row here, an algorithm in src/algorithms, and its public functions.
+// A new collective is its value in unisono/types.hpp, a row here, an algorithm in src/algorithms,
+// and its public functions. One whose result means something new says so here, too: contributes().
 #pragma once
 
 #include <array>
@@ -73,6 +74,11 @@ constexpr bool is_v_form(Collective collective) {
 constexpr bool reduces(Collective collective) {
   return traits_of(collective).reduces;
 }
+// Whether what rank `to` has of a sum in the end has the input of rank `from` in it. The verifier
+// proves it, and the bench checks results by it. Up to now every sum is of all ranks.
+constexpr bool contributes(Collective /*collective*/, int /*from*/, int /*to*/) {
+  return true;
+}
 constexpr bool moves_data(Collective collective) {
   return traits_of(collective).input != Holding::nothing;
 }
@@ -80,26 +86,6 @@ constexpr bool moves_data(Collective collective) {
 constexpr bool goes_both_ways(Collective collective) {
   const CollectiveTraits& traits = traits_of(collective);
   return traits.input == traits.output && traits.input != Holding::pairs;
-}
-
-// As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
-// that hold the sum of 2^24 ranks.
-constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
-  if (!reduces(collective) || op != ReduceOp::avg) {
-    return dtype;
-  }
-  switch (dtype) {
-    case Dtype::i8:
-      return Dtype::i32;
-    case Dtype::u8:
-      return Dtype::u32;
-    case Dtype::i32:
-      return Dtype::i64;
-    case Dtype::u32:
-      return Dtype::u64;
-    default:
-      return dtype;
-  }
 }
 
 // How the vector is cut: not by rank, in a part for each rank, or in one for each pair of ranks.

@@ -7,38 +7,25 @@
 #include <cmath>
 
 #include "base/collectives.h"
+#include "base/dtypes.h"
 
 namespace unisono {
 namespace {
 
-constexpr std::array<std::string_view, kDtypeCount> kDtypeNames = {
-    "i8",   "u8",     "i32",    "u32", "i64", "u64", "f16",
-    "bf16", "f8e4m3", "f8e5m2", "f32", "f64", "bool"};
 constexpr std::array<std::string_view, kReduceOpCount> kReduceOpNames = {
     "sum",  "prod", "min", "max",  "avg",        "band", "bor",
     "bxor", "land", "lor", "lxor", "premul_sum", "user"};
-template <typename Enum, std::size_t N>
-std::optional<Enum> parse(const std::array<std::string_view, N>& names, std::string_view text) {
-  for (std::size_t i = 0; i < N; ++i) {
-    if (names[i] == text) {
-      return static_cast<Enum>(i);
-    }
-  }
-  return std::nullopt;
+
+// The row of a table that has the name.
+template <typename Table>
+auto find_name(const Table& table, std::string_view text) {
+  return std::find_if(table.begin(), table.end(),
+                      [text](const auto& traits) { return traits.name == text; });
 }
 
-// A float format of `exponent_bits` and `mantissa_bits`. `infinity`: whether the top exponent means
-// inf and NaN (IEEE); otherwise only all ones is NaN (OCP E4M3).
-struct Format {
-  int exponent_bits;
-  int mantissa_bits;
-  bool infinity;
-};
-constexpr Format kF16{5, 10, true};
-constexpr Format kF8e4m3{4, 3, false};
-constexpr Format kF8e5m2{5, 2, true};
-
-float widen(std::uint32_t bits, Format format) {
+// The table has the formats: with infinity, the top exponent means inf and NaN (IEEE); otherwise
+// only all ones is NaN (OCP E4M3).
+float widen(std::uint32_t bits, const DtypeTraits& format) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   const std::uint32_t mantissa_mask = (1U << format.mantissa_bits) - 1;
   const std::uint32_t exponent_mask = (1U << format.exponent_bits) - 1;
@@ -46,7 +33,7 @@ float widen(std::uint32_t bits, Format format) {
   const std::uint32_t exponent = (bits >> format.mantissa_bits) & exponent_mask;
   const bool negative = ((bits >> (format.mantissa_bits + format.exponent_bits)) & 1U) != 0;
   float magnitude = 0;
-  if (exponent == exponent_mask && format.infinity) {
+  if (exponent == exponent_mask && format.has_infinity) {
     magnitude = mantissa != 0 ? std::nanf("") : HUGE_VALF;
   } else if (exponent == exponent_mask && mantissa == mantissa_mask) {
     magnitude = std::nanf("");
@@ -60,21 +47,21 @@ float widen(std::uint32_t bits, Format format) {
 }
 
 // Round to nearest, ties to even, by scaling so that one unit in the last place becomes 1.
-std::uint32_t narrow(float value, Format format) {
+std::uint32_t narrow(float value, const DtypeTraits& format) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   const std::uint32_t mantissa_mask = (1U << format.mantissa_bits) - 1;
   const std::uint32_t exponent_mask = (1U << format.exponent_bits) - 1;
   const std::uint32_t sign = (std::signbit(value) ? 1U : 0U)
                              << (format.mantissa_bits + format.exponent_bits);
   const std::uint32_t infinity = exponent_mask << format.mantissa_bits;
-  const std::uint32_t nan =
-      format.infinity ? infinity | (1U << (format.mantissa_bits - 1)) : infinity | mantissa_mask;
+  const std::uint32_t nan = format.has_infinity ? infinity | (1U << (format.mantissa_bits - 1))
+                                                : infinity | mantissa_mask;
   if (std::isnan(value)) {
     return sign | nan;
   }
   const float magnitude = std::fabs(value);
   if (std::isinf(value)) {
-    return sign | (format.infinity ? infinity : nan);
+    return sign | (format.has_infinity ? infinity : nan);
   }
   int exponent = 0;
   std::frexp(magnitude, &exponent);             // magnitude in [0.5, 1) * 2^exponent
@@ -87,14 +74,14 @@ std::uint32_t narrow(float value, Format format) {
       units == 0
           ? 0
           : (static_cast<std::uint32_t>(exponent + bias - 1) << format.mantissa_bits) + units;
-  const std::uint32_t largest = format.infinity ? infinity - 1 : (infinity | mantissa_mask) - 1;
-  return sign | (bits > largest ? (format.infinity ? infinity : nan) : bits);
+  const std::uint32_t largest = format.has_infinity ? infinity - 1 : (infinity | mantissa_mask) - 1;
+  return sign | (bits > largest ? (format.has_infinity ? infinity : nan) : bits);
 }
 
 }  // namespace
 
 std::string_view to_string(Dtype dtype) {
-  return kDtypeNames.at(static_cast<std::size_t>(dtype));
+  return traits_of(dtype).name;
 }
 std::string_view to_string(ReduceOp op) {
   return kReduceOpNames.at(static_cast<std::size_t>(op));
@@ -103,32 +90,34 @@ std::string_view to_string(Collective collective) {
   return traits_of(collective).name;
 }
 std::optional<Dtype> parse_dtype(std::string_view text) {
-  return parse<Dtype>(kDtypeNames, text);
+  const auto* const found = find_name(kDtypes, text);
+  return found == kDtypes.end() ? std::nullopt : std::optional(found->dtype);
 }
 std::optional<ReduceOp> parse_reduce_op(std::string_view text) {
-  return parse<ReduceOp>(kReduceOpNames, text);
+  const auto* const found = std::find(kReduceOpNames.begin(), kReduceOpNames.end(), text);
+  return found == kReduceOpNames.end()
+             ? std::nullopt
+             : std::optional(static_cast<ReduceOp>(found - kReduceOpNames.begin()));
 }
 std::optional<Collective> parse_collective(std::string_view text) {
-  const auto found =
-      std::find_if(kCollectives.begin(), kCollectives.end(),
-                   [text](const CollectiveTraits& traits) { return traits.name == text; });
+  const auto* const found = find_name(kCollectives, text);
   return found == kCollectives.end() ? std::nullopt : std::optional(found->collective);
 }
 
 float to_float(f16 value) {
-  return widen(value.bits, kF16);
+  return widen(value.bits, traits_of(Dtype::f16));
 }
 float to_float(bf16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 float to_float(f8e4m3 value) {
-  return widen(value.bits, kF8e4m3);
+  return widen(value.bits, traits_of(Dtype::f8e4m3));
 }
 float to_float(f8e5m2 value) {
-  return widen(value.bits, kF8e5m2);
+  return widen(value.bits, traits_of(Dtype::f8e5m2));
 }
 f16 to_f16(float value) {
-  return {static_cast<std::uint16_t>(narrow(value, kF16))};
+  return {static_cast<std::uint16_t>(narrow(value, traits_of(Dtype::f16)))};
 }
 bf16 to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -139,10 +128,10 @@ bf16 to_bf16(float value) {
   return {static_cast<std::uint16_t>((bits + to_even) >> 16)};
 }
 f8e4m3 to_f8e4m3(float value) {
-  return {static_cast<std::uint8_t>(narrow(value, kF8e4m3))};
+  return {static_cast<std::uint8_t>(narrow(value, traits_of(Dtype::f8e4m3)))};
 }
 f8e5m2 to_f8e5m2(float value) {
-  return {static_cast<std::uint8_t>(narrow(value, kF8e5m2))};
+  return {static_cast<std::uint8_t>(narrow(value, traits_of(Dtype::f8e5m2)))};
 }
 
 }  // namespace unisono

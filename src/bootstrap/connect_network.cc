@@ -12,8 +12,8 @@
 #include "bootstrap/launcher_env.h"
 #include "bootstrap/net.h"
 #include "bootstrap/relay.h"
+#include "transport/networks.h"
 #include "transport/tcp/connections.h"
-#include "transport/ucx/ucx_network.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -26,11 +26,11 @@ tcp::ConnectionsOptions connections_options() {
   return {.silence_ms = silence_of(read_env)};
 }
 
-[[noreturn]] void fail_late(int rank, std::size_t peer) {
+[[noreturn]] void fail_late(const transport::NetworkTraits& kind, int rank, std::size_t peer) {
   const std::string who = "rank " + std::to_string(peer);
   throw Error(ErrorCode::connection,
-              "rank " + std::to_string(rank) + " and " + who +
-                  " did not connect over UCX in time\nlook at the last output of " + who +
+              "rank " + std::to_string(rank) + " and " + who + " did not connect over " +
+                  std::string(kind.title) + " in time\nlook at the last output of " + who +
                   ", and whether the hosts reach each other over the devices that unisono doctor "
                   "names",
               {.rank = rank, .peer = static_cast<int>(peer)});
@@ -38,8 +38,9 @@ tcp::ConnectionsOptions connections_options() {
 
 // Each rank tells each other, over the connection that has proved the token, how to reach it. Of
 // one that hangs up, nothing: why, the world finds out.
-std::vector<std::string> exchange(ucx::UcxNetwork& network, tcp::Channels& channels, int rank,
-                                  const Deadline& deadline) {
+std::vector<std::string> exchange(const transport::NetworkTraits& kind,
+                                  transport::IntroducedNetwork& network, tcp::Channels& channels,
+                                  int rank, const Deadline& deadline) {
   std::vector<std::string> introductions(channels.size());
   for (std::size_t peer = 0; peer < channels.size(); ++peer) {
     if (!channels[peer].empty()) {
@@ -55,7 +56,7 @@ std::vector<std::string> exchange(ucx::UcxNetwork& network, tcp::Channels& chann
     TextReader::State state = reader.step(from, kMostIntroduction);
     for (; state == TextReader::State::going_on; state = reader.step(from, kMostIntroduction)) {
       if (!wait_for(from.get(), POLLIN, deadline)) {
-        fail_late(rank, peer);
+        fail_late(kind, rank, peer);
       }
     }
     if (state == TextReader::State::done) {
@@ -65,18 +66,19 @@ std::vector<std::string> exchange(ucx::UcxNetwork& network, tcp::Channels& chann
   return introductions;
 }
 
-std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, int timeout_ms,
-                                                const std::function<bool()>& interrupted) {
+std::unique_ptr<transport::Network> introduce(const transport::NetworkTraits& kind,
+                                              NetMeeting& meeting, int rank, int timeout_ms,
+                                              const std::function<bool()>& interrupted) {
   if (tcp::relay_from_environment()) {
-    throw Error(ErrorCode::config,
-                "UNISONO_NETWORK=ucx: what unisono run --chaos does to connections, it does to TCP "
-                "only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
+    throw Error(ErrorCode::config, "UNISONO_NETWORK=" + std::string(kind.name) +
+                                       ": what unisono run --chaos does to connections, it does to "
+                                       "TCP only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
   }
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
   // Behind the channels: of a process that ends, the system closes first what was opened first.
-  auto network = ucx::UcxNetwork::create(rank, meeting.identity.size, silence_of(read_env));
-  const std::vector<std::string> introductions = exchange(*network, channels, rank, deadline);
+  auto network = kind.create(rank, meeting.identity.size, silence_of(read_env));
+  const std::vector<std::string> introductions = exchange(kind, *network, channels, rank, deadline);
   network->meet(std::move(channels), introductions);
   for (std::vector<int> missing = network->missing(); !missing.empty();
        missing = network->missing()) {
@@ -86,7 +88,7 @@ std::unique_ptr<transport::Network> connect_ucx(NetMeeting& meeting, int rank, i
     }
     deadline.throw_if_interrupted();
     if (deadline.passed()) {
-      fail_late(rank, static_cast<std::size_t>(missing.front()));
+      fail_late(kind, rank, static_cast<std::size_t>(missing.front()));
     }
     network->wait(kLookUs);
   }
@@ -101,8 +103,9 @@ std::unique_ptr<transport::Network> connect_network(
   if (meeting.hosts.single()) {
     return nullptr;
   }
-  if (meeting.identity.protection.ucx) {
-    return connect_ucx(meeting, rank, timeout_ms, interrupted);
+  if (const auto& kind = transport::networks()[meeting.identity.protection.network];
+      kind.create != nullptr) {
+    return introduce(kind, meeting, rank, timeout_ms, interrupted);
   }
   const auto tell_connected = [&](tcp::Channels channels, const Error& error) {
     tcp::Connections connections(rank, std::move(channels), connections_options());

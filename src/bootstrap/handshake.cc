@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "transport/networks.h"
+
 namespace unisono::tcp {
 namespace {
 
@@ -75,16 +77,19 @@ std::string one_side(const std::string& who, std::uint8_t bits) {
          " and UNISONO_CHECKSUM=" + std::to_string(bits >> 1 & 1);
 }
 
-constexpr std::uint8_t kUcx = 4;
 constexpr std::uint8_t kCertificates = 8;
 
-const char* network_of(std::uint8_t bits) {
-  return (bits & kUcx) != 0 ? " has UNISONO_NETWORK=ucx" : " has UNISONO_NETWORK=tcp";
+// The other side may be a stranger that says anything.
+std::string network_of(std::uint8_t bits) {
+  const auto networks = transport::networks();
+  const std::size_t number = bits >> 4;
+  return " has UNISONO_NETWORK=" +
+         (number < networks.size() ? std::string(networks[number].name) : "?");
 }
 
 std::string describe_protection(const std::string& who, std::uint8_t theirs,
                                 const std::string& self, std::uint8_t ours) {
-  if (((theirs ^ ours) & kUcx) != 0) {
+  if (theirs >> 4 != ours >> 4) {
     return who + network_of(theirs) + ", " + self + network_of(ours) +
            ": all ranks must have the same";
   }

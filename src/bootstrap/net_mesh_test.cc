@@ -272,7 +272,7 @@ TEST(TcpMeet, NamesWhoShowsACertificateAndWhoDoesNot) {
 
 TEST(TcpMeet, NamesBothSidesThatWantDifferentNetworks) {
   Party party(2, "127.0.0.1");
-  party.identities[1].protection = {.ucx = true};
+  party.identities[1].protection = {.network = 1};
   std::vector<Streams> got;
   const auto errors = party.meet_all(got, {.timeout_ms = 2000});
   EXPECT_NE(errors[1].find("rank 0 has UNISONO_NETWORK=tcp, rank 1 has UNISONO_NETWORK=ucx: all "

@@ -6,7 +6,7 @@
 
 #include "base/host_identity.h"
 #include "bootstrap/process.h"
-#include "transport/ucx/ucx_network.h"
+#include "transport/networks.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -59,9 +59,11 @@ std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
 
 tcp::Identity identity_of(const ConnectOptions& options, const char* use) {
   const tcp::Protection protection = tcp::protection_of(options.checksum);
-  if (const std::string why = protection.ucx ? ucx::why_no_ucx() : ""; !why.empty()) {
-    throw Error(ErrorCode::config, "UNISONO_NETWORK=ucx, but " + why +
-                                       "\ninstall UCX (Debian: libucx0), or unset UNISONO_NETWORK");
+  const transport::NetworkTraits& network = transport::networks()[protection.network];
+  if (const std::string why = network.why_not == nullptr ? "" : network.why_not(); !why.empty()) {
+    throw Error(ErrorCode::config, "UNISONO_NETWORK=" + std::string(network.name) + ", but " + why +
+                                       "\n" + std::string(network.install) +
+                                       ", or unset UNISONO_NETWORK");
   }
   return {.rank = options.rank,
           .size = options.size,

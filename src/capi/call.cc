@@ -6,8 +6,6 @@
 namespace unisono::c_api {
 namespace {
 
-static_assert(UNISONO_BOOL + 1 == kDtypeCount && UNISONO_USER + 1 == kReduceOpCount &&
-              UNISONO_ALL_TO_ALL_V + 1 == kCollectiveCount);
 static_assert(offsetof(unisono_call_t, accuracy) + sizeof(double) == sizeof(unisono_call_t));
 
 template <typename To, typename From>

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithms/catalog.h"
-#include "base/collectives.h"
+#include "base/dtypes.h"
 #include "plan/planner.h"
 
 namespace unisono::comm {

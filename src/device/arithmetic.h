@@ -8,8 +8,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/dtypes.h"
 #include "device/image.h"
-#include "unisono/types.hpp"
 
 namespace unisono::device {
 
@@ -78,32 +78,12 @@ struct Plain {
   static UNISONO_DEVICE T encode(T value) { return value; }
 };
 
-template <Dtype kDtype>
-struct Element;
-template <>
-struct Element<Dtype::i8> : Plain<std::int8_t> {};
-template <>
-struct Element<Dtype::u8> : Plain<std::uint8_t> {};
-template <>
-struct Element<Dtype::i32> : Plain<std::int32_t> {};
-template <>
-struct Element<Dtype::u32> : Plain<std::uint32_t> {};
-template <>
-struct Element<Dtype::i64> : Plain<std::int64_t> {};
-template <>
-struct Element<Dtype::u64> : Plain<std::uint64_t> {};
-template <>
-struct Element<Dtype::f32> : Plain<float> {};
-template <>
-struct Element<Dtype::f64> : Plain<double> {};
-template <>
-struct Element<Dtype::f16> : NarrowFloat<std::uint16_t, 5, 10, true> {};
-template <>
-struct Element<Dtype::bf16> : NarrowFloat<std::uint16_t, 8, 7, true> {};
-template <>
-struct Element<Dtype::f8e4m3> : NarrowFloat<std::uint8_t, 4, 3, false> {};
-template <>
-struct Element<Dtype::f8e5m2> : NarrowFloat<std::uint8_t, 5, 2, true> {};
+template <Dtype kDtype, class T = TypeOf<kDtype>, bool kNative = std::is_arithmetic_v<T>>
+struct Element : Plain<T> {};
+template <Dtype kDtype, class T>
+struct Element<kDtype, T, false>
+    : NarrowFloat<decltype(T::bits), traits_of(kDtype).exponent_bits,
+                  traits_of(kDtype).mantissa_bits, traits_of(kDtype).has_infinity> {};
 
 // bool is a byte whose operations are logical; its table is with the integers' (find()).
 template <ReduceOp kOp, class T>

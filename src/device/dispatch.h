@@ -3,14 +3,14 @@
 
 #include <type_traits>
 
+#include "base/dtypes.h"
 #include "device/image.h"
-#include "unisono/types.hpp"
 
 namespace unisono::device {
 
 template <Dtype kDtype, class Function>
 UNISONO_DEVICE void dispatch_op(ReduceOp op, Function function) {
-  constexpr bool kInteger = kDtype <= Dtype::u64;
+  constexpr bool kInteger = is_integer(kDtype);
   const auto call = [&](auto o) { function(std::integral_constant<Dtype, kDtype>(), o); };
   switch (op) {
     case ReduceOp::sum:
@@ -50,34 +50,11 @@ UNISONO_DEVICE void dispatch_op(ReduceOp op, Function function) {
 
 template <class Function>
 void dispatch(Dtype dtype, ReduceOp op, Function function) {
-  switch (dtype) {
-    case Dtype::i8:
-      return dispatch_op<Dtype::i8>(op, function);
-    case Dtype::u8:
-      return dispatch_op<Dtype::u8>(op, function);
-    case Dtype::i32:
-      return dispatch_op<Dtype::i32>(op, function);
-    case Dtype::u32:
-      return dispatch_op<Dtype::u32>(op, function);
-    case Dtype::i64:
-      return dispatch_op<Dtype::i64>(op, function);
-    case Dtype::u64:
-      return dispatch_op<Dtype::u64>(op, function);
-    case Dtype::f16:
-      return dispatch_op<Dtype::f16>(op, function);
-    case Dtype::bf16:
-      return dispatch_op<Dtype::bf16>(op, function);
-    case Dtype::f8e4m3:
-      return dispatch_op<Dtype::f8e4m3>(op, function);
-    case Dtype::f8e5m2:
-      return dispatch_op<Dtype::f8e5m2>(op, function);
-    case Dtype::f32:
-      return dispatch_op<Dtype::f32>(op, function);
-    case Dtype::f64:
-      return dispatch_op<Dtype::f64>(op, function);
-    case Dtype::boolean:
-      return;
-  }
+  with_dtype(dtype, [&](auto type) {
+    if constexpr (type.value != Dtype::boolean) {
+      dispatch_op<type.value>(op, function);
+    }
+  });
 }
 
 }  // namespace unisono::device

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/dtypes.h"
 #include "device/image.h"
 #include "device/kernel_library.h"
 
@@ -74,7 +75,7 @@ ReduceOp kernel_op(Dtype dtype, ReduceOp op) {
 }
 
 bool has_kernel(Dtype dtype, ReduceOp op) {
-  const bool integer = dtype <= Dtype::u64 || dtype == Dtype::boolean;
+  const bool integer = !is_float(dtype);
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::prod:

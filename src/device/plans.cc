@@ -5,6 +5,7 @@
 
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
+#include "base/dtypes.h"
 #include "base/hash.h"
 #include "device/bind.h"
 #include "unisono/error.hpp"
@@ -58,7 +59,7 @@ Schedule schedule_of(const CallShape& kind, const std::string& name, int ranks) 
 // not.
 void check_average(const CallShape& kind, const std::string& name, const BoundImage& image,
                    int ranks) {
-  if (kind.op != ReduceOp::avg || kind.dtype > Dtype::u32) {
+  if (kind.op != ReduceOp::avg || traits_of(kind.dtype).sum == kind.dtype) {
     return;
   }
   for (const KernelPass& pass : image.passes) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/collectives.h"
+#include "base/dtypes.h"
 #include "device/kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"

@@ -1,6 +1,7 @@
 #include "engine/around.h"
 
 #include "base/collectives.h"
+#include "base/dtypes.h"
 
 namespace unisono::engine {
 namespace {
@@ -12,23 +13,14 @@ void make_logical(void* target, const void* source, std::size_t count, double /*
   kernels::find_reduce(D, ReduceOp::land)(&target, 1, twice, 2, count, kernels::Store::cached);
 }
 
+// Floats have no logical operations, and bool is 0 or 1 already.
 kernels::ScaleFunction find_make_logical(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::i8:
-      return make_logical<Dtype::i8>;
-    case Dtype::u8:
-      return make_logical<Dtype::u8>;
-    case Dtype::i32:
-      return make_logical<Dtype::i32>;
-    case Dtype::u32:
-      return make_logical<Dtype::u32>;
-    case Dtype::i64:
-      return make_logical<Dtype::i64>;
-    case Dtype::u64:
-      return make_logical<Dtype::u64>;
-    default:
-      return nullptr;  // of floats there are none, and bool is 0 or 1 already
-  }
+  return with_dtype(dtype, [](auto type) -> kernels::ScaleFunction {
+    if constexpr (is_integer(type.value)) {
+      return make_logical<type.value>;
+    }
+    return nullptr;
+  });
 }
 
 }  // namespace

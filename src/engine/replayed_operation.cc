@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/dtypes.h"
 #include "engine/around.h"
 #include "engine/executor.h"
 #include "schedule/schedule.h"

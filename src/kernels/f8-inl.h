@@ -16,6 +16,7 @@
 #include "hwy/highway.h"
 #include "kernels/formats-inl.h"
 #include "kernels/narrow-inl.h"
+#include "unisono/types.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
@@ -209,6 +210,15 @@ struct F8e4m3 {
   }
 };
 #endif
+
+template <>
+struct FormatOfType<f8e4m3> {
+  using Format = F8e4m3;
+};
+template <>
+struct FormatOfType<f8e5m2> {
+  using Format = F8e5m2;
+};
 
 }  // namespace unisono::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -49,6 +49,14 @@ struct Native {
   }
 };
 
+// The format of a C++ type that has lanes of its own; of the narrow floats, beside them.
+template <typename T>
+struct FormatOfType {
+  using Format = Native<T>;
+};
+template <typename T>
+using FormatOf = typename FormatOfType<T>::Format;
+
 // Integers as truth values: nonzero is true, and the result is 0 or 1.
 template <typename T>
 struct Logical : Native<T> {

@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/formats-inl.h"
+#include "unisono/types.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
@@ -169,6 +170,15 @@ struct F16 : Widened<std::uint16_t> {
   }
 };
 #endif
+
+template <>
+struct FormatOfType<f16> {
+  using Format = F16;
+};
+template <>
+struct FormatOfType<bf16> {
+  using Format = Bf16;
+};
 
 }  // namespace unisono::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -24,8 +24,35 @@ namespace {
 HWY_EXPORT(find_bytes);
 }  // namespace
 
-ReduceFunction find_reduce_bytes(ReduceOp op, bool is_signed) {
-  return HWY_DYNAMIC_DISPATCH(find_bytes)(op, is_signed);
+ReduceFunction find_reduce_i8(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(find_bytes)(op, true);
+}
+ReduceFunction find_reduce_u8(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(find_bytes)(op, false);
+}
+
+// With 0 and 1 the sum is "or" and the product "and"; nonzero bytes other than 1 count as true.
+ReduceFunction find_reduce_bool(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::max:
+    case ReduceOp::lor:
+    case ReduceOp::bor:
+      return find_reduce_u8(ReduceOp::lor);
+    case ReduceOp::prod:
+    case ReduceOp::min:
+    case ReduceOp::land:
+    case ReduceOp::band:
+      return find_reduce_u8(ReduceOp::land);
+    case ReduceOp::lxor:
+    case ReduceOp::bxor:
+      return find_reduce_u8(ReduceOp::lxor);
+    case ReduceOp::avg:
+    case ReduceOp::premul_sum:
+    case ReduceOp::user:
+      return nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace unisono::kernels

@@ -24,8 +24,11 @@ namespace {
 HWY_EXPORT(find_quads);
 }  // namespace
 
-ReduceFunction find_reduce_quads(ReduceOp op, bool is_signed) {
-  return HWY_DYNAMIC_DISPATCH(find_quads)(op, is_signed);
+ReduceFunction find_reduce_i64(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(find_quads)(op, true);
+}
+ReduceFunction find_reduce_u64(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(find_quads)(op, false);
 }
 
 }  // namespace unisono::kernels

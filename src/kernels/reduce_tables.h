@@ -1,21 +1,34 @@
-// The reductions of each group of dtypes, compiled apart so that each compiles in seconds. Each
-// returns the function for the best SIMD target of this CPU itself, so that a call costs no
-// further dispatch; nullptr where the pair is not supported.
+// The reductions of each data type, compiled apart so that each compiles in seconds. Each returns
+// the function for the best SIMD target of this CPU itself, so that a call costs no further
+// dispatch; nullptr where the operation is not supported.
 #pragma once
 
+#include <array>
+
+#include "base/dtypes.h"
 #include "kernels/functions.h"
-#include "unisono/types.hpp"
 
 namespace unisono::kernels {
 
-ReduceFunction find_reduce_bytes(ReduceOp op, bool is_signed);
-ReduceFunction find_reduce_words(ReduceOp op, bool is_signed);
-ReduceFunction find_reduce_quads(ReduceOp op, bool is_signed);
+ReduceFunction find_reduce_i8(ReduceOp op);
+ReduceFunction find_reduce_u8(ReduceOp op);
+ReduceFunction find_reduce_i32(ReduceOp op);
+ReduceFunction find_reduce_u32(ReduceOp op);
+ReduceFunction find_reduce_i64(ReduceOp op);
+ReduceFunction find_reduce_u64(ReduceOp op);
 ReduceFunction find_reduce_f16(ReduceOp op);
 ReduceFunction find_reduce_bf16(ReduceOp op);
 ReduceFunction find_reduce_f8e4m3(ReduceOp op);
 ReduceFunction find_reduce_f8e5m2(ReduceOp op);
 ReduceFunction find_reduce_f32(ReduceOp op);
 ReduceFunction find_reduce_f64(ReduceOp op);
+ReduceFunction find_reduce_bool(ReduceOp op);
+
+// In the order of Dtype.
+inline constexpr std::array<ReduceFunction (*)(ReduceOp), kDtypeCount> kReductions = {
+    find_reduce_i8,  find_reduce_u8,  find_reduce_i32,  find_reduce_u32,    find_reduce_i64,
+    find_reduce_u64, find_reduce_f16, find_reduce_bf16, find_reduce_f8e4m3, find_reduce_f8e5m2,
+    find_reduce_f32, find_reduce_f64, find_reduce_bool};
+static_assert(kReductions.back() != nullptr);  // as many as there are types
 
 }  // namespace unisono::kernels

@@ -24,8 +24,11 @@ namespace {
 HWY_EXPORT(find_words);
 }  // namespace
 
-ReduceFunction find_reduce_words(ReduceOp op, bool is_signed) {
-  return HWY_DYNAMIC_DISPATCH(find_words)(op, is_signed);
+ReduceFunction find_reduce_i32(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(find_words)(op, true);
+}
+ReduceFunction find_reduce_u32(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(find_words)(op, false);
 }
 
 }  // namespace unisono::kernels

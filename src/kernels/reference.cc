@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/dtypes.h"
+
 namespace unisono::kernels {
 namespace {
 
@@ -35,22 +37,15 @@ struct Codec<double> {
   static double decode(std::uint64_t bits) { return std::bit_cast<double>(bits); }
   static std::uint64_t encode(double value) { return std::bit_cast<std::uint64_t>(value); }
 };
-template <typename T, T (*kNarrow)(float)>
-struct NarrowCodec {
+template <typename T>
+  requires std::is_class_v<T>
+struct Codec<T> {
   using Value = float;
   static float decode(std::uint64_t bits) {
     return to_float(T{static_cast<decltype(T::bits)>(bits)});
   }
-  static std::uint64_t encode(float value) { return kNarrow(value).bits; }
+  static std::uint64_t encode(float value) { return narrowed<T>(value).bits; }
 };
-template <>
-struct Codec<f16> : NarrowCodec<f16, to_f16> {};
-template <>
-struct Codec<bf16> : NarrowCodec<bf16, to_bf16> {};
-template <>
-struct Codec<f8e4m3> : NarrowCodec<f8e4m3, to_f8e4m3> {};
-template <>
-struct Codec<f8e5m2> : NarrowCodec<f8e5m2, to_f8e5m2> {};
 
 template <typename T>
 std::optional<T> combine_float(ReduceOp op, T a, T b) {
@@ -146,81 +141,24 @@ std::optional<std::uint64_t> reduce(ReduceOp op, const std::vector<std::uint64_t
   return operands.size() == 1 ? operands[0] : Codec<T>::encode(result);
 }
 
-struct FloatShape {
-  int exponent_bits;
-  int mantissa_bits;
-};
-std::optional<FloatShape> float_shape(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f16:
-      return FloatShape{5, 10};
-    case Dtype::bf16:
-      return FloatShape{8, 7};
-    case Dtype::f8e4m3:
-      return FloatShape{4, 3};
-    case Dtype::f8e5m2:
-      return FloatShape{5, 2};
-    case Dtype::f32:
-      return FloatShape{8, 23};
-    case Dtype::f64:
-      return FloatShape{11, 52};
-    default:
-      return std::nullopt;
-  }
-}
-
 }  // namespace
 
 std::optional<std::uint64_t> reference(Dtype dtype, ReduceOp op,
                                        const std::vector<std::uint64_t>& operands) {
-  switch (dtype) {
-    case Dtype::i8:
-      return reduce<std::int8_t>(op, operands);
-    case Dtype::u8:
-      return reduce<std::uint8_t>(op, operands);
-    case Dtype::i32:
-      return reduce<std::int32_t>(op, operands);
-    case Dtype::u32:
-      return reduce<std::uint32_t>(op, operands);
-    case Dtype::i64:
-      return reduce<std::int64_t>(op, operands);
-    case Dtype::u64:
-      return reduce<std::uint64_t>(op, operands);
-    case Dtype::f16:
-      return reduce<f16>(op, operands);
-    case Dtype::bf16:
-      return reduce<bf16>(op, operands);
-    case Dtype::f8e4m3:
-      return reduce<f8e4m3>(op, operands);
-    case Dtype::f8e5m2:
-      return reduce<f8e5m2>(op, operands);
-    case Dtype::f32:
-      return reduce<float>(op, operands);
-    case Dtype::f64:
-      return reduce<double>(op, operands);
-    case Dtype::boolean:
-      return reduce<std::uint8_t, true>(op, operands);
-  }
-  return std::nullopt;
+  return with_dtype(dtype, [&](auto type) -> std::optional<std::uint64_t> {
+    constexpr bool kBoolean = type.value == Dtype::boolean;
+    using T = std::conditional_t<kBoolean, std::uint8_t, TypeOf<type.value>>;
+    return reduce<T, kBoolean>(op, operands);
+  });
 }
 
 bool is_nan(Dtype dtype, std::uint64_t bits) {
-  switch (dtype) {
-    case Dtype::f16:
-      return std::isnan(Codec<f16>::decode(bits));
-    case Dtype::bf16:
-      return std::isnan(Codec<bf16>::decode(bits));
-    case Dtype::f8e4m3:
-      return std::isnan(Codec<f8e4m3>::decode(bits));
-    case Dtype::f8e5m2:
-      return std::isnan(Codec<f8e5m2>::decode(bits));
-    case Dtype::f32:
-      return std::isnan(Codec<float>::decode(bits));
-    case Dtype::f64:
-      return std::isnan(Codec<double>::decode(bits));
-    default:
-      return false;
-  }
+  return with_dtype(dtype, [bits](auto type) {
+    if constexpr (is_float(type.value)) {
+      return std::isnan(Codec<TypeOf<type.value>>::decode(bits));
+    }
+    return false;
+  });
 }
 
 std::uint64_t hard_value(Dtype dtype, std::uint64_t random) {
@@ -231,16 +169,16 @@ std::uint64_t hard_value(Dtype dtype, std::uint64_t random) {
   if (dtype == Dtype::boolean) {
     return any % 2;
   }
-  const auto shape = float_shape(dtype);
-  if (!shape) {
+  const DtypeTraits& shape = traits_of(dtype);
+  if (shape.kind != DtypeKind::floating) {
     const std::array<std::uint64_t, 4> limits = {0, mask, mask >> 1, (mask >> 1) + 1};
     return kind < 4 ? limits[any % 4] : kind < 8 ? any % 3 : (random * 0x9e3779b97f4a7c15U) & mask;
   }
   const std::uint64_t sign = (any & 1U) << (bits - 1);
-  const std::uint64_t infinity = ((std::uint64_t{1} << shape->exponent_bits) - 1)
-                                 << shape->mantissa_bits;
+  const std::uint64_t infinity = ((std::uint64_t{1} << shape.exponent_bits) - 1)
+                                 << shape.mantissa_bits;
   const std::uint64_t fraction =
-      (random * 0x9e3779b97f4a7c15U >> 8) & ((std::uint64_t{1} << shape->mantissa_bits) - 1);
+      (random * 0x9e3779b97f4a7c15U >> 8) & ((std::uint64_t{1} << shape.mantissa_bits) - 1);
   // Rare, or else every sum of many would be NaN.
   switch (any / 2 % 64) {
     case 0:
@@ -259,9 +197,9 @@ std::uint64_t hard_value(Dtype dtype, std::uint64_t random) {
     return sign | fraction;  // subnormal
   }
   // Exponents near each other, so that roundings and ties happen.
-  const std::uint64_t bias = (std::uint64_t{1} << (shape->exponent_bits - 1)) - 1;
+  const std::uint64_t bias = (std::uint64_t{1} << (shape.exponent_bits - 1)) - 1;
   const std::uint64_t exponent = bias - 3 + any / 128 % 7;
-  return sign | exponent << shape->mantissa_bits | fraction;
+  return sign | exponent << shape.mantissa_bits | fraction;
 }
 
 }  // namespace unisono::kernels

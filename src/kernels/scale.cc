@@ -9,6 +9,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/dtypes.h"
 #include "kernels/kernels.h"
 #include "kernels/scale_tables.h"
 
@@ -103,71 +104,41 @@ void average(void* target, const void* source, std::size_t count, double ranks) 
 }  // namespace
 
 ScaleFunction find_multiply(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::i8:
-      return multiply<std::int8_t>;
-    case Dtype::u8:
-      return multiply<std::uint8_t>;
-    case Dtype::i32:
-      return multiply<std::int32_t>;
-    case Dtype::u32:
-      return multiply<std::uint32_t>;
-    case Dtype::i64:
-      return multiply<std::int64_t>;
-    case Dtype::u64:
-      return multiply<std::uint64_t>;
-    default:
-      return find_multiply_float(dtype);
-  }
+  return with_dtype(dtype, [](auto type) -> ScaleFunction {
+    if constexpr (is_integer(type.value)) {
+      return multiply<TypeOf<type.value>>;
+    }
+    return find_multiply_float(type);
+  });
 }
 
 ScaleFunction find_divide(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::i8:
-      return divide<std::int8_t>;
-    case Dtype::u8:
-      return divide<std::uint8_t>;
-    case Dtype::i32:
-      return divide<std::int32_t>;
-    case Dtype::u32:
-      return divide<std::uint32_t>;
-    case Dtype::i64:
-      return divide<std::int64_t>;
-    case Dtype::u64:
-      return divide<std::uint64_t>;
-    default:
-      return find_divide_float(dtype);
-  }
+  return with_dtype(dtype, [](auto type) -> ScaleFunction {
+    if constexpr (is_integer(type.value)) {
+      return divide<TypeOf<type.value>>;
+    }
+    return find_divide_float(type);
+  });
 }
 
 ScaleFunction find_widen(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::i8:
-      return widen<std::int8_t, std::int32_t>;
-    case Dtype::u8:
-      return widen<std::uint8_t, std::uint32_t>;
-    case Dtype::i32:
-      return widen<std::int32_t, std::int64_t>;
-    case Dtype::u32:
-      return widen<std::uint32_t, std::uint64_t>;
-    default:
-      return nullptr;
-  }
+  return with_dtype(dtype, [](auto type) -> ScaleFunction {
+    constexpr Dtype kSum = traits_of(type.value).sum;
+    if constexpr (kSum != type.value) {
+      return widen<TypeOf<type.value>, TypeOf<kSum>>;
+    }
+    return nullptr;
+  });
 }
 
 ScaleFunction find_average(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::i8:
-      return average<std::int8_t, std::int32_t>;
-    case Dtype::u8:
-      return average<std::uint8_t, std::uint32_t>;
-    case Dtype::i32:
-      return average<std::int32_t, std::int64_t>;
-    case Dtype::u32:
-      return average<std::uint32_t, std::uint64_t>;
-    default:
-      return nullptr;
-  }
+  return with_dtype(dtype, [](auto type) -> ScaleFunction {
+    constexpr Dtype kSum = traits_of(type.value).sum;
+    if constexpr (kSum != type.value) {
+      return average<TypeOf<type.value>, TypeOf<kSum>>;
+    }
+    return nullptr;
+  });
 }
 
 }  // namespace unisono::kernels

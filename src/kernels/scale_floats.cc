@@ -1,4 +1,5 @@
 // Multiplication and division of floats by one number.
+#include "base/dtypes.h"
 #include "kernels/scale_tables.h"
 #include "kernels/simd_targets.h"
 
@@ -37,22 +38,12 @@ void scale(void* target, const void* source, std::size_t count, double factor) {
 
 template <class Op>
 ScaleFunction find_scale(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f16:
-      return scale<F16, Op>;
-    case Dtype::bf16:
-      return scale<Bf16, Op>;
-    case Dtype::f8e4m3:
-      return scale<F8e4m3, Op>;
-    case Dtype::f8e5m2:
-      return scale<F8e5m2, Op>;
-    case Dtype::f32:
-      return scale<Native<float>, Op>;
-    case Dtype::f64:
-      return scale<Native<double>, Op>;
-    default:
-      return nullptr;
-  }
+  return with_dtype(dtype, [](auto type) -> ScaleFunction {
+    if constexpr (is_float(type.value)) {
+      return scale<FormatOf<TypeOf<type.value>>, Op>;
+    }
+    return nullptr;
+  });
 }
 
 ScaleFunction find_multiply_floats(Dtype dtype) {

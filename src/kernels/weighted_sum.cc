@@ -2,7 +2,9 @@
 #include "kernels/weighted_sum.h"
 
 #include <cstring>
+#include <type_traits>
 
+#include "base/dtypes.h"
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -125,23 +127,14 @@ float dot(const void* a, const void* b, std::size_t count) {
 }
 
 template <template <class> class Function>
-auto find_for(Dtype dtype) -> decltype(Function<Native<float>>::kCall) {
-  switch (dtype) {
-    case Dtype::f16:
-      return Function<F16>::kCall;
-    case Dtype::bf16:
-      return Function<Bf16>::kCall;
-    case Dtype::f8e4m3:
-      return Function<F8e4m3>::kCall;
-    case Dtype::f8e5m2:
-      return Function<F8e5m2>::kCall;
-    case Dtype::f32:
-      return Function<Native<float>>::kCall;
-    case Dtype::f64:
-      return Function<Native<double>>::kCall;
-    default:
-      return nullptr;
-  }
+auto find_for(Dtype dtype) {
+  using Call = std::remove_const_t<decltype(Function<Native<float>>::kCall)>;
+  return with_dtype(dtype, [](auto type) -> Call {
+    if constexpr (is_float(type.value)) {
+      return Function<FormatOf<TypeOf<type.value>>>::kCall;
+    }
+    return nullptr;
+  });
 }
 template <class Format>
 struct WeightedSumOf {

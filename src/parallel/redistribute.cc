@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/collectives.h"
+#include "base/dtypes.h"
 #include "kernels/kernels.h"
 #include "parallel/cards.h"
 #include "parallel/strided.h"

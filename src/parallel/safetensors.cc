@@ -1,33 +1,15 @@
 #include "parallel/safetensors.h"
 
-#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "base/dtypes.h"
 #include "base/json.h"
 #include "base/json_text.h"
 
 namespace unisono::parallel {
 namespace {
-
-struct DtypeName {
-  Dtype dtype;
-  const char* name;
-};
-constexpr std::array<DtypeName, kDtypeCount> kNames = {{{Dtype::i8, "I8"},
-                                                        {Dtype::u8, "U8"},
-                                                        {Dtype::i32, "I32"},
-                                                        {Dtype::u32, "U32"},
-                                                        {Dtype::i64, "I64"},
-                                                        {Dtype::u64, "U64"},
-                                                        {Dtype::f16, "F16"},
-                                                        {Dtype::bf16, "BF16"},
-                                                        {Dtype::f8e4m3, "F8_E4M3"},
-                                                        {Dtype::f8e5m2, "F8_E5M2"},
-                                                        {Dtype::f32, "F32"},
-                                                        {Dtype::f64, "F64"},
-                                                        {Dtype::boolean, "BOOL"}}};
 
 constexpr std::int64_t kMostWhole = std::int64_t{1} << 53;  // what JSON numbers hold exactly
 
@@ -35,8 +17,8 @@ FileTensor read_tensor(const JsonNode& node, std::uint64_t data, std::uint64_t f
   node.allow_only({"dtype", "shape", "data_offsets"});
   FileTensor tensor;
   std::optional<Dtype> dtype;
-  for (const DtypeName& known : kNames) {
-    if (node.at("dtype").text() == known.name) {
+  for (const DtypeTraits& known : kDtypes) {
+    if (node.at("dtype").text() == known.safetensors) {
       dtype = known.dtype;
     }
   }
@@ -77,12 +59,9 @@ std::string write_header(FileContents& contents, const std::vector<std::string>&
       tensor.bytes *= size;
     }
     at += tensor.bytes;
-    const char* dtype = "";
-    for (const DtypeName& known : kNames) {
-      dtype = known.dtype == tensor.dtype ? known.name : dtype;
-    }
     json +=
-        (json.size() == 1 ? "" : ",") + json_string(name) + ":{\"dtype\":\"" + dtype + "\"," +
+        (json.size() == 1 ? "" : ",") + json_string(name) + ":{\"dtype\":\"" +
+        std::string(traits_of(tensor.dtype).safetensors) + "\"," +
         json_column("shape", tensor.shape, [](std::size_t size) { return std::to_string(size); }) +
         ",\"data_offsets\":[" + std::to_string(tensor.begin) + "," + std::to_string(at) + "]}";
   }

@@ -4,6 +4,7 @@
 
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
+#include "base/dtypes.h"
 #include "plan/user_schedule.h"
 #include "unisono/error.hpp"
 

@@ -205,19 +205,26 @@ class ChunkFlow {
 
   void check_contents(int rank, Contents found) {
     std::vector<Finding::Argument> missing;
+    std::vector<Finding::Argument> others;
     for (std::size_t i = 0; i < width_; ++i) {
-      if (found[i] == 0) {
-        missing.emplace_back(counts_everyone_ ? static_cast<int>(i) : owner());
+      const int from = static_cast<int>(i);
+      const bool belongs = !counts_everyone_ || contributes(schedule_.collective, from, rank);
+      if (belongs != (found[i] != 0)) {
+        (belongs ? missing : others).emplace_back(counts_everyone_ ? from : owner());
       }
     }
-    if (missing.empty()) {
-      return;
+    say(rank, Finding::Mistake::lacks, std::move(missing));
+    say(rank, Finding::Mistake::has_others, std::move(others));
+  }
+
+  void say(int rank, Finding::Mistake mistake, std::vector<Finding::Argument> ranks) {
+    if (!ranks.empty()) {
+      findings_.add({.kind = Finding::Kind::data_flow,
+                     .mistake = mistake,
+                     .rank = rank,
+                     .chunk = chunk_,
+                     .arguments = std::move(ranks)});
     }
-    findings_.add({.kind = Finding::Kind::data_flow,
-                   .mistake = Finding::Mistake::lacks,
-                   .rank = rank,
-                   .chunk = chunk_,
-                   .arguments = std::move(missing)});
   }
 
   int owner() const {

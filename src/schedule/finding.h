@@ -34,6 +34,7 @@ struct Finding {
     reads_unwritten,
     counted_twice,
     lacks,
+    has_others,
     edge,
     route,
     collective,

@@ -44,6 +44,8 @@ constexpr std::array kWords = {
     Words{Mistake::counted_twice, "counted_twice",
           "rank {0} counted twice at rank {rank} chunk {chunk}"},
     Words{Mistake::lacks, "lacks", "chunk {chunk} lacks {ranks} {all} on rank {rank}"},
+    Words{Mistake::has_others, "has_others",
+          "chunk {chunk} has {ranks} {all} on rank {rank}, which it must not have"},
     Words{Mistake::edge, "edge", "edge {0}->{1} is not an edge of {2}"},
     Words{Mistake::route, "route", "chunk {chunk} does not go {0}->{1} in {2}"},
     Words{Mistake::collective, "collective", "claim: collective is {0}, not {1}"},
@@ -140,7 +142,9 @@ std::string to_text(const Finding& finding, int first_step) {
   if (finding.step >= 0) {
     return "step " + std::to_string(finding.step + first_step) + ": " + sentence(finding);
   }
-  return finding.mistake == Mistake::lacks ? "end: " + sentence(finding) : sentence(finding);
+  return finding.mistake == Mistake::lacks || finding.mistake == Mistake::has_others
+             ? "end: " + sentence(finding)
+             : sentence(finding);
 }
 
 }  // namespace unisono

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/collectives.h"
+#include "base/dtypes.h"
 #include "comm/slices.h"
 #include "team/arrival.h"
 

@@ -23,8 +23,8 @@
 #include "device/devices.h"
 #include "kernels/kernels.h"
 #include "run/spawn.h"
+#include "transport/networks.h"
 #include "transport/shm/segment.h"
-#include "transport/ucx/ucx_network.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
@@ -163,19 +163,21 @@ Check check_variables() {
           "unisono env lists those that exist"};
 }
 
-// Fails only where the environment asks for UCX.
-Check check_ucx() {
-  const bool asked = read_env("UNISONO_NETWORK") == "ucx";
-  Check check{"UCX between hosts", !asked, "", "install UCX (Debian: libucx0), see UCX_TLS"};
-  if (const std::string why = ucx::why_no_ucx(); !why.empty()) {
+// Fails only where the environment asks for it.
+Check check_network(const transport::NetworkTraits& network) {
+  const bool asked = read_env("UNISONO_NETWORK") == network.name;
+  Check check{fmt::format("{} between hosts", network.title), !asked, "",
+              fmt::format("{}, see {}", network.install, network.setting)};
+  if (const std::string why = network.why_not(); !why.empty()) {
     check.found = "none, and not needed for TCP: " + why;
     return check;
   }
   try {
-    const std::vector<std::string> devices = ucx::devices();
+    const std::vector<std::string> devices = network.devices();
     check.passed = !asked || !devices.empty();
     check.found =
-        fmt::format("UCX {}{}: {}", ucx::version(), asked ? "" : ", used with UNISONO_NETWORK=ucx",
+        fmt::format("{} {}{}: {}", network.title, network.version(),
+                    asked ? "" : fmt::format(", used with UNISONO_NETWORK={}", network.name),
                     devices.empty() ? "no devices" : fmt::format("{}", fmt::join(devices, ", ")));
   } catch (const Error& error) {
     check.found = error.what();
@@ -293,20 +295,21 @@ void print_json(const std::vector<Check>& checks, bool passed) {
 }
 
 int run_doctor(const Arguments&, const Console& console) {
-  const std::vector<Check> checks = {
-      {"version", true, fmt::format("unisono {}", UNISONO_VERSION), {}},
-      check_memfd(),
-      check_futex(),
-      check_membarrier(),
-      check_pidfd(),
-      check_reading(),
-      check_cpus(),
-      check_simd(),
-      check_variables(),
-      check_ranks(),
-      // Last: they may leave threads and handlers of signals.
-      check_devices(),
-      check_ucx()};
+  std::vector<Check> checks = {{"version", true, fmt::format("unisono {}", UNISONO_VERSION), {}},
+                               check_memfd(),
+                               check_futex(),
+                               check_membarrier(),
+                               check_pidfd(),
+                               check_reading(),
+                               check_cpus(),
+                               check_simd(),
+                               check_variables(),
+                               check_ranks(),
+                               // Last: they may leave threads and handlers of signals.
+                               check_devices()};
+  for (const transport::NetworkTraits& network : transport::networks().subspan(1)) {
+    checks.push_back(check_network(network));
+  }
   const bool passed =
       std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed; });
   if (console.json()) {

@@ -15,6 +15,7 @@ using OptionalCounts = const std::optional<Counts>&;
 
 // Fill in the job.
 void broadcast(Job& job, Object data, int root);
+void combine(Job& job, Object data, Object out, Object op);  // `out` may be None: `data` is both
 void all_reduce(Job& job, Object data, Object out, Object op, double accuracy);
 void reduce(Job& job, Object data, Object out, Object op, int root);
 void scatter(Job& job, Object data, Object out, int root);

@@ -71,8 +71,7 @@ void broadcast(Job& job, Object data, int root) {
   job.set_root(root);
 }
 
-void all_reduce(Job& job, Object data, Object out, Object op, double accuracy) {
-  job.call.accuracy = accuracy;
+void combine(Job& job, Object data, Object out, Object op) {
   if (out.is_none()) {
     const Memory& memory = job.write(data, "data");
     job.call.in = memory.data();
@@ -85,10 +84,15 @@ void all_reduce(Job& job, Object data, Object out, Object op, double accuracy) {
   job.set_op(op);
 }
 
+void all_reduce(Job& job, Object data, Object out, Object op, double accuracy) {
+  job.call.accuracy = accuracy;
+  combine(job, data, out, op);
+}
+
 void reduce(Job& job, Object data, Object out, Object op, int root) {
   job.set_root(root);
   if (job.rank() == root) {
-    all_reduce(job, data, out, op, 0);
+    combine(job, data, out, op);
     return;
   }
   job.set_count(job.read(data, "data").count());

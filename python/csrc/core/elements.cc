@@ -13,28 +13,34 @@ using unisono::Dtype;
 
 struct Named {
   const char* name;
-  Elements elements;
+  const char* dtype;  // unisono's name
+  std::size_t units;
+  const char* format;  // of the module `struct`; nullptr: it has none
 };
-const Named* table() {
-  static const Named kTable[] = {{"bool", {Dtype::boolean, 1, true, "bool"}},
-                                 {"int8", {Dtype::i8, 1, true, "int8"}},
-                                 {"uint8", {Dtype::u8, 1, true, "uint8"}},
-                                 {"int16", {Dtype::u8, 2, false, "int16"}},
-                                 {"uint16", {Dtype::u8, 2, false, "uint16"}},
-                                 {"int32", {Dtype::i32, 1, true, "int32"}},
-                                 {"uint32", {Dtype::u32, 1, true, "uint32"}},
-                                 {"int64", {Dtype::i64, 1, true, "int64"}},
-                                 {"uint64", {Dtype::u64, 1, true, "uint64"}},
-                                 {"float16", {Dtype::f16, 1, true, "float16"}},
-                                 {"bfloat16", {Dtype::bf16, 1, true, "bfloat16"}},
-                                 {"float8_e4m3fn", {Dtype::f8e4m3, 1, true, "float8_e4m3fn"}},
-                                 {"float8_e5m2", {Dtype::f8e5m2, 1, true, "float8_e5m2"}},
-                                 {"float32", {Dtype::f32, 1, true, "float32"}},
-                                 {"float64", {Dtype::f64, 1, true, "float64"}},
-                                 {"complex64", {Dtype::f32, 2, true, "complex64"}},
-                                 {"complex128", {Dtype::f64, 2, true, "complex128"}},
-                                 {nullptr, {}}};
-  return kTable;
+constexpr Named kTable[] = {{"bool", "bool", 1, "?"},
+                            {"int8", "i8", 1, "b"},
+                            {"uint8", "u8", 1, "B"},
+                            {"int16", "i16", 1, "h"},
+                            {"uint16", "u16", 1, "H"},
+                            {"int32", "i32", 1, "i"},
+                            {"uint32", "u32", 1, "I"},
+                            {"int64", "i64", 1, "q"},
+                            {"uint64", "u64", 1, "Q"},
+                            {"float16", "f16", 1, "e"},
+                            {"bfloat16", "bf16", 1, nullptr},
+                            {"float8_e4m3fn", "f8e4m3", 1, nullptr},
+                            {"float8_e5m2", "f8e5m2", 1, nullptr},
+                            {"float32", "f32", 1, "f"},
+                            {"float64", "f64", 1, "d"},
+                            {"complex64", "f32", 2, nullptr},
+                            {"complex128", "f64", 2, nullptr}};
+
+// Integers of a size that unisono does not have can only be moved, as two bytes.
+Elements elements_of_row(const Named& row) {
+  if (const auto dtype = unisono::parse_dtype(row.dtype)) {
+    return {*dtype, row.units, true, row.name};
+  }
+  return {Dtype::u8, 2, false, row.name};
 }
 
 std::string name_of_dtype(py::handle dtype) {
@@ -57,19 +63,21 @@ std::optional<Elements> find_integer(bool is_signed, std::size_t bytes) {
 }  // namespace
 
 std::optional<Elements> find_elements(const std::string& name) {
-  for (const Named* row = table(); row->name != nullptr; ++row) {
-    if (name == row->name) {
-      return row->elements;
-    }
-  }
-  if (const auto dtype = unisono::parse_dtype(name)) {
-    for (const Named* row = table(); row->name != nullptr; ++row) {
-      if (row->elements.dtype == *dtype && row->elements.units == 1) {
-        return row->elements;
-      }
+  for (const Named& row : kTable) {
+    if (name == row.name || (name == row.dtype && row.units == 1 && unisono::parse_dtype(name))) {
+      return elements_of_row(row);
     }
   }
   return std::nullopt;
+}
+
+const char* format_of(Dtype dtype) {
+  for (const Named& row : kTable) {
+    if (unisono::to_string(dtype) == row.dtype) {
+      return row.format;
+    }
+  }
+  return nullptr;
 }
 
 std::optional<Elements> elements_of_format(const char* format, std::size_t item_bytes) {

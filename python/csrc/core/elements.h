@@ -17,7 +17,7 @@ namespace py = pybind11;
 struct Elements {
   unisono::Dtype dtype = unisono::Dtype::u8;
   std::size_t units = 1;
-  bool reduces = true;  // 16-bit integers can only be moved
+  bool reduces = true;  // otherwise they can only be moved, as integers of 16 bits
   std::string name = "uint8";
   std::size_t bytes() const { return unisono::size_of(dtype) * units; }
   bool is_complex() const { return name == "complex64" || name == "complex128"; }
@@ -25,6 +25,8 @@ struct Elements {
 
 // One of the names that Python's libraries have, or unisono's.
 std::optional<Elements> find_elements(const std::string& name);
+// How the buffer protocol spells the type; nullptr: it has no name for it.
+const char* format_of(unisono::Dtype dtype);
 // By a format character of the module `struct`; nullptr: bytes.
 std::optional<Elements> elements_of_format(const char* format, std::size_t item_bytes);
 // "bf16", "bfloat16", numpy's and torch's dtypes; None: nullopt. Throws TypeError.

@@ -10,31 +10,9 @@ using unisono::Dtype;
 using unisono::ReduceOp;
 
 // What Python's memoryview calls the type; where it has no name, elements are shown as bits.
-const char* format_of(const Elements& elements) {
-  switch (elements.dtype) {
-    case Dtype::boolean:
-      return "?";
-    case Dtype::i8:
-      return "b";
-    case Dtype::i32:
-      return "i";
-    case Dtype::u32:
-      return "I";
-    case Dtype::i64:
-      return "q";
-    case Dtype::u64:
-      return "Q";
-    case Dtype::f16:
-      return "e";
-    case Dtype::bf16:
-      return "H";
-    case Dtype::f32:
-      return "f";
-    case Dtype::f64:
-      return "d";
-    default:
-      return "B";
-  }
+const char* shown_as(Dtype dtype) {
+  const char* const format = format_of(dtype);
+  return format != nullptr ? format : unisono::size_of(dtype) == 2 ? "H" : "B";
 }
 
 Counts scaled(const Counts& counts, std::size_t units) {
@@ -60,7 +38,7 @@ void UserFunction::call(void* inout, const void* in, std::size_t count) {
     const auto item = static_cast<py::ssize_t>(unisono::size_of(elements_.dtype));
     const std::vector<py::ssize_t> shape{static_cast<py::ssize_t>(count)};
     const std::vector<py::ssize_t> strides{item};
-    const char* format = format_of(elements_);
+    const char* format = shown_as(elements_.dtype);
     const auto target = py::memoryview::from_buffer(inout, item, format, shape, strides, false);
     const auto source =
         py::memoryview::from_buffer(const_cast<void*>(in), item, format, shape, strides, true);

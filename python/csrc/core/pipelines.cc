@@ -22,35 +22,6 @@ using unisono::parallel::PipelineSchedule;
 using unisono::parallel::PipelineStage;
 using unisono::parallel::TensorSpec;
 
-// How the buffer protocol spells a type; nullptr: it has no name for it.
-const char* format_of(unisono::Dtype dtype) {
-  using unisono::Dtype;
-  switch (dtype) {
-    case Dtype::i8:
-      return "b";
-    case Dtype::u8:
-      return "B";
-    case Dtype::boolean:
-      return "?";
-    case Dtype::f16:
-      return "e";
-    case Dtype::i32:
-      return "i";
-    case Dtype::u32:
-      return "I";
-    case Dtype::f32:
-      return "f";
-    case Dtype::i64:
-      return "q";
-    case Dtype::u64:
-      return "Q";
-    case Dtype::f64:
-      return "d";
-    default:
-      return nullptr;
-  }
-}
-
 // A view with the type and shape, or of plain bytes where the buffer protocol has no such type;
 // None of nothing.
 template <typename Byte>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace unisono_torch {
@@ -14,37 +15,29 @@ using at::ScalarType;
 using unisono::Dtype;
 using unisono::ReduceOp;
 
+// Integers and the floats of IEEE by their bits, the others one by one.
 std::optional<Dtype> dtype_of(ScalarType type) {
   switch (type) {
     case ScalarType::Bool:
       return Dtype::boolean;
-    case ScalarType::Char:
-      return Dtype::i8;
-    case ScalarType::Byte:
-      return Dtype::u8;
-    case ScalarType::Int:
-      return Dtype::i32;
-    case ScalarType::UInt32:
-      return Dtype::u32;
-    case ScalarType::Long:
-      return Dtype::i64;
-    case ScalarType::UInt64:
-      return Dtype::u64;
-    case ScalarType::Half:
-      return Dtype::f16;
     case ScalarType::BFloat16:
       return Dtype::bf16;
     case ScalarType::Float8_e4m3fn:
       return Dtype::f8e4m3;
     case ScalarType::Float8_e5m2:
       return Dtype::f8e5m2;
+    case ScalarType::Half:
     case ScalarType::Float:
-      return Dtype::f32;
     case ScalarType::Double:
-      return Dtype::f64;
+      return unisono::parse_dtype("f" + std::to_string(8 * c10::elementSize(type)));
     default:
-      return std::nullopt;
+      break;
   }
+  if (!c10::isIntegralType(type, false)) {
+    return std::nullopt;
+  }
+  return unisono::parse_dtype((c10::isSignedType(type) ? "i" : "u") +
+                              std::to_string(8 * c10::elementSize(type)));
 }
 
 double factor_of(const c10d::ReduceOp& op) {
@@ -113,7 +106,7 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
     real = c10::toRealValueType(type);
     result.units = 2;
   }
-  if (type == ScalarType::Short || type == ScalarType::UInt16) {
+  if ((type == ScalarType::Short || type == ScalarType::UInt16) && !dtype_of(type)) {
     real = result.as = ScalarType::Int;
   }
   const auto dtype = dtype_of(real);

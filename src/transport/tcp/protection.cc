@@ -1,6 +1,9 @@
 #include "transport/tcp/protection.h"
 
+#include <string>
+
 #include "base/env.h"
+#include "transport/networks.h"
 #include "unisono/error.hpp"
 
 namespace unisono::tcp {
@@ -8,13 +11,23 @@ namespace {
 
 constexpr const char* kNetwork = "UNISONO_NETWORK";
 
-bool asks_for_ucx() {
-  const std::string network = read_env(kNetwork).value_or("");
-  if (!network.empty() && network != "tcp" && network != "ucx") {
-    throw Error(ErrorCode::config, std::string(kNetwork) + "=" + network +
-                                       " is neither tcp nor ucx\ncorrect or unset " + kNetwork);
+// The number of the network that is asked for.
+std::uint8_t asked_network() {
+  const std::string name = read_env(kNetwork).value_or("");
+  if (name.empty()) {
+    return 0;
   }
-  return network == "ucx";
+  std::string all;
+  std::uint8_t number = 0;
+  for (const transport::NetworkTraits& network : transport::networks()) {
+    if (name == network.name) {
+      return number;
+    }
+    all += (number == 0 ? "neither " : " nor ") + std::string(network.name);
+    ++number;
+  }
+  throw Error(ErrorCode::config,
+              std::string(kNetwork) + "=" + name + " is " + all + "\ncorrect or unset " + kNetwork);
 }
 
 }  // namespace
@@ -25,15 +38,17 @@ Protection protection_of(std::string_view checksum) {
                                        " is neither 0 nor 1\ncorrect or unset UNISONO_CHECKSUM, or "
                                        "the option `checksum`");
   }
-  const bool ucx = asks_for_ucx();
+  const std::uint8_t network = asked_network();
   const Protection read{.tls = read_flag("UNISONO_TLS"),
-                        .checksum = checksum == "1" || (checksum.empty() && !ucx),
+                        .checksum = checksum == "1" || (checksum.empty() && network == 0),
                         .certificates = !read_env("UNISONO_TLS_IDENTITY").value_or("").empty(),
-                        .ucx = ucx};
-  if (read.ucx && (read.tls || read.checksum)) {
+                        .network = network};
+  if (read.network != 0 && (read.tls || read.checksum)) {
     throw Error(ErrorCode::config, std::string(read.tls ? "UNISONO_TLS" : "UNISONO_CHECKSUM") +
-                                       "=1, but over UCX messages are neither encrypted nor checked"
-                                       "\nunset it, or use UNISONO_NETWORK=tcp");
+                                       "=1, but over " +
+                                       std::string(transport::networks()[network].title) +
+                                       " messages are neither encrypted nor checked\nunset it, or "
+                                       "use UNISONO_NETWORK=tcp");
   }
   return read;
 }

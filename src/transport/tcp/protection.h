@@ -11,11 +11,11 @@ struct Protection {
   bool tls = false;           // TLS 1.3 for all that follows the handshake
   bool checksum = false;      // a CRC-32C of each payload
   bool certificates = false;  // each side shows one, beside the token
-  bool ucx = false;           // messages go over UCX, and these connections carry the rest
+  std::uint8_t network = 0;   // of transport::networks(); not 0: these connections carry the rest
 
   std::uint8_t bits() const {
-    return static_cast<std::uint8_t>((tls ? 1U : 0U) | (checksum ? 2U : 0U) | (ucx ? 4U : 0U) |
-                                     (certificates ? 8U : 0U));
+    return static_cast<std::uint8_t>((tls ? 1U : 0U) | (checksum ? 2U : 0U) |
+                                     (certificates ? 8U : 0U) | unsigned{network} << 4);
   }
   friend bool operator==(const Protection&, const Protection&) = default;
 };

@@ -25,7 +25,7 @@ std::int64_t now_us() {
 
 }  // namespace
 
-std::unique_ptr<UcxNetwork> UcxNetwork::create(int rank, int ranks, int silence_ms) {
+std::unique_ptr<transport::IntroducedNetwork> create(int rank, int ranks, int silence_ms) {
   return std::make_unique<UcxConnections>(rank, ranks, silence_ms);
 }
 

@@ -23,7 +23,7 @@ class Connections;
 
 namespace unisono::ucx {
 
-class UcxConnections final : public UcxNetwork {
+class UcxConnections final : public transport::IntroducedNetwork {
  public:
   UcxConnections(int rank, int ranks, int silence_ms = transport::kSilenceMs);
   UcxConnections(const UcxConnections&) = delete;

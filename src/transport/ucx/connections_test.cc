@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "transport/networks.h"
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
 #include "unisono/error.hpp"
@@ -231,12 +232,12 @@ std::string problem_with(const std::map<std::string, std::string>& variables) {
 
 TEST(Ucx, IsAskedForByTheNameOfTheNetwork) {
   ::setenv("UNISONO_NETWORK", "ucx", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_TRUE(tcp::protection_of("").ucx);
+  EXPECT_EQ(transport::networks()[tcp::protection_of("").network].name, "ucx");
   EXPECT_FALSE(tcp::protection_of("").checksum) << "only TCP has them";
   ::setenv("UNISONO_NETWORK", "tcp", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_FALSE(tcp::protection_of("").ucx);
+  EXPECT_EQ(tcp::protection_of("").network, 0);
   ::unsetenv("UNISONO_NETWORK");  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_FALSE(tcp::protection_of("").ucx);
+  EXPECT_EQ(tcp::protection_of("").network, 0);
   EXPECT_TRUE(tcp::protection_of("").checksum);
   EXPECT_FALSE(tcp::protection_of("0").checksum);
   EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucz"}}),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes_text.h"
+#include "base/dtypes.h"
 #include "schedule/schedule.h"
 
 namespace unisono::cli {
@@ -152,33 +153,6 @@ std::string nccl_heading() {
       "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
 }
 
-std::string nccl_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f32:
-      return "float";
-    case Dtype::f64:
-      return "double";
-    case Dtype::f16:
-      return "half";
-    case Dtype::bf16:
-      return "bfloat16";
-    case Dtype::i8:
-      return "int8";
-    case Dtype::u8:
-      return "uint8";
-    case Dtype::i32:
-      return "int32";
-    case Dtype::u32:
-      return "uint32";
-    case Dtype::i64:
-      return "int64";
-    case Dtype::u64:
-      return "uint64";
-    default:
-      return std::string(to_string(dtype));
-  }
-}
-
 std::string nccl_half(const Row* row) {
   if (row == nullptr) {
     return fmt::format("  {:>7}  {:>6}  {:>6} {:>6}", "N/A", "N/A", "N/A", "N/A");
@@ -189,7 +163,7 @@ std::string nccl_half(const Row* row) {
 
 std::string nccl_row(const Row& row, const Row* second) {
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count,
-                     nccl_type(row.what.dtype), op_text(row), root_of(row)) +
+                     traits_of(row.what.dtype).nccl, op_text(row), root_of(row)) +
          nccl_half(&row) + nccl_half(second) + "\n";
 }
 

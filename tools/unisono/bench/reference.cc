@@ -6,9 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "base/collectives.h"
+#include "base/dtypes.h"
 
 namespace unisono::cli {
 namespace {
@@ -25,97 +27,28 @@ double load(T value) {
 
 template <typename T>
 T store(double value) {
-  if constexpr (std::is_same_v<T, f16>) {
-    return to_f16(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, bf16>) {
-    return to_bf16(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, f8e4m3>) {
-    return to_f8e4m3(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, f8e5m2>) {
-    return to_f8e5m2(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, bool>) {
     return value != 0;
-  } else {
+  } else if constexpr (std::is_arithmetic_v<T>) {
     return static_cast<T>(value);
+  } else {
+    return narrowed<T>(static_cast<float>(value));
   }
 }
 
-// Calls `action` with a value of the type.
-template <typename Action>
-auto with_type(Dtype dtype, Action action) {
-  switch (dtype) {
-    case Dtype::i8:
-      return action(std::int8_t{});
-    case Dtype::u8:
-      return action(std::uint8_t{});
-    case Dtype::i32:
-      return action(std::int32_t{});
-    case Dtype::u32:
-      return action(std::uint32_t{});
-    case Dtype::i64:
-      return action(std::int64_t{});
-    case Dtype::u64:
-      return action(std::uint64_t{});
-    case Dtype::f16:
-      return action(f16{});
-    case Dtype::bf16:
-      return action(bf16{});
-    case Dtype::f8e4m3:
-      return action(f8e4m3{});
-    case Dtype::f8e5m2:
-      return action(f8e5m2{});
-    case Dtype::f32:
-      return action(float{});
-    case Dtype::boolean:
-      return action(bool{});
-    case Dtype::f64:
-      break;
-  }
-  return action(double{});
-}
-
-bool is_float(Dtype dtype) {
-  return dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::f16 ||
-         dtype == Dtype::bf16 || dtype == Dtype::f8e4m3 || dtype == Dtype::f8e5m2;
-}
-
-// Integers up to here are exact (a float's 2^mantissa), or do not wrap.
+// Integers up to here are exact (a float's 2^mantissa), or do not wrap; none above 2^23 is drawn.
 double exact_limit(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f8e4m3:
-      return 16;
-    case Dtype::f8e5m2:
-      return 8;
-    case Dtype::bf16:
-      return 256;
-    case Dtype::f16:
-      return 2048;
-    case Dtype::boolean:
-      return 1;
-    case Dtype::i8:
-      return 127;
-    case Dtype::u8:
-      return 255;
-    default:
-      return 1 << 23;
-  }
+  return std::min(0x1p23, with_dtype(dtype, [](auto type) {
+                    using T = TypeOf<type.value>;
+                    if constexpr (std::is_integral_v<T>) {
+                      return static_cast<double>(std::numeric_limits<T>::max());
+                    }
+                    return std::ldexp(1.0, traits_of(type.value).mantissa_bits + 1);
+                  }));
 }
 
 double epsilon(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f8e4m3:
-      return 0x1p-4;
-    case Dtype::f8e5m2:
-      return 0x1p-3;
-    case Dtype::bf16:
-      return 0x1p-8;
-    case Dtype::f16:
-      return 0x1p-11;
-    case Dtype::f32:
-      return 0x1p-24;
-    default:
-      return 0x1p-53;
-  }
+  return std::ldexp(1.0, -1 - traits_of(dtype).mantissa_bits);
 }
 
 std::uint64_t mixed(std::uint64_t seed, int rank, std::size_t index) {
@@ -193,26 +126,29 @@ double combine(ReduceOp op, double a, double b) {
   }
 }
 
+// On rank `to`.
 template <typename T>
-Expected reduced(const DataRule& rule, std::size_t index) {
+Expected reduced(const DataRule& rule, int to, std::size_t index) {
   const double factor = rule.op == ReduceOp::premul_sum ? kPremulFactor : 1.0;
-  // Exact values are the same before and after rounding to the type.
-  const auto element = [&](int rank) {
-    const double value = value_at(rule, rank, index);
-    return factor * (rule.exact ? value : load(store<T>(value)));
-  };
-  double value = element(0);
-  double magnitude = std::abs(value);
-  if (rule.ranks == 1 &&
+  double value = 0;
+  double magnitude = 0;
+  int ranks = 0;
+  for (int rank = 0; rank < rule.ranks; ++rank) {
+    if (!contributes(rule.collective, rank, to)) {
+      continue;
+    }
+    // Exact values are the same before and after rounding to the type.
+    const double element = value_at(rule, rank, index);
+    const double next = factor * (rule.exact ? element : load(store<T>(element)));
+    value = ranks == 0 ? next : combine(rule.op, value, next);
+    magnitude += std::abs(next);
+    ++ranks;
+  }
+  if (ranks == 1 &&
       (rule.op == ReduceOp::land || rule.op == ReduceOp::lor || rule.op == ReduceOp::lxor)) {
     return {.value = value != 0 ? 1.0 : 0.0, .bound = 0};
   }
-  for (int rank = 1; rank < rule.ranks; ++rank) {
-    const double next = element(rank);
-    value = combine(rule.op, value, next);
-    magnitude += std::abs(next);
-  }
-  const double n = rule.ranks;
+  const double n = ranks;
   if (rule.op == ReduceOp::avg) {
     value = is_float(rule.dtype) ? value / n : std::trunc(value / n);
     magnitude /= n;
@@ -249,11 +185,11 @@ std::uint64_t check_moved(const DataRule& rule, int from, std::size_t first, std
 }
 
 template <typename T>
-std::uint64_t check_reduced(const DataRule& rule, std::size_t first, std::size_t count,
+std::uint64_t check_reduced(const DataRule& rule, int rank, std::size_t first, std::size_t count,
                             const T* data) {
   std::uint64_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    wrong += is_right(data[i], reduced<T>(rule, first + i)) ? 0U : 1U;
+    wrong += is_right(data[i], reduced<T>(rule, rank, first + i)) ? 0U : 1U;
   }
   return wrong;
 }
@@ -306,7 +242,7 @@ std::uint64_t check_type(const Case& row, const CaseCounts& layout, const DataRu
   const CollectiveTraits& traits = traits_of(row.workload.collective);
   const std::size_t first = traits.output == Holding::part ? offset : 0;
   if (traits.reduces) {
-    return check_reduced(rule, first, layout.out_count, data);
+    return check_reduced(rule, rank, first, layout.out_count, data);
   }
   if (traits.input == Holding::whole_at_root) {
     return check_moved(rule, row.root, first, layout.out_count, data);
@@ -319,6 +255,7 @@ std::uint64_t check_type(const Case& row, const CaseCounts& layout, const DataRu
 DataRule data_rule(const Case& row, int ranks, std::uint64_t seed, bool random) {
   const bool reducing = !row.workload.send_recv && reduces(plain_form(row.workload.collective));
   DataRule rule{.seed = seed,
+                .collective = row.workload.collective,
                 .dtype = row.dtype,
                 .op = reducing ? row.op : ReduceOp::max,  // nothing to sum: no limit on values
                 .ranks = ranks,
@@ -347,8 +284,8 @@ std::string bound_text(const DataRule& rule) {
 }
 
 void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, void* data) {
-  with_type(rule.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_dtype(rule.dtype, [&](auto type) {
+    using T = TypeOf<type.value>;
     T* elements = static_cast<T*>(data);
     const Source<T> source(rule, rank);
     for (std::size_t i = 0; i < count; ++i) {
@@ -370,8 +307,8 @@ void fill_case(const Case& row, const CaseCounts& layout, const DataRule& rule, 
 
 std::uint64_t check_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank,
                          const void* out) {
-  return with_type(row.dtype, [&](auto type) {
-    using T = decltype(type);
+  return with_dtype(row.dtype, [&](auto type) {
+    using T = TypeOf<type.value>;
     return check_type(row, layout, rule, rank, static_cast<const T*>(out));
   });
 }

@@ -17,6 +17,7 @@ namespace unisono::cli {
 
 struct DataRule {
   std::uint64_t seed = 0;
+  Collective collective = Collective::barrier;
   Dtype dtype = Dtype::f32;
   ReduceOp op = ReduceOp::sum;
   int ranks = 1;

@@ -26,13 +26,15 @@ bool are_ranks(std::vector<int> members, int ranks) {
          std::adjacent_find(members.begin(), members.end()) == members.end();
 }
 
+// Whether `count` is of one part of the vector.
+bool is_in_parts(Collective collective) {
+  return cut_of(collective) != VectorCut::none && !is_v_form(collective);
+}
+
 // As in Call, from the longer of a rank's two buffers.
 std::size_t count_of(const RecordedCall& call, bool is_root, std::uint64_t bytes) {
   const Collective collective = call.call.collective;
-  const bool has_all =
-      collective == Collective::all_gather || collective == Collective::reduce_scatter ||
-      collective == Collective::all_to_all ||
-      (is_root && (collective == Collective::scatter || collective == Collective::gather));
+  const bool has_all = is_in_parts(collective) && (is_root || !is_rooted(collective));
   return bytes / size_of(call.call.dtype) / (has_all ? call.members.size() : 1);
 }
 
@@ -43,9 +45,7 @@ double bytes_needed(const RecordedCall& call) {
   constexpr double kPair = 512;
   const double ranks = call.shape.ranks;
   const Collective collective = call.call.collective;
-  const bool has_all = collective == Collective::all_gather ||
-                       collective == Collective::reduce_scatter ||
-                       collective == Collective::all_to_all;
+  const bool has_all = is_in_parts(collective) && !is_rooted(collective);
   const double vector =
       static_cast<double>(call.call.count) * static_cast<double>(size_of(call.call.dtype));
   return ranks * ranks * kPair + 4 * ranks * vector * (has_all ? ranks : 1);

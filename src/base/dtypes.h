@@ -1,0 +1,119 @@
+// What sets each data type apart: one table, which everything that depends on it asks.
+//
+// A new data type is its value in unisono/types.hpp and in unisono.h, a row and a C++ type here,
+// and its reductions in src/kernels.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "base/collectives.h"
+#include "unisono/types.hpp"
+
+namespace unisono {
+
+enum class DtypeKind : std::uint8_t { integer, floating, boolean };
+
+struct DtypeTraits {
+  Dtype dtype;
+  std::string_view name;
+  std::string_view nccl;         // as nccl-tests write it
+  std::string_view safetensors;  // as files of that format write it
+  DtypeKind kind;
+  Dtype sum;              // of as many integers as a world has ranks, where that can be held
+  int exponent_bits = 0;  // of floats
+  int mantissa_bits = 0;
+  bool has_infinity = true;  // without, the largest code is NaN and what overflows becomes it
+};
+
+inline constexpr std::array<DtypeTraits, kDtypeCount> kDtypes = {{
+    {Dtype::i8, "i8", "int8", "I8", DtypeKind::integer, Dtype::i32},
+    {Dtype::u8, "u8", "uint8", "U8", DtypeKind::integer, Dtype::u32},
+    {Dtype::i32, "i32", "int32", "I32", DtypeKind::integer, Dtype::i64},
+    {Dtype::u32, "u32", "uint32", "U32", DtypeKind::integer, Dtype::u64},
+    {Dtype::i64, "i64", "int64", "I64", DtypeKind::integer, Dtype::i64},
+    {Dtype::u64, "u64", "uint64", "U64", DtypeKind::integer, Dtype::u64},
+    {Dtype::f16, "f16", "half", "F16", DtypeKind::floating, Dtype::f16, 5, 10},
+    {Dtype::bf16, "bf16", "bfloat16", "BF16", DtypeKind::floating, Dtype::bf16, 8, 7},
+    {Dtype::f8e4m3, "f8e4m3", "f8e4m3", "F8_E4M3", DtypeKind::floating, Dtype::f8e4m3, 4, 3, false},
+    {Dtype::f8e5m2, "f8e5m2", "f8e5m2", "F8_E5M2", DtypeKind::floating, Dtype::f8e5m2, 5, 2},
+    {Dtype::f32, "f32", "float", "F32", DtypeKind::floating, Dtype::f32, 8, 23},
+    {Dtype::f64, "f64", "double", "F64", DtypeKind::floating, Dtype::f64, 11, 52},
+    {Dtype::boolean, "bool", "bool", "BOOL", DtypeKind::boolean, Dtype::boolean},
+}};
+
+// The C++ types, in the order of Dtype.
+using DtypeTypes = std::tuple<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
+                              std::uint64_t, f16, bf16, f8e4m3, f8e5m2, float, double, bool>;
+template <Dtype kDtype>
+using TypeOf = std::tuple_element_t<static_cast<std::size_t>(kDtype), DtypeTypes>;
+
+// The value of a float nearest to `value`, as the functions of unisono/types.hpp say.
+template <class T>
+T narrowed(float value);
+template <>
+inline f16 narrowed(float value) {
+  return to_f16(value);
+}
+template <>
+inline bf16 narrowed(float value) {
+  return to_bf16(value);
+}
+template <>
+inline f8e4m3 narrowed(float value) {
+  return to_f8e4m3(value);
+}
+template <>
+inline f8e5m2 narrowed(float value) {
+  return to_f8e5m2(value);
+}
+
+// REQUIRES: a value of the enumeration.
+constexpr const DtypeTraits& traits_of(Dtype dtype) {
+  return kDtypes.at(static_cast<std::size_t>(dtype));
+}
+constexpr bool is_float(Dtype dtype) {
+  return traits_of(dtype).kind == DtypeKind::floating;
+}
+constexpr bool is_integer(Dtype dtype) {
+  return traits_of(dtype).kind == DtypeKind::integer;
+}
+
+// As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
+// that hold the sum of 2^24 ranks.
+constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
+  return reduces(collective) && op == ReduceOp::avg ? traits_of(dtype).sum : dtype;
+}
+
+// What `action` returns for the std::integral_constant of the type. REQUIRES: a value of the
+// enumeration.
+template <int kFirst = 0, class Action>
+constexpr auto with_dtype(Dtype dtype, const Action& action) {
+  constexpr auto kDtype = static_cast<Dtype>(kFirst);
+  if constexpr (kFirst + 1 < kDtypeCount) {
+    if (dtype != kDtype) {
+      return with_dtype<kFirst + 1>(dtype, action);
+    }
+  }
+  return action(std::integral_constant<Dtype, kDtype>());
+}
+
+namespace detail {
+
+template <std::size_t... kAll>
+constexpr bool agree(std::index_sequence<kAll...>) {
+  return ((kDtypes.at(kAll).dtype == static_cast<Dtype>(kAll) &&
+           kDtypeOf<std::tuple_element_t<kAll, DtypeTypes>> == static_cast<Dtype>(kAll) &&
+           sizeof(std::tuple_element_t<kAll, DtypeTypes>) == size_of(static_cast<Dtype>(kAll))) &&
+          ...);
+}
+static_assert(std::tuple_size_v<DtypeTypes> == kDtypeCount &&
+              agree(std::make_index_sequence<kDtypeCount>()));
+
+}  // namespace detail
+}  // namespace unisono
