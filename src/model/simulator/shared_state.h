@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/simulator/moment.h"
-#include "model/simulator/order.h"
+#include "model/simulator/open_blocks.h"
 
 namespace unisono::model {
 
@@ -107,9 +107,10 @@ struct Turn {
 
 // An operation that some actor is in.
 struct OpenOperation {
-  std::shared_ptr<const std::vector<BlockOrder>> orders = {};
-  std::vector<std::vector<std::uint32_t>> open_needs = {};  // by block and message
-  std::vector<std::vector<std::uint8_t>> copied = {};       // local copies that are done
+  OpenBlocks blocks;
+  // By block and message, where blocks have needs.
+  std::vector<std::vector<std::uint32_t>> open_needs = {};
+  std::vector<std::vector<std::uint8_t>> copied = {};  // local copies that are done
   std::size_t actors_left = 0;
 };
 
@@ -132,6 +133,7 @@ struct ActorState {
 // A message under way.
 struct Flight {
   std::uint32_t item = 0;
+  const OpenBlock* open = nullptr;
   std::size_t block = 0;
   std::int64_t step = 0;
   std::uint32_t message = 0;
