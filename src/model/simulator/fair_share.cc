@@ -81,6 +81,7 @@ const std::vector<int>& FairShare::settle() {
     }
   }
   changed_.clear();
+  ++pass_;
   return settled_;
 }
 
@@ -134,7 +135,8 @@ bool FairShare::queue_touched() {
     state.touched = false;
     state.full_at = level_when_full(link);
     ++state.version;
-    const double turn = std::max(level_, std::min(state.full_at, state.level));
+    const double was_full_at = state.filled == pass_ ? kNever : state.level;
+    const double turn = std::max(level_, std::min(state.full_at, was_full_at));
     if (turn < kNever) {
       queue_.push_back({.level = turn, .link = link, .version = state.version});
       std::push_heap(queue_.begin(), queue_.end());
@@ -170,6 +172,7 @@ void FairShare::raise() {
 // The link is full at this level: none of its flows has more.
 void FairShare::fill(int link) {
   links_[at(link)].level = level_;
+  links_[at(link)].filled = pass_;
   for (const User& user : links_[at(link)].users) {
     Flow& flow = flows_[at(user.flow)];
     if (flow.state == State::fixed) {

@@ -47,7 +47,8 @@ class FairShare {
     std::vector<User> users = {};
     double level = kNever;      // the rate of the flows that it holds back
     double full_at = kNever;    // while settling: the level at which it will be full
-    std::uint32_t version = 0;  // of its place in the queue
+    std::uint32_t filled = 0;   // the pass that has filled it last
+    std::uint32_t version = 0;  // of its turn
     bool touched = false;
   };
   enum class State : std::uint8_t { kept, open, fixed };  // kept: it has the rate from before
@@ -85,6 +86,7 @@ class FairShare {
   std::vector<int> changed_;  // flows that are no longer kept
   std::vector<Turn> queue_;   // a heap
   std::vector<int> settled_;
+  std::uint32_t pass_ = 1;
   double level_ = 0;  // that the pass has reached
 };
 

@@ -44,6 +44,7 @@ class OpenBlocks {
       ++made(index).users;
     }
   }
+  std::size_t open_count() const { return kept_ != nullptr ? count_ : made_.size(); }
   // What held it, or a cursor, is through with it.
   void leave(std::size_t index);
 
