@@ -14,54 +14,50 @@ std::size_t at(int index) {
 
 }  // namespace
 
-void FairShare::touch(int link) {
-  LinkState& state = links_[at(link)];
-  if (!state.touched) {
-    state.touched = true;
-    touched_.push_back(link);
-  }
-}
-
-void FairShare::touch(const Flow& flow) {
-  for (const int link : flow.links) {
-    touch(link);
+// Its links are looked at again.
+void FairShare::touch(int flow) {
+  for (const int link : ways_[at(flow)].links) {
+    LinkState& state = links_[at(link)];
+    if (!state.touched) {
+      state.touched = true;
+      touched_.push_back(link);
+    }
   }
 }
 
 void FairShare::change(int flow, State state) {
-  Flow& found = flows_[at(flow)];
-  if (found.state == State::kept) {
-    found.old_rate = found.rate;
+  if (flows_[at(flow)].state == State::kept) {
+    ways_[at(flow)].old_rate = flows_[at(flow)].rate;
     changed_.push_back(flow);
   }
-  found.state = state;
-  touch(found);
+  flows_[at(flow)].state = state;
+  touch(flow);
 }
 
 void FairShare::add(int flow, std::span<const int> links, std::span<const double> shares) {
   if (flows_.size() <= at(flow)) {
     flows_.resize(at(flow) + 1);
+    ways_.resize(at(flow) + 1);
   }
-  Flow& added = flows_[at(flow)];
-  added = {.links = links, .shares = shares, .rate = -1};
+  flows_[at(flow)] = {.rate = -1};
+  ways_[at(flow)] = {.links = links};
   for (std::size_t i = 0; i < links.size(); ++i) {
-    links_[at(links[i])].users.push_back({.flow = flow, .share = added.share(i)});
+    links_[at(links[i])].users.push_back({.flow = flow, .share = shares.empty() ? 1 : shares[i]});
   }
   change(flow, State::open);
 }
 
 void FairShare::remove(int flow) {
-  Flow& found = flows_[at(flow)];
-  for (const int link : found.links) {
+  for (const int link : ways_[at(flow)].links) {
     std::vector<User>& users = links_[at(link)].users;
     *std::find_if(users.begin(), users.end(),
                   [flow](const User& user) { return user.flow == flow; }) = users.back();
     users.pop_back();
   }
-  touch(found);
-  if (found.state != State::kept) {  // it came and went without a rate
+  touch(flow);
+  if (flows_[at(flow)].state != State::kept) {  // it came and went without a rate
     changed_.erase(std::find(changed_.begin(), changed_.end(), flow));
-    found.state = State::kept;
+    flows_[at(flow)].state = State::kept;
   }
 }
 
@@ -73,11 +69,12 @@ const std::vector<int>& FairShare::settle() {
   }
   for (const int flow : changed_) {
     Flow& found = flows_[at(flow)];
+    const double before = ways_[at(flow)].old_rate;
     found.state = State::kept;
-    if (found.rate > found.old_rate * kEqual || found.rate * kEqual < found.old_rate) {
+    if (found.rate > before * kEqual || found.rate * kEqual < before) {
       settled_.push_back(flow);
     } else {
-      found.rate = found.old_rate;
+      found.rate = before;
     }
   }
   changed_.clear();
@@ -191,9 +188,13 @@ void FairShare::fill(int link) {
 // The link was full at this level, and no longer is: its flows may have more, and it has its next
 // turn when it is full again.
 void FairShare::release(int link) {
-  links_[at(link)].level = kNever;
-  touch(link);
-  for (const User& user : links_[at(link)].users) {
+  LinkState& state = links_[at(link)];
+  state.level = kNever;
+  if (!state.touched) {
+    state.touched = true;
+    touched_.push_back(link);
+  }
+  for (const User& user : state.users) {
     const Flow& flow = flows_[at(user.flow)];
     if (flow.state == State::kept && flow.bottleneck == link) {
       change(user.flow, State::open);

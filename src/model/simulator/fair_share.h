@@ -26,8 +26,8 @@ class FairShare {
   }
 
   // A flow over `links`, at least one; `flow` is a number of the caller's, small. `shares` says
-  // which part of the flow goes over each link; empty: all of it. Both must stay where they are
-  // until the flow is removed. Rates are right after settle().
+  // which part of the flow goes over each link; empty: all of it. The links must stay where they
+  // are until the flow is removed. Rates are right after settle().
   void add(int flow, std::span<const int> links, std::span<const double> shares = {});
   void remove(int flow);
   // Finds the rates again; returns the flows whose rate has changed, or that are new.
@@ -52,15 +52,15 @@ class FairShare {
     bool touched = false;
   };
   enum class State : std::uint8_t { kept, open, fixed };  // kept: it has the rate from before
+  // What is asked for most is short.
   struct Flow {
-    std::span<const int> links;
-    std::span<const double> shares;
     double rate = 0;
-    double old_rate = 0;
     int bottleneck = -1;
     State state = State::kept;
-
-    double share(std::size_t link) const { return shares.empty() ? 1 : shares[link]; }
+  };
+  struct Way {
+    std::span<const int> links;
+    double old_rate = 0;  // while settling
   };
   // A link is looked at when the pass reaches the level at which it is full, or at which it was.
   struct Turn {
@@ -71,8 +71,7 @@ class FairShare {
     bool operator<(const Turn& other) const { return level > other.level; }  // the lowest on top
   };
 
-  void touch(const Flow& flow);
-  void touch(int link);
+  void touch(int flow);
   double level_when_full(int link) const;
   bool queue_touched();
   void raise();
@@ -82,6 +81,7 @@ class FairShare {
 
   std::vector<LinkState> links_;
   std::vector<Flow> flows_;
+  std::vector<Way> ways_;     // of flows
   std::vector<int> touched_;  // links whose flows have changed
   std::vector<int> changed_;  // flows that are no longer kept
   std::vector<Turn> queue_;   // a heap

@@ -19,11 +19,13 @@ OpenBlocks::OpenBlocks(const PlayItem& item, const PathTable& paths)
 OpenBlocks::Made& OpenBlocks::made(std::size_t index) {
   while (index >= first_ + made_.size()) {
     const std::size_t next = first_ + made_.size();
-    Made& made = made_.emplace_back();
-    made.block = item_->block(next);
-    made.paths = paths_->list();
-    made.open = {.block = &made.block, .paths = &made.paths, .order = orders_->next(made.block)};
-    made.users = 2 * item_->actors.size();  // both cursors of each
+    Made& added = made_.emplace_back();
+    added.block = item_->block(next);
+    added.paths = paths_->list();
+    added.open = {.block = &added.block,
+                  .paths = &added.paths,
+                  .order = orders_->next(added.block)};
+    added.users = 2 * item_->actors.size();  // both cursors of each
   }
   return made_[index - first_];
 }

@@ -94,9 +94,7 @@ void SharedRates::handle(const EventQueue::Event& event) {
       begin_flow(event.subject);
       return;
     case EventQueue::Kind::flow_end:
-      if (flights_[at(event.subject)].version == event.version) {
-        end_flow(event.subject);
-      }
+      end_flow(event.subject);
       return;
     case EventQueue::Kind::reduced:
       arrive(event.subject);
@@ -112,8 +110,7 @@ void SharedRates::settle_rates() {
         std::max(0.0, flight.left_bytes - flight.rate * (now_us_ - flight.since_us));
     flight.since_us = now_us_;
     flight.rate = shares_.rate(slot);
-    events_.push(now_us_ + flight.left_bytes / flight.rate, EventQueue::Kind::flow_end, slot,
-                 ++flight.version);
+    events_.move_end(slot, now_us_ + flight.left_bytes / flight.rate);
   }
 }
 
@@ -124,9 +121,7 @@ int SharedRates::new_flight() {
   }
   const int slot = free_flights_.back();
   free_flights_.pop_back();
-  const std::uint32_t version = flights_[at(slot)].version + 1;
   flights_[at(slot)] = {};
-  flights_[at(slot)].version = version;
   return slot;
 }
 
@@ -197,7 +192,7 @@ void SharedRates::begin_flow(int slot) {
   flight.left_bytes = bytes;
   if (bytes <= 0 || path.count == 0 || options_.contention == Contention::off) {
     const double flow_us = bytes > 0 ? bytes / path.bytes_per_us : 0;
-    events_.push(now_us_ + flow_us, EventQueue::Kind::flow_end, slot, ++flight.version);
+    events_.move_end(slot, now_us_ + flow_us);
     return;
   }
   flight.flowing = true;
