@@ -74,11 +74,10 @@ CompactSchedule compact(Shape shape) {
   for (int level = 0; level < hierarchy.levels(); ++level) {
     const int size = hierarchy.size(level);
     CompactPhase phase{.name = "all_to_all " + std::to_string(level)};
-    phase.parts = {.count = pairing_rounds(size),
-                   .messages = n - size % 2 * (n / size),
-                   .make = [hierarchy, level](int round) {
-                     return messages_of(hierarchy, level, round);
-                   }};
+    phase.parts = {
+        .count = pairing_rounds(size),
+        .messages = n - size % 2 * (n / size),
+        .make = [hierarchy, level](int round) { return messages_of(hierarchy, level, round); }};
     schedule.phases.push_back(std::move(phase));
   }
   return schedule;

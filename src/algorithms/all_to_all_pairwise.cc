@@ -43,9 +43,9 @@ std::vector<CompactMessage> messages_of(int n, int round) {
 CompactSchedule compact(Shape shape) {
   const int n = shape.ranks;
   CompactPhase phase{.name = "all_to_all", .waits = false};
-  phase.parts = {.count = pairing_rounds(n),
-                 .messages = n - n % 2,
-                 .make = [n](int round) { return messages_of(n, round); }};
+  phase.parts = {.count = pairing_rounds(n), .messages = n - n % 2, .make = [n](int round) {
+                   return messages_of(n, round);
+                 }};
   return {.collective = Collective::all_to_all,
           .ranks = n,
           .chunks = static_cast<std::int64_t>(n) * n,

@@ -32,7 +32,7 @@ struct Copies {
 
 // Messages of a step that are too many to keep all of them: made part by part, each as long as the
 // others.
-struct Parts {
+struct PhaseParts {
   int count = 1;
   std::int64_t messages = 0;  // of each
   std::function<std::vector<CompactMessage>(int part)> make = {};
@@ -51,11 +51,11 @@ struct CompactPhase {
   // of all of this. A step of 2^20 ranks that meet at one level of a hierarchy is short so.
   Copies each = {};
   Copies all = {};
-  Parts parts = {};  // with `make`: in place of all these, of a phase of one step
+  PhaseParts parts = {};  // with `make`: in place of all these, of a phase of one step
 };
 
 std::int64_t message_count(const CompactPhase& phase);
-// Of one part; a phase that is kept is one.
+// Those of one part; a phase that is kept is one part.
 std::int64_t messages_of_part(const CompactPhase& phase);
 
 // Calls visit(message) for each message of one part, copies and all, in their order.

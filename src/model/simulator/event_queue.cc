@@ -66,10 +66,8 @@ void EventQueue::move_end(int flight, double time_us) {
     push(time_us, Kind::flow_end, flight);
     return;
   }
-  const Event moved{.time_us = time_us,
-                    .number = next_number_++,
-                    .kind = Kind::flow_end,
-                    .subject = flight};
+  const Event moved{
+      .time_us = time_us, .number = next_number_++, .kind = Kind::flow_end, .subject = flight};
   if (moved.comes_before(events_[place])) {
     rise(place, moved);
   } else {

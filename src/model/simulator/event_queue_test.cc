@@ -62,7 +62,8 @@ TEST(EventQueue, ComesInTheOrderOfTimeWhateverMoves) {
       end = -1;
     }
   }
-  EXPECT_EQ(queue.empty(), std::all_of(ends.begin(), ends.end(), [](double end) { return end < 0; }));
+  EXPECT_EQ(queue.empty(),
+            std::all_of(ends.begin(), ends.end(), [](double end) { return end < 0; }));
 }
 
 }  // namespace

@@ -22,9 +22,8 @@ OpenBlocks::Made& OpenBlocks::made(std::size_t index) {
     Made& added = made_.emplace_back();
     added.block = item_->block(next);
     added.paths = paths_->list();
-    added.open = {.block = &added.block,
-                  .paths = &added.paths,
-                  .order = orders_->next(added.block)};
+    added.open = {
+        .block = &added.block, .paths = &added.paths, .order = orders_->next(added.block)};
     added.users = 2 * item_->actors.size();  // both cursors of each
   }
   return made_[index - first_];

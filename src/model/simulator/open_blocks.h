@@ -52,7 +52,7 @@ class OpenBlocks {
   struct Made {
     PlayBlock block;
     PathList paths;
-    OpenBlock open;  // of these
+    OpenBlock open;         // of these
     std::size_t users = 0;  // cursors that have not left it, and messages
   };
   Made& made(std::size_t index);

@@ -29,8 +29,9 @@ bool is_part_of(const Topology& topology, int device, int whole) {
 
 PathTable::PathTable(const Parameters& parameters) {
   const double beta = parameters.beta_s_per_byte * kUsPerSecond;
-  list_.paths.push_back({.overhead_us = parameters.alpha_s * kUsPerSecond,
-                    .bytes_per_us = beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()});
+  list_.paths.push_back(
+      {.overhead_us = parameters.alpha_s * kUsPerSecond,
+       .bytes_per_us = beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()});
 }
 
 PathTable::PathTable(const Topology& topology, std::span<const LinkFault> faults,

@@ -31,14 +31,14 @@ struct PlayMessage {
   bool is_local() const { return from == to; }
 };
 
-// One step, repeated, or a part of a step. Either `needs` says which earlier messages of the block each message needs,
-// or the senders wait for all that they received before, or for nothing.
+// One step, repeated, or a part of a step. Either `needs` says which earlier messages of the block
+// each message needs, or the senders wait for all that they received before, or for nothing.
 struct PlayBlock {
   int phase = 0;
   std::int64_t repeats = 1;
   bool waits = false;
   bool has_needs = false;
-  // Of a step in several blocks: how many of its messages come before, and if it ends here.
+  // Where a step is several blocks: how many of its messages come before, and if it ends here.
   std::size_t before = 0;
   bool ends_step = true;
   std::vector<PlayMessage> messages = {};

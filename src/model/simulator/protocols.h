@@ -34,7 +34,7 @@ class ProtocolChoice {
   Chain busiest_sender();
 
   const PathTable& paths_;
-  std::vector<Chain> senders_;       // of a step, by actor; empty chains between steps
+  std::vector<Chain> senders_;        // of a step, by actor; empty chains between steps
   std::vector<std::size_t> sending_;  // actors with a chain
   Chain sum_;
   const Protocol* chosen_ = nullptr;

@@ -19,8 +19,8 @@ class StreamedBlocks : public BlockSource {
     std::vector<int> of_actor = {};
     std::vector<double> slowness = {};  // RankFault::factor
   };
-  // Looks at all blocks once where the topology has protocols to choose from. Keeps references to the options and the paths. REQUIRES: an item in
-  // its short form, an actor for each rank.
+  // Looks at all blocks once where the topology has protocols to choose from. Keeps references to
+  // the options and the paths. REQUIRES: an item in its short form, an actor for each rank.
   StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,
                  const SimulationOptions& options, PathTable& paths);
 
