@@ -49,6 +49,21 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+std::vector<CompactMessage> messages_of(const Hierarchy& hierarchy, int level, int round) {
+  const int n = hierarchy.ranks();
+  const int size = hierarchy.size(level);
+  std::vector<CompactMessage> messages;
+  messages.reserve(static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) {
+    const int digit = partner(size, round, hierarchy.digit(rank, level));
+    if (digit >= 0) {
+      messages.push_back(
+          {.from = rank, .to = hierarchy.with_digit(rank, level, digit), .chunks = n / size});
+    }
+  }
+  return messages;
+}
+
 // What a rank sends at one level depends on what it has received at those below it, and on nothing
 // of its own level, so a level is one phase.
 CompactSchedule compact(Shape shape) {
@@ -59,16 +74,10 @@ CompactSchedule compact(Shape shape) {
   for (int level = 0; level < hierarchy.levels(); ++level) {
     const int size = hierarchy.size(level);
     CompactPhase phase{.name = "all_to_all " + std::to_string(level)};
-    phase.messages.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(size - 1));
-    for (int round = 0; round < pairing_rounds(size); ++round) {
-      for (int rank = 0; rank < n; ++rank) {
-        const int digit = partner(size, round, hierarchy.digit(rank, level));
-        if (digit >= 0) {
-          phase.messages.push_back(
-              {.from = rank, .to = hierarchy.with_digit(rank, level, digit), .chunks = n / size});
-        }
-      }
-    }
+    phase.parts = {
+        .count = pairing_rounds(size),
+        .messages = n - size % 2 * (n / size),
+        .make = [hierarchy, level](int round) { return messages_of(hierarchy, level, round); }};
     schedule.phases.push_back(std::move(phase));
   }
   return schedule;

@@ -27,19 +27,25 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
+std::vector<CompactMessage> messages_of(int n, int round) {
+  std::vector<CompactMessage> messages;
+  messages.reserve(static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) {
+    const int to = partner(n, round, rank);
+    if (to >= 0) {
+      messages.push_back({.from = rank, .to = to, .chunks = 1});
+    }
+  }
+  return messages;
+}
+
 // What a rank sends in one step does not depend on the others, so all of them are one phase.
 CompactSchedule compact(Shape shape) {
   const int n = shape.ranks;
   CompactPhase phase{.name = "all_to_all", .waits = false};
-  phase.messages.reserve(static_cast<std::size_t>(n) * static_cast<std::size_t>(n - 1));
-  for (int round = 0; round < pairing_rounds(n); ++round) {
-    for (int rank = 0; rank < n; ++rank) {
-      const int to = partner(n, round, rank);
-      if (to >= 0) {
-        phase.messages.push_back({.from = rank, .to = to, .chunks = 1});
-      }
-    }
-  }
+  phase.parts = {.count = pairing_rounds(n), .messages = n - n % 2, .make = [n](int round) {
+                   return messages_of(n, round);
+                 }};
   return {.collective = Collective::all_to_all,
           .ranks = n,
           .chunks = static_cast<std::int64_t>(n) * n,

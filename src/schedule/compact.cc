@@ -6,6 +6,13 @@
 namespace unisono {
 
 std::int64_t message_count(const CompactPhase& phase) {
+  return messages_of_part(phase) * phase.parts.count;
+}
+
+std::int64_t messages_of_part(const CompactPhase& phase) {
+  if (phase.parts.make) {
+    return phase.parts.messages;
+  }
   return static_cast<std::int64_t>(phase.messages.size()) * phase.each.times * phase.all.times;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,14 @@ struct Copies {
   int apart = 0;
 };
 
+// Messages of a step that are too many to keep all of them: made part by part, each as long as the
+// others.
+struct PhaseParts {
+  int count = 1;
+  std::int64_t messages = 0;  // of each
+  std::function<std::vector<CompactMessage>(int part)> make = {};
+};
+
 // Steps of the schedule that do not wait for each other may be one step here, with the messages of
 // the first of them first.
 struct CompactPhase {
@@ -42,13 +51,22 @@ struct CompactPhase {
   // of all of this. A step of 2^20 ranks that meet at one level of a hierarchy is short so.
   Copies each = {};
   Copies all = {};
+  PhaseParts parts = {};  // with `make`: in place of all these, of a phase of one step
 };
 
 std::int64_t message_count(const CompactPhase& phase);
+// Those of one part; a phase that is kept is one part.
+std::int64_t messages_of_part(const CompactPhase& phase);
 
-// Calls visit(message) for each message of a phase, copies and all, in their order.
+// Calls visit(message) for each message of one part, copies and all, in their order.
 template <typename Visit>
-void for_each_message(const CompactPhase& phase, const Visit& visit) {
+void for_each_message(const CompactPhase& phase, int part, const Visit& visit) {
+  if (phase.parts.make) {
+    for (const CompactMessage& message : phase.parts.make(part)) {
+      visit(message);
+    }
+    return;
+  }
   for (int i = 0; i < phase.all.times; ++i) {
     for (const CompactMessage& message : phase.messages) {
       CompactMessage copy = message;
@@ -60,6 +78,13 @@ void for_each_message(const CompactPhase& phase, const Visit& visit) {
         copy.to += phase.each.apart;
       }
     }
+  }
+}
+
+template <typename Visit>
+void for_each_message(const CompactPhase& phase, const Visit& visit) {
+  for (int part = 0; part < phase.parts.count; ++part) {
+    for_each_message(phase, part, visit);
   }
 }
 

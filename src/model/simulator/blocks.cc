@@ -26,23 +26,45 @@ void BlockMaker::add_message(PlayBlock& block, int from, int to, double bytes,
   block.add(message, cost);
 }
 
-PlayBlock BlockMaker::block_of(const CompactSchedule& schedule, std::size_t phase, double bytes,
-                               const std::vector<int>& actors) const {
+void BlockMaker::add_part(PlayBlock& block, const CompactSchedule& schedule, int part, double bytes,
+                          const std::vector<int>& actors) const {
   const double chunk =
       schedule.collective == Collective::barrier
           ? 0
           : bytes / static_cast<double>(schedule.chunks) *
                 (schedule.collective == Collective::all_to_all ? static_cast<double>(schedule.ranks)
                                                                : 1);
-  const CompactPhase& found = schedule.phases[phase];
-  PlayBlock block{.phase = static_cast<int>(phase), .repeats = found.steps, .waits = found.waits};
-  block.messages.reserve(static_cast<std::size_t>(message_count(found)));
-  for_each_message(found, [&](const CompactMessage& compact) {
+  const CompactPhase& phase = schedule.phases[static_cast<std::size_t>(block.phase)];
+  for_each_message(phase, part, [&](const CompactMessage& compact) {
     add_message(block, actors[static_cast<std::size_t>(compact.from)],
                 actors[static_cast<std::size_t>(compact.to)],
                 chunk * static_cast<double>(compact.chunks),
                 chunk * static_cast<double>(compact.reduced));
   });
+}
+
+PlayBlock BlockMaker::block_of(const CompactSchedule& schedule, std::size_t phase, double bytes,
+                               const std::vector<int>& actors) const {
+  const CompactPhase& found = schedule.phases[phase];
+  PlayBlock block{.phase = static_cast<int>(phase), .repeats = found.steps, .waits = found.waits};
+  block.messages.reserve(static_cast<std::size_t>(message_count(found)));
+  for (int part = 0; part < found.parts.count; ++part) {
+    add_part(block, schedule, part, bytes, actors);
+  }
+  return block;
+}
+
+PlayBlock BlockMaker::part_of(const CompactSchedule& schedule, std::size_t phase, int part,
+                              double bytes, const std::vector<int>& actors) const {
+  const CompactPhase& found = schedule.phases[phase];
+  const auto messages = static_cast<std::size_t>(messages_of_part(found));
+  PlayBlock block{.phase = static_cast<int>(phase),
+                  .repeats = found.steps,
+                  .waits = found.waits,
+                  .before = messages * static_cast<std::size_t>(part),
+                  .ends_step = part + 1 == found.parts.count};
+  block.messages.reserve(messages);
+  add_part(block, schedule, part, bytes, actors);
   return block;
 }
 

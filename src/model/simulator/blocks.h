@@ -21,9 +21,14 @@ class BlockMaker {
   // `actors` are those of the item, by the ranks of the schedule.
   PlayBlock block_of(const CompactSchedule& schedule, std::size_t phase, double bytes,
                      const std::vector<int>& actors) const;
+  // A part of a phase alone.
+  PlayBlock part_of(const CompactSchedule& schedule, std::size_t phase, int part, double bytes,
+                    const std::vector<int>& actors) const;
   PlayBlock block_of(const Schedule& schedule, double bytes, const std::vector<int>& actors) const;
 
  private:
+  void add_part(PlayBlock& block, const CompactSchedule& schedule, int part, double bytes,
+                const std::vector<int>& actors) const;
   void add_message(PlayBlock& block, int from, int to, double bytes, double reduced) const;
 
   const std::vector<int>& rank_of_actor_;

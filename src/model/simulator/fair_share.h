@@ -2,13 +2,16 @@
 // more than it. Found by filling all flows at the same speed until a link is full, fixing
 // those on it, and so on (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2).
 //
-// Flows come and go. Rates are found again for those that a change touches, with all others as they
-// are, and then for those as well for which that is no fair rate any more: a flow has one if one of
-// its links is full, and no other flow there has more (its bottleneck).
+// Flows come and go. Rates are then found again in one pass from the lowest level up, which looks
+// only at links where something has changed. A flow keeps its rate, and the link that holds it back
+// (its bottleneck) need not be looked at, until one of two things happens below that rate: another
+// of its links gets full, or its bottleneck has other flows than before. What is below the level of
+// the pass is final, since flows with more do not matter there.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -23,8 +26,8 @@ class FairShare {
   }
 
   // A flow over `links`, at least one; `flow` is a number of the caller's, small. `shares` says
-  // which part of the flow goes over each link; empty: all of it. Both must stay where they are
-  // until the flow is removed. Rates are right after settle().
+  // which part of the flow goes over each link; empty: all of it. The links must stay where they
+  // are until the flow is removed. Rates are right after settle().
   void add(int flow, std::span<const int> links, std::span<const double> shares = {});
   void remove(int flow);
   // Finds the rates again; returns the flows whose rate has changed, or that are new.
@@ -33,6 +36,8 @@ class FairShare {
   std::size_t users(int link) const { return links_[static_cast<std::size_t>(link)].users.size(); }
 
  private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
   struct User {
     int flow = 0;
     double share = 1;
@@ -40,39 +45,49 @@ class FairShare {
   struct LinkState {
     double capacity = 0;
     std::vector<User> users = {};
-    double left = 0;         // while settling
-    double open = 0;         // shares of the flows without a rate yet
-    int open_flows = 0;      // their number
-    double level = 0;        // the rate of the flows that it holds back
-    std::uint32_t seen = 0;  // the filling that has met it
+    double level = kNever;      // the rate of the flows that it holds back
+    double full_at = kNever;    // while settling: the level at which it will be full
+    std::uint32_t filled = 0;   // the pass that has filled it last
+    std::uint32_t version = 0;  // of its turn
+    bool touched = false;
   };
+  enum class State : std::uint8_t { kept, open, fixed };  // kept: it has the rate from before
+  // What is asked for most is short.
   struct Flow {
-    std::span<const int> links;
-    std::span<const double> shares;
     double rate = 0;
-    double old_rate = 0;
     int bottleneck = -1;
-    std::uint32_t asked = 0;  // the settling that finds its rate again
-    bool fixed = false;
+    State state = State::kept;
+  };
+  struct Way {
+    std::span<const int> links;
+    double old_rate = 0;  // while settling
+  };
+  // A link is looked at when the pass reaches the level at which it is full, or at which it was.
+  struct Turn {
+    double level = 0;
+    int link = 0;
+    std::uint32_t version = 0;
 
-    double share(std::size_t link) const { return shares.empty() ? 1 : shares[link]; }
+    bool operator<(const Turn& other) const { return level > other.level; }  // the lowest on top
   };
 
-  void ask(int flow);
-  void meet_links();
-  void fill();
-  void fix(int flow, double rate, int bottleneck);
-  bool ask_for_more();
+  void touch(int flow);
+  double level_when_full(int link) const;
+  bool queue_touched();
+  void raise();
+  void fill(int link);
+  void release(int link);
+  void change(int flow, State state);
 
   std::vector<LinkState> links_;
   std::vector<Flow> flows_;
-  std::vector<int> changed_links_;  // that flows have left
-  std::vector<int> asked_;          // flows whose rates are to be found
-  std::vector<int> near_links_;     // of these flows
-  std::vector<int> open_links_;     // of these, with flows that have no rate yet
+  std::vector<Way> ways_;     // of flows
+  std::vector<int> touched_;  // links whose flows have changed
+  std::vector<int> changed_;  // flows that are no longer kept
+  std::vector<Turn> queue_;   // a heap
   std::vector<int> settled_;
-  std::uint32_t settling_ = 1;
-  std::uint32_t filling_ = 0;
+  std::uint32_t pass_ = 1;
+  double level_ = 0;  // that the pass has reached
 };
 
 }  // namespace unisono::model

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <limits>
+#include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -104,45 +108,107 @@ std::vector<double> naive(const std::vector<double>& capacities, const Routes& r
   return result;
 }
 
-// Flows come and go in any order; the rates are always those of the naive solver, which knows
-// nothing of what was before.
-TEST(FairShare, IsTheNaiveSolutionWhateverCameBefore) {
-  std::mt19937 random(11);
-  for (int round = 0; round < 100; ++round) {
-    std::vector<double> capacities(12);
-    for (double& capacity : capacities) {
-      capacity = 1 + static_cast<double>(random() % 50);
+// Flows come and go in any order, one by one or several at once; the rates are always those of the
+// naive solver, which knows nothing of what was before, and those that change are told.
+class Crowd {
+ public:
+  explicit Crowd(unsigned seed) : random_(seed), capacities_(12) {
+    for (double& capacity : capacities_) {
+      capacity = 1 + static_cast<double>(random_() % 50);
     }
-    FairShare shares(capacities);
-    std::vector<std::vector<int>> all(40);
-    std::vector<int> present;
-    for (std::size_t flow = 0; flow < all.size(); ++flow) {
-      for (int link = 0; link < 12; ++link) {
-        if (random() % 6 == 0) {
-          all[flow].push_back(link);
-        }
+    shares_.emplace(capacities_);
+  }
+
+  void come() {
+    routes_.emplace_back();
+    for (int link = 0; link < 12; ++link) {
+      if (random_() % 6 == 0) {
+        routes_.back().push_back(link);
       }
-      if (all[flow].empty()) {
-        all[flow].push_back(static_cast<int>(random() % 12));
-      }
-      shares.add(static_cast<int>(flow), all[flow]);
-      present.push_back(static_cast<int>(flow));
-      if (random() % 3 == 0) {
-        const std::size_t gone = random() % present.size();
-        shares.remove(present[gone]);
-        present.erase(present.begin() + static_cast<std::ptrdiff_t>(gone));
-      }
-      shares.settle();
-      Routes routes;
-      for (const int id : present) {
-        routes.push_back(all[static_cast<std::size_t>(id)]);
-      }
-      const std::vector<double> wanted = naive(capacities, routes);
-      for (std::size_t i = 0; i < present.size(); ++i) {
-        ASSERT_NEAR(shares.rate(present[i]), wanted[i], 1e-9 * wanted[i]);
-      }
+    }
+    if (routes_.back().empty()) {
+      routes_.back().push_back(static_cast<int>(random_() % 12));
+    }
+    const int flow = static_cast<int>(routes_.size()) - 1;
+    shares_->add(flow, routes_.back());
+    present_.push_back(flow);
+    known_[flow] = -1;
+  }
+  void go() {
+    if (!present_.empty()) {
+      const auto gone = present_.begin() + static_cast<std::ptrdiff_t>(random_() % present_.size());
+      shares_->remove(*gone);
+      present_.erase(gone);
     }
   }
+  unsigned chance(unsigned of) { return static_cast<unsigned>(random_() % of); }
+
+  void check() {
+    for (const int flow : shares_->settle()) {
+      ASSERT_NE(shares_->rate(flow), known_[flow]);
+      known_[flow] = shares_->rate(flow);
+    }
+    Routes routes;
+    for (const int flow : present_) {
+      routes.push_back(routes_[static_cast<std::size_t>(flow)]);
+    }
+    const std::vector<double> wanted = naive(capacities_, routes);
+    for (std::size_t i = 0; i < present_.size(); ++i) {
+      ASSERT_NEAR(shares_->rate(present_[i]), wanted[i], 1e-9 * wanted[i]);
+      ASSERT_EQ(shares_->rate(present_[i]), known_[present_[i]]);
+    }
+  }
+
+ private:
+  std::mt19937 random_;
+  std::vector<double> capacities_;
+  std::optional<FairShare> shares_;
+  std::deque<std::vector<int>> routes_;
+  std::vector<int> present_;
+  std::map<int, double> known_;  // the rate that was told last
+};
+
+TEST(FairShare, IsTheNaiveSolutionWhateverCameBefore) {
+  for (unsigned round = 0; round < 100; ++round) {
+    Crowd crowd(round);
+    for (int flow = 0; flow < 40; ++flow) {
+      crowd.come();
+      if (crowd.chance(3) == 0) {
+        crowd.go();
+      }
+      crowd.check();
+    }
+  }
+}
+
+TEST(FairShare, IsTheNaiveSolutionWhereManyComeAndGoAtOnce) {
+  for (unsigned round = 0; round < 100; ++round) {
+    Crowd crowd(1000 + round);
+    for (int turn = 0; turn < 20; ++turn) {
+      for (unsigned coming = crowd.chance(8); coming > 0; --coming) {
+        crowd.come();
+      }
+      for (unsigned going = crowd.chance(6); going > 0; --going) {
+        crowd.go();
+      }
+      crowd.check();
+    }
+  }
+}
+
+// A flow takes the place of another with the same way: nobody else has another rate.
+TEST(FairShare, ToldAreOnlyFlowsWhoseRatesChange) {
+  const Routes routes = {{0, 1}, {1, 2}, {2}, {0, 1}};
+  FairShare shares({6, 8, 12});
+  for (int flow = 0; flow < 3; ++flow) {
+    shares.add(flow, routes[static_cast<std::size_t>(flow)]);
+  }
+  EXPECT_EQ(shares.settle(), (std::vector<int>{0, 1, 2}));
+  shares.remove(0);
+  shares.add(3, routes[3]);
+  EXPECT_EQ(shares.settle(), (std::vector<int>{3}));
+  EXPECT_EQ(shares.rate(3), 4);
+  EXPECT_TRUE(shares.settle().empty());
 }
 
 }  // namespace

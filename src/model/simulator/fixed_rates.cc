@@ -206,7 +206,8 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
   }
   double overhead = cost.overhead_us;
   if (options_.jitter > 0) {
-    overhead *= jitter_factor(options_, step.item, static_cast<std::uint64_t>(step.number), index);
+    overhead *= jitter_factor(options_, step.item, static_cast<std::uint64_t>(step.number),
+                              step.block->before + index);
   }
   Moment end = start;
   const double latency = overhead + cost.latency_us;

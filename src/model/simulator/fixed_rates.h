@@ -43,6 +43,7 @@ class FixedRates {
   void operate(const PlayItem& item, std::size_t index);
   void play_needs(const Step& step);
   void play_steps(Step step);
+  void end_step(const Step& step);
   // The flows that take part in a block, each once.
   struct Party {
     std::vector<int> senders = {};

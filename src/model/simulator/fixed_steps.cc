@@ -71,6 +71,23 @@ void FixedRates::move_on(const Party& party, double period_us, double periods) {
   }
 }
 
+// What ranks send in a step does not wait for what they receive in it.
+void FixedRates::end_step(const Step& step) {
+  const PlayBlock& block = *step.block;
+  if (!block.ends_step) {
+    return;
+  }
+  if (block.before > 0) {
+    for (const int actor : play_.items[step.item].actors) {
+      received_[at(actor)].wait_for(arrived_[at(actor)]);
+    }
+    return;
+  }
+  for (const PlayMessage& message : block.messages) {
+    received_[at(message.to)].wait_for(arrived_[at(message.to)]);
+  }
+}
+
 // Steps that are alike. If every message of a step ends equally longer after that of the step
 // before, so do those of all further steps, and they need not be played.
 void FixedRates::play_steps(Step step) {
@@ -99,9 +116,7 @@ void FixedRates::play_steps(Step step) {
       most = std::max(most, change);
       last_end_us_[i] = end.time_us;
     }
-    for (const PlayMessage& message : block.messages) {
-      received_[at(message.to)].wait_for(arrived_[at(message.to)]);
-    }
+    end_step(step);
     result_.simulated += messages;
     check_limit(result_.simulated, options_, false);
     constexpr double kRounding = 4e-15;  // of sums of times

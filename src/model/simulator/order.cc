@@ -1,9 +1,6 @@
 #include "model/simulator/order.h"
 
-#include <unordered_map>
-#include <utility>
-
-#include "model/simulator/program.h"
+#include <algorithm>
 
 namespace unisono::model {
 
@@ -21,58 +18,50 @@ Lists::Lists(std::size_t keys, const std::vector<std::pair<std::uint32_t, std::u
   }
 }
 
-std::vector<BlockOrder> orders_of(const PlayItem& item) {
-  using Entries = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-  std::unordered_map<int, std::uint32_t> place;
-  for (const int actor : item.actors) {
-    place.emplace(actor, static_cast<std::uint32_t>(place.size()));
+OrderMaker::OrderMaker(const std::vector<int>& actors)
+    : received_(actors.size()), before_(actors.size()) {
+  const auto [least, most] = std::minmax_element(actors.begin(), actors.end());
+  first_actor_ = *least;
+  places_.resize(static_cast<std::size_t>(*most - *least) + 1);
+  for (std::size_t i = 0; i < actors.size(); ++i) {
+    places_[static_cast<std::size_t>(actors[i] - first_actor_)] = static_cast<std::uint32_t>(i);
   }
-  std::vector<BlockOrder> orders;
-  std::vector<std::int64_t> received(item.actors.size());
-  for (const PlayBlock& block : *item.blocks) {
-    Entries sends;
-    Entries receives;
-    Entries copies;
-    Entries needed_by;
-    for (std::uint32_t i = 0; i < block.messages.size(); ++i) {
-      const PlayMessage& message = block.messages[i];
-      const std::uint32_t to = place.at(message.to);
-      if (!message.is_local()) {
-        sends.emplace_back(place.at(message.from), i);
-        receives.emplace_back(to, i);
-      } else {
-        (block.cost_of(message).reduce_us > 0 ? receives : copies).emplace_back(to, i);
-      }
-      for (std::size_t need = 0; block.has_needs && need < block.needs_of(i).size(); ++need) {
-        needed_by.emplace_back(block.needs_of(i)[need], i);
-      }
-    }
-    BlockOrder order{.sends = Lists(item.actors.size(), sends),
-                     .receives = Lists(item.actors.size(), receives),
-                     .copies = Lists(item.actors.size(), copies),
-                     .needed_by = Lists(block.messages.size(), needed_by),
-                     .received_before = received};
-    for (std::size_t actor = 0; actor < received.size(); ++actor) {
-      received[actor] += block.repeats * static_cast<std::int64_t>(order.receives.of(actor).size());
-    }
-    orders.push_back(std::move(order));
-  }
-  return orders;
 }
 
-void Cursor::settle() {
-  while (block_ < blocks_->size()) {
-    const std::size_t size = list().size();
-    if (place_ < size) {
-      return;
+BlockOrder OrderMaker::next(const PlayBlock& block) {
+  using Entries = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  Entries sends;
+  Entries receives;
+  Entries copies;
+  Entries needed_by;
+  sends.reserve(block.messages.size());
+  receives.reserve(block.messages.size());
+  for (std::uint32_t i = 0; i < block.messages.size(); ++i) {
+    const PlayMessage& message = block.messages[i];
+    const std::uint32_t to = place(message.to);
+    if (!message.is_local()) {
+      sends.emplace_back(place(message.from), i);
+      receives.emplace_back(to, i);
+    } else {
+      (block.cost_of(message).reduce_us > 0 ? receives : copies).emplace_back(to, i);
     }
-    place_ = 0;
-    ++step_;
-    if (size == 0 || step_ == (*blocks_)[block_].repeats) {
-      step_ = 0;
-      ++block_;
+    for (std::size_t need = 0; block.has_needs && need < block.needs_of(i).size(); ++need) {
+      needed_by.emplace_back(block.needs_of(i)[need], i);
     }
   }
+  const std::size_t actors = received_.size();
+  BlockOrder order{.sends = Lists(actors, sends),
+                   .receives = Lists(actors, receives),
+                   .copies = Lists(actors, copies),
+                   .needed_by = Lists(block.messages.size(), needed_by),
+                   .received_before = before_};
+  for (std::size_t actor = 0; actor < actors; ++actor) {
+    received_[actor] += block.repeats * static_cast<std::int64_t>(order.receives.of(actor).size());
+  }
+  if (block.ends_step) {
+    before_ = received_;
+  }
+  return order;
 }
 
 }  // namespace unisono::model

@@ -1,15 +1,14 @@
-// Which messages of an operation an actor sends and receives, in the order of its ports.
+// Which messages of a block an actor sends and receives, in the order of its ports.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/simulator/play.h"
 
 namespace unisono::model {
-
-struct PlayItem;
 
 // Lists of numbers, one list for each key.
 class Lists {
@@ -31,49 +30,24 @@ struct BlockOrder {
   Lists receives = {};                             // and local reductions
   Lists copies = {};                               // local, at no cost
   Lists needed_by = {};                            // per message: those that need it
-  std::vector<std::int64_t> received_before = {};  // in earlier blocks, by actor
+  std::vector<std::int64_t> received_before = {};  // in earlier steps, by actor
 };
 
-std::vector<BlockOrder> orders_of(const PlayItem& item);
-
-// A place in the lists of one actor.
-class Cursor {
+// Orders of the blocks of an item, one after the other.
+class OrderMaker {
  public:
-  enum class Way : std::uint8_t { sends, receives };
-
-  Cursor() = default;
-  Cursor(const std::vector<PlayBlock>& blocks, const std::vector<BlockOrder>& orders,
-         std::size_t actor, Way way)
-      : blocks_(&blocks), orders_(&orders), actor_(actor), way_(way) {
-    settle();
-  }
-
-  bool at_end() const { return blocks_ == nullptr || block_ == blocks_->size(); }
-  std::size_t block() const { return block_; }
-  std::int64_t step() const { return step_; }
-  std::uint32_t message() const { return list()[place_]; }
-  void advance() {
-    ++place_;
-    settle();
-  }
-  bool is_at(std::size_t block, std::int64_t step, std::uint32_t message) const {
-    return !at_end() && block_ == block && step_ == step && this->message() == message;
-  }
+  explicit OrderMaker(const std::vector<int>& actors);
+  BlockOrder next(const PlayBlock& block);
 
  private:
-  std::span<const std::uint32_t> list() const {
-    const BlockOrder& order = (*orders_)[block_];
-    return (way_ == Way::sends ? order.sends : order.receives).of(actor_);
+  std::uint32_t place(int actor) const {
+    return places_[static_cast<std::size_t>(actor - first_actor_)];
   }
-  void settle();
 
-  const std::vector<PlayBlock>* blocks_ = nullptr;
-  const std::vector<BlockOrder>* orders_ = nullptr;
-  std::size_t actor_ = 0;
-  Way way_ = Way::sends;
-  std::size_t block_ = 0;
-  std::int64_t step_ = 0;
-  std::size_t place_ = 0;
+  int first_actor_ = 0;
+  std::vector<std::uint32_t> places_;   // of actors in the item
+  std::vector<std::int64_t> received_;  // so far, by place
+  std::vector<std::int64_t> before_;    // the step
 };
 
 }  // namespace unisono::model

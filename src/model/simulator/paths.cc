@@ -29,8 +29,9 @@ bool is_part_of(const Topology& topology, int device, int whole) {
 
 PathTable::PathTable(const Parameters& parameters) {
   const double beta = parameters.beta_s_per_byte * kUsPerSecond;
-  paths_.push_back({.overhead_us = parameters.alpha_s * kUsPerSecond,
-                    .bytes_per_us = beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()});
+  list_.paths.push_back(
+      {.overhead_us = parameters.alpha_s * kUsPerSecond,
+       .bytes_per_us = beta > 0 ? 1 / beta : std::numeric_limits<double>::infinity()});
 }
 
 PathTable::PathTable(const Topology& topology, std::span<const LinkFault> faults,
@@ -77,12 +78,12 @@ int PathTable::find(int from_rank, int to_rank) {
   }
   if (!knows_pairs_) {
     add(from_rank, to_rank);
-    return static_cast<int>(paths_.size()) - 1;
+    return static_cast<int>(list_.paths.size()) - 1;
   }
   const std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from_rank))
                                 << 32U |
                             static_cast<std::uint32_t>(to_rank);
-  const auto [place, added] = index_.try_emplace(key, static_cast<int>(paths_.size()));
+  const auto [place, added] = index_.try_emplace(key, static_cast<int>(list_.paths.size()));
   if (added) {
     add(from_rank, to_rank);
   }
@@ -93,7 +94,7 @@ void PathTable::add(int from_rank, int to_rank) {
   const std::vector<int>& route = router_.front().route(from_rank, to_rank);
   Path path{.overhead_us = topology_->overhead_us,
             .bytes_per_us = std::numeric_limits<double>::infinity(),
-            .first = static_cast<std::uint32_t>(links_.size()),
+            .first = static_cast<std::uint32_t>(list_.all_links.size()),
             .count = static_cast<std::uint32_t>(route.size())};
   const std::vector<double>& shares = router_.front().shares();
   for (std::size_t i = 0; i < route.size(); ++i) {
@@ -102,17 +103,17 @@ void PathTable::add(int from_rank, int to_rank) {
     path.latency_us += latency_us_[at] * share;
     path.bytes_per_us = std::min(path.bytes_per_us, bytes_per_us_[at] / share);
   }
-  links_.insert(links_.end(), route.begin(), route.end());
-  shares_.insert(shares_.end(), shares.begin(), shares.end());
-  paths_.push_back(path);
+  list_.all_links.insert(list_.all_links.end(), route.begin(), route.end());
+  list_.all_shares.insert(list_.all_shares.end(), shares.begin(), shares.end());
+  list_.paths.push_back(path);
 }
 
-void PathTable::restart(bool knows_pairs) {
+void PathTable::restart() {
   if (topology_ != nullptr) {
-    knows_pairs_ = knows_pairs;
-    paths_.clear();
-    links_.clear();
-    shares_.clear();
+    knows_pairs_ = false;
+    list_.paths.clear();
+    list_.all_links.clear();
+    list_.all_shares.clear();
     index_.clear();
   }
 }

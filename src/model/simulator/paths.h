@@ -26,8 +26,25 @@ struct Path {
   double overhead_us = 0;   // at the sender
   double latency_us = 0;    // of the links; where they are spread, of the mean byte
   double bytes_per_us = 0;  // of the narrowest link
-  std::uint32_t first = 0;  // its links, in PathTable::links
+  std::uint32_t first = 0;  // its links, in PathList::links
   std::uint32_t count = 0;
+};
+
+// Paths by their numbers.
+struct PathList {
+  std::vector<Path> paths = {};
+  std::vector<int> all_links = {};
+  std::vector<double> all_shares = {};  // by link of `all_links`, where routes are spread
+
+  const Path& path(int index) const { return paths[static_cast<std::size_t>(index)]; }
+  std::span<const int> links(const Path& path) const {
+    return std::span(all_links).subspan(path.first, path.count);
+  }
+  // Which part of the bytes goes over each of these; empty: all over all.
+  std::span<const double> shares(const Path& path) const {
+    return all_shares.empty() ? std::span<const double>()
+                              : std::span(all_shares).subspan(path.first, path.count);
+  }
 };
 
 class PathTable {
@@ -40,19 +57,14 @@ class PathTable {
 
   // The index of the path; the same pair has the same one. Errors: Error(usage) without a way.
   int find(int from_rank, int to_rank);
-  // Forgets all paths. Where pairs are not known again, each find() makes a path: for the messages
-  // of one phase, of which no two have the same pair.
-  void restart(bool knows_pairs);
+  // Forgets all paths. From then on each find() makes a path: for the messages of one block, of
+  // which no two have the same pair.
+  void restart();
 
-  const Path& path(int index) const { return paths_[static_cast<std::size_t>(index)]; }
-  std::span<const int> links(const Path& path) const {
-    return std::span(links_).subspan(path.first, path.count);
-  }
-  // Which part of the bytes goes over each of these; empty: all over all.
-  std::span<const double> shares(const Path& path) const {
-    return shares_.empty() ? std::span<const double>()
-                           : std::span(shares_).subspan(path.first, path.count);
-  }
+  const PathList& list() const { return list_; }
+  const Path& path(int index) const { return list_.path(index); }
+  std::span<const int> links(const Path& path) const { return list_.links(path); }
+  std::span<const double> shares(const Path& path) const { return list_.shares(path); }
   // How operations may move their data; none without a topology.
   std::span<const Protocol> protocols() const {
     return topology_ == nullptr ? std::span<const Protocol>{} : topology_->protocols;
@@ -68,9 +80,7 @@ class PathTable {
   const Topology* topology_ = nullptr;
   std::vector<double> bytes_per_us_;
   std::vector<double> latency_us_;
-  std::vector<Path> paths_;
-  std::vector<int> links_;
-  std::vector<double> shares_;                    // by link of `links_`, where routes are spread
+  PathList list_;
   std::unordered_map<std::uint64_t, int> index_;  // by pair of ranks
   bool knows_pairs_ = true;
   std::vector<Router> router_;  // one, with a topology

@@ -31,13 +31,16 @@ struct PlayMessage {
   bool is_local() const { return from == to; }
 };
 
-// One step, repeated. Either `needs` says which earlier messages of the block each message needs,
-// or the senders wait for all that they received before, or for nothing.
+// One step, repeated, or a part of a step. Either `needs` says which earlier messages of the block
+// each message needs, or the senders wait for all that they received before, or for nothing.
 struct PlayBlock {
   int phase = 0;
   std::int64_t repeats = 1;
   bool waits = false;
   bool has_needs = false;
+  // Where a step is several blocks: how many of its messages come before, and if it ends here.
+  std::size_t before = 0;
+  bool ends_step = true;
   std::vector<PlayMessage> messages = {};
   std::vector<MessageCost> costs = {};
   std::vector<std::uint32_t> first_need = {};  // per message, and one more
@@ -81,7 +84,7 @@ class BlockSource {
   // Made now, with the paths of its messages; the one before is gone, and its paths as well.
   virtual const PlayBlock& block(std::size_t index) = 0;
   // Links with messages, of all blocks, that have neither the sender nor the receiver in common.
-  virtual const std::vector<bool>& meeting() const = 0;
+  virtual const std::vector<bool>& meeting() = 0;
 };
 
 struct PlayItem {

@@ -20,12 +20,10 @@ namespace {
 
 class Maker {
  public:
-  Maker(const Workload& workload, const SimulationOptions& options, PathTable& paths,
-        bool may_stream)
+  Maker(const Workload& workload, const SimulationOptions& options, PathTable& paths)
       : workload_(workload),
         options_(options),
         paths_(paths),
-        may_stream_(may_stream),
         met_(workload.ranks),
         slowness_(static_cast<std::size_t>(workload.ranks), 1),
         late_us_(static_cast<std::size_t>(workload.ranks)) {
@@ -168,7 +166,7 @@ class Maker {
 
   // Counts the messages of an operation that may be.
   bool is_streamed(const WorkItem& item) {
-    if (!may_stream_ || workload_.items.size() != 1 || item.compact == nullptr) {
+    if (workload_.items.size() != 1 || item.compact == nullptr) {
       return false;
     }
     std::int64_t messages = 0;
@@ -196,7 +194,6 @@ class Maker {
   const Workload& workload_;
   const SimulationOptions& options_;
   PathTable& paths_;
-  bool may_stream_;
   RankSet met_;
   Play play_;
   std::int64_t messages_ = 0;     // of the different operations
@@ -212,9 +209,8 @@ class Maker {
 
 }  // namespace
 
-Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths,
-               bool may_stream) {
-  return Maker(workload, options, paths, may_stream).run();
+Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths) {
+  return Maker(workload, options, paths).run();
 }
 
 void check_limit(double messages, const SimulationOptions& options, bool shared) {

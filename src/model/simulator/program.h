@@ -10,10 +10,9 @@
 
 namespace unisono::model {
 
-// Errors: Error(usage) for ranks that are not there. `may_stream`: a single operation with many
-// messages (SimulationOptions) need not be whole, its blocks may be made when they are asked for.
-Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths,
-               bool may_stream);
+// Errors: Error(usage) for ranks that are not there. The blocks of a single operation with many
+// messages (SimulationOptions) are made when they are asked for.
+Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths);
 
 // Throws Error(usage) for more messages than are to be played, and says how long that may take:
 // those that share links take thirty times as long.

@@ -33,7 +33,11 @@ double longest_chain(const PlayBlock& block) {
 ProtocolChoice::ProtocolChoice(const PathTable& paths) : paths_(paths) {}
 
 void ProtocolChoice::add(const PlayBlock& block) {
-  const Chain busiest = busiest_sender(block);
+  add_senders(block);
+  if (!block.ends_step) {
+    return;
+  }
+  const Chain busiest = busiest_sender();
   const auto repeats = static_cast<double>(block.repeats);
   const double messages =
       block.has_needs ? std::max(longest_chain(block), busiest.messages) : busiest.messages;
@@ -42,27 +46,35 @@ void ProtocolChoice::add(const PlayBlock& block) {
   sum_.transfer_us += repeats * busiest.transfer_us;
 }
 
-// The messages of one repeat that a rank sends one after the other, of the busiest one.
-ProtocolChoice::Chain ProtocolChoice::busiest_sender(const PlayBlock& block) {
+void ProtocolChoice::add_senders(const PlayBlock& block) {
   for (const PlayMessage& message : block.messages) {
+    if (message.is_local()) {
+      continue;
+    }
     const auto sender = static_cast<std::size_t>(message.from);
     senders_.resize(std::max(senders_.size(), sender + 1));
-    if (!message.is_local()) {
-      const MessageCost& cost = block.cost_of(message);
-      Chain& chain = senders_[sender];
-      chain.messages += 1;
-      chain.fixed_us = std::max(chain.fixed_us, cost.overhead_us + cost.latency_us);
-      chain.transfer_us += transfer_us(message, cost.bytes, paths_);
+    const MessageCost& cost = block.cost_of(message);
+    Chain& chain = senders_[sender];
+    if (chain.messages == 0) {
+      sending_.push_back(sender);
     }
+    chain.messages += 1;
+    chain.fixed_us = std::max(chain.fixed_us, cost.overhead_us + cost.latency_us);
+    chain.transfer_us += transfer_us(message, cost.bytes, paths_);
   }
+}
+
+// The messages of one repeat that a rank sends one after the other, of the busiest one.
+ProtocolChoice::Chain ProtocolChoice::busiest_sender() {
   Chain busiest;
-  for (const PlayMessage& message : block.messages) {
-    Chain& chain = senders_[static_cast<std::size_t>(message.from)];
+  for (const std::size_t sender : sending_) {
+    Chain& chain = senders_[sender];
     busiest.messages = std::max(busiest.messages, chain.messages);
     busiest.fixed_us = std::max(busiest.fixed_us, chain.fixed_us);
     busiest.transfer_us = std::max(busiest.transfer_us, chain.transfer_us);
     chain = {};
   }
+  sending_.clear();
   return busiest;
 }
 

@@ -30,10 +30,12 @@ class ProtocolChoice {
     double fixed_us = 0;     // overhead, latency and reductions
     double transfer_us = 0;  // at the full bandwidth
   };
-  Chain busiest_sender(const PlayBlock& block);
+  void add_senders(const PlayBlock& block);
+  Chain busiest_sender();
 
   const PathTable& paths_;
-  std::vector<Chain> senders_;  // of a block, by actor; empty chains between blocks
+  std::vector<Chain> senders_;        // of a step, by actor; empty chains between steps
+  std::vector<std::size_t> sending_;  // actors with a chain
   Chain sum_;
   const Protocol* chosen_ = nullptr;
 };

@@ -7,26 +7,36 @@
 
 namespace unisono::model {
 
+OpenBlocks SharedRates::blocks_of(const PlayItem& item) {
+  if (item.source != nullptr) {
+    return {item, paths_};
+  }
+  auto& known = kept_[item.blocks.get()];
+  OpenBlocks::Kept kept = known.lock();
+  if (kept == nullptr) {
+    kept = OpenBlocks::keep(item, paths_);
+    known = kept;
+  }
+  return OpenBlocks(std::move(kept));
+}
+
 OpenOperation& SharedRates::operation(std::uint32_t item) {
-  const auto [place, added] = operations_.try_emplace(item);
-  OpenOperation& operation = place->second;
-  if (added) {
-    const PlayItem& played = play_.items[item];
-    auto& known = orders_[played.blocks.get()];
-    operation.orders = known.lock();
-    if (operation.orders == nullptr) {
-      operation.orders = std::make_shared<const std::vector<BlockOrder>>(orders_of(played));
-      known = operation.orders;
-    }
-    operation.actors_left = played.actors.size();
-    for (const PlayBlock& block : *played.blocks) {
-      std::vector<std::uint32_t>& open = operation.open_needs.emplace_back();
-      operation.copied.emplace_back();
-      if (block.has_needs) {
-        operation.copied.back().resize(block.messages.size());
-        for (std::size_t i = 0; i < block.messages.size(); ++i) {
-          open.push_back(static_cast<std::uint32_t>(block.needs_of(i).size()));
-        }
+  const auto known = operations_.find(item);
+  if (known != operations_.end()) {
+    return known->second;
+  }
+  const PlayItem& played = play_.items[item];
+  OpenOperation& operation =
+      operations_.emplace(item, OpenOperation{.blocks = blocks_of(played)}).first->second;
+  operation.actors_left = played.actors.size();
+  for (std::size_t i = 0; played.blocks != nullptr && i < played.blocks->size(); ++i) {
+    const PlayBlock& block = (*played.blocks)[i];
+    std::vector<std::uint32_t>& open = operation.open_needs.emplace_back();
+    operation.copied.emplace_back();
+    if (block.has_needs) {
+      operation.copied.back().resize(block.messages.size());
+      for (std::size_t message = 0; message < block.messages.size(); ++message) {
+        open.push_back(static_cast<std::uint32_t>(block.needs_of(message).size()));
       }
     }
   }
@@ -108,7 +118,7 @@ void SharedRates::begin_item(int index) {
   }
   const PlayItem& item = item_of(actor);
   actor.place = actor.items[actor.next].place;
-  if (item.blocks != nullptr) {
+  if (item.is_operation()) {
     actor.entry.time_us += item.launch_us;
     actor.entry.latency_us += item.launch_us;
   } else {
@@ -149,22 +159,21 @@ void SharedRates::end_item(int index, const Moment& moment) {
 void SharedRates::enter(int index) {
   ActorState& actor = actors_[at(index)];
   const std::uint32_t item = actor.items[actor.next].item;
-  if (play_.items[item].blocks == nullptr) {
+  if (!play_.items[item].is_operation()) {
     move_rank(index, -1, true);
     end_item(index, actor.entry);
     return;
   }
   OpenOperation& operation = this->operation(item);
-  const std::vector<PlayBlock>& blocks = *play_.items[item].blocks;
   actor.inside = true;
   actor.operation = &operation;
-  actor.sends = Cursor(blocks, *operation.orders, actor.place, Cursor::Way::sends);
-  actor.receives = Cursor(blocks, *operation.orders, actor.place, Cursor::Way::receives);
+  actor.sends = Cursor(operation.blocks, actor.place, Cursor::Way::sends);
+  actor.receives = Cursor(operation.blocks, actor.place, Cursor::Way::receives);
   actor.received_begun = 0;
   actor.last = actor.entry;
   actor.copies_left = 0;
-  for (std::size_t block = 0; block < blocks.size(); ++block) {
-    const auto copies = (*operation.orders)[block].copies.of(actor.place);
+  for (std::size_t block = 0; block < operation.copied.size(); ++block) {
+    const auto copies = operation.blocks.at(block).order.copies.of(actor.place);
     actor.copies_left += static_cast<std::int64_t>(copies.size());
     for (const std::uint32_t message : copies) {
       if (operation.open_needs[block][message] == 0) {
@@ -189,7 +198,7 @@ bool SharedRates::is_ready(const ActorState& sender, const PlayBlock& block) {
   if (!block.waits) {
     return true;
   }
-  const BlockOrder& order = (*sender.operation->orders)[number];
+  const BlockOrder& order = sender.sends.open().order;
   const std::int64_t needed =
       order.received_before[sender.place] +
       sender.sends.step() * static_cast<std::int64_t>(order.receives.of(sender.place).size());
@@ -203,7 +212,7 @@ void SharedRates::try_send(int index, const Moment& trigger) {
   ActorState& sender = actors_[at(index)];
   while (sender.inside && !sender.sends.at_end() && sender.sending < options_.ports) {
     const std::uint32_t item = sender.items[sender.next].item;
-    const PlayBlock& block = (*play_.items[item].blocks)[sender.sends.block()];
+    const PlayBlock& block = *sender.sends.open().block;
     const PlayMessage& message = block.messages[sender.sends.message()];
     const ActorState& receiver = actors_[at(message.to)];
     if (!receiver.inside || receiver.items[receiver.next].item != item ||
@@ -225,10 +234,9 @@ void SharedRates::try_receive(int index, const Moment& trigger) {
       static_cast<int>(receiver.receiving.size()) >= options_.ports) {
     return;
   }
-  const std::uint32_t item = receiver.items[receiver.next].item;
   const std::size_t block = receiver.receives.block();
   const PlayMessage& message =
-      (*play_.items[item].blocks)[block].messages[receiver.receives.message()];
+      receiver.receives.open().block->messages[receiver.receives.message()];
   if (!message.is_local()) {
     try_send(message.from, trigger);
   } else if (receiver.operation->open_needs[block][receiver.receives.message()] == 0) {
@@ -255,8 +263,9 @@ void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
   const ActorState& receiver = actors_[at(index)];
   const std::uint32_t item = receiver.items[receiver.next].item;
   OpenOperation& operation = *receiver.operation;
-  const PlayBlock& played = (*play_.items[item].blocks)[block];
-  for (const std::uint32_t next : (*operation.orders)[block].needed_by.of(message)) {
+  const OpenBlock& open = operation.blocks.at(block);
+  const PlayBlock& played = *open.block;
+  for (const std::uint32_t next : open.order.needed_by.of(message)) {
     if (--operation.open_needs[block][next] > 0) {
       continue;
     }

@@ -94,9 +94,7 @@ void SharedRates::handle(const EventQueue::Event& event) {
       begin_flow(event.subject);
       return;
     case EventQueue::Kind::flow_end:
-      if (flights_[at(event.subject)].version == event.version) {
-        end_flow(event.subject);
-      }
+      end_flow(event.subject);
       return;
     case EventQueue::Kind::reduced:
       arrive(event.subject);
@@ -112,8 +110,7 @@ void SharedRates::settle_rates() {
         std::max(0.0, flight.left_bytes - flight.rate * (now_us_ - flight.since_us));
     flight.since_us = now_us_;
     flight.rate = shares_.rate(slot);
-    events_.push(now_us_ + flight.left_bytes / flight.rate, EventQueue::Kind::flow_end, slot,
-                 ++flight.version);
+    events_.move_end(slot, now_us_ + flight.left_bytes / flight.rate);
   }
 }
 
@@ -124,9 +121,7 @@ int SharedRates::new_flight() {
   }
   const int slot = free_flights_.back();
   free_flights_.pop_back();
-  const std::uint32_t version = flights_[at(slot)].version + 1;
   flights_[at(slot)] = {};
-  flights_[at(slot)].version = version;
   return slot;
 }
 
@@ -135,7 +130,9 @@ void SharedRates::start(int index, const Moment& trigger) {
   const int slot = new_flight();
   Flight& flight = flights_[at(slot)];
   flight.item = sender.items[sender.next].item;
+  flight.open = &sender.sends.open();
   flight.block = sender.sends.block();
+  sender.operation->blocks.hold(flight.block);
   flight.step = sender.sends.step();
   flight.message = sender.sends.message();
   flight.moment = trigger;
@@ -154,7 +151,7 @@ void SharedRates::start(int index, const Moment& trigger) {
   double latency = cost.overhead_us;
   if (options_.jitter > 0) {
     latency *= jitter_factor(options_, flight.item, static_cast<std::uint64_t>(flight.step),
-                             flight.message);
+                             block_of(flight).before + flight.message);
   }
   latency += cost.latency_us;
   flight.moment.latency_us += latency;
@@ -171,7 +168,9 @@ void SharedRates::start_reduction(int index, const Moment& trigger) {
   const int slot = new_flight();
   Flight& flight = flights_[at(slot)];
   flight.item = actor.items[actor.next].item;
+  flight.open = &actor.receives.open();
   flight.block = actor.receives.block();
+  actor.operation->blocks.hold(flight.block);
   flight.step = actor.receives.step();
   flight.message = actor.receives.message();
   flight.moment = trigger;
@@ -186,22 +185,23 @@ void SharedRates::start_reduction(int index, const Moment& trigger) {
 void SharedRates::begin_flow(int slot) {
   Flight& flight = flights_[at(slot)];
   const PlayMessage& message = message_of(flight);
-  const Path& path = paths_.path(message.path);
+  const PathList& paths = *flight.open->paths;
+  const Path& path = paths.path(message.path);
   flight.since_us = now_us_;
   const double bytes = cost_of(flight).bytes;
   flight.left_bytes = bytes;
   if (bytes <= 0 || path.count == 0 || options_.contention == Contention::off) {
     const double flow_us = bytes > 0 ? bytes / path.bytes_per_us : 0;
-    events_.push(now_us_ + flow_us, EventQueue::Kind::flow_end, slot, ++flight.version);
+    events_.move_end(slot, now_us_ + flow_us);
     return;
   }
   flight.flowing = true;
-  for (const int link : paths_.links(path)) {
+  for (const int link : paths.links(path)) {
     if (shares_.users(link) == 0) {
       link_since_us_[at(link)] = now_us_;
     }
   }
-  shares_.add(slot, paths_.links(path), paths_.shares(path));
+  shares_.add(slot, paths.links(path), paths.shares(path));
 }
 
 void SharedRates::end_flow(int slot) {
@@ -211,10 +211,11 @@ void SharedRates::end_flow(int slot) {
   if (flight.flowing) {
     shares_.remove(slot);
   }
-  const Path& path = paths_.path(message.path);
-  const std::span<const double> shares = paths_.shares(path);
+  const PathList& paths = *flight.open->paths;
+  const Path& path = paths.path(message.path);
+  const std::span<const double> shares = paths.shares(path);
   for (std::size_t i = 0; i < path.count; ++i) {
-    const int link = paths_.links(path)[i];
+    const int link = paths.links(path)[i];
     LinkUse& use = result_.links[at(link)];
     use.bytes += cost.bytes * (shares.empty() ? 1 : shares[i]);
     if (!flight.flowing) {
@@ -258,6 +259,7 @@ void SharedRates::arrive(int slot) {
   if (block_of(flight).has_needs) {
     satisfy(message.to, block, flight.message, moment);
   }
+  receiver.operation->blocks.leave(block);
   add_task(Task::Kind::send, message.to, moment);
   add_task(Task::Kind::receive, message.to, moment);
   leave_if_done(message.to);

@@ -37,13 +37,11 @@ class SharedRates {
   const PlayItem& item_of(const ActorState& actor) const {
     return play_.items[actor.items[actor.next].item];
   }
-  const PlayBlock& block_of(const Flight& flight) const {
-    return (*play_.items[flight.item].blocks)[flight.block];
-  }
-  const PlayMessage& message_of(const Flight& flight) const {
+  static const PlayBlock& block_of(const Flight& flight) { return *flight.open->block; }
+  static const PlayMessage& message_of(const Flight& flight) {
     return block_of(flight).messages[flight.message];
   }
-  const MessageCost& cost_of(const Flight& flight) const {
+  static const MessageCost& cost_of(const Flight& flight) {
     return block_of(flight).cost_of(message_of(flight));
   }
 
@@ -67,6 +65,7 @@ class SharedRates {
   void copy(const Task& task);
   void satisfy(int index, std::size_t block, std::uint32_t message, const Moment& moment);
   void leave_if_done(int index);
+  OpenBlocks blocks_of(const PlayItem& item);
   OpenOperation& operation(std::uint32_t item);
 
   // shared_rates.cc: messages under way.
@@ -94,7 +93,7 @@ class SharedRates {
   std::map<std::uint32_t, AwaitedItem> awaited_;
   std::vector<Gate> gates_;  // by item
   OwnEnds<AwaitedItem> own_awaited_;
-  std::map<const void*, std::weak_ptr<const std::vector<BlockOrder>>> orders_;
+  std::map<const void*, std::weak_ptr<const std::vector<OpenBlock>>> kept_;  // by blocks
   EventQueue events_;
   std::deque<Task> tasks_;
   double now_us_ = 0;

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <queue>
 #include <vector>
 
 #include "model/simulator/moment.h"
-#include "model/simulator/order.h"
+#include "model/simulator/open_blocks.h"
 
 namespace unisono::model {
 
@@ -21,30 +21,27 @@ class EventQueue {
     std::uint64_t number = 0;  // of equal times, the one that was made first comes first
     Kind kind = Kind::entry;
     int subject = 0;  // an actor or a flight
-    std::uint32_t version = 0;
 
-    bool operator<(const Event& other) const {  // for a queue whose top is the greatest
-      return time_us != other.time_us ? time_us > other.time_us : number > other.number;
+    bool comes_before(const Event& other) const {
+      return time_us != other.time_us ? time_us < other.time_us : number < other.number;
     }
   };
 
-  void push(double time_us, Kind kind, int subject, std::uint32_t version = 0) {
-    events_.push({.time_us = time_us,
-                  .number = next_number_++,
-                  .kind = kind,
-                  .subject = subject,
-                  .version = version});
-  }
+  void push(double time_us, Kind kind, int subject);
+  // A flight has one end, which may move.
+  void move_end(int flight, double time_us);
   bool empty() const { return events_.empty(); }
-  double next_us() const { return events_.top().time_us; }
-  Event pop() {
-    const Event event = events_.top();
-    events_.pop();
-    return event;
-  }
+  double next_us() const { return events_.front().time_us; }
+  Event pop();
 
  private:
-  std::priority_queue<Event> events_;
+  void put(std::size_t place, const Event& event);
+  void rise(std::size_t place, const Event& event);
+  void sink(std::size_t place, const Event& event);
+
+  static constexpr std::size_t kNone = SIZE_MAX;
+  std::vector<Event> events_;      // a heap of four branches
+  std::vector<std::size_t> ends_;  // of flights: the places of their ends
   std::uint64_t next_number_ = 0;
 };
 
@@ -107,9 +104,10 @@ struct Turn {
 
 // An operation that some actor is in.
 struct OpenOperation {
-  std::shared_ptr<const std::vector<BlockOrder>> orders = {};
-  std::vector<std::vector<std::uint32_t>> open_needs = {};  // by block and message
-  std::vector<std::vector<std::uint8_t>> copied = {};       // local copies that are done
+  OpenBlocks blocks;
+  // By block and message, where blocks have needs.
+  std::vector<std::vector<std::uint32_t>> open_needs = {};
+  std::vector<std::vector<std::uint8_t>> copied = {};  // local copies that are done
   std::size_t actors_left = 0;
 };
 
@@ -132,6 +130,7 @@ struct ActorState {
 // A message under way.
 struct Flight {
   std::uint32_t item = 0;
+  const OpenBlock* open = nullptr;
   std::size_t block = 0;
   std::int64_t step = 0;
   std::uint32_t message = 0;
@@ -141,7 +140,6 @@ struct Flight {
   double left_bytes = 0;
   double since_us = 0;  // `left_bytes` is as of then
   double rate = 0;
-  std::uint32_t version = 0;
   bool flowing = false;
   std::int64_t record = -1;
 };

@@ -59,6 +59,83 @@ std::vector<bool> meeting_links(const Play& play, const PathTable& paths) {
   return users.meeting();
 }
 
+// What could flow over a link at once: each sender and each receiver has one message under way for
+// each of its ports.
+class LinkLoads {
+ public:
+  // Looks at those links alone where messages meet; keeps the reference.
+  LinkLoads(const PathTable& paths, int ports, std::vector<bool> meeting)
+      : paths_(paths), ports_(ports), meeting_(std::move(meeting)), loads_(meeting_.size()) {
+    if (ports > 1) {
+      meeting_.assign(meeting_.size(), true);
+    }
+  }
+
+  bool may_meet() const {
+    return std::find(meeting_.begin(), meeting_.end(), true) != meeting_.end();
+  }
+  // false: a link may have too much to carry.
+  bool add(const PlayMessage& message) {
+    const Path& path = paths_.path(message.path);
+    const std::span<const double> shares = paths_.shares(path);
+    for (std::size_t i = 0; i < path.count; ++i) {
+      const int link = paths_.links(path)[i];
+      const auto index = static_cast<std::size_t>(link);
+      if (!meeting_[index]) {
+        continue;
+      }
+      const double rate = path.bytes_per_us * ports_ * (shares.empty() ? 1 : shares[i]);
+      Load& load = loads_[index];
+      raise(link, message.from, rate, true, load.by_senders);
+      raise(link, message.to, rate, false, load.by_receivers);
+      constexpr double kRounding = 1 + 1e-12;
+      if (std::min(load.by_senders, load.by_receivers) > paths_.bytes_per_us()[index] * kRounding) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  struct Load {
+    double by_senders = 0;
+    double by_receivers = 0;
+  };
+
+  void raise(int link, int actor, double rate, bool sends, double& load) {
+    const auto key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(link)) << 32U |
+                     static_cast<std::uint32_t>(actor);
+    auto& rates = known_[key];
+    double& last = sends ? rates.first : rates.second;
+    load += std::max(0.0, rate - last);
+    last = std::max(rate, last);
+  }
+
+  const PathTable& paths_;
+  int ports_;
+  std::vector<bool> meeting_;
+  std::vector<Load> loads_;
+  std::unordered_map<std::uint64_t, std::pair<double, double>> known_;  // by link and actor
+};
+
+// Where a first block that is a small part of all messages shares links, the others need not be
+// made to know it.
+bool first_block_shares(const Play& play, const PathTable& paths, int ports) {
+  const PlayItem& item = play.items.front();
+  constexpr std::size_t kManyBlocks = 64;
+  if (item.source == nullptr || item.block_count() < kManyBlocks) {
+    return false;
+  }
+  const PlayBlock& block = item.block(0);
+  LinkUsers users(paths.bytes_per_us().size());
+  for (const PlayMessage& message : block.messages) {
+    users.add(message, paths);
+  }
+  LinkLoads loads(paths, ports, users.meeting());
+  return !std::all_of(block.messages.begin(), block.messages.end(),
+                      [&](const PlayMessage& message) { return loads.add(message); });
+}
+
 }  // namespace
 
 void LinkUsers::add(const PlayMessage& message, const PathTable& paths) {
@@ -82,49 +159,17 @@ std::vector<bool> LinkUsers::meeting() const {
 }
 
 bool may_share_links(const Play& play, const PathTable& paths, int ports) {
-  // What could flow over a link at once: each sender and each receiver has one message under way
-  // for each of its ports.
-  struct Load {
-    double by_senders = 0;
-    double by_receivers = 0;
-  };
-  std::vector<bool> meeting = meeting_links(play, paths);
-  if (ports > 1) {
-    meeting.assign(meeting.size(), true);
+  if (play.items.size() == 1 && first_block_shares(play, paths, ports)) {
+    return true;
   }
-  if (std::find(meeting.begin(), meeting.end(), true) == meeting.end()) {
-    return false;
-  }
-  std::vector<Load> loads(meeting.size());
-  std::unordered_map<std::uint64_t, std::pair<double, double>> known;  // by link and actor
-  const auto raise = [&known](int link, int actor, double rate, bool sends, double& load) {
-    const auto key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(link)) << 32U |
-                     static_cast<std::uint32_t>(actor);
-    auto& rates = known[key];
-    double& last = sends ? rates.first : rates.second;
-    load += std::max(0.0, rate - last);
-    last = std::max(rate, last);
-  };
+  LinkLoads loads(paths, ports, meeting_links(play, paths));
   bool shared = false;
-  for_each_path(play, [&](const PlayMessage& message) {
-    const Path& path = paths.path(message.path);
-    const std::span<const double> shares = paths.shares(path);
-    for (std::size_t i = 0; i < path.count && !shared; ++i) {
-      const int link = paths.links(path)[i];
-      const double rate = path.bytes_per_us * ports * (shares.empty() ? 1 : shares[i]);
-      const auto index = static_cast<std::size_t>(link);
-      if (!meeting[index]) {
-        continue;
-      }
-      Load& load = loads[index];
-      raise(link, message.from, rate, true, load.by_senders);
-      raise(link, message.to, rate, false, load.by_receivers);
-      constexpr double kRounding = 1 + 1e-12;
-      shared =
-          std::min(load.by_senders, load.by_receivers) > paths.bytes_per_us()[index] * kRounding;
-    }
-    return !shared;
-  });
+  if (loads.may_meet()) {
+    for_each_path(play, [&](const PlayMessage& message) {
+      shared = !loads.add(message);
+      return !shared;
+    });
+  }
   return shared;
 }
 

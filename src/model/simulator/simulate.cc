@@ -83,49 +83,38 @@ bool has_streams(const Play& play) {
   return std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end();
 }
 
-// Links that messages could share may still never have too many of them at once. Nothing if only
-// the engine for shared links will do, and the blocks are not kept.
-std::optional<SimulationResult> play_through(const Play& play, const PathTable& paths,
-                                             const SimulationOptions& options, bool shared) {
+// Links that messages could share may still never have too many of them at once.
+SimulationResult play_through(const Play& play, const PathTable& paths,
+                              const SimulationOptions& options, bool shared) {
   const bool may_be_alone =
       !shared || (options.contention == Contention::automatic && !has_streams(play));
   if (may_be_alone) {
     const auto links = shared ? FixedRates::Links::watched : FixedRates::Links::alone;
     std::optional<SimulationResult> result = FixedRates(play, paths, options, links).run();
     if (result) {
-      return result;
+      return *std::move(result);
     }
-  }
-  if (!play.items.empty() && play.items.front().source != nullptr) {
-    return std::nullopt;
   }
   return SharedRates(play, paths, options).run();
 }
 
 SimulationResult play_out(const Workload& workload, const SimulationOptions& options,
                           PathTable& paths) {
-  std::optional<Play> play =
-      make_play(workload, options, paths, options.contention != Contention::on);
+  const Play play = make_play(workload, options, paths);
   const bool shared =
-      options.contention == Contention::on || has_streams(*play) ||
-      (options.contention == Contention::automatic && may_share_links(*play, paths, options.ports));
+      options.contention == Contention::on || has_streams(play) ||
+      (options.contention == Contention::automatic && may_share_links(play, paths, options.ports));
   const bool until_steady =
       !shared && options.extrapolate && options.jitter <= 0 && options.ports == 1;
-  check_limit(least_played(*play, until_steady), options, shared);
+  check_limit(least_played(play, until_steady), options, shared);
   if (options.progress != nullptr) {
-    options.progress->all = least_played(*play, false);
+    options.progress->all = least_played(play, false);
   }
-  std::optional<SimulationResult> result = play_through(*play, paths, options, shared);
-  if (!result) {
-    play.reset();
-    paths.restart(true);
-    play = make_play(workload, options, paths, false);
-    result = SharedRates(*play, paths, options).run();
+  SimulationResult result = play_through(play, paths, options, shared);
+  for (std::size_t link = 0; link < result.links.size(); ++link) {
+    result.links[link].full_us = result.links[link].bytes / paths.bytes_per_us()[link];
   }
-  for (std::size_t link = 0; link < result->links.size(); ++link) {
-    result->links[link].full_us = result->links[link].bytes / paths.bytes_per_us()[link];
-  }
-  return *std::move(result);
+  return result;
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ struct SimulationOptions {
   bool extrapolate = true;  // of repeated steps, simulate only until they are steady
   bool rank_times = true;   // RankTimes
   std::size_t records = 0;  // keep up to that many messages, and as many compute steps
-  // A single operation with more messages than these has each phase made, played and dropped,
-  // if it is in its short form and links turn out not to be shared. The result is the same.
+  // A single operation with more messages than these, in its short form, has its phases, or parts
+  // of them, made, played and dropped. The result is the same.
   double kept_messages = 4e6;
   double most_messages = 0;                // refuse to play more than these one by one; 0: no limit
   SimulationProgress* progress = nullptr;  // to keep it up to date; nullptr: nobody looks

@@ -16,12 +16,22 @@ StreamedBlocks::StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ra
       maker_(ranks_.of_actor, ranks_.slowness, options, paths),
       protocol_(paths) {
   for (std::size_t i = 0; i < schedule_->phases.size(); ++i) {
-    if (schedule_->phases[i].steps > 0 && message_count(schedule_->phases[i]) > 0) {
-      phases_.push_back(i);
+    const CompactPhase& phase = schedule_->phases[i];
+    for (int part = 0; part < phase.parts.count; ++part) {
+      if (phase.steps > 0 && messages_of_part(phase) > 0) {
+        places_.push_back({.phase = i, .part = part});
+      }
     }
   }
-  LinkUsers users(paths.bytes_per_us().size());
-  for (std::size_t i = 0; i < phases_.size(); ++i) {
+  if (!paths.protocols().empty()) {
+    look_at_all();
+  }
+  start_us_ = protocol_.choose();
+}
+
+void StreamedBlocks::look_at_all() {
+  LinkUsers users(paths_.bytes_per_us().size());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
     const PlayBlock& block = make(i);
     protocol_.add(block);
     for (const PlayMessage& message : block.messages) {
@@ -29,18 +39,24 @@ StreamedBlocks::StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ra
     }
   }
   meeting_ = users.meeting();
-  start_us_ = protocol_.choose();
+}
+
+const std::vector<bool>& StreamedBlocks::meeting() {
+  if (!meeting_) {
+    look_at_all();
+  }
+  return *meeting_;
 }
 
 BlockSource::Size StreamedBlocks::size(std::size_t index) const {
-  const CompactPhase& phase = schedule_->phases[phases_[index]];
-  return {.repeats = phase.steps, .messages = message_count(phase)};
+  const CompactPhase& phase = schedule_->phases[places_[index].phase];
+  return {.repeats = phase.steps, .messages = messages_of_part(phase)};
 }
 
 const PlayBlock& StreamedBlocks::make(std::size_t index) {
   block_ = {};
-  paths_.restart(false);
-  block_ = maker_.block_of(*schedule_, phases_[index], bytes_, actors_);
+  paths_.restart();
+  block_ = maker_.part_of(*schedule_, places_[index].phase, places_[index].part, bytes_, actors_);
   return block_;
 }
 

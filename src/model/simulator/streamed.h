@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/simulator/blocks.h"
@@ -18,20 +19,25 @@ class StreamedBlocks : public BlockSource {
     std::vector<int> of_actor = {};
     std::vector<double> slowness = {};  // RankFault::factor
   };
-  // Looks at all blocks once. Keeps references to the options and the paths. REQUIRES: an item in
-  // its short form, an actor for each rank.
+  // Looks at all blocks once where the topology has protocols to choose from. Keeps references to
+  // the options and the paths. REQUIRES: an item in its short form, an actor for each rank.
   StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,
                  const SimulationOptions& options, PathTable& paths);
 
-  std::size_t count() const override { return phases_.size(); }
+  std::size_t count() const override { return places_.size(); }
   Size size(std::size_t index) const override;
   const PlayBlock& block(std::size_t index) override;
-  const std::vector<bool>& meeting() const override { return meeting_; }
+  const std::vector<bool>& meeting() override;
   // What the protocol of the operation takes.
   double start_us() const { return start_us_; }
 
  private:
+  struct Place {
+    std::size_t phase = 0;
+    int part = 0;
+  };
   const PlayBlock& make(std::size_t index);
+  void look_at_all();
 
   std::shared_ptr<const CompactSchedule> schedule_;
   double bytes_;
@@ -39,8 +45,8 @@ class StreamedBlocks : public BlockSource {
   Ranks ranks_;
   PathTable& paths_;
   BlockMaker maker_;
-  std::vector<std::size_t> phases_;  // that have messages
-  std::vector<bool> meeting_;
+  std::vector<Place> places_;  // of blocks with messages
+  std::optional<std::vector<bool>> meeting_;
   ProtocolChoice protocol_;
   double start_us_ = 0;
   PlayBlock block_;

@@ -1,0 +1,125 @@
+#include "model/simulator/open_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "algorithms/catalog.h"
+#include "model/cost.h"
+#include "model/simulator/protocols.h"
+#include "model/simulator/streamed.h"
+#include "topology/presets.h"
+
+namespace unisono::model {
+namespace {
+
+// Blocks of a step in which each of three ranks sends to the next one; says which were asked for.
+class CountingSource : public BlockSource {
+ public:
+  explicit CountingSource(std::size_t blocks) : blocks_(blocks) {}
+
+  std::size_t count() const override { return blocks_; }
+  Size size(std::size_t) const override { return {.messages = 3}; }
+  const PlayBlock& block(std::size_t index) override {
+    asked_.push_back(index);
+    block_ = {.phase = static_cast<int>(index)};
+    for (int rank = 0; rank < 3; ++rank) {
+      block_.add({.from = rank, .to = (rank + 1) % 3}, {});
+    }
+    return block_;
+  }
+  const std::vector<bool>& meeting() override { return meeting_; }
+  const std::vector<std::size_t>& asked() const { return asked_; }
+
+ private:
+  std::size_t blocks_;
+  PlayBlock block_;
+  std::vector<bool> meeting_;
+  std::vector<std::size_t> asked_;
+};
+
+struct Opened {
+  explicit Opened(std::size_t count)
+      : source(std::make_shared<CountingSource>(count)),
+        item{.actors = {0, 1, 2}, .source = source},
+        paths(Parameters{}),
+        blocks(item, paths) {
+    for (std::size_t actor = 0; actor < 3; ++actor) {
+      cursors.emplace_back(blocks, actor, Cursor::Way::sends);
+      cursors.emplace_back(blocks, actor, Cursor::Way::receives);
+    }
+  }
+
+  std::shared_ptr<CountingSource> source;
+  PlayItem item;
+  PathTable paths;
+  OpenBlocks blocks;
+  std::vector<Cursor> cursors;
+};
+
+TEST(OpenBlocks, AreMadeWhenTheFirstComesAndDroppedWhenTheLastHasLeft) {
+  Opened opened(4);
+  EXPECT_EQ(opened.source->asked(), (std::vector<std::size_t>{0}));
+  for (int block = 0; block < 3; ++block) {
+    opened.cursors.front().advance();
+  }
+  EXPECT_EQ(opened.source->asked(), (std::vector<std::size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(opened.blocks.open_count(), 4U);
+  for (std::size_t i = 1; i < opened.cursors.size(); ++i) {
+    EXPECT_EQ(opened.cursors[i].open().block->phase, 0);
+    opened.cursors[i].advance();
+  }
+  EXPECT_EQ(opened.blocks.open_count(), 3U);
+  EXPECT_EQ(opened.source->asked().size(), 4U);  // none is made twice
+}
+
+TEST(OpenBlocks, AMessageHoldsItsBlock) {
+  Opened opened(2);
+  opened.blocks.hold(0);
+  for (Cursor& cursor : opened.cursors) {
+    cursor.advance();
+    cursor.advance();
+    EXPECT_TRUE(cursor.at_end());
+  }
+  EXPECT_EQ(opened.blocks.open_count(), 2U);
+  opened.blocks.leave(0);
+  EXPECT_EQ(opened.blocks.open_count(), 0U);
+}
+
+// Whatever its blocks are, an operation takes the same protocol. With an odd number of ranks one
+// rests in each part, so that the busiest ranks of the parts do more together than any rank.
+TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
+  const Topology topology = *make_preset("dgx_h100:nodes=2").value;
+  const Algorithm* algorithm = find_algorithm(Collective::all_to_all, "pairwise");
+  const CompactSchedule schedule = algorithm->compact({.ranks = 9});
+  const std::vector<double> slowness(9, 1);
+  const std::vector<int> actors = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  const SimulationOptions options;
+  for (double bytes = 1e3; bytes < 1e9; bytes *= 1.01) {
+    PathTable paths(topology, {});
+    const BlockMaker maker(actors, slowness, options, paths);
+    PlayBlock whole = maker.block_of(schedule, 0, bytes, actors);
+    ProtocolChoice of_whole(paths);
+    ProtocolChoice of_parts(paths);
+    of_whole.add(whole);
+    std::vector<PlayBlock> parts;
+    for (int part = 0; part < schedule.phases[0].parts.count; ++part) {
+      parts.push_back(maker.part_of(schedule, 0, part, bytes, actors));
+      of_parts.add(parts.back());
+    }
+    ASSERT_EQ(of_parts.choose(), of_whole.choose()) << bytes;
+    of_whole.apply(whole);
+    std::size_t place = 0;
+    for (PlayBlock& part : parts) {
+      EXPECT_EQ(part.before, place);
+      of_parts.apply(part);
+      for (const PlayMessage& message : part.messages) {
+        ASSERT_EQ(part.cost_of(message), whole.cost_of(whole.messages[place++]));
+      }
+    }
+    EXPECT_EQ(place, whole.messages.size());
+  }
+}
+
+}  // namespace
+}  // namespace unisono::model
