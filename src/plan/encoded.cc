@@ -24,10 +24,10 @@ constexpr MoveCode kCodes[] = {MoveCode::i8, MoveCode::bf16};
 
 }  // namespace
 
-Refused refusal_of_accuracy(const Call& call) {
-  const std::string asked = "accuracy " + number_text(call.accuracy);
+Refused refusal_of_accuracy(const Call& call, double accuracy) {
+  const std::string asked = "accuracy " + number_text(accuracy);
   const double least = sum_error(MoveCode::bf16).normal;
-  if (!(call.accuracy > 0)) {
+  if (!(accuracy > 0)) {
     return {asked + " is no bound of an error",
             "give a positive number, such as 0.01, or 0 for a result that is not rounded"};
   }
@@ -39,7 +39,7 @@ Refused refusal_of_accuracy(const Call& call) {
                 std::string(to_string(call.dtype)) + ": only sums of f32 are encoded",
             "use sum, avg or premul_sum of f32, or leave the accuracy out"};
   }
-  if (call.accuracy < least) {
+  if (accuracy < least) {
     return {asked + " is less than any code between hosts can keep, which is " + number_text(least),
             "give at least " + number_text(least) + " (bf16) or " +
                 number_text(sum_error(MoveCode::i8).normal) + " (i8), or leave the accuracy out"};

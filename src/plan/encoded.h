@@ -17,8 +17,8 @@ struct Refused {
   std::string hint;
 };
 
-// REQUIRES: the call has an accuracy.
-Refused refusal_of_accuracy(const Call& call);
+// Whether a call can keep to an accuracy that is not 0: its own, or the communicator's.
+Refused refusal_of_accuracy(const Call& call, double accuracy);
 
 // The shortest that is accurate enough. REQUIRES: nothing is refused.
 MoveCode code_for(double accuracy);

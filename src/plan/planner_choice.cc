@@ -1,6 +1,7 @@
 // Which algorithm serves a call: the user's word, else what was measured or simulated, else the
 // built-in choice.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,13 @@
 #include "plan/user_schedule.h"
 
 namespace unisono::comm {
+namespace {
+
+bool has_own_accuracy(const Call& call) {
+  return call.accuracy != kInheritedAccuracy && call.accuracy != 0;
+}
+
+}  // namespace
 
 Planner::Choice Planner::choose_user(const Call& call, const std::string& path) {
   std::shared_ptr<const UserSchedule>& user = user_schedules_[path];
@@ -76,28 +84,47 @@ std::string_view Planner::named(const Call& call) const {
                                                             : std::string_view(forced->second);
 }
 
+// Of a call that says itself what it wants; what the communicator asks of all is left out where a
+// call cannot keep to it.
 void Planner::check_accuracy(const Call& call) const {
-  if (call.accuracy != 0) {
-    if (const Refused refused = refusal_of_accuracy(call); !refused.what.empty()) {
+  if (has_own_accuracy(call)) {
+    if (const Refused refused = refusal_of_accuracy(call, call.accuracy); !refused.what.empty()) {
       refuse(call, refused.what, refused.hint);
     }
   }
 }
 
+std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
+  Refused refused;
+  if (has_own_accuracy(call)) {
+    const auto choice = try_encoded(call, call.accuracy, refused);
+    if (!choice.has_value()) {
+      refuse(call, refused.what, refused.hint);
+    }
+    return choice;
+  }
+  const bool asked = call.accuracy == kInheritedAccuracy && accuracy_ != 0;
+  return asked && refusal_of_accuracy(call, accuracy_).what.empty()
+             ? try_encoded(call, accuracy_, refused)
+             : std::nullopt;
+}
+
 // The algorithm that is named, as far as the proof lets it be encoded; else the one that is made
 // for it.
-Planner::Choice Planner::choose_encoded(const Call& call) {
+std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double accuracy,
+                                                    Refused& refused) {
   const std::string_view name = named(call);
   if (name == kReproducible) {
-    refuse(call, "a reproducible result cannot be encoded, as its bits do not depend on the hosts",
-           "leave out the accuracy, or \"reproducible\"");
+    refused = {"a reproducible result cannot be encoded, as its bits do not depend on the hosts",
+               "leave out the accuracy, or \"reproducible\""};
+    return std::nullopt;
   }
   Choice choice{.shape = {.ranks = ranks_}, .name = "two_shot", .why = Explanation::Why::accuracy};
   if (!name.empty()) {
     choice = choose_named(call, name);
     choice.why = call.algorithm.empty() ? Explanation::Why::option : Explanation::Why::call;
   }
-  const MoveCode code = code_for(call.accuracy);
+  const MoveCode code = code_for(accuracy);
   std::string key = choice.name + "+" + std::string(to_string(code));
   key += choice.user == nullptr ? "" : "#" + std::to_string(choice.user->content);
   std::shared_ptr<const EncodedSchedule>& known = encoded_[key];
@@ -111,7 +138,8 @@ Planner::Choice Planner::choose_encoded(const Call& call) {
     known = std::make_shared<const EncodedSchedule>(std::move(encoded));
   }
   if (known->schedule == nullptr) {
-    refuse(call, known->refusal.what, known->refusal.hint);
+    refused = known->refusal;
+    return std::nullopt;
   }
   choice.name = known->name;
   choice.encoded = known;
@@ -119,8 +147,10 @@ Planner::Choice Planner::choose_encoded(const Call& call) {
 }
 
 Planner::Choice Planner::choose(const Call& call) {
-  if (call.accuracy != 0 && hosts_.several()) {
-    return choose_encoded(call);
+  if (hosts_.several()) {
+    if (auto encoded = choose_encoded(call)) {
+      return *std::move(encoded);
+    }
   }
   using Why = Explanation::Why;
   std::string_view name = named(call);

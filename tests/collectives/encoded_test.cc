@@ -11,6 +11,7 @@
 
 #include "ranks.h"
 #include "unisono/error.hpp"
+#include "unisono/team.hpp"
 
 namespace unisono::testing {
 namespace {
@@ -47,6 +48,7 @@ std::vector<std::string> on_hosts(const Hosts& hosts, const RankBody& body,
     ConnectOptions options = test_options(rank, ranks, job);
     options.algorithm = given.algorithm;
     options.threads = given.threads;
+    options.accuracy = given.accuracy;
     if (*std::max_element(hosts.begin(), hosts.end()) > 0) {
       options.address = comm::testing::loopback_address(job);
       options.token = comm::testing::kToken;
@@ -240,7 +242,7 @@ TEST(Encoded, RefusesWhatCannotHold) {
     call.algorithm = "reproducible";
     add(call);
     call.algorithm = {};
-    for (const double accuracy : {1e-3, -1.0, std::nan("")}) {
+    for (const double accuracy : {1e-3, -2.0, std::nan("")}) {
       call.accuracy = accuracy;
       add(call);
     }
@@ -263,7 +265,7 @@ TEST(Encoded, RefusesWhatCannotHold) {
       "one_shot cannot be encoded between hosts: ranks 0 and 1 end with other bits\n"
       "a reproducible result cannot be encoded, as its bits do not depend on the hosts\n"
       "accuracy 0.001 is less than any code between hosts can keep, which is 0.003\n"
-      "accuracy -1 is no bound of an error\n"
+      "accuracy -2 is no bound of an error\n"
       "accuracy nan is no bound of an error\n"
       "accuracy 0.01 cannot hold for max of f32: only sums of f32 are encoded\n"
       "accuracy 0.01 cannot hold for sum of f64: only sums of f32 are encoded\n"
@@ -277,6 +279,155 @@ TEST(Encoded, RanksThatDisagreeAreTold) {
     return text.find("two_shot+i8") != std::string::npos ? "" : text;
   });
   EXPECT_EQ(results, std::vector<std::string>(2));
+}
+
+ConnectOptions that_ask(double accuracy, const char* algorithm = "") {
+  ConnectOptions options;
+  options.accuracy = accuracy;
+  options.algorithm = algorithm;
+  return options;
+}
+
+Call sum_of(const Floats& in, Floats& out) {
+  return sum_of(in, out, kInheritedAccuracy);
+}
+
+TEST(Encoded, CallsInheritTheAccuracyOfTheirCommunicatorAndMaySayAnother) {
+  const auto results = on_hosts(
+      {0, 1, 2},
+      [](Communicator& comm) {
+        const Floats in = draw(comm.rank(), 10'000);
+        Floats out(in.size());
+        std::string bytes;
+        for (const Call& call : {sum_of(in, out), sum_of(in, out, 4e-3), sum_of(in, out, 0)}) {
+          comm.run(call);
+          bytes += bytes_of(out);
+        }
+        Communicator group = comm.split(0, 0);
+        Floats of_group(in.size());
+        group.run(sum_of(in, of_group));
+        return bytes.starts_with(bytes_of(of_group)) ? bytes : "a group has another accuracy";
+      },
+      that_ask(1e-2));
+  expect_same(results, "inherited");
+  const std::size_t each = 10'000 * sizeof(float);
+  ASSERT_EQ(results.front().size(), 3 * each);
+  EXPECT_NEAR(error_of(results.front().substr(0, each), 3), 0.0073, 0.0005);
+  EXPECT_NEAR(error_of(results.front().substr(each, each), 3), 0.0023, 0.0005);
+  EXPECT_LT(error_of(results.front().substr(2 * each), 3), 1e-6);
+}
+
+// What a communicator asks of all is left out where a call cannot keep to it.
+TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
+  const auto results = on_hosts(
+      {0, 1, 2},
+      [](Communicator& comm) {
+        std::vector<std::byte> in(8000);
+        std::vector<std::byte> out(8000);
+        Call call{.collective = Collective::all_reduce,
+                  .in = in.data(),
+                  .out = out.data(),
+                  .count = 1000,
+                  .dtype = Dtype::f32};
+        std::string names;
+        const auto add = [&](const Call& one) {
+          comm.run(one);
+          names += comm.explain(one).chosen.find('+') == std::string::npos ? "exact " : "encoded ";
+        };
+        add(call);
+        call.reduction = avg;
+        add(call);
+        call.reduction = max;
+        add(call);
+        call.reduction = sum;
+        for (const char* algorithm : {"ring", "one_shot", "reproducible", "flat"}) {
+          call.algorithm = algorithm;
+          add(call);
+        }
+        call.algorithm = {};
+        for (const Dtype dtype : {Dtype::f64, Dtype::i32, Dtype::bf16}) {
+          call.dtype = dtype;
+          add(call);
+        }
+        return names;
+      },
+      that_ask(1e-2));
+  expect_same(results, "exact ones");
+  EXPECT_EQ(results.front(),
+            "encoded encoded exact "          // sum, avg, max
+            "exact exact exact encoded "      // of the algorithms, flat can be encoded
+            "exact exact exact ");            // of f32 alone
+}
+
+TEST(Encoded, AForcedAlgorithmIsKeptWhereItCannotBeEncoded) {
+  const auto results = on_hosts(
+      {0, 1, 2},
+      [](Communicator& comm) {
+        Floats data(100);
+        return comm.explain(sum_of(data, data)).chosen + " " + refusal(comm, sum_of(data, data, 1));
+      },
+      that_ask(1e-2, "all_reduce=ring"));
+  EXPECT_EQ(results.front().substr(0, 5), "ring ");
+  EXPECT_NE(results.front().find("ring cannot be encoded between hosts"), std::string::npos);
+}
+
+TEST(Encoded, TeamsAndFusedCallsStayRight) {
+  const auto results = on_hosts(
+      {0, 1},
+      [](Communicator& comm) {
+        const Floats in = draw(comm.rank(), 3000);
+        Floats out(in.size());
+        Team team(comm, 1);
+        team.run(0, sum_of(in, out));
+        std::string bytes = bytes_of(out);
+        Floats first(in.size());
+        Floats second(in.size());
+        std::vector<Request> requests;
+        comm.group([&] {  // which makes one of these two
+          requests.push_back(comm.run_async(sum_of(in, first, 0)));
+          requests.push_back(comm.run_async(sum_of(in, second, 0)));
+        });
+        return first == out && second == out ? bytes : "a group has other bits";
+      },
+      that_ask(1e-2));
+  expect_same(results, "teams");
+  ASSERT_EQ(results.front().size(), 3000 * sizeof(float));
+  EXPECT_LT(error_of(results.front(), 2), 1e-6);
+}
+
+// Between hosts the first call finds it, on one host connect().
+TEST(Encoded, RanksWithOtherAccuraciesAreTold) {
+  const auto of = [](const Hosts& hosts, double first) {
+    const std::string job = comm::testing::unique_name("accuracies");
+    const auto ranks = static_cast<int>(hosts.size());
+    return comm::testing::as_threads(ranks, [&](int rank) -> std::string {
+      ConnectOptions options = test_options(rank, ranks, job);
+      options.accuracy = rank == 0 ? first : 1e-2;
+      if (hosts.back() > 0) {
+        options.address = comm::testing::loopback_address(job);
+        options.token = comm::testing::kToken;
+        options.host = "host-" + std::to_string(hosts[static_cast<std::size_t>(rank)]);
+      }
+      try {
+        Communicator communicator = Communicator::connect(options);
+        Floats data(100'000, 1.0F);
+        communicator.run(sum_of(data, data));
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "nothing";
+    });
+  };
+  for (const double first : {0.0, 4e-3}) {
+    for (const std::string& text : of({0, 1}, first)) {
+      EXPECT_NE(text.find("two_shot+i8"), std::string::npos) << text;
+      EXPECT_NE(text.find("compare their UNISONO_ACCURACY"), std::string::npos) << text;
+    }
+  }
+  const std::vector<std::string> together = of({0, 0}, 4e-3);
+  EXPECT_NE(together[0].find("UNISONO_ACCURACY is 0.004 on rank 0 and 0.01 on rank 1"),
+            std::string::npos)
+      << together[0];
 }
 
 TEST(Encoded, IsExplained) {

@@ -46,7 +46,7 @@ void define_collective_calls(const Define& define) {
       "The reduction of all `data` comes to `out` of all ranks; without `out`, to `data`. With an "
       "`accuracy`, such as 0.01, ranks on several hosts may round a sum of float32 on the way.",
       py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only(),
-      py::arg("accuracy") = 0.0);
+      py::arg("accuracy") = unisono::kInheritedAccuracy);
   define("reduce", unisono::Collective::reduce, &calls::reduce,
          "The reduction of all `data` comes to `out` of the root; without `out`, to its `data`.",
          py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::arg("root") = 0,

@@ -60,6 +60,20 @@ void define(py::class_<Comm, std::shared_ptr<Comm>>& comm, const std::string& na
       "Prepares " + name + "() on these buffers, to start() it again and again. Sends nothing.");
 }
 
+// Of the rank that gets the result.
+void fill_reduction(Job& job, Object data, Object out, Object op) {
+  if (out.is_none()) {
+    const Memory& memory = job.write(data, "data");
+    job.call.in = memory.data();
+    job.set_count(memory.count());
+  } else {
+    const Memory& memory = job.read(data, "data");
+    expect("out", job.write(out, "out"), memory.count());
+    job.set_count(memory.count());
+  }
+  job.set_op(op);
+}
+
 }  // namespace
 
 namespace calls {
@@ -73,22 +87,13 @@ void broadcast(Job& job, Object data, int root) {
 
 void all_reduce(Job& job, Object data, Object out, Object op, double accuracy) {
   job.call.accuracy = accuracy;
-  if (out.is_none()) {
-    const Memory& memory = job.write(data, "data");
-    job.call.in = memory.data();
-    job.set_count(memory.count());
-  } else {
-    const Memory& memory = job.read(data, "data");
-    expect("out", job.write(out, "out"), memory.count());
-    job.set_count(memory.count());
-  }
-  job.set_op(op);
+  fill_reduction(job, data, out, op);
 }
 
 void reduce(Job& job, Object data, Object out, Object op, int root) {
   job.set_root(root);
   if (job.rank() == root) {
-    all_reduce(job, data, out, op, 0);
+    fill_reduction(job, data, out, op);
     return;
   }
   job.set_count(job.read(data, "data").count());

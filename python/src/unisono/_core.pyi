@@ -122,15 +122,15 @@ class Communicator:
         self, data: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_reduce(
-        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = -1, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """The reduction of all `data` comes to `out` (as many elements); without it, to `data`. With an `accuracy`, such as
         0.01, ranks on several hosts may round a sum of float32 on the way."""
     def all_reduce_async(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = -1, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_reduce_plan(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = -1, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
@@ -290,7 +290,7 @@ def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
     profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0,
+    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, accuracy: float = -1,
     exchange: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
     """Joins the world that arguments and environment describe; blocks until all ranks are there.
@@ -306,7 +306,7 @@ def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
     file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
     profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0,
+    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, accuracy: float = -1,
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 
@@ -640,7 +640,7 @@ class DeviceGroup:
         self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B: ...
     def all_reduce(
-        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = -1, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any: ...
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
