@@ -169,7 +169,7 @@ typedef struct unisono_connect_options {
   const char* host;      /* ranks with different names count as being on different hosts */
   const char* checksum;  /* "0": messages between hosts carry no CRC-32C; all ranks alike */
   size_t threads;        /* of a rank that move a long blocking call; 0: UNISONO_THREADS, else 1 */
-  double accuracy;       /* of calls that say none; 0: exact; -1: UNISONO_ACCURACY, else 0 */
+  double accuracy;       /* of sums of f32 that say none; 0: exact; -1: UNISONO_ACCURACY, else 0 */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
@@ -408,7 +408,7 @@ typedef struct unisono_call {
   unisono_combine_t combine; /* UNISONO_USER */
   void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
   const char* algorithm; /* NULL: chosen; "ring", "reproducible", "mine.json"; the same on all */
-  /* -1: the communicator's; 0: nothing is rounded; else the error that an all_reduce of f32 bears
+  /* -1: the communicator's; 0: nothing is rounded; else the error that a call of f32 bears
    * (call.hpp), the same on all ranks. Hosts send i8 from 0.008 on, bf16 from 0.003 on; less is
    * refused. */
   double accuracy;

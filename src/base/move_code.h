@@ -42,6 +42,11 @@ constexpr std::size_t coded_bytes(MoveCode code, std::size_t elements) {
   }
 }
 
+// What a long vector is encoded, for what it was: 34/128, 1/2, or 1.
+constexpr double coded_share(MoveCode code) {
+  return static_cast<double>(coded_bytes(code, kCodeBlock)) / (kCodeBlock * sizeof(float));
+}
+
 // The elements in so many encoded bytes; 0: no number of elements is that long.
 constexpr std::size_t coded_elements(MoveCode code, std::size_t bytes) {
   const std::size_t blocks = (bytes + kCodeBlockBytes - 1) / kCodeBlockBytes;

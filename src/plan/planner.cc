@@ -205,7 +205,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   const int root = choice.shape.root;
   const auto found =
       choice.encoded != nullptr
-          ? programs_.find(*choice.encoded->schedule, choice.encoded->key, rank_, multicast_)
+          ? programs_.find(*choice.encoded->schedule,
+                           encoded_key(*choice.encoded, root, hosts_.hosts()), rank_, multicast_)
       : choice.user != nullptr
           ? programs_.find(choice.user->schedule,
                            choice.name + "#" + std::to_string(choice.user->content), rank_,

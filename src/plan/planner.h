@@ -128,8 +128,9 @@ class Planner {
     const Algorithm* algorithm = nullptr;
     Shape shape = {};
     std::string name = {};                                // with its parameters
-    std::shared_ptr<const UserSchedule> user = {};        // in the place of an algorithm
-    std::shared_ptr<const EncodedSchedule> encoded = {};  // made of it, or of none
+    std::shared_ptr<const UserSchedule> user = {};  // in the place of an algorithm
+    // Made of it, or of none; lives as long as the planner.
+    const model::EncodedAlgorithm* encoded = nullptr;
     Explanation::Why why = Explanation::Why::built_in;
   };
   // What the user says; empty: nothing.
@@ -141,6 +142,7 @@ class Planner {
   std::optional<Choice> choose_encoded(const Call& call);
   // Nothing, and why in `refused`: it would round twice, or leave the ranks with other bits.
   std::optional<Choice> try_encoded(const Call& call, double accuracy, Refused& refused);
+  const model::EncodedAlgorithm& encode(const Choice& choice, MoveCode code);
   void check_accuracy(const Call& call) const;
   // Why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
@@ -164,7 +166,7 @@ class Planner {
   bool multicast_;
   double accuracy_;
   AcrossHosts hosts_;
-  std::map<std::string, std::shared_ptr<const EncodedSchedule>> encoded_;  // by name
+  std::map<std::string, model::EncodedAlgorithm> encoded_;  // of those that were named
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const UserSchedule>> user_schedules_;  // by path
   std::vector<std::unique_ptr<PlanEntry>> entries_;  // what is used often is in front

@@ -308,6 +308,10 @@ Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, Move
         hosts[static_cast<std::size_t>(move.from)] != hosts[static_cast<std::size_t>(move.to)];
     move.code = between ? code : MoveCode::none;
   }
+  // What one rank alone ends with has no other copy to be like.
+  if (traits_of(schedule.collective).output != Holding::whole) {
+    return encoded;
+  }
   std::vector<OwnRounding> roundings;
   const auto by_chunk = moves_by_chunk(encoded);
   for (int chunk = 0; chunk < encoded.chunks; ++chunk) {
