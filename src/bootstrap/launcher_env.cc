@@ -335,12 +335,11 @@ void check_threads(int threads) {
 }
 
 void check_accuracy(double accuracy) {
-  const double least = sum_error(MoveCode::bf16).normal;
-  if (accuracy != 0 && !(accuracy >= least)) {
+  if (accuracy != 0 && !(accuracy >= kLeastAccuracy)) {
     throw Error(ErrorCode::config,
                 "the accuracy of all calls is " + json_number(accuracy) +
                     "\nUNISONO_ACCURACY, or the option `accuracy`, may be 0 for none, or at least " +
-                    json_number(least));
+                    json_number(kLeastAccuracy));
   }
 }
 

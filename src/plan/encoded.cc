@@ -17,14 +17,10 @@ bool is_sum(ReduceOp op) {
   return op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum;
 }
 
-// From the shortest to the longest.
-constexpr MoveCode kCodes[] = {MoveCode::i8, MoveCode::bf16};
-
 }  // namespace
 
 Refused refusal_of_accuracy(const Call& call, double accuracy) {
   const std::string asked = "accuracy " + number_text(accuracy);
-  const double least = sum_error(MoveCode::bf16).normal;
   if (!(accuracy > 0)) {
     return {asked + " is no bound of an error",
             "give a positive number, such as 0.01, or 0 for a result that is not rounded"};
@@ -44,21 +40,12 @@ Refused refusal_of_accuracy(const Call& call, double accuracy) {
                 ": of reductions only sums are encoded",
             "use sum, avg or premul_sum, or leave the accuracy out"};
   }
-  if (accuracy < least) {
-    return {asked + " is less than any code between hosts can keep, which is " + number_text(least),
-            "give at least " + number_text(least) + " (bf16) or " +
+  if (accuracy < kLeastAccuracy) {
+    return {asked + " is less than any code between hosts can keep, which is " + number_text(kLeastAccuracy),
+            "give at least " + number_text(kLeastAccuracy) + " (bf16) or " +
                 number_text(sum_error(MoveCode::i8).normal) + " (i8), or leave the accuracy out"};
   }
   return {};
-}
-
-MoveCode code_for(double accuracy) {
-  for (const MoveCode code : kCodes) {
-    if (sum_error(code).normal <= accuracy) {
-      return code;
-    }
-  }
-  return MoveCode::none;
 }
 
 std::string encoded_key(const model::EncodedAlgorithm& algorithm, int root,

@@ -1,11 +1,9 @@
-// Calls whose moves between hosts may be encoded (Call::accuracy): whether they may, and which code
-// serves.
+// Calls whose moves between hosts may be encoded (Call::accuracy): whether they may.
 #pragma once
 
 #include <span>
 #include <string>
 
-#include "base/move_code.h"
 #include "model/encoded_on.h"
 #include "unisono/call.hpp"
 
@@ -19,9 +17,6 @@ struct Refused {
 
 // Whether a call can keep to an accuracy that is not 0: its own, or the communicator's.
 Refused refusal_of_accuracy(const Call& call, double accuracy);
-
-// The shortest that is accurate enough. REQUIRES: nothing is refused.
-MoveCode code_for(double accuracy);
 
 // The name of a program that runs it, which is another one on other hosts.
 std::string encoded_key(const model::EncodedAlgorithm& algorithm, int root,

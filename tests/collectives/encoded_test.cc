@@ -5,59 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "ranks.h"
+#include "encoded_ranks.h"
 #include "unisono/error.hpp"
 #include "unisono/team.hpp"
 
 namespace unisono::testing {
 namespace {
 
-using Floats = std::vector<float>;
-using Hosts = std::vector<int>;  // one for each rank
-
-Hosts one_each(int ranks) {
-  Hosts hosts;
-  for (int rank = 0; rank < ranks; ++rank) {
-    hosts.push_back(rank);
-  }
-  return hosts;
-}
-
 const Hosts kHosts[] = {{0},          {0, 1},       {0, 1, 2},          one_each(8),
                         {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 0, 1, 2, 2}, {0, 0, 1, 1, 2, 2, 3, 3}};
-
-Floats draw(int rank, std::size_t count) {
-  std::mt19937 random(static_cast<unsigned>(rank) * 31 + 5);
-  std::normal_distribution<float> normal;
-  Floats values(count);
-  for (float& value : values) {
-    value = normal(random);
-  }
-  return values;
-}
-
-std::vector<std::string> on_hosts(const Hosts& hosts, const RankBody& body,
-                                  const ConnectOptions& given = {}) {
-  const std::string job = comm::testing::unique_name("encoded");
-  const auto ranks = static_cast<int>(hosts.size());
-  return comm::testing::as_threads(ranks, [&](int rank) {
-    ConnectOptions options = test_options(rank, ranks, job);
-    options.algorithm = given.algorithm;
-    options.threads = given.threads;
-    options.accuracy = given.accuracy;
-    if (*std::max_element(hosts.begin(), hosts.end()) > 0) {
-      options.address = comm::testing::loopback_address(job);
-      options.token = comm::testing::kToken;
-      options.host = "host-" + std::to_string(hosts[static_cast<std::size_t>(rank)]);
-    }
-    Communicator communicator = Communicator::connect(options);
-    return body(communicator);
-  });
-}
 
 Call sum_of(const Floats& in, Floats& out, double accuracy) {
   return {.collective = Collective::all_reduce,
@@ -66,10 +25,6 @@ Call sum_of(const Floats& in, Floats& out, double accuracy) {
           .count = in.size(),
           .dtype = Dtype::f32,
           .accuracy = accuracy};
-}
-
-std::string bytes_of(const Floats& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
 // Root mean square of the error over that of the result; of normal numbers.
@@ -90,12 +45,6 @@ double error_of(const std::string& bytes, int ranks, double factor = 1) {
     squares += exact[i] * exact[i];
   }
   return std::sqrt(errors / squares);
-}
-
-void expect_same(const std::vector<std::string>& results, const std::string& what) {
-  for (const std::string& result : results) {
-    EXPECT_TRUE(result == results.front()) << what;
-  }
 }
 
 TEST(Encoded, ErrorsAreWithinTheAccuracyAndAllRanksHaveTheSameBits) {
@@ -215,17 +164,6 @@ TEST(Encoded, InfinitiesAndNanComeOutAsNanOfTheirBlocks) {
   EXPECT_EQ(results.front(), "");
 }
 
-// What the call says, without the hint.
-std::string refusal(Communicator& comm, const Call& call) {
-  try {
-    comm.run(call);
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    return what.substr(0, what.find('\n'));
-  }
-  return "nothing was refused";
-}
-
 TEST(Encoded, RefusesWhatCannotHold) {
   const auto results = on_hosts({0, 1, 2}, [](Communicator& comm) {
     Floats data(100);
@@ -253,7 +191,7 @@ TEST(Encoded, RefusesWhatCannotHold) {
     call.dtype = Dtype::f64;
     add(call);
     call.dtype = Dtype::f32;
-    call.collective = Collective::broadcast;
+    call.collective = Collective::barrier;
     add(call);
     return said;
   });
@@ -267,9 +205,9 @@ TEST(Encoded, RefusesWhatCannotHold) {
       "accuracy 0.001 is less than any code between hosts can keep, which is 0.003\n"
       "accuracy -2 is no bound of an error\n"
       "accuracy nan is no bound of an error\n"
-      "accuracy 0.01 cannot hold for max of f32: only sums of f32 are encoded\n"
-      "accuracy 0.01 cannot hold for sum of f64: only sums of f32 are encoded\n"
-      "accuracy 0.01 can be given for all_reduce alone\n");
+      "accuracy 0.01 cannot hold for max: of reductions only sums are encoded\n"
+      "accuracy 0.01 cannot hold for f64: only f32 is encoded\n"
+      "accuracy 0.01 cannot be given for barrier\n");
 }
 
 TEST(Encoded, RanksThatDisagreeAreTold) {
@@ -279,13 +217,6 @@ TEST(Encoded, RanksThatDisagreeAreTold) {
     return text.find("two_shot+i8") != std::string::npos ? "" : text;
   });
   EXPECT_EQ(results, std::vector<std::string>(2));
-}
-
-ConnectOptions that_ask(double accuracy, const char* algorithm = "") {
-  ConnectOptions options;
-  options.accuracy = accuracy;
-  options.algorithm = algorithm;
-  return options;
 }
 
 Call sum_of(const Floats& in, Floats& out) {
