@@ -266,6 +266,27 @@ class MissingRounding {
   std::map<std::tuple<int, Buffer, int>, int> first_reads_;  // rank, buffer, value -> step
 };
 
+// Data that is only moved, and encoded anywhere on its ways, is rounded where it comes from before
+// it first leaves: whoever gets it has the same bits then.
+std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chunk,
+                                              const std::vector<const Move*>& moves,
+                                              MoveCode code) {
+  const auto first = std::find_if(moves.begin(), moves.end(), [&](const Move* move) {
+    return move->source != Buffer::input && has_input(schedule, move->from, chunk);
+  });
+  const bool encoded = std::any_of(moves.begin(), moves.end(), [](const Move* move) {
+    return move->code != MoveCode::none;
+  });
+  if (first == moves.end() || !encoded) {
+    return std::nullopt;
+  }
+  return OwnRounding{.step = (*first)->step,
+                     .rank = (*first)->from,
+                     .chunk = chunk,
+                     .buffer = (*first)->source,
+                     .line = (*first)->line};
+}
+
 // Each step that needs roundings gets one in front of it.
 Schedule with_roundings(Schedule schedule, const std::vector<OwnRounding>& roundings,
                         MoveCode code) {
@@ -315,10 +336,17 @@ Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, Move
   std::vector<OwnRounding> roundings;
   const auto by_chunk = moves_by_chunk(encoded);
   for (int chunk = 0; chunk < encoded.chunks; ++chunk) {
-    MissingRounding missing(encoded, chunk, by_chunk[static_cast<std::size_t>(chunk)], code);
+    const auto& moves = by_chunk[static_cast<std::size_t>(chunk)];
     std::vector<OwnRounding> found;
-    while (const auto next = missing.after(found)) {
-      found.push_back(*next);
+    if (!reduces(encoded.collective)) {
+      if (const auto at_origin = rounding_at_origin(encoded, chunk, moves, code)) {
+        found.push_back(*at_origin);
+      }
+    } else {
+      MissingRounding missing(encoded, chunk, moves, code);
+      while (const auto next = missing.after(found)) {
+        found.push_back(*next);
+      }
     }
     roundings.insert(roundings.end(), found.begin(), found.end());
   }
