@@ -269,8 +269,7 @@ class MissingRounding {
 // Data that is only moved, and encoded anywhere on its ways, is rounded where it comes from before
 // it first leaves: whoever gets it has the same bits then.
 std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chunk,
-                                              const std::vector<const Move*>& moves,
-                                              MoveCode code) {
+                                              const std::vector<const Move*>& moves) {
   const auto first = std::find_if(moves.begin(), moves.end(), [&](const Move* move) {
     return move->source != Buffer::input && has_input(schedule, move->from, chunk);
   });
@@ -339,7 +338,7 @@ Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, Move
     const auto& moves = by_chunk[static_cast<std::size_t>(chunk)];
     std::vector<OwnRounding> found;
     if (!reduces(encoded.collective)) {
-      if (const auto at_origin = rounding_at_origin(encoded, chunk, moves, code)) {
+      if (const auto at_origin = rounding_at_origin(encoded, chunk, moves)) {
         found.push_back(*at_origin);
       }
     } else {
