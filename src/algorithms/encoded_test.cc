@@ -176,20 +176,19 @@ TEST(EncodedMoves, AnOwnerWithoutItsOwnRoundingIsFound) {
   }
 }
 
-// Of those that only move data, and of sums that one rank gets.
-constexpr Collective kOneWay[] = {Collective::broadcast,      Collective::reduce,
-                                  Collective::scatter,        Collective::gather,
-                                  Collective::all_gather,     Collective::reduce_scatter,
-                                  Collective::all_to_all};
+// Those that only move data, and sums that one rank gets.
+constexpr Collective kOneWay[] = {
+    Collective::broadcast,  Collective::reduce,         Collective::scatter,   Collective::gather,
+    Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all};
 
 TEST(EncodedMoves, FlatOnesOfEveryCollectiveRoundEachValueOnce) {
   for (const Collective collective : kOneWay) {
     for (const Hosts& hosts : kHosts) {
       const auto ranks = static_cast<int>(hosts.size());
-      const Schedule encoded =
-          encode_moves(build_schedule(*find_algorithm(collective, "flat"),
-                                      {.ranks = ranks, .root = is_rooted(collective) ? ranks - 1 : 0}),
-                       hosts, MoveCode::i8);
+      const Schedule encoded = encode_moves(
+          build_schedule(*find_algorithm(collective, "flat"),
+                         {.ranks = ranks, .root = is_rooted(collective) ? ranks - 1 : 0}),
+          hosts, MoveCode::i8);
       EXPECT_EQ(verify(encoded).size(), 0U) << to_string(collective) << " " << ranks;
       EXPECT_EQ(verify_in_place(encoded).size(), 0U) << to_string(collective) << " " << ranks;
       EXPECT_EQ(first_fault(encoded), "") << to_string(collective) << " " << ranks;
@@ -206,8 +205,7 @@ TEST(EncodedMoves, AllAlgorithmsThatOnlyMoveDataCanBeEncoded) {
       continue;
     }
     for (const Hosts& hosts : {one_each(8), some_each(4, 2), Hosts{0, 0, 0, 1, 1, 2, 0, 2}}) {
-      const Schedule encoded =
-          encode_moves(build_schedule(*algorithm, shape), hosts, MoveCode::i8);
+      const Schedule encoded = encode_moves(build_schedule(*algorithm, shape), hosts, MoveCode::i8);
       EXPECT_EQ(verify(encoded).size(), 0U) << to_string(algorithm->collective);
       EXPECT_EQ(first_fault(encoded), "")
           << to_string(algorithm->collective) << "/" << algorithm->name;
@@ -220,10 +218,9 @@ TEST(EncodedMoves, OnlyWhereAllRanksGetItARankRoundsItsOwn) {
     const Schedule encoded =
         encode_moves(build_schedule(*find_algorithm(collective, "flat"), {.ranks = 4}), one_each(4),
                      MoveCode::i8);
-    const bool rounds =
-        std::any_of(encoded.moves.begin(), encoded.moves.end(), [](const Move& move) {
-          return move.from == move.to && move.code != MoveCode::none;
-        });
+    const bool rounds = std::any_of(
+        encoded.moves.begin(), encoded.moves.end(),
+        [](const Move& move) { return move.from == move.to && move.code != MoveCode::none; });
     EXPECT_EQ(rounds, collective == Collective::broadcast || collective == Collective::all_gather)
         << to_string(collective);
   }
@@ -235,8 +232,7 @@ TEST(EncodedMoves, ARankThatKeepsItsOwnAsItIsIsFound) {
     for (Move& move : schedule.moves) {
       move.code = MoveCode::i8;
     }
-    EXPECT_NE(first_fault(schedule).find("other bits"), std::string::npos)
-        << to_string(collective);
+    EXPECT_NE(first_fault(schedule).find("other bits"), std::string::npos) << to_string(collective);
   }
 }
 

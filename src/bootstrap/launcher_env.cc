@@ -62,8 +62,7 @@ class Reader {
     const auto [stop, error] = std::from_chars(value->data(), end, result);
     if (error != std::errc() || stop != end) {
       throw Error(ErrorCode::config, std::string(name) + "=" + *value +
-                                         " is not a number\ncorrect or unset " +
-                                         std::string(name));
+                                         " is not a number\ncorrect or unset " + std::string(name));
     }
     return result;
   }
@@ -336,10 +335,11 @@ void check_threads(int threads) {
 
 void check_accuracy(double accuracy) {
   if (accuracy != 0 && !(accuracy >= kLeastAccuracy)) {
-    throw Error(ErrorCode::config,
-                "the accuracy of all calls is " + json_number(accuracy) +
-                    "\nUNISONO_ACCURACY, or the option `accuracy`, may be 0 for none, or at least " +
-                    json_number(kLeastAccuracy));
+    throw Error(
+        ErrorCode::config,
+        "the accuracy of all calls is " + json_number(accuracy) +
+            "\nUNISONO_ACCURACY, or the option `accuracy`, may be 0 for none, or at least " +
+            json_number(kLeastAccuracy));
   }
 }
 

@@ -177,9 +177,8 @@ void World::agree() {
     int threads;
     double accuracy;
   };
-  const Told mine{.world = setup_.ancestry.world,
-                  .threads = options().threads,
-                  .accuracy = options().accuracy};
+  const Told mine{
+      .world = setup_.ancestry.world, .threads = options().threads, .accuracy = options().accuracy};
   const auto all = host_->all_gather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     Told theirs = {};

@@ -51,7 +51,8 @@ std::string_view to_string(Advice advice) {
       return "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE "
              "and the algorithms that their calls name";
     case Advice::same_accuracy:
-      return "all ranks must bear the same error: compare their UNISONO_ACCURACY and the accuracies "
+      return "all ranks must bear the same error: compare their UNISONO_ACCURACY and the "
+             "accuracies "
              "that their calls have";
     case Advice::same_group:
       return "in group() too, where several all_reduces became this one, each must have the same "

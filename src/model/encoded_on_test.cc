@@ -61,7 +61,8 @@ TEST(EncodedOn, RanksOfANodeAreOnOneHost) {
 
 TEST(EncodedOn, BytesAreThoseOfTheCodes) {
   const Topology topology = of_nodes(4, 1, kSlow);
-  const Schedule plain = build_schedule(*find_algorithm(Collective::all_reduce, "flat"), {.ranks = 4});
+  const Schedule plain =
+      build_schedule(*find_algorithm(Collective::all_reduce, "flat"), {.ranks = 4});
   for (const auto& [code, share] : {std::pair(MoveCode::i8, 34.0 / 128), {MoveCode::bf16, 0.5}}) {
     const EncodedAlgorithm encoded = flat(Collective::all_reduce, topology, code);
     ASSERT_NE(encoded.schedule, nullptr);
@@ -83,9 +84,10 @@ TEST(EncodedOn, TimeIsThatOfTheCodesAndOfCoding) {
   const double exact = simulate(plain, topology).total_us;
   for (const auto& [code, share] : {std::pair(MoveCode::i8, 34.0 / 128), {MoveCode::bf16, 0.5}}) {
     const double encoded =
-        simulate_encoded(flat(Collective::broadcast, topology, code), kBytes, topology, {}).total_us;
-    EXPECT_NEAR(exact - encoded,
-                (1 - share) * kBytes / kSlow - 4 * kBytes * kCodingUsPerByte, 1e-6 * exact);
+        simulate_encoded(flat(Collective::broadcast, topology, code), kBytes, topology, {})
+            .total_us;
+    EXPECT_NEAR(exact - encoded, (1 - share) * kBytes / kSlow - 4 * kBytes * kCodingUsPerByte,
+                1e-6 * exact);
   }
 }
 

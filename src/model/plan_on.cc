@@ -39,9 +39,9 @@ void add_row(const std::string& name, const OnTopologyOptions& options, const Si
 // Their names say the code, so they stand beside the exact ones.
 void add_encoded(const Call& call, const Topology& topology, const OnTopologyOptions& options,
                  OnTopology& result) {
-  for (const EncodedAlgorithm& algorithm :
-       encoded_algorithms({.collective = call.collective, .ranks = call.ranks, .code = options.code},
-                          topology, options.most_messages)) {
+  for (const EncodedAlgorithm& algorithm : encoded_algorithms(
+           {.collective = call.collective, .ranks = call.ranks, .code = options.code}, topology,
+           options.most_messages)) {
     if (algorithm.schedule == nullptr) {
       result.left.push_back({.name = algorithm.title, .why = algorithm.why_not});
       continue;

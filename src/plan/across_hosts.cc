@@ -47,7 +47,7 @@ Topology topology_of(const Hosts& hosts, std::span<const int> members) {
   return topology;
 }
 
-// Of sizes up to the next power of two.
+// One for all sizes up to the next power of two.
 int power_of(double bytes) {
   return bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
 }
@@ -76,11 +76,11 @@ const std::string& AcrossHosts::choose(Collective collective, double bytes, bool
   const auto [entry, fresh] = chosen_.try_emplace({collective, power, rank_order});
   if (fresh) {
     const double size = std::exp2(power);
-    const model::OnTopology plan = model::plan_on(
-        {.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
-        {.most_messages = kMostMessages,
-         .gamma_us_per_byte = gamma_of(size),
-         .rank_order = rank_order});
+    const model::OnTopology plan =
+        model::plan_on({.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
+                       {.most_messages = kMostMessages,
+                        .gamma_us_per_byte = gamma_of(size),
+                        .rank_order = rank_order});
     entry->second = plan.rows.empty() ? std::string() : plan.rows.front().name;
   }
   return entry->second;

@@ -31,9 +31,9 @@ Refused refusal_of_accuracy(const Call& call, double accuracy) {
             "all_to_all of f32 take one"};
   }
   if (call.dtype != Dtype::f32) {
-    return {asked + " cannot hold for " + std::string(to_string(call.dtype)) +
-                ": only f32 is encoded",
-            "use f32, or leave the accuracy out"};
+    return {
+        asked + " cannot hold for " + std::string(to_string(call.dtype)) + ": only f32 is encoded",
+        "use f32, or leave the accuracy out"};
   }
   if (reduces(call.collective) && !is_sum(call.reduction.op)) {
     return {asked + " cannot hold for " + std::string(to_string(call.reduction.op)) +
@@ -41,7 +41,8 @@ Refused refusal_of_accuracy(const Call& call, double accuracy) {
             "use sum, avg or premul_sum, or leave the accuracy out"};
   }
   if (accuracy < kLeastAccuracy) {
-    return {asked + " is less than any code between hosts can keep, which is " + number_text(kLeastAccuracy),
+    return {asked + " is less than any code between hosts can keep, which is " +
+                number_text(kLeastAccuracy),
             "give at least " + number_text(kLeastAccuracy) + " (bf16) or " +
                 number_text(sum_error(MoveCode::i8).normal) + " (i8), or leave the accuracy out"};
   }

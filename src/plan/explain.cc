@@ -159,9 +159,8 @@ Explanation Planner::explain(const Call& call) {
   const model::Machine* machine = profile_.machine();
   const bool listed = choice.user == nullptr && choice.encoded == nullptr;
   if (!listed) {
-    const model::Traffic moved =
-        model::traffic(choice.encoded != nullptr ? *choice.encoded->schedule : choice.user->schedule,
-                       bytes);
+    const model::Traffic moved = model::traffic(
+        choice.encoded != nullptr ? *choice.encoded->schedule : choice.user->schedule, bytes);
     result.candidates.push_back({.algorithm = choice.name,
                                  .steps = moved.steps,
                                  .sent_bytes = moved.sent_bytes,

@@ -127,7 +127,7 @@ class Planner {
   struct Choice {
     const Algorithm* algorithm = nullptr;
     Shape shape = {};
-    std::string name = {};                                // with its parameters
+    std::string name = {};                          // with its parameters
     std::shared_ptr<const UserSchedule> user = {};  // in the place of an algorithm
     // Made of it, or of none; lives as long as the planner.
     const model::EncodedAlgorithm* encoded = nullptr;

@@ -76,8 +76,8 @@ std::string_view Planner::named(const Call& call) const {
                                                             : std::string_view(forced->second);
 }
 
-// Of a call that says itself what it wants; what the communicator asks of all is left out where a
-// call cannot keep to it.
+// A call that says itself what it wants is refused where it cannot have it; what the communicator
+// asks of all is left out there.
 void Planner::check_accuracy(const Call& call) const {
   if (detail::has_own_accuracy(call)) {
     if (const Refused refused = refusal_of_accuracy(call, call.accuracy); !refused.what.empty()) {
@@ -118,11 +118,9 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double acc
   if (name.empty()) {
     choice.shape = {.ranks = ranks_, .root = is_rooted(call.collective) ? call.root : 0};
     choice.why = Explanation::Why::accuracy;
-    choice.encoded = hosts_.choose_encoded({.collective = call.collective,
-                                            .ranks = ranks_,
-                                            .root = choice.shape.root,
-                                            .code = code},
-                                           vector_bytes(call, ranks_).value_or(0));
+    choice.encoded = hosts_.choose_encoded(
+        {.collective = call.collective, .ranks = ranks_, .root = choice.shape.root, .code = code},
+        vector_bytes(call, ranks_).value_or(0));
   } else {
     choice = choose_named(call, name);
     choice.why = call.algorithm.empty() ? Explanation::Why::option : Explanation::Why::call;
@@ -148,10 +146,10 @@ const model::EncodedAlgorithm& Planner::encode(const Choice& choice, MoveCode co
                           std::to_string(choice.shape.root) + "+" + std::string(to_string(code));
   const auto [entry, fresh] = encoded_.try_emplace(key);
   if (fresh) {
-    entry->second =
-        model::encode_proved(choice.user != nullptr ? choice.user->schedule
-                                                    : build_schedule(*choice.algorithm, choice.shape),
-                             choice.name, hosts_.hosts(), code);
+    entry->second = model::encode_proved(choice.user != nullptr
+                                             ? choice.user->schedule
+                                             : build_schedule(*choice.algorithm, choice.shape),
+                                         choice.name, hosts_.hosts(), code);
   }
   return entry->second;
 }

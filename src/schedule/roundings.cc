@@ -273,9 +273,8 @@ std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chun
   const auto first = std::find_if(moves.begin(), moves.end(), [&](const Move* move) {
     return move->source != Buffer::input && has_input(schedule, move->from, chunk);
   });
-  const bool encoded = std::any_of(moves.begin(), moves.end(), [](const Move* move) {
-    return move->code != MoveCode::none;
-  });
+  const bool encoded = std::any_of(moves.begin(), moves.end(),
+                                   [](const Move* move) { return move->code != MoveCode::none; });
   if (first == moves.end() || !encoded) {
     return std::nullopt;
   }

@@ -28,20 +28,19 @@ struct Case {
     return std::any_of(hosts.begin(), hosts.end(), [&](int host) { return host != hosts[from]; });
   }
   std::string text() const {
-    return std::string(to_string(collective)) + "/" + algorithm + " of " +
-           std::to_string(ranks()) + " ranks, " + std::to_string(count) + " elements, root " +
-           std::to_string(root);
+    return std::string(to_string(collective)) + "/" + algorithm + " of " + std::to_string(ranks()) +
+           " ranks, " + std::to_string(count) + " elements, root " + std::to_string(root);
   }
 };
 
-constexpr Collective kOthers[] = {Collective::broadcast,      Collective::reduce,
-                                  Collective::scatter,        Collective::gather,
-                                  Collective::all_gather,     Collective::reduce_scatter,
-                                  Collective::all_to_all};
+constexpr Collective kOthers[] = {
+    Collective::broadcast,  Collective::reduce,         Collective::scatter,   Collective::gather,
+    Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all};
 
 // As many elements as the longer of the two buffers of any rank.
 std::size_t longest(const Case& one) {
-  const bool whole = one.collective == Collective::broadcast || one.collective == Collective::reduce;
+  const bool whole =
+      one.collective == Collective::broadcast || one.collective == Collective::reduce;
   return whole ? one.count : one.count * one.ranks();
 }
 
@@ -155,7 +154,7 @@ std::string result_of(Communicator& comm, const Case& one) {
   return kept ? bytes_of(out) : "the input has changed";
 }
 
-// Of many calls, on connections that are made once.
+// What many calls give, on connections that are made once.
 std::vector<std::vector<std::string>> results_of(const std::vector<Case>& cases) {
   std::vector<std::vector<std::string>> results(cases.size(),
                                                 std::vector<std::string>(cases[0].ranks()));

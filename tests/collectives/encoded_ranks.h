@@ -36,7 +36,7 @@ inline Floats draw(int rank, std::size_t count) {
 }
 
 inline std::vector<std::string> on_hosts(const Hosts& hosts, const RankBody& body,
-                                  const ConnectOptions& given = {}) {
+                                         const ConnectOptions& given = {}) {
   const std::string job = comm::testing::unique_name("encoded");
   const auto ranks = static_cast<int>(hosts.size());
   return comm::testing::as_threads(ranks, [&](int rank) {

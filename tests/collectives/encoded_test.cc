@@ -285,9 +285,9 @@ TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
       that_ask(1e-2));
   expect_same(results, "exact ones");
   EXPECT_EQ(results.front(),
-            "encoded encoded exact "          // sum, avg, max
-            "exact exact exact encoded "      // of the algorithms, flat can be encoded
-            "exact exact exact ");            // of f32 alone
+            "encoded encoded exact "      // sum, avg, max
+            "exact exact exact encoded "  // of the algorithms, flat can be encoded
+            "exact exact exact ");        // of f32 alone
 }
 
 TEST(Encoded, AForcedAlgorithmIsKeptWhereItCannotBeEncoded) {

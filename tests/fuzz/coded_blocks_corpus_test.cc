@@ -73,8 +73,8 @@ fuzz::Floats draw_numbers(unsigned seed) {
   const int exponent = static_cast<int>(random() % 278) - 150;
   fuzz::Floats floats(random() % 130);
   for (float& value : floats) {
-    value = draw_number(random, kind == Kind::mixed ? static_cast<Kind>(random() % 5) : kind,
-                        exponent);
+    value =
+        draw_number(random, kind == Kind::mixed ? static_cast<Kind>(random() % 5) : kind, exponent);
   }
   return floats;
 }

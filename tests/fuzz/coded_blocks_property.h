@@ -34,7 +34,7 @@ inline bool same_bits(const Floats& a, const Floats& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// Of a block: NaN where one of them is.
+// In a block: NaN where one of them is.
 inline float greatest_magnitude(const Floats& floats, std::size_t block) {
   float greatest = 0;
   for (std::size_t i = block; i < floats.size() && i < block + kCodeBlock; ++i) {

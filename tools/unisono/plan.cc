@@ -100,7 +100,8 @@ void check_moe_fit(const Arguments& arguments) {
 int run_plan(const Arguments& arguments, const Console& console) {
   const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   if (arguments.has("fit")) {
-    check_options(arguments, "--fit", {"link", "floor", "algorithm", "machine", "ranks", "bytes", "accuracy"});
+    check_options(arguments, "--fit",
+                  {"link", "floor", "algorithm", "machine", "ranks", "bytes", "accuracy"});
     if (is_moe) {
       check_options(arguments, "moe with --fit", {"on", "routing", "call", "test", "save"});
       plan_experts(arguments, console);

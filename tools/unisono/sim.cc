@@ -146,9 +146,9 @@ model::WorkItem encoded_operation(const Algorithm& algorithm, const Shape& shape
       model::encode_proved(build_schedule(algorithm, shape), full_name(algorithm, shape),
                            model::hosts_on(topology, shape.ranks), code);
   if (encoded.schedule == nullptr) {
-    throw UsageError(fmt::format("{} cannot be encoded between hosts: {}", encoded.name,
-                                 encoded.why_not),
-                     "unisono plan --on --accuracy says what can", "unisono help plan");
+    throw UsageError(
+        fmt::format("{} cannot be encoded between hosts: {}", encoded.name, encoded.why_not),
+        "unisono plan --on --accuracy says what can", "unisono help plan");
   }
   return {.name = fmt::format("{}/{}", to_string(algorithm.collective), encoded.title),
           .bytes = bytes,

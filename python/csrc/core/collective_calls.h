@@ -41,10 +41,9 @@ void define_collective_calls(const Define& define) {
   define("broadcast", unisono::Collective::broadcast, &calls::broadcast,
          "`data` of the root comes to `data` of all ranks. Returns `data`.", py::arg("data"),
          py::arg("root") = 0, py::kw_only());
-  define(
-      "all_reduce", unisono::Collective::all_reduce, &calls::all_reduce,
-      "The reduction of all `data` comes to `out` of all ranks; without `out`, to `data`.",
-      py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only());
+  define("all_reduce", unisono::Collective::all_reduce, &calls::all_reduce,
+         "The reduction of all `data` comes to `out` of all ranks; without `out`, to `data`.",
+         py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only());
   define("reduce", unisono::Collective::reduce, &calls::reduce,
          "The reduction of all `data` comes to `out` of the root; without `out`, to its `data`.",
          py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::arg("root") = 0,

@@ -37,7 +37,8 @@ void define(py::class_<Comm, std::shared_ptr<Comm>>& comm, const std::string& na
   };
   const auto add = [&](const std::string& method, auto function, const std::string& text) {
     comm.def(method.c_str(), function, extra..., py::arg("dtype") = py::none(),
-             py::arg("accuracy") = unisono::kInheritedAccuracy, py::arg("algorithm") = "", py::arg("timeout_ms") = -1, text.c_str());
+             py::arg("accuracy") = unisono::kInheritedAccuracy, py::arg("algorithm") = "",
+             py::arg("timeout_ms") = -1, text.c_str());
   };
   add(
       name,

@@ -16,16 +16,14 @@ void BlockMaker::add_message(PlayBlock& block, int from, int to, const Load& loa
   const double slowness = slowness_[static_cast<std::size_t>(receiver)];
   PlayMessage message{.from = from, .to = to};
   const double coding_us = load.coded * options_.coding_us_per_byte;
-  MessageCost cost{
-      .bytes = load.sent,
-      .reduce_us = (load.reduced * options_.gamma_us_per_byte + coding_us) * slowness};
+  MessageCost cost{.bytes = load.sent,
+                   .reduce_us = (load.reduced * options_.gamma_us_per_byte + coding_us) * slowness};
   if (message.is_local()) {
     cost.reduce_us += coding_us * slowness;  // it rounds: encodes, and decodes
   } else {
     message.path = paths_.find(sender, receiver);
     const Path& path = paths_.path(message.path);
-    cost.overhead_us =
-        (path.overhead_us + coding_us) * slowness_[static_cast<std::size_t>(sender)];
+    cost.overhead_us = (path.overhead_us + coding_us) * slowness_[static_cast<std::size_t>(sender)];
     cost.latency_us = path.latency_us;
   }
   block.add(message, cost);

@@ -16,7 +16,7 @@ struct UnrolledMessage {
   int to = 0;
   double chunks = 0;  // or elements (model/cost.h, chunk_bytes); as they are sent, encoded or not
   double reduced = 0;
-  double coded = 0;  // of which codes are made, and which are made of codes
+  double coded = 0;                       // of which codes are made, and which are made of codes
   std::vector<std::uint32_t> needs = {};  // numbers of earlier messages
 };
 

@@ -116,11 +116,10 @@ void plan_on(const model::Call& call, const Topology& topology, MoveCode code,
   if (call.collective == Collective::barrier) {
     result.call.bytes = 0;
   }
-  result.plan =
-      model::plan_on(result.call, topology,
-                     {.code = code, .begins = [&console](const std::string& name) {
-                        console.progress(fmt::format("simulating {}", name));
-                      }});
+  result.plan = model::plan_on(result.call, topology,
+                               {.code = code, .begins = [&console](const std::string& name) {
+                                  console.progress(fmt::format("simulating {}", name));
+                                }});
   console.end_progress();
   if (console.json()) {
     print_json(result);
