@@ -4,7 +4,7 @@
 //   scale   bf16, little-endian: the greatest magnitude / 127, rounded to nearest
 //   codes   one i8 an element: the element / scale, rounded to nearest, ties to even
 // An element is off by at most half a scale. A block with an infinity or a NaN is decoded as NaN;
-// one whose magnitudes are all below 2^-119 as zero. There is no -0.
+// one whose magnitudes are all below 127 * 2^-126 as zero. There is no -0.
 //
 // bf16: each element rounded to nearest, ties to even. Infinities and NaN stay what they are; a
 // finite element above the greatest bf16 becomes infinite.

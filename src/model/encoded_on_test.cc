@@ -45,8 +45,11 @@ Topology of_nodes(int nodes, int ranks, double bytes_per_us) {
 
 EncodedAlgorithm flat(Collective collective, const Topology& topology, MoveCode code) {
   const int ranks = topology.rank_count();
-  return encode_proved(build_schedule(*find_algorithm(collective, "flat"), {.ranks = ranks}),
-                       "flat", hosts_on(topology, ranks), code);
+  EncodedAlgorithm encoded =
+      encode_proved(build_schedule(*find_algorithm(collective, "flat"), {.ranks = ranks}), "flat",
+                    hosts_on(topology, ranks), code);
+  EXPECT_EQ(encoded.why_not, "");
+  return encoded;
 }
 
 TEST(EncodedOn, RanksOfANodeAreOnOneHost) {

@@ -95,7 +95,7 @@ TEST(AcrossHosts, TakesTheFastestThatTheProofLetsBeEncoded) {
   const model::EncodedAlgorithm* gather =
       hosts.choose_encoded({.collective = Collective::all_gather, .ranks = 8}, 64e6);
   ASSERT_NE(gather, nullptr);
-  EXPECT_EQ(gather->title, "hierarchical:local=2+i8");
+  EXPECT_EQ(gather->title, "hierarchical+i8");
 }
 
 }  // namespace

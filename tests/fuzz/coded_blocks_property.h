@@ -61,7 +61,7 @@ inline bool is_i8_near(float value, float rounded, float greatest) {
   if (!std::isfinite(greatest)) {
     return std::isnan(rounded);
   }
-  if (greatest < std::ldexp(1.0F, -119)) {
+  if (greatest < 127 * 0x1p-126F) {
     return rounded == 0;
   }
   return std::fabs(double{rounded} - value) <= sum_error(MoveCode::i8).worst / 2 * greatest;
