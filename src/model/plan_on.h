@@ -34,7 +34,8 @@ struct OnTopologyOptions {
   double most_messages = 2e7;    // that share links: played in about a minute
   double gamma_us_per_byte = 0;  // to reduce
   bool rank_order = false;       // only those that sum in the order of the ranks
-  // Also with the moves between nodes encoded, where the proof allows it. REQUIRES then: a plain collective with data.
+  // Also with the moves between nodes encoded, where the proof allows it. REQUIRES then: a plain
+  // collective with data.
   MoveCode code = MoveCode::none;
   std::set<std::string> only = {};  // these, by their names; empty: all
   std::function<void(const std::string&)> begins = [](const std::string&) {};  // with this one
