@@ -345,8 +345,8 @@ constexpr Option kOptions[] = {
     {.name = "root", .value = "R", .help = "The root of a rooted collective.", .fallback = "0"},
     {.name = "accuracy",
      .value = "ERROR",
-     .help = "Of a vector of f32: moves between nodes of the topology are encoded, for calls that "
-             "bear this error, such as 0.01."},
+     .help = "Encode moves of f32 between nodes of the topology, as calls do that bear this error, "
+             "such as 0.01."},
     {.name = "ports",
      .value = "N",
      .help = "Messages that a rank can send, and receive, at once.",
