@@ -336,39 +336,43 @@ TEST(Encoded, ExactCallsThatBecomeOneStayExact) {
   EXPECT_LT(error_of(results.front(), 2), 1e-6);
 }
 
-// Between hosts the first call finds it, on one host connect().
-TEST(Encoded, RanksWithOtherAccuraciesAreTold) {
-  const auto of = [](const Hosts& hosts, double first) {
-    const std::string job = comm::testing::unique_name("accuracies");
-    const auto ranks = static_cast<int>(hosts.size());
-    return comm::testing::as_threads(ranks, [&](int rank) -> std::string {
-      ConnectOptions options = test_options(rank, ranks, job);
-      options.accuracy = rank == 0 ? first : 1e-2;
-      if (hosts.back() > 0) {
-        options.address = comm::testing::loopback_address(job);
-        options.token = comm::testing::kToken;
-        options.host = "host-" + std::to_string(hosts[static_cast<std::size_t>(rank)]);
-      }
-      try {
-        Communicator communicator = Communicator::connect(options);
-        Floats data(100'000, 1.0F);
-        communicator.run(sum_of(data, data));
-      } catch (const Error& error) {
-        return error.what();
-      }
-      return "nothing";
-    });
-  };
+// What each rank is told: rank 0 has the accuracy `first`, the others 0.01.
+std::vector<std::string> with_other_accuracies(const Hosts& hosts, double first) {
+  const std::string job = comm::testing::unique_name("accuracies");
+  const auto ranks = static_cast<int>(hosts.size());
+  return comm::testing::as_threads(ranks, [&](int rank) -> std::string {
+    ConnectOptions options = test_options(rank, ranks, job);
+    options.accuracy = rank == 0 ? first : 1e-2;
+    if (hosts.back() > 0) {
+      options.address = comm::testing::loopback_address(job);
+      options.token = comm::testing::kToken;
+      options.host = "host-" + std::to_string(hosts[static_cast<std::size_t>(rank)]);
+    }
+    try {
+      Communicator communicator = Communicator::connect(options);
+      Floats data(100'000, 1.0F);
+      communicator.run(sum_of(data, data));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  });
+}
+
+TEST(Encoded, RanksWithOtherAccuraciesAreToldByTheirFirstCall) {
   for (const double first : {0.0, 4e-3}) {
-    for (const std::string& text : of({0, 1}, first)) {
+    for (const std::string& text : with_other_accuracies({0, 1}, first)) {
       EXPECT_NE(text.find("two_shot+i8"), std::string::npos) << text;
       EXPECT_NE(text.find("compare their UNISONO_ACCURACY"), std::string::npos) << text;
     }
   }
-  const std::vector<std::string> together = of({0, 0}, 4e-3);
-  EXPECT_NE(together[0].find("UNISONO_ACCURACY is 0.004 on rank 0 and 0.01 on rank 1"),
+}
+
+TEST(Encoded, RanksOfOneHostWithOtherAccuraciesAreToldWhenTheyMeet) {
+  const std::vector<std::string> told = with_other_accuracies({0, 0}, 4e-3);
+  EXPECT_NE(told[0].find("UNISONO_ACCURACY is 0.004 on rank 0 and 0.01 on rank 1"),
             std::string::npos)
-      << together[0];
+      << told[0];
 }
 
 TEST(Encoded, IsExplained) {
