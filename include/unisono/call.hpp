@@ -38,6 +38,9 @@ inline constexpr Reduction min{ReduceOp::min};
 inline constexpr Reduction max{ReduceOp::max};
 inline constexpr Reduction avg{ReduceOp::avg};
 
+// Call::accuracy: that of the communicator.
+inline constexpr double kInheritedAccuracy = -1;
+
 // The untyped form of a collective call, which all others come down to.
 //
 //   collective       in                              out                     count
@@ -70,14 +73,24 @@ struct Call {
   // "mine.json"; empty: chosen.
   std::string_view algorithm = {};
   int timeout_ms = -1;  // -1: the communicator's; 0: for ever
-  // 0: nothing is rounded but as the op rounds. Else ranks on several hosts may send each other
-  // codes of 8 or 16 bits in an all_reduce of f32 that sums: each input is rounded at most once,
-  // the result at most once, and all ranks get the same bits. The error stays below this, as a root
-  // mean square relative to that of the result, for numbers that are distributed like normal ones;
-  // whatever the numbers, no element is off by more than 0.008 times the sum, over the inputs, of
-  // the greatest magnitude in its block of 32. From 0.008 on codes are i8 with a scale for each
-  // block, from 0.003 bf16; less is refused. The same on all ranks.
-  double accuracy = 0;
+  // What error the call bears, the same on all ranks. 0: nothing is rounded but as the op rounds.
+  // Unset: the communicator's (ConnectOptions::accuracy), where the call sums and can keep to it.
+  // Else ranks on several hosts may send each other codes of 8 or 16 bits in place of f32, in any
+  // collective but a barrier and v-forms, where sums are sum, avg or premul_sum: each input is
+  // rounded at most once, a result that goes to all ranks at most once, and these get the same
+  // bits, also of what was their own. The error stays below this, as a root mean square relative to
+  // that of the result, for numbers that are distributed like normal ones; whatever the numbers, no
+  // element is off by more than 0.008 times the sum, over the inputs, of the greatest magnitude in
+  // its block of 32. From 0.008 on codes are i8 with a scale for each block, from 0.003 bf16; less
+  // is refused, as is what cannot be.
+  double accuracy = kInheritedAccuracy;
 };
+
+namespace detail {
+// Whether the call itself says what error it bears.
+constexpr bool has_own_accuracy(const Call& call) {
+  return call.accuracy != kInheritedAccuracy && call.accuracy != 0;
+}
+}  // namespace detail
 
 }  // namespace unisono

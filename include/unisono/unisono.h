@@ -169,6 +169,7 @@ typedef struct unisono_connect_options {
   const char* host;      /* ranks with different names count as being on different hosts */
   const char* checksum;  /* "0": messages between hosts carry no CRC-32C; all ranks alike */
   size_t threads;        /* of a rank that move a long blocking call; 0: UNISONO_THREADS, else 1 */
+  double accuracy;       /* of sums of f32 that say none; 0: exact; -1: UNISONO_ACCURACY, else 0 */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
@@ -188,7 +189,8 @@ typedef struct unisono_connect_options {
    NULL,                              \
    NULL,                              \
    NULL,                              \
-   0}
+   0,                                 \
+   -1.0}
 
 /* Joins the world that the options (NULL: the environment alone) describe; blocks until all ranks
  * are there. *comm is the caller's to free; NULL after a failure. Any thread.
@@ -406,8 +408,9 @@ typedef struct unisono_call {
   unisono_combine_t combine; /* UNISONO_USER */
   void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
   const char* algorithm; /* NULL: chosen; "ring", "reproducible", "mine.json"; the same on all */
-  /* 0: nothing is rounded; else the error that an all_reduce of f32 bears (call.hpp), the same on
-   * all ranks. Hosts send i8 from 0.008 on, bf16 from 0.003 on; less is refused. */
+  /* -1: the communicator's; 0: nothing is rounded; else the error that a call of f32 bears
+   * (call.hpp), the same on all ranks. Hosts send i8 from 0.008 on, bf16 from 0.003 on; less is
+   * refused. */
   double accuracy;
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \
@@ -429,7 +432,7 @@ typedef struct unisono_call {
    NULL,                   \
    NULL,                   \
    NULL,                   \
-   0.0}
+   -1.0}
 
 UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
                                             unisono_comm_t comm) UNISONO_NOEXCEPT;

@@ -1,4 +1,4 @@
-"""Sums that may be rounded between hosts: `accuracy` of all_reduce."""
+"""What may be rounded between hosts: `accuracy` of calls and of a communicator."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ import pytest
 import unisono
 
 
-def on_hosts(ranks, body):
+def on_hosts(ranks, body, **options):
     """What `body` returns on each rank, all of them on hosts of their own."""
     meeting = threading.Barrier(ranks, timeout=60)
     texts = [None] * ranks
@@ -20,7 +20,13 @@ def on_hosts(ranks, body):
             return list(texts)
 
         with unisono.connect(
-            rank=rank, size=ranks, exchange=exchange, host=f"host-{rank}", token="a token of the test", timeout_ms=60_000
+            rank=rank,
+            size=ranks,
+            exchange=exchange,
+            host=f"host-{rank}",
+            token="a token of the test",
+            timeout_ms=60_000,
+            **options,
         ) as comm:
             return body(comm)
 
@@ -63,3 +69,40 @@ def test_refusals():
 
     said = on_hosts(2, body)
     assert "sum of f64" in said[0][0] and "max of f32" in said[0][1] and "less than any code" in said[0][2]
+
+
+def test_of_a_communicator():
+    def body(comm):
+        results = []
+        for accuracy in ({}, {"accuracy": 0}):
+            comm.all_reduce(data := draw(comm.rank), **accuracy)
+            results.append(data)
+        integers = np.full(1000, comm.rank, np.int32)
+        comm.all_reduce(integers)
+        return results, integers.max()
+
+    exact = sum(draw(rank).astype(np.float64) for rank in range(2))
+    for (rounded, kept), most in on_hosts(2, body, accuracy=1e-2):
+        assert 1e-3 < np.sqrt(((rounded - exact) ** 2).mean() / (exact**2).mean()) < 1e-2
+        assert np.abs(kept - exact).max() < 1e-5
+        assert most == 1
+
+
+def test_communicator_refuses_what_no_code_can_keep():
+    with pytest.raises(unisono.Error, match="accuracy of all calls is 0.001"):
+        unisono.connect(accuracy=1e-3)
+
+
+def test_data_that_is_moved():
+    def body(comm):
+        data = draw(5) if comm.rank == 1 else np.zeros(50_000, np.float32)
+        comm.broadcast(data, root=1, accuracy=1e-2)
+        parts = np.zeros(3 * 50_000, np.float32)
+        comm.all_gather(draw(comm.rank), parts, accuracy=1e-2)
+        return data.tobytes(), parts.tobytes()
+
+    said = on_hosts(3, body)
+    assert said[0] == said[1] == said[2]
+    for got, sent in [(said[0][0], draw(5)), (said[0][1], np.concatenate([draw(rank) for rank in range(3)]))]:
+        error = np.frombuffer(got, np.float32) - sent
+        assert 1e-3 < np.sqrt((error**2).mean()) < 1e-2

@@ -8,6 +8,7 @@
 
 #include "algorithms/catalog.h"
 #include "algorithms/two_shot_hosts.h"
+#include "base/collectives.h"
 #include "schedule/roundings.h"
 #include "schedule/verify.h"
 
@@ -172,6 +173,66 @@ TEST(EncodedMoves, AnOwnerWithoutItsOwnRoundingIsFound) {
         EXPECT_NE(first_fault(mutant), "");
       }
     }
+  }
+}
+
+// Those that only move data, and sums that one rank gets.
+constexpr Collective kOneWay[] = {
+    Collective::broadcast,  Collective::reduce,         Collective::scatter,   Collective::gather,
+    Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all};
+
+TEST(EncodedMoves, FlatOnesOfEveryCollectiveRoundEachValueOnce) {
+  for (const Collective collective : kOneWay) {
+    for (const Hosts& hosts : kHosts) {
+      const auto ranks = static_cast<int>(hosts.size());
+      const Schedule encoded = encode_moves(
+          build_schedule(*find_algorithm(collective, "flat"),
+                         {.ranks = ranks, .root = is_rooted(collective) ? ranks - 1 : 0}),
+          hosts, MoveCode::i8);
+      EXPECT_EQ(verify(encoded).size(), 0U) << to_string(collective) << " " << ranks;
+      EXPECT_EQ(verify_in_place(encoded).size(), 0U) << to_string(collective) << " " << ranks;
+      EXPECT_EQ(first_fault(encoded), "") << to_string(collective) << " " << ranks;
+    }
+  }
+}
+
+// Data that is only moved is rounded by the first move between hosts, and by no other.
+TEST(EncodedMoves, AllAlgorithmsThatOnlyMoveDataCanBeEncoded) {
+  for (const Algorithm* algorithm : catalog()) {
+    const Shape shape = complete(*algorithm, {.ranks = 8});
+    if (reduces(algorithm->collective) || !moves_data(algorithm->collective) ||
+        !can_serve(*algorithm, shape)) {
+      continue;
+    }
+    for (const Hosts& hosts : {one_each(8), some_each(4, 2), Hosts{0, 0, 0, 1, 1, 2, 0, 2}}) {
+      const Schedule encoded = encode_moves(build_schedule(*algorithm, shape), hosts, MoveCode::i8);
+      EXPECT_EQ(verify(encoded).size(), 0U) << to_string(algorithm->collective);
+      EXPECT_EQ(first_fault(encoded), "")
+          << to_string(algorithm->collective) << "/" << algorithm->name;
+    }
+  }
+}
+
+TEST(EncodedMoves, OnlyWhereAllRanksGetItARankRoundsItsOwn) {
+  for (const Collective collective : kOneWay) {
+    const Schedule encoded =
+        encode_moves(build_schedule(*find_algorithm(collective, "flat"), {.ranks = 4}), one_each(4),
+                     MoveCode::i8);
+    const bool rounds = std::any_of(
+        encoded.moves.begin(), encoded.moves.end(),
+        [](const Move& move) { return move.from == move.to && move.code != MoveCode::none; });
+    EXPECT_EQ(rounds, collective == Collective::broadcast || collective == Collective::all_gather)
+        << to_string(collective);
+  }
+}
+
+TEST(EncodedMoves, ARankThatKeepsItsOwnAsItIsIsFound) {
+  for (const Collective collective : {Collective::broadcast, Collective::all_gather}) {
+    Schedule schedule = build_schedule(*find_algorithm(collective, "flat"), {.ranks = 3});
+    for (Move& move : schedule.moves) {
+      move.code = MoveCode::i8;
+    }
+    EXPECT_NE(first_fault(schedule).find("other bits"), std::string::npos) << to_string(collective);
   }
 }
 

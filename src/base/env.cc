@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 31> kVariables = {{
+constexpr std::array<EnvVariable, 32> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; wins over every launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; wins over every launcher's variable"},
     {"UNISONO_JOB", "", "Names the job: ranks with the same name on one host find each other"},
@@ -43,6 +43,8 @@ constexpr std::array<EnvVariable, 31> kVariables = {{
     {"UNISONO_PROFILE", "", "What unisono tune measured chooses algorithms; a file, or none"},
     {"UNISONO_WAIT", "", "How ranks wait before they sleep: \"spin=3000,yield_us=500\""},
     {"UNISONO_THREADS", "1", "How many threads of a rank move a long call; all ranks alike"},
+    {"UNISONO_ACCURACY", "0",
+     "The error that sums of f32 bear between hosts, such as 0.01; all ranks alike"},
     {"UNISONO_CUDA", "libcuda.so.1", "The driver that collectives on device memory call"},
     {"UNISONO_RECORD", "", "Record operations and messages: a folder for unisono trace merge"},
     {"UNISONO_RECORD_EVENTS", "32768", "How many events a rank keeps, the newest; 32 bytes each"},

@@ -4,7 +4,7 @@
 //   scale   bf16, little-endian: the greatest magnitude / 127, rounded to nearest
 //   codes   one i8 an element: the element / scale, rounded to nearest, ties to even
 // An element is off by at most half a scale. A block with an infinity or a NaN is decoded as NaN;
-// one whose magnitudes are all below 2^-119 as zero. There is no -0.
+// one whose magnitudes are all below 127 * 2^-126 as zero. There is no -0.
 //
 // bf16: each element rounded to nearest, ties to even. Infinities and NaN stay what they are; a
 // finite element above the greatest bf16 becomes infinite.
@@ -42,6 +42,11 @@ constexpr std::size_t coded_bytes(MoveCode code, std::size_t elements) {
   }
 }
 
+// What a long vector is encoded, for what it was: 34/128, 1/2, or 1.
+constexpr double coded_share(MoveCode code) {
+  return static_cast<double>(coded_bytes(code, kCodeBlock)) / (kCodeBlock * sizeof(float));
+}
+
 // The elements in so many encoded bytes; 0: no number of elements is that long.
 constexpr std::size_t coded_elements(MoveCode code, std::size_t bytes) {
   const std::size_t blocks = (bytes + kCodeBlockBytes - 1) / kCodeBlockBytes;
@@ -72,6 +77,16 @@ constexpr SumError sum_error(MoveCode code) {
     default:
       return {};
   }
+}
+
+// Less than this no code can keep to.
+inline constexpr double kLeastAccuracy = sum_error(MoveCode::bf16).normal;
+
+// The shortest that is accurate enough; none: there is none.
+constexpr MoveCode code_for(double accuracy) {
+  return accuracy >= sum_error(MoveCode::i8).normal ? MoveCode::i8
+         : accuracy >= kLeastAccuracy               ? MoveCode::bf16
+                                                    : MoveCode::none;
 }
 
 }  // namespace unisono

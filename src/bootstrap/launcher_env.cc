@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "base/env.h"
+#include "base/json_text.h"
+#include "base/move_code.h"
 #include "bootstrap/local_world.h"
 #include "bootstrap/process.h"
 #include "bootstrap/wire.h"
@@ -47,6 +49,20 @@ class Reader {
                                          " is not a whole number from " + std::to_string(least) +
                                          " to " + std::to_string(std::numeric_limits<int>::max()) +
                                          "\ncorrect or unset " + std::string(name));
+    }
+    return result;
+  }
+  std::optional<double> real(std::string_view name) const {
+    const auto value = text(name);
+    if (!value) {
+      return std::nullopt;
+    }
+    double result = 0;
+    const char* end = value->data() + value->size();
+    const auto [stop, error] = std::from_chars(value->data(), end, result);
+    if (error != std::errc() || stop != end) {
+      throw Error(ErrorCode::config, std::string(name) + "=" + *value +
+                                         " is not a number\ncorrect or unset " + std::string(name));
     }
     return result;
   }
@@ -317,10 +333,21 @@ void check_threads(int threads) {
   }
 }
 
+void check_accuracy(double accuracy) {
+  if (accuracy != 0 && !(accuracy >= kLeastAccuracy)) {
+    throw Error(
+        ErrorCode::config,
+        "the accuracy of all calls is " + json_number(accuracy) +
+            "\nUNISONO_ACCURACY, or the option `accuracy`, may be 0 for none, or at least " +
+            json_number(kLeastAccuracy));
+  }
+}
+
 }  // namespace
 
 ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   const Reader env(lookup);
+  const ConnectOptions unset;
   ConnectOptions result = options;
   fill_text(result.job, env, "UNISONO_JOB");
   fill_text(result.token, env, "UNISONO_TOKEN");
@@ -338,9 +365,12 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
     result.threads = env.number("UNISONO_THREADS", 1).value_or(1);
   }
   check_threads(result.threads);
+  if (result.accuracy == unset.accuracy) {
+    result.accuracy = accuracy_of(lookup);
+  }
+  check_accuracy(result.accuracy);
   result.transport = result.transport.empty() ? "auto" : result.transport;
   check_transport(result.transport);
-  const ConnectOptions unset;
   fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
   fill_ms(result.timeout_ms, unset.timeout_ms, env, "UNISONO_TIMEOUT_MS");
   check_token(result.token);
@@ -371,6 +401,12 @@ int threads_of(const EnvLookup& lookup) {
   return threads;
 }
 
+double accuracy_of(const EnvLookup& lookup) {
+  const double accuracy = Reader(lookup).real("UNISONO_ACCURACY").value_or(0);
+  check_accuracy(accuracy);
+  return accuracy;
+}
+
 int silence_of(const EnvLookup& lookup) {
   constexpr int kShortestMs = 500;  // what is lost once is sent again well before
   return Reader(lookup).number("UNISONO_SILENCE_MS", kShortestMs).value_or(transport::kSilenceMs);
@@ -388,6 +424,7 @@ void check_texts_and_numbers(const EnvLookup& lookup) {
     static_cast<void>(env.number(name, 1));
   }
   static_cast<void>(threads_of(lookup));
+  static_cast<void>(accuracy_of(lookup));
   static_cast<void>(silence_of(lookup));
 }
 

@@ -18,6 +18,9 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup);
 // How many threads of a rank move a long call. Throws config.
 int threads_of(const EnvLookup& lookup);
 
+// UNISONO_ACCURACY; 0: none. Throws config.
+double accuracy_of(const EnvLookup& lookup);
+
 // UNISONO_SILENCE_MS. Throws Error, config.
 int silence_of(const EnvLookup& lookup);
 

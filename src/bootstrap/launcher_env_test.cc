@@ -85,6 +85,14 @@ TEST(Resolve, OwnVariables) {
   EXPECT_EQ(options.algorithm, "all_reduce=ring");
 }
 
+TEST(Resolve, AccuracyOfAllCalls) {
+  EXPECT_EQ(resolved({}).accuracy, 0);
+  EXPECT_EQ(resolved({{"UNISONO_ACCURACY", "1e-2"}}).accuracy, 0.01);
+  for (const char* wrong : {"0.002", "-1", "nan", "1%", "little"}) {
+    EXPECT_THROW(static_cast<void>(resolved({{"UNISONO_ACCURACY", wrong}})), Error) << wrong;
+  }
+}
+
 TEST(Resolve, Torchrun) {
   const ConnectOptions options = resolved(kTorchrun);
   expect_ranks(options, 1, 4);

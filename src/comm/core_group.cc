@@ -51,6 +51,7 @@ struct Fused {
     }
     Call call = parts.front()->call;
     call.algorithm = parts.front()->prepared->algorithm;
+    call.accuracy = 0;  // of none of them is anything encoded
     call.in = packed.data();
     call.out = packed.data();
     call.count = bytes / size_of(call.dtype);

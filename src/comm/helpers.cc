@@ -45,6 +45,9 @@ int Helpers::slices_of(const Call& call) const noexcept {
 }
 
 bool Helpers::may_cut(const Call& call, const Prepared& whole) noexcept {
+  if (whole.encoded) {  // the blocks of a slice begin elsewhere
+    return false;
+  }
   if (!sums(call.collective)) {
     return true;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/deadline.h"
+#include "base/json_text.h"
 #include "bootstrap/local_host.h"
 #include "comm/fabric.h"
 #include "comm/group_segments.h"
@@ -174,21 +175,26 @@ void World::agree() {
   struct Told {
     int world;
     int threads;
+    double accuracy;
   };
-  const Told mine{.world = setup_.ancestry.world, .threads = options().threads};
+  const Told mine{
+      .world = setup_.ancestry.world, .threads = options().threads, .accuracy = options().accuracy};
   const auto all = host_->all_gather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     Told theirs = {};
     std::memcpy(&theirs, all[peer].data(), sizeof(theirs));
     setup_.ancestry.world = std::max(setup_.ancestry.world, theirs.world);
-    if (theirs.threads != mine.threads) {
-      throw Error(ErrorCode::config,
-                  "UNISONO_THREADS is " + std::to_string(mine.threads) + " on rank " +
-                      std::to_string(rank_) + " and " + std::to_string(theirs.threads) +
-                      " on rank " + std::to_string(hosts().here()[peer]) +
-                      "\nall ranks need the same number",
-                  {.rank = rank_});
-    }
+    const auto expect_same = [&](std::string_view name, auto here, auto there) {
+      if (here != there) {
+        throw Error(ErrorCode::config,
+                    std::string(name) + " is " + json_number(here) + " on rank " +
+                        std::to_string(rank_) + " and " + json_number(there) + " on rank " +
+                        std::to_string(hosts().here()[peer]) + "\nall ranks need the same number",
+                    {.rank = rank_});
+      }
+    };
+    expect_same("UNISONO_THREADS", mine.threads, theirs.threads);
+    expect_same("UNISONO_ACCURACY", mine.accuracy, theirs.accuracy);
   }
 }
 

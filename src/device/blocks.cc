@@ -71,7 +71,7 @@ void check_call(const Call& call, int me, int ranks) {
     refuse(call,
            "a call on device memory has no time limit of its own\nset DeviceOptions::timeout_ms");
   }
-  if (call.accuracy != 0) {
+  if (detail::has_own_accuracy(call)) {
     refuse(call,
            "a call on device memory sends nothing between hosts that could be encoded\nleave the "
            "accuracy out");

@@ -37,6 +37,12 @@ std::optional<OperationRecord> read_entry(const FlightEntry& entry) noexcept {
   return sane ? std::optional(record) : std::nullopt;
 }
 
+// "+i8" of "two_shot+i8": how moves between hosts are encoded; empty: they are not.
+std::string_view code_name(std::string_view algorithm) {
+  const std::size_t plus = algorithm.rfind('+');
+  return plus == std::string_view::npos ? std::string_view() : algorithm.substr(plus);
+}
+
 }  // namespace
 
 std::string_view to_string(Advice advice) {
@@ -44,6 +50,10 @@ std::string_view to_string(Advice advice) {
     case Advice::same_algorithm:
       return "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE "
              "and the algorithms that their calls name";
+    case Advice::same_accuracy:
+      return "all ranks must bear the same error: compare their UNISONO_ACCURACY and the "
+             "accuracies "
+             "that their calls have";
     case Advice::same_group:
       return "in group() too, where several all_reduces became this one, each must have the same "
              "count";
@@ -57,13 +67,17 @@ Advice advice_on(std::span<const OperationRecord> calls) {
     return Advice::same_calls;  // of the others nothing is known
   }
   bool same_algorithm = true;
+  bool same_code = true;
   for (const OperationRecord& call : calls) {
     if (describe_call(call) != describe_call(calls.front())) {
       return Advice::same_calls;
     }
     same_algorithm &= std::string_view(call.algorithm) == calls.front().algorithm;
+    same_code &= code_name(call.algorithm) == code_name(calls.front().algorithm);
   }
-  return same_algorithm ? Advice::same_group : Advice::same_algorithm;
+  return same_algorithm ? Advice::same_group
+         : same_code    ? Advice::same_algorithm
+                        : Advice::same_accuracy;
 }
 
 std::string describe_call(const OperationRecord& record) {

@@ -46,7 +46,9 @@ HWY_INLINE std::uint32_t greatest_bits(const std::byte* from) {
 
 HWY_INLINE void encode_block(std::byte* to, const std::byte* from) {
   constexpr std::uint32_t kInfinity = 0x7f800000U;
-  constexpr std::uint32_t kLeast = std::uint32_t{127 - 119} << 23U;  // 2^-119
+  // Its scale is a normal number, and it comes out as no less: so it is not zero when
+  // it is encoded again.
+  constexpr auto kLeast = std::bit_cast<std::uint32_t>(127 * 0x1p-126F);
   constexpr std::uint16_t kNan = 0x7fc0U;
   const std::uint32_t greatest = greatest_bits(from);
   if (greatest < kLeast || greatest >= kInfinity) {

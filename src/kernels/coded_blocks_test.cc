@@ -146,7 +146,10 @@ TEST_F(CodedBlocks, SpecialValues) {
     EXPECT_TRUE(same_bits(through(MoveCode::bf16, zeros), zeros));
     const Floats tiny(40, std::ldexp(1.0F, -120));
     EXPECT_TRUE(same_bits(through(MoveCode::i8, tiny), Floats(40, 0.0F)));
-    const Floats least(40, std::ldexp(1.0F, -119));
+    const Floats least(40, 127 * 0x1p-126F);
+    EXPECT_TRUE(same_bits(through(MoveCode::i8, least), least));
+    const Floats below(40, std::nextafter(least[0], 0.0F));
+    EXPECT_TRUE(same_bits(through(MoveCode::i8, below), Floats(40, 0.0F)));
     EXPECT_NEAR(through(MoveCode::i8, least)[0] / least[0], 1.0, 0.005);
     const Floats greatest(40, kMost);
     EXPECT_NEAR(through(MoveCode::i8, greatest)[0] / kMost, 1.0, 0.005);

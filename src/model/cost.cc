@@ -90,7 +90,7 @@ class Network {
       message_of_.push_back(place);
       Message& message = messages_[place];
       const auto length = static_cast<double>(length_of(schedule_, move));
-      message.chunks += length;
+      message.chunks += length * coded_share(move.code);
       message.reduced += move.combine == Combine::reduce ? length : 0;
       for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
         read({move.from, move.source, chunk}, message.ready);
@@ -201,9 +201,10 @@ Traffic traffic(const Schedule& schedule, double vector_bytes) {
       reduced[static_cast<std::size_t>(move.to)] += length;
     }
     if (move.from != move.to) {
-      sent[static_cast<std::size_t>(move.from)] += length;
-      received[static_cast<std::size_t>(move.to)] += length;
-      total += length;
+      const double coded = length * coded_share(move.code);
+      sent[static_cast<std::size_t>(move.from)] += coded;
+      received[static_cast<std::size_t>(move.to)] += coded;
+      total += coded;
     }
   }
   const double chunk = chunk_bytes(schedule, vector_bytes);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/move_code.h"
 #include "model/in_switch.h"
 #include "model/plan.h"
 #include "topology/topology.h"
@@ -30,9 +31,12 @@ struct OnTopology {
 };
 
 struct OnTopologyOptions {
-  double most_messages = 2e7;       // that share links: played in about a minute
-  double gamma_us_per_byte = 0;     // to reduce
-  bool rank_order = false;          // only those that sum in the order of the ranks
+  double most_messages = 2e7;    // that share links: played in about a minute
+  double gamma_us_per_byte = 0;  // to reduce
+  bool rank_order = false;       // only those that sum in the order of the ranks
+  // Also with the moves between nodes encoded, where the proof allows it. REQUIRES then: a plain
+  // collective with data.
+  MoveCode code = MoveCode::none;
   std::set<std::string> only = {};  // these, by their names; empty: all
   std::function<void(const std::string&)> begins = [](const std::string&) {};  // with this one
 };

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/plan_on.h"
+#include "unisono/error.hpp"
 
 namespace unisono::comm {
 namespace {
@@ -45,6 +47,15 @@ Topology topology_of(const Hosts& hosts, std::span<const int> members) {
   return topology;
 }
 
+// One for all sizes up to the next power of two.
+int power_of(double bytes) {
+  return bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
+}
+
+double gamma_of(double bytes) {
+  return bytes <= kCachedBytes ? 1 / kReducedBytesPerUs : 0;
+}
+
 }  // namespace
 
 AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members)
@@ -61,17 +72,57 @@ AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members)
 }
 
 const std::string& AcrossHosts::choose(Collective collective, double bytes, bool rank_order) {
-  const int power = bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
+  const int power = power_of(bytes);
   const auto [entry, fresh] = chosen_.try_emplace({collective, power, rank_order});
   if (fresh) {
     const double size = std::exp2(power);
-    const double gamma = size <= kCachedBytes ? 1 / kReducedBytesPerUs : 0;
-    const model::OnTopology plan = model::plan_on(
-        {.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
-        {.most_messages = kMostMessages, .gamma_us_per_byte = gamma, .rank_order = rank_order});
+    const model::OnTopology plan =
+        model::plan_on({.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
+                       {.most_messages = kMostMessages,
+                        .gamma_us_per_byte = gamma_of(size),
+                        .rank_order = rank_order});
     entry->second = plan.rows.empty() ? std::string() : plan.rows.front().name;
   }
   return entry->second;
+}
+
+const model::EncodedAlgorithm* AcrossHosts::choose_encoded(const model::EncodedCall& call,
+                                                           double bytes) {
+  EncodedChoices& choices = encoded_[{call.collective, call.root, call.code}];
+  if (choices.all.empty()) {
+    choices.all = model::encoded_algorithms(call, topology_, kMostMessages);
+    std::erase_if(choices.all, [](const auto& one) { return one.schedule == nullptr; });
+  }
+  const auto [entry, fresh] = choices.fastest.try_emplace(power_of(bytes), nullptr);
+  if (fresh) {
+    entry->second = find_fastest(choices.all, std::exp2(power_of(bytes)));
+  }
+  return entry->second;
+}
+
+// Equals in their order; the first where there are too many messages to tell.
+const model::EncodedAlgorithm* AcrossHosts::find_fastest(
+    const std::vector<model::EncodedAlgorithm>& all, double bytes) const {
+  const model::EncodedAlgorithm* fastest = all.empty() ? nullptr : &all.front();
+  double least = std::numeric_limits<double>::infinity();
+  for (const model::EncodedAlgorithm& one : all) {
+    try {
+      const double us = model::simulate_encoded(one, bytes, topology_,
+                                                {.gamma_us_per_byte = gamma_of(bytes),
+                                                 .rank_times = false,
+                                                 .most_messages = kMostMessages})
+                            .total_us;
+      if (us < least * (1 - 1e-12)) {
+        least = us;
+        fastest = &one;
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::usage) {
+        throw;
+      }
+    }
+  }
+  return fastest;
 }
 
 }  // namespace unisono::comm

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bootstrap/hosts.h"
+#include "model/encoded_on.h"
 #include "topology/topology.h"
 #include "unisono/types.hpp"
 
@@ -26,13 +27,24 @@ class AcrossHosts {
   // the next power of two have one answer, which is simulated once: some milliseconds. Empty:
   // nothing could be simulated. `rank_order`: of those that sum in the order of the ranks.
   const std::string& choose(Collective collective, double bytes, bool rank_order = false);
+  // The fastest of those that the proof lets be encoded between the hosts, likewise; nullptr: there
+  // is none. It lives as long as this.
+  const model::EncodedAlgorithm* choose_encoded(const model::EncodedCall& call, double bytes);
 
  private:
+  struct EncodedChoices {
+    std::vector<model::EncodedAlgorithm> all;
+    std::map<int, const model::EncodedAlgorithm*> fastest;  // by the power of two of the size
+  };
+  const model::EncodedAlgorithm* find_fastest(const std::vector<model::EncodedAlgorithm>& all,
+                                              double bytes) const;
+
   bool several_ = false;
   std::vector<int> host_of_;
   int ranks_;
   Topology topology_;
   std::map<std::tuple<Collective, int, bool>, std::string> chosen_;
+  std::map<std::tuple<Collective, int, MoveCode>, EncodedChoices> encoded_;  // by root and code
 };
 
 }  // namespace unisono::comm

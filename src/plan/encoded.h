@@ -1,12 +1,10 @@
-// Calls whose moves between hosts may be encoded (Call::accuracy): which code serves, and the
-// schedule with its proof.
+// Calls whose moves between hosts may be encoded (Call::accuracy): whether they may.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 
-#include "schedule/schedule.h"
+#include "model/encoded_on.h"
 #include "unisono/call.hpp"
 
 namespace unisono::comm {
@@ -17,23 +15,11 @@ struct Refused {
   std::string hint;
 };
 
-// REQUIRES: the call has an accuracy.
-Refused refusal_of_accuracy(const Call& call);
+// Whether a call can keep to an accuracy that is not 0: its own, or the communicator's.
+Refused refusal_of_accuracy(const Call& call, double accuracy);
 
-// The shortest that is accurate enough. REQUIRES: nothing is refused.
-MoveCode code_for(double accuracy);
-
-// What runs such a call: its schedule and names.
-struct EncodedSchedule {
-  std::shared_ptr<const Schedule> schedule;
-  std::string name;  // "two_shot+i8"
-  std::string key;   // with the hosts
-  MoveCode code = MoveCode::none;
-  Refused refusal;  // of the proof: something would be rounded twice, or ranks end with other bits
-};
-
-// `plain`: the schedule to encode, of the algorithm `name`.
-EncodedSchedule encode_proved(const Schedule& plain, const std::string& name,
-                              std::span<const int> hosts, MoveCode code);
+// The name of a program that runs it, which is another one on other hosts.
+std::string encoded_key(const model::EncodedAlgorithm& algorithm, int root,
+                        std::span<const int> hosts);
 
 }  // namespace unisono::comm

@@ -59,20 +59,6 @@ std::string reason_text(const Explanation& explanation) {
   return {};
 }
 
-// As the models count, but for the codes.
-model::Traffic encoded_traffic(const Schedule& schedule, MoveCode code, std::size_t count) {
-  std::vector<double> sent(static_cast<std::size_t>(schedule.ranks));
-  const double chunk = static_cast<double>(count) / schedule.chunks;
-  const double coded = static_cast<double>(coded_bytes(code, kCodeBlock)) / kCodeBlock;
-  for (const Move& move : schedule.moves) {
-    if (move.from != move.to) {
-      const double element = move.code == MoveCode::none ? sizeof(float) : coded;
-      sent[static_cast<std::size_t>(move.from)] += move.chunks * chunk * element;
-    }
-  }
-  return {.steps = schedule.steps, .sent_bytes = *std::max_element(sent.begin(), sent.end())};
-}
-
 // The algorithms to speak of: with their defaults, as the profile knows them, and the chosen one
 // (empty: it is none).
 std::vector<std::string> names_of(Collective collective, const model::Machine* machine,
@@ -173,10 +159,8 @@ Explanation Planner::explain(const Call& call) {
   const model::Machine* machine = profile_.machine();
   const bool listed = choice.user == nullptr && choice.encoded == nullptr;
   if (!listed) {
-    const model::Traffic moved =
-        choice.encoded != nullptr
-            ? encoded_traffic(*choice.encoded->schedule, choice.encoded->code, call.count)
-            : model::traffic(choice.user->schedule, bytes);
+    const model::Traffic moved = model::traffic(
+        choice.encoded != nullptr ? *choice.encoded->schedule : choice.user->schedule, bytes);
     result.candidates.push_back({.algorithm = choice.name,
                                  .steps = moved.steps,
                                  .sent_bytes = moved.sent_bytes,

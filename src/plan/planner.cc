@@ -90,13 +90,15 @@ std::size_t total(std::span<const std::size_t> counts) {
 }  // namespace
 
 Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
-                 std::uint64_t group_id, std::string_view forced, bool multicast, AcrossHosts hosts)
+                 std::uint64_t group_id, std::string_view forced, double accuracy, bool multicast,
+                 AcrossHosts hosts)
     : programs_(programs),
       profile_(profile),
       rank_(rank),
       ranks_(ranks),
       group_id_(group_id),
       multicast_(multicast),
+      accuracy_(accuracy),
       hosts_(std::move(hosts)),
       forced_(parse_forced(forced)) {}
 
@@ -203,7 +205,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   const int root = choice.shape.root;
   const auto found =
       choice.encoded != nullptr
-          ? programs_.find(*choice.encoded->schedule, choice.encoded->key, rank_, multicast_)
+          ? programs_.find(*choice.encoded->schedule,
+                           encoded_key(*choice.encoded, root, hosts_.hosts()), rank_, multicast_)
       : choice.user != nullptr
           ? programs_.find(choice.user->schedule,
                            choice.name + "#" + std::to_string(choice.user->content), rank_,

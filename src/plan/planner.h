@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -84,9 +85,9 @@ class Planner {
  public:
   // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
   // `programs` and `profile` outlive the planner. `multicast`: what the lanes can. `hosts`: of the
-  // group's ranks.
+  // group's ranks. `accuracy`: of calls that say none.
   Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
-          std::string_view forced, bool multicast, AcrossHosts hosts);
+          std::string_view forced, double accuracy, bool multicast, AcrossHosts hosts);
 
   // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
   // next find(); an operation that lives longer copies the pointer.
@@ -126,9 +127,10 @@ class Planner {
   struct Choice {
     const Algorithm* algorithm = nullptr;
     Shape shape = {};
-    std::string name = {};                                // with its parameters
-    std::shared_ptr<const UserSchedule> user = {};        // in the place of an algorithm
-    std::shared_ptr<const EncodedSchedule> encoded = {};  // made of it, or of none
+    std::string name = {};                          // with its parameters
+    std::shared_ptr<const UserSchedule> user = {};  // in the place of an algorithm
+    // Made of it, or of none; lives as long as the planner.
+    const model::EncodedAlgorithm* encoded = nullptr;
     Explanation::Why why = Explanation::Why::built_in;
   };
   // What the user says; empty: nothing.
@@ -137,7 +139,10 @@ class Planner {
   Choice choose(const Call& call);
   Choice choose_named(const Call& call, std::string_view name);
   Choice choose_user(const Call& call, const std::string& path);
-  Choice choose_encoded(const Call& call);
+  std::optional<Choice> choose_encoded(const Call& call);
+  // Nothing, and why in `refused`: it would round twice, or leave the ranks with other bits.
+  std::optional<Choice> try_encoded(const Call& call, double accuracy, Refused& refused);
+  const model::EncodedAlgorithm& encode(const Choice& choice, MoveCode code);
   void check_accuracy(const Call& call) const;
   // Why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
@@ -159,8 +164,9 @@ class Planner {
   int ranks_;
   std::uint64_t group_id_;
   bool multicast_;
+  double accuracy_;
   AcrossHosts hosts_;
-  std::map<std::string, std::shared_ptr<const EncodedSchedule>> encoded_;  // by name
+  std::map<std::string, model::EncodedAlgorithm> encoded_;  // of those that were named
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const UserSchedule>> user_schedules_;  // by path
   std::vector<std::unique_ptr<PlanEntry>> entries_;  // what is used often is in front

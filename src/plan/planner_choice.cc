@@ -1,17 +1,17 @@
 // Which algorithm serves a call: the user's word, else what was measured or simulated, else the
 // built-in choice.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "algorithms/two_shot_hosts.h"
+#include "base/collectives.h"
 #include "plan/choice.h"
 #include "plan/planner.h"
 #include "plan/profile.h"
 #include "plan/user_schedule.h"
 
 namespace unisono::comm {
-
 Planner::Choice Planner::choose_user(const Call& call, const std::string& path) {
   std::shared_ptr<const UserSchedule>& user = user_schedules_[path];
   if (user == nullptr) {
@@ -76,51 +76,89 @@ std::string_view Planner::named(const Call& call) const {
                                                             : std::string_view(forced->second);
 }
 
+// A call that says itself what it wants is refused where it cannot have it; what the communicator
+// asks of all is left out there.
 void Planner::check_accuracy(const Call& call) const {
-  if (call.accuracy != 0) {
-    if (const Refused refused = refusal_of_accuracy(call); !refused.what.empty()) {
+  if (detail::has_own_accuracy(call)) {
+    if (const Refused refused = refusal_of_accuracy(call, call.accuracy); !refused.what.empty()) {
       refuse(call, refused.what, refused.hint);
     }
   }
 }
 
-// The algorithm that is named, as far as the proof lets it be encoded; else the one that is made
-// for it.
-Planner::Choice Planner::choose_encoded(const Call& call) {
+std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
+  Refused refused;
+  if (detail::has_own_accuracy(call)) {
+    const auto choice = try_encoded(call, call.accuracy, refused);
+    if (!choice.has_value()) {
+      refuse(call, refused.what, refused.hint);
+    }
+    return choice;
+  }
+  // Data that is only moved comes as it was sent, unless its call says otherwise.
+  const bool asked =
+      call.accuracy == kInheritedAccuracy && accuracy_ != 0 && reduces(call.collective);
+  return asked && refusal_of_accuracy(call, accuracy_).what.empty()
+             ? try_encoded(call, accuracy_, refused)
+             : std::nullopt;
+}
+
+// The algorithm that is named, as far as the proof lets it be encoded; else the fastest of all that
+// can be.
+std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double accuracy,
+                                                    Refused& refused) {
   const std::string_view name = named(call);
   if (name == kReproducible) {
-    refuse(call, "a reproducible result cannot be encoded, as its bits do not depend on the hosts",
-           "leave out the accuracy, or \"reproducible\"");
+    refused = {"a reproducible result cannot be encoded, as its bits do not depend on the hosts",
+               "leave out the accuracy, or \"reproducible\""};
+    return std::nullopt;
   }
-  Choice choice{.shape = {.ranks = ranks_}, .name = "two_shot", .why = Explanation::Why::accuracy};
-  if (!name.empty()) {
+  const MoveCode code = code_for(accuracy);
+  Choice choice;
+  if (name.empty()) {
+    choice.shape = {.ranks = ranks_, .root = is_rooted(call.collective) ? call.root : 0};
+    choice.why = Explanation::Why::accuracy;
+    choice.encoded = hosts_.choose_encoded(
+        {.collective = call.collective, .ranks = ranks_, .root = choice.shape.root, .code = code},
+        vector_bytes(call, ranks_).value_or(0));
+  } else {
     choice = choose_named(call, name);
     choice.why = call.algorithm.empty() ? Explanation::Why::option : Explanation::Why::call;
+    choice.encoded = &encode(choice, code);
   }
-  const MoveCode code = code_for(call.accuracy);
-  std::string key = choice.name + "+" + std::string(to_string(code));
-  key += choice.user == nullptr ? "" : "#" + std::to_string(choice.user->content);
-  std::shared_ptr<const EncodedSchedule>& known = encoded_[key];
-  if (known == nullptr) {
-    const Schedule plain = choice.user != nullptr ? choice.user->schedule
-                           : choice.algorithm != nullptr
-                               ? build_schedule(*choice.algorithm, choice.shape)
-                               : algorithms::two_shot_between(hosts_.hosts());
-    auto encoded = encode_proved(plain, key.substr(0, key.rfind('+')), hosts_.hosts(), code);
-    encoded.key += key;
-    known = std::make_shared<const EncodedSchedule>(std::move(encoded));
+  if (choice.encoded == nullptr || choice.encoded->schedule == nullptr) {
+    const bool is_named = choice.encoded != nullptr;
+    refused = {(is_named ? choice.name : "no algorithm") + " cannot be encoded between hosts" +
+                   (is_named ? ": " + choice.encoded->why_not : ""),
+               is_named ? "leave the algorithm out, or the accuracy" : "leave the accuracy out"};
+    return std::nullopt;
   }
-  if (known->schedule == nullptr) {
-    refuse(call, known->refusal.what, known->refusal.hint);
-  }
-  choice.name = known->name;
-  choice.encoded = known;
+  choice.name = choice.encoded->title;
   return choice;
 }
 
+const model::EncodedAlgorithm& Planner::encode(const Choice& choice, MoveCode code) {
+  std::string name = choice.name;
+  name += choice.user == nullptr ? "" : "#" + std::to_string(choice.user->content);
+  const Collective collective =
+      choice.user != nullptr ? choice.user->schedule.collective : choice.algorithm->collective;
+  const std::string key = std::string(to_string(collective)) + "/" + name + "/" +
+                          std::to_string(choice.shape.root) + "+" + std::string(to_string(code));
+  const auto [entry, fresh] = encoded_.try_emplace(key);
+  if (fresh) {
+    entry->second = model::encode_proved(choice.user != nullptr
+                                             ? choice.user->schedule
+                                             : build_schedule(*choice.algorithm, choice.shape),
+                                         choice.name, hosts_.hosts(), code);
+  }
+  return entry->second;
+}
+
 Planner::Choice Planner::choose(const Call& call) {
-  if (call.accuracy != 0 && hosts_.several()) {
-    return choose_encoded(call);
+  if (hosts_.several()) {
+    if (auto encoded = choose_encoded(call)) {
+      return *std::move(encoded);
+    }
   }
   using Why = Explanation::Why;
   std::string_view name = named(call);

@@ -205,6 +205,7 @@ struct OwnRounding {
   int rank = 0;
   int chunk = 0;
   Buffer buffer = Buffer::output;
+  Buffer target = Buffer::output;
   std::uint32_t line = 0;
 };
 
@@ -256,6 +257,7 @@ class MissingRounding {
                        .rank = move.from,
                        .chunk = chunk_,
                        .buffer = move.source,
+                       .target = move.source,
                        .line = move.line};
   }
 
@@ -265,6 +267,34 @@ class MissingRounding {
   MoveCode code_;
   std::map<std::tuple<int, Buffer, int>, int> first_reads_;  // rank, buffer, value -> step
 };
+
+// Data that is only moved is rounded where it comes from, before it first leaves: whoever gets it
+// has the same bits then. An input stays what it is.
+std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chunk,
+                                              const std::vector<const Move*>& moves) {
+  const auto first = std::find_if(moves.begin(), moves.end(), [&](const Move* move) {
+    return move->from != move->to && has_input(schedule, move->from, chunk);
+  });
+  if (first == moves.end()) {
+    return std::nullopt;
+  }
+  const bool from_input = (*first)->source == Buffer::input;
+  return OwnRounding{.step = (*first)->step,
+                     .rank = (*first)->from,
+                     .chunk = chunk,
+                     .buffer = (*first)->source,
+                     .target = from_input ? Buffer::output : (*first)->source,
+                     .line = (*first)->line};
+}
+
+// What was sent from an input is sent from where it is rounded to.
+void send_outputs(Schedule& schedule) {
+  for (Move& move : schedule.moves) {
+    if (move.source == Buffer::input && move.from != move.to) {
+      move.source = Buffer::output;
+    }
+  }
+}
 
 // Each step that needs roundings gets one in front of it.
 Schedule with_roundings(Schedule schedule, const std::vector<OwnRounding>& roundings,
@@ -286,7 +316,7 @@ Schedule with_roundings(Schedule schedule, const std::vector<OwnRounding>& round
                               .to = rounding.rank,
                               .chunk = rounding.chunk,
                               .source = rounding.buffer,
-                              .target = rounding.buffer,
+                              .target = rounding.target,
                               .line = rounding.line,
                               .code = code});
   }
@@ -308,15 +338,32 @@ Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, Move
         hosts[static_cast<std::size_t>(move.from)] != hosts[static_cast<std::size_t>(move.to)];
     move.code = between ? code : MoveCode::none;
   }
+  // What one rank alone ends with has no other copy to be like.
+  const bool crosses = std::any_of(encoded.moves.begin(), encoded.moves.end(),
+                                   [](const Move& move) { return move.code != MoveCode::none; });
+  if (!crosses || traits_of(schedule.collective).output != Holding::whole) {
+    return encoded;
+  }
+  const bool only_moves = !reduces(encoded.collective);
   std::vector<OwnRounding> roundings;
   const auto by_chunk = moves_by_chunk(encoded);
   for (int chunk = 0; chunk < encoded.chunks; ++chunk) {
-    MissingRounding missing(encoded, chunk, by_chunk[static_cast<std::size_t>(chunk)], code);
+    const auto& moves = by_chunk[static_cast<std::size_t>(chunk)];
+    if (only_moves) {
+      if (const auto at_origin = rounding_at_origin(encoded, chunk, moves)) {
+        roundings.push_back(*at_origin);
+      }
+      continue;
+    }
+    MissingRounding missing(encoded, chunk, moves, code);
     std::vector<OwnRounding> found;
     while (const auto next = missing.after(found)) {
       found.push_back(*next);
     }
     roundings.insert(roundings.end(), found.begin(), found.end());
+  }
+  if (only_moves) {
+    send_outputs(encoded);
   }
   return with_roundings(std::move(encoded), roundings, code);
 }

@@ -12,9 +12,10 @@
 
 namespace unisono {
 
-// Encodes the moves between different hosts; `hosts` has one number for each rank. Before a rank
-// sends a result that is complete, it rounds its own in a step of its own, so that it ends with
-// what the others decode. Nothing else changes. REQUIRES: the schedule is verified.
+// Encodes the moves between different hosts; `hosts` has one number for each rank. Where all ranks
+// get the result, a rank that has it complete rounds its own in a step of its own before it sends
+// it, so that it ends with what the others decode. Nothing else changes. REQUIRES: the schedule is
+// verified.
 Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, MoveCode code);
 
 struct RoundingFault {

@@ -203,7 +203,7 @@ void Team::run(int thread, const Call& call) {
                     "reduce_scatter, all_to_all and barrier",
                 {.rank = state.rank});
   }
-  if (call.accuracy != 0) {  // the blocks of a slice begin elsewhere
+  if (detail::has_own_accuracy(call)) {  // the blocks of a slice begin elsewhere
     throw Error(ErrorCode::usage,
                 state.place(call) +
                     ": a team makes no calls with an accuracy\nleave it out, or make the call with "
@@ -212,6 +212,7 @@ void Team::run(int thread, const Call& call) {
   }
   Member& member = state.members[static_cast<std::size_t>(thread)];
   member.call = call;
+  member.call.accuracy = 0;
   if (sums(call.collective) && call.algorithm.empty()) {
     member.call.algorithm = rank_order(call);
   }

@@ -133,6 +133,10 @@ void run_mistakes(unisono_comm_t comm) {
   check_calls(comm);
   FAILS(unisono_group(block_in_group, comm, comm), UNISONO_USAGE,
         "usage: a blocking call inside group()\nuse the async form there: group() waits for all");
+  options.accuracy = 0.001;
+  FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
+        "config: the accuracy of all calls is 0.001\nUNISONO_ACCURACY, or the option `accuracy`, "
+        "may be 0 for none, or at least 0.003");
   options.struct_size = 4;
   FAILS(unisono_connect(&options, &other), UNISONO_USAGE,
         "usage: struct_size is 4\nstart from UNISONO_CONNECT_OPTIONS_INIT");

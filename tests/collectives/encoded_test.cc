@@ -5,57 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "ranks.h"
+#include "encoded_ranks.h"
 #include "unisono/error.hpp"
+#include "unisono/team.hpp"
 
 namespace unisono::testing {
 namespace {
 
-using Floats = std::vector<float>;
-using Hosts = std::vector<int>;  // one for each rank
-
-Hosts one_each(int ranks) {
-  Hosts hosts;
-  for (int rank = 0; rank < ranks; ++rank) {
-    hosts.push_back(rank);
-  }
-  return hosts;
-}
-
 const Hosts kHosts[] = {{0},          {0, 1},       {0, 1, 2},          one_each(8),
                         {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 0, 1, 2, 2}, {0, 0, 1, 1, 2, 2, 3, 3}};
-
-Floats draw(int rank, std::size_t count) {
-  std::mt19937 random(static_cast<unsigned>(rank) * 31 + 5);
-  std::normal_distribution<float> normal;
-  Floats values(count);
-  for (float& value : values) {
-    value = normal(random);
-  }
-  return values;
-}
-
-std::vector<std::string> on_hosts(const Hosts& hosts, const RankBody& body,
-                                  const ConnectOptions& given = {}) {
-  const std::string job = comm::testing::unique_name("encoded");
-  const auto ranks = static_cast<int>(hosts.size());
-  return comm::testing::as_threads(ranks, [&](int rank) {
-    ConnectOptions options = test_options(rank, ranks, job);
-    options.algorithm = given.algorithm;
-    options.threads = given.threads;
-    if (*std::max_element(hosts.begin(), hosts.end()) > 0) {
-      options.address = comm::testing::loopback_address(job);
-      options.token = comm::testing::kToken;
-      options.host = "host-" + std::to_string(hosts[static_cast<std::size_t>(rank)]);
-    }
-    Communicator communicator = Communicator::connect(options);
-    return body(communicator);
-  });
-}
 
 Call sum_of(const Floats& in, Floats& out, double accuracy) {
   return {.collective = Collective::all_reduce,
@@ -64,10 +25,6 @@ Call sum_of(const Floats& in, Floats& out, double accuracy) {
           .count = in.size(),
           .dtype = Dtype::f32,
           .accuracy = accuracy};
-}
-
-std::string bytes_of(const Floats& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
 // Root mean square of the error over that of the result; of normal numbers.
@@ -88,12 +45,6 @@ double error_of(const std::string& bytes, int ranks, double factor = 1) {
     squares += exact[i] * exact[i];
   }
   return std::sqrt(errors / squares);
-}
-
-void expect_same(const std::vector<std::string>& results, const std::string& what) {
-  for (const std::string& result : results) {
-    EXPECT_TRUE(result == results.front()) << what;
-  }
 }
 
 TEST(Encoded, ErrorsAreWithinTheAccuracyAndAllRanksHaveTheSameBits) {
@@ -213,17 +164,6 @@ TEST(Encoded, InfinitiesAndNanComeOutAsNanOfTheirBlocks) {
   EXPECT_EQ(results.front(), "");
 }
 
-// What the call says, without the hint.
-std::string refusal(Communicator& comm, const Call& call) {
-  try {
-    comm.run(call);
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    return what.substr(0, what.find('\n'));
-  }
-  return "nothing was refused";
-}
-
 TEST(Encoded, RefusesWhatCannotHold) {
   const auto results = on_hosts({0, 1, 2}, [](Communicator& comm) {
     Floats data(100);
@@ -240,7 +180,7 @@ TEST(Encoded, RefusesWhatCannotHold) {
     call.algorithm = "reproducible";
     add(call);
     call.algorithm = {};
-    for (const double accuracy : {1e-3, -1.0, std::nan("")}) {
+    for (const double accuracy : {1e-3, -2.0, std::nan("")}) {
       call.accuracy = accuracy;
       add(call);
     }
@@ -251,7 +191,7 @@ TEST(Encoded, RefusesWhatCannotHold) {
     call.dtype = Dtype::f64;
     add(call);
     call.dtype = Dtype::f32;
-    call.collective = Collective::broadcast;
+    call.collective = Collective::barrier;
     add(call);
     return said;
   });
@@ -263,11 +203,11 @@ TEST(Encoded, RefusesWhatCannotHold) {
       "one_shot cannot be encoded between hosts: ranks 0 and 1 end with other bits\n"
       "a reproducible result cannot be encoded, as its bits do not depend on the hosts\n"
       "accuracy 0.001 is less than any code between hosts can keep, which is 0.003\n"
-      "accuracy -1 is no bound of an error\n"
+      "accuracy -2 is no bound of an error\n"
       "accuracy nan is no bound of an error\n"
-      "accuracy 0.01 cannot hold for max of f32: only sums of f32 are encoded\n"
-      "accuracy 0.01 cannot hold for sum of f64: only sums of f32 are encoded\n"
-      "accuracy 0.01 can be given for all_reduce alone\n");
+      "accuracy 0.01 cannot hold for max: of reductions only sums are encoded\n"
+      "accuracy 0.01 cannot hold for f64: only f32 is encoded\n"
+      "accuracy 0.01 cannot be given for barrier\n");
 }
 
 TEST(Encoded, RanksThatDisagreeAreTold) {
@@ -277,6 +217,162 @@ TEST(Encoded, RanksThatDisagreeAreTold) {
     return text.find("two_shot+i8") != std::string::npos ? "" : text;
   });
   EXPECT_EQ(results, std::vector<std::string>(2));
+}
+
+Call sum_of(const Floats& in, Floats& out) {
+  return sum_of(in, out, kInheritedAccuracy);
+}
+
+TEST(Encoded, CallsInheritTheAccuracyOfTheirCommunicatorAndMaySayAnother) {
+  const auto results = on_hosts(
+      {0, 1, 2},
+      [](Communicator& comm) {
+        const Floats in = draw(comm.rank(), 10'000);
+        Floats out(in.size());
+        std::string bytes;
+        for (const Call& call : {sum_of(in, out), sum_of(in, out, 4e-3), sum_of(in, out, 0)}) {
+          comm.run(call);
+          bytes += bytes_of(out);
+        }
+        Communicator group = comm.split(0, 0);
+        Floats of_group(in.size());
+        group.run(sum_of(in, of_group));
+        return bytes.starts_with(bytes_of(of_group)) ? bytes : "a group has another accuracy";
+      },
+      that_ask(1e-2));
+  expect_same(results, "inherited");
+  const std::size_t each = 10'000 * sizeof(float);
+  ASSERT_EQ(results.front().size(), 3 * each);
+  EXPECT_NEAR(error_of(results.front().substr(0, each), 3), 0.0073, 0.0005);
+  EXPECT_NEAR(error_of(results.front().substr(each, each), 3), 0.0023, 0.0005);
+  EXPECT_LT(error_of(results.front().substr(2 * each), 3), 1e-6);
+}
+
+// What a communicator asks of all is left out where a call cannot keep to it.
+TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
+  const auto results = on_hosts(
+      {0, 1, 2},
+      [](Communicator& comm) {
+        std::vector<std::byte> in(8000);
+        std::vector<std::byte> out(8000);
+        Call call{.collective = Collective::all_reduce,
+                  .in = in.data(),
+                  .out = out.data(),
+                  .count = 1000,
+                  .dtype = Dtype::f32};
+        std::string names;
+        const auto add = [&](const Call& one) {
+          comm.run(one);
+          names += comm.explain(one).chosen.find('+') == std::string::npos ? "exact " : "encoded ";
+        };
+        add(call);
+        call.reduction = avg;
+        add(call);
+        call.reduction = max;
+        add(call);
+        call.reduction = sum;
+        for (const char* algorithm : {"ring", "one_shot", "reproducible", "flat"}) {
+          call.algorithm = algorithm;
+          add(call);
+        }
+        call.algorithm = {};
+        for (const Dtype dtype : {Dtype::f64, Dtype::i32, Dtype::bf16}) {
+          call.dtype = dtype;
+          add(call);
+        }
+        return names;
+      },
+      that_ask(1e-2));
+  expect_same(results, "exact ones");
+  EXPECT_EQ(results.front(),
+            "encoded encoded exact "      // sum, avg, max
+            "exact exact exact encoded "  // of the algorithms, flat can be encoded
+            "exact exact exact ");        // of f32 alone
+}
+
+TEST(Encoded, AForcedAlgorithmIsKeptWhereItCannotBeEncoded) {
+  const auto results = on_hosts(
+      {0, 1, 2},
+      [](Communicator& comm) {
+        Floats data(100);
+        return comm.explain(sum_of(data, data)).chosen + " " + refusal(comm, sum_of(data, data, 1));
+      },
+      that_ask(1e-2, "all_reduce=ring"));
+  EXPECT_EQ(results.front().substr(0, 5), "ring ");
+  EXPECT_NE(results.front().find("ring cannot be encoded between hosts"), std::string::npos);
+}
+
+TEST(Encoded, TeamsStayExact) {
+  const auto results = on_hosts(
+      {0, 1},
+      [](Communicator& comm) {
+        const Floats in = draw(comm.rank(), 100'000);  // long enough for an algorithm that could
+        Floats out(in.size());
+        Team team(comm, 1);
+        team.run(0, sum_of(in, out));
+        return bytes_of(out);
+      },
+      that_ask(1e-2));
+  expect_same(results, "teams");
+  EXPECT_LT(error_of(results.front(), 2), 1e-6);
+}
+
+TEST(Encoded, ExactCallsThatBecomeOneStayExact) {
+  const auto results = on_hosts(
+      {0, 1},
+      [](Communicator& comm) {
+        const Floats in = draw(comm.rank(), 3000);
+        Floats first(in.size());
+        Floats second(in.size());
+        std::vector<Request> requests;
+        comm.group([&] {
+          requests.push_back(comm.run_async(sum_of(in, first, 0)));
+          requests.push_back(comm.run_async(sum_of(in, second, 0)));
+        });
+        return first == second ? bytes_of(first) : "they differ";
+      },
+      that_ask(1e-2));
+  expect_same(results, "a group");
+  EXPECT_LT(error_of(results.front(), 2), 1e-6);
+}
+
+// What each rank is told: rank 0 has the accuracy `first`, the others 0.01.
+std::vector<std::string> with_other_accuracies(const Hosts& hosts, double first) {
+  const std::string job = comm::testing::unique_name("accuracies");
+  const auto ranks = static_cast<int>(hosts.size());
+  return comm::testing::as_threads(ranks, [&](int rank) -> std::string {
+    ConnectOptions options = test_options(rank, ranks, job);
+    options.accuracy = rank == 0 ? first : 1e-2;
+    if (hosts.back() > 0) {
+      options.address = comm::testing::loopback_address(job);
+      options.token = comm::testing::kToken;
+      options.host = "host-" + std::to_string(hosts[static_cast<std::size_t>(rank)]);
+    }
+    try {
+      Communicator communicator = Communicator::connect(options);
+      Floats data(100'000, 1.0F);
+      communicator.run(sum_of(data, data));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  });
+}
+
+TEST(Encoded, RanksWithOtherAccuraciesAreToldByTheirFirstCall) {
+  for (const double first : {0.0, 4e-3}) {
+    for (const std::string& text : with_other_accuracies({0, 1}, first)) {
+      EXPECT_NE(text.find("two_shot+i8"), std::string::npos) << text;
+      EXPECT_NE(text.find("compare their UNISONO_ACCURACY"), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(Encoded, RanksOfOneHostWithOtherAccuraciesAreToldWhenTheyMeet) {
+  const std::vector<std::string> told = with_other_accuracies({0, 0}, 4e-3);
+  EXPECT_NE(told[0].find("UNISONO_ACCURACY is 0.004 on rank 0 and 0.01 on rank 1"),
+            std::string::npos)
+      << told[0];
 }
 
 TEST(Encoded, IsExplained) {

@@ -100,7 +100,8 @@ void check_moe_fit(const Arguments& arguments) {
 int run_plan(const Arguments& arguments, const Console& console) {
   const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   if (arguments.has("fit")) {
-    check_options(arguments, "--fit", {"link", "floor", "algorithm", "machine", "ranks", "bytes"});
+    check_options(arguments, "--fit",
+                  {"link", "floor", "algorithm", "machine", "ranks", "bytes", "accuracy"});
     if (is_moe) {
       check_options(arguments, "moe with --fit", {"on", "routing", "call", "test", "save"});
       plan_experts(arguments, console);
@@ -122,7 +123,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
     }
   }
   if (is_moe) {
-    check_options(arguments, "moe", {"link", "floor", "algorithm", "machine", "bytes"});
+    check_options(arguments, "moe", {"link", "floor", "algorithm", "machine", "bytes", "accuracy"});
     if (!is_routing || arguments.has("on")) {
       check_options(arguments, is_routing ? "--on" : "moe without --routing", {"ranks"});
     }
@@ -137,12 +138,13 @@ int run_plan(const Arguments& arguments, const Console& console) {
     }
   }
   const model::Call call = call_of(arguments);
+  const MoveCode code = code_of(arguments, call.collective);
   if (arguments.has("on")) {
     check_options(arguments, "--on", {"link", "floor", "algorithm", "machine"});
     const Topology topology = load_topology(arguments.text("on"));
     model::Call here = call;
     here.ranks = arguments.has("ranks") ? call.ranks : topology.rank_count();
-    plan_on(here, topology, console);
+    plan_on(here, topology, code, console);
     return kDone;
   }
   if (arguments.has("machine")) {
@@ -173,6 +175,10 @@ constexpr Option kOptions[] = {
      .value = "TOPOLOGY",
      .help = "Simulate every algorithm on a topology, a preset or a file as `unisono topo` takes "
              "them, with all of its ranks unless -n says how many. With --fit: fit the topology."},
+    {.name = "accuracy",
+     .value = "ERROR",
+     .help = "With --on: vectors of f32 that bear this error, such as 0.01; also algorithms whose "
+             "moves between nodes are encoded, with what coding takes."},
     {.name = "tokens", .value = "N", .help = "With moe: tokens of each rank.", .fallback = "128"},
     {.name = "hidden",
      .value = "N",

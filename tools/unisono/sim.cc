@@ -24,6 +24,8 @@
 #include "cli/wrap.h"
 #include "engine/verify_sizes.h"
 #include "estimate/device.h"
+#include "model/encoded_on.h"
+#include "model/shapes_on.h"
 #include "model/simulator/report.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -134,9 +136,33 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
   return workload;
 }
 
-model::Workload workload_of(const Arguments& arguments, int most_ranks, bool written_out,
+// With its moves between the nodes of the topology encoded, as far as the proof lets them be.
+model::WorkItem encoded_operation(const Algorithm& algorithm, const Shape& shape, double bytes,
+                                  MoveCode code, const Topology& topology) {
+  if (!can_serve(algorithm, shape)) {
+    return model::operation(algorithm, shape, bytes);  // which says so
+  }
+  const model::EncodedAlgorithm encoded =
+      model::encode_proved(build_schedule(algorithm, shape), full_name(algorithm, shape),
+                           model::hosts_on(topology, shape.ranks), code);
+  if (encoded.schedule == nullptr) {
+    throw UsageError(
+        fmt::format("{} cannot be encoded between hosts: {}", encoded.name, encoded.why_not),
+        "unisono plan --on --accuracy says what can", "unisono help plan");
+  }
+  return {.name = fmt::format("{}/{}", to_string(algorithm.collective), encoded.title),
+          .bytes = bytes,
+          .schedule = encoded.schedule};
+}
+
+model::Workload workload_of(const Arguments& arguments, const Topology* topology, bool written_out,
                             std::uint64_t bytes) {
+  constexpr int kUsualRanks = 4;
+  const int most_ranks = topology != nullptr ? topology->rank_count() : kUsualRanks;
   const std::string& target = arguments.operands().front();
+  if (arguments.has("accuracy") && (is_schedule_file(target) || arguments.has("counts"))) {
+    throw UsageError("--accuracy goes with an algorithm", {}, "unisono help sim");
+  }
   if (is_schedule_file(target)) {
     return workload_of_file(target, arguments, written_out, bytes);
   }
@@ -153,8 +179,11 @@ model::Workload workload_of(const Arguments& arguments, int most_ranks, bool wri
                     .root = static_cast<int>(arguments.number("root", 0, ranks - 1)),
                     .parameters = parameters_of(algorithm, target)};
   model::Workload workload{.ranks = ranks};
-  workload.items.push_back(
-      model::operation(algorithm, shape, static_cast<double>(bytes), written_out));
+  const auto size = static_cast<double>(bytes);
+  const MoveCode code = code_of(arguments, algorithm.collective);
+  workload.items.push_back(code == MoveCode::none
+                               ? model::operation(algorithm, shape, size, written_out)
+                               : encoded_operation(algorithm, shape, size, code, *topology));
   return workload;
 }
 
@@ -239,10 +268,10 @@ Network network_of(const Arguments& arguments) {
 Simulation simulate_size(const Arguments& arguments, const Network& network,
                          model::SimulationOptions options, std::uint64_t bytes,
                          const Console& console) {
-  constexpr int kUsualRanks = 4;
-  const int ranks = network.topology ? network.topology->rank_count() : kUsualRanks;
-  Simulation made{.workload = workload_of(arguments, ranks, options.segment_bytes > 0, bytes),
+  const Topology* const topology = network.topology ? &*network.topology : nullptr;
+  Simulation made{.workload = workload_of(arguments, topology, options.segment_bytes > 0, bytes),
                   .result = {}};
+  options.coding_us_per_byte = model::kCodingUsPerByte;
   model::SimulationProgress progress;
   options.progress = &progress;
   const Clock clock(console, progress);
@@ -314,6 +343,10 @@ constexpr Option kOptions[] = {
      .value = "SIZE",
      .help = "With counts: how long an element is. Without it: as their file says, or 1 byte."},
     {.name = "root", .value = "R", .help = "The root of a rooted collective.", .fallback = "0"},
+    {.name = "accuracy",
+     .value = "ERROR",
+     .help = "Encode moves of f32 between nodes of the topology, as calls do that bear this error, "
+             "such as 0.01."},
     {.name = "ports",
      .value = "N",
      .help = "Messages that a rank can send, and receive, at once.",

@@ -15,8 +15,7 @@ using OptionalCounts = const std::optional<Counts>&;
 
 // Fill in the job.
 void broadcast(Job& job, Object data, int root);
-void combine(Job& job, Object data, Object out, Object op);  // `out` may be None: `data` is both
-void all_reduce(Job& job, Object data, Object out, Object op, double accuracy);
+void all_reduce(Job& job, Object data, Object out, Object op);
 void reduce(Job& job, Object data, Object out, Object op, int root);
 void scatter(Job& job, Object data, Object out, int root);
 void gather(Job& job, Object data, Object out, int root);
@@ -42,12 +41,9 @@ void define_collective_calls(const Define& define) {
   define("broadcast", unisono::Collective::broadcast, &calls::broadcast,
          "`data` of the root comes to `data` of all ranks. Returns `data`.", py::arg("data"),
          py::arg("root") = 0, py::kw_only());
-  define(
-      "all_reduce", unisono::Collective::all_reduce, &calls::all_reduce,
-      "The reduction of all `data` comes to `out` of all ranks; without `out`, to `data`. With an "
-      "`accuracy`, such as 0.01, ranks on several hosts may round a sum of float32 on the way.",
-      py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only(),
-      py::arg("accuracy") = 0.0);
+  define("all_reduce", unisono::Collective::all_reduce, &calls::all_reduce,
+         "The reduction of all `data` comes to `out` of all ranks; without `out`, to `data`.",
+         py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only());
   define("reduce", unisono::Collective::reduce, &calls::reduce,
          "The reduction of all `data` comes to `out` of the root; without `out`, to its `data`.",
          py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::arg("root") = 0,

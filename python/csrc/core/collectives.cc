@@ -27,35 +27,38 @@ void define(py::class_<Comm, std::shared_ptr<Comm>>& comm, const std::string& na
             Collective collective, void (*fill)(Job&, Inputs...), const std::string& doc,
             const Extra&... extra) {
   const auto prepare = [fill, collective](Comm& self, Inputs... inputs, Object dtype,
-                                          const std::string& algorithm, int timeout_ms) {
+                                          double accuracy, const std::string& algorithm,
+                                          int timeout_ms) {
     auto job = self.job({.dtype = dtype, .algorithm = algorithm, .timeout_ms = timeout_ms});
     job->call.collective = collective;
+    job->call.accuracy = accuracy;
     fill(*job, inputs...);
     return job;
   };
   const auto add = [&](const std::string& method, auto function, const std::string& text) {
     comm.def(method.c_str(), function, extra..., py::arg("dtype") = py::none(),
-             py::arg("algorithm") = "", py::arg("timeout_ms") = -1, text.c_str());
+             py::arg("accuracy") = unisono::kInheritedAccuracy, py::arg("algorithm") = "",
+             py::arg("timeout_ms") = -1, text.c_str());
   };
   add(
       name,
-      [prepare](Comm& self, Inputs... inputs, Object dtype, const std::string& algorithm,
-                int timeout_ms) {
-        return self.run(prepare(self, inputs..., dtype, algorithm, timeout_ms));
+      [prepare](Comm& self, Inputs... inputs, Object dtype, double accuracy,
+                const std::string& algorithm, int timeout_ms) {
+        return self.run(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
       },
       doc);
   add(
       name + "_async",
-      [prepare](Comm& self, Inputs... inputs, Object dtype, const std::string& algorithm,
-                int timeout_ms) {
-        return self.start(prepare(self, inputs..., dtype, algorithm, timeout_ms));
+      [prepare](Comm& self, Inputs... inputs, Object dtype, double accuracy,
+                const std::string& algorithm, int timeout_ms) {
+        return self.start(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
       },
       "As " + name + "(), but returns a Request. Its buffers must not be touched before it ends.");
   add(
       name + "_plan",
-      [prepare](Comm& self, Inputs... inputs, Object dtype, const std::string& algorithm,
-                int timeout_ms) {
-        return self.plan(prepare(self, inputs..., dtype, algorithm, timeout_ms));
+      [prepare](Comm& self, Inputs... inputs, Object dtype, double accuracy,
+                const std::string& algorithm, int timeout_ms) {
+        return self.plan(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
       },
       "Prepares " + name + "() on these buffers, to start() it again and again. Sends nothing.");
 }
@@ -71,7 +74,7 @@ void broadcast(Job& job, Object data, int root) {
   job.set_root(root);
 }
 
-void combine(Job& job, Object data, Object out, Object op) {
+void all_reduce(Job& job, Object data, Object out, Object op) {
   if (out.is_none()) {
     const Memory& memory = job.write(data, "data");
     job.call.in = memory.data();
@@ -84,15 +87,10 @@ void combine(Job& job, Object data, Object out, Object op) {
   job.set_op(op);
 }
 
-void all_reduce(Job& job, Object data, Object out, Object op, double accuracy) {
-  job.call.accuracy = accuracy;
-  combine(job, data, out, op);
-}
-
 void reduce(Job& job, Object data, Object out, Object op, int root) {
   job.set_root(root);
   if (job.rank() == root) {
-    combine(job, data, out, op);
+    all_reduce(job, data, out, op);
     return;
   }
   job.set_count(job.read(data, "data").count());

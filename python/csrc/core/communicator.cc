@@ -255,7 +255,8 @@ void define_communicator(py::module_& module) {
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
       "This rank's end of a group of ranks. Calls of several threads run one after the other; "
-      "abort(), failure() and statistics() alone do not wait for them.");
+      "abort(), failure() and statistics() alone do not wait for them. With an `accuracy`, such as "
+      "0.01, of a call, ranks on several hosts may round float32 on the way.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "How many ranks the group has.")
       .def_property_readonly("hosts", &Comm::hosts, "On how many hosts the ranks of the group are.")

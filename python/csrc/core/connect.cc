@@ -131,6 +131,10 @@ constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
     {"threads", &unisono::ConnectOptions::threads},
 };
 
+constexpr std::pair<const char*, double unisono::ConnectOptions::*> kReals[] = {
+    {"accuracy", &unisono::ConnectOptions::accuracy},
+};
+
 // exchange(mine) of Python, with texts that are bytes: called on any thread, and forgotten on any.
 std::function<std::vector<std::string>(const std::string&)> exchange_of(const py::handle& given) {
   if (given.is_none()) {
@@ -181,7 +185,8 @@ unisono::ConnectOptions options_of(const char* function, const py::kwargs& given
     };
     try {
       if (take(kTexts, options, name, text) ||
-          take(kNumbers, options, name, [&value] { return value.cast<int>(); })) {
+          take(kNumbers, options, name, [&value] { return value.cast<int>(); }) ||
+          take(kReals, options, name, [&value] { return value.cast<double>(); })) {
         continue;
       }
     } catch (const std::exception&) {

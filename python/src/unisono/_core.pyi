@@ -73,9 +73,10 @@ class Communicator:
     """This rank's end of a group of ranks.
 
     Each collective has three forms: blocking, `_async` (returns a Request) and `_plan` (returns a
-    Plan, which runs it again and again). All take dtype, algorithm ("ring", "mine.json"; "": chosen)
-    and timeout_ms (-1: the communicator's; 0: for ever). n is the size. Calls of several threads run
-    one after the other.
+    Plan, which runs it again and again). All take dtype, algorithm ("ring", "mine.json"; "": chosen),
+    timeout_ms (-1: the communicator's; 0: for ever), and accuracy: with one, such as 0.01, ranks on
+    several hosts may round float32 on the way (-1: the communicator's, for sums; 0: they may not). n
+    is the size. Calls of several threads run one after the other.
     """
 
     @property
@@ -112,145 +113,144 @@ class Communicator:
     def __enter__(self) -> Communicator: ...
     def __exit__(self, *error: object) -> None: ...
     def broadcast(
-        self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: B, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """`data` of the root comes to `data` of all ranks."""
     def broadcast_async(
-        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def broadcast_plan(
-        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_reduce(
-        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """The reduction of all `data` comes to `out` (as many elements); without it, to `data`. With an `accuracy`, such as
-        0.01, ranks on several hosts may round a sum of float32 on the way."""
+        """The reduction of all `data` comes to `out` (as many elements); without it, to `data`."""
     def all_reduce_async(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_reduce_plan(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """The reduction of all `data` comes to the root's `out`; without it, to its `data`."""
     def reduce_async(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_plan(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def scatter(
-        self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Part r of the root's `data` (n * k elements) comes to `out` (k) of rank r."""
     def scatter_async(
-        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def scatter_plan(
-        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def gather(
-        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """`data` (k elements) of rank r becomes part r of the root's `out` (n * k)."""
     def gather_async(
-        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def gather_plan(
-        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_gather(
-        self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """`data` (k elements) of rank r becomes part r of every `out` (n * k)."""
     def all_gather_async(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_gather_plan(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce_scatter(
-        self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """`out` (k elements) of rank r becomes part r of the reduction of all `data` (n * k)."""
     def reduce_scatter_async(
-        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_scatter_plan(
-        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_to_all(
-        self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Part d of `data` of rank s comes to part s of `out` of rank d; n * k elements."""
     def all_to_all_async(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_to_all_plan(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def barrier(
-        self, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> None:
         """Returns when all ranks have called it."""
     def barrier_async(
-        self, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def barrier_plan(
-        self, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def scatter_v(
-        self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def scatter_v_async(
-        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def scatter_v_plan(
-        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def gather_v(
-        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def gather_v_async(
-        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def gather_v_plan(
-        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_gather_v(
-        self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def all_gather_v_async(
-        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_gather_v_plan(
-        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce_scatter_v(
-        self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
     def reduce_scatter_v_async(
-        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_scatter_v_plan(
-        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_to_all_v(
-        self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[i] elements of `data` go to rank i, recv_counts[i] come from it."""
     def all_to_all_v_async(
-        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_to_all_v_plan(
-        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def explain(
         self, collective: str, count: int, dtype: Dtype = "float32", *, root: int = 0,
@@ -290,7 +290,7 @@ def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
     profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0,
+    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, accuracy: float = -1,
     exchange: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
     """Joins the world that arguments and environment describe; blocks until all ranks are there.
@@ -306,7 +306,7 @@ def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
     file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
     profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0,
+    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, accuracy: float = -1,
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 
@@ -640,7 +640,7 @@ class DeviceGroup:
         self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> B: ...
     def all_reduce(
-        self, data: B, out: Buffer | None = None, op: Op = "sum", *, accuracy: float = 0, dtype: Dtype = None, algorithm: str = "", stream: Any = None
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
     ) -> Any: ...
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None

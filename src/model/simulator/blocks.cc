@@ -10,17 +10,20 @@
 
 namespace unisono::model {
 
-void BlockMaker::add_message(PlayBlock& block, int from, int to, double bytes,
-                             double reduced) const {
+void BlockMaker::add_message(PlayBlock& block, int from, int to, const Load& load) const {
   const int sender = rank_of_actor_[static_cast<std::size_t>(from)];
   const int receiver = rank_of_actor_[static_cast<std::size_t>(to)];
   const double slowness = slowness_[static_cast<std::size_t>(receiver)];
   PlayMessage message{.from = from, .to = to};
-  MessageCost cost{.bytes = bytes, .reduce_us = reduced * options_.gamma_us_per_byte * slowness};
-  if (!message.is_local()) {
+  const double coding_us = load.coded * options_.coding_us_per_byte;
+  MessageCost cost{.bytes = load.sent,
+                   .reduce_us = (load.reduced * options_.gamma_us_per_byte + coding_us) * slowness};
+  if (message.is_local()) {
+    cost.reduce_us += coding_us * slowness;  // it rounds: encodes, and decodes
+  } else {
     message.path = paths_.find(sender, receiver);
     const Path& path = paths_.path(message.path);
-    cost.overhead_us = path.overhead_us * slowness_[static_cast<std::size_t>(sender)];
+    cost.overhead_us = (path.overhead_us + coding_us) * slowness_[static_cast<std::size_t>(sender)];
     cost.latency_us = path.latency_us;
   }
   block.add(message, cost);
@@ -38,8 +41,8 @@ void BlockMaker::add_part(PlayBlock& block, const CompactSchedule& schedule, int
   for_each_message(phase, part, [&](const CompactMessage& compact) {
     add_message(block, actors[static_cast<std::size_t>(compact.from)],
                 actors[static_cast<std::size_t>(compact.to)],
-                chunk * static_cast<double>(compact.chunks),
-                chunk * static_cast<double>(compact.reduced));
+                {.sent = chunk * static_cast<double>(compact.chunks),
+                 .reduced = chunk * static_cast<double>(compact.reduced)});
   });
 }
 
@@ -81,8 +84,10 @@ PlayBlock BlockMaker::block_of(const Schedule& schedule, double bytes,
   block.first_need.push_back(0);
   for (const UnrolledMessage& flat : unroll(schedule, std::max(1, static_cast<int>(segments)))) {
     add_message(block, actors[static_cast<std::size_t>(flat.from)],
-                actors[static_cast<std::size_t>(flat.to)], chunk * flat.chunks,
-                chunk * flat.reduced);
+                actors[static_cast<std::size_t>(flat.to)],
+                {.sent = chunk * flat.chunks,
+                 .reduced = chunk * flat.reduced,
+                 .coded = chunk * flat.coded});
     block.needs.insert(block.needs.end(), flat.needs.begin(), flat.needs.end());
     block.first_need.push_back(static_cast<std::uint32_t>(block.needs.size()));
   }

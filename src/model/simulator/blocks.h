@@ -27,9 +27,15 @@ class BlockMaker {
   PlayBlock block_of(const Schedule& schedule, double bytes, const std::vector<int>& actors) const;
 
  private:
+  // What a message is in bytes. Those that are coded are so at both ends.
+  struct Load {
+    double sent = 0;
+    double reduced = 0;
+    double coded = 0;
+  };
   void add_part(PlayBlock& block, const CompactSchedule& schedule, int part, double bytes,
                 const std::vector<int>& actors) const;
-  void add_message(PlayBlock& block, int from, int to, double bytes, double reduced) const;
+  void add_message(PlayBlock& block, int from, int to, const Load& load) const;
 
   const std::vector<int>& rank_of_actor_;
   const std::vector<double>& slowness_;

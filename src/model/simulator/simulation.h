@@ -28,10 +28,11 @@ struct SimulationProgress {
 };
 
 struct SimulationOptions {
-  int ports = 1;                 // of a rank, each way, for each stream
-  double gamma_us_per_byte = 0;  // to reduce; with a flat network, that of its parameters counts
-  double launch_us = 0;          // to start an operation
-  double segment_bytes = 0;      // cut chunks into segments of at most this size; 0: whole
+  int ports = 1;                  // of a rank, each way, for each stream
+  double gamma_us_per_byte = 0;   // to reduce; with a flat network, that of its parameters counts
+  double coding_us_per_byte = 0;  // to encode a byte of an encoded move, and to decode it
+  double launch_us = 0;           // to start an operation
+  double segment_bytes = 0;       // cut chunks into segments of at most this size; 0: whole
   Contention contention = Contention::automatic;
   RouteChoice routes = RouteChoice::fixed;  // on a topology
   std::vector<RankFault> rank_faults = {};

@@ -67,7 +67,8 @@ class Unroller {
 
   void read(const Move& move, UnrolledMessage& message) const {
     const double length = static_cast<double>(length_of(schedule_, move)) / segments_;
-    message.chunks += length;
+    message.chunks += length * coded_share(move.code);
+    message.coded += move.code == MoveCode::none ? 0 : length;
     if (move.combine == Combine::reduce) {
       message.reduced += length;
     }

@@ -104,7 +104,8 @@ void print_json(const Result& result) {
 
 }  // namespace
 
-void plan_on(const model::Call& call, const Topology& topology, const Console& console) {
+void plan_on(const model::Call& call, const Topology& topology, MoveCode code,
+             const Console& console) {
   if (call.ranks > topology.rank_count()) {
     throw UsageError(fmt::format("{} ranks do not fit on the topology", call.ranks),
                      fmt::format("it has {}", topology.rank_count()), "unisono help plan");
@@ -115,10 +116,10 @@ void plan_on(const model::Call& call, const Topology& topology, const Console& c
   if (call.collective == Collective::barrier) {
     result.call.bytes = 0;
   }
-  result.plan =
-      model::plan_on(result.call, topology, {.begins = [&console](const std::string& name) {
-                       console.progress(fmt::format("simulating {}", name));
-                     }});
+  result.plan = model::plan_on(result.call, topology,
+                               {.code = code, .begins = [&console](const std::string& name) {
+                                  console.progress(fmt::format("simulating {}", name));
+                                }});
   console.end_progress();
   if (console.json()) {
     print_json(result);

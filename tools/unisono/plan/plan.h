@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/move_code.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
 #include "model/expert_traffic.h"
@@ -53,7 +54,11 @@ inline constexpr std::string_view kFittedTo = "Fitted to ";
 int run_fit_on(const Arguments& arguments, const Console& console);
 
 // Simulates every algorithm that can serve the call on the topology, and prints what it takes.
-void plan_on(const model::Call& call, const Topology& topology, const Console& console);
+// By `--accuracy`, of a collective; none without it. Throws UsageError.
+MoveCode code_of(const Arguments& arguments, Collective collective);
+// `code`: also with moves between nodes encoded so.
+void plan_on(const model::Call& call, const Topology& topology, MoveCode code,
+             const Console& console);
 
 // `unisono plan moe`: bytes, bound and time of experts' exchanges on a topology.
 void plan_experts(const Arguments& arguments, const Console& console);

@@ -42,6 +42,9 @@ Text advice(comm::Advice what) {
       return {std::string(to_string(what)),
               "所有 rank 必须使用同一算法：比较它们的 UNISONO_ALGORITHM、UNISONO_PROFILE "
               "以及调用中指定的算法"};
+    case comm::Advice::same_accuracy:
+      return {std::string(to_string(what)),
+              "所有 rank 必须容许同样的误差：比较它们的 UNISONO_ACCURACY 以及调用中的 accuracy"};
     case comm::Advice::same_group:
       return {std::string(to_string(what)),
               "在 group() 中也是如此：多个 all_reduce 合并为这一个，其中每一个的 count 都必须相同"};

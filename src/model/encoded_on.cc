@@ -1,0 +1,61 @@
+#include "model/encoded_on.h"
+
+#include <utility>
+
+#include "algorithms/catalog.h"
+#include "algorithms/two_shot_hosts.h"
+#include "model/shapes_on.h"
+#include "model/simulator/simulate.h"
+#include "schedule/roundings.h"
+
+namespace unisono::model {
+
+EncodedAlgorithm encode_proved(const Schedule& plain, const std::string& name,
+                               std::span<const int> hosts, MoveCode code) {
+  EncodedAlgorithm result{.name = name, .title = name + "+" + std::string(to_string(code))};
+  Schedule encoded = encode_moves(plain, hosts, code);
+  const std::vector<RoundingFault> faults = check_roundings(encoded);
+  if (faults.empty()) {
+    result.schedule = std::make_shared<const Schedule>(std::move(encoded));
+    return result;
+  }
+  const RoundingFault& first = faults.front();
+  result.why_not =
+      first.what + (first.step < 0 ? "" : " in step " + std::to_string(first.step + 1));
+  return result;
+}
+
+std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const Topology& topology,
+                                                 double most_messages) {
+  const std::vector<int> hosts = hosts_on(topology, call.ranks);
+  std::vector<EncodedAlgorithm> result;
+  if (call.collective == Collective::all_reduce) {
+    result.push_back(
+        encode_proved(algorithms::two_shot_between(hosts), "two_shot", hosts, call.code));
+  }
+  for (const Algorithm* algorithm : catalog()) {
+    const Shape usual{.ranks = call.ranks, .root = call.root};
+    if (algorithm->collective != call.collective || !can_serve(*algorithm, usual)) {
+      continue;
+    }
+    for (const Shape& shape : shapes_on(topology, *algorithm, usual)) {
+      const double messages = static_cast<double>(algorithm->chunks_sent(shape)) * call.ranks;
+      if (messages <= most_messages) {
+        result.push_back(encode_proved(build_schedule(*algorithm, shape),
+                                       full_name(*algorithm, shape), hosts, call.code));
+      }
+    }
+  }
+  return result;
+}
+
+SimulationResult simulate_encoded(const EncodedAlgorithm& algorithm, double bytes,
+                                  const Topology& topology, SimulationOptions options) {
+  Workload workload{.ranks = algorithm.schedule->ranks};
+  workload.items.push_back(
+      {.name = algorithm.title, .bytes = bytes, .schedule = algorithm.schedule});
+  options.coding_us_per_byte = kCodingUsPerByte;
+  return simulate(workload, topology, options);
+}
+
+}  // namespace unisono::model

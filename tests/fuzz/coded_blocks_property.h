@@ -1,0 +1,125 @@
+// What must hold for any bytes of an encoded message, and for the floats that any bytes are. The
+// first byte says the code: even i8, odd bf16.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/coded_blocks.h"
+
+namespace unisono::fuzz {
+
+using Floats = std::vector<float>;
+
+inline Floats decoded(MoveCode code, const char* bytes, std::size_t elements) {
+  Floats floats(elements);
+  kernels::find_coded_blocks(code).decode(floats.data(), bytes, elements);
+  return floats;
+}
+
+inline Floats through_code(MoveCode code, const Floats& floats) {
+  std::vector<char> coded(coded_bytes(code, floats.size()));
+  kernels::find_coded_blocks(code).encode(coded.data(), floats.data(), floats.size());
+  return decoded(code, coded.data(), floats.size());
+}
+
+inline bool same_bits(const Floats& a, const Floats& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+// In a block: NaN where one of them is.
+inline float greatest_magnitude(const Floats& floats, std::size_t block) {
+  float greatest = 0;
+  for (std::size_t i = block; i < floats.size() && i < block + kCodeBlock; ++i) {
+    greatest = std::isnan(floats[i]) ? floats[i] : std::fmax(greatest, std::fabs(floats[i]));
+    if (std::isnan(greatest)) {
+      break;
+    }
+  }
+  return greatest;
+}
+
+inline bool is_bf16_near(float value, float rounded) {
+  if (!std::isfinite(value)) {
+    return std::isnan(value) ? std::isnan(rounded) : value == rounded;
+  }
+  constexpr double kGreatestBf16 = 0x1.fep127;
+  const double off = std::fabs(double{rounded} - value);
+  return std::isinf(rounded) ? std::fabs(value) > kGreatestBf16
+                             : off <= std::ldexp(std::fabs(value), -8) + std::ldexp(1.0, -134);
+}
+
+// `greatest`: of its block.
+inline bool is_i8_near(float value, float rounded, float greatest) {
+  if (!std::isfinite(greatest)) {
+    return std::isnan(rounded);
+  }
+  if (greatest < 127 * 0x1p-126F) {
+    return rounded == 0;
+  }
+  return std::fabs(double{rounded} - value) <= sum_error(MoveCode::i8).worst / 2 * greatest;
+}
+
+// Empty if it holds, else what does not. What floats become when they are encoded is near them, by
+// the bounds of base/move_code.h, and does not change when it is encoded again.
+inline std::string rounding_property(MoveCode code, const Floats& floats) {
+  const Floats rounded = through_code(code, floats);
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    const float greatest = greatest_magnitude(floats, i / kCodeBlock * kCodeBlock);
+    if (code == MoveCode::bf16 ? !is_bf16_near(floats[i], rounded[i])
+                               : !is_i8_near(floats[i], rounded[i], greatest)) {
+      return "element " + std::to_string(i) + ": " + std::to_string(floats[i]) + " becomes " +
+             std::to_string(rounded[i]);
+    }
+  }
+  return same_bits(through_code(code, rounded), rounded) ? "" : "rounded again it is another";
+}
+
+// A message that is cut into whole blocks gives what it gives as one.
+inline std::string cutting_property(MoveCode code, std::string_view bytes, const Floats& whole) {
+  for (std::size_t done = 0; done < whole.size(); done += kCodeBlock) {
+    const std::size_t some = std::min(kCodeBlock, whole.size() - done);
+    const Floats piece = decoded(code, bytes.data() + coded_bytes(code, done), some);
+    if (std::memcmp(piece.data(), whole.data() + done, some * sizeof(float)) != 0) {
+      return "a piece of it is decoded to other numbers";
+    }
+  }
+  return "";
+}
+
+inline std::string coded_blocks_property(std::string_view text) {
+  if (text.empty()) {
+    return "";
+  }
+  const MoveCode code = (text.front() & 1) == 0 ? MoveCode::i8 : MoveCode::bf16;
+  const std::string message(text.substr(1));  // of its own, so that no byte behind it is read
+  Floats floats(message.size() / sizeof(float));
+  if (!floats.empty()) {
+    std::memcpy(floats.data(), message.data(), floats.size() * sizeof(float));
+  }
+  if (const std::string problem = rounding_property(code, floats); !problem.empty()) {
+    return "floats: " + problem;
+  }
+  const std::size_t elements = coded_elements(code, message.size());
+  if (elements == 0) {
+    return "";  // no message is that long
+  }
+  if (coded_bytes(code, elements) != message.size()) {
+    return "a length means another";
+  }
+  const Floats whole = decoded(code, message.data(), elements);
+  if (const std::string problem = cutting_property(code, message, whole); !problem.empty()) {
+    return problem;
+  }
+  const std::string problem = rounding_property(code, whole);
+  return problem.empty() ? "" : "what was decoded: " + problem;
+}
+
+}  // namespace unisono::fuzz
