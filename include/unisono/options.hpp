@@ -67,9 +67,9 @@ struct ConnectOptions {
   // connection and is never a result. "0": none. All ranks alike. Unset: UNISONO_CHECKSUM, else 1.
   std::string checksum;
   // The accuracy of sums of f32 whose calls say none (Call::accuracy), the same on all ranks: of
-  // all_reduce, reduce and reduce_scatter on ranks of several hosts. All other calls stay exact,
-  // and so do those of a team, "reproducible" ones, and those with an algorithm that would round
-  // twice. 0: nothing is rounded. -1: UNISONO_ACCURACY, else 0.
+  // all_reduce, reduce and reduce_scatter on ranks of several hosts, of vectors from 16 KiB on. All
+  // other calls stay exact, and so do those of a team, "reproducible" ones, and those with an
+  // algorithm that would round twice. 0: nothing is rounded. -1: UNISONO_ACCURACY, else 0.
   double accuracy = -1;
   // How many threads of this rank move a long blocking call: the caller, and helpers that sleep
   // otherwise; the same number on all ranks, 1 to kMostThreads. Results have the same bits with any

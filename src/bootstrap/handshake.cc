@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kMagic[9] = "unisonoT";
 constexpr std::uint32_t kByteOrder = 0x01020304;
-constexpr std::uint16_t kProtocol = 3;  // 3: a CRC-32C of each payload by default
+constexpr std::uint16_t kProtocol = 4;  // 4: the network is a number in the bits of protection
 constexpr std::string_view kVersion = UNISONO_VERSION;
 constexpr std::size_t kGreetingBytes = 96;  // all but the proof
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
+
 namespace unisono::comm {
 namespace {
 
@@ -87,6 +89,11 @@ TEST(ChangeTimeSlice, GivesBackWhatAThreadHadAndLeavesOthersAlone) {
   }).join();
   EXPECT_EQ(again, 0U);
   EXPECT_EQ(after, before == 0 ? 0 : ShortSlices::kNs);
+  // Its end is told a moment before the kernel has forgotten it.
+  const Deadline forgotten = Deadline::after_ms(10'000);
+  while (change_time_slice(thread, ShortSlices::kNs) != 0 && !forgotten.passed()) {
+    std::this_thread::yield();
+  }
   EXPECT_EQ(change_time_slice(thread, ShortSlices::kNs), 0U) << "it has ended";
   EXPECT_EQ(change_time_slice(::getppid(), ShortSlices::kNs), 0U) << "another process";
   if (before == 0) {

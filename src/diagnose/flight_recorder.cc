@@ -51,9 +51,9 @@ std::string_view to_string(Advice advice) {
       return "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE "
              "and the algorithms that their calls name";
     case Advice::same_accuracy:
-      return "all ranks must bear the same error: compare their UNISONO_ACCURACY and the "
-             "accuracies "
-             "that their calls have";
+      return "all ranks must bear the same error, by one algorithm: compare their "
+             "UNISONO_ACCURACY, "
+             "UNISONO_ALGORITHM and what their calls say";
     case Advice::same_group:
       return "in group() too, where several all_reduces became this one, each must have the same "
              "count";
@@ -78,6 +78,15 @@ Advice advice_on(std::span<const OperationRecord> calls) {
   return same_algorithm ? Advice::same_group
          : same_code    ? Advice::same_algorithm
                         : Advice::same_accuracy;
+}
+
+void set_algorithm(OperationRecord& record, std::string_view name) noexcept {
+  constexpr std::size_t kRoom = sizeof(record.algorithm) - 1;
+  const std::string_view code = name.size() > kRoom ? code_name(name) : std::string_view();
+  const std::size_t before = kRoom - std::min(code.size(), kRoom);
+  const std::size_t copied = name.copy(record.algorithm, before);
+  const std::size_t end = copied + code.copy(record.algorithm + copied, kRoom - copied);
+  record.algorithm[end] = '\0';
 }
 
 std::string describe_call(const OperationRecord& record) {

@@ -24,6 +24,9 @@ struct alignas(8) OperationRecord {
   char algorithm[24] = {};
 };
 
+// A name that is too long loses its middle: its end says how moves are encoded.
+void set_algorithm(OperationRecord& record, std::string_view name) noexcept;
+
 // "all_reduce f32 sum, count 10 (ring)".
 std::string describe(const OperationRecord& record);
 // The same without the algorithm.

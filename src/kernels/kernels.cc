@@ -10,7 +10,7 @@
 namespace unisono::kernels {
 
 ReduceFunction find_reduce(Dtype dtype, ReduceOp op) {
-  return kReductions.at(static_cast<std::size_t>(dtype))(op);
+  return kReductions.at(static_cast<std::size_t>(dtype)).find(op);
 }
 
 const char* target_name() {

@@ -1,5 +1,7 @@
 #include "model/encoded_on.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "algorithms/catalog.h"
@@ -9,6 +11,15 @@
 #include "schedule/roundings.h"
 
 namespace unisono::model {
+namespace {
+
+struct TooLong {
+  const Algorithm* algorithm = nullptr;
+  Shape shape = {};
+  double messages = 0;
+};
+
+}  // namespace
 
 EncodedAlgorithm encode_proved(const Schedule& plain, const std::string& name,
                                std::span<const int> hosts, MoveCode code) {
@@ -29,6 +40,7 @@ std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const 
                                                  double most_messages) {
   const std::vector<int> hosts = hosts_on(topology, call.ranks);
   std::vector<EncodedAlgorithm> result;
+  std::optional<TooLong> shortest;  // of those with too many messages
   if (call.collective == Collective::all_reduce) {
     result.push_back(
         encode_proved(algorithms::two_shot_between(hosts), "two_shot", hosts, call.code));
@@ -39,12 +51,22 @@ std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const 
       continue;
     }
     for (const Shape& shape : shapes_on(topology, *algorithm, usual)) {
+      // At most so many.
       const double messages = static_cast<double>(algorithm->chunks_sent(shape)) * call.ranks;
       if (messages <= most_messages) {
         result.push_back(encode_proved(build_schedule(*algorithm, shape),
                                        full_name(*algorithm, shape), hosts, call.code));
+      } else if (!shortest.has_value() || messages < shortest->messages) {
+        shortest = {.algorithm = algorithm, .shape = shape, .messages = messages};
       }
     }
+  }
+  const bool has_one = std::ranges::any_of(
+      result, [](const EncodedAlgorithm& one) { return one.schedule != nullptr; });
+  if (!has_one && shortest.has_value()) {
+    result.push_back(encode_proved(build_schedule(*shortest->algorithm, shortest->shape),
+                                   full_name(*shortest->algorithm, shortest->shape), hosts,
+                                   call.code));
   }
   return result;
 }

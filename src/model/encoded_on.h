@@ -34,8 +34,9 @@ struct EncodedCall {
 };
 
 // All that can serve, in the order of the catalogue; of all_reduce first the one that is made for
-// it, two_shot (algorithms/two_shot_hosts.h). Algorithms with more messages than `most` are left
-// out.
+// it, two_shot (algorithms/two_shot_hosts.h). Algorithms of the catalogue that may have more
+// messages than `most_messages` are left out, but for the one with the fewest where no other can be
+// encoded.
 std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const Topology& topology,
                                                  double most_messages);
 

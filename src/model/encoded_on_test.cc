@@ -133,5 +133,17 @@ TEST(EncodedOn, EveryCollectiveOfDataHasOne) {
   }
 }
 
+// With any number of ranks there is one.
+TEST(EncodedOn, TheShortestStaysWhereAllHaveTooManyMessages) {
+  const Topology topology = of_nodes(3, 2, kSlow);
+  for (const Collective collective : {Collective::all_gather, Collective::scatter,
+                                      Collective::reduce_scatter, Collective::all_to_all}) {
+    const auto all = encoded_algorithms({.collective = collective, .ranks = 6}, topology, 1);
+    const auto proved = std::count_if(all.begin(), all.end(),
+                                      [](const auto& one) { return one.schedule != nullptr; });
+    EXPECT_EQ(proved, 1) << to_string(collective);
+  }
+}
+
 }  // namespace
 }  // namespace unisono::model

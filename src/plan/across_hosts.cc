@@ -89,13 +89,13 @@ const std::string& AcrossHosts::choose(Collective collective, double bytes, bool
 const model::EncodedAlgorithm* AcrossHosts::choose_encoded(const model::EncodedCall& call,
                                                            double bytes) {
   EncodedChoices& choices = encoded_[{call.collective, call.root, call.code}];
-  if (choices.all.empty()) {
+  if (!choices.all.has_value()) {
     choices.all = model::encoded_algorithms(call, topology_, kMostMessages);
-    std::erase_if(choices.all, [](const auto& one) { return one.schedule == nullptr; });
+    std::erase_if(*choices.all, [](const auto& one) { return one.schedule == nullptr; });
   }
   const auto [entry, fresh] = choices.fastest.try_emplace(power_of(bytes), nullptr);
   if (fresh) {
-    entry->second = find_fastest(choices.all, std::exp2(power_of(bytes)));
+    entry->second = find_fastest(*choices.all, std::exp2(power_of(bytes)));
   }
   return entry->second;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -27,14 +28,14 @@ class AcrossHosts {
   // the next power of two have one answer, which is simulated once: some milliseconds. Empty:
   // nothing could be simulated. `rank_order`: of those that sum in the order of the ranks.
   const std::string& choose(Collective collective, double bytes, bool rank_order = false);
-  // The fastest of those that the proof lets be encoded between the hosts, likewise; nullptr: there
-  // is none. It lives as long as this.
+  // The fastest of those that the proof lets be encoded between the hosts, likewise for each root;
+  // nullptr: there is none. It lives as long as this.
   const model::EncodedAlgorithm* choose_encoded(const model::EncodedCall& call, double bytes);
 
  private:
   struct EncodedChoices {
-    std::vector<model::EncodedAlgorithm> all;
-    std::map<int, const model::EncodedAlgorithm*> fastest;  // by the power of two of the size
+    std::optional<std::vector<model::EncodedAlgorithm>> all;  // empty: not made yet
+    std::map<int, const model::EncodedAlgorithm*> fastest;    // by the power of two of the size
   };
   const model::EncodedAlgorithm* find_fastest(const std::vector<model::EncodedAlgorithm>& all,
                                               double bytes) const;

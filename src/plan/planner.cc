@@ -272,7 +272,7 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                          .collective = call.collective,
                          .dtype = call.dtype,
                          .op = call.reduction.op};
-  prepared.algorithm.copy(record.algorithm, sizeof(record.algorithm) - 1);
+  set_algorithm(record, prepared.algorithm);
   prepared.record = pack(record);
   return prepared;
 }

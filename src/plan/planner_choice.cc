@@ -12,6 +12,13 @@
 #include "plan/user_schedule.h"
 
 namespace unisono::comm {
+namespace {
+
+// Shorter sums stay exact where only the communicator has an accuracy.
+constexpr double kLeastEncodedBytes = 16 << 10;
+
+}  // namespace
+
 Planner::Choice Planner::choose_user(const Call& call, const std::string& path) {
   std::shared_ptr<const UserSchedule>& user = user_schedules_[path];
   if (user == nullptr) {
@@ -95,9 +102,11 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
     }
     return choice;
   }
-  // Data that is only moved comes as it was sent, unless its call says otherwise.
-  const bool asked =
-      call.accuracy == kInheritedAccuracy && accuracy_ != 0 && reduces(call.collective);
+  // Data that is only moved comes as it was sent, unless its call says otherwise; and so do short
+  // sums, where messages cost more than bytes.
+  const bool asked = call.accuracy == kInheritedAccuracy && accuracy_ != 0 &&
+                     reduces(call.collective) &&
+                     vector_bytes(call, ranks_).value_or(0) >= kLeastEncodedBytes;
   return asked && refusal_of_accuracy(call, accuracy_).what.empty()
              ? try_encoded(call, accuracy_, refused)
              : std::nullopt;
@@ -128,9 +137,13 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double acc
   }
   if (choice.encoded == nullptr || choice.encoded->schedule == nullptr) {
     const bool is_named = choice.encoded != nullptr;
-    refused = {(is_named ? choice.name : "no algorithm") + " cannot be encoded between hosts" +
-                   (is_named ? ": " + choice.encoded->why_not : ""),
-               is_named ? "leave the algorithm out, or the accuracy" : "leave the accuracy out"};
+    refused =
+        is_named
+            ? Refused{choice.name + " cannot be encoded between hosts: " + choice.encoded->why_not,
+                      "leave the algorithm out, or the accuracy"}
+            : Refused{"no algorithm of " + std::string(to_string(call.collective)) +
+                          " can be encoded between these hosts",
+                      "leave the accuracy out"};
     return std::nullopt;
   }
   choice.name = choice.encoded->title;

@@ -253,12 +253,13 @@ TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
   const auto results = on_hosts(
       {0, 1, 2},
       [](Communicator& comm) {
-        std::vector<std::byte> in(8000);
-        std::vector<std::byte> out(8000);
+        constexpr std::size_t kCount = 5000;
+        std::vector<std::byte> in(kCount * sizeof(double));
+        std::vector<std::byte> out(in.size());
         Call call{.collective = Collective::all_reduce,
                   .in = in.data(),
                   .out = out.data(),
-                  .count = 1000,
+                  .count = kCount,
                   .dtype = Dtype::f32};
         std::string names;
         const auto add = [&](const Call& one) {
@@ -280,6 +281,11 @@ TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
           call.dtype = dtype;
           add(call);
         }
+        call.dtype = Dtype::f32;
+        for (const std::size_t count : {4096U, 4095U}) {
+          call.count = count;
+          add(call);
+        }
         return names;
       },
       that_ask(1e-2));
@@ -287,7 +293,27 @@ TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
   EXPECT_EQ(results.front(),
             "encoded encoded exact "      // sum, avg, max
             "exact exact exact encoded "  // of the algorithms, flat can be encoded
-            "exact exact exact ");        // of f32 alone
+            "exact exact exact "          // of f32 alone
+            "encoded exact ");            // from 16 KiB on
+}
+
+// Slices of a long call that helper threads move must not ask the communicator again.
+TEST(Encoded, AReproducibleSumStaysExactWhereHelpersMoveIt) {
+  ConnectOptions options = that_ask(1e-2, "all_reduce=reproducible");
+  const auto sum_with = [&](double accuracy, int threads) {
+    options.accuracy = accuracy;
+    options.threads = threads;
+    return on_hosts(
+        {0, 1, 2},
+        [](Communicator& comm) {
+          const Floats in = draw(comm.rank(), 50'000);
+          Floats out(in.size());
+          comm.run(sum_of(in, out));
+          return bytes_of(out);
+        },
+        options);
+  };
+  EXPECT_TRUE(sum_with(1e-2, 2) == sum_with(0, 1));
 }
 
 TEST(Encoded, AForcedAlgorithmIsKeptWhereItCannotBeEncoded) {

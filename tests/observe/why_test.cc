@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/flight_recorder.h"
 #include "top/jobs.h"
 #include "top/why.h"
 
@@ -216,6 +217,18 @@ TEST(Hang, NobodyWaits) {
   Job job = job_of_two(5);
   job.world.group.ranks[0].waiting = std::nullopt;
   EXPECT_TRUE(explain_hang(job, 10 * kSecond).empty());
+}
+
+TEST(Record, ALongNameKeepsHowItsMovesAreEncoded) {
+  comm::OperationRecord one;
+  comm::OperationRecord other;
+  comm::set_algorithm(one, "recursive_multiplying:radix=4+i8");
+  comm::set_algorithm(other, "recursive_multiplying:radix=4+bf16");
+  EXPECT_STREQ(one.algorithm, "recursive_multiplyin+i8");
+  EXPECT_STREQ(other.algorithm, "recursive_multiply+bf16");
+  EXPECT_EQ(advice_on(std::vector{one, other}), comm::Advice::same_accuracy);
+  comm::set_algorithm(one, "ring");
+  EXPECT_STREQ(one.algorithm, "ring");
 }
 
 }  // namespace

@@ -53,9 +53,10 @@ int run_fit(const Arguments& arguments, const Console& console);
 inline constexpr std::string_view kFittedTo = "Fitted to ";
 int run_fit_on(const Arguments& arguments, const Console& console);
 
-// Simulates every algorithm that can serve the call on the topology, and prints what it takes.
 // By `--accuracy`, of a collective; none without it. Throws UsageError.
 MoveCode code_of(const Arguments& arguments, Collective collective);
+
+// Simulates every algorithm that can serve the call on the topology, and prints what it takes.
 // `code`: also with moves between nodes encoded so.
 void plan_on(const model::Call& call, const Topology& topology, MoveCode code,
              const Console& console);

@@ -173,6 +173,9 @@ std::string RecordedCalls::prepare(RecordedCall& call) const {
     return "with a factor, which is not recorded";
   }
   call.algorithm = text("algorithm");
+  if (call.algorithm.find('+') != std::string_view::npos) {
+    return "with encoded moves";
+  }
   const Algorithm* const algorithm = find_algorithm(*collective, call.algorithm);
   if (algorithm == nullptr) {
     return "with a schedule of the program's own";

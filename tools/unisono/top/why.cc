@@ -44,7 +44,8 @@ Text advice(comm::Advice what) {
               "以及调用中指定的算法"};
     case comm::Advice::same_accuracy:
       return {std::string(to_string(what)),
-              "所有 rank 必须容许同样的误差：比较它们的 UNISONO_ACCURACY 以及调用中的 accuracy"};
+              "所有 rank 必须用同一个算法容许同样的误差：比较它们的 "
+              "UNISONO_ACCURACY、UNISONO_ALGORITHM 以及各自的调用"};
     case comm::Advice::same_group:
       return {std::string(to_string(what)),
               "在 group() 中也是如此：多个 all_reduce 合并为这一个，其中每一个的 count 都必须相同"};
