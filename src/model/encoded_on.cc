@@ -1,7 +1,6 @@
 #include "model/encoded_on.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "algorithms/catalog.h"
@@ -40,7 +39,7 @@ std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const 
                                                  double most_messages) {
   const std::vector<int> hosts = hosts_on(topology, call.ranks);
   std::vector<EncodedAlgorithm> result;
-  std::optional<TooLong> shortest;  // of those with too many messages
+  std::vector<TooLong> too_long;
   if (call.collective == Collective::all_reduce) {
     result.push_back(
         encode_proved(algorithms::two_shot_between(hosts), "two_shot", hosts, call.code));
@@ -56,17 +55,19 @@ std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const 
       if (messages <= most_messages) {
         result.push_back(encode_proved(build_schedule(*algorithm, shape),
                                        full_name(*algorithm, shape), hosts, call.code));
-      } else if (!shortest.has_value() || messages < shortest->messages) {
-        shortest = {.algorithm = algorithm, .shape = shape, .messages = messages};
+      } else {
+        too_long.push_back({.algorithm = algorithm, .shape = shape, .messages = messages});
       }
     }
   }
-  const bool has_one = std::ranges::any_of(
-      result, [](const EncodedAlgorithm& one) { return one.schedule != nullptr; });
-  if (!has_one && shortest.has_value()) {
-    result.push_back(encode_proved(build_schedule(*shortest->algorithm, shortest->shape),
-                                   full_name(*shortest->algorithm, shortest->shape), hosts,
-                                   call.code));
+  const auto has_one = [&] {
+    return std::ranges::any_of(result,
+                               [](const EncodedAlgorithm& one) { return one.schedule != nullptr; });
+  };
+  std::ranges::stable_sort(too_long, {}, &TooLong::messages);
+  for (auto next = too_long.begin(); next != too_long.end() && !has_one(); ++next) {
+    result.push_back(encode_proved(build_schedule(*next->algorithm, next->shape),
+                                   full_name(*next->algorithm, next->shape), hosts, call.code));
   }
   return result;
 }
