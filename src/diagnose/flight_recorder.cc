@@ -52,8 +52,7 @@ std::string_view to_string(Advice advice) {
              "and the algorithms that their calls name";
     case Advice::same_accuracy:
       return "all ranks must bear the same error, by one algorithm: compare their "
-             "UNISONO_ACCURACY, "
-             "UNISONO_ALGORITHM and what their calls say";
+             "UNISONO_ACCURACY, UNISONO_ALGORITHM and what their calls say";
     case Advice::same_group:
       return "in group() too, where several all_reduces became this one, each must have the same "
              "count";

@@ -18,11 +18,15 @@ struct TooLong {
   double messages = 0;
 };
 
+std::string title_of(const std::string& name, MoveCode code) {
+  return name + "+" + std::string(to_string(code));
+}
+
 }  // namespace
 
 EncodedAlgorithm encode_proved(const Schedule& plain, const std::string& name,
                                std::span<const int> hosts, MoveCode code) {
-  EncodedAlgorithm result{.name = name, .title = name + "+" + std::string(to_string(code))};
+  EncodedAlgorithm result{.name = name, .title = title_of(name, code)};
   Schedule encoded = encode_moves(plain, hosts, code);
   const std::vector<RoundingFault> faults = check_roundings(encoded);
   if (faults.empty()) {
@@ -65,9 +69,13 @@ std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const 
                                [](const EncodedAlgorithm& one) { return one.schedule != nullptr; });
   };
   std::ranges::stable_sort(too_long, {}, &TooLong::messages);
-  for (auto next = too_long.begin(); next != too_long.end() && !has_one(); ++next) {
-    result.push_back(encode_proved(build_schedule(*next->algorithm, next->shape),
-                                   full_name(*next->algorithm, next->shape), hosts, call.code));
+  for (const TooLong& next : too_long) {
+    const std::string name = full_name(*next.algorithm, next.shape);
+    result.push_back(has_one() ? EncodedAlgorithm{.name = name,
+                                                  .title = title_of(name, call.code),
+                                                  .why_not = "too many messages to simulate"}
+                               : encode_proved(build_schedule(*next.algorithm, next.shape), name,
+                                               hosts, call.code));
   }
   return result;
 }

@@ -35,8 +35,8 @@ struct EncodedCall {
 
 // All that can serve, in the order of the catalogue; of all_reduce first the one that is made for
 // it, two_shot (algorithms/two_shot_hosts.h). Algorithms of the catalogue that may have more
-// messages than `most_messages` are left out, but for the one with the fewest where no other can be
-// encoded.
+// messages than `most_messages` are not tried; where no other can be encoded, they are until one
+// can, those with the fewest messages first.
 std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const Topology& topology,
                                                  double most_messages);
 
