@@ -162,7 +162,7 @@ def test_kernels_lie_where_the_extension_looks():
     """Where they were built: the dlopen() of the extension searches its own folder."""
     kernels = Path(unisono.__file__).parent / "libunisono_cuda.so.0"
     if not kernels.exists():
-        pytest.skip("this unisono was built without kernels for GPUs: there was no nvcc")
+        pytest.skip("built without kernels for GPUs: run scripts/test-python where nvcc is")
     module = ctypes.CDLL(str(kernels)).unisono_cuda_kernels
     module.restype = ctypes.c_void_p
     assert module(0)  # of i8
