@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import unisono
+from unisono import _core
 
 
 def python(code, **environment):
@@ -168,7 +169,7 @@ def test_kernels_lie_where_the_extension_looks():
     assert module(0)  # of i8
     assert not module(1000)
     dynamic = subprocess.run(
-        ["readelf", "-d", unisono._core.__file__], capture_output=True, text=True, check=True
+        ["readelf", "-d", _core.__file__], capture_output=True, text=True, check=True
     ).stdout
     assert re.search(r"\((RUNPATH|RPATH)\).*\$ORIGIN\b", dynamic), dynamic
 
