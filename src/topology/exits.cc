@@ -36,7 +36,8 @@ Exits::Doors Exits::doors_of(int device, bool backward) const {
     exit = {.links = {link, -1},
             .devices = {door, -1},
             .count = 1,
-            .network = network_[static_cast<std::size_t>(door)]};
+            .network = network_[static_cast<std::size_t>(door)],
+            .width = found.bytes_per_us};
     if (!follow(exit, device, backward)) {
       return {};
     }
@@ -68,6 +69,7 @@ bool Exits::follow(Exit& exit, int before, bool backward) const {
     const Link& found = topology_.links[static_cast<std::size_t>(only)];
     exit.links[place] = only;
     exit.devices[place] = backward ? found.from : found.to;
+    exit.width = std::min(exit.width, found.bytes_per_us);
     ++exit.count;
   }
 }
@@ -130,6 +132,7 @@ bool Exits::find(int from_rank, int to_rank, Ends& ends) const {
   ends.back.assign(in->links.begin(), in->links.begin() + in->count);
   ends.source = out->end();
   ends.target = in->end();
+  ends.width = std::min(out->width, in->width);
   return true;
 }
 

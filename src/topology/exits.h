@@ -27,6 +27,7 @@ class Exits {
     std::vector<int>& back;
     int source = 0;
     int target = 0;
+    double width = 0;  // of the narrowest of these links, unless they meet
   };
   // Fills `ends`; they meet if their devices are the same. false: not known, and nothing is filled.
   bool find(int from_rank, int to_rank, Ends& ends) const;
@@ -39,6 +40,7 @@ class Exits {
     std::array<int, kMost> devices = {-1, -1};
     std::int32_t count = 0;
     int network = -1;
+    double width = 0;  // of the narrowest link
 
     int end() const { return devices[static_cast<std::size_t>(count) - 1]; }
   };

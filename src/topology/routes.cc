@@ -49,6 +49,7 @@ Router::Router(const Topology& topology, RouteChoice choice, bool knows_parts)
       ways_(topology),
       network_(networks_of(topology)),
       known_(1024),
+      chosen_(std::min<std::size_t>(kMostChosen, 64 * topology.ranks.size())),
       place_(topology.devices.size(), -1) {
   if (knows_parts) {
     exits_.emplace(topology, ways_.out(), ways_.in(), network_);
@@ -121,11 +122,10 @@ void Router::approach(int& source, int& target) {
 bool Router::find_ends(int from_rank, int to_rank, Middle& middle) {
   Exits::Ends ends{.route = route_, .back = back_};
   if (exits_ && exits_->find(from_rank, to_rank, ends)) {
-    middle.source = ends.source;
-    middle.target = ends.target;
-  } else {
-    approach(middle.source, middle.target);
+    middle = {.source = ends.source, .target = ends.target, .width = ends.width};
+    return middle.source == middle.target;
   }
+  approach(middle.source, middle.target);
   for (const std::vector<int>* links : {&route_, &back_}) {
     for (const int link : *links) {
       middle.width = std::min(middle.width, topology_.links[at(link)].bytes_per_us);
@@ -144,29 +144,55 @@ const std::vector<int>& Router::route(int from_rank, int to_rank) {
   Middle middle{.source = topology_.ranks[at(from_rank)],
                 .target = topology_.ranks[at(to_rank)],
                 .width = std::numeric_limits<double>::infinity()};
-  if (!find_ends(from_rank, to_rank, middle)) {
-    const Ways& ways = ways_of(middle);
-    if (ways.places.empty()) {
-      fail(from_rank, to_rank);
-    }
-    if (choice_ == RouteChoice::adaptive) {
-      spread(ways, middle);
-    } else if (choice_ == RouteChoice::hashed) {
-      choose_one(ways, middle,
-                 Hash()
-                     .add(static_cast<std::uint64_t>(from_rank))
-                     .add(static_cast<std::uint64_t>(to_rank))
-                     .value());
-    } else {
-      choose_one(ways, middle,
-                 back_.empty() ? 0 : static_cast<std::uint64_t>(ways_.port(back_.back())));
-    }
+  if (!find_ends(from_rank, to_rank, middle) && !add_middle(from_rank, to_rank, middle)) {
+    fail(from_rank, to_rank);
   }
   route_.insert(route_.end(), back_.rbegin(), back_.rend());
   if (choice_ == RouteChoice::adaptive) {
     shares_.resize(route_.size(), 1);
   }
   return route_;
+}
+
+// false: there is no way.
+bool Router::add_middle(int from_rank, int to_rank, const Middle& middle) {
+  if (choice_ == RouteChoice::fixed) {
+    return add_fixed(middle, back_.empty() ? 0 : ways_.port(back_.back()));
+  }
+  const Ways& ways = ways_of(middle);
+  if (ways.places.empty()) {
+    return false;
+  }
+  if (choice_ == RouteChoice::adaptive) {
+    spread(ways, middle);
+  } else {
+    choose_one(ways, middle,
+               Hash()
+                   .add(static_cast<std::uint64_t>(from_rank))
+                   .add(static_cast<std::uint64_t>(to_rank))
+                   .value());
+  }
+  return true;
+}
+
+bool Router::add_fixed(const Middle& middle, int turn) {
+  Chosen& known = chosen_[(mix(pair_of(middle)) + static_cast<std::uint64_t>(turn)) % chosen_.size()];
+  if (known.middle == middle && known.turn == turn) {
+    route_.insert(route_.end(), known.links.begin(), known.links.begin() + known.count);
+    return true;
+  }
+  const Ways& ways = ways_of(middle);
+  if (ways.places.empty()) {
+    return false;
+  }
+  const std::size_t before = route_.size();
+  choose_one(ways, middle, static_cast<std::uint64_t>(turn));
+  if (route_.size() - before <= known.links.size()) {
+    known = {.middle = middle, .turn = turn, .count = static_cast<int>(route_.size() - before)};
+    std::copy(route_.begin() + static_cast<std::ptrdiff_t>(before), route_.end(),
+              known.links.begin());
+  }
+  return true;
 }
 
 // The ways of the pair that stands for this one.
@@ -177,12 +203,10 @@ const Router::Ways& Router::ways_of(Middle middle) {
     middle.source = source;
     middle.target = target;
   }
-  const auto pair = static_cast<std::uint64_t>(static_cast<std::uint32_t>(middle.source)) << 32U |
-                    static_cast<std::uint32_t>(middle.target);
   // A pair has a few places, so that pairs that take turns do not drive each other out.
   constexpr std::size_t kPlaces = 4;
   const auto first =
-      known_.begin() + static_cast<std::ptrdiff_t>(mix(pair) % (known_.size() / kPlaces) * kPlaces);
+      known_.begin() + static_cast<std::ptrdiff_t>(mix(pair_of(middle)) % (known_.size() / kPlaces) * kPlaces);
   const auto end = first + kPlaces;
   const auto found =
       std::find_if(first, end, [&](const Ways& ways) { return ways.middle == middle; });

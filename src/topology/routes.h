@@ -13,6 +13,7 @@
 // fat trees, 2010.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -80,10 +81,27 @@ class Router {
     std::vector<Step> steps = {};
   };
 
+  // What was chosen for a turn where the target alone decides.
+  struct Chosen {
+    Middle middle = {};
+    int turn = 0;
+    int count = 0;
+    std::array<int, 4> links = {};
+  };
+  // Of a fabric with thousands of ranks, what messages ask for that are close to each other in the
+  // steps of an all_to_all.
+  static constexpr std::size_t kMostChosen = 1 << 18;
+
+  static std::uint64_t pair_of(const Middle& middle) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(middle.source)) << 32U |
+           static_cast<std::uint32_t>(middle.target);
+  }
   int only_way(int device, int goal, int came_from, bool backward) const;
   bool leads_to(int device, int goal, bool backward) const;
   void approach(int& source, int& target);
   bool find_ends(int from_rank, int to_rank, Middle& middle);
+  bool add_middle(int from_rank, int to_rank, const Middle& middle);
+  bool add_fixed(const Middle& middle, int turn);
   const Ways& ways_of(Middle middle);
   int own_link(const Ways& ways, const Middle& middle, int link) const;
   void choose_one(const Ways& ways, const Middle& middle, std::uint64_t turn);
@@ -97,6 +115,7 @@ class Router {
   std::optional<Exits> exits_;
   std::optional<Siblings> siblings_;
   std::vector<Ways> known_;   // those asked for last: pairs come in the order of ranks
+  std::vector<Chosen> chosen_;  // likewise, one for each place
   std::vector<int> place_;    // of devices, while ways are collected
   std::vector<double> load_;  // of places, while ways are spread
   std::vector<int> route_;

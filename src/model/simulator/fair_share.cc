@@ -1,6 +1,7 @@
 #include "model/simulator/fair_share.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace unisono::model {
 namespace {
@@ -14,51 +15,126 @@ std::size_t at(int index) {
 
 }  // namespace
 
-// Its links are looked at again.
-void FairShare::touch(int flow) {
-  for (const int link : ways_[at(flow)].links) {
-    LinkState& state = links_[at(link)];
-    if (!state.touched) {
-      state.touched = true;
-      touched_.push_back(link);
+// A link is looked at again.
+void FairShare::touch(int link) {
+  Pass& pass = passes_[at(link)];
+  if (!pass.touched) {
+    pass.touched = true;
+    touched_.push_back(link);
+  }
+}
+
+// Those that can hold the flow back.
+void FairShare::touch_links(int flow) {
+  const Way& way = ways_[at(flow)];
+  for (const int link : way.links) {
+    if (link == way.narrowest || links_[at(link)].is_crowded()) {
+      touch(link);
     }
   }
 }
 
 void FairShare::change(int flow, State state) {
-  if (flows_[at(flow)].state == State::kept) {
-    ways_[at(flow)].old_rate = flows_[at(flow)].rate;
+  Flow& found = flows_[at(flow)];
+  if (found.state == State::kept) {
+    ways_[at(flow)].old_rate = found.is_new ? -1 : found.rate;
+    found.is_new = false;
     changed_.push_back(flow);
   }
-  flows_[at(flow)].state = state;
-  touch(flow);
+  found.state = state;
+  touch_links(flow);
 }
 
-void FairShare::add(int flow, std::span<const int> links, std::span<const double> shares) {
+void FairShare::find_narrowest(Way& way) const {
+  way.alone = kNever;
+  for (std::size_t i = 0; i < way.links.size(); ++i) {
+    const double alone = links_[at(way.links[i])].capacity / way.share(i);
+    if (alone < way.alone) {
+      way.alone = alone;
+      way.narrowest = way.links[i];
+    }
+  }
+}
+
+void FairShare::begin(int flow, std::span<const int> links, std::span<const double> shares,
+                      double now_us) {
   if (flows_.size() <= at(flow)) {
     flows_.resize(at(flow) + 1);
     ways_.resize(at(flow) + 1);
   }
-  flows_[at(flow)] = {.rate = -1};
-  ways_[at(flow)] = {.links = links};
+  Way& way = ways_[at(flow)];
+  way = {.links = links, .shares = shares};
+  find_narrowest(way);
+  bool meets_crowd = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
-    links_[at(links[i])].users.push_back({.flow = flow, .share = shares.empty() ? 1 : shares[i]});
+    LinkState& state = links_[at(links[i])];
+    const double share = way.share(i);
+    if (state.users++ == 0) {
+      state.first_flow = flow;
+      state.first_share = share;
+      state.since_us = now_us;
+    } else {
+      others_[at(links[i])].push_back({.flow = flow, .share = share});
+    }
+    state.load += way.alone * share;
+    meets_crowd = meets_crowd || state.is_crowded();
   }
-  change(flow, State::open);
+  flows_[at(flow)] = {.rate = way.alone, .bottleneck = way.narrowest, .is_new = true};
+  if (meets_crowd) {
+    change(flow, State::open);
+  } else {
+    links_[at(way.narrowest)].level = way.alone;
+    new_.push_back(flow);
+  }
 }
 
-void FairShare::remove(int flow) {
-  for (const int link : ways_[at(flow)].links) {
-    std::vector<User>& users = links_[at(link)].users;
-    *std::find_if(users.begin(), users.end(),
-                  [flow](const User& user) { return user.flow == flow; }) = users.back();
-    users.pop_back();
+void FairShare::leave(int link, int flow, double now_us) {
+  LinkState& state = links_[at(link)];
+  if (--state.users == 0) {
+    state.load = 0;  // without what was rounded
+    state.busy_us += now_us - state.since_us;
+    return;
   }
-  touch(flow);
-  if (flows_[at(flow)].state != State::kept) {  // it came and went without a rate
+  std::vector<User>& others = others_[at(link)];
+  if (state.first_flow == flow) {
+    state.first_flow = others.back().flow;
+    state.first_share = others.back().share;
+  } else {
+    *std::find_if(others.begin(), others.end(),
+                  [flow](const User& user) { return user.flow == flow; }) = others.back();
+  }
+  others.pop_back();
+}
+
+void FairShare::end(int flow, double now_us, double bytes) {
+  const Way& way = ways_[at(flow)];
+  Flow& found = flows_[at(flow)];
+  for (std::size_t i = 0; i < way.links.size(); ++i) {
+    LinkState& state = links_[at(way.links[i])];
+    if (state.is_crowded()) {
+      touch(way.links[i]);
+    }
+    const double share = way.share(i);
+    state.load -= way.alone * share;
+    state.bytes += bytes * share;
+    leave(way.links[i], flow, now_us);
+  }
+  if (found.state != State::kept) {  // it came and went without a rate
     changed_.erase(std::find(changed_.begin(), changed_.end(), flow));
-    flows_[at(flow)].state = State::kept;
+    found.state = State::kept;
+  } else if (found.is_new) {
+    new_.erase(std::find(new_.begin(), new_.end(), flow));
   }
+  found.is_new = false;
+}
+
+void FairShare::pass_by(int link, double bytes, double busy_us) {
+  links_[at(link)].bytes += bytes;
+  links_[at(link)].busy_us += busy_us;
+}
+
+LinkUse FairShare::use(int link) const {
+  return {.bytes = links_[at(link)].bytes, .busy_us = links_[at(link)].busy_us};
 }
 
 const std::vector<int>& FairShare::settle() {
@@ -78,6 +154,12 @@ const std::vector<int>& FairShare::settle() {
     }
   }
   changed_.clear();
+  for (const int flow : new_) {
+    if (std::exchange(flows_[at(flow)].is_new, false)) {
+      settled_.push_back(flow);
+    }
+  }
+  new_.clear();
   ++pass_;
   return settled_;
 }
@@ -93,7 +175,7 @@ double FairShare::level_when_full(int link) const {
     double open = 0;
     double most_held = 0;
     double least_free = kNever;
-    for (const User& user : state.users) {
+    for_each_user(link, [&](const User& user) {
       const Flow& flow = flows_[at(user.flow)];
       const bool is_held =
           flow.state == State::fixed || (flow.state == State::kept && flow.bottleneck != link);
@@ -106,7 +188,7 @@ double FairShare::level_when_full(int link) const {
         open += user.share;
         least_free = std::min(least_free, flow.rate);
       }
-    }
+    });
     if (level == kNever) {
       // All that others hold back were taken to have their rates: a level that is too low, or none.
       const bool has_room = left >= state.capacity * (1 - kEqual);
@@ -128,19 +210,19 @@ double FairShare::level_when_full(int link) const {
 // Gives the links that were touched their turns; false: no link has one.
 bool FairShare::queue_touched() {
   for (const int link : touched_) {
-    LinkState& state = links_[at(link)];
-    state.touched = false;
-    state.full_at = level_when_full(link);
-    ++state.version;
-    const double was_full_at = state.filled == pass_ ? kNever : state.level;
-    const double turn = std::max(level_, std::min(state.full_at, was_full_at));
+    Pass& pass = passes_[at(link)];
+    pass.touched = false;
+    pass.full_at = level_when_full(link);
+    ++pass.version;
+    const double was_full_at = pass.filled == pass_ ? kNever : links_[at(link)].level;
+    const double turn = std::max(level_, std::min(pass.full_at, was_full_at));
     if (turn < kNever) {
-      queue_.push_back({.level = turn, .link = link, .version = state.version});
+      queue_.push_back({.level = turn, .link = link, .version = pass.version});
       std::push_heap(queue_.begin(), queue_.end());
     }
   }
   touched_.clear();
-  while (!queue_.empty() && queue_.front().version != links_[at(queue_.front().link)].version) {
+  while (!queue_.empty() && queue_.front().version != passes_[at(queue_.front().link)].version) {
     std::pop_heap(queue_.begin(), queue_.end());
     queue_.pop_back();
   }
@@ -154,11 +236,11 @@ void FairShare::raise() {
     const Turn turn = queue_.front();
     std::pop_heap(queue_.begin(), queue_.end());
     queue_.pop_back();
-    LinkState& state = links_[at(turn.link)];
-    if (turn.version != state.version) {
+    const Pass& pass = passes_[at(turn.link)];
+    if (turn.version != pass.version) {
       continue;
     }
-    if (state.full_at <= level_ * kEqual) {
+    if (pass.full_at <= level_ * kEqual) {
       fill(turn.link);
     } else {
       release(turn.link);
@@ -169,11 +251,11 @@ void FairShare::raise() {
 // The link is full at this level: none of its flows has more.
 void FairShare::fill(int link) {
   links_[at(link)].level = level_;
-  links_[at(link)].filled = pass_;
-  for (const User& user : links_[at(link)].users) {
+  passes_[at(link)].filled = pass_;
+  for_each_user(link, [this, link](const User& user) {
     Flow& flow = flows_[at(user.flow)];
     if (flow.state == State::fixed) {
-      continue;
+      return;
     }
     const bool has_too_much = flow.rate > level_ * kEqual;
     const bool has_too_little = flow.bottleneck == link && flow.rate * kEqual < level_;
@@ -182,24 +264,20 @@ void FairShare::fill(int link) {
       flow.rate = level_;
       flow.bottleneck = link;
     }
-  }
+  });
 }
 
 // The link was full at this level, and no longer is: its flows may have more, and it has its next
 // turn when it is full again.
 void FairShare::release(int link) {
-  LinkState& state = links_[at(link)];
-  state.level = kNever;
-  if (!state.touched) {
-    state.touched = true;
-    touched_.push_back(link);
-  }
-  for (const User& user : state.users) {
+  links_[at(link)].level = kNever;
+  touch(link);
+  for_each_user(link, [this, link](const User& user) {
     const Flow& flow = flows_[at(user.flow)];
     if (flow.state == State::kept && flow.bottleneck == link) {
       change(user.flow, State::open);
     }
-  }
+  });
 }
 
 }  // namespace unisono::model

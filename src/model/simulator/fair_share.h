@@ -7,6 +7,10 @@
 // (its bottleneck) need not be looked at, until one of two things happens below that rate: another
 // of its links gets full, or its bottleneck has other flows than before. What is below the level of
 // the pass is final, since flows with more do not matter there.
+//
+// A link that could carry all of its flows at once, each with what it has alone (that of its
+// narrowest link), holds none of them back. As long as a flow meets only such links it has what it
+// has alone, and no pass is needed.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +19,32 @@
 #include <span>
 #include <vector>
 
+#include "model/simulator/simulation.h"
+
 namespace unisono::model {
 
 class FairShare {
  public:
-  explicit FairShare(std::vector<double> capacities) : links_(capacities.size()) {
+  explicit FairShare(const std::vector<double>& capacities)
+      : links_(capacities.size()), others_(capacities.size()), passes_(capacities.size()) {
     for (std::size_t i = 0; i < capacities.size(); ++i) {
       links_[i].capacity = capacities[i];
     }
   }
 
-  // A flow over `links`, at least one; `flow` is a number of the caller's, small. `shares` says
-  // which part of the flow goes over each link; empty: all of it. The links must stay where they
-  // are until the flow is removed. Rates are right after settle().
-  void add(int flow, std::span<const int> links, std::span<const double> shares = {});
-  void remove(int flow);
+  // A flow over `links`, at least one, that begins now; `flow` is a number of the caller's, small.
+  // `shares` says which part of the flow goes over each link; empty: all of it. The links must stay
+  // where they are until the flow ends. Rates are right after settle().
+  void begin(int flow, std::span<const int> links, std::span<const double> shares = {},
+             double now_us = 0);
+  // So many bytes have flowed.
+  void end(int flow, double now_us = 0, double bytes = 0);
   // Finds the rates again; returns the flows whose rate has changed, or that are new.
   const std::vector<int>& settle();
   double rate(int flow) const { return flows_[static_cast<std::size_t>(flow)].rate; }
-  std::size_t users(int link) const { return links_[static_cast<std::size_t>(link)].users.size(); }
+  // What alone has a link for a while, without being a flow.
+  void pass_by(int link, double bytes, double busy_us);
+  LinkUse use(int link) const;
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -42,11 +53,25 @@ class FairShare {
     int flow = 0;
     double share = 1;
   };
-  struct LinkState {
+  // The one line of the cache that a flow needs of each of its links.
+  struct alignas(64) LinkState {
     double capacity = 0;
-    std::vector<User> users = {};
-    double level = kNever;      // the rate of the flows that it holds back
-    double full_at = kNever;    // while settling: the level at which it will be full
+    double load = 0;  // of its flows, each with what it has alone
+    // Its users: the first of them, the others are in `others_`.
+    std::uint32_t users = 0;
+    int first_flow = 0;
+    double first_share = 0;
+    double level = kNever;  // the rate of the flows that it holds back
+    double since_us = 0;    // it has users
+    double busy_us = 0;
+    double bytes = 0;
+
+    // Rounding does not crowd one that its flows just fill.
+    bool is_crowded() const { return load > capacity * (1 + 1e-10); }
+  };
+  // What only a pass asks for.
+  struct Pass {
+    double full_at = kNever;    // the level at which it will be full
     std::uint32_t filled = 0;   // the pass that has filled it last
     std::uint32_t version = 0;  // of its turn
     bool touched = false;
@@ -57,10 +82,16 @@ class FairShare {
     double rate = 0;
     int bottleneck = -1;
     State state = State::kept;
+    bool is_new = false;  // and has met no crowded link
   };
   struct Way {
     std::span<const int> links;
+    std::span<const double> shares;
+    double alone = 0;  // the rate
+    int narrowest = -1;
     double old_rate = 0;  // while settling
+
+    double share(std::size_t place) const { return shares.empty() ? 1 : shares[place]; }
   };
   // A link is looked at when the pass reaches the level at which it is full, or at which it was.
   struct Turn {
@@ -71,7 +102,20 @@ class FairShare {
     bool operator<(const Turn& other) const { return level > other.level; }  // the lowest on top
   };
 
-  void touch(int flow);
+  void touch(int link);
+  void touch_links(int flow);
+  void find_narrowest(Way& way) const;
+  void leave(int link, int flow, double now_us);
+  template <typename Visit>
+  void for_each_user(int link, const Visit& visit) const {
+    const LinkState& state = links_[static_cast<std::size_t>(link)];
+    if (state.users > 0) {
+      visit({.flow = state.first_flow, .share = state.first_share});
+    }
+    for (std::size_t i = 0; i + 1 < state.users; ++i) {
+      visit(others_[static_cast<std::size_t>(link)][i]);
+    }
+  }
   double level_when_full(int link) const;
   bool queue_touched();
   void raise();
@@ -80,10 +124,13 @@ class FairShare {
   void change(int flow, State state);
 
   std::vector<LinkState> links_;
+  std::vector<std::vector<User>> others_;  // of links
+  std::vector<Pass> passes_;               // likewise
   std::vector<Flow> flows_;
   std::vector<Way> ways_;     // of flows
   std::vector<int> touched_;  // links whose flows have changed
   std::vector<int> changed_;  // flows that are no longer kept
+  std::vector<int> new_;      // flows that were when they came
   std::vector<Turn> queue_;   // a heap
   std::vector<int> settled_;
   std::uint32_t pass_ = 1;

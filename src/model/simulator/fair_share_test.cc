@@ -19,7 +19,7 @@ using Routes = std::vector<std::vector<int>>;
 std::vector<double> rates(const std::vector<double>& capacities, const Routes& routes) {
   FairShare shares(capacities);
   for (std::size_t i = 0; i < routes.size(); ++i) {
-    shares.add(static_cast<int>(i), routes[i]);
+    shares.begin(static_cast<int>(i), routes[i]);
   }
   shares.settle();
   std::vector<double> result;
@@ -62,14 +62,14 @@ TEST(FairShare, PartsOfAFlowTakePartsOfLinks) {
   const std::vector<int> both = {0, 1};
   const std::vector<int> first = {0};
   const std::vector<double> halves = {0.5, 0.5};
-  shares.add(0, both, halves);
+  shares.begin(0, both, halves);
   shares.settle();
   EXPECT_DOUBLE_EQ(shares.rate(0), 20);
-  shares.add(1, first);
+  shares.begin(1, first);
   shares.settle();
   EXPECT_DOUBLE_EQ(shares.rate(0), 20.0 / 3);  // 1.5 of the first link is asked for
   EXPECT_DOUBLE_EQ(shares.rate(1), 20.0 / 3);
-  shares.remove(0);
+  shares.end(0);
   EXPECT_EQ(shares.settle(), (std::vector<int>{1}));
   EXPECT_DOUBLE_EQ(shares.rate(1), 10);
 }
@@ -130,14 +130,14 @@ class Crowd {
       routes_.back().push_back(static_cast<int>(random_() % 12));
     }
     const int flow = static_cast<int>(routes_.size()) - 1;
-    shares_->add(flow, routes_.back());
+    shares_->begin(flow, routes_.back());
     present_.push_back(flow);
     known_[flow] = -1;
   }
   void go() {
     if (!present_.empty()) {
       const auto gone = present_.begin() + static_cast<std::ptrdiff_t>(random_() % present_.size());
-      shares_->remove(*gone);
+      shares_->end(*gone);
       present_.erase(gone);
     }
   }
@@ -201,11 +201,11 @@ TEST(FairShare, ToldAreOnlyFlowsWhoseRatesChange) {
   const Routes routes = {{0, 1}, {1, 2}, {2}, {0, 1}};
   FairShare shares({6, 8, 12});
   for (int flow = 0; flow < 3; ++flow) {
-    shares.add(flow, routes[static_cast<std::size_t>(flow)]);
+    shares.begin(flow, routes[static_cast<std::size_t>(flow)]);
   }
   EXPECT_EQ(shares.settle(), (std::vector<int>{0, 1, 2}));
-  shares.remove(0);
-  shares.add(3, routes[3]);
+  shares.end(0);
+  shares.begin(3, routes[3]);
   EXPECT_EQ(shares.settle(), (std::vector<int>{3}));
   EXPECT_EQ(shares.rate(3), 4);
   EXPECT_TRUE(shares.settle().empty());

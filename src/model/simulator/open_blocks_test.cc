@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
 #include "algorithms/catalog.h"
@@ -95,6 +96,7 @@ TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
   const std::vector<double> slowness(9, 1);
   const std::vector<int> actors = {0, 1, 2, 3, 4, 5, 6, 7, 8};
   const SimulationOptions options;
+  int found_early = 0;
   for (double bytes = 1e3; bytes < 1e9; bytes *= 1.01) {
     PathTable paths(topology, {});
     const BlockMaker maker(actors, slowness, options, paths);
@@ -103,10 +105,15 @@ TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
     ProtocolChoice of_parts(paths);
     of_whole.add(whole);
     std::vector<PlayBlock> parts;
+    std::optional<double> early;
     for (int part = 0; part < schedule.phases[0].parts.count; ++part) {
       parts.push_back(maker.part_of(schedule, 0, part, bytes, actors));
       of_parts.add(parts.back());
+      ProtocolChoice choice = of_parts;
+      early = early || !choice.is_certain(8) ? early : choice.choose(8);  // 8 messages of each rank
     }
+    ASSERT_EQ(early.value_or(of_whole.choose()), of_whole.choose()) << bytes;
+    found_early += early ? 1 : 0;
     ASSERT_EQ(of_parts.choose(), of_whole.choose()) << bytes;
     of_whole.apply(whole);
     std::size_t place = 0;
@@ -119,6 +126,7 @@ TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
     }
     EXPECT_EQ(place, whole.messages.size());
   }
+  EXPECT_GT(found_early, 0);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "model/cost.h"
+#include "model/simulator/link_rows.h"
+#include "model/simulator/simulation.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
@@ -39,11 +41,22 @@ PathTable::PathTable(const Topology& topology, std::span<const LinkFault> faults
     : topology_(&topology) {
   router_.emplace_back(topology, routes);
   for (const Link& link : topology.links) {
-    bytes_per_us_.push_back(link.bytes_per_us);
-    latency_us_.push_back(link.latency_us);
+    facts_.push_back({.bytes_per_us = link.bytes_per_us, .latency_us = link.latency_us});
   }
   for (const LinkFault& fault : faults) {
     apply(fault);
+  }
+  for (const Facts& facts : facts_) {
+    row_bytes_per_us_.push_back(facts.bytes_per_us);
+  }
+  const std::vector<int> first_of_row = first_of_rows(topology);
+  for (std::size_t i = 0; i < facts_.size(); ++i) {
+    facts_[i].first_of_row = first_of_row[i];
+    double& least = row_bytes_per_us_[static_cast<std::size_t>(first_of_row[i])];
+    least = std::min(least, facts_[i].bytes_per_us);
+  }
+  for (std::size_t i = 0; i < facts_.size(); ++i) {
+    facts_[i].row_bytes_per_us = row_bytes_per_us_[i];
   }
 }
 
@@ -54,14 +67,14 @@ void PathTable::apply(const LinkFault& fault) {
   const int to =
       one_way ? device_named(*topology_, std::string_view(fault.name).substr(arrow + 2)) : -1;
   int hits = 0;
-  for (std::size_t i = 0; i < bytes_per_us_.size(); ++i) {
+  for (std::size_t i = 0; i < facts_.size(); ++i) {
     const Link& link = topology_->links[i];
     const bool hit =
         one_way ? link.from == from && link.to == to
                 : is_part_of(*topology_, link.from, from) || is_part_of(*topology_, link.to, from);
     if (hit && from >= 0) {
-      bytes_per_us_[i] *= fault.bandwidth_factor;
-      latency_us_[i] += fault.added_latency_us;
+      facts_[i].bytes_per_us *= fault.bandwidth_factor;
+      facts_[i].latency_us += fault.added_latency_us;
       ++hits;
     }
   }
@@ -94,18 +107,30 @@ void PathTable::add(int from_rank, int to_rank) {
   const std::vector<int>& route = router_.front().route(from_rank, to_rank);
   Path path{.overhead_us = topology_->overhead_us,
             .bytes_per_us = std::numeric_limits<double>::infinity(),
-            .first = static_cast<std::uint32_t>(list_.all_links.size()),
-            .count = static_cast<std::uint32_t>(route.size())};
+            .first = static_cast<std::uint32_t>(list_.all_links.size())};
   const std::vector<double>& shares = router_.front().shares();
   for (std::size_t i = 0; i < route.size(); ++i) {
-    const auto at = static_cast<std::size_t>(route[i]);
+    const Facts& facts = facts_[static_cast<std::size_t>(route[i])];
     const double share = shares.empty() ? 1 : shares[i];
-    path.latency_us += latency_us_[at] * share;
-    path.bytes_per_us = std::min(path.bytes_per_us, bytes_per_us_[at] / share);
+    path.latency_us += facts.latency_us * share;
+    if (facts.first_of_row != route[i]) {
+      continue;
+    }
+    path.bytes_per_us = std::min(path.bytes_per_us, facts.row_bytes_per_us / share);
+    list_.all_links.push_back(route[i]);
+    if (!shares.empty()) {
+      list_.all_shares.push_back(share);
+    }
   }
-  list_.all_links.insert(list_.all_links.end(), route.begin(), route.end());
-  list_.all_shares.insert(list_.all_shares.end(), shares.begin(), shares.end());
+  path.count = static_cast<std::uint32_t>(list_.all_links.size()) - path.first;
   list_.paths.push_back(path);
+}
+
+void PathTable::copy_along_rows(std::vector<LinkUse>& uses) const {
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    uses[i] = uses[static_cast<std::size_t>(facts_[i].first_of_row)];
+    uses[i].full_us = uses[i].bytes / facts_[i].bytes_per_us;
+  }
 }
 
 void PathTable::restart() {

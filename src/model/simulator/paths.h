@@ -12,6 +12,7 @@
 
 namespace unisono::model {
 
+struct LinkUse;
 struct Parameters;
 
 // Links that are worse than they should be.
@@ -26,7 +27,7 @@ struct Path {
   double overhead_us = 0;   // at the sender
   double latency_us = 0;    // of the links; where they are spread, of the mean byte
   double bytes_per_us = 0;  // of the narrowest link
-  std::uint32_t first = 0;  // its links, in PathList::links
+  std::uint32_t first = 0;  // its links, in PathList::links; the first alone of those in a row
   std::uint32_t count = 0;
 };
 
@@ -70,16 +71,26 @@ class PathTable {
     return topology_ == nullptr ? std::span<const Protocol>{} : topology_->protocols;
   }
 
-  // What the links of the topology carry, with faults; empty without a topology.
-  const std::vector<double>& bytes_per_us() const { return bytes_per_us_; }
+  // What the links of the topology carry, with faults; empty without a topology. The first of a row
+  // carries what the narrowest of the row does.
+  const std::vector<double>& bytes_per_us() const { return row_bytes_per_us_; }
+  // What flowed over the first link of a row did so over all of it.
+  void copy_along_rows(std::vector<LinkUse>& uses) const;
 
  private:
   void apply(const LinkFault& fault);
   void add(int from_rank, int to_rank);
 
   const Topology* topology_ = nullptr;
-  std::vector<double> bytes_per_us_;
-  std::vector<double> latency_us_;
+  // What a path needs to know of a link is together.
+  struct Facts {
+    double bytes_per_us = 0;
+    double latency_us = 0;
+    double row_bytes_per_us = 0;
+    int first_of_row = 0;  // link_rows.h
+  };
+  std::vector<Facts> facts_;  // of links
+  std::vector<double> row_bytes_per_us_;
   PathList list_;
   std::unordered_map<std::uint64_t, int> index_;  // by pair of ranks
   bool knows_pairs_ = true;

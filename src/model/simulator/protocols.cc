@@ -42,7 +42,6 @@ void ProtocolChoice::add(const PlayBlock& block) {
   const double messages =
       block.has_needs ? std::max(longest_chain(block), busiest.messages) : busiest.messages;
   sum_.messages += repeats * messages;
-  sum_.fixed_us += repeats * messages * busiest.fixed_us;
   sum_.transfer_us += repeats * busiest.transfer_us;
 }
 
@@ -59,8 +58,8 @@ void ProtocolChoice::add_senders(const PlayBlock& block) {
       sending_.push_back(sender);
     }
     chain.messages += 1;
-    chain.fixed_us = std::max(chain.fixed_us, cost.overhead_us + cost.latency_us);
     chain.transfer_us += transfer_us(message, cost.bytes, paths_);
+    begun_us_ = std::max(begun_us_, chain.transfer_us * static_cast<double>(block.repeats));
   }
 }
 
@@ -70,25 +69,40 @@ ProtocolChoice::Chain ProtocolChoice::busiest_sender() {
   for (const std::size_t sender : sending_) {
     Chain& chain = senders_[sender];
     busiest.messages = std::max(busiest.messages, chain.messages);
-    busiest.fixed_us = std::max(busiest.fixed_us, chain.fixed_us);
     busiest.transfer_us = std::max(busiest.transfer_us, chain.transfer_us);
     chain = {};
   }
   sending_.clear();
+  begun_us_ = 0;
   return busiest;
 }
 
-double ProtocolChoice::choose() {
-  senders_ = {};
+// Overhead, latency and reductions are the same under all protocols.
+const Protocol* ProtocolChoice::quickest(double messages) const {
+  const Protocol* quickest = nullptr;
   double least = HUGE_VAL;
   for (const Protocol& protocol : paths_.protocols()) {
-    const double time = protocol.start_us + sum_.fixed_us + sum_.messages * protocol.message_us +
-                        sum_.transfer_us / protocol.share;
+    const double time = protocol.start_us + messages * protocol.message_us +
+                        (sum_.transfer_us + begun_us_) / protocol.share;
     if (time < least) {
       least = time;
-      chosen_ = &protocol;
+      quickest = &protocol;
     }
   }
+  return quickest;
+}
+
+bool ProtocolChoice::is_certain(double messages) const {
+  const Protocol* chosen = quickest(messages);
+  const auto protocols = paths_.protocols();
+  return std::none_of(protocols.begin(), protocols.end(), [chosen](const Protocol& other) {
+    return other.share > chosen->share;
+  });
+}
+
+double ProtocolChoice::choose(double messages) {
+  senders_ = {};
+  chosen_ = quickest(messages);
   return chosen_ == nullptr ? 0 : chosen_->start_us;
 }
 

@@ -19,7 +19,12 @@ class ProtocolChoice {
   // A block of the operation, before apply().
   void add(const PlayBlock& block);
   // What the protocol takes to start; 0 where there are none. After all blocks were added.
-  double choose();
+  double choose() { return choose(sum_.messages); }
+  // As early as it is certain, where so many messages come one after the other in all blocks.
+  double choose(double messages);
+  // Whether no more blocks need be added: more bytes only speak for the protocol that uses the most
+  // of the bandwidth.
+  bool is_certain(double messages) const;
   // Adds what the protocol costs to the messages.
   void apply(PlayBlock& block) const;
 
@@ -27,16 +32,17 @@ class ProtocolChoice {
   // What an operation does one after the other, whatever the protocol.
   struct Chain {
     double messages = 0;
-    double fixed_us = 0;     // overhead, latency and reductions
     double transfer_us = 0;  // at the full bandwidth
   };
   void add_senders(const PlayBlock& block);
   Chain busiest_sender();
+  const Protocol* quickest(double messages) const;
 
   const PathTable& paths_;
   std::vector<Chain> senders_;        // of a step, by actor; empty chains between steps
   std::vector<std::size_t> sending_;  // actors with a chain
-  Chain sum_;
+  double begun_us_ = 0;               // the longest transfer of them
+  Chain sum_;                         // of steps that have ended
   const Protocol* chosen_ = nullptr;
 };
 

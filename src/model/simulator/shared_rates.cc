@@ -25,7 +25,6 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
       paths_(paths),
       options_(options),
       shares_(paths.bytes_per_us()),
-      link_since_us_(paths.bytes_per_us().size()),
       actors_(play.rank_of_actor.size()),
       times_(ranks_of(play)),
       gates_(play.items.size()),
@@ -40,7 +39,6 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
       awaited_[i].actors_left = play.items[i].actors.size();
     }
   }
-  result_.links.resize(paths.bytes_per_us().size());
   result_.item_end_us.resize(play.items.size());
   result_.shared_links = true;
 }
@@ -79,6 +77,9 @@ SimulationResult SharedRates::run() && {
   }
   std::reverse(result_.critical_records.begin(), result_.critical_records.end());
   result_.ranks = times_.uses(end_.time_us);
+  for (std::size_t link = 0; link < paths_.bytes_per_us().size(); ++link) {
+    result_.links.push_back(shares_.use(static_cast<int>(link)));
+  }
   return std::move(result_);
 }
 
@@ -196,12 +197,7 @@ void SharedRates::begin_flow(int slot) {
     return;
   }
   flight.flowing = true;
-  for (const int link : paths.links(path)) {
-    if (shares_.users(link) == 0) {
-      link_since_us_[at(link)] = now_us_;
-    }
-  }
-  shares_.add(slot, paths.links(path), paths.shares(path));
+  shares_.begin(slot, paths.links(path), paths.shares(path), now_us_);
 }
 
 void SharedRates::end_flow(int slot) {
@@ -209,19 +205,14 @@ void SharedRates::end_flow(int slot) {
   const PlayMessage message = message_of(flight);
   const MessageCost& cost = cost_of(flight);
   if (flight.flowing) {
-    shares_.remove(slot);
-  }
-  const PathList& paths = *flight.open->paths;
-  const Path& path = paths.path(message.path);
-  const std::span<const double> shares = paths.shares(path);
-  for (std::size_t i = 0; i < path.count; ++i) {
-    const int link = paths.links(path)[i];
-    LinkUse& use = result_.links[at(link)];
-    use.bytes += cost.bytes * (shares.empty() ? 1 : shares[i]);
-    if (!flight.flowing) {
-      use.busy_us += now_us_ - flight.since_us;
-    } else if (shares_.users(link) == 0) {
-      use.busy_us += now_us_ - link_since_us_[at(link)];
+    shares_.end(slot, now_us_, cost.bytes);
+  } else {
+    const PathList& paths = *flight.open->paths;
+    const Path& path = paths.path(message.path);
+    const std::span<const double> shares = paths.shares(path);
+    for (std::size_t i = 0; i < path.count; ++i) {
+      shares_.pass_by(paths.links(path)[i], cost.bytes * (shares.empty() ? 1 : shares[i]),
+                      now_us_ - flight.since_us);
     }
   }
   flight.flowing = false;

@@ -84,7 +84,6 @@ class SharedRates {
   const PathTable& paths_;
   const SimulationOptions& options_;
   FairShare shares_;
-  std::vector<double> link_since_us_;
   std::vector<ActorState> actors_;
   RankClock times_;
   std::vector<Flight> flights_;

@@ -111,9 +111,7 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
     options.progress->all = least_played(play, false);
   }
   SimulationResult result = play_through(play, paths, options, shared);
-  for (std::size_t link = 0; link < result.links.size(); ++link) {
-    result.links[link].full_us = result.links[link].bytes / paths.bytes_per_us()[link];
-  }
+  paths.copy_along_rows(result.links);
   return result;
 }
 

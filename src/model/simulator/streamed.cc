@@ -1,5 +1,6 @@
 #include "model/simulator/streamed.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/simulator/sharing.h"
@@ -24,26 +25,47 @@ StreamedBlocks::StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ra
     }
   }
   if (!paths.protocols().empty()) {
-    look_at_all();
+    choose_protocol();
   }
-  start_us_ = protocol_.choose();
 }
 
-void StreamedBlocks::look_at_all() {
-  LinkUsers users(paths_.bytes_per_us().size());
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    const PlayBlock& block = make(i);
-    protocol_.add(block);
-    for (const PlayMessage& message : block.messages) {
-      users.add(message, paths_);
+// How many messages some rank sends one after the other. They are counted without their paths, which
+// take the longest to find.
+double StreamedBlocks::messages_in_turn() const {
+  double sum = 0;
+  std::vector<int> sent(actors_.size());
+  int most = 0;
+  for (const Place& place : places_) {
+    const CompactPhase& phase = schedule_->phases[place.phase];
+    for_each_message(phase, place.part, [&](const CompactMessage& message) {
+      most = std::max(most, ++sent[static_cast<std::size_t>(message.from)]);
+    });
+    if (place.part + 1 == phase.parts.count) {
+      sum += static_cast<double>(most) * static_cast<double>(phase.steps);
+      most = 0;
+      std::fill(sent.begin(), sent.end(), 0);
     }
   }
-  meeting_ = users.meeting();
+  return sum;
+}
+
+void StreamedBlocks::choose_protocol() {
+  const double messages = messages_in_turn();
+  for (std::size_t i = 0; i < places_.size() && !protocol_.is_certain(messages); ++i) {
+    protocol_.add(make(i));
+  }
+  start_us_ = protocol_.choose(messages);
 }
 
 const std::vector<bool>& StreamedBlocks::meeting() {
   if (!meeting_) {
-    look_at_all();
+    LinkUsers users(paths_.bytes_per_us().size());
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      for (const PlayMessage& message : make(i).messages) {
+        users.add(message, paths_);
+      }
+    }
+    meeting_ = users.meeting();
   }
   return *meeting_;
 }

@@ -19,7 +19,7 @@ class StreamedBlocks : public BlockSource {
     std::vector<int> of_actor = {};
     std::vector<double> slowness = {};  // RankFault::factor
   };
-  // Looks at all blocks once where the topology has protocols to choose from. Keeps references to
+  // Where the topology has protocols to choose from, looks at blocks until it knows which. Keeps references to
   // the options and the paths. REQUIRES: an item in its short form, an actor for each rank.
   StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,
                  const SimulationOptions& options, PathTable& paths);
@@ -37,7 +37,8 @@ class StreamedBlocks : public BlockSource {
     int part = 0;
   };
   const PlayBlock& make(std::size_t index);
-  void look_at_all();
+  double messages_in_turn() const;
+  void choose_protocol();
 
   std::shared_ptr<const CompactSchedule> schedule_;
   double bytes_;
