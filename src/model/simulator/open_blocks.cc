@@ -5,26 +5,29 @@
 namespace unisono::model {
 
 OpenBlocks::Kept OpenBlocks::keep(const PlayItem& item, const PathTable& paths) {
-  std::vector<OpenBlock> kept;
+  auto kept = std::make_shared<KeptBlocks>();
   OrderMaker orders(item.actors);
   for (const PlayBlock& block : *item.blocks) {
-    kept.push_back({.block = &block, .paths = &paths.list(), .order = orders.next(block)});
+    kept->orders.push_back(orders.next(block));
   }
-  return std::make_shared<const std::vector<OpenBlock>>(std::move(kept));
+  for (std::size_t i = 0; i < kept->orders.size(); ++i) {
+    kept->open.push_back(
+        {.block = &(*item.blocks)[i], .paths = &paths.list(), .order = &kept->orders[i]});
+  }
+  return kept;
 }
 
 OpenBlocks::OpenBlocks(const PlayItem& item, const PathTable& paths)
-    : count_(item.block_count()), item_(&item), paths_(&paths), orders_(item.actors) {}
+    : count_(item.block_count()),
+      cursors_(2 * item.actors.size()),
+      ahead_(std::make_unique<BlocksAhead>(item, paths)) {}
 
 OpenBlocks::Made& OpenBlocks::made(std::size_t index) {
   while (index >= first_ + made_.size()) {
-    const std::size_t next = first_ + made_.size();
-    Made& added = made_.emplace_back();
-    added.block = item_->block(next);
-    added.paths = paths_->list();
-    added.open = {
-        .block = &added.block, .paths = &added.paths, .order = orders_->next(added.block)};
-    added.users = 2 * item_->actors.size();  // both cursors of each
+    Made& added = made_.emplace_back(Made{.block = ahead_->next(), .users = cursors_});
+    added.open = {.block = &added.block->block,
+                  .paths = &added.block->paths,
+                  .order = &added.block->order};
   }
   return made_[index - first_];
 }
@@ -43,7 +46,7 @@ void OpenBlocks::leave(std::size_t index) {
 void Cursor::look() {
   open_ = block_ < blocks_->count() ? &blocks_->at(block_) : nullptr;
   if (open_ != nullptr) {
-    list_ = (way_ == Way::sends ? open_->order.sends : open_->order.receives).of(actor_);
+    list_ = (way_ == Way::sends ? open_->order->sends : open_->order->receives).of(actor_);
   }
 }
 

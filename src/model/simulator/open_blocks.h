@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "model/simulator/blocks_ahead.h"
 #include "model/simulator/order.h"
 #include "model/simulator/paths.h"
 #include "model/simulator/play.h"
@@ -20,24 +20,28 @@ namespace unisono::model {
 struct OpenBlock {
   const PlayBlock* block = nullptr;
   const PathList* paths = nullptr;
-  BlockOrder order = {};
+  const BlockOrder* order = nullptr;
 };
 
 class OpenBlocks {
  public:
-  using Kept = std::shared_ptr<const std::vector<OpenBlock>>;  // shared by items that are alike
+  struct KeptBlocks {
+    std::vector<BlockOrder> orders = {};
+    std::vector<OpenBlock> open = {};
+  };
+  using Kept = std::shared_ptr<const KeptBlocks>;  // shared by items that are alike
 
   // Those of an item that keeps its blocks. Keeps references to them and to the paths.
   static Kept keep(const PlayItem& item, const PathTable& paths);
 
-  explicit OpenBlocks(Kept kept) : kept_(std::move(kept)), count_(kept_->size()) {}
+  explicit OpenBlocks(Kept kept) : kept_(std::move(kept)), count_(kept_->open.size()) {}
   // Those of a source, whose blocks have their paths in the table. Keeps references.
   OpenBlocks(const PlayItem& item, const PathTable& paths);
 
   std::size_t count() const { return count_; }
   // REQUIRES: the cursors of some actor have not left it, or a message holds it.
   const OpenBlock& at(std::size_t index) {
-    return kept_ != nullptr ? (*kept_)[index] : made(index).open;
+    return kept_ != nullptr ? kept_->open[index] : made(index).open;
   }
   void hold(std::size_t index) {
     if (kept_ == nullptr) {
@@ -50,20 +54,18 @@ class OpenBlocks {
 
  private:
   struct Made {
-    PlayBlock block;
-    PathList paths;
-    OpenBlock open;         // of these
+    std::unique_ptr<const MadeBlock> block;
+    OpenBlock open = {};    // of it
     std::size_t users = 0;  // cursors that have not left it, and messages
   };
   Made& made(std::size_t index);
 
   Kept kept_;
   std::size_t count_;
-  const PlayItem* item_ = nullptr;
-  const PathTable* paths_ = nullptr;
-  std::optional<OrderMaker> orders_;
-  std::deque<Made> made_;  // which stay where they are
-  std::size_t first_ = 0;  // of those made
+  std::size_t cursors_ = 0;            // that come to each block
+  std::unique_ptr<BlocksAhead> ahead_;  // of a source
+  std::deque<Made> made_;              // which stay where they are
+  std::size_t first_ = 0;              // of those made
 };
 
 // A place in the lists of one actor.

@@ -173,7 +173,7 @@ void SharedRates::enter(int index) {
   actor.last = actor.entry;
   actor.copies_left = 0;
   for (std::size_t block = 0; block < operation.copied.size(); ++block) {
-    const auto copies = operation.blocks.at(block).order.copies.of(actor.place);
+    const auto copies = operation.blocks.at(block).order->copies.of(actor.place);
     actor.copies_left += static_cast<std::int64_t>(copies.size());
     for (const std::uint32_t message : copies) {
       if (operation.open_needs[block][message] == 0) {
@@ -198,7 +198,7 @@ bool SharedRates::is_ready(const ActorState& sender, const PlayBlock& block) {
   if (!block.waits) {
     return true;
   }
-  const BlockOrder& order = sender.sends.open().order;
+  const BlockOrder& order = *sender.sends.open().order;
   const std::int64_t needed =
       order.received_before[sender.place] +
       sender.sends.step() * static_cast<std::int64_t>(order.receives.of(sender.place).size());
@@ -265,7 +265,7 @@ void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
   OpenOperation& operation = *receiver.operation;
   const OpenBlock& open = operation.blocks.at(block);
   const PlayBlock& played = *open.block;
-  for (const std::uint32_t next : open.order.needed_by.of(message)) {
+  for (const std::uint32_t next : open.order->needed_by.of(message)) {
     if (--operation.open_needs[block][next] > 0) {
       continue;
     }

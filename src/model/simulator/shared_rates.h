@@ -92,7 +92,7 @@ class SharedRates {
   std::map<std::uint32_t, AwaitedItem> awaited_;
   std::vector<Gate> gates_;  // by item
   OwnEnds<AwaitedItem> own_awaited_;
-  std::map<const void*, std::weak_ptr<const std::vector<OpenBlock>>> kept_;  // by blocks
+  std::map<const void*, std::weak_ptr<const OpenBlocks::KeptBlocks>> kept_;  // by blocks
   EventQueue events_;
   std::deque<Task> tasks_;
   double now_us_ = 0;
