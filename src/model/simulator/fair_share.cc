@@ -20,15 +20,17 @@ void FairShare::touch(int link) {
   Pass& pass = passes_[at(link)];
   if (!pass.touched) {
     pass.touched = true;
+    pass.last = pass_;
     touched_.push_back(link);
   }
 }
 
-// Those that can hold the flow back.
+// Those that can hold the flow back, and those that may have a turn.
 void FairShare::touch_links(int flow) {
   const Way& way = ways_[at(flow)];
   for (const int link : way.links) {
-    if (link == way.narrowest || links_[at(link)].is_crowded()) {
+    if (link == way.narrowest || links_[at(link)].is_crowded() ||
+        passes_[at(link)].last == pass_) {
       touch(link);
     }
   }

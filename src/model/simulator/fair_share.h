@@ -73,6 +73,7 @@ class FairShare {
   struct Pass {
     double full_at = kNever;    // the level at which it will be full
     std::uint32_t filled = 0;   // the pass that has filled it last
+    std::uint32_t last = 0;     // the pass that has looked at it last
     std::uint32_t version = 0;  // of its turn
     bool touched = false;
   };

@@ -196,6 +196,48 @@ TEST(FairShare, IsTheNaiveSolutionWhereManyComeAndGoAtOnce) {
   }
 }
 
+std::vector<int> sorted(std::vector<int> flows) {
+  std::sort(flows.begin(), flows.end());
+  return flows;
+}
+
+// Link 1 has room for both flows as long as each has no more than what its other link lets it have;
+// with a third one it is full before, and afterwards has room again.
+TEST(FairShare, ALinkThatWasCrowdedHoldsNobodyBack) {
+  const Routes routes = {{0, 1}, {1, 2}, {1}};
+  FairShare shares({4, 7, 3});
+  for (int flow = 0; flow < 2; ++flow) {
+    shares.begin(flow, routes[static_cast<std::size_t>(flow)]);
+  }
+  shares.settle();
+  EXPECT_EQ(shares.rate(0), 4);
+  EXPECT_EQ(shares.rate(1), 3);
+  shares.begin(2, routes[2]);
+  shares.settle();
+  EXPECT_DOUBLE_EQ(shares.rate(0), 7.0 / 3);
+  shares.end(2);
+  EXPECT_EQ(sorted(shares.settle()), (std::vector<int>{0, 1}));
+  EXPECT_EQ(shares.rate(0), 4);
+  EXPECT_EQ(shares.rate(1), 3);
+}
+
+// Bytes and time with at least one flow.
+TEST(FairShare, KnowsWhatALinkWasUsedFor) {
+  const Routes routes = {{0, 1}, {1}};
+  const std::vector<double> halves = {0.5};
+  FairShare shares({10, 10});
+  shares.begin(0, routes[0], {}, 1);
+  shares.begin(1, routes[1], halves, 2);
+  shares.settle();
+  shares.end(0, 4, 12);
+  shares.end(1, 7, 8);
+  shares.pass_by(0, 3, 0.5);
+  EXPECT_DOUBLE_EQ(shares.use(0).bytes, 15);
+  EXPECT_DOUBLE_EQ(shares.use(0).busy_us, 3.5);
+  EXPECT_DOUBLE_EQ(shares.use(1).bytes, 16);
+  EXPECT_DOUBLE_EQ(shares.use(1).busy_us, 6);
+}
+
 // A flow takes the place of another with the same way: nobody else has another rate.
 TEST(FairShare, ToldAreOnlyFlowsWhoseRatesChange) {
   const Routes routes = {{0, 1}, {1, 2}, {2}, {0, 1}};
@@ -203,7 +245,7 @@ TEST(FairShare, ToldAreOnlyFlowsWhoseRatesChange) {
   for (int flow = 0; flow < 3; ++flow) {
     shares.begin(flow, routes[static_cast<std::size_t>(flow)]);
   }
-  EXPECT_EQ(shares.settle(), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(sorted(shares.settle()), (std::vector<int>{0, 1, 2}));
   shares.end(0);
   shares.begin(3, routes[3]);
   EXPECT_EQ(shares.settle(), (std::vector<int>{3}));

@@ -53,6 +53,7 @@ void Cursor::look() {
 void Cursor::settle() {
   while (open_ != nullptr) {
     if (place_ < list_.size()) {
+      message_ = list_[place_];
       return;
     }
     place_ = 0;

@@ -76,7 +76,7 @@ class Cursor {
   Cursor() = default;
   // Keeps the reference.
   Cursor(OpenBlocks& blocks, std::size_t actor, Way way)
-      : blocks_(&blocks), actor_(actor), way_(way) {
+      : way_(way), blocks_(&blocks), actor_(actor) {
     look();
     settle();
   }
@@ -85,7 +85,7 @@ class Cursor {
   const OpenBlock& open() const { return *open_; }
   std::size_t block() const { return block_; }
   std::int64_t step() const { return step_; }
-  std::uint32_t message() const { return list_[place_]; }
+  std::uint32_t message() const { return message_; }
   void advance() {
     ++place_;
     settle();
@@ -98,14 +98,15 @@ class Cursor {
   void look();
   void settle();
 
-  OpenBlocks* blocks_ = nullptr;
   const OpenBlock* open_ = nullptr;
-  std::span<const std::uint32_t> list_ = {};
-  std::size_t actor_ = 0;
+  std::uint32_t message_ = 0;  // at the place
   Way way_ = Way::sends;
   std::size_t block_ = 0;
   std::int64_t step_ = 0;
   std::size_t place_ = 0;
+  std::span<const std::uint32_t> list_ = {};
+  OpenBlocks* blocks_ = nullptr;
+  std::size_t actor_ = 0;
 };
 
 }  // namespace unisono::model

@@ -73,10 +73,9 @@ bool SharedRates::waits_for(int index, ActorState& actor, AwaitedItem& awaited) 
 // Whether the next item comes after one that is not ended; it is begun when that has.
 bool SharedRates::waits_for_item(int index) {
   ActorState& actor = actors_[at(index)];
-  const std::uint32_t number = actor.items[actor.next].item;
-  const PlayItem& item = play_.items[number];
+  const PlayItem& item = play_.items[actor.item];
   if (!item.after.empty()) {
-    Gate& gate = gates_[number];
+    Gate& gate = gates_[actor.item];
     for (; gate.ended < item.after.size(); ++gate.ended) {
       AwaitedItem& before = awaited_.at(static_cast<std::uint32_t>(item.after[gate.ended]));
       if (before.actors_left > 0) {
@@ -113,6 +112,7 @@ void SharedRates::begin_item(int index) {
     end_.wait_for(actor.entry);
     return;
   }
+  actor.item = actor.items[actor.next].item;
   if (waits_for_item(index)) {
     return;
   }
@@ -129,7 +129,7 @@ void SharedRates::begin_item(int index) {
     const int rank = play_.rank_of_actor[at(index)];
     times_.add_computing(rank, compute_us);
     if (result_.computes.size() < options_.records) {
-      result_.computes.push_back({.item = static_cast<int>(actor.items[actor.next].item),
+      result_.computes.push_back({.item = static_cast<int>(actor.item),
                                   .rank = rank,
                                   .start_us = actor.entry.time_us - compute_us,
                                   .end_us = actor.entry.time_us});
@@ -140,7 +140,7 @@ void SharedRates::begin_item(int index) {
 
 void SharedRates::end_item(int index, const Moment& moment) {
   ActorState& actor = actors_[at(index)];
-  const std::uint32_t item = actor.items[actor.next].item;
+  const std::uint32_t item = actor.item;
   result_.item_end_us[item] = std::max(result_.item_end_us[item], now_us_);
   ++actor.next;
   actor.inside = false;
@@ -158,7 +158,7 @@ void SharedRates::end_item(int index, const Moment& moment) {
 // A compute step has ended, or an operation begins.
 void SharedRates::enter(int index) {
   ActorState& actor = actors_[at(index)];
-  const std::uint32_t item = actor.items[actor.next].item;
+  const std::uint32_t item = actor.item;
   if (!play_.items[item].is_operation()) {
     move_rank(index, -1, true);
     end_item(index, actor.entry);
@@ -211,11 +211,11 @@ bool SharedRates::is_ready(const ActorState& sender, const PlayBlock& block) {
 void SharedRates::try_send(int index, const Moment& trigger) {
   ActorState& sender = actors_[at(index)];
   while (sender.inside && !sender.sends.at_end() && sender.sending < options_.ports) {
-    const std::uint32_t item = sender.items[sender.next].item;
+    const std::uint32_t item = sender.item;
     const PlayBlock& block = *sender.sends.open().block;
     const PlayMessage& message = block.messages[sender.sends.message()];
     const ActorState& receiver = actors_[at(message.to)];
-    if (!receiver.inside || receiver.items[receiver.next].item != item ||
+    if (!receiver.inside || receiver.item != item ||
         static_cast<int>(receiver.receiving.size()) >= options_.ports ||
         !receiver.receives.is_at(sender.sends.block(), sender.sends.step(),
                                  sender.sends.message()) ||
@@ -261,7 +261,7 @@ void SharedRates::copy(const Task& task) {
 void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
                           const Moment& moment) {
   const ActorState& receiver = actors_[at(index)];
-  const std::uint32_t item = receiver.items[receiver.next].item;
+  const std::uint32_t item = receiver.item;
   OpenOperation& operation = *receiver.operation;
   const OpenBlock& open = operation.blocks.at(block);
   const PlayBlock& played = *open.block;
@@ -271,7 +271,7 @@ void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
     }
     const PlayMessage& ready = played.messages[next];
     const ActorState& actor = actors_[at(ready.from)];
-    if (!actor.inside || actor.items[actor.next].item != item) {
+    if (!actor.inside || actor.item != item) {
       continue;  // it will look when it enters
     }
     if (!ready.is_local()) {
@@ -295,7 +295,7 @@ void SharedRates::leave_if_done(int index) {
     return;
   }
   if (--actor.operation->actors_left == 0) {
-    operations_.erase(actor.items[actor.next].item);
+    operations_.erase(actor.item);
   }
   actor.operation = nullptr;
   end_item(index, actor.last);

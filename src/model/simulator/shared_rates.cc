@@ -115,44 +115,57 @@ void SharedRates::settle_rates() {
   }
 }
 
-int SharedRates::new_flight() {
+// Of the message at the cursor, which is one of those of the actor.
+int SharedRates::new_flight(ActorState& actor, const Cursor& cursor) {
   if (free_flights_.empty()) {
+    free_flights_.push_back(static_cast<int>(flights_.size()));
     flights_.emplace_back();
-    return static_cast<int>(flights_.size()) - 1;
   }
   const int slot = free_flights_.back();
   free_flights_.pop_back();
-  flights_[at(slot)] = {};
+  const OpenBlock& open = cursor.open();
+  const PlayMessage& message = open.block->messages[cursor.message()];
+  const MessageCost& cost = open.block->cost_of(message);
+  Flight& flight = flights_[at(slot)];
+  flight = {.from = message.from,
+            .to = message.to,
+            .bytes = cost.bytes,
+            .reduce_us = cost.reduce_us,
+            .open = &open,
+            .block = cursor.block(),
+            .message = cursor.message(),
+            .item = actor.item,
+            .step = cursor.step(),
+            .start_us = now_us_};
+  if (!message.is_local()) {
+    const Path& path = open.paths->path(message.path);
+    flight.links = open.paths->links(path);
+    flight.shares = open.paths->shares(path);
+  }
+  ActorState& receiver = actors_[at(message.to)];
+  flight.receive_number = receiver.received_begun++;
+  receiver.receiving.push_back(flight.receive_number);
+  move_rank(message.to, 1, false);
+  actor.operation->blocks.hold(flight.block);
   return slot;
 }
 
 void SharedRates::start(int index, const Moment& trigger) {
   ActorState& sender = actors_[at(index)];
-  const int slot = new_flight();
+  const int slot = new_flight(sender, sender.sends);
   Flight& flight = flights_[at(slot)];
-  flight.item = sender.items[sender.next].item;
-  flight.open = &sender.sends.open();
-  flight.block = sender.sends.block();
-  sender.operation->blocks.hold(flight.block);
-  flight.step = sender.sends.step();
-  flight.message = sender.sends.message();
   flight.moment = trigger;
   flight.moment.time_us = now_us_;
-  flight.start_us = now_us_;
-  const PlayMessage& message = message_of(flight);
-  ActorState& receiver = actors_[at(message.to)];
-  flight.receive_number = receiver.received_begun++;
-  receiver.receiving.push_back(flight.receive_number);
+  const PlayBlock& block = *flight.open->block;
+  const MessageCost& cost = block.cost_of(block.messages[flight.message]);
   ++sender.sending;
   sender.sends.advance();
-  receiver.receives.advance();
+  actors_[at(flight.to)].receives.advance();
   move_rank(index, 1, false);
-  move_rank(message.to, 1, false);
-  const MessageCost& cost = cost_of(flight);
   double latency = cost.overhead_us;
   if (options_.jitter > 0) {
     latency *= jitter_factor(options_, flight.item, static_cast<std::uint64_t>(flight.step),
-                             block_of(flight).before + flight.message);
+                             block.before + flight.message);
   }
   latency += cost.latency_us;
   flight.moment.latency_us += latency;
@@ -166,64 +179,47 @@ void SharedRates::start(int index, const Moment& trigger) {
 
 void SharedRates::start_reduction(int index, const Moment& trigger) {
   ActorState& actor = actors_[at(index)];
-  const int slot = new_flight();
+  const int slot = new_flight(actor, actor.receives);
   Flight& flight = flights_[at(slot)];
-  flight.item = actor.items[actor.next].item;
-  flight.open = &actor.receives.open();
-  flight.block = actor.receives.block();
-  actor.operation->blocks.hold(flight.block);
-  flight.step = actor.receives.step();
-  flight.message = actor.receives.message();
   flight.moment = trigger;
-  flight.start_us = now_us_;
-  flight.receive_number = actor.received_begun++;
-  actor.receiving.push_back(flight.receive_number);
   actor.receives.advance();
-  move_rank(index, 1, false);
-  events_.push(now_us_ + cost_of(flight).reduce_us, EventQueue::Kind::reduced, slot);
+  events_.push(now_us_ + flight.reduce_us, EventQueue::Kind::reduced, slot);
 }
 
 void SharedRates::begin_flow(int slot) {
   Flight& flight = flights_[at(slot)];
-  const PlayMessage& message = message_of(flight);
-  const PathList& paths = *flight.open->paths;
-  const Path& path = paths.path(message.path);
   flight.since_us = now_us_;
-  const double bytes = cost_of(flight).bytes;
-  flight.left_bytes = bytes;
-  if (bytes <= 0 || path.count == 0 || options_.contention == Contention::off) {
-    const double flow_us = bytes > 0 ? bytes / path.bytes_per_us : 0;
-    events_.move_end(slot, now_us_ + flow_us);
+  flight.left_bytes = flight.bytes;
+  if (flight.bytes <= 0 || flight.links.empty() || options_.contention == Contention::off) {
+    const PlayMessage& message = flight.open->block->messages[flight.message];
+    const double alone = flight.open->paths->path(message.path).bytes_per_us;
+    events_.move_end(slot, now_us_ + (flight.bytes > 0 ? flight.bytes / alone : 0));
     return;
   }
   flight.flowing = true;
-  shares_.begin(slot, paths.links(path), paths.shares(path), now_us_);
+  shares_.begin(slot, flight.links, flight.shares, now_us_);
 }
 
 void SharedRates::end_flow(int slot) {
   Flight& flight = flights_[at(slot)];
-  const PlayMessage message = message_of(flight);
-  const MessageCost& cost = cost_of(flight);
   if (flight.flowing) {
-    shares_.end(slot, now_us_, cost.bytes);
+    shares_.end(slot, now_us_, flight.bytes);
   } else {
-    const PathList& paths = *flight.open->paths;
-    const Path& path = paths.path(message.path);
-    const std::span<const double> shares = paths.shares(path);
-    for (std::size_t i = 0; i < path.count; ++i) {
-      shares_.pass_by(paths.links(path)[i], cost.bytes * (shares.empty() ? 1 : shares[i]),
+    for (std::size_t i = 0; i < flight.links.size(); ++i) {
+      shares_.pass_by(flight.links[i],
+                      flight.bytes * (flight.shares.empty() ? 1 : flight.shares[i]),
                       now_us_ - flight.since_us);
     }
   }
   flight.flowing = false;
   flight.moment.time_us = now_us_;
   const Moment sent = flight.moment;
-  move_rank(message.from, -1, false);
-  const int from = message.from;
+  const int from = flight.from;
+  move_rank(from, -1, false);
   --actors_[at(from)].sending;
   actors_[at(from)].last.wait_for(sent);
-  if (cost.reduce_us > 0) {
-    events_.push(now_us_ + cost.reduce_us, EventQueue::Kind::reduced, slot);
+  if (flight.reduce_us > 0) {
+    events_.push(now_us_ + flight.reduce_us, EventQueue::Kind::reduced, slot);
   } else {
     arrive(slot);
   }
@@ -233,27 +229,27 @@ void SharedRates::end_flow(int slot) {
 
 void SharedRates::arrive(int slot) {
   Flight& flight = flights_[at(slot)];
-  const PlayMessage message = message_of(flight);
-  flight.moment.reduce_us += cost_of(flight).reduce_us;
+  flight.moment.reduce_us += flight.reduce_us;
   flight.moment.time_us = now_us_;
   if (flight.record >= 0) {
     result_.records[static_cast<std::size_t>(flight.record)].end_us = now_us_;
   }
   const Moment moment = flight.moment;
+  const int to = flight.to;
   const std::size_t block = flight.block;
-  ActorState& receiver = actors_[at(message.to)];
+  ActorState& receiver = actors_[at(to)];
   receiver.receiving.erase(
       std::find(receiver.receiving.begin(), receiver.receiving.end(), flight.receive_number));
   receiver.last.wait_for(moment);
-  move_rank(message.to, -1, false);
+  move_rank(to, -1, false);
   free_flights_.push_back(slot);
-  if (block_of(flight).has_needs) {
-    satisfy(message.to, block, flight.message, moment);
+  if (flight.open->block->has_needs) {
+    satisfy(to, block, flight.message, moment);
   }
   receiver.operation->blocks.leave(block);
-  add_task(Task::Kind::send, message.to, moment);
-  add_task(Task::Kind::receive, message.to, moment);
-  leave_if_done(message.to);
+  add_task(Task::Kind::send, to, moment);
+  add_task(Task::Kind::receive, to, moment);
+  leave_if_done(to);
 }
 
 void SharedRates::keep(Flight& flight, std::int64_t cause) {
@@ -261,14 +257,13 @@ void SharedRates::keep(Flight& flight, std::int64_t cause) {
     flight.moment.record = -1;
     return;
   }
-  const PlayMessage& message = message_of(flight);
   flight.record = flight.moment.record = static_cast<std::int64_t>(result_.records.size());
   result_.records.push_back({.item = static_cast<int>(flight.item),
-                             .phase = block_of(flight).phase,
+                             .phase = flight.open->block->phase,
                              .step = flight.step,
-                             .from = play_.rank_of_actor[at(message.from)],
-                             .to = play_.rank_of_actor[at(message.to)],
-                             .bytes = cost_of(flight).bytes,
+                             .from = play_.rank_of_actor[at(flight.from)],
+                             .to = play_.rank_of_actor[at(flight.to)],
+                             .bytes = flight.bytes,
                              .start_us = flight.start_us,
                              .cause = static_cast<int>(cause)});
 }

@@ -35,16 +35,8 @@ class SharedRates {
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   const PlayItem& item_of(const ActorState& actor) const {
-    return play_.items[actor.items[actor.next].item];
+    return play_.items[actor.item];
   }
-  static const PlayBlock& block_of(const Flight& flight) { return *flight.open->block; }
-  static const PlayMessage& message_of(const Flight& flight) {
-    return block_of(flight).messages[flight.message];
-  }
-  static const MessageCost& cost_of(const Flight& flight) {
-    return block_of(flight).cost_of(message_of(flight));
-  }
-
   void handle(const EventQueue::Event& event);
   void settle_rates();
 
@@ -74,7 +66,7 @@ class SharedRates {
   void begin_flow(int slot);
   void end_flow(int slot);
   void arrive(int slot);
-  int new_flight();
+  int new_flight(ActorState& actor, const Cursor& cursor);
   void keep(Flight& flight, std::int64_t cause);
   void move_rank(int actor, int change, bool computing) {
     times_.move(play_.rank_of_actor[at(actor)], change, computing, now_us_);

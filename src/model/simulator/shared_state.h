@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "model/simulator/moment.h"
@@ -111,36 +112,44 @@ struct OpenOperation {
   std::size_t actors_left = 0;
 };
 
-struct ActorState {
-  std::vector<Turn> items = {};
-  std::size_t next = 0;   // of `items`
-  bool inside = false;    // of the operation items[next].item
-  std::size_t place = 0;  // in that item
-  OpenOperation* operation = nullptr;
-  Cursor sends = {};
-  Cursor receives = {};
+// What others ask of it all the time comes first.
+struct alignas(64) ActorState {
+  bool inside = false;     // of the operation `item`
+  std::uint32_t item = 0;  // items[next].item
   int sending = 0;
+  OpenOperation* operation = nullptr;
+  Cursor receives = {};
   std::vector<std::int64_t> receiving = {};  // the numbers of what is on the way, counted from 0
+  Cursor sends = {};
   std::int64_t received_begun = 0;
+  std::size_t place = 0;  // in that item
   std::int64_t copies_left = 0;
-  Moment entry = {};  // of the item
   Moment last = {};   // the latest end of what it took part in
+  Moment entry = {};  // of the item
+  std::vector<Turn> items = {};
+  std::size_t next = 0;  // of `items`
 };
 
-// A message under way.
+// A message under way. What its begin and its end ask for comes first, and is not looked up again.
 struct Flight {
-  std::uint32_t item = 0;
-  const OpenBlock* open = nullptr;
-  std::size_t block = 0;
-  std::int64_t step = 0;
-  std::uint32_t message = 0;
-  std::int64_t receive_number = 0;
-  Moment moment = {};  // of its start, then of its end
-  double start_us = 0;
+  int from = 0;  // actors
+  int to = 0;
+  double bytes = 0;
+  double reduce_us = 0;
   double left_bytes = 0;
   double since_us = 0;  // `left_bytes` is as of then
   double rate = 0;
+  std::span<const int> links = {};
+  std::span<const double> shares = {};  // PathList::shares()
   bool flowing = false;
+  const OpenBlock* open = nullptr;
+  std::size_t block = 0;
+  std::uint32_t message = 0;  // in the block
+  std::uint32_t item = 0;
+  std::int64_t step = 0;
+  std::int64_t receive_number = 0;
+  Moment moment = {};  // of its start, then of its end
+  double start_us = 0;
   std::int64_t record = -1;
 };
 
