@@ -18,6 +18,17 @@ SimulationOptions simulation_options(const OnTopologyOptions& options) {
           .most_messages = options.most_messages};
 }
 
+// Whether the ranks could send all that they send at once.
+bool nobody_waits(const WorkItem& item) {
+  if (item.compact == nullptr) {
+    return false;
+  }
+  const std::vector<CompactPhase>& phases = item.compact->phases;
+  return std::all_of(phases.begin(), phases.end(), [&](const CompactPhase& phase) {
+    return !phase.waits || (phases.size() == 1 && phase.steps == 1);
+  });
+}
+
 // Adds a row, or why there is none.
 template <class Simulate>
 void add_row(const std::string& name, const OnTopologyOptions& options, const Simulate& simulate_it,
@@ -78,7 +89,9 @@ OnTopology plan_on(const Call& call, const Topology& topology, const OnTopologyO
             [&] {
               Workload workload{.ranks = call.ranks};
               workload.items.push_back(operation(*algorithm, shape, call.bytes));
-              return simulate(workload, topology, simulation_options(options));
+              SimulationOptions simulation = simulation_options(options);
+              simulation.ports = nobody_waits(workload.items.front()) ? options.at_once : 1;
+              return simulate(workload, topology, simulation);
             },
             result);
       }

@@ -52,6 +52,11 @@ TEST(AcrossHosts, ChoosesOtherAlgorithmsForShortAndForLongVectors) {
   EXPECT_NE(brief.rfind("ring", 0), 0U) << "fifteen messages in a row, twice";
 }
 
+TEST(AcrossHosts, PostsTheFewPartsOfAnAllToAllAtOnceAndSendsManyByFewerRanks) {
+  EXPECT_EQ(across(4, 1).choose(Collective::all_to_all, 64), "pairwise");
+  EXPECT_EQ(across(64, 1).choose(Collective::all_to_all, 4096).rfind("bruck", 0), 0U);
+}
+
 TEST(AcrossHosts, LetsEachOfTwoRanksReduceAHalfOfAVectorThatIsLongButInTheCache) {
   AcrossHosts apart = across(2, 1);
   EXPECT_EQ(apart.choose(Collective::all_reduce, 65536), "recursive_doubling");
