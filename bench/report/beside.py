@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""unisono and Gloo beside processes that do nothing but compute, which want the same cores.
+"""unisono and another library beside processes that do nothing but compute, which want the same cores.
 
 Both run the same rows on buffers of their own, timed by the same code, in turns, row by row; while
-one runs the other sleeps, and the others compute all the time. A time is the median over turns of
-the median call, in microseconds; a call ends when the slowest rank has it. The ratio is that of the
-two columns: below 1 unisono is quicker.
+one runs the other sleeps, and the others compute all the time. A call ends when the slowest rank has
+it; times are in microseconds, medians over turns: of the median call, and of all calls of a turn by
+their number. A rank that lost its core to one that computes waits for milliseconds: the median call
+has not, and only the mean says how long many calls take. Below 1 unisono is quicker.
 
   bench/report/beside.py                        8 busy loops, 2 and 4 ranks
   bench/report/beside.py --busy 0 --ranks 2     nothing beside them
+  bench/report/beside.py --busy 2 --peer openmpi --calls all_reduce:8,all_to_all:1M
 """
 
 import argparse
@@ -17,21 +19,23 @@ import subprocess
 import sys
 
 from cases import Case, parse_size
-from measure import Bench
+from measure import PEERS, Bench
 from network import SharedMemory
 from table import time_text
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = {"limit": "bench_limits", "unisono": "bench_peer_unisono", "gloo": "bench_peer_gloo"}
-COLUMNS = ["unisono", "gloo"]
 
 
 class Turns(Bench):
-    """Both, each with the same row."""
+    """unisono and a peer, each with the same row."""
+
+    def __init__(self, peer, *rest):
+        super().__init__(*rest)
+        self.columns = ["unisono", peer]
 
     def contestants(self, case):
         row = case.row("ordinary", self.budget_ms)
-        return [(name, name, row) for name in COLUMNS]
+        return [(name, name, row) for name in self.columns]
 
     def hop(self):
         return 0.0  # cores that others use are neither near nor far
@@ -44,42 +48,52 @@ def parse_arguments():
                         help="build folder with the benchmark programs (default: build/release)")
     parser.add_argument("--busy", type=int, default=8, help="processes that compute (default: 8)")
     parser.add_argument("--ranks", default="2,4", help="numbers of ranks (default: 2,4)")
-    parser.add_argument("--sizes", default="8,64K,16M", help="bytes of the all_reduces")
+    parser.add_argument("--peer", default="gloo", choices=PEERS, help="the other library (default: gloo)")
+    parser.add_argument("--calls", default="all_reduce:8,all_reduce:64K,all_reduce:16M,barrier:0",
+                        help="collectives with their bytes")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each (default: 5)")
     parser.add_argument("--budget-ms", type=int, default=500, help="timed calls of one turn")
     return parser.parse_args()
 
 
+def median_of(samples, name, what):
+    """None: it has no samples."""
+    times = [sample[what] for sample in samples if sample["column"] == name]
+    return statistics.median(times) if times else None
+
+
 def measure(bench, case):
     """One row. How many samples are wrong."""
     samples = bench.measure(case)
-    times = {name: statistics.median(s["median_us"] for s in samples if s["column"] == name)
-             for name in {s["column"] for s in samples}}
-    ratio = f"{times['unisono'] / times['gloo']:.3f}" if len(times) == 2 else "-"
-    cells = [time_text(times.get(name)) for name in COLUMNS] + [ratio]
-    print(f"{case.label():26}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
+    cells = []
+    for what in ("median_us", "mean_us"):
+        us, peer = (median_of(samples, name, what) for name in bench.columns)
+        cells += [time_text(us), time_text(peer), f"{us / peer:.3f}" if us and peer else "-"]
+    print(f"{case.label():26}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
     return sum(sample["wrong"] != 0 for sample in samples)
 
 
 def main():
     arguments = parse_arguments()
-    programs = {name: os.path.join(arguments.build, "bench", file) for name, file in PROGRAMS.items()}
+    files = {"limit": "bench_limits", "unisono": "bench_peer_unisono",
+             arguments.peer: f"bench_peer_{arguments.peer}"}
+    programs = {name: os.path.join(arguments.build, "bench", file) for name, file in files.items()}
     missing = [path for path in programs.values() if not os.access(path, os.X_OK)]
     if missing:
-        sys.exit(f"bench: {missing[0]} is missing; build the benchmark with Gloo first, or name its "
-                 "folder with --build")
+        sys.exit(f"bench: {missing[0]} is missing; build the benchmark with that library first, "
+                 "or name its folder with --build")
     print(f"beside {arguments.busy} busy loops on {len(os.sched_getaffinity(0))} CPUs; us, medians of "
           f"{arguments.repeats} turns")
-    print(f"{'ranks, call':26}" + "".join(f"{name:>12}" for name in [*COLUMNS, "ratio"]))
     neighbours = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
                   for _ in range(arguments.busy)]
-    bench = Turns(programs, arguments.repeats, arguments.budget_ms, lambda *_: None, SharedMemory())
+    bench = Turns(arguments.peer, programs, arguments.repeats, arguments.budget_ms, lambda *_: None, SharedMemory())
+    print(f"{'median, then mean':26}" + "".join(f"{name:>10}" for name in 2 * [*bench.columns, "ratio"]))
     wrong = 0
     try:
         for ranks in (int(word) for word in arguments.ranks.split(",")):
-            calls = [("all_reduce", parse_size(size)) for size in arguments.sizes.split(",")]
-            for collective, size in [*calls, ("barrier", 0)]:
-                wrong += measure(bench, Case(ranks, collective, size, False))
+            for call in arguments.calls.split(","):
+                collective, size = call.split(":")
+                wrong += measure(bench, Case(ranks, collective, parse_size(size), False))
     finally:
         bench.close()
         for process in neighbours:

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -36,6 +37,19 @@ def launch_commands(implementation, program, ranks, directory, network):
              network.environment(implementation, rank, ranks)) for rank in range(ranks)]
 
 
+def in_one_session(commands):
+    """One command for all processes of a job, as a launcher starts them. Linux shares the time of a
+    core between sessions first (autogroups): a rank with a session of its own could not give way to
+    another one."""
+    if len(commands) == 1:
+        return commands[0]
+    starts = [shlex.join(["env", *(f"{name}={value}" for name, value in environment.items()), *command])
+              for command, environment in commands]
+    # Ends with the first one that fails.
+    script = "".join(f"{start} & " for start in starts)
+    return ["bash", "-c", script + "wait -n || exit; " * len(starts)], {}
+
+
 class Job:
     """A running benchmark program: all ranks sleep unless a row is asked."""
 
@@ -50,11 +64,11 @@ class Job:
         self.answers = os.open(os.path.join(self.directory, "answers"), os.O_RDWR)
         self.pending = b""
         self.log = open(os.path.join(self.directory, "log"), "w+b")
-        self.processes = [
-            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                             start_new_session=True, env={**os.environ, **environment})
-            for command, environment in launch_commands(implementation, program, ranks,
-                                                        self.directory, network)]
+        command, environment = in_one_session(
+            launch_commands(implementation, program, ranks, self.directory, network))
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            start_new_session=True, env={**os.environ, **environment})
         try:
             self._read_line(START_SECONDS)
         except JobError:
@@ -69,7 +83,7 @@ class Job:
     def _read_line(self, timeout):
         end = time.monotonic() + timeout
         while b"\n" not in self.pending:
-            if any(process.poll() not in (None, 0) for process in self.processes):
+            if self.process.poll() not in (None, 0):
                 raise JobError(f"{self.implementation}: {self._first_line()}")
             if time.monotonic() > end:
                 raise JobError(f"{self.implementation}: no answer in {timeout:.0f} s")
@@ -89,17 +103,13 @@ class Job:
             os.write(self.rows, b"quit\n")
         except OSError:
             pass
-        end = time.monotonic() + 5
-        for process in self.processes:
+        for seconds, signal in ((5, 15), (3, 9)):
             try:
-                process.wait(max(0.1, end - time.monotonic()))
+                self.process.wait(seconds)
+                break
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 15)
-                try:
-                    process.wait(3)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, 9)
-                    process.wait()
+                os.killpg(self.process.pid, signal)
+        self.process.wait()
         os.close(self.rows)
         os.close(self.answers)
         self.log.close()

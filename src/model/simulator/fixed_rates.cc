@@ -22,6 +22,14 @@ bool has_long_phases(const Play& play) {
   });
 }
 
+std::size_t rank_count(const Play& play) {
+  int ranks = 0;
+  for (const int rank : play.rank_of_actor) {
+    ranks = std::max(ranks, rank + 1);
+  }
+  return static_cast<std::size_t>(ranks);
+}
+
 double transfer_us(const PathTable& paths, const PlayMessage& message, double bytes) {
   return bytes > 0 ? bytes / paths.path(message.path).bytes_per_us : 0;
 }
@@ -30,7 +38,14 @@ double transfer_us(const PathTable& paths, const PlayMessage& message, double by
 
 FixedRates::FixedRates(const Play& play, const PathTable& paths, const SimulationOptions& options,
                        Links links)
-    : play_(play), paths_(paths), options_(options), ports_(at(options.ports)), own_ends_(play) {
+    : play_(play),
+      paths_(paths),
+      options_(options),
+      ports_(at(options.ports)),
+      own_ends_(play),
+      use_(rank_count(play),
+           options.rank_times &&
+               (links == Links::watched || options.ports > 1 || !has_long_phases(play))) {
   if (links == Links::watched) {
     watch_.emplace(paths.bytes_per_us());
   }
@@ -45,20 +60,11 @@ FixedRates::FixedRates(const Play& play, const PathTable& paths, const Simulatio
   }
   received_.resize(actors);
   arrived_.resize(actors);
-  int ranks = 0;
-  for (const int rank : play.rank_of_actor) {
-    ranks = std::max(ranks, rank + 1);
-  }
-  busy_.resize(at(ranks));
-  sending_us_.resize(at(ranks));
-  receiving_us_.resize(at(ranks));
-  exact_busy_ = options.rank_times && (watch_ || ports_ > 1 || !has_long_phases(play));
-  computing_.resize(at(ranks));
   result_.links.resize(paths.bytes_per_us().size());
 }
 
 std::optional<SimulationResult> FixedRates::run() && {
-  for (std::size_t i = 0; i < play_.items.size() && !met_; ++i) {
+  for (std::size_t i = 0; i < play_.items.size() && !have_met(); ++i) {
     const PlayItem& item = play_.items[i];
     wait_for_earlier(item);
     if (!item.is_operation()) {
@@ -70,7 +76,7 @@ std::optional<SimulationResult> FixedRates::run() && {
     for (const int actor : item.actors) {
       end.wait_for(now_[at(actor)]);
       if (play_.is_own_awaited[i]) {
-        *own_ends_.find(i, play_.rank_of_actor[at(actor)]) = now_[at(actor)];
+        *own_ends_.find(i, rank_of(actor)) = now_[at(actor)];
       }
     }
     result_.item_end_us.push_back(end.time_us);
@@ -78,7 +84,7 @@ std::optional<SimulationResult> FixedRates::run() && {
       ends_[static_cast<int>(i)] = end;
     }
   }
-  if (met_) {
+  if (have_met()) {
     return std::nullopt;
   }
   Moment last;
@@ -95,14 +101,8 @@ std::optional<SimulationResult> FixedRates::run() && {
     result_.critical_records.push_back(static_cast<int>(record));
   }
   std::reverse(result_.critical_records.begin(), result_.critical_records.end());
-  for (std::size_t rank = 0; rank < busy_.size() && options_.rank_times; ++rank) {
-    const double moving =
-        exact_busy_ ? busy_[rank].total_us() : std::max(sending_us_[rank], receiving_us_[rank]);
-    const double waiting = last.time_us - moving - computing_[rank];
-    constexpr double kRounding = 1e-12;
-    result_.ranks.push_back({.moving_us = moving,
-                             .computing_us = computing_[rank],
-                             .waiting_us = waiting > kRounding * last.time_us ? waiting : 0});
+  if (options_.rank_times) {
+    result_.ranks = use_.times(last.time_us);
   }
   return std::move(result_);
 }
@@ -116,7 +116,7 @@ void FixedRates::wait_for_earlier(const PlayItem& item) {
     Moment& now = now_[at(actor)];
     now.wait_for(ended);
     for (const int before : item.after_own) {
-      const Moment* end = own_ends_.find(at(before), play_.rank_of_actor[at(actor)]);
+      const Moment* end = own_ends_.find(at(before), rank_of(actor));
       if (end != nullptr) {
         now.wait_for(*end);
       }
@@ -127,7 +127,7 @@ void FixedRates::wait_for_earlier(const PlayItem& item) {
 void FixedRates::compute(const PlayItem& item, std::size_t index) {
   for (std::size_t i = 0; i < item.actors.size(); ++i) {
     Moment& now = now_[at(item.actors[i])];
-    const int rank = play_.rank_of_actor[at(item.actors[i])];
+    const int rank = rank_of(item.actors[i]);
     if (result_.computes.size() < options_.records) {
       result_.computes.push_back({.item = static_cast<int>(index),
                                   .rank = rank,
@@ -136,7 +136,7 @@ void FixedRates::compute(const PlayItem& item, std::size_t index) {
     }
     now.time_us += item.compute_us[i];
     now.compute_us += item.compute_us[i];
-    computing_[at(rank)] += item.compute_us[i];
+    use_.compute(rank, item.compute_us[i]);
   }
 }
 
@@ -152,7 +152,7 @@ void FixedRates::operate(const PlayItem& item, std::size_t index) {
     }
     received_[at(actor)] = now;
   }
-  for (std::size_t i = 0; i < item.block_count() && !met_; ++i) {
+  for (std::size_t i = 0; i < item.block_count() && !have_met(); ++i) {
     const PlayBlock& block = item.block(i);
     const Step step{.block = &block, .item = index};
     if (block.has_needs) {
@@ -178,7 +178,7 @@ void FixedRates::operate(const PlayItem& item, std::size_t index) {
 void FixedRates::play_needs(const Step& step) {
   const PlayBlock& block = *step.block;
   std::vector<Moment> ends(block.messages.size());
-  for (std::size_t i = 0; i < block.messages.size() && !met_; ++i) {
+  for (std::size_t i = 0; i < block.messages.size() && !have_met(); ++i) {
     const PlayMessage& message = block.messages[i];
     Moment ready = now_[at(message.from)];
     for (const std::uint32_t need : block.needs_of(i)) {
@@ -227,11 +227,8 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
   }
   take_port(out_, message.from, sent, start.time_us);
   take_port(in_, message.to, end, start.time_us);
-  if (exact_busy_) {
-    busy_[at(play_.rank_of_actor[at(message.from)])].add(BusyTime::sending, start.time_us, out_us);
-    busy_[at(play_.rank_of_actor[at(message.to)])].add(BusyTime::receiving, start.time_us,
-                                                       end.time_us);
-  }
+  use_.add(rank_of(message.from), BusyTime::sending, start.time_us, out_us);
+  use_.add(rank_of(message.to), BusyTime::receiving, start.time_us, end.time_us);
   return end;
 }
 
@@ -239,9 +236,9 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
 void FixedRates::watch(const PlayMessage& message, LinkWatch::Flow flow) {
   const Path& path = paths_.path(message.path);
   const std::span<const double> shares = paths_.shares(path);
-  for (std::size_t i = 0; i < path.count && !met_; ++i) {
+  for (std::size_t i = 0; i < path.count && !have_met(); ++i) {
     flow.bytes_per_us = path.bytes_per_us * (shares.empty() ? 1 : shares[i]);
-    met_ = !watch_->add(paths_.links(path)[i], flow);
+    watch_->add(paths_.links(path)[i], flow);
   }
 }
 
@@ -259,9 +256,7 @@ Moment FixedRates::reduce_locally(int actor, double reduce_us, const Moment& rea
   end.time_us += reduce_us;
   end.reduce_us += reduce_us;
   take_port(in_, actor, end, start_us);
-  if (exact_busy_) {
-    busy_[at(play_.rank_of_actor[at(actor)])].add(BusyTime::receiving, start_us, end.time_us);
-  }
+  use_.add(rank_of(actor), BusyTime::receiving, start_us, end.time_us);
   return end;
 }
 
@@ -286,8 +281,8 @@ void FixedRates::keep(const Step& step, const PlayMessage& message, double start
   result_.records.push_back({.item = static_cast<int>(step.item),
                              .phase = step.block->phase,
                              .step = step.number,
-                             .from = play_.rank_of_actor[at(message.from)],
-                             .to = play_.rank_of_actor[at(message.to)],
+                             .from = rank_of(message.from),
+                             .to = rank_of(message.to),
                              .bytes = step.block->cost_of(message).bytes,
                              .start_us = start_us,
                              .end_us = end.time_us,
@@ -303,8 +298,8 @@ void FixedRates::count_links(const PlayBlock& block) {
     const double transfer = transfer_us(paths_, message, cost.bytes);
     const auto repeats = static_cast<double>(block.repeats);
     const double sent_us = (cost.overhead_us + cost.latency_us + transfer) * repeats;
-    sending_us_[at(play_.rank_of_actor[at(message.from)])] += sent_us;
-    receiving_us_[at(play_.rank_of_actor[at(message.to)])] += sent_us + cost.reduce_us * repeats;
+    use_.add_all(rank_of(message.from), BusyTime::sending, sent_us);
+    use_.add_all(rank_of(message.to), BusyTime::receiving, sent_us + cost.reduce_us * repeats);
     const Path& path = paths_.path(message.path);
     const std::span<const double> shares = paths_.shares(path);
     for (std::size_t i = 0; i < path.count; ++i) {

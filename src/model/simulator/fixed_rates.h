@@ -10,11 +10,11 @@
 #include <optional>
 #include <vector>
 
-#include "model/simulator/busy_time.h"
 #include "model/simulator/link_watch.h"
 #include "model/simulator/moment.h"
 #include "model/simulator/own_ends.h"
 #include "model/simulator/program.h"
+#include "model/simulator/rank_use.h"
 
 namespace unisono::model {
 
@@ -39,6 +39,15 @@ class FixedRates {
     std::size_t item = 0;
     std::int64_t number = 0;
   };
+  // What was before a step, in the order of its party; the ends by message.
+  struct Before {
+    std::vector<double> end_us = {};
+    std::vector<Moment> out = {};
+    std::vector<Moment> in = {};
+    std::vector<double> busy_us = {};
+  };
+
+  bool have_met() const { return watch_ && watch_->have_met(); }
   void compute(const PlayItem& item, std::size_t index);
   void operate(const PlayItem& item, std::size_t index);
   void play_needs(const Step& step);
@@ -64,6 +73,7 @@ class FixedRates {
   void count_links(const PlayBlock& block);
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  int rank_of(int actor) const { return play_.rank_of_actor[at(actor)]; }
   Moment& first_free(Side& side, int actor) const {
     return side.free[static_cast<std::size_t>(actor) * ports_];
   }
@@ -73,26 +83,16 @@ class FixedRates {
   const SimulationOptions& options_;
   std::size_t ports_;
   std::optional<LinkWatch> watch_;
-  bool met_ = false;
   std::vector<Moment> now_;     // of each actor: its items so far are done
   std::map<int, Moment> ends_;  // of the items that others come after
   OwnEnds<Moment> own_ends_;    // of these on single ranks
   Side out_;
   Side in_;
   std::vector<Moment> received_;  // by each actor, in the steps before
-  std::vector<BusyTime> busy_;    // of ranks
-  bool exact_busy_ = true;        // else only how long each port of a rank is busy
-  std::vector<double> sending_us_;
-  std::vector<double> receiving_us_;
-  std::vector<double> computing_;
+  std::vector<Moment> arrived_;   // at each actor in this step, or before
+  RankUse use_;
+  Before before_;
   SimulationResult result_;
-
-  // What was before a step, in the order of the party; `last_end_us_` by message.
-  std::vector<double> last_end_us_;
-  std::vector<Moment> last_out_;
-  std::vector<Moment> last_in_;
-  std::vector<double> last_busy_us_;
-  std::vector<Moment> arrived_;  // at each actor in this step, or before
 };
 
 }  // namespace unisono::model

@@ -14,7 +14,7 @@ FixedRates::Party FixedRates::party_of(const PlayBlock& block) const {
     party.senders.push_back(message.from);
     party.receivers.push_back(message.to);
     for (const int actor : {message.from, message.to}) {
-      party.ranks.push_back(play_.rank_of_actor[at(actor)]);
+      party.ranks.push_back(rank_of(actor));
     }
   }
   for (std::vector<int>* list : {&party.senders, &party.receivers, &party.ranks}) {
@@ -25,17 +25,17 @@ FixedRates::Party FixedRates::party_of(const PlayBlock& block) const {
 }
 
 void FixedRates::remember(const Party& party) {
-  last_out_.clear();
-  last_in_.clear();
-  last_busy_us_.clear();
+  before_.out.clear();
+  before_.in.clear();
+  before_.busy_us.clear();
   for (const int actor : party.senders) {
-    last_out_.push_back(first_free(out_, actor));
+    before_.out.push_back(first_free(out_, actor));
   }
   for (const int actor : party.receivers) {
-    last_in_.push_back(first_free(in_, actor));
+    before_.in.push_back(first_free(in_, actor));
   }
-  for (std::size_t i = 0; i < party.ranks.size() && exact_busy_; ++i) {
-    last_busy_us_.push_back(busy_[at(party.ranks[i])].total_us());
+  for (std::size_t i = 0; i < party.ranks.size() && use_.is_exact(); ++i) {
+    before_.busy_us.push_back(use_.busy(party.ranks[i]).total_us());
   }
 }
 
@@ -56,18 +56,18 @@ void FixedRates::move_on(const Party& party, double period_us, double periods) {
   const double offset = period_us * periods;
   for (std::size_t i = 0; i < party.senders.size(); ++i) {
     Moment& free = first_free(out_, party.senders[i]);
-    free = free.further(last_out_[i], period_us, periods);
+    free = free.further(before_.out[i], period_us, periods);
     out_.began[at(party.senders[i])] += offset;
   }
   for (std::size_t i = 0; i < party.receivers.size(); ++i) {
     Moment& free = first_free(in_, party.receivers[i]);
-    free = free.further(last_in_[i], period_us, periods);
+    free = free.further(before_.in[i], period_us, periods);
     in_.began[at(party.receivers[i])] += offset;
     received_[at(party.receivers[i])] = free;
   }
-  for (std::size_t i = 0; i < last_busy_us_.size(); ++i) {
-    BusyTime& busy = busy_[at(party.ranks[i])];
-    busy.shift((busy.total_us() - last_busy_us_[i]) * periods, offset);
+  for (std::size_t i = 0; i < before_.busy_us.size(); ++i) {
+    BusyTime& busy = use_.busy(party.ranks[i]);
+    busy.shift((busy.total_us() - before_.busy_us[i]) * periods, offset);
   }
 }
 
@@ -97,33 +97,33 @@ void FixedRates::play_steps(Step step) {
   const bool may_skip =
       options_.extrapolate && options_.jitter <= 0 && ports_ == 1 && !watch_ && block.repeats > 2;
   const Party party = may_skip ? party_of(block) : Party{};
-  last_end_us_.assign(block.messages.size(), 0);
+  before_.end_us.assign(block.messages.size(), 0);
   double steady = 0;  // how many steps
-  for (; step.number < block.repeats && !met_; ++step.number) {
+  for (; step.number < block.repeats && !have_met(); ++step.number) {
     const bool was_steady = steady > 0;
     if (may_skip && was_steady) {
       remember(party);
     }
     double least = std::numeric_limits<double>::infinity();
     double most = -least;
-    for (std::size_t i = 0; i < block.messages.size() && !met_; ++i) {
+    for (std::size_t i = 0; i < block.messages.size() && !have_met(); ++i) {
       const PlayMessage& message = block.messages[i];
       const Moment end =
           send(step, i, block.waits ? received_[at(message.from)] : now_[at(message.from)]);
       arrived_[at(message.to)].wait_for(end);
-      const double change = end.time_us - last_end_us_[i];
+      const double change = end.time_us - before_.end_us[i];
       least = std::min(least, change);
       most = std::max(most, change);
-      last_end_us_[i] = end.time_us;
+      before_.end_us[i] = end.time_us;
     }
     end_step(step);
     result_.simulated += messages;
     check_limit(result_.simulated, options_, false);
     constexpr double kRounding = 4e-15;  // of sums of times
-    steady = step.number > 0 && most - least <= kRounding * last_end_us_.front() ? steady + 1 : 0;
+    steady = step.number > 0 && most - least <= kRounding * before_.end_us.front() ? steady + 1 : 0;
     const double period_us = (least + most) / 2;
     if (may_skip && was_steady && steady > 0 &&
-        (!exact_busy_ || (steady - 2) * period_us >= most_apart_us(party))) {
+        (!use_.is_exact() || (steady - 2) * period_us >= most_apart_us(party))) {
       move_on(party, period_us, static_cast<double>(block.repeats - 1 - step.number));
       break;
     }

@@ -23,6 +23,8 @@ class LinkWatch {
   explicit LinkWatch(std::span<const double> capacities)
       : capacities_(capacities), place_(capacities.size(), kNone) {}
 
+  // Whether some link may have had no room.
+  bool have_met() const { return met_; }
   // false: the link may have no room for it.
   bool add(int link, const Flow& flow) {
     const auto number = static_cast<std::size_t>(link);
@@ -41,6 +43,7 @@ class LinkWatch {
       }
     }
     if (sum > capacities_[number] * (1 + kRounding) || begins_after < used.forgotten_until_us) {
+      met_ = true;
       return false;
     }
     used.keep(flow);
@@ -71,6 +74,7 @@ class LinkWatch {
   std::span<const double> capacities_;
   std::vector<std::uint32_t> place_;  // of each link in `used_`
   std::vector<Used> used_;
+  bool met_ = false;
 };
 
 }  // namespace unisono::model

@@ -18,7 +18,9 @@ TEST(LinkWatch, FlowsAtTheSameTimeNeedRoom) {
   EXPECT_TRUE(watch.add(0, {.begin_us = 5, .end_us = 8, .bytes_per_us = 10}));
   EXPECT_TRUE(watch.add(0, {.begin_us = 8, .end_us = 9, .bytes_per_us = 10}));
   EXPECT_TRUE(watch.add(0, {.begin_us = 1, .end_us = 5, .bytes_per_us = 10}));  // an earlier one
+  EXPECT_FALSE(watch.have_met());
   EXPECT_FALSE(watch.add(0, {.begin_us = 4, .end_us = 6, .bytes_per_us = 1}));
+  EXPECT_TRUE(watch.have_met());
   EXPECT_TRUE(watch.add(1, {.begin_us = 5, .end_us = 8, .bytes_per_us = 10}));
   EXPECT_TRUE(watch.add(1, {.begin_us = 5, .end_us = 8, .bytes_per_us = 10}));
   EXPECT_FALSE(watch.add(1, {.begin_us = 7, .end_us = 8, .bytes_per_us = 10}));

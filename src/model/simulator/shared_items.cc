@@ -7,42 +7,6 @@
 
 namespace unisono::model {
 
-OpenBlocks SharedRates::blocks_of(const PlayItem& item) {
-  if (item.source != nullptr) {
-    return {item, paths_};
-  }
-  auto& known = kept_[item.blocks.get()];
-  OpenBlocks::Kept kept = known.lock();
-  if (kept == nullptr) {
-    kept = OpenBlocks::keep(item, paths_);
-    known = kept;
-  }
-  return OpenBlocks(std::move(kept));
-}
-
-OpenOperation& SharedRates::operation(std::uint32_t item) {
-  const auto known = operations_.find(item);
-  if (known != operations_.end()) {
-    return known->second;
-  }
-  const PlayItem& played = play_.items[item];
-  OpenOperation& operation =
-      operations_.emplace(item, OpenOperation{.blocks = blocks_of(played)}).first->second;
-  operation.actors_left = played.actors.size();
-  for (std::size_t i = 0; played.blocks != nullptr && i < played.blocks->size(); ++i) {
-    const PlayBlock& block = (*played.blocks)[i];
-    std::vector<std::uint32_t>& open = operation.open_needs.emplace_back();
-    operation.copied.emplace_back();
-    if (block.has_needs) {
-      operation.copied.back().resize(block.messages.size());
-      for (std::size_t message = 0; message < block.messages.size(); ++message) {
-        open.push_back(static_cast<std::uint32_t>(block.needs_of(message).size()));
-      }
-    }
-  }
-  return operation;
-}
-
 void SharedRates::run_tasks() {
   while (!tasks_.empty()) {
     const Task task = tasks_.front();
@@ -61,50 +25,6 @@ void SharedRates::run_tasks() {
   }
 }
 
-bool SharedRates::waits_for(int index, ActorState& actor, AwaitedItem& awaited) {
-  if (awaited.actors_left > 0) {
-    awaited.waiting.push_back(index);
-    return true;
-  }
-  actor.entry.wait_for(awaited.end);
-  return false;
-}
-
-// Whether the next item comes after one that is not ended; it is begun when that has.
-bool SharedRates::waits_for_item(int index) {
-  ActorState& actor = actors_[at(index)];
-  const PlayItem& item = play_.items[actor.item];
-  if (!item.after.empty()) {
-    Gate& gate = gates_[actor.item];
-    for (; gate.ended < item.after.size(); ++gate.ended) {
-      AwaitedItem& before = awaited_.at(static_cast<std::uint32_t>(item.after[gate.ended]));
-      if (before.actors_left > 0) {
-        before.waiting.push_back(index);
-        return true;
-      }
-      gate.end.wait_for(before.end);
-    }
-    actor.entry.wait_for(gate.end);
-  }
-  for (const int before : item.after_own) {
-    AwaitedItem* own = own_awaited_.find(at(before), play_.rank_of_actor[at(index)]);
-    if (own != nullptr && waits_for(index, actor, *own)) {
-      return true;
-    }
-  }
-  actor.entry.time_us = std::max(actor.entry.time_us, now_us_);
-  return false;
-}
-
-void SharedRates::end_for_waiting(AwaitedItem& awaited, const Moment& moment) {
-  awaited.end.wait_for(moment);
-  if (--awaited.actors_left == 0) {
-    for (const int waiting : std::exchange(awaited.waiting, {})) {
-      begin_item(waiting);
-    }
-  }
-}
-
 // `entry` is now: what the actor did before has ended.
 void SharedRates::begin_item(int index) {
   ActorState& actor = actors_[at(index)];
@@ -113,9 +33,10 @@ void SharedRates::begin_item(int index) {
     return;
   }
   actor.item = actor.items[actor.next].item;
-  if (waits_for_item(index)) {
+  if (awaited_.holds_up(index, actor)) {
     return;
   }
+  actor.entry.time_us = std::max(actor.entry.time_us, now_us_);
   const PlayItem& item = item_of(actor);
   actor.place = actor.items[actor.next].place;
   if (item.is_operation()) {
@@ -146,11 +67,8 @@ void SharedRates::end_item(int index, const Moment& moment) {
   actor.inside = false;
   actor.entry = moment;
   actor.entry.time_us = now_us_;
-  if (play_.is_awaited[item]) {
-    end_for_waiting(awaited_.at(item), actor.entry);
-  }
-  if (play_.is_own_awaited[item]) {
-    end_for_waiting(*own_awaited_.find(item, play_.rank_of_actor[at(index)]), actor.entry);
+  for (const int waiting : awaited_.end(index, item, actor.entry)) {
+    begin_item(waiting);
   }
   begin_item(index);
 }
@@ -164,7 +82,7 @@ void SharedRates::enter(int index) {
     end_item(index, actor.entry);
     return;
   }
-  OpenOperation& operation = this->operation(item);
+  OpenOperation& operation = operations_.enter(item);
   actor.inside = true;
   actor.operation = &operation;
   actor.sends = Cursor(operation.blocks, actor.place, Cursor::Way::sends);
@@ -294,9 +212,7 @@ void SharedRates::leave_if_done(int index) {
       !actor.receiving.empty() || actor.copies_left > 0) {
     return;
   }
-  if (--actor.operation->actors_left == 0) {
-    operations_.erase(actor.item);
-  }
+  operations_.leave(actor.item);
   actor.operation = nullptr;
   end_item(index, actor.last);
 }

@@ -27,16 +27,13 @@ SharedRates::SharedRates(const Play& play, const PathTable& paths, const Simulat
       shares_(paths.bytes_per_us()),
       actors_(play.rank_of_actor.size()),
       times_(ranks_of(play)),
-      gates_(play.items.size()),
-      own_awaited_(play) {
+      operations_(play, paths),
+      awaited_(play) {
   for (std::uint32_t i = 0; i < play.items.size(); ++i) {
     const std::vector<int>& actors = play.items[i].actors;
     for (std::uint32_t place = 0; place < actors.size(); ++place) {
       const int actor = actors[place];
       actors_[at(actor)].items.push_back({.item = i, .place = place});
-    }
-    if (play.is_awaited[i]) {
-      awaited_[i].actors_left = play.items[i].actors.size();
     }
   }
   result_.item_end_us.resize(play.items.size());
@@ -106,7 +103,7 @@ void SharedRates::handle(const EventQueue::Event& event) {
 // Flows whose rate has changed end at another time.
 void SharedRates::settle_rates() {
   for (const int slot : shares_.settle()) {
-    Flight& flight = flights_[at(slot)];
+    Flight& flight = flights_[slot];
     flight.left_bytes =
         std::max(0.0, flight.left_bytes - flight.rate * (now_us_ - flight.since_us));
     flight.since_us = now_us_;
@@ -117,16 +114,11 @@ void SharedRates::settle_rates() {
 
 // Of the message at the cursor, which is one of those of the actor.
 int SharedRates::new_flight(ActorState& actor, const Cursor& cursor) {
-  if (free_flights_.empty()) {
-    free_flights_.push_back(static_cast<int>(flights_.size()));
-    flights_.emplace_back();
-  }
-  const int slot = free_flights_.back();
-  free_flights_.pop_back();
+  const int slot = flights_.take();
   const OpenBlock& open = cursor.open();
   const PlayMessage& message = open.block->messages[cursor.message()];
   const MessageCost& cost = open.block->cost_of(message);
-  Flight& flight = flights_[at(slot)];
+  Flight& flight = flights_[slot];
   flight = {.from = message.from,
             .to = message.to,
             .bytes = cost.bytes,
@@ -153,7 +145,7 @@ int SharedRates::new_flight(ActorState& actor, const Cursor& cursor) {
 void SharedRates::start(int index, const Moment& trigger) {
   ActorState& sender = actors_[at(index)];
   const int slot = new_flight(sender, sender.sends);
-  Flight& flight = flights_[at(slot)];
+  Flight& flight = flights_[slot];
   flight.moment = trigger;
   flight.moment.time_us = now_us_;
   const PlayBlock& block = *flight.open->block;
@@ -180,14 +172,14 @@ void SharedRates::start(int index, const Moment& trigger) {
 void SharedRates::start_reduction(int index, const Moment& trigger) {
   ActorState& actor = actors_[at(index)];
   const int slot = new_flight(actor, actor.receives);
-  Flight& flight = flights_[at(slot)];
+  Flight& flight = flights_[slot];
   flight.moment = trigger;
   actor.receives.advance();
   events_.push(now_us_ + flight.reduce_us, EventQueue::Kind::reduced, slot);
 }
 
 void SharedRates::begin_flow(int slot) {
-  Flight& flight = flights_[at(slot)];
+  Flight& flight = flights_[slot];
   flight.since_us = now_us_;
   flight.left_bytes = flight.bytes;
   if (flight.bytes <= 0 || flight.links.empty() || options_.contention == Contention::off) {
@@ -201,7 +193,7 @@ void SharedRates::begin_flow(int slot) {
 }
 
 void SharedRates::end_flow(int slot) {
-  Flight& flight = flights_[at(slot)];
+  Flight& flight = flights_[slot];
   if (flight.flowing) {
     shares_.end(slot, now_us_, flight.bytes);
   } else {
@@ -228,7 +220,7 @@ void SharedRates::end_flow(int slot) {
 }
 
 void SharedRates::arrive(int slot) {
-  Flight& flight = flights_[at(slot)];
+  Flight& flight = flights_[slot];
   flight.moment.reduce_us += flight.reduce_us;
   flight.moment.time_us = now_us_;
   if (flight.record >= 0) {
@@ -242,7 +234,7 @@ void SharedRates::arrive(int slot) {
       std::find(receiver.receiving.begin(), receiver.receiving.end(), flight.receive_number));
   receiver.last.wait_for(moment);
   move_rank(to, -1, false);
-  free_flights_.push_back(slot);
+  flights_.give_back(slot);
   if (flight.open->block->has_needs) {
     satisfy(to, block, flight.message, moment);
   }

@@ -6,12 +6,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
-#include <memory>
 #include <vector>
 
+#include "model/simulator/awaited_items.h"
 #include "model/simulator/fair_share.h"
-#include "model/simulator/own_ends.h"
+#include "model/simulator/open_operations.h"
 #include "model/simulator/program.h"
 #include "model/simulator/shared_state.h"
 
@@ -46,9 +45,6 @@ class SharedRates {
     tasks_.push_back({.kind = kind, .actor = actor, .trigger = trigger});
   }
   void begin_item(int index);
-  bool waits_for_item(int index);
-  static bool waits_for(int index, ActorState& actor, AwaitedItem& awaited);
-  void end_for_waiting(AwaitedItem& awaited, const Moment& moment);
   void end_item(int index, const Moment& moment);
   void enter(int index);
   void try_send(int index, const Moment& trigger);
@@ -57,8 +53,6 @@ class SharedRates {
   void copy(const Task& task);
   void satisfy(int index, std::size_t block, std::uint32_t message, const Moment& moment);
   void leave_if_done(int index);
-  OpenBlocks blocks_of(const PlayItem& item);
-  OpenOperation& operation(std::uint32_t item);
 
   // shared_rates.cc: messages under way.
   void start(int index, const Moment& trigger);
@@ -78,13 +72,9 @@ class SharedRates {
   FairShare shares_;
   std::vector<ActorState> actors_;
   RankClock times_;
-  std::vector<Flight> flights_;
-  std::vector<int> free_flights_;
-  std::map<std::uint32_t, OpenOperation> operations_;  // those under way, by item
-  std::map<std::uint32_t, AwaitedItem> awaited_;
-  std::vector<Gate> gates_;  // by item
-  OwnEnds<AwaitedItem> own_awaited_;
-  std::map<const void*, std::weak_ptr<const OpenBlocks::KeptBlocks>> kept_;  // by blocks
+  Flights flights_;
+  OpenOperations operations_;
+  AwaitedItems awaited_;
   EventQueue events_;
   std::deque<Task> tasks_;
   double now_us_ = 0;

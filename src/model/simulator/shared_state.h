@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/simulator/moment.h"
-#include "model/simulator/open_blocks.h"
+#include "model/simulator/open_operations.h"
 
 namespace unisono::model {
 
@@ -103,15 +103,6 @@ struct Turn {
   std::uint32_t place = 0;
 };
 
-// An operation that some actor is in.
-struct OpenOperation {
-  OpenBlocks blocks;
-  // By block and message, where blocks have needs.
-  std::vector<std::vector<std::uint32_t>> open_needs = {};
-  std::vector<std::vector<std::uint8_t>> copied = {};  // local copies that are done
-  std::size_t actors_left = 0;
-};
-
 // What others ask of it all the time comes first.
 struct alignas(64) ActorState {
   bool inside = false;     // of the operation `item`
@@ -153,18 +144,25 @@ struct Flight {
   std::int64_t record = -1;
 };
 
-// How far those have come that an item comes after, for all of its ranks: of the list, the first so
-// many have ended, the last of them at `end`.
-struct Gate {
-  std::size_t ended = 0;
-  Moment end = {};
-};
+// Those under way.
+class Flights {
+ public:
+  Flight& operator[](int slot) { return flights_[static_cast<std::size_t>(slot)]; }
+  // A place for one, whatever is there.
+  int take() {
+    if (free_.empty()) {
+      free_.push_back(static_cast<int>(flights_.size()));
+      flights_.emplace_back();
+    }
+    const int slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void give_back(int slot) { free_.push_back(slot); }
 
-// An item that others come after, or what one rank has of it.
-struct AwaitedItem {
-  std::size_t actors_left = 1;
-  Moment end = {};
-  std::vector<int> waiting = {};  // actors
+ private:
+  std::vector<Flight> flights_;
+  std::vector<int> free_;
 };
 
 }  // namespace unisono::model
