@@ -22,6 +22,9 @@ constexpr Clock::duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(500);
 // Those who sleep and wake are away for moments.
 constexpr int kCalm = 4;
+// Others who take a whole slice seldom are not worth a sleep in every wait: Linux shares a core
+// between sessions and containers first, and one of these gives way within its own.
+constexpr int kSeldom = 100;
 // With short slices giving way is quick beside others too. That it is off says little then, until
 // it is off with the usual ones.
 constexpr Clock::duration kKept = std::chrono::seconds(1);
@@ -47,6 +50,7 @@ bool CoreContention::gave_way(Clock::time_point from, Clock::time_point to) noex
   constexpr auto kRelaxed = std::memory_order_relaxed;
   if (to - from < kLongYield) {
     if (!is_on()) {
+      quick_.fetch_add(1, kRelaxed);
       if (to.time_since_epoch().count() >= give_back_at_.load(kRelaxed)) {
         give_back_at_.store(kNever, kRelaxed);
         slices_.give_back();
@@ -57,7 +61,8 @@ bool CoreContention::gave_way(Clock::time_point from, Clock::time_point to) noex
     }
     return false;
   }
-  if (own_ > 0 && runnable_() <= own_) {
+  const bool is_seldom = quick_.exchange(0, kRelaxed) >= kSeldom;
+  if (own_ > 0 && ((!is_on() && is_seldom) || runnable_() <= own_)) {
     return true;
   }
   const Clock::duration pause =

@@ -71,6 +71,20 @@ TEST_F(ContentionTest, IsNotOfRanksThatTakeTurns) {
   EXPECT_TRUE(beside_another.is_on());
 }
 
+// Another session or container takes a slice now and then, and giving way within one's own is quick.
+TEST_F(ContentionTest, IsNotOfSlicesThatAreTakenSeldomFromRanksThatTakeTurns) {
+  CoreContention turns(4, []() noexcept { return 6; });
+  for (int slice = 0; slice < 10; ++slice) {
+    for (int quick = 0; quick < 100; ++quick) {
+      turns.gave_way(now, now + 1us);
+    }
+    EXPECT_TRUE(turns.gave_way(now, now + 3ms));
+    EXPECT_FALSE(turns.is_on());
+  }
+  turns.gave_way(now, now + 3ms);
+  EXPECT_TRUE(turns.is_on());
+}
+
 int changed = 0;
 
 TEST_F(ContentionTest, ThreadsKeepShortSlicesUntilItHasBeenOffForASecond) {
