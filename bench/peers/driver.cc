@@ -89,16 +89,15 @@ void rewrite_and_read(std::uint32_t* in, std::size_t in_words, const std::uint32
 
 std::string answer(const Peer& peer, Samples& samples, std::uint64_t wrong) {
   char text[512];
-  std::snprintf(text, sizeof text,
-                R"({"implementation":"%s","version":"%s","ranks":%d,"median_us":%.4f,)"
-                R"("mean_us":%.4f,"min_us":%.4f,"p90_us":%.4f,"samples":%zu,"calls_per_sample":%u,"wrong":%llu})",
-                peer.name().c_str(), peer.version().c_str(), peer.size(),
-                quantile(samples.call_us, 0.5),
-                std::accumulate(samples.call_us.begin(), samples.call_us.end(), 0.0) /
-                    static_cast<double>(samples.call_us.size()),
-                quantile(samples.call_us, 0.0),
-                quantile(samples.call_us, 0.9), samples.call_us.size(), samples.calls_per_batch,
-                static_cast<unsigned long long>(wrong));
+  std::snprintf(
+      text, sizeof text,
+      R"({"implementation":"%s","version":"%s","ranks":%d,"median_us":%.4f,)"
+      R"("mean_us":%.4f,"min_us":%.4f,"p90_us":%.4f,"samples":%zu,"calls_per_sample":%u,"wrong":%llu})",
+      peer.name().c_str(), peer.version().c_str(), peer.size(), quantile(samples.call_us, 0.5),
+      std::accumulate(samples.call_us.begin(), samples.call_us.end(), 0.0) /
+          static_cast<double>(samples.call_us.size()),
+      quantile(samples.call_us, 0.0), quantile(samples.call_us, 0.9), samples.call_us.size(),
+      samples.calls_per_batch, static_cast<unsigned long long>(wrong));
   return text;
 }
 

@@ -50,7 +50,7 @@ class CoreContention {
   ShortSlices slices_;
   std::atomic<bool> on_ = false;
   std::atomic<int> quick_ = 0;  // how often giving way was, since it last was not, while it is off
-  std::atomic<int> calm_ = 0;  // how often giving way was quick, since it last was not
+  std::atomic<int> calm_ = 0;   // how often giving way was quick, since it last was not
   std::atomic<Clock::rep> pause_ = 0;
   std::atomic<Clock::rep> probe_at_ = 0;
   std::atomic<Clock::rep> give_back_at_ = kNever;  // the short slices, while it is off

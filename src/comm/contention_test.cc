@@ -71,7 +71,8 @@ TEST_F(ContentionTest, IsNotOfRanksThatTakeTurns) {
   EXPECT_TRUE(beside_another.is_on());
 }
 
-// Another session or container takes a slice now and then, and giving way within one's own is quick.
+// Another session or container takes a slice now and then, and giving way within one's own is
+// quick.
 TEST_F(ContentionTest, IsNotOfSlicesThatAreTakenSeldomFromRanksThatTakeTurns) {
   CoreContention turns(4, []() noexcept { return 6; });
   for (int slice = 0; slice < 10; ++slice) {

@@ -35,7 +35,7 @@ struct OnTopologyOptions {
   double gamma_us_per_byte = 0;  // to reduce
   // How many messages a rank has under way at once where none of them waits for another.
   int at_once = 1;
-  bool rank_order = false;       // only those that sum in the order of the ranks
+  bool rank_order = false;  // only those that sum in the order of the ranks
   // Also with the moves between nodes encoded, where the proof allows it. REQUIRES then: a plain
   // collective with data.
   MoveCode code = MoveCode::none;

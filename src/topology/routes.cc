@@ -176,7 +176,8 @@ bool Router::add_middle(int from_rank, int to_rank, const Middle& middle) {
 }
 
 bool Router::add_fixed(const Middle& middle, int turn) {
-  Chosen& known = chosen_[(mix(pair_of(middle)) + static_cast<std::uint64_t>(turn)) % chosen_.size()];
+  Chosen& known =
+      chosen_[(mix(pair_of(middle)) + static_cast<std::uint64_t>(turn)) % chosen_.size()];
   if (known.middle == middle && known.turn == turn) {
     route_.insert(route_.end(), known.links.begin(), known.links.begin() + known.count);
     return true;
@@ -206,7 +207,8 @@ const Router::Ways& Router::ways_of(Middle middle) {
   // A pair has a few places, so that pairs that take turns do not drive each other out.
   constexpr std::size_t kPlaces = 4;
   const auto first =
-      known_.begin() + static_cast<std::ptrdiff_t>(mix(pair_of(middle)) % (known_.size() / kPlaces) * kPlaces);
+      known_.begin() +
+      static_cast<std::ptrdiff_t>(mix(pair_of(middle)) % (known_.size() / kPlaces) * kPlaces);
   const auto end = first + kPlaces;
   const auto found =
       std::find_if(first, end, [&](const Ways& ways) { return ways.middle == middle; });

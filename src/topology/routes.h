@@ -88,8 +88,8 @@ class Router {
     int count = 0;
     std::array<int, 4> links = {};
   };
-  // Of a fabric with thousands of ranks, what messages ask for that are close to each other in the
-  // steps of an all_to_all.
+  // In a fabric with thousands of ranks they are what messages ask for that are close to each other
+  // in the steps of an all_to_all.
   static constexpr std::size_t kMostChosen = 1 << 18;
 
   static std::uint64_t pair_of(const Middle& middle) {
@@ -114,10 +114,10 @@ class Router {
   std::vector<int> network_;  // of a device without a rank: which of the parts that ranks join
   std::optional<Exits> exits_;
   std::optional<Siblings> siblings_;
-  std::vector<Ways> known_;   // those asked for last: pairs come in the order of ranks
+  std::vector<Ways> known_;     // those asked for last: pairs come in the order of ranks
   std::vector<Chosen> chosen_;  // likewise, one for each place
-  std::vector<int> place_;    // of devices, while ways are collected
-  std::vector<double> load_;  // of places, while ways are spread
+  std::vector<int> place_;      // of devices, while ways are collected
+  std::vector<double> load_;    // of places, while ways are spread
   std::vector<int> route_;
   std::vector<int> back_;  // the end of the route, from its last link
   std::vector<double> shares_;

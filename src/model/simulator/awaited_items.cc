@@ -4,8 +4,7 @@
 
 namespace unisono::model {
 
-AwaitedItems::AwaitedItems(const Play& play)
-    : play_(play), gates_(play.items.size()), own_(play) {
+AwaitedItems::AwaitedItems(const Play& play) : play_(play), gates_(play.items.size()), own_(play) {
   for (std::uint32_t item = 0; item < play.items.size(); ++item) {
     if (play.is_awaited[item]) {
       awaited_[item].actors_left = play.items[item].actors.size();
@@ -13,32 +12,32 @@ AwaitedItems::AwaitedItems(const Play& play)
   }
 }
 
-bool AwaitedItems::is_open(int index, ActorState& actor, Awaited& awaited) {
+bool AwaitedItems::is_open(int actor, Awaited& awaited, Moment& entry) {
   if (awaited.actors_left > 0) {
-    awaited.waiting.push_back(index);
+    awaited.waiting.push_back(actor);
     return true;
   }
-  actor.entry.wait_for(awaited.end);
+  entry.wait_for(awaited.end);
   return false;
 }
 
-bool AwaitedItems::holds_up(int index, ActorState& actor) {
-  const PlayItem& item = play_.items[actor.item];
-  if (!item.after.empty()) {
-    Gate& gate = gates_[actor.item];
-    for (; gate.ended < item.after.size(); ++gate.ended) {
-      Awaited& before = awaited_.at(static_cast<std::uint32_t>(item.after[gate.ended]));
+bool AwaitedItems::holds_up(int actor, std::uint32_t item, Moment& entry) {
+  const PlayItem& played = play_.items[item];
+  if (!played.after.empty()) {
+    Gate& gate = gates_[item];
+    for (; gate.ended < played.after.size(); ++gate.ended) {
+      Awaited& before = awaited_.at(static_cast<std::uint32_t>(played.after[gate.ended]));
       if (before.actors_left > 0) {
-        before.waiting.push_back(index);
+        before.waiting.push_back(actor);
         return true;
       }
       gate.end.wait_for(before.end);
     }
-    actor.entry.wait_for(gate.end);
+    entry.wait_for(gate.end);
   }
-  for (const int before : item.after_own) {
-    Awaited* own = own_.find(static_cast<std::size_t>(before), rank_of(index));
-    if (own != nullptr && is_open(index, actor, *own)) {
+  for (const int before : played.after_own) {
+    Awaited* own = own_.find(static_cast<std::size_t>(before), rank_of(actor));
+    if (own != nullptr && is_open(actor, *own, entry)) {
       return true;
     }
   }
@@ -53,13 +52,13 @@ void AwaitedItems::end_one(Awaited& awaited, const Moment& moment, std::vector<i
   }
 }
 
-std::vector<int> AwaitedItems::end(int index, std::uint32_t item, const Moment& moment) {
+std::vector<int> AwaitedItems::end(int actor, std::uint32_t item, const Moment& moment) {
   std::vector<int> going;
   if (play_.is_awaited[item]) {
     end_one(awaited_.at(item), moment, going);
   }
   if (play_.is_own_awaited[item]) {
-    end_one(*own_.find(item, rank_of(index)), moment, going);
+    end_one(*own_.find(item, rank_of(actor)), moment, going);
   }
   return going;
 }

@@ -6,9 +6,9 @@
 #include <map>
 #include <vector>
 
+#include "model/simulator/moment.h"
 #include "model/simulator/own_ends.h"
 #include "model/simulator/play.h"
-#include "model/simulator/shared_state.h"
 
 namespace unisono::model {
 
@@ -17,11 +17,11 @@ class AwaitedItems {
   // Keeps the reference.
   explicit AwaitedItems(const Play& play);
 
-  // Whether the next item of the actor comes after one that has not ended; end() tells it then.
-  // Else its entry is no earlier than their ends.
-  bool holds_up(int index, ActorState& actor);
+  // Whether the item comes after one that has not ended; end() names the actor then. Else its entry
+  // is no earlier than their ends.
+  bool holds_up(int actor, std::uint32_t item, Moment& entry);
   // An actor has ended an item; the actors that can go on.
-  std::vector<int> end(int index, std::uint32_t item, const Moment& moment);
+  std::vector<int> end(int actor, std::uint32_t item, const Moment& moment);
 
  private:
   // An item that others come after, or what one rank has of it.
@@ -38,7 +38,7 @@ class AwaitedItems {
   };
 
   int rank_of(int actor) const { return play_.rank_of_actor[static_cast<std::size_t>(actor)]; }
-  static bool is_open(int index, ActorState& actor, Awaited& awaited);
+  static bool is_open(int actor, Awaited& awaited, Moment& entry);
   static void end_one(Awaited& awaited, const Moment& moment, std::vector<int>& going);
 
   const Play& play_;

@@ -1,5 +1,6 @@
-// Makes the blocks of a source for the engine for shared links: each with its paths and orders, in a
-// thread of its own while those before it are played. To find paths takes about as long as to play.
+// Makes the blocks of a source for the engine for shared links: each with its paths and orders, in
+// a thread of its own while those before it are played. To find paths takes about as long as to
+// play.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ struct MadeBlock {
 
 class BlocksAhead {
  public:
-  // Of an item with a source whose blocks have their paths in the table. Keeps references; nobody
-  // else asks the source for blocks.
+  // The item has a source whose blocks have their paths in the table. Keeps references; nobody else
+  // asks the source for blocks.
   BlocksAhead(const PlayItem& item, const PathTable& paths);
 
   // REQUIRES: fewer were asked for than there are. Errors: those of the source.

@@ -17,7 +17,7 @@ std::size_t at(int index) {
 
 // A link is looked at again.
 void FairShare::touch(int link) {
-  Pass& pass = passes_[at(link)];
+  PassOfLink& pass = passes_[at(link)];
   if (!pass.touched) {
     pass.touched = true;
     pass.last = pass_;
@@ -29,7 +29,7 @@ void FairShare::touch(int link) {
 void FairShare::touch_links(int flow) {
   const Way& way = ways_[at(flow)];
   for (const int link : way.links) {
-    if (link == way.narrowest || links_[at(link)].is_crowded() ||
+    if (link == way.narrowest || links_[at(link)].is_oversubscribed() ||
         passes_[at(link)].last == pass_) {
       touch(link);
     }
@@ -67,9 +67,9 @@ void FairShare::begin(int flow, std::span<const int> links, std::span<const doub
   Way& way = ways_[at(flow)];
   way = {.links = links, .shares = shares};
   find_narrowest(way);
-  bool meets_crowd = false;
+  bool meets_oversubscribed = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
-    LinkState& state = links_[at(links[i])];
+    SharedLink& state = links_[at(links[i])];
     const double share = way.share(i);
     if (state.users++ == 0) {
       state.first_flow = flow;
@@ -79,10 +79,10 @@ void FairShare::begin(int flow, std::span<const int> links, std::span<const doub
       others_[at(links[i])].push_back({.flow = flow, .share = share});
     }
     state.load += way.alone * share;
-    meets_crowd = meets_crowd || state.is_crowded();
+    meets_oversubscribed = meets_oversubscribed || state.is_oversubscribed();
   }
   flows_[at(flow)] = {.rate = way.alone, .bottleneck = way.narrowest, .is_new = true};
-  if (meets_crowd) {
+  if (meets_oversubscribed) {
     change(flow, State::open);
   } else {
     links_[at(way.narrowest)].level = way.alone;
@@ -91,7 +91,7 @@ void FairShare::begin(int flow, std::span<const int> links, std::span<const doub
 }
 
 void FairShare::leave(int link, int flow, double now_us) {
-  LinkState& state = links_[at(link)];
+  SharedLink& state = links_[at(link)];
   if (--state.users == 0) {
     state.load = 0;  // without what was rounded
     state.busy_us += now_us - state.since_us;
@@ -112,8 +112,8 @@ void FairShare::end(int flow, double now_us, double bytes) {
   const Way& way = ways_[at(flow)];
   Flow& found = flows_[at(flow)];
   for (std::size_t i = 0; i < way.links.size(); ++i) {
-    LinkState& state = links_[at(way.links[i])];
-    if (state.is_crowded()) {
+    SharedLink& state = links_[at(way.links[i])];
+    if (state.is_oversubscribed()) {
       touch(way.links[i]);
     }
     const double share = way.share(i);
@@ -170,7 +170,7 @@ const std::vector<int>& FairShare::settle() {
 // there at most, all others have the level. Newton's method from below, which never goes too far,
 // since what flows at a level is concave in it, and ends, since it consists of straight pieces.
 double FairShare::level_when_full(int link) const {
-  const LinkState& state = links_[at(link)];
+  const SharedLink& state = links_[at(link)];
   double level = kNever;  // no more than this can be right of what was found with it
   while (true) {
     double left = state.capacity;
@@ -212,7 +212,7 @@ double FairShare::level_when_full(int link) const {
 // Gives the links that were touched their turns; false: no link has one.
 bool FairShare::queue_touched() {
   for (const int link : touched_) {
-    Pass& pass = passes_[at(link)];
+    PassOfLink& pass = passes_[at(link)];
     pass.touched = false;
     pass.full_at = level_when_full(link);
     ++pass.version;
@@ -238,7 +238,7 @@ void FairShare::raise() {
     const Turn turn = queue_.front();
     std::pop_heap(queue_.begin(), queue_.end());
     queue_.pop_back();
-    const Pass& pass = passes_[at(turn.link)];
+    const PassOfLink& pass = passes_[at(turn.link)];
     if (turn.version != pass.version) {
       continue;
     }

@@ -23,6 +23,32 @@
 
 namespace unisono::model {
 
+// The one line of the cache that a flow needs of each of its links.
+struct alignas(64) SharedLink {
+  double capacity = 0;
+  double load = 0;  // of its flows, each with what it has alone
+  // Its users: the first of them, the others are in `others_`.
+  std::uint32_t users = 0;
+  int first_flow = 0;
+  double first_share = 0;
+  double level =
+      std::numeric_limits<double>::infinity();  // the rate of the flows that it holds back
+  double since_us = 0;                          // it has users
+  double busy_us = 0;
+  double bytes = 0;
+
+  // Rounding does not make one so that its flows just fill.
+  bool is_oversubscribed() const { return load > capacity * (1 + 1e-10); }
+};
+// What only a pass asks of a link.
+struct PassOfLink {
+  double full_at = std::numeric_limits<double>::infinity();  // the level at which it will be full
+  std::uint32_t filled = 0;                                  // the pass that has filled it last
+  std::uint32_t last = 0;                                    // the pass that has looked at it last
+  std::uint32_t version = 0;                                 // of its turn
+  bool touched = false;
+};
+
 class FairShare {
  public:
   explicit FairShare(const std::vector<double>& capacities)
@@ -53,37 +79,13 @@ class FairShare {
     int flow = 0;
     double share = 1;
   };
-  // The one line of the cache that a flow needs of each of its links.
-  struct alignas(64) LinkState {
-    double capacity = 0;
-    double load = 0;  // of its flows, each with what it has alone
-    // Its users: the first of them, the others are in `others_`.
-    std::uint32_t users = 0;
-    int first_flow = 0;
-    double first_share = 0;
-    double level = kNever;  // the rate of the flows that it holds back
-    double since_us = 0;    // it has users
-    double busy_us = 0;
-    double bytes = 0;
-
-    // Rounding does not crowd one that its flows just fill.
-    bool is_crowded() const { return load > capacity * (1 + 1e-10); }
-  };
-  // What only a pass asks for.
-  struct Pass {
-    double full_at = kNever;    // the level at which it will be full
-    std::uint32_t filled = 0;   // the pass that has filled it last
-    std::uint32_t last = 0;     // the pass that has looked at it last
-    std::uint32_t version = 0;  // of its turn
-    bool touched = false;
-  };
   enum class State : std::uint8_t { kept, open, fixed };  // kept: it has the rate from before
   // What is asked for most is short.
   struct Flow {
     double rate = 0;
     int bottleneck = -1;
     State state = State::kept;
-    bool is_new = false;  // and has met no crowded link
+    bool is_new = false;  // and has met no oversubscribed link
   };
   struct Way {
     std::span<const int> links;
@@ -109,7 +111,7 @@ class FairShare {
   void leave(int link, int flow, double now_us);
   template <typename Visit>
   void for_each_user(int link, const Visit& visit) const {
-    const LinkState& state = links_[static_cast<std::size_t>(link)];
+    const SharedLink& state = links_[static_cast<std::size_t>(link)];
     if (state.users > 0) {
       visit({.flow = state.first_flow, .share = state.first_share});
     }
@@ -124,9 +126,9 @@ class FairShare {
   void release(int link);
   void change(int flow, State state);
 
-  std::vector<LinkState> links_;
+  std::vector<SharedLink> links_;
   std::vector<std::vector<User>> others_;  // of links
-  std::vector<Pass> passes_;               // likewise
+  std::vector<PassOfLink> passes_;         // likewise
   std::vector<Flow> flows_;
   std::vector<Way> ways_;     // of flows
   std::vector<int> touched_;  // links whose flows have changed

@@ -43,9 +43,8 @@ FixedRates::FixedRates(const Play& play, const PathTable& paths, const Simulatio
       options_(options),
       ports_(at(options.ports)),
       own_ends_(play),
-      use_(rank_count(play),
-           options.rank_times &&
-               (links == Links::watched || options.ports > 1 || !has_long_phases(play))) {
+      use_(rank_count(play), options.rank_times && (links == Links::watched || options.ports > 1 ||
+                                                    !has_long_phases(play))) {
   if (links == Links::watched) {
     watch_.emplace(paths.bytes_per_us());
   }

@@ -83,7 +83,9 @@ std::vector<int> first_of_rows(const Topology& topology) {
     int link = static_cast<int>(i);
     // A row that has no first link is a circle, on no way between ranks.
     for (std::size_t steps = 0; before[place_of(link)] != kNone && steps < first.size(); ++steps) {
-      link = first[place_of(before[place_of(link)])] != kNone ? first[place_of(before[place_of(link)])] : before[place_of(link)];
+      link = first[place_of(before[place_of(link)])] != kNone
+                 ? first[place_of(before[place_of(link)])]
+                 : before[place_of(link)];
     }
     first[i] = link;
   }

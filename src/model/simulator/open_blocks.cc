@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/simulator/blocks_ahead.h"
+
 namespace unisono::model {
 
 OpenBlocks::Kept OpenBlocks::keep(const PlayItem& item, const PathTable& paths) {
@@ -17,17 +19,21 @@ OpenBlocks::Kept OpenBlocks::keep(const PlayItem& item, const PathTable& paths) 
   return kept;
 }
 
+OpenBlocks::OpenBlocks(Kept kept) : kept_(std::move(kept)), count_(kept_->open.size()) {}
+
 OpenBlocks::OpenBlocks(const PlayItem& item, const PathTable& paths)
     : count_(item.block_count()),
       cursors_(2 * item.actors.size()),
       ahead_(std::make_unique<BlocksAhead>(item, paths)) {}
 
+OpenBlocks::OpenBlocks(OpenBlocks&& other) noexcept = default;
+OpenBlocks::~OpenBlocks() = default;
+
 OpenBlocks::Made& OpenBlocks::made(std::size_t index) {
   while (index >= first_ + made_.size()) {
     Made& added = made_.emplace_back(Made{.block = ahead_->next(), .users = cursors_});
-    added.open = {.block = &added.block->block,
-                  .paths = &added.block->paths,
-                  .order = &added.block->order};
+    added.open = {
+        .block = &added.block->block, .paths = &added.block->paths, .order = &added.block->order};
   }
   return made_[index - first_];
 }

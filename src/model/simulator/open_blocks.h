@@ -10,12 +10,14 @@
 #include <span>
 #include <vector>
 
-#include "model/simulator/blocks_ahead.h"
 #include "model/simulator/order.h"
 #include "model/simulator/paths.h"
 #include "model/simulator/play.h"
 
 namespace unisono::model {
+
+class BlocksAhead;
+struct MadeBlock;
 
 struct OpenBlock {
   const PlayBlock* block = nullptr;
@@ -34,9 +36,12 @@ class OpenBlocks {
   // Those of an item that keeps its blocks. Keeps references to them and to the paths.
   static Kept keep(const PlayItem& item, const PathTable& paths);
 
-  explicit OpenBlocks(Kept kept) : kept_(std::move(kept)), count_(kept_->open.size()) {}
+  explicit OpenBlocks(Kept kept);
   // Those of a source, whose blocks have their paths in the table. Keeps references.
   OpenBlocks(const PlayItem& item, const PathTable& paths);
+  OpenBlocks(OpenBlocks&& other) noexcept;
+  OpenBlocks& operator=(OpenBlocks&&) = delete;
+  ~OpenBlocks();
 
   std::size_t count() const { return count_; }
   // REQUIRES: the cursors of some actor have not left it, or a message holds it.
@@ -62,10 +67,10 @@ class OpenBlocks {
 
   Kept kept_;
   std::size_t count_;
-  std::size_t cursors_ = 0;            // that come to each block
+  std::size_t cursors_ = 0;             // that come to each block
   std::unique_ptr<BlocksAhead> ahead_;  // of a source
-  std::deque<Made> made_;              // which stay where they are
-  std::size_t first_ = 0;              // of those made
+  std::deque<Made> made_;               // which stay where they are
+  std::size_t first_ = 0;               // of those made
 };
 
 // A place in the lists of one actor.

@@ -36,7 +36,7 @@ class OpenOperations {
 
   const Play& play_;
   const PathTable& paths_;
-  std::map<std::uint32_t, OpenOperation> open_;  // by item
+  std::map<std::uint32_t, OpenOperation> open_;                              // by item
   std::map<const void*, std::weak_ptr<const OpenBlocks::KeptBlocks>> kept_;  // by blocks
 };
 

@@ -5,7 +5,6 @@
 
 #include "model/cost.h"
 #include "model/simulator/link_rows.h"
-#include "model/simulator/simulation.h"
 #include "unisono/error.hpp"
 
 namespace unisono::model {
@@ -124,13 +123,6 @@ void PathTable::add(int from_rank, int to_rank) {
   }
   path.count = static_cast<std::uint32_t>(list_.all_links.size()) - path.first;
   list_.paths.push_back(path);
-}
-
-void PathTable::copy_along_rows(std::vector<LinkUse>& uses) const {
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    uses[i] = uses[static_cast<std::size_t>(facts_[i].first_of_row)];
-    uses[i].full_us = uses[i].bytes / facts_[i].bytes_per_us;
-  }
 }
 
 void PathTable::restart() {

@@ -1,6 +1,7 @@
 // What a message meets on its way: latency, links, the bandwidth when it is alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,7 +13,6 @@
 
 namespace unisono::model {
 
-struct LinkUse;
 struct Parameters;
 
 // Links that are worse than they should be.
@@ -74,8 +74,9 @@ class PathTable {
   // What the links of the topology carry, with faults; empty without a topology. The first of a row
   // carries what the narrowest of the row does.
   const std::vector<double>& bytes_per_us() const { return row_bytes_per_us_; }
-  // What flowed over the first link of a row did so over all of it.
-  void copy_along_rows(std::vector<LinkUse>& uses) const;
+  // What flows over the first link of a row flows over all of it.
+  int first_of_row(std::size_t link) const { return facts_[link].first_of_row; }
+  double own_bytes_per_us(std::size_t link) const { return facts_[link].bytes_per_us; }
 
  private:
   void apply(const LinkFault& fault);

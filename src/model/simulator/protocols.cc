@@ -95,9 +95,8 @@ const Protocol* ProtocolChoice::quickest(double messages) const {
 bool ProtocolChoice::is_certain(double messages) const {
   const Protocol* chosen = quickest(messages);
   const auto protocols = paths_.protocols();
-  return std::none_of(protocols.begin(), protocols.end(), [chosen](const Protocol& other) {
-    return other.share > chosen->share;
-  });
+  return std::none_of(protocols.begin(), protocols.end(),
+                      [chosen](const Protocol& other) { return other.share > chosen->share; });
 }
 
 double ProtocolChoice::choose(double messages) {

@@ -33,7 +33,7 @@ void SharedRates::begin_item(int index) {
     return;
   }
   actor.item = actor.items[actor.next].item;
-  if (awaited_.holds_up(index, actor)) {
+  if (awaited_.holds_up(index, actor.item, actor.entry)) {
     return;
   }
   actor.entry.time_us = std::max(actor.entry.time_us, now_us_);

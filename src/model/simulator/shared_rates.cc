@@ -112,7 +112,7 @@ void SharedRates::settle_rates() {
   }
 }
 
-// Of the message at the cursor, which is one of those of the actor.
+// The message is that at the cursor, which is one of those of the actor.
 int SharedRates::new_flight(ActorState& actor, const Cursor& cursor) {
   const int slot = flights_.take();
   const OpenBlock& open = cursor.open();

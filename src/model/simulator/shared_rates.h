@@ -33,9 +33,7 @@ class SharedRates {
   };
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
-  const PlayItem& item_of(const ActorState& actor) const {
-    return play_.items[actor.item];
-  }
+  const PlayItem& item_of(const ActorState& actor) const { return play_.items[actor.item]; }
   void handle(const EventQueue::Event& event);
   void settle_rates();
 

@@ -111,7 +111,11 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
     options.progress->all = least_played(play, false);
   }
   SimulationResult result = play_through(play, paths, options, shared);
-  paths.copy_along_rows(result.links);
+  for (std::size_t link = 0; link < result.links.size(); ++link) {
+    LinkUse& use = result.links[link];
+    use = result.links[static_cast<std::size_t>(paths.first_of_row(link))];
+    use.full_us = use.bytes / paths.own_bytes_per_us(link);
+  }
   return result;
 }
 

@@ -19,8 +19,9 @@ class StreamedBlocks : public BlockSource {
     std::vector<int> of_actor = {};
     std::vector<double> slowness = {};  // RankFault::factor
   };
-  // Where the topology has protocols to choose from, looks at blocks until it knows which. Keeps references to
-  // the options and the paths. REQUIRES: an item in its short form, an actor for each rank.
+  // Where the topology has protocols to choose from, looks at blocks until it knows which. Keeps
+  // references to the options and the paths. REQUIRES: an item in its short form, an actor for each
+  // rank.
   StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,
                  const SimulationOptions& options, PathTable& paths);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -13,9 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "bench/moe_check.h"
 #include "bench/moe_routing.h"
+#include "bench/moe_textbook.h"
+#include "bench/moe_work.h"
 #include "kernels/kernels.h"
-#include "kernels/weighted_sum.h"
 #include "unisono/parallel/experts.hpp"
 
 namespace unisono::cli {
@@ -42,20 +43,6 @@ std::vector<MoeCase> cases_of(const Communicator& comm) {
     }
   }
   return all;
-}
-
-// Small integers, whose weighted sums are exact in bf16.
-constexpr float kGreatestValue = 6;
-std::uint16_t value_of(int rank, std::size_t token, std::size_t i) {
-  return to_bf16(static_cast<float>((static_cast<std::size_t>(rank) * 5 + token * 3 + i) % 13) - 6)
-      .bits;
-}
-float weight_of(std::size_t place) {
-  return place % 2 == 0 ? 1.0F : 0.5F;
-}
-// What an expert makes of an element while results are checked: no two of them do the same.
-std::uint16_t output_of(std::uint16_t value, int expert) {
-  return to_bf16(to_float(bf16{value}) * static_cast<float>(expert + 1)).bits;
 }
 
 // The same number of calls of each variant, in turn; the slowest rank's time of each; medians in
@@ -112,29 +99,11 @@ enum Variant : std::size_t {
   kVariants
 };
 
-// One case on one rank: its memory, and the ways to do it.
+// One case on one rank, and the ways to do it.
 class Bench {
  public:
-  Bench(Communicator& comm, const MoeCase& row, const TextbookExchange& textbook)
-      : comm_(comm),
-        textbook_(textbook),
-        row_(row),
-        row_bytes_(row.hidden * 2),
-        chosen_(draw_routing(row, comm.rank())),
-        exchange_(comm, {.experts = row.experts, .k = row.k}),
-        routing_(exchange_.route(std::span<const std::int32_t>(chosen_))),
-        tokens_(comm.allocate(row.tokens * row_bytes_)),
-        rows_(comm.allocate(routing_.rows() * row_bytes_)),
-        out_(row.tokens * row_bytes_),
-        weights_(chosen_.size()) {
-    auto* values = reinterpret_cast<std::uint16_t*>(tokens_.bytes().data());
-    for (std::size_t i = 0; i < row.tokens * row.hidden; ++i) {
-      values[i] = value_of(comm.rank(), i / row.hidden, i % row.hidden);
-    }
-    for (std::size_t place = 0; place < weights_.size(); ++place) {
-      weights_[place] = weight_of(place);
-    }
-    prepare_textbook();
+  Bench(Communicator& comm, const MoeCase& row, const TextbookExchange& exchange)
+      : work_(comm, row), textbook_(work_, exchange), check_(work_) {
     if (comm.hosts() == 1) {
       list();
     }
@@ -144,15 +113,16 @@ class Bench {
   std::vector<double> measure() {
     std::vector<std::function<void()>> all = {[this] { dispatch(RowCoding::none); },
                                               [this] { combine(RowCoding::none); },
-                                              [this] { textbook_dispatch(); },
-                                              [this] { textbook_combine(); },
+                                              [this] { textbook_.dispatch(); },
+                                              [this] { textbook_.combine(); },
                                               [this] { dispatch(RowCoding::i8); },
                                               [this] { combine(RowCoding::i8); },
                                               [this] { route(); }};
-    if (comm_.hosts() == 1) {
-      all.insert(all.end(), {[this] { copy_rows(); }, [this] { sum_rows(); }, [this] { list(); }});
+    if (work_.comm.hosts() == 1) {
+      all.insert(all.end(),
+                 {[this] { copy_rows(); }, [this] { textbook_.sum_rows(); }, [this] { list(); }});
     }
-    std::vector<double> us = time_in_turn(comm_, all);
+    std::vector<double> us = time_in_turn(work_.comm, all);
     us.resize(kVariants, 0.0);
     return us;
   }
@@ -160,227 +130,66 @@ class Bench {
   // Wrong elements on all ranks, of both ways, against one process that has the tokens and the
   // choices of all ranks, and all experts.
   std::int64_t check() {
-    find_expected_rows();
     std::int64_t wrong = 0;
     for (const bool textbook : {false, true}) {
-      std::memset(rows_.bytes().data(), 0xff, rows_.bytes().size());
-      std::memset(out_.data(), 0xff, out_.size());
-      comm_.barrier();
-      textbook ? textbook_dispatch() : dispatch(RowCoding::none);
-      wrong += wrong_rows(0);
-      compute();
-      textbook ? textbook_combine() : combine(RowCoding::none);
-      wrong += wrong_sums(false);
+      std::memset(work_.rows.bytes().data(), 0xff, work_.rows.bytes().size());
+      std::memset(work_.out.data(), 0xff, work_.out.size());
+      work_.comm.barrier();
+      textbook ? textbook_.dispatch() : dispatch(RowCoding::none);
+      wrong += check_.wrong_rows(0);
+      check_.compute();
+      textbook ? textbook_.combine() : combine(RowCoding::none);
+      wrong += check_.wrong_sums(false);
     }
     dispatch(RowCoding::i8);
-    wrong += wrong_rows(kGreatestValue / 254 + kGreatestValue / 256);  // bf16 is rounded as well
+    wrong +=
+        check_.wrong_rows(kGreatestValue / 254 + kGreatestValue / 256);  // bf16 is rounded as well
     dispatch(RowCoding::none);
-    compute();
+    check_.compute();
     combine(RowCoding::i8);
-    wrong += wrong_sums(true);
+    wrong += check_.wrong_sums(true);
     std::vector<std::int64_t> mine = {wrong};
     std::vector<std::int64_t> all = {0};
-    comm_.all_reduce(mine, all, sum);
+    work_.comm.all_reduce(mine, all, sum);
     return all[0];
   }
 
  private:
-  void route() { (void)exchange_.route(std::span<const std::int32_t>(chosen_)); }
+  void route() { (void)work_.exchange.route(std::span<const std::int32_t>(work_.chosen)); }
   void dispatch(RowCoding coding) {
-    exchange_.dispatch(
-        routing_,
-        {{.in = tokens_.bytes(), .out = rows_.bytes(), .row_bytes = row_bytes_, .coding = coding}});
+    work_.exchange.dispatch(work_.routing, {{.in = work_.tokens.bytes(),
+                                             .out = work_.rows.bytes(),
+                                             .row_bytes = work_.row_bytes,
+                                             .coding = coding}});
   }
   void combine(RowCoding coding) {
-    exchange_.combine(routing_, {.rows = rows_.bytes(),
-                                 .out = out_,
-                                 .dtype = Dtype::bf16,
-                                 .hidden = row_.hidden,
-                                 .weights = weights_,
-                                 .coding = coding});
+    work_.exchange.combine(work_.routing, {.rows = work_.rows.bytes(),
+                                           .out = work_.out,
+                                           .dtype = Dtype::bf16,
+                                           .hidden = work_.row.hidden,
+                                           .weights = work_.weights,
+                                           .coding = coding});
   }
   void list() {
-    list_ = exchange_.gather_list(routing_, tokens_.bytes(), row_bytes_);
-    exchange_.end_gather();
+    list_ = work_.exchange.gather_list(work_.routing, work_.tokens.bytes(), work_.row_bytes);
+    work_.exchange.end_gather();
   }
   // The limit of dispatch: each needed row copied once, from a list that is there already.
   void copy_rows() {
-    const kernels::Store store = rows_.bytes().size() >= (std::size_t{4} << 20)
+    const kernels::Store store = work_.rows.bytes().size() >= (std::size_t{4} << 20)
                                      ? kernels::Store::streaming
                                      : kernels::Store::cached;
     for (std::size_t i = 0; i < list_.size(); ++i) {
-      kernels::copy(rows_.bytes().data() + i * row_bytes_, list_[i], row_bytes_, store);
+      kernels::copy(work_.rows.bytes().data() + i * work_.row_bytes, list_[i], work_.row_bytes,
+                    store);
     }
     kernels::fence_streaming();
   }
-  // The limit of combine: k rows read, one written. The rows are this rank's own, as many and as
-  // far apart as those of all.
-  void sum_rows() {
-    const auto sum_of = kernels::find_weighted_sum(Dtype::bf16);
-    const auto k = static_cast<std::size_t>(row_.k);
-    std::vector<const void*> rows(k);
-    std::vector<float> factors(k);
-    for (std::size_t token = 0; token < row_.tokens; ++token) {
-      int used = 0;
-      for (std::size_t place = token * k; place < (token + 1) * k; ++place) {
-        if (chosen_[place] >= 0) {
-          factors[static_cast<std::size_t>(used)] = weights_[place];
-          rows[static_cast<std::size_t>(used++)] = back_.data() + order_[place] * row_bytes_;
-        }
-      }
-      sum_of(out_.data() + token * row_bytes_, nullptr, rows.data(), factors.data(), used,
-             row_.hidden);
-    }
-  }
 
-  void prepare_textbook() {
-    const auto ranks = static_cast<std::size_t>(comm_.size());
-    // Contiguous experts: a stable sort by expert is one by rank, too.
-    for (std::size_t place = 0; place < chosen_.size(); ++place) {
-      if (chosen_[place] >= 0) {
-        sorted_.push_back(place);
-      }
-    }
-    std::stable_sort(sorted_.begin(), sorted_.end(),
-                     [&](std::size_t a, std::size_t b) { return chosen_[a] < chosen_[b]; });
-    order_.assign(chosen_.size(), 0);
-    for (std::size_t i = 0; i < sorted_.size(); ++i) {
-      order_[sorted_[i]] = i;
-    }
-    send_.assign(ranks, 0);
-    const int each = row_.experts / comm_.size();
-    const int larger = row_.experts % comm_.size();
-    for (const std::size_t place : sorted_) {
-      const std::int32_t expert = chosen_[place];
-      const int edge = larger * (each + 1);
-      const int rank = expert < edge ? expert / (each + 1) : larger + (expert - edge) / each;
-      send_[static_cast<std::size_t>(rank)] += row_bytes_;
-    }
-    packed_.resize(sorted_.size() * row_bytes_);
-    back_.resize(packed_.size());
-    came_.resize(routing_.rows() * row_bytes_);
-    // Rows come by source; where each of them goes.
-    for (std::size_t row = 0; row < routing_.rows(); ++row) {
-      target_.push_back(row);
-    }
-    std::stable_sort(target_.begin(), target_.end(), [&](std::size_t a, std::size_t b) {
-      return routing_.sources()[a].rank < routing_.sources()[b].rank;
-    });
-  }
-  // Pack, counts, rows, permute.
-  void textbook_dispatch() {
-    const auto k = static_cast<std::size_t>(row_.k);
-    for (std::size_t i = 0; i < sorted_.size(); ++i) {
-      std::memcpy(packed_.data() + i * row_bytes_,
-                  tokens_.bytes().data() + sorted_[i] / k * row_bytes_, row_bytes_);
-    }
-    receive_.resize(send_.size());
-    textbook_.counts(send_, receive_);
-    textbook_.rows(packed_, send_, came_, receive_);
-    for (std::size_t i = 0; i < target_.size(); ++i) {
-      std::memcpy(rows_.bytes().data() + target_[i] * row_bytes_, came_.data() + i * row_bytes_,
-                  row_bytes_);
-    }
-  }
-  void textbook_combine() {
-    for (std::size_t i = 0; i < target_.size(); ++i) {
-      std::memcpy(came_.data() + i * row_bytes_, rows_.bytes().data() + target_[i] * row_bytes_,
-                  row_bytes_);
-    }
-    textbook_.rows(came_, receive_, back_, send_);
-    sum_rows();
-  }
-
-  // By row, whose it is, from what the routers of all ranks chose.
-  void find_expected_rows() {
-    std::vector<std::vector<ExpectedRow>> of_expert(static_cast<std::size_t>(row_.experts));
-    for (int rank = 0; rank < comm_.size(); ++rank) {
-      const std::vector<std::int32_t> chosen = draw_routing(row_, rank);
-      for (std::size_t place = 0; place < chosen.size(); ++place) {
-        if (chosen[place] >= 0) {
-          of_expert[static_cast<std::size_t>(chosen[place])].push_back(
-              {.rank = rank, .token = place / static_cast<std::size_t>(row_.k)});
-        }
-      }
-    }
-    for (const int expert : routing_.experts_here()) {
-      const auto& rows = of_expert[static_cast<std::size_t>(expert)];
-      expected_.insert(expected_.end(), rows.begin(), rows.end());
-    }
-  }
-  // The experts of this rank. A row that is not among those of its expert is seen by wrong_sums().
-  void compute() {
-    auto* values = reinterpret_cast<std::uint16_t*>(rows_.bytes().data());
-    for (std::size_t local = 0; local < routing_.experts_here().size(); ++local) {
-      const std::size_t first = routing_.first_row(static_cast<int>(local)) * row_.hidden;
-      const std::size_t count = routing_.rows_of(static_cast<int>(local)) * row_.hidden;
-      for (std::size_t i = first; i < first + count; ++i) {
-        values[i] = output_of(values[i], routing_.experts_here()[local]);
-      }
-    }
-  }
-
-  std::int64_t wrong_rows(float tolerance) const {
-    std::int64_t wrong = 0;
-    const auto* values = reinterpret_cast<const bf16*>(rows_.bytes().data());
-    if (expected_.size() != routing_.rows()) {
-      return static_cast<std::int64_t>(row_.hidden * (expected_.size() + routing_.rows()));
-    }
-    for (std::size_t row = 0; row < expected_.size(); ++row) {
-      for (std::size_t i = 0; i < row_.hidden; ++i) {
-        const bf16 wanted = {value_of(expected_[row].rank, expected_[row].token, i)};
-        const float off = to_float(values[row * row_.hidden + i]) - to_float(wanted);
-        wrong += !(std::fabs(off) <= tolerance);
-      }
-    }
-    return wrong;
-  }
-  // `coded`: rows came as i8, off by 1/254 of their greatest element, and rounded to bf16.
-  std::int64_t wrong_sums(bool coded) const {
-    std::int64_t wrong = 0;
-    const auto* values = reinterpret_cast<const bf16*>(out_.data());
-    const auto k = static_cast<std::size_t>(row_.k);
-    for (std::size_t i = 0; i < row_.tokens * row_.hidden; ++i) {
-      const std::size_t token = i / row_.hidden;
-      const std::uint16_t one = value_of(comm_.rank(), token, i % row_.hidden);
-      float sum = 0;
-      float off = 0;
-      for (std::size_t place = token * k; place < (token + 1) * k; ++place) {
-        const int expert = chosen_[place];
-        sum += expert < 0 ? 0.0F : weights_[place] * to_float(bf16{output_of(one, expert)});
-        off += weights_[place] * kGreatestValue * static_cast<float>(expert + 1);
-      }
-      const float allowed = coded ? off / 127 + std::fabs(sum) / 128 : 0.0F;
-      wrong += !(std::fabs(to_float(values[i]) - to_float(to_bf16(sum))) <= allowed);
-    }
-    return wrong;
-  }
-
-  Communicator& comm_;
-  const TextbookExchange& textbook_;
-  MoeCase row_;
-  std::size_t row_bytes_;
-  std::vector<std::int32_t> chosen_;
-  Exchange exchange_;
-  Routing routing_;
-  Region tokens_;
-  Region rows_;
-  std::vector<std::byte> out_;
-  std::vector<float> weights_;
-  struct ExpectedRow {
-    int rank = 0;
-    std::size_t token = 0;
-  };
-  std::vector<ExpectedRow> expected_;
+  MoeWork work_;
+  TextbookWay textbook_;
+  MoeCheck check_;
   std::vector<const std::byte*> list_;
-  std::vector<std::size_t> sorted_;  // places by expert
-  std::vector<std::size_t> order_;   // by place, where it is among them
-  std::vector<std::size_t> target_;
-  std::vector<std::size_t> send_;
-  std::vector<std::size_t> receive_;
-  std::vector<std::byte> packed_;
-  std::vector<std::byte> came_;
-  std::vector<std::byte> back_;
 };
 
 void print_title(const Communicator& comm, const std::string& textbook) {

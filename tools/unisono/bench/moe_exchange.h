@@ -1,0 +1,21 @@
+// What moves the rows of the textbook way of a mixture of experts.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace unisono::cli {
+
+struct TextbookExchange {
+  std::string name;
+  // One number to each rank and from each.
+  std::function<void(std::span<const std::size_t> send, std::span<std::size_t> receive)> counts;
+  // Bytes, by rank one after the other.
+  std::function<void(std::span<const std::byte> in, std::span<const std::size_t> send,
+                     std::span<std::byte> out, std::span<const std::size_t> receive)>
+      rows;
+};
+
+}  // namespace unisono::cli

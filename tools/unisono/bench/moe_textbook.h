@@ -1,0 +1,38 @@
+// The textbook way of a mixture of experts: pack the rows by rank, tell the counts, exchange them
+// by an all_to_all_v, permute.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "bench/moe_exchange.h"
+#include "bench/moe_work.h"
+
+namespace unisono::cli {
+
+class TextbookWay {
+ public:
+  // Keeps the references.
+  TextbookWay(MoeWork& work, const TextbookExchange& exchange);
+
+  void dispatch();
+  // After dispatch().
+  void combine();
+  // The limit of each combine: k rows read, one written. The rows are this rank's own, as many and
+  // as far apart as those of all.
+  void sum_rows();
+
+ private:
+  MoeWork& work_;
+  const TextbookExchange& textbook_;
+  std::vector<std::size_t> sorted_;  // places by expert
+  std::vector<std::size_t> order_;   // by place, where it is among them
+  std::vector<std::size_t> target_;  // where each row goes that has come
+  std::vector<std::size_t> send_;    // bytes, by rank
+  std::vector<std::size_t> receive_;
+  std::vector<std::byte> packed_;
+  std::vector<std::byte> came_;
+  std::vector<std::byte> back_;
+};
+
+}  // namespace unisono::cli

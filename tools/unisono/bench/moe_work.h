@@ -1,0 +1,37 @@
+// One case of `unisono bench moe` on one rank: what its router chose, and the memory of both ways.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "bench/moe_routing.h"
+#include "unisono/communicator.hpp"
+#include "unisono/parallel/experts.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono::cli {
+
+// Elements of tokens are small integers up to this, whose weighted sums are exact in bf16.
+inline constexpr float kGreatestValue = 6;
+std::uint16_t value_of(int rank, std::size_t token, std::size_t i);
+// What an expert makes of an element while results are checked: no two of them do the same.
+std::uint16_t output_of(std::uint16_t value, int expert);
+
+struct MoeWork {
+  // Keeps the references.
+  MoeWork(Communicator& communicator, const MoeCase& measured);
+
+  Communicator& comm;
+  const MoeCase& row;
+  std::size_t row_bytes;
+  std::vector<std::int32_t> chosen;
+  Exchange exchange;
+  Routing routing;
+  Region tokens;
+  Region rows;
+  std::vector<std::byte> out;
+  std::vector<float> weights;  // by place, as `chosen`
+};
+
+}  // namespace unisono::cli
