@@ -39,24 +39,25 @@ PathTable::PathTable(const Topology& topology, std::span<const LinkFault> faults
                      RouteChoice routes)
     : topology_(&topology) {
   router_.emplace_back(topology, routes);
+  latency_us_.reserve(topology.links.size());
   for (const Link& link : topology.links) {
-    facts_.push_back({.bytes_per_us = link.bytes_per_us, .latency_us = link.latency_us});
+    latency_us_.push_back(link.latency_us);
   }
   for (const LinkFault& fault : faults) {
     apply(fault);
   }
-  for (const Facts& facts : facts_) {
-    row_bytes_per_us_.push_back(facts.bytes_per_us);
-  }
   const std::vector<int> first_of_row = first_of_rows(topology);
-  for (std::size_t i = 0; i < facts_.size(); ++i) {
-    facts_[i].first_of_row = first_of_row[i];
+  row_bytes_per_us_.resize(topology.links.size());
+  for (std::size_t i = 0; i < first_of_row.size(); ++i) {
     double& least = row_bytes_per_us_[static_cast<std::size_t>(first_of_row[i])];
-    least = std::min(least, facts_[i].bytes_per_us);
+    least = least > 0 ? std::min(least, own_bytes_per_us(i)) : own_bytes_per_us(i);
   }
-  for (std::size_t i = 0; i < facts_.size(); ++i) {
-    facts_[i].row_bytes_per_us = row_bytes_per_us_[i];
-  }
+}
+
+double PathTable::own_bytes_per_us(std::size_t link) const {
+  const double bytes_per_us = topology_->links[link].bytes_per_us;
+  const auto fault = narrowed_.find(link);
+  return fault == narrowed_.end() ? bytes_per_us : bytes_per_us * fault->second;
 }
 
 void PathTable::apply(const LinkFault& fault) {
@@ -66,14 +67,14 @@ void PathTable::apply(const LinkFault& fault) {
   const int to =
       one_way ? device_named(*topology_, std::string_view(fault.name).substr(arrow + 2)) : -1;
   int hits = 0;
-  for (std::size_t i = 0; i < facts_.size(); ++i) {
+  for (std::size_t i = 0; i < latency_us_.size(); ++i) {
     const Link& link = topology_->links[i];
     const bool hit =
         one_way ? link.from == from && link.to == to
                 : is_part_of(*topology_, link.from, from) || is_part_of(*topology_, link.to, from);
     if (hit && from >= 0) {
-      facts_[i].bytes_per_us *= fault.bandwidth_factor;
-      facts_[i].latency_us += fault.added_latency_us;
+      narrowed_.try_emplace(i, 1).first->second *= fault.bandwidth_factor;
+      latency_us_[i] += fault.added_latency_us;
       ++hits;
     }
   }
@@ -109,13 +110,13 @@ void PathTable::add(int from_rank, int to_rank) {
             .first = static_cast<std::uint32_t>(list_.all_links.size())};
   const std::vector<double>& shares = router_.front().shares();
   for (std::size_t i = 0; i < route.size(); ++i) {
-    const Facts& facts = facts_[static_cast<std::size_t>(route[i])];
+    const auto at = static_cast<std::size_t>(route[i]);
     const double share = shares.empty() ? 1 : shares[i];
-    path.latency_us += facts.latency_us * share;
-    if (facts.first_of_row != route[i]) {
+    path.latency_us += latency_us_[at] * share;
+    if (row_bytes_per_us_[at] == 0) {
       continue;
     }
-    path.bytes_per_us = std::min(path.bytes_per_us, facts.row_bytes_per_us / share);
+    path.bytes_per_us = std::min(path.bytes_per_us, row_bytes_per_us_[at] / share);
     list_.all_links.push_back(route[i]);
     if (!shares.empty()) {
       list_.all_shares.push_back(share);

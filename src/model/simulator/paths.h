@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -72,26 +73,19 @@ class PathTable {
   }
 
   // What the links of the topology carry, with faults; empty without a topology. The first of a row
-  // carries what the narrowest of the row does.
+  // (link_rows.h) carries what the narrowest of the row does, and the others are on no path.
   const std::vector<double>& bytes_per_us() const { return row_bytes_per_us_; }
-  // What flows over the first link of a row flows over all of it.
-  int first_of_row(std::size_t link) const { return facts_[link].first_of_row; }
-  double own_bytes_per_us(std::size_t link) const { return facts_[link].bytes_per_us; }
+  // What a link carries by itself.
+  double own_bytes_per_us(std::size_t link) const;
 
  private:
   void apply(const LinkFault& fault);
   void add(int from_rank, int to_rank);
 
   const Topology* topology_ = nullptr;
-  // What a path needs to know of a link is together.
-  struct Facts {
-    double bytes_per_us = 0;
-    double latency_us = 0;
-    double row_bytes_per_us = 0;
-    int first_of_row = 0;  // link_rows.h
-  };
-  std::vector<Facts> facts_;  // of links
-  std::vector<double> row_bytes_per_us_;
+  std::vector<double> latency_us_;          // of links
+  std::map<std::size_t, double> narrowed_;  // links with a fault: which part of them is left
+  std::vector<double> row_bytes_per_us_;    // 0: not the first of its row
   PathList list_;
   std::unordered_map<std::uint64_t, int> index_;  // by pair of ranks
   bool knows_pairs_ = true;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/simulator/fixed_rates.h"
+#include "model/simulator/link_rows.h"
 #include "model/simulator/program.h"
 #include "model/simulator/shared_rates.h"
 #include "model/simulator/sharing.h"
@@ -110,13 +111,16 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   if (options.progress != nullptr) {
     options.progress->all = least_played(play, false);
   }
-  SimulationResult result = play_through(play, paths, options, shared);
-  for (std::size_t link = 0; link < result.links.size(); ++link) {
-    LinkUse& use = result.links[link];
-    use = result.links[static_cast<std::size_t>(paths.first_of_row(link))];
-    use.full_us = use.bytes / paths.own_bytes_per_us(link);
+  return play_through(play, paths, options, shared);
+}
+
+// What flowed over the first link of a row did so over all of it.
+void copy_along_rows(const Topology& topology, const PathTable& paths, std::vector<LinkUse>& uses) {
+  const std::vector<int> first = first_of_rows(topology);
+  for (std::size_t link = 0; link < uses.size(); ++link) {
+    uses[link] = uses[static_cast<std::size_t>(first[link])];
+    uses[link].full_us = uses[link].bytes / paths.own_bytes_per_us(link);
   }
-  return result;
 }
 
 }  // namespace
@@ -131,7 +135,9 @@ SimulationResult simulate(const Workload& workload, const Topology& topology,
                                       "\ntake a larger topology, or fewer ranks");
   }
   PathTable paths(topology, options.link_faults, options.routes);
-  return play_out(workload, options, paths);
+  SimulationResult result = play_out(workload, options, paths);
+  copy_along_rows(topology, paths, result.links);
+  return result;
 }
 
 SimulationResult simulate(const Workload& workload, const Parameters& flat,
