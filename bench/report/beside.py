@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""unisono and another library beside processes that do nothing but compute, which want the same cores.
+"""unisono and another library beside processes that only compute, and want the same cores.
 
 Both run the same rows on buffers of their own, timed by the same code, in turns, row by row; while
 one runs the other sleeps, and the others compute all the time. A call ends when the slowest rank has
@@ -41,6 +41,11 @@ class Turns(Bench):
         return 0.0  # cores that others use are neither near nor far
 
 
+def parse_calls(text):
+    calls = [call.partition(":") for call in text.split(",")]
+    return [(collective, parse_size(size or "0")) for collective, _, size in calls]
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench/report/beside.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -49,8 +54,9 @@ def parse_arguments():
     parser.add_argument("--busy", type=int, default=8, help="processes that compute (default: 8)")
     parser.add_argument("--ranks", default="2,4", help="numbers of ranks (default: 2,4)")
     parser.add_argument("--peer", default="gloo", choices=PEERS, help="the other library (default: gloo)")
-    parser.add_argument("--calls", default="all_reduce:8,all_reduce:64K,all_reduce:16M,barrier:0",
-                        help="collectives with their bytes")
+    parser.add_argument("--calls", type=parse_calls,
+                        default="all_reduce:8,all_reduce:64K,all_reduce:16M,barrier",
+                        help="collectives with their bytes, such as all_reduce:8,all_to_all:1M,barrier")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each (default: 5)")
     parser.add_argument("--budget-ms", type=int, default=500, help="timed calls of one turn")
     return parser.parse_args()
@@ -86,14 +92,14 @@ def main():
           f"{arguments.repeats} turns")
     neighbours = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
                   for _ in range(arguments.busy)]
-    bench = Turns(arguments.peer, programs, arguments.repeats, arguments.budget_ms, lambda *_: None, SharedMemory())
+    bench = Turns(arguments.peer, programs, arguments.repeats, arguments.budget_ms, lambda *_: None,
+                  SharedMemory())
     print(f"{'median, then mean':26}" + "".join(f"{name:>10}" for name in 2 * [*bench.columns, "ratio"]))
     wrong = 0
     try:
         for ranks in (int(word) for word in arguments.ranks.split(",")):
-            for call in arguments.calls.split(","):
-                collective, size = call.split(":")
-                wrong += measure(bench, Case(ranks, collective, parse_size(size), False))
+            for collective, size in arguments.calls:
+                wrong += measure(bench, Case(ranks, collective, size, False))
     finally:
         bench.close()
         for process in neighbours:

@@ -3,9 +3,9 @@
 import json
 import os
 import select
-import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -37,17 +37,22 @@ def launch_commands(implementation, program, ranks, directory, network):
              network.environment(implementation, rank, ranks)) for rank in range(ranks)]
 
 
+# Starts the processes of a job, and ends with the first one that fails.
+STARTER = """
+import json, os, subprocess, sys
+job = json.loads(os.environ.pop("UNISONO_BENCH_JOB"))
+ranks = [subprocess.Popen(command, env={**os.environ, **more}) for command, more in job]
+sys.exit(any(os.wait()[1] != 0 for _ in ranks))
+"""
+
+
 def in_one_session(commands):
     """One command for all processes of a job, as a launcher starts them. Linux shares the time of a
     core between sessions first (autogroups): a rank with a session of its own could not give way to
-    another one."""
+    another one. What their environments have more may be secret, so it is on no command line."""
     if len(commands) == 1:
         return commands[0]
-    starts = [shlex.join(["env", *(f"{name}={value}" for name, value in environment.items()), *command])
-              for command, environment in commands]
-    # Ends with the first one that fails.
-    script = "".join(f"{start} & " for start in starts)
-    return ["bash", "-c", script + "wait -n || exit; " * len(starts)], {}
+    return [sys.executable, "-c", STARTER], {"UNISONO_BENCH_JOB": json.dumps(commands)}
 
 
 class Job:
@@ -109,6 +114,10 @@ class Job:
                 break
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal)
+        try:
+            os.killpg(self.process.pid, 9)  # ranks that the one that failed has left
+        except ProcessLookupError:
+            pass
         self.process.wait()
         os.close(self.rows)
         os.close(self.answers)

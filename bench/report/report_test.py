@@ -1,12 +1,15 @@
 """Tests of the report: run by `python3 -m unittest discover -s bench/report -p '*_test.py'`."""
 
+import os
+import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
 import plot
 import table
 from cases import Case, crossed_cases, default_cases, parse_size, size_text, target, tcp_target
-from jobs import launch_commands
+from jobs import Job, JobError, in_one_session, launch_commands
 from measure import Bench, summarise
 from network import Loopback, SharedMemory
 
@@ -166,6 +169,39 @@ class Plot(unittest.TestCase):
         page = plot.draw([result_of(Case(2, "barrier", 8, True), openmpi=1.0)], {})
         xml.etree.ElementTree.fromstring(page)
         self.assertEqual(page.count("<polyline"), 0)
+
+
+class Jobs(unittest.TestCase):
+    def test_ranks_that_one_which_fails_leaves_behind_are_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "rank")
+            with open(program, "w") as script:  # called with: --directory FOLDER --rank RANK --size 2
+                script.write("""#!/bin/sh
+[ "$4" = 0 ] || { sleep 0.2; exit 1; }
+echo ready > "$2/answers"
+exec sleep 1000
+""")
+            os.chmod(program, 0o755)
+            job = Job("unisono", program, 2, SharedMemory())
+            with self.assertRaises(JobError):
+                job.ask("all_reduce", 10)
+            os.killpg(job.process.pid, 0)  # rank 0 goes on
+            job.close()
+            end = time.monotonic() + 10
+            while time.monotonic() < end:
+                try:
+                    os.killpg(job.process.pid, 0)
+                except ProcessLookupError:
+                    return
+                time.sleep(0.02)
+            self.fail("rank 0 outlives its job")
+
+    def test_secrets_are_on_no_command_line(self):
+        commands = launch_commands("unisono", "program", 2, "here", Loopback())
+        self.assertTrue(all("UNISONO_TOKEN" in environment for _, environment in commands))
+        command, environment = in_one_session(commands)
+        self.assertNotIn(commands[0][1]["UNISONO_TOKEN"], " ".join(command))
+        self.assertIn(commands[0][1]["UNISONO_TOKEN"], environment["UNISONO_BENCH_JOB"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 #include "model/simulator/awaited_items.h"
 
-#include <utility>
-
 namespace unisono::model {
 
 AwaitedItems::AwaitedItems(const Play& play) : play_(play), gates_(play.items.size()), own_(play) {

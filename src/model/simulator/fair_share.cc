@@ -94,6 +94,7 @@ void FairShare::leave(int link, int flow, double now_us) {
   SharedLink& state = links_[at(link)];
   if (--state.users == 0) {
     state.load = 0;  // without what was rounded
+    state.level = kNever;
     state.busy_us += now_us - state.since_us;
     return;
   }

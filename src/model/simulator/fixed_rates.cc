@@ -22,14 +22,6 @@ bool has_long_phases(const Play& play) {
   });
 }
 
-std::size_t rank_count(const Play& play) {
-  int ranks = 0;
-  for (const int rank : play.rank_of_actor) {
-    ranks = std::max(ranks, rank + 1);
-  }
-  return static_cast<std::size_t>(ranks);
-}
-
 double transfer_us(const PathTable& paths, const PlayMessage& message, double bytes) {
   return bytes > 0 ? bytes / paths.path(message.path).bytes_per_us : 0;
 }
@@ -43,8 +35,8 @@ FixedRates::FixedRates(const Play& play, const PathTable& paths, const Simulatio
       options_(options),
       ports_(at(options.ports)),
       own_ends_(play),
-      use_(rank_count(play), options.rank_times && (links == Links::watched || options.ports > 1 ||
-                                                    !has_long_phases(play))) {
+      use_(play.rank_count(), options.rank_times && (links == Links::watched || options.ports > 1 ||
+                                                     !has_long_phases(play))) {
   if (links == Links::watched) {
     watch_.emplace(paths.bytes_per_us());
   }

@@ -1,6 +1,7 @@
 // The blocks of an operation that ranks are at, for the engine for shared links. Blocks that are
-// kept are all open, and operations that are alike share them. Those of a source are made when the
-// first rank comes to them, and dropped when all ranks and messages have left them.
+// kept are all open, and operations that are alike share them. Those of a source are there when the
+// first rank comes to them, made ahead (blocks_ahead.h), and dropped when all ranks and messages
+// have left them.
 #pragma once
 
 #include <cstddef>

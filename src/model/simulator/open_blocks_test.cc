@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "model/simulator/protocols.h"
 #include "model/simulator/streamed.h"
 #include "topology/presets.h"
+#include "unisono/error.hpp"
 
 namespace unisono::model {
 namespace {
@@ -81,6 +83,47 @@ TEST(OpenBlocks, AreMadeWhenTheFirstComesAndDroppedWhenTheLastHasLeft) {
   }
   EXPECT_EQ(opened.blocks.open_count(), 3U);
   EXPECT_EQ(opened.source->asked().size(), 4U);  // none is made twice
+}
+
+// The second block is made while somebody is at the first one, whoever waits for it.
+class AheadSource : public CountingSource {
+ public:
+  explicit AheadSource(bool fails) : CountingSource(3), fails_(fails) {}
+
+  const PlayBlock& block(std::size_t index) override {
+    if (index == 1) {
+      begun_.count_down();
+      if (fails_) {
+        throw Error(ErrorCode::usage, "no way");
+      }
+    }
+    return CountingSource::block(index);
+  }
+  void wait() { begun_.wait(); }
+
+ private:
+  bool fails_;
+  std::latch begun_{1};
+};
+
+TEST(OpenBlocks, TheNextOneIsMadeWithoutBeingAskedForAndMayBeGivenUp) {
+  const auto source = std::make_shared<AheadSource>(false);
+  const PlayItem item{.actors = {0, 1, 2}, .source = source};
+  const PathTable paths(Parameters{});
+  OpenBlocks blocks(item, paths);
+  EXPECT_EQ(blocks.at(0).block->phase, 0);
+  source->wait();
+  EXPECT_EQ(blocks.open_count(), 1U);
+}
+
+TEST(OpenBlocks, WhatFailsAheadIsToldToWhoAsksForIt) {
+  const auto source = std::make_shared<AheadSource>(true);
+  const PlayItem item{.actors = {0, 1, 2}, .source = source};
+  const PathTable paths(Parameters{});
+  OpenBlocks blocks(item, paths);
+  EXPECT_EQ(blocks.at(0).block->phase, 0);
+  source->wait();
+  EXPECT_THROW(blocks.at(1), Error);
 }
 
 TEST(OpenBlocks, AMessageHoldsItsBlock) {

@@ -53,7 +53,8 @@ class PathTable {
  public:
   // Every pair of ranks has its own link with the figures of `parameters`.
   explicit PathTable(const Parameters& parameters);
-  // Keeps a reference. Errors: Error(usage) for a fault that names no link.
+  // Keeps a reference. Errors: Error(usage) for a fault that names no link. REQUIRES: links with a
+  // bandwidth.
   PathTable(const Topology& topology, std::span<const LinkFault> faults,
             RouteChoice routes = RouteChoice::fixed);
 

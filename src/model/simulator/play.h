@@ -81,7 +81,8 @@ class BlockSource {
   };
   virtual std::size_t count() const = 0;
   virtual Size size(std::size_t index) const = 0;
-  // Made now, with the paths of its messages; the one before is gone, and its paths as well.
+  // Made now, with the paths of its messages; the one before is gone, and its paths as well. One
+  // thread at a time, and nobody reads paths meanwhile (blocks_ahead.h).
   virtual const PlayBlock& block(std::size_t index) = 0;
   // Links with messages, of all blocks, that have neither the sender nor the receiver in common.
   virtual const std::vector<bool>& meeting() = 0;
@@ -113,6 +114,13 @@ struct PlayItem {
 };
 
 struct Play {
+  std::size_t rank_count() const {
+    return rank_of_actor.empty()
+               ? 0
+               : static_cast<std::size_t>(
+                     *std::max_element(rank_of_actor.begin(), rank_of_actor.end()) + 1);
+  }
+
   std::vector<int> rank_of_actor = {};
   std::vector<double> late_us = {};  // of each actor
   std::vector<PlayItem> items = {};

@@ -8,25 +8,13 @@
 
 namespace unisono::model {
 
-namespace {
-
-std::size_t ranks_of(const Play& play) {
-  int ranks = 0;
-  for (const int rank : play.rank_of_actor) {
-    ranks = std::max(ranks, rank + 1);
-  }
-  return static_cast<std::size_t>(ranks);
-}
-
-}  // namespace
-
 SharedRates::SharedRates(const Play& play, const PathTable& paths, const SimulationOptions& options)
     : play_(play),
       paths_(paths),
       options_(options),
       shares_(paths.bytes_per_us()),
       actors_(play.rank_of_actor.size()),
-      times_(ranks_of(play)),
+      times_(play.rank_count()),
       operations_(play, paths),
       awaited_(play) {
   for (std::uint32_t i = 0; i < play.items.size(); ++i) {

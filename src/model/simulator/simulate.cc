@@ -114,7 +114,8 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   return play_through(play, paths, options, shared);
 }
 
-// What flowed over the first link of a row did so over all of it.
+// What flowed over the first link of a row did so over all of it. Which that is is found again, and
+// not kept, which would take the most memory where there are the most links.
 void copy_along_rows(const Topology& topology, const PathTable& paths, std::vector<LinkUse>& uses) {
   const std::vector<int> first = first_of_rows(topology);
   for (std::size_t link = 0; link < uses.size(); ++link) {

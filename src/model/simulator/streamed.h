@@ -1,5 +1,5 @@
 // The blocks of an operation that has too many messages to keep them: each is made when it is
-// played, with its paths, and dropped when the next one is asked for.
+// asked for, with its paths, and gone when the next one is.
 #pragma once
 
 #include <cstddef>
