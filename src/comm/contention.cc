@@ -23,9 +23,9 @@ constexpr Clock::duration kLongestPause = std::chrono::milliseconds(500);
 // Those who sleep and wake are away for moments.
 constexpr int kCalm = 4;
 // Others who take a whole slice seldom are not worth a sleep in every wait: Linux shares a core
-// between sessions and containers first, and one of these gives way within its own, some thousand
-// times between two slices of others. Who shares a session with those that compute gives away a
-// slice almost each time.
+// between sessions and containers first, so ranks give way within their own, quickly, until those
+// of another one have their turn. Four ranks on two cores beside two that compute in another
+// session took 15 us for 8 B in the mean so, and 26 where each such turn made them sleep.
 constexpr int kSeldom = 100;
 // With short slices giving way is quick beside others too. That it is off says little then, until
 // it is off with the usual ones.

@@ -49,7 +49,7 @@ Router::Router(const Topology& topology, RouteChoice choice, bool knows_parts)
       ways_(topology),
       network_(networks_of(topology)),
       known_(1024),
-      chosen_(std::min<std::size_t>(kMostChosen, 64 * topology.ranks.size())),
+      chosen_(choice == RouteChoice::fixed ? std::min(kMostChosen, 64 * topology.ranks.size()) : 0),
       place_(topology.devices.size(), -1) {
   if (knows_parts) {
     exits_.emplace(topology, ways_.out(), ways_.in(), network_);

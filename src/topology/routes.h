@@ -90,7 +90,7 @@ class Router {
   };
   // In a fabric with thousands of ranks they are what messages ask for that are close to each other
   // in the steps of an all_to_all.
-  static constexpr std::size_t kMostChosen = 1 << 18;
+  static constexpr std::size_t kMostChosen = std::size_t{1} << 18U;
 
   static std::uint64_t pair_of(const Middle& middle) {
     return static_cast<std::uint64_t>(static_cast<std::uint32_t>(middle.source)) << 32U |

@@ -27,7 +27,7 @@ namespace unisono::model {
 struct alignas(64) SharedLink {
   double capacity = 0;
   double load = 0;  // of its flows, each with what it has alone
-  // Its users: the first of them, the others are in `others_`.
+  // Its users: the first of them, the others are in FairShare::others_.
   std::uint32_t users = 0;
   int first_flow = 0;
   double first_share = 0;

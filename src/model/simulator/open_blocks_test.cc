@@ -5,6 +5,7 @@
 #include <latch>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalog.h"
@@ -50,8 +51,9 @@ class CountingSource : public BlockSource {
 };
 
 struct Opened {
-  explicit Opened(std::size_t count)
-      : source(std::make_shared<CountingSource>(count)),
+  explicit Opened(std::size_t count) : Opened(std::make_shared<CountingSource>(count)) {}
+  explicit Opened(std::shared_ptr<CountingSource> counting)
+      : source(std::move(counting)),
         item{.actors = {0, 1, 2}, .source = source},
         paths(Parameters{}),
         blocks(item, paths) {
@@ -108,22 +110,16 @@ class AheadSource : public CountingSource {
 
 TEST(OpenBlocks, TheNextOneIsMadeWithoutBeingAskedForAndMayBeGivenUp) {
   const auto source = std::make_shared<AheadSource>(false);
-  const PlayItem item{.actors = {0, 1, 2}, .source = source};
-  const PathTable paths(Parameters{});
-  OpenBlocks blocks(item, paths);
-  EXPECT_EQ(blocks.at(0).block->phase, 0);
+  const Opened opened(source);
   source->wait();
-  EXPECT_EQ(blocks.open_count(), 1U);
+  EXPECT_EQ(opened.blocks.open_count(), 1U);
 }
 
 TEST(OpenBlocks, WhatFailsAheadIsToldToWhoAsksForIt) {
   const auto source = std::make_shared<AheadSource>(true);
-  const PlayItem item{.actors = {0, 1, 2}, .source = source};
-  const PathTable paths(Parameters{});
-  OpenBlocks blocks(item, paths);
-  EXPECT_EQ(blocks.at(0).block->phase, 0);
+  Opened opened(source);
   source->wait();
-  EXPECT_THROW(blocks.at(1), Error);
+  EXPECT_THROW(opened.blocks.at(1), Error);
 }
 
 TEST(OpenBlocks, AMessageHoldsItsBlock) {
