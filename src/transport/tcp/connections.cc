@@ -1,9 +1,7 @@
 #include "transport/tcp/connections.h"
 
-#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +20,6 @@ namespace {
 constexpr std::uint64_t kWake = ~std::uint64_t{0};
 constexpr std::uint64_t kOther = kWake - 1;
 constexpr std::int64_t kLookUs = 100'000;
-constexpr std::int64_t kHalfDeadUs = 1'000'000;
 
 [[noreturn]] void no_resource(const char* what) {
   throw Error(ErrorCode::resource, std::string("no ") + what + " for the connections: " +
@@ -32,6 +29,15 @@ constexpr std::int64_t kHalfDeadUs = 1'000'000;
 
 std::uint64_t name_of(std::size_t rank, std::size_t stream) {
   return rank * kMostStreams + stream;
+}
+
+// nullptr: there is no connection, and so no failure.
+Failure failure_of(TcpLink* link) noexcept {
+  if (link == nullptr) {
+    return {};
+  }
+  const std::lock_guard lock(link->mutex);
+  return link->health().failure();
 }
 
 // Where the system, or the filter of a container, does not know the finer call, the coarser one.
@@ -157,6 +163,8 @@ void Connections::watch(Entry& entry) noexcept {
   }
 }
 
+// Makes epoll ready for a sleep. True: something has come meanwhile, do not sleep.
+//
 // Looks only at the links that the system names, and at all of them where output waits: what a
 // sleep costs does not grow with the number of ranks.
 bool Connections::arm() noexcept {
@@ -198,50 +206,24 @@ bool Connections::arm() noexcept {
 // What woke it is read by whoever it is for, perhaps straight to where it belongs; and if that is
 // nobody, by arm() in the next call.
 bool Connections::wait(int timeout_us) noexcept {
-  const std::optional<std::uint32_t> seen = seen_by_this_thread();
+  const std::optional<std::uint32_t> seen = waiters_.seen();
   bool came = arm();
   if (!came) {
     events_.sleepers.fetch_add(1);
     came = events_.arrivals.load() != seen || wait_for(epoll_.get(), timeout_us);
     events_.sleepers.fetch_sub(1);
   }
-  note_seen();
+  waiters_.note_seen(events_.arrivals.load());
   return came;
-}
-
-std::optional<std::uint32_t> Connections::seen_by_this_thread() noexcept {
-  const std::lock_guard lock(waiting_);
-  const auto found = std::find_if(waiters_.begin(), waiters_.end(), [](const Waiter& one) {
-    return one.thread == std::this_thread::get_id();
-  });
-  return found == waiters_.end() ? std::nullopt : std::optional(found->seen);
-}
-
-// A thread that is forgotten, because there were many others, looks once more than it must.
-void Connections::note_seen() noexcept {
-  const std::thread::id me = std::this_thread::get_id();
-  const std::lock_guard lock(waiting_);
-  auto found = std::find_if(waiters_.begin(), waiters_.end(),
-                            [me](const Waiter& one) { return one.thread == me; });
-  if (found == waiters_.end()) {
-    found = waiters_.begin() + static_cast<std::ptrdiff_t>(next_waiter_++ % kWaiters);
-    found->thread = me;
-  }
-  found->seen = events_.arrivals.load();
 }
 
 Failure Connections::failure() noexcept {
   const int first = events_.first_failed.load();
-  return first < 0 ? Failure{} : failure_of(first);
+  return first < 0 ? Failure{} : failure_of(link(first));
 }
 
-Failure Connections::failure_of(int rank) noexcept {
-  TcpLink* const to = link(rank);
-  if (to == nullptr) {
-    return {};
-  }
-  const std::lock_guard lock(to->mutex);
-  return to->health().failure();
+transport::Loss Connections::loss_of(int rank) {
+  return tcp::loss_of(failure_of(link(rank)));
 }
 
 bool Connections::has_left(int rank) noexcept {
@@ -292,15 +274,7 @@ bool Connections::delivered(const std::function<bool(int)>& lost, int silence_ms
       continue;
     }
     const std::lock_guard lock(entry.link->mutex);
-    bool waits = entry.link->health().waits();
-    bool silent = false;
-    for (int i = 0; i < entry.link->streams() && !entry.link->health().gone(); ++i) {
-      const int descriptor = entry.link->descriptor(i);
-      int waiting = 0;
-      waits |= ::ioctl(descriptor, SIOCOUTQ, &waiting) == 0 && waiting != 0;
-      silent |= is_silent(descriptor, silence_ms);
-    }
-    all &= !waits || silent;
+    all &= entry.link->is_delivered(silence_ms);
   }
   return all;
 }
@@ -326,23 +300,9 @@ void Connections::look_at_streams(std::int64_t now_us) noexcept {
   }
   looked_us_.store(now_us, std::memory_order_relaxed);
   for (Entry& entry : links_) {
-    if (entry.link == nullptr) {
-      continue;
-    }
-    const std::lock_guard lock(entry.link->mutex);
-    TcpLink& link = *entry.link;
-    if (link.health().gone()) {
-      continue;
-    }
-    link.receive();
-    entry.half_us = !link.half_dead() ? 0 : entry.half_us == 0 ? now_us : entry.half_us;
-    if (entry.half_us != 0 && now_us - entry.half_us > kHalfDeadUs) {
-      link.fail_half_dead();
-    }
-    for (int i = 0; i < link.streams() && !link.health().gone(); ++i) {
-      if (is_silent(link.descriptor(i), options_.silence_ms)) {
-        link.fail(Reason::reset, ETIMEDOUT);
-      }
+    if (entry.link != nullptr) {
+      const std::lock_guard lock(entry.link->mutex);
+      entry.link->look_for_loss(now_us, options_.silence_ms);
     }
   }
 }

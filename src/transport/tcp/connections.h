@@ -4,15 +4,13 @@
 // Nothing here blocks but wait(), and nothing throws but the constructor. Any thread may call.
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -21,6 +19,7 @@
 #include "transport/tcp/failure.h"
 #include "transport/tcp/fork_guard.h"
 #include "transport/tcp/link.h"
+#include "transport/tcp/waiters.h"
 
 namespace unisono::tcp {
 
@@ -39,7 +38,6 @@ class Connections final : public transport::Network {
   ~Connections() override;
 
   int rank() const noexcept { return rank_; }
-  int ranks() const noexcept { return static_cast<int>(links_.size()); }
   // nullptr: there is no connection.
   TcpLink* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].link.get(); }
 
@@ -59,11 +57,7 @@ class Connections final : public transport::Network {
   }
   bool wait(int timeout_us) noexcept override;
   void wake() noexcept override { events_.ring(); }
-  // Readable when wait() would not sleep, for a thread that waits for other things as well. After a
-  // call of arm(), which also says so if something has come meanwhile (true: do not sleep).
-  int descriptor() const noexcept { return epoll_.get(); }
   int waker() const noexcept override { return wake_.get(); }
-  bool arm() noexcept;
   // wait() also returns when this descriptor is readable. Throws resource.
   void wake_for(int descriptor);
   // Something has come for threads that wait(), in another way than over these connections.
@@ -71,10 +65,9 @@ class Connections final : public transport::Network {
 
   int events() const noexcept override { return events_.failures.load(std::memory_order_acquire); }
   transport::Loss first_loss() override { return tcp::loss_of(failure()); }
-  transport::Loss loss_of(int rank) override { return tcp::loss_of(failure_of(rank)); }
-  // The same as the links know it. Its reason is none if none has failed.
+  // The same as its link knows it. Its reason is none if none has failed.
   Failure failure() noexcept;
-  Failure failure_of(int rank) noexcept;
+  transport::Loss loss_of(int rank) override;
   bool has_left(int rank) noexcept override;
   std::optional<Abort> aborted() noexcept override;
 
@@ -83,8 +76,7 @@ class Connections final : public transport::Network {
   bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
 
   void look_for_losses() noexcept override;
-  // The same, with the time. A link has failed where the peer's system is silent, or where one of
-  // several streams alone has been dead for a second.
+  // The same, with the time.
   void look_at_streams(std::int64_t now_us) noexcept;
 
  private:
@@ -92,18 +84,9 @@ class Connections final : public transport::Network {
     std::unique_ptr<TcpLink> link;
     std::vector<bool> for_output = {};  // streams that epoll watches for room; guarded by the link
     std::vector<bool> watched = {};
-    std::int64_t half_us =
-        0;  // since when only some of its streams live; 0: all do; guarded by the link
   };
-  // A thread that waits, and how many arrivals it knew of when wait() returned.
-  struct Waiter {
-    std::thread::id thread;
-    std::uint32_t seen = 0;
-  };
-  static constexpr std::size_t kWaiters = 16;
 
-  std::optional<std::uint32_t> seen_by_this_thread() noexcept;
-  void note_seen() noexcept;
+  bool arm() noexcept;
   bool push() noexcept;
   bool attend(Entry& entry) noexcept;
   void watch(Entry& entry) noexcept;
@@ -116,9 +99,7 @@ class Connections final : public transport::Network {
   UniqueFd epoll_;
   UniqueFd wake_;
   std::optional<ForkGuard> fork_guard_;  // goes before the descriptors
-  std::mutex waiting_;
-  std::array<Waiter, kWaiters> waiters_ = {};  // guarded by waiting_
-  std::size_t next_waiter_ = 0;
+  Waiters waiters_;
   std::atomic<std::int64_t> looked_us_ = 0;
 };
 

@@ -1,11 +1,18 @@
 #include "transport/tcp/link.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "transport/tcp/socket.h"
+
 namespace unisono::tcp {
 namespace {
+
+constexpr std::int64_t kHalfDeadUs = 1'000'000;
 
 std::vector<LinkStream> streams_of(std::vector<Channel> channels) {
   std::vector<LinkStream> streams(channels.size());
@@ -71,19 +78,45 @@ void TcpLink::release(Lane& lane) noexcept {
   }
 }
 
-bool TcpLink::half_dead() const noexcept {
-  return !health_.gone() &&
-         std::any_of(streams_.begin(), streams_.end(),
-                     [](const LinkStream& one) { return one.ended || one.broken; });
+// The system has noticed a death on one stream and may not on the others.
+void TcpLink::look_for_loss(std::int64_t now_us, int silence_ms) noexcept {
+  if (health_.gone()) {
+    return;
+  }
+  receive();
+  const bool half_dead =
+      !health_.gone() && std::any_of(streams_.begin(), streams_.end(),
+                                     [](const LinkStream& one) { return one.ended || one.broken; });
+  half_us_ = !half_dead ? 0 : half_us_ == 0 ? now_us : half_us_;
+  if (half_us_ != 0 && now_us - half_us_ > kHalfDeadUs) {
+    fail_half_dead();
+  }
+  for (const LinkStream& one : streams_) {
+    if (!health_.gone() && is_silent(one.channel.get(), silence_ms)) {
+      health_.fail(Reason::reset, ETIMEDOUT);
+    }
+  }
 }
 
 void TcpLink::fail_half_dead() noexcept {
   for (const LinkStream& one : streams_) {
     if (one.error != 0 && one.error != EPIPE && one.error != ECONNRESET) {
-      return fail(Reason::reset, one.error);
+      return health_.fail(Reason::reset, one.error);
     }
   }
-  fail(Reason::closed);
+  health_.fail(Reason::closed);
+}
+
+bool TcpLink::is_delivered(int silence_ms) const noexcept {
+  bool waits = health_.waits();
+  bool silent = false;
+  for (std::size_t i = 0; i < streams_.size() && !health_.gone(); ++i) {
+    const int descriptor = streams_[i].channel.get();
+    int waiting = 0;
+    waits |= ::ioctl(descriptor, SIOCOUTQ, &waiting) == 0 && waiting != 0;
+    silent |= is_silent(descriptor, silence_ms);
+  }
+  return !waits || silent;
 }
 
 }  // namespace unisono::tcp

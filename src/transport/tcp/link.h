@@ -67,13 +67,13 @@ class TcpLink {
   void send_abort(std::string_view reason) noexcept { outbox_.send_abort(reason); }
 
   const LinkHealth& health() const noexcept { return health_; }
-  void fail(Reason reason, int error = 0) noexcept { health_.fail(reason, error); }
-  // A stream is dead, and the peer has said no word of leaving. The system has noticed it on one
-  // stream and may not on the others.
-  bool half_dead() const noexcept;
-  void fail_half_dead() noexcept;
+  // Call it now and then. The link has failed where the peer's system is silent, or where one of
+  // several streams alone has been dead for a second.
+  void look_for_loss(std::int64_t now_us, int silence_ms) noexcept;
+  // The peer's system has all that was to be sent, wants nothing any more, or is silent
+  // for so long.
+  bool is_delivered(int silence_ms) const noexcept;
 
-  int streams() const noexcept { return static_cast<int>(streams_.size()); }
   int descriptor(int stream) const noexcept {
     return streams_[static_cast<std::size_t>(stream)].channel.get();
   }
@@ -92,9 +92,11 @@ class TcpLink {
 
  private:
   bool has_room(const Lane& lane, std::size_t bytes) noexcept;
+  void fail_half_dead() noexcept;
 
   LinkHealth health_;
   std::vector<LinkStream> streams_;
+  std::int64_t half_us_ = 0;  // since when only some of the streams live; 0: all do
   LaneTable lanes_;
   Outbox outbox_;
   Inbox inbox_;
