@@ -199,7 +199,7 @@ class UcxWorld final : public World {
       under_way = false;
       for (const auto& mine : connections_) {
         mine->progress();
-        const ucx::UcxTraffic traffic = mine->traffic();
+        const ucx::UcxTraffic& traffic = mine->shared().traffic;
         all.sent += traffic.sent;
         all.come += traffic.come;
         under_way = under_way || mine->is_receiving();

@@ -1,12 +1,10 @@
-// The network over UCX. One mutex guards the worker and all links: UCX is driven by one thread at a
-// time.
+// The network over UCX. One mutex, of Shared, guards the worker and all links: UCX is driven by one
+// thread at a time.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,15 +34,8 @@ class UcxConnections final : public transport::IntroducedNetwork {
 
   int rank() const noexcept { return rank_; }
   // nullptr: there is no connection.
-  UcxLink* link(int rank) noexcept {
-    Entry& entry = links_[static_cast<std::size_t>(rank)];
-    return entry.is_peer ? entry.link.get() : nullptr;
-  }
-  std::mutex& mutex() noexcept { return mutex_; }
-  // The rest with the mutex held: makes everything progress for a reader of this lane.
-  void progress_for(const UcxLane* lane) noexcept;
-
-  UcxTraffic traffic() noexcept;
+  UcxLink* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].get(); }
+  Shared& shared() noexcept { return shared_; }
   // Whether something of a message is on its way that both sides know.
   bool is_receiving() noexcept;
 
@@ -67,25 +58,14 @@ class UcxConnections final : public transport::IntroducedNetwork {
   bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
 
  private:
-  struct Entry {
-    std::unique_ptr<UcxLink> link = nullptr;
-    bool is_peer = false;     // there are connections to it
-    std::int64_t odd_us = 0;  // since when only one of its two connections lives; 0: both do
-    bool lost = false;        // and for so long that it is a loss
-  };
-  static ucs_status_t on_packed(void* context, const void* header, std::size_t header_bytes,
-                                void* data, std::size_t bytes, const ucp_am_recv_param_t* param);
-  static ucs_status_t on_plain(void* context, const void* header, std::size_t header_bytes,
-                               void* data, std::size_t bytes, const ucp_am_recv_param_t* param);
-  ucs_status_t dispatch(const PeerMessage& arrival) noexcept;
+  ucs_status_t dispatch(const std::optional<PeerMessage>& arrival) noexcept;
   bool progress_locked() noexcept;
 
   int rank_;
   int silence_ms_;
-  std::mutex mutex_;
-  Worker worker_;  // this and the rest are guarded by mutex_, but for control_
+  Worker worker_;  // this and the rest are guarded by the mutex of shared_, but for control_
   Shared shared_;
-  std::vector<Entry> links_;
+  std::vector<std::unique_ptr<UcxLink>> links_;  // by rank; after meet(), nullptr: no connection
   std::uint32_t epoch_ = 0;
   std::unique_ptr<tcp::Connections> control_;
 };

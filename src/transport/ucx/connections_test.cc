@@ -108,9 +108,9 @@ TEST_P(UcxConnectionsTest, CopyNothingOfALongMessageThatIsFetched) {
     lanes_[1]->release(0);
     ASSERT_TRUE(comes_true([&] { return lanes_[0]->flush(1); }));
   }
-  EXPECT_EQ(ranks_[0]->traffic().copied_bytes, 0U);
-  EXPECT_EQ(ranks_[1]->traffic().copied_bytes, 0U);
-  EXPECT_EQ(ranks_[1]->traffic().direct_bytes, 20 * data.size());
+  EXPECT_EQ(ranks_[0]->shared().traffic.copied_bytes, 0U);
+  EXPECT_EQ(ranks_[1]->shared().traffic.copied_bytes, 0U);
+  EXPECT_EQ(ranks_[1]->shared().traffic.direct_bytes, 20 * data.size());
 }
 
 TEST_P(UcxConnectionsTest, CountWhatIsCopied) {
@@ -122,7 +122,7 @@ TEST_P(UcxConnectionsTest, CountWhatIsCopied) {
   ASSERT_NE(room, nullptr);
   std::memcpy(room, data.data(), data.size());
   lanes_[0]->commit(1, data.size(), 3);
-  EXPECT_EQ(ranks_[0]->traffic().copied_bytes, data.size());
+  EXPECT_EQ(ranks_[0]->shared().traffic.copied_bytes, data.size());
   transport::Incoming message;
   ASSERT_TRUE(comes_true([&] { return lanes_[1]->peek(0, message); }));
   EXPECT_TRUE(std::equal(data.begin(), data.end(), message.data));
@@ -134,7 +134,7 @@ TEST_P(UcxConnectionsTest, DoNotHearWhoDoesNotKnowThePass) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   comes_true([&] { return std::chrono::steady_clock::now() > end; });
   EXPECT_EQ(ranks_[0]->missing(), std::vector<int>{1}) << "rank 1 says what rank 0 never told";
-  EXPECT_EQ(ranks_[0]->traffic().come, 0U);
+  EXPECT_EQ(ranks_[0]->shared().traffic.come, 0U);
 }
 
 TEST_P(UcxConnectionsTest, NameAPeerThatHungUpBeforeItTold) {

@@ -1,6 +1,12 @@
 #include "transport/ucx/link.h"
 
 namespace unisono::ucx {
+namespace {
+
+// One of two connections may be heard to be dead before the other: after so long it is a loss.
+constexpr std::int64_t kOddUs = 1'000'000;
+
+}  // namespace
 
 bool Shared::progress() noexcept {
   const bool advanced = worker->progress();
@@ -10,6 +16,13 @@ bool Shared::progress() noexcept {
     lane->inbox->receive_ahead(*lane);
   }
   return advanced;
+}
+
+void Shared::progress_for(const UcxLane& lane) noexcept {
+  own = &lane;
+  progress();
+  lane.link->outbox().retry();
+  own = nullptr;
 }
 
 void UcxLink::connect(int rank, const Introduction& peer) noexcept {
@@ -36,6 +49,38 @@ bool UcxLink::is_flushed() const noexcept {
 
 void UcxLink::shut(bool gently) noexcept {
   endpoint_.shut(gently, [this] { return outbox_.is_quiet() && lanes_.is_quiet(); });
+}
+
+void UcxLink::look_for_loss(std::int64_t now_us, bool said) noexcept {
+  const bool odd = !endpoint_.has_left() && (said || endpoint_.is_broken());
+  odd_us_ = !odd ? 0 : odd_us_ == 0 ? now_us : odd_us_;
+  const bool late = odd && now_us - odd_us_ > kOddUs;
+  const bool lost = endpoint_.is_damaged() || (late && !said && endpoint_.is_broken());
+  if (lost && !lost_) {
+    lost_ = true;
+    shared_->changed();
+  } else if (late && said) {
+    shared_->changed();  // has_left() says so now
+  }
+}
+
+transport::Loss UcxLink::loss() const {
+  if (!lost_) {
+    return {};
+  }
+  using How = transport::Loss::Kind;
+  return {.peer = peer_,
+          .kind = endpoint_.is_damaged()     ? How::damaged
+                  : endpoint_.lacks_memory() ? How::given_up
+                                             : How::broken,
+          .how = endpoint_.why_broken()};
+}
+
+// Its last word over UCX comes behind all that it has sent. Where only the other connection tells
+// of it, there is nothing more to wait for after a while.
+bool UcxLink::has_left(std::int64_t now_us, bool said) const noexcept {
+  return endpoint_.has_left() ||
+         (said && (endpoint_.is_broken() || (odd_us_ != 0 && now_us - odd_us_ > kOddUs)));
 }
 
 }  // namespace unisono::ucx

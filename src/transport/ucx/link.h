@@ -1,10 +1,11 @@
 // All that goes to and comes from one peer over UCX: its endpoint, and the lanes of all groups over
-// it. Whoever calls holds the mutex of the network.
+// it. Whoever calls holds the mutex of Shared.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "transport/network.h"
 #include "transport/ucx/endpoint.h"
 #include "transport/ucx/inbox.h"
 #include "transport/ucx/lane.h"
@@ -19,6 +20,7 @@ class UcxLink {
   UcxLink(int peer, std::uint64_t pass, Shared* shared)
       : peer_(peer),
         pass_(pass),
+        shared_(shared),
         endpoint_(peer, shared),
         lanes_(this, &outbox_, &inbox_),
         outbox_(shared, &endpoint_, &lanes_),
@@ -48,13 +50,22 @@ class UcxLink {
   const Endpoint& endpoint() const noexcept { return endpoint_; }
   void mark_broken(ucs_status_t status) noexcept { endpoint_.mark_broken(status); }
 
+  // How the peer is, by this connection and the one over TCP beside it: `said`, that the peer has
+  // said there that it leaves. Call look_for_loss() now and then.
+  void look_for_loss(std::int64_t now_us, bool said) noexcept;
+  transport::Loss loss() const;
+  bool has_left(std::int64_t now_us, bool said) const noexcept;
+
  private:
   int peer_;
   std::uint64_t pass_;
+  Shared* shared_;
   Endpoint endpoint_;
   LinkLanes lanes_;
   UcxOutbox outbox_;
   UcxInbox inbox_;
+  std::int64_t odd_us_ = 0;  // since when only one of the two connections lives; 0: both do
+  bool lost_ = false;        // and for so long that it is a loss
 };
 
 }  // namespace unisono::ucx

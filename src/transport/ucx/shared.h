@@ -1,11 +1,11 @@
-// What the links of a process have in common: the worker, memory, and what they tell.
+// What the links of a process have in common: the mutex, the worker, memory, and what they tell.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-
+#include <mutex>
 #include <vector>
 
 #include "transport/tcp/memory.h"
@@ -24,6 +24,7 @@ struct UcxTraffic {
 };
 
 struct Shared {
+  std::mutex mutex;  // guards the rest, what the worker does, and all links and their lanes
   Worker* worker = nullptr;
   std::function<void()> arrived = nullptr;  // something for another thread than the one that looks
   const UcxLane* own = nullptr;             // what that thread looks at next
@@ -45,6 +46,8 @@ struct Shared {
   }
   // True: something happened.
   bool progress() noexcept;
+  // The same for a reader of this lane, which is looked at next.
+  void progress_for(const UcxLane& lane) noexcept;
   void tell(const UcxLane* lane) const {
     if (lane != own && arrived != nullptr) {
       arrived();

@@ -18,7 +18,7 @@ bool is_flushed(const UcxLane& lane) noexcept {
 
 UcxTransport::UcxTransport(UcxConnections& connections, const LaneKey& group,
                            const std::vector<int>& members, int rank)
-    : connections_(connections),
+    : shared_(connections.shared()),
       rank_(rank),
       limits_{.inline_bytes = kInlineBytes,
               .slot_bytes = tcp::kMostBytes,
@@ -28,9 +28,9 @@ UcxTransport::UcxTransport(UcxConnections& connections, const LaneKey& group,
       lanes_(members.size()) {
   bool enough = true;
   {
-    const std::lock_guard lock(connections_.mutex());
+    const std::lock_guard lock(shared_.mutex);
     for (std::size_t member = 0; member < members.size(); ++member) {
-      UcxLink* const link = connections_.link(members[member]);
+      UcxLink* const link = connections.link(members[member]);
       if (static_cast<int>(member) != rank && link != nullptr) {
         lanes_[member] = link->open(group);
         enough = enough && lanes_[member] != nullptr;
@@ -47,7 +47,7 @@ void UcxTransport::close() noexcept {
   if (std::all_of(lanes_.begin(), lanes_.end(), [](UcxLane* one) { return one == nullptr; })) {
     return;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   for (UcxLane*& one : lanes_) {
     if (one != nullptr) {
       one->link->close(std::exchange(one, nullptr));
@@ -60,11 +60,11 @@ bool UcxTransport::peek(int number, transport::Incoming& message) noexcept {
   if (from == nullptr) {
     return false;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   if (from->link->inbox().peek(*from, message)) {
     return true;
   }
-  connections_.progress_for(from);
+  shared_.progress_for(*from);
   return from->link->inbox().peek(*from, message);
 }
 
@@ -73,11 +73,11 @@ bool UcxTransport::peek_unread(int number, transport::Incoming& message) noexcep
   if (from == nullptr) {
     return false;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   if (from->link->inbox().peek_unread(*from, message)) {
     return true;
   }
-  connections_.progress_for(from);
+  shared_.progress_for(*from);
   return from->link->inbox().peek_unread(*from, message);
 }
 
@@ -88,17 +88,17 @@ std::size_t UcxTransport::fetch(int number, std::size_t offset, void* target,
     return 0;
   }
   auto* const to = static_cast<std::byte*>(target);
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   if (const std::size_t got = from->link->inbox().fetch(*from, offset, to, bytes)) {
     return got;
   }
-  connections_.progress_for(from);
+  shared_.progress_for(*from);
   return from->link->inbox().fetch(*from, offset, to, bytes);
 }
 
 void UcxTransport::release(int number) noexcept {
   if (UcxLane* const from = lane(number)) {
-    const std::lock_guard lock(connections_.mutex());
+    const std::lock_guard lock(shared_.mutex);
     from->link->inbox().release(*from);
   }
 }
@@ -109,7 +109,7 @@ bool UcxTransport::send(int number, const void* data, std::size_t bytes,
   if (to == nullptr) {
     return false;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   return to->link->outbox().send(*to, data, bytes, signature);
 }
 
@@ -118,13 +118,13 @@ std::byte* UcxTransport::reserve(int number, std::size_t bytes) noexcept {
   if (to == nullptr) {
     return nullptr;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   return to->link->outbox().reserve(*to, bytes);
 }
 
 void UcxTransport::commit(int number, std::size_t bytes, std::uint64_t signature) noexcept {
   if (UcxLane* const to = lane(number)) {
-    const std::lock_guard lock(connections_.mutex());
+    const std::lock_guard lock(shared_.mutex);
     to->link->outbox().commit(*to, bytes, signature);
   }
 }
@@ -135,18 +135,18 @@ bool UcxTransport::share(int number, const void* data, std::size_t bytes,
   if (to == nullptr) {
     return false;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   return to->link->outbox().share(*to, data, bytes, signature);
 }
 
 // What others have under way is theirs.
 bool UcxTransport::flush(int number) noexcept {
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   bool all = true;
   for (int i = 0; i < ranks(); ++i) {
     UcxLane* const to = number == transport::kEveryLane || number == i ? lane(i) : nullptr;
     if (to != nullptr && !is_flushed(*to)) {
-      connections_.progress_for(to);
+      shared_.progress_for(*to);
       all = all && is_flushed(*to);
     }
   }
@@ -158,7 +158,7 @@ transport::Mark UcxTransport::mark(int number) const noexcept {
   if (to == nullptr) {
     return 0;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   return to->sent;
 }
 
@@ -167,10 +167,10 @@ bool UcxTransport::drained(int number, transport::Mark mark) noexcept {
   if (to == nullptr) {
     return true;
   }
-  const std::lock_guard lock(connections_.mutex());
+  const std::lock_guard lock(shared_.mutex);
   const auto is_drained = [&] { return static_cast<std::int32_t>(to->drained - mark) >= 0; };
   if (!is_drained()) {
-    connections_.progress_for(to);
+    shared_.progress_for(*to);
   }
   return is_drained();
 }

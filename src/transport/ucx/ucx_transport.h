@@ -48,7 +48,7 @@ class UcxTransport final : public transport::Transport {
     return index < lanes_.size() ? lanes_[index] : nullptr;
   }
 
-  UcxConnections& connections_;
+  Shared& shared_;
   int rank_;
   transport::Limits limits_;
   std::vector<UcxLane*> lanes_;
