@@ -14,8 +14,8 @@ namespace unisono::tcp {
 // Any thread may call.
 class Waiters {
  public:
-  // Of the thread that calls. nullopt: it has not waited yet, or was forgotten, because there were
-  // many others; then it looks once more than it must.
+  // What the calling thread knew. nullopt: it has not waited yet, or was forgotten, because there
+  // were many others; then it looks once more than it must.
   std::optional<std::uint32_t> seen() noexcept;
   void note_seen(std::uint32_t arrivals) noexcept;
 

@@ -161,7 +161,7 @@ std::vector<int> UcxConnections::missing() {
   return ranks;
 }
 
-// A message that is none of ours, or whose sender does not know the pass, is dropped.
+// A message that nobody of ours sends, or whose sender does not know the pass, is dropped.
 ucs_status_t UcxConnections::dispatch(const std::optional<PeerMessage>& arrival) noexcept {
   const std::size_t peer = arrival ? arrival->header.from >> 8 : links_.size();
   UcxLink* const link = peer < links_.size() ? links_[peer].get() : nullptr;
