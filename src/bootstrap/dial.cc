@@ -21,10 +21,10 @@ bool is_final(HandshakeRefusal refusal) {
 }  // namespace
 
 void Dial::step(std::int64_t now_ms) {
-  if (!pending_ && now_ms >= next_ms_) {
+  if (!attempt_ && now_ms >= next_ms_) {
     begin(now_ms);
   }
-  if (pending_ && (!connecting_ || is_connected(now_ms))) {
+  if (attempt_ && (!attempt_->connecting || is_connected(now_ms))) {
     shake(now_ms);
   }
 }
@@ -36,28 +36,28 @@ void Dial::begin(std::int64_t now_ms) {
     return fail_with(now_ms, errno);
   }
   starved_ms_ = -1;
-  pending_.emplace(std::move(socket), Handshake::dial(self_, wanted_), now_ms + patience_ms_);
-  connecting_ = true;
-  proved_ = false;
+  attempt_.emplace(Attempt{.peer = PendingPeer(std::move(socket), Handshake::dial(self_, wanted_),
+                                               now_ms + patience_ms_)});
 }
 
 bool Dial::is_connected(std::int64_t now_ms) {
-  if (is_connecting(pending_->descriptor())) {
-    if (now_ms >= pending_->deadline_ms()) {
+  PendingPeer& peer = attempt_->peer;
+  if (is_connecting(peer.descriptor())) {
+    if (now_ms >= peer.deadline_ms()) {
       closed_ = 0;
       unanswered_ = true;
       retry(now_ms, "nothing answers there: a firewall drops it, or the address is wrong");
     }
     return false;
   }
-  connecting_ = false;
-  if (const int error = connect_error(pending_->descriptor()); error != 0) {
+  attempt_->connecting = false;
+  if (const int error = connect_error(peer.descriptor()); error != 0) {
     fail_with(now_ms, error);
     return false;
   }
   closed_ = 0;
   unanswered_ = false;
-  pending_->wait_until(now_ms + kAnswerMs);
+  peer.wait_until(now_ms + kAnswerMs);
   if (options_.relay && !ask_relay()) {
     retry(now_ms, "the relay hung up");
     return false;
@@ -66,11 +66,12 @@ bool Dial::is_connected(std::int64_t now_ms) {
 }
 
 void Dial::shake(std::int64_t now_ms) {
-  const bool there = pending_->step();
-  const Handshake& shake = pending_->shake();
-  if (!proved_ && shake.has_checked_peer()) {
-    proved_ = true;  // it is the rank that is meant: what it does takes its time
-    pending_->wait_until(now_ms + kProvedMs);
+  PendingPeer& peer = attempt_->peer;
+  const bool there = peer.step();
+  const Handshake& shake = peer.shake();
+  if (!attempt_->proved && shake.has_checked_peer()) {
+    attempt_->proved = true;  // it is the rank that is meant: what it does takes its time
+    peer.wait_until(now_ms + kProvedMs);
   }
   if (shake.state() == Handshake::State::refused) {
     // Others may be at that address before or after the rank that is meant.
@@ -79,11 +80,11 @@ void Dial::shake(std::int64_t now_ms) {
     obstacle_ = shake.problem();
     return retry(now_ms, obstacle_);
   }
-  if (pending_->finished()) {
-    done_ = pending_->take();
-    pending_.reset();
-  } else if (!there || now_ms >= pending_->deadline_ms()) {
-    const std::string problem = pending_->tls_problem();
+  if (peer.finished()) {
+    done_ = peer.take();
+    attempt_.reset();
+  } else if (!there || now_ms >= peer.deadline_ms()) {
+    const std::string problem = peer.tls_problem();
     if (!problem.empty() && refused_ms_ < 0) {
       refused_ms_ = now_ms;  // a host that is not trusted now will hardly be soon
       obstacle_ = problem;
@@ -98,7 +99,7 @@ bool Dial::ask_relay() const {
                                                 .to = wanted_.peer,
                                                 .stream = wanted_.stream,
                                                 .address = to()});
-  const ssize_t put = ::send(pending_->descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
+  const ssize_t put = ::send(attempt_->peer.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
   return put == static_cast<ssize_t>(text.size());  // the first bytes of a socket always fit
 }
 
@@ -116,8 +117,7 @@ void Dial::retry(std::int64_t now_ms, const std::string& why) {
   if (refused_ms_ < 0) {  // a refusal in words says more than a port that closes behind it
     obstacle_ = why;
   }
-  pending_.reset();
-  connecting_ = false;
+  attempt_.reset();
   if (++tried_ % to_.size() != 0) {
     next_ms_ = now_ms;  // the next of its addresses
     return;
@@ -128,9 +128,10 @@ void Dial::retry(std::int64_t now_ms, const std::string& why) {
 }
 
 void Dial::add_events(std::vector<pollfd>& entries) const {
-  if (pending_) {
-    entries.push_back({pending_->descriptor(),
-                       connecting_ ? static_cast<short>(POLLOUT) : pending_->events(), 0});
+  if (attempt_) {
+    const PendingPeer& peer = attempt_->peer;
+    entries.push_back(
+        {peer.descriptor(), attempt_->connecting ? static_cast<short>(POLLOUT) : peer.events(), 0});
   }
 }
 

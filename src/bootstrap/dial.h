@@ -57,9 +57,15 @@ class Dial {
   // The last attempt to connect got no answer, not even that nobody listens.
   bool is_unanswered() const { return !options_.relay && unanswered_; }
   void add_events(std::vector<pollfd>& entries) const;
-  std::int64_t next_ms() const { return pending_ ? pending_->deadline_ms() : next_ms_; }
+  std::int64_t next_ms() const { return attempt_ ? attempt_->peer.deadline_ms() : next_ms_; }
 
  private:
+  // One connection, from the first try to connect to the end of its handshake.
+  struct Attempt {
+    PendingPeer peer;
+    bool connecting = true;
+    bool proved = false;  // the peer has
+  };
   void begin(std::int64_t now_ms);
   bool is_connected(std::int64_t now_ms);
   void shake(std::int64_t now_ms);
@@ -75,9 +81,7 @@ class Dial {
   bool unanswered_ = false;
   Wanted wanted_;
   const MeetOptions& options_;
-  std::optional<PendingPeer> pending_;
-  bool connecting_ = false;
-  bool proved_ = false;  // the peer has
+  std::optional<Attempt> attempt_;
   std::int64_t refused_ms_ = -1;
   std::int64_t starved_ms_ = -1;
   std::int64_t next_ms_ = 0;
