@@ -55,12 +55,12 @@ bool PendingPeer::step() {
 }
 
 bool PendingPeer::encrypt() {
-  if (!shake_.protection().tls || tls_done_) {
+  if (!shake_.self().protection.tls || tls_done_) {
     return true;
   }
   if (tls_ == nullptr) {
     tls_ = std::make_unique<Tls>(socket_.get(), shake_.session_key(), shake_.listens(),
-                                 shake_.certificates());
+                                 shake_.self().certificates);
   }
   const Tls::State state = tls_->shake();
   tls_done_ = state == Tls::State::done;
@@ -72,7 +72,7 @@ bool PendingPeer::encrypt() {
 
 bool PendingPeer::finished() const {
   const Handshake::State state = shake_.state();
-  if (state == Handshake::State::done && shake_.protection().tls && !tls_done_) {
+  if (state == Handshake::State::done && shake_.self().protection.tls && !tls_done_) {
     return false;
   }
   return shake_.output().empty() &&

@@ -53,7 +53,9 @@ class PendingPeer {
   short events() const;
   std::int64_t deadline_ms() const { return deadline_ms_; }
   void wait_until(std::int64_t deadline_ms) { deadline_ms_ = deadline_ms; }
-  Channel take() { return {std::move(socket_), std::move(tls_), shake_.protection().checksum}; }
+  Channel take() {
+    return {std::move(socket_), std::move(tls_), shake_.self().protection.checksum};
+  }
 
  private:
   bool write();

@@ -113,15 +113,15 @@ std::string spoken(std::string_view version, int protocol) {
 std::string Handshake::problem() const {
   const std::string peer = knows_peer_ ? "rank " + std::to_string(peer_.peer) : "the other side";
   if (refusal_ == HandshakeRefusal::protection) {
-    return describe_protection(peer, their_protection_, "rank " + std::to_string(self_.rank),
+    return describe_protection(peer, claims_.protection, "rank " + std::to_string(self_.rank),
                                self_.protection.bits());
   }
   if (refusal_ == HandshakeRefusal::version) {
-    return peer + " runs unisono " + their_version_ + ", rank " + std::to_string(self_.rank) +
+    return peer + " runs unisono " + claims_.version + ", rank " + std::to_string(self_.rank) +
            " runs " + spoken(kVersion, kProtocol) + ": all ranks must have the same";
   }
   if (refusal_ == HandshakeRefusal::size) {
-    return peer + " says that the job has " + std::to_string(their_size_) + " ranks, rank " +
+    return peer + " says that the job has " + std::to_string(claims_.size) + " ranks, rank " +
            std::to_string(self_.rank) + " says " + std::to_string(self_.size) +
            ": all ranks must say the same";
   }
@@ -183,6 +183,14 @@ void Handshake::refuse(HandshakeRefusal refusal) {
   say(verdict);
 }
 
+Handshake::Claims Handshake::claims_of(const Greeting& theirs) const {
+  const Greeting mine = greeting(Step::verdict);
+  return {.is_of_job = std::memcmp(theirs.job, mine.job, sizeof(mine.job)) == 0,
+          .size = theirs.size,
+          .protection = theirs.protection,
+          .version = spoken({theirs.version, sizeof(theirs.version)}, theirs.protocol)};
+}
+
 HandshakeRefusal Handshake::check(const Greeting& theirs) const {
   const Greeting mine = greeting(Step::verdict);
   if (std::memcmp(theirs.magic, mine.magic, sizeof(mine.magic)) != 0) {
@@ -216,10 +224,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
   if (std::memcmp(theirs.magic, kMagic, sizeof(theirs.magic)) != 0) {
     return refuse(HandshakeRefusal::not_ours);
   }
-  their_protection_ = theirs.protection;
-  their_size_ = theirs.size;
-  is_of_job_ = std::memcmp(theirs.job, greeting(Step::verdict).job, sizeof(theirs.job)) == 0;
-  their_version_ = spoken({theirs.version, sizeof(theirs.version)}, theirs.protocol);
+  claims_ = claims_of(theirs);
   if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
     return hear_verdict(theirs);
   }

@@ -88,22 +88,28 @@ class Handshake {
   bool has_checked_peer() const { return due_ == Step::verdict || state_ == State::admitting; }
   // It has said a greeting of this job.
   bool has_greeted() const { return listens_ && due_ == Step::proof; }
-  const Protection& protection() const { return self_.protection; }
-  const std::shared_ptr<const Certificates>& certificates() const { return self_.certificates; }
+  const Identity& self() const { return self_; }
   bool knows_peer() const { return knows_peer_; }
   // It has named the job of this rank, which anybody may know: not proved.
-  bool is_of_job() const { return is_of_job_; }
+  bool is_of_job() const { return claims_.is_of_job; }
   HandshakeRefusal refusal() const { return refusal_; }
-  bool refused_by_peer() const { return by_peer_; }
   std::string problem() const;
 
  private:
   enum class Step : std::uint8_t { hello = 1, answer, proof, verdict };
   struct Greeting;
+  // What the peer has last said of itself, not proved: for the words of a refusal.
+  struct Claims {
+    bool is_of_job = false;
+    std::int32_t size = 0;
+    std::uint8_t protection = 0;  // its bits
+    std::string version = {};     // "0.1.0 (protocol 3)"
+  };
   Handshake(const Identity& self, bool listens) : self_(self), listens_(listens) {}
   Greeting greeting(Step step) const;
   void say(const Greeting& greeting);
   void refuse(HandshakeRefusal refusal);
+  Claims claims_of(const Greeting& theirs) const;
   HandshakeRefusal check(const Greeting& theirs) const;
   void hear_hello(const Greeting& hello);
   void hear_answer(const Greeting& answer);
@@ -119,12 +125,9 @@ class Handshake {
   Step due_ = Step::hello;  // what the peer says next
   Wanted peer_;
   bool knows_peer_ = false;
-  bool is_of_job_ = false;
+  Claims claims_;
   HandshakeRefusal refusal_ = HandshakeRefusal::none;
   bool by_peer_ = false;
-  std::uint8_t their_protection_ = 0;  // its bits, as they say
-  std::int32_t their_size_ = 0;
-  std::string their_version_;  // "0.1.0 (protocol 3)"
   std::array<std::byte, kHandshakeBytes> hello_ = {};
   std::array<std::byte, kHandshakeBytes> answer_ = {};
   std::vector<std::byte> out_;
