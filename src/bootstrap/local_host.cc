@@ -16,12 +16,6 @@
 namespace unisono::comm {
 namespace {
 
-// Ranks of one process use one mapping: the first of them makes it and the others share its
-// ownership.
-struct MappingNote {
-  const std::shared_ptr<shm::Mapping>* mapping = nullptr;
-};
-
 // Something to read in a rank's memory, and what it must be: another process may have its number.
 struct Probe {
   std::uint64_t address = 0;
@@ -53,9 +47,9 @@ std::span<const std::byte> bytes_of(const Note& note) {
 LocalHost::LocalHost(LocalWorld& ranks, std::string_view job, int threads, bool oversubscribed,
                      std::function<void(const std::exception&)> on_error)
     : ranks_(ranks),
-      memory_(share_memory()),
-      event_counts_(memory() + layout().event_counts, size()),
-      pool_(memory() + layout().pools + static_cast<std::size_t>(ranks_.rank()) * shm::kPoolBytes),
+      memory_(ranks_),
+      event_counts_(memory_.event_counts(), size()),
+      pool_(memory_.pool(ranks_.rank())),
       regions_(
           ranks_.rank(),
           [this](std::uint32_t number, std::size_t bytes, int fd) {
@@ -71,12 +65,12 @@ LocalHost::LocalHost(LocalWorld& ranks, std::string_view job, int threads, bool 
       context_(make_context()),
       oversubscribed_(oversubscribed || find_oversubscription(threads)) {
   find_who_can_fetch();
-  introduce(job);
+  memory_.introduce(rank(), size(), job);
 }
 
 shm::ShmContext LocalHost::make_context() {
   shm::ShmContext context{.rank = ranks_.rank(),
-                          .world = memory(),
+                          .world = memory_.data(),
                           .event_counts = &event_counts_,
                           .pool = &pool_,
                           .regions = &regions_,
@@ -86,8 +80,7 @@ shm::ShmContext LocalHost::make_context() {
                           .pids = {},
                           .can_fetch = {}};
   for (int peer = 0; peer < size(); ++peer) {
-    context.pools.push_back(memory() + layout().pools +
-                            static_cast<std::size_t>(peer) * shm::kPoolBytes);
+    context.pools.push_back(memory_.pool(peer));
     context.same_process.push_back(ranks_.peer(peer).same_process);
     context.pids.push_back(ranks_.peer(peer).pid);
   }
@@ -96,33 +89,6 @@ shm::ShmContext LocalHost::make_context() {
 
 bool LocalHost::is_one_process() const noexcept {
   return std::all_of(context_.same_process.begin(), context_.same_process.end(), std::identity());
-}
-
-std::shared_ptr<shm::Mapping> LocalHost::share_memory() {
-  const std::size_t bytes = layout().bytes;
-  const int me = ranks_.rank();
-  UniqueFd created;
-  if (me == 0) {
-    created = shm::create_memory("unisono-world", bytes);
-  }
-  const UniqueFd memory(ranks_.broadcast_fd(created.get()));
-  int first = 0;
-  while (!ranks_.peer(first).same_process) {
-    ++first;
-  }
-  std::shared_ptr<shm::Mapping> mapping;
-  MappingNote note;
-  if (first == me) {
-    mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
-    note.mapping = &mapping;
-  }
-  const auto notes = ranks_.all_gather(std::as_bytes(std::span(&note, 1)));
-  if (first != me) {
-    std::memcpy(&note, notes[static_cast<std::size_t>(first)].data(), sizeof(note));
-    mapping = *note.mapping;
-  }
-  ranks_.all_gather({});  // the first one's pointer stays good until all have copied it
-  return mapping;
 }
 
 // Who can read whose memory: a container, a security module or other users may forbid it.
@@ -154,19 +120,6 @@ bool LocalHost::find_oversubscription(int threads) const {
     cpus.insert(ranks_.peer(peer).cpus.begin(), ranks_.peer(peer).cpus.end());
   }
   return static_cast<std::size_t>(size()) * static_cast<std::size_t>(threads) > cpus.size();
-}
-
-// To those who look from outside.
-void LocalHost::introduce(std::string_view job) noexcept {
-  auto& pid = *reinterpret_cast<std::atomic<std::int32_t>*>(
-      memory() + layout().pids + static_cast<std::size_t>(rank()) * sizeof(std::int32_t));
-  pid.store(getpid(), std::memory_order_relaxed);
-  if (rank() == 0) {
-    auto& header = *reinterpret_cast<WorldHeader*>(memory() + layout().header);
-    header.ranks.store(size(), std::memory_order_relaxed);
-    job.copy(header.job, sizeof(header.job) - 1);
-    header.magic.store(kWorldMagic, std::memory_order_release);
-  }
 }
 
 void LocalHost::wake_through(const transport::Network& network) {
@@ -209,7 +162,7 @@ void LocalHost::leave() noexcept {
 
 // Its process has begun to end. It closes its connections later, when its memory is gone.
 bool LocalHost::is_ending(int rank) noexcept {
-  return liveness(rank).has_ended() && !has_left(rank);
+  return memory_.liveness(rank).has_ended() && !has_left(rank);
 }
 
 std::optional<Death> LocalHost::find_ending() {
@@ -276,7 +229,7 @@ void LocalHost::drain_announcements() {
           std::make_shared<shm::Mapping>(memory.get(), note.bytes);
     } else if (memory.get() >= 0) {
       regions_.learn(received->from, note.number, note.bytes, memory.get());
-    } else if (abort_record().state.load(std::memory_order_acquire) == 0) {
+    } else if (memory_.abort_record().state.load(std::memory_order_acquire) == 0) {
       // Where the world has ended, it stays: its owner knows, and this rank may still be reading.
       regions_.forget(received->from, note.number);
     }

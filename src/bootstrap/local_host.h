@@ -1,6 +1,5 @@
-// What the ranks of one host share while a world lives: one segment of memory (why the world has
-// ended, who goes on after a failure, who lives, who sleeps, the first group, the pools),
-// registered memory, and the sockets by which descriptors pass between processes.
+// What the ranks of one host share while a world lives: the memory of the world, registered memory,
+// and the sockets by which descriptors pass between processes.
 //
 // All ranks here are numbers on this host. Any thread may call, once it is made.
 #pragma once
@@ -18,8 +17,8 @@
 #include <tuple>
 #include <vector>
 
-#include "bootstrap/host_memory.h"
 #include "bootstrap/local_world.h"
+#include "bootstrap/world_memory.h"
 #include "transport/network.h"
 #include "transport/shm/shm_transport.h"
 
@@ -43,21 +42,7 @@ class LocalHost {
   // More threads than CPUs that they may use: waiting must give way at once.
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
-  std::byte* memory() const noexcept { return memory_->data(); }  // as WorldLayout
-  std::byte* first_group() const noexcept { return memory() + layout().group; }
-  AbortRecord& abort_record() const noexcept { return *reinterpret_cast<AbortRecord*>(memory()); }
-  LivenessWord& liveness(int rank) const noexcept {
-    return reinterpret_cast<LivenessWord*>(memory() + layout().liveness)[rank];
-  }
-  WorldWait& world_wait(int rank) const noexcept {
-    return reinterpret_cast<WorldWait*>(memory() + layout().waits)[rank];
-  }
-  RankLabel& label(int rank) const noexcept {
-    return reinterpret_cast<RankLabel*>(memory() + layout().labels)[rank];
-  }
-  RosterBoard& rosters(int rank) const noexcept {
-    return reinterpret_cast<RosterBoard*>(memory() + layout().rosters)[rank];
-  }
+  const WorldMemory& memory() const noexcept { return memory_; }
   shm::EventCounts& event_counts() noexcept { return event_counts_; }
   shm::Regions& regions() noexcept { return regions_; }
   // What lanes are made from. It outlives them.
@@ -92,19 +77,16 @@ class LocalHost {
   std::shared_ptr<shm::Mapping> take_segment(int from, const SegmentName& name);
 
  private:
-  WorldLayout layout() const noexcept { return WorldLayout(size()); }
   shm::ShmContext make_context();
-  std::shared_ptr<shm::Mapping> share_memory();
   void find_who_can_fetch();
   bool find_oversubscription(int threads) const;
-  void introduce(std::string_view job) noexcept;
   bool announce(std::uint32_t number, std::size_t bytes, int fd) noexcept;
   void drain_announcements();
   bool is_ending(int rank) noexcept;
   std::optional<Death> find_ending();
 
   LocalWorld& ranks_;
-  std::shared_ptr<shm::Mapping> memory_;  // one mapping for all ranks of a process
+  WorldMemory memory_;
   shm::EventCounts event_counts_;
   shm::Pool pool_;
   shm::Regions regions_;

@@ -30,7 +30,7 @@ std::string found_after_removal(int rank, const std::string& job, bool is_world_
     host->all_gather(std::as_bytes(std::span(&number, 1)));
     host->all_gather({});  // found
     if (is_world_ended) {
-      host->abort_record().state.store(2, std::memory_order_release);
+      host->memory().abort_record().state.store(2, std::memory_order_release);
     }
     host->regions().remove(number);
     host->all_gather({});  // removed

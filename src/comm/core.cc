@@ -297,7 +297,7 @@ void Core::check_transfer(const comm::PendingTransfer& transfer) const {
 void Core::label(std::string_view text) {
   comm::World& world = group_->world();
   world.check_usable();
-  comm::write_label(world.host().label(world.host().rank()), text);
+  comm::write_label(world.host().memory().label(world.host().rank()), text);
   if (trace::Recorder* const recorder = world.recorder(); recorder != nullptr) {
     recorder->label(text);
   }
@@ -315,7 +315,7 @@ void Core::label_group(std::string_view text) {
 std::string Core::label() {
   comm::World& world = group_->world();
   world.check_process();
-  return comm::read_label(world.host().label(world.host().rank()));
+  return comm::read_label(world.host().memory().label(world.host().rank()));
 }
 
 void Core::abort(std::string_view reason) {

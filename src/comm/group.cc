@@ -14,7 +14,7 @@ Group::Group(std::shared_ptr<World> world, std::shared_ptr<shm::Mapping> segment
              std::vector<int> members, int rank, std::uint64_t id)
     : world_(std::move(world)),
       segment_(std::move(segment)),
-      memory_(segment_ == nullptr ? world_->host().first_group() : segment_->data()),
+      memory_(segment_ == nullptr ? world_->host().memory().first_group() : segment_->data()),
       records_(world_->hosts(), std::move(members), rank, id, memory_, world_->remote_records()) {
   std::vector<int> here;
   std::copy_if(this->members().begin(), this->members().end(), std::back_inserter(here),

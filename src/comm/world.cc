@@ -66,7 +66,8 @@ void World::set_up() {
   abort_ = std::make_unique<AbortWord>(*host_, network(), rank_, size());
   watch_ =
       std::make_unique<Watch>(hosts(), *host_, network(), *abort_, setup_.ancestry.first_ranks);
-  agreement_ = std::make_unique<HostAgreement>(host_->memory(), host_->rank(), host_->size());
+  agreement_ =
+      std::make_unique<HostAgreement>(host_->memory().data(), host_->rank(), host_->size());
   rosters_ = std::make_unique<Rosters>(hosts(), *host_, network(), *abort_, rank_);
   segments_ = std::make_unique<GroupSegments>(hosts(), *host_, *watch_, *abort_, *rosters_);
   wait_policy_ = choose_wait_policy();

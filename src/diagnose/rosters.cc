@@ -92,7 +92,7 @@ void Rosters::enter(std::uint64_t group, std::uint64_t id, std::span<const int> 
   const Mine mine = mine_.back();
   bool differs = false;
   for (const int rank : hosts_.here()) {
-    const RosterBoard& board = host_.rosters(hosts_.local(rank));
+    const RosterBoard& board = host_.memory().rosters(hosts_.local(rank));
     for (const RosterEntry& entry : board.entries) {
       const auto theirs = rank == rank_ ? std::nullopt : read(entry);
       differs = differs || (theirs && compare(mine, rank, *theirs));
@@ -120,7 +120,7 @@ void Rosters::look() noexcept {
 
 // If two ranks publish at once, one of them sees what the other has written.
 void Rosters::publish(const Roster& roster) noexcept {
-  RosterBoard& board = host_.rosters(host_.rank());
+  RosterBoard& board = host_.memory().rosters(host_.rank());
   RosterEntry& entry = board.entries[board.written % kRosters];
   Words words;
   std::memcpy(words.data(), &roster, sizeof(roster));

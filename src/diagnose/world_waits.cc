@@ -26,7 +26,7 @@ std::string describe(const WorldWaiting& waiting) {
 }
 
 void WorldWaits::note(const WorldWaiting& waiting) noexcept {
-  WorldWait& line = host_.world_wait(host_.rank());
+  WorldWait& line = host_.memory().world_wait(host_.rank());
   const std::uint32_t call = static_cast<std::uint32_t>(waiting.waiting.what) << 8U |
                              static_cast<std::uint32_t>(waiting.collective);
   const bool is_same = line.group.load(std::memory_order_relaxed) == waiting.group &&
@@ -49,7 +49,7 @@ void WorldWaits::note(const WorldWaiting& waiting) noexcept {
 }
 
 void WorldWaits::end(std::uint64_t group) noexcept {
-  WorldWait& line = host_.world_wait(host_.rank());
+  WorldWait& line = host_.memory().world_wait(host_.rank());
   if (line.group.load(std::memory_order_relaxed) == group) {
     line.since_ns.store(0, std::memory_order_release);
   }
@@ -59,7 +59,7 @@ std::optional<WorldWaiting> WorldWaits::of(int rank) const noexcept {
   if (!hosts_.is_here(rank)) {
     return remote_ == nullptr ? std::nullopt : remote_->wait_of(rank);
   }
-  const WorldWait& line = host_.world_wait(hosts_.local(rank));
+  const WorldWait& line = host_.memory().world_wait(hosts_.local(rank));
   const std::int64_t since = line.since_ns.load(std::memory_order_acquire);
   if (since == 0) {
     return std::nullopt;

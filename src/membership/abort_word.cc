@@ -60,7 +60,11 @@ void tell_hosts_of_abort(transport::Network& network, ErrorCode code, int culpri
 }
 
 AbortWord::AbortWord(LocalHost& host, transport::Network* network, int rank, int ranks)
-    : host_(host), network_(network), record_(host.abort_record()), rank_(rank), ranks_(ranks) {}
+    : host_(host),
+      network_(network),
+      record_(host.memory().abort_record()),
+      rank_(rank),
+      ranks_(ranks) {}
 
 bool AbortWord::record(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept {
   std::uint32_t none = 0;

@@ -38,7 +38,7 @@ class AbortWordTest : public ::testing::Test {
     }
   }
   AbortWord& word(int rank) { return *words_[static_cast<std::size_t>(rank)]; }
-  AbortRecord& record() { return hosts_[0]->abort_record(); }
+  AbortRecord& record() { return hosts_[0]->memory().abort_record(); }
   std::string thrown_by(int rank) {
     try {
       word(rank).throw_reason({});

@@ -35,7 +35,7 @@ Watch::Watch(const Hosts& hosts, LocalHost& host, transport::Network* network, A
       abort_(abort),
       first_ranks_(std::move(first_ranks)) {
   if (!host_.is_one_process()) {
-    token_ = std::make_unique<LivenessToken>(host_.liveness(host_.rank()));
+    token_ = std::make_unique<LivenessToken>(host_.memory().liveness(host_.rank()));
   }
 }
 
