@@ -148,7 +148,8 @@ void Core::run_here(const Call& call, const std::shared_ptr<const comm::Prepared
 }
 
 bool Core::run_in_slices(const Call& call) {
-  const int slices = helpers_->slices_of(call);
+  const int useful = helpers_->slices_of(call);
+  const int slices = useful == 1 ? 1 : planner_->most_threads(call, useful);
   if (slices == 1) {
     return false;
   }

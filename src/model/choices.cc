@@ -23,6 +23,35 @@ double distance(int a, int b) {
   return static_cast<double>(std::max(a, b)) / std::min(a, b);
 }
 
+template <typename Row>
+void sort_rows(std::vector<Row>& rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::tie(a.collective, a.ranks, a.from_bytes) <
+           std::tie(b.collective, b.ranks, b.from_bytes);
+  });
+}
+
+template <typename Row>
+const Row* find_row(const std::vector<Row>& rows, Collective collective, int ranks, double bytes) {
+  const Row* found = nullptr;
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const Row& row : rows) {
+    if (row.collective != collective) {
+      continue;
+    }
+    const double away = distance(row.ranks, ranks);
+    if (away > kFarthest) {
+      continue;
+    }
+    const bool nearer = found == nullptr || (row.ranks != found->ranks && away < nearest);
+    if (nearer || (row.ranks == found->ranks && row.from_bytes <= bytes)) {
+      found = &row;
+      nearest = away;
+    }
+  }
+  return found;
+}
+
 double quickest(const std::vector<double>& times) {
   return *std::min_element(times.begin(), times.end());
 }
@@ -36,6 +65,24 @@ double noise_of(const std::map<double, std::vector<double>>& sizes) {
     sum += sorted.size() > 1 ? std::log(sorted[1] / sorted[0]) : 0;
   }
   return sum / static_cast<double>(sizes.size());
+}
+
+// From the times by number of threads. `current` (0: the fewest) stays unless others are worth
+// changing: then the fewest that are hardly slower than the best.
+int quickest_threads(const std::map<int, std::vector<double>>& counts, int current) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [threads, times] : counts) {
+    best = std::min(best, quickest(times));
+  }
+  const auto usual = current == 0 ? counts.begin() : counts.find(current);
+  const double noise = std::exp(noise_of({{0, usual->second}}));
+  if (quickest(usual->second) <= best * std::max(kWorthChanging, noise)) {
+    return usual->first;
+  }
+  return std::find_if(
+             counts.begin(), counts.end(),
+             [&](const auto& count) { return quickest(count.second) <= best * kWorthChanging; })
+      ->first;
 }
 
 // Which sizes of an algorithm were measured.
@@ -124,32 +171,19 @@ class Chooser {
 
 }  // namespace
 
-Choices::Choices(std::vector<Choice> rows, std::vector<WaitChoice> waits)
-    : rows_(std::move(rows)), waits_(std::move(waits)) {
-  std::stable_sort(rows_.begin(), rows_.end(), [](const Choice& a, const Choice& b) {
-    return std::tie(a.collective, a.ranks, a.from_bytes) <
-           std::tie(b.collective, b.ranks, b.from_bytes);
-  });
+Choices::Choices(std::vector<Choice> rows, std::vector<WaitChoice> waits,
+                 std::vector<ThreadChoice> threads)
+    : rows_(std::move(rows)), waits_(std::move(waits)), threads_(std::move(threads)) {
+  sort_rows(rows_);
+  sort_rows(threads_);
 }
 
 const Choice* Choices::find(Collective collective, int ranks, double bytes) const {
-  const Choice* found = nullptr;
-  double nearest = std::numeric_limits<double>::infinity();
-  for (const Choice& row : rows_) {
-    if (row.collective != collective) {
-      continue;
-    }
-    const double away = distance(row.ranks, ranks);
-    if (away > kFarthest) {
-      continue;
-    }
-    const bool nearer = found == nullptr || (row.ranks != found->ranks && away < nearest);
-    if (nearer || (row.ranks == found->ranks && row.from_bytes <= bytes)) {
-      found = &row;
-      nearest = away;
-    }
-  }
-  return found;
+  return find_row(rows_, collective, ranks, bytes);
+}
+
+const ThreadChoice* Choices::find_threads(Collective collective, int ranks, double bytes) const {
+  return find_row(threads_, collective, ranks, bytes);
 }
 
 const WaitChoice* Choices::find_wait(int ranks, bool oversubscribed) const {
@@ -212,6 +246,32 @@ std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed) {
     choices.push_back(choice);
   }
   return choices;
+}
+
+std::vector<ThreadChoice> choose_threads(std::span<const TimedThreads> timed) {
+  // [collective, ranks][bytes][threads]
+  std::map<std::pair<Collective, int>, std::map<double, std::map<int, std::vector<double>>>> all;
+  for (const TimedThreads& one : timed) {
+    all[{one.of.collective, one.of.ranks}][one.of.from_bytes][one.of.threads].push_back(one.time_s);
+  }
+  std::vector<ThreadChoice> rows;
+  for (const auto& [group, sizes] : all) {
+    int current = 0;
+    for (const auto& [bytes, counts] : sizes) {
+      if (current != 0 && !counts.contains(current)) {
+        continue;  // nobody knows better than the size below
+      }
+      const int chosen = quickest_threads(counts, current);
+      if (chosen != current) {
+        rows.push_back({.collective = group.first,
+                        .ranks = group.second,
+                        .from_bytes = current == 0 ? 0 : bytes,
+                        .threads = chosen});
+        current = chosen;
+      }
+    }
+  }
+  return rows;
 }
 
 }  // namespace unisono::model

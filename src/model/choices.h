@@ -1,4 +1,5 @@
-// Which algorithm from which size on, and how to wait: what is kept of a tuned machine for calls.
+// Which algorithm from which size on, how many threads move it, and how to wait: what is kept of a
+// tuned machine for calls.
 //
 // Rows are of one collective and rank count each; a row holds from its size up to the next one's.
 // Calls of other rank counts take those of the nearest count (in proportion; of two, the smaller),
@@ -26,6 +27,15 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
+// From which size on so many threads of each rank move a call best.
+struct ThreadChoice {
+  Collective collective = Collective::barrier;
+  int ranks = 1;
+  double from_bytes = 0;  // as in cost.h
+  int threads = 1;
+  friend bool operator==(const ThreadChoice&, const ThreadChoice&) = default;
+};
+
 // How so many ranks wait best.
 struct WaitChoice {
   int ranks = 1;
@@ -37,13 +47,17 @@ struct WaitChoice {
 class Choices {
  public:
   Choices() = default;
-  explicit Choices(std::vector<Choice> rows, std::vector<WaitChoice> waits = {});
+  explicit Choices(std::vector<Choice> rows, std::vector<WaitChoice> waits = {},
+                   std::vector<ThreadChoice> threads = {});
 
   // By collective, ranks and size.
   const std::vector<Choice>& rows() const { return rows_; }
   // nullptr: nothing is known of the collective and such rank counts. Sizes below the first row
   // get that one.
   const Choice* find(Collective collective, int ranks, double bytes) const;
+
+  const std::vector<ThreadChoice>& threads() const { return threads_; }
+  const ThreadChoice* find_threads(Collective collective, int ranks, double bytes) const;
 
   const std::vector<WaitChoice>& waits() const { return waits_; }
   // The choice for the nearest rank count, with as little or as much room on the CPUs; nullptr: not
@@ -53,6 +67,7 @@ class Choices {
  private:
   std::vector<Choice> rows_;
   std::vector<WaitChoice> waits_;
+  std::vector<ThreadChoice> threads_;
 };
 
 // The algorithm that runs when nobody says.
@@ -80,5 +95,15 @@ struct TimedWait {
 // built-in one stays unless another one is kWorthChanging faster, and by more than the noise. Of
 // several times of one size the quickest counts.
 std::vector<WaitChoice> choose_waits(std::span<const TimedWait> timed);
+
+// A call of ranks with so many threads each that was timed.
+struct TimedThreads {
+  ThreadChoice of = {};  // from_bytes: the size that was timed
+  double time_s = 0;
+};
+// For each collective and rank count, by size, the fewest threads that are hardly slower than the
+// quickest; but those of the size below stay (the fewest at first) unless others are kWorthChanging
+// faster, and by more than the noise. The quickest of several times of one call counts.
+std::vector<ThreadChoice> choose_threads(std::span<const TimedThreads> timed);
 
 }  // namespace unisono::model

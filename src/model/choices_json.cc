@@ -7,6 +7,7 @@
 #include "base/json_text.h"
 #include "model/json_values.h"
 #include "unisono/error.hpp"
+#include "unisono/options.hpp"
 
 namespace unisono::model {
 namespace {
@@ -84,6 +85,26 @@ std::vector<WaitChoice> read_waits(const JsonNode& place) {
   return rows;
 }
 
+std::vector<ThreadChoice> read_thread_choices(const JsonNode& place) {
+  if (!place.find("threads")) {
+    return {};
+  }
+  const JsonNode columns = place.at("threads");
+  const JsonNode collectives = columns.at("collective");
+  const std::size_t size = collectives.size();
+  const JsonNode ranks = columns.column("ranks", size);
+  const JsonNode bytes = columns.column("from_bytes", size);
+  const JsonNode threads = columns.column("threads", size);
+  std::vector<ThreadChoice> rows;
+  for (std::size_t i = 0; i < size; ++i) {
+    rows.push_back({.collective = read_collective(collectives.item(i)),
+                    .ranks = read_ranks(ranks.item(i)),
+                    .from_bytes = read_bytes(bytes.item(i)),
+                    .threads = static_cast<int>(threads.item(i).whole(1, kMostThreads))});
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string choices_text(const Choices& choices) {
@@ -113,11 +134,26 @@ std::string choices_text(const Choices& choices) {
         column("policy", [](const WaitChoice& row) { return json_string(to_text(row.policy)); }) +
         "}";
   }
+  if (const auto& rows = choices.threads(); !rows.empty()) {
+    const auto column = [&rows](const char* name, const auto& value) {
+      return json_column(name, rows, value);
+    };
+    text +=
+        ",\n \"threads\": {" +
+        column("collective",
+               [](const ThreadChoice& row) { return json_string(to_string(row.collective)); }) +
+        ", " + column("ranks", [](const ThreadChoice& row) { return std::to_string(row.ranks); }) +
+        ", " +
+        column("from_bytes", [](const ThreadChoice& row) { return json_number(row.from_bytes); }) +
+        ", " +
+        column("threads", [](const ThreadChoice& row) { return std::to_string(row.threads); }) +
+        "}";
+  }
   return text;
 }
 
 Choices read_choices(const JsonNode& document) {
-  return Choices(read_rows(document), read_waits(document));
+  return Choices(read_rows(document), read_waits(document), read_thread_choices(document));
 }
 
 }  // namespace unisono::model

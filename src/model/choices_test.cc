@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/machine_json.h"
@@ -244,6 +246,74 @@ TEST(ChoicesJson, WaitsAreReadBack) {
   std::string wrong = text;
   wrong.replace(wrong.find("spin=10"), 7, "spinn=1");
   EXPECT_EQ(parse_choices_json(wrong).position, "/waits/policy/1");
+}
+
+TimedThreads timed_threads(int threads, double bytes, double time_s,
+                           Collective collective = Collective::all_reduce) {
+  return {{.collective = collective, .ranks = 4, .from_bytes = bytes, .threads = threads}, time_s};
+}
+
+TEST(Choices, OfThreadsTheQuickestFromWhereItIsWorthIt) {
+  std::vector<TimedThreads> rows = {
+      timed_threads(1, 1e5, 10e-6),
+      timed_threads(2, 1e5, 9.8e-6),
+      timed_threads(4, 1e5, 20e-6),
+      timed_threads(1, 1e6, 99e-6),
+      timed_threads(2, 1e6, 60e-6),
+      timed_threads(4, 1e6, 59e-6),
+      timed_threads(1, 1e7, 9e-4),
+      timed_threads(2, 1e7, 5e-4),
+      timed_threads(4, 1e7, 4e-4),
+      timed_threads(1, 1e7, 8e-4),
+      timed_threads(2, 1e7, 5.1e-4),
+      timed_threads(4, 1e7, 9e-4),
+      timed_threads(1, 1e8, 8e-3),  // where the others were not measured nobody knows better
+      timed_threads(1, 1e5, 1e-6, Collective::broadcast),
+      timed_threads(2, 1e5, 2e-6, Collective::broadcast)};
+  const std::vector<ThreadChoice> chosen = {{Collective::all_reduce, 4, 0, 1},
+                                            {Collective::all_reduce, 4, 1e6, 2},
+                                            {Collective::all_reduce, 4, 1e7, 4},
+                                            {Collective::broadcast, 4, 0, 1}};
+  auto found = choose_threads(rows);
+  std::sort(found.begin(), found.end(), [](const ThreadChoice& a, const ThreadChoice& b) {
+    return std::pair(to_string(a.collective), a.from_bytes) <
+           std::pair(to_string(b.collective), b.from_bytes);
+  });
+  EXPECT_EQ(found, chosen);
+  // Where the usual number repeats its times no better than that, a gain is noise.
+  rows = {timed_threads(1, 1e6, 1e-4), timed_threads(1, 1e6, 2e-4), timed_threads(2, 1e6, 6e-5)};
+  EXPECT_EQ(choose_threads(rows), (std::vector<ThreadChoice>{{Collective::all_reduce, 4, 0, 1}}));
+  EXPECT_TRUE(choose_threads({}).empty());
+}
+
+TEST(Choices, ThreadsGoBySizeAndNearestRanks) {
+  const Choices choices({}, {},
+                        {{Collective::all_reduce, 8, 0, 1},
+                         {Collective::all_reduce, 2, 1e6, 4},
+                         {Collective::all_reduce, 2, 0, 2}});
+  EXPECT_EQ(choices.find_threads(Collective::all_reduce, 2, 8)->threads, 2);
+  EXPECT_EQ(choices.find_threads(Collective::all_reduce, 3, 1e6)->threads, 4);
+  EXPECT_EQ(choices.find_threads(Collective::all_reduce, 16, 1e9)->threads, 1);
+  EXPECT_EQ(choices.find_threads(Collective::all_reduce, 17, 1e9), nullptr);
+  EXPECT_EQ(choices.find_threads(Collective::broadcast, 2, 8), nullptr);
+}
+
+TEST(ChoicesJson, ThreadsAreReadBack) {
+  NamedMachine before{.name = "m", .machine = machine(1e-5)};
+  before.choices =
+      Choices({}, {}, {{Collective::all_reduce, 2, 0, 1}, {Collective::all_reduce, 2, 1e6, 256}});
+  const std::string text = to_json(before);
+  EXPECT_EQ(parse_choices_json(text).value->threads(), before.choices.threads());
+  EXPECT_EQ(parse_machine_json(text).value->choices.threads(), before.choices.threads());
+  for (const char* number : {"257", "0", "1.5", "x"}) {
+    std::string wrong = text;
+    wrong.replace(wrong.find("256"), 3, number);
+    EXPECT_FALSE(parse_choices_json(wrong)) << number;
+  }
+  std::string wrong = text;
+  wrong.replace(wrong.find("256"), 3, "257");
+  EXPECT_EQ(parse_choices_json(wrong).position, "/threads/threads/1");
+  EXPECT_EQ(parse_choices_json(wrong).message, "257 is not in 1..256");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "base/words.h"
 #include "model/csv.h"
 #include "unisono/error.hpp"
+#include "unisono/options.hpp"
 
 namespace unisono::model {
 namespace {
@@ -30,10 +31,12 @@ enum Column : std::size_t {
   kTime,
   kWait,
   kOversubscribed,
+  kThreads,
   kColumns
 };
-constexpr std::array<std::string_view, kColumns> kNames = {
-    "machine", "collective", "algorithm", "ranks", "bytes", "time_us", "wait", "oversubscribed"};
+constexpr std::array<std::string_view, kColumns> kNames = {"machine", "collective",     "algorithm",
+                                                           "ranks",   "bytes",          "time_us",
+                                                           "wait",    "oversubscribed", "threads"};
 constexpr std::array kNeeded = {kCollective, kRanks, kBytes, kTime};
 
 class Reader {
@@ -115,6 +118,13 @@ class Reader {
              " is neither 0 nor 1, for ranks with room and oversubscribed ones";
     }
     row.oversubscribed = oversubscribed == "1";
+    if (const std::string_view threads = field(kThreads); !threads.empty()) {
+      const auto number = csv_number(threads);
+      if (!number || *number < 1 || *number > kMostThreads || *number != std::floor(*number)) {
+        return in_quotes(threads) + " is not a number of threads";
+      }
+      row.threads = static_cast<int>(*number);
+    }
     if (machines_.insert(row.machine).second && machines_.size() > kMostMachines) {
       return "more than " + std::to_string(kMostMachines) + " machines";
     }
@@ -152,7 +162,7 @@ std::vector<std::string> Table::machines() const {
 std::vector<Point> Table::points(std::string_view machine) const {
   std::vector<Point> points;
   for (const Row& row : rows) {
-    if (row.machine == machine && row.wait.empty()) {
+    if (row.machine == machine && row.wait.empty() && row.threads == 0) {
       points.push_back(row.point);
     }
   }

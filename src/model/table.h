@@ -7,7 +7,8 @@
 // `machine` groups the rows ("" without it), `algorithm` names one of the catalogue (the library's
 // own choice without it); rows with a `wait` policy (base/wait_policy.h) were measured with another
 // way of waiting than the usual one, and `oversubscribed` is 1 where there were more ranks than
-// CPUs. All other columns are for people. A field in double quotes may hold commas, and two double
+// CPUs; rows with `threads` with so many threads of each rank, to be compared with each other. All
+// other columns are for people. A field in double quotes may hold commas, and two double
 // quotes for one. Empty lines and lines that begin with # are left out.
 #pragma once
 
@@ -26,12 +27,13 @@ struct Table {
     Point point;
     std::string wait = {};        // "": as nobody has said
     bool oversubscribed = false;  // more ranks than CPUs
+    int threads = 0;              // 0: as nobody has said
   };
   std::vector<Row> rows;
 
   // Each once, in the order of their first rows.
   std::vector<std::string> machines() const;
-  // But for those of which `wait` is said.
+  // But for those of which `wait` or `threads` is said.
   std::vector<Point> points(std::string_view machine) const;
 };
 

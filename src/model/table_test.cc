@@ -109,6 +109,21 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(
       parse_table("collective,ranks,bytes,time_us,oversubscribed\nbarrier,2,0,1,yes\n").message,
       "\"yes\" is neither 0 nor 1, for ranks with room and oversubscribed ones");
+  for (const char* threads : {"0", "257", "1.5", "x"}) {
+    EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,threads\nbroadcast,2,8,1," +
+                          std::string(threads) + "\n")
+                  .message,
+              "\"" + std::string(threads) + "\" is not a number of threads");
+  }
+}
+
+TEST(Table, RowsWithThreadsAreNoPoints) {
+  const auto parsed = parse_table(
+      "collective,ranks,bytes,time_us,threads\nbroadcast,2,8,1,\nbroadcast,2,8,2,256\n");
+  ASSERT_TRUE(parsed) << parsed.message;
+  EXPECT_EQ(parsed.value->rows[0].threads, 0);
+  EXPECT_EQ(parsed.value->rows[1].threads, 256);
+  EXPECT_EQ(parsed.value->points("").size(), 1U);
 }
 
 // Each is fitted: a table where every row is another one would take hours.

@@ -1,5 +1,6 @@
 // Which algorithm serves a call: the user's word, else what was measured or simulated, else the
 // built-in choice.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,14 @@ std::string_view Planner::profiled(const Call& call, bool reproducible) const {
     return {};
   }
   return if_it_serves(call, found->algorithm);
+}
+
+int Planner::most_threads(const Call& call, int threads) const {
+  const auto bytes = hosts_.several() ? std::nullopt : vector_bytes(call, ranks_);
+  const model::ThreadChoice* found =
+      bytes ? profile_.choices().find_threads(plain_form(call.collective), ranks_, *bytes)
+            : nullptr;
+  return found == nullptr ? threads : std::min(threads, found->threads);
 }
 
 std::string_view Planner::modelled(const Call& call, bool reproducible) {

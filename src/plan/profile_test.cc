@@ -132,34 +132,57 @@ TEST_F(ProfileTest, TheVectorOfAVFormIsTheSumOfItsParts) {
       options);
 }
 
-// Ranks with different profiles do not run different algorithms: they say so.
-TEST_F(ProfileTest, DifferentChoicesAreAMismatch) {
+// What two ranks are told whose profiles differ; "" for no error.
+std::vector<std::string> told(const std::string& job, const std::vector<std::string>& profiles,
+                              std::size_t count, int threads) {
   std::vector<std::string> said(2);
   ConnectOptions options;
-  options.job = "profile-mismatch-" + std::to_string(::getpid());
+  options.job = job + "-" + std::to_string(::getpid());
   options.size = 2;
-  std::vector<std::thread> threads;
+  options.threads = threads;
+  std::vector<std::thread> ranks;
   for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank, mine = options]() mutable {
+    ranks.emplace_back([&, rank, mine = options]() mutable {
       mine.rank = rank;
-      mine.profile = rank == 0 ? file_ : "none";
+      mine.profile = profiles[static_cast<std::size_t>(rank)];
       try {
         Communicator comm = Communicator::connect(mine);
-        float value = 1;
-        comm.all_reduce(std::span(&value, 1), sum);
+        std::vector<float> values(count, 1);
+        comm.all_reduce(values, sum);
+        EXPECT_EQ(values, std::vector<float>(count, 2));
       } catch (const Error& error) {
         said[static_cast<std::size_t>(rank)] = error.what();
       }
     });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
+  for (std::thread& rank : ranks) {
+    rank.join();
   }
-  for (const std::string& text : said) {
+  return said;
+}
+
+// Ranks with different profiles do not run different algorithms: they say so.
+TEST_F(ProfileTest, DifferentChoicesAreAMismatch) {
+  for (const std::string& text : told("profile-mismatch", {file_, "none"}, 1, 1)) {
     EXPECT_NE(text.find("mismatch"), std::string::npos) << text;
     EXPECT_NE(text.find("(ring)"), std::string::npos) << text;
     EXPECT_NE(text.find("(one_shot)"), std::string::npos) << text;
   }
+}
+
+// Nor do they cut a call into other slices for their threads.
+TEST_F(ProfileTest, LimitsTheThreadsOfACall) {
+  const std::string one =
+      write("threads.json", R"({"format": "unisono.machine/1", "threads": {)"
+                            R"("collective": ["all_reduce", "all_reduce"], "ranks": [2, 2],)"
+                            R"("from_bytes": [0, 1000000], "threads": [1, 7]}})");
+  constexpr std::size_t kShort = 100'000;  // long enough for two threads
+  for (const std::string& text : told("profile-one-thread", {one, "none"}, kShort, 2)) {
+    EXPECT_NE(text.find("mismatch"), std::string::npos) << text;
+  }
+  const std::vector<std::string> nothing(2);
+  EXPECT_EQ(told("profile-two-threads", {one, "none"}, 10 * kShort, 2), nothing);
+  EXPECT_EQ(told("profile-one-each", {one, one}, kShort, 2), nothing);
 }
 
 std::string refusal(const std::string& path) {

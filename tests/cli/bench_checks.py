@@ -160,6 +160,28 @@ def tune_table(program, scratch, environment):
     return None if chosen == ["one_shot", "ring"] else f"chosen: {chosen}\n{result.stderr}"
 
 
+def tune_threads(program, scratch, environment):
+    """Numbers of threads are measured where they are named, and the profile says how many move a call."""
+    path, times = scratch / "threads.json", scratch / "threads.csv"
+    result = output(program, ["tune", "-n", "2", "-e", "128K", "--threads", "2,1", "--time", "1s", "-o", str(path),
+                              "--times", str(times)], environment)
+    if result.returncode != 0 or "threads at most" not in result.stdout:
+        return f"code {result.returncode}: {result.stdout}{result.stderr}"
+    rows = [line.split(",") for line in times.read_text().splitlines()[1:]]
+    measured = {(row[0], row[-1]) for row in rows if row[-1]}
+    cut = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast")
+    if measured != {(name, threads) for name in cut for threads in "12"}:
+        return f"{measured}"
+    chosen = json.loads(path.read_text())["threads"]
+    if set(chosen["collective"]) != set(cut) or not set(chosen["threads"]) <= {1, 2} or set(chosen["ranks"]) != {2}:
+        return f"{chosen}"
+    again = output(program, ["tune", "--table", str(times), "-o", str(path)], environment)
+    if again.returncode != 0 or json.loads(path.read_text())["threads"] != chosen:
+        return f"another profile from the table: {again.stderr}"
+    used = bench(program, environment | {"UNISONO_PROFILE": str(path), "UNISONO_THREADS": "2"}, 2, ["all"] + QUICK)
+    return used.stderr if used.returncode != 0 else None
+
+
 def tune_measures(program, scratch, environment):
     """A short measurement writes a profile that can be asked."""
     home = environment | {"XDG_CONFIG_HOME": str(scratch / "config")}

@@ -491,6 +491,8 @@ def approval_cases():
                                   "profile.json", "--json"),
         "tune_table": text("tune", "--table", "times.csv", "-o", "SCRATCH/profile.json"),
         "tune_table_json": text("tune", "--table", "times.csv", "-o", "SCRATCH/profile.json", "--json"),
+        "tune_table_threads": text("tune", "--table", "times.csv", "--table", "threads.csv", "-o", "SCRATCH/profile.json"),
+        "tune_bad_threads": text("tune", "--threads", "0,2", "-o", "never.json"),
         "tune_table_and_time": text("tune", "--table", "times.csv", "--time", "3s", "-o", "never.json"),
         "tune_no_table": text("tune", "--table", "absent.csv", "-o", "never.json"),
         "tune_bad_row": text("tune", "--table", "bad_row.csv", "-o", "never.json"),

@@ -17,7 +17,8 @@ def all_checks():
                 run_checks.who_was_ended, output_checks.job_on_a_full_disk,
                 output_checks.logs_and_recordings_refused_or_lost],
         "bench": [bench_checks.bench_all, bench_checks.bench_moe, bench_checks.bench_words, bench_checks.bench_types,
-                  bench_checks.bench_forms, bench_checks.bench_plot, bench_checks.tune_table, bench_checks.tune_measures,
+                  bench_checks.bench_forms, bench_checks.bench_plot, bench_checks.tune_table, bench_checks.tune_threads,
+                  bench_checks.tune_measures,
                   bench_checks.bench_thresholds, bench_checks.doctor],
     }
     return [(check.__name__, suite, check) for suite, checks in suites.items() for check in checks]

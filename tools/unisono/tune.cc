@@ -83,7 +83,7 @@ void check_replaces_nothing_larger(const Arguments& arguments, const std::string
 
 // With --table nothing is measured, so it makes no difference how.
 void check_table_alone(const Arguments& arguments) {
-  for (const char* option : {"ranks", "max-bytes", "sizes", "time", "times"}) {
+  for (const char* option : {"ranks", "max-bytes", "sizes", "threads", "time", "times"}) {
     if (arguments.has("table") && arguments.has(option)) {
       throw UsageError(fmt::format("--{} does not go with --table", option),
                        "--table measures nothing", "leave one of the two out");
@@ -105,7 +105,7 @@ void finish(TuneReport& report, const Measurements& measured, const Console& con
   };
   report.machine.choices =
       model::Choices(model::choose_algorithms(report.machine.machine, built_in),
-                     model::choose_waits(measured.waits));
+                     model::choose_waits(measured.waits), model::choose_threads(measured.threads));
   console.end_progress();
 }
 
@@ -162,6 +162,11 @@ constexpr Option kOptions[] = {
     {.name = "sizes",
      .value = "LIST",
      .help = "Measure these sizes instead of those up to the largest: 100,4K,1MiB."},
+    {.name = "threads",
+     .value = "COUNTS",
+     .help =
+         "The numbers of threads of a rank to measure (UNISONO_THREADS): 1,2,4. Without it: 1, "
+         "2, 4 and so on, as many as there are CPUs for. With --measure these, and no algorithms."},
     {.name = "time",
      .letter = 't',
      .value = "TIME",
@@ -202,9 +207,11 @@ const Command kTuneCommand = {
     .description =
         "Starts the ranks as `unisono run` does, and times every algorithm of every collective on "
         "f32, out of place, from 8 B up. Those that fall behind are not tried at larger sizes. "
-        "Then it times ways of waiting (UNISONO_WAIT).\n\n"
+        "Then it times ways of waiting (UNISONO_WAIT), and numbers of threads of a rank "
+        "(UNISONO_THREADS) where there are CPUs for more than one.\n\n"
         "The times are fitted, and the profile (unisono.machine/1) says from which size on which "
-        "algorithm is chosen, and how to wait: the built-in default stays unless another one is "
+        "algorithm is chosen, how many threads move it at most, and how to wait: the built-in "
+        "default stays unless another one is "
         "5 % faster, and by more than times differ between measurements. "
         "Programs read it when they connect. UNISONO_PROFILE names another file, or none; a forced "
         "algorithm comes first.",

@@ -1,6 +1,7 @@
 #include "tune/campaign.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,12 +14,15 @@
 #include "cli/output_file.h"
 #include "run/job.h"
 #include "run/launcher.h"
+#include "run/spawn.h"
+#include "unisono/options.hpp"
 
 namespace unisono::cli {
 namespace {
 
 constexpr int kRounds = 6;
 constexpr double kBarCells = 24;
+constexpr double kThreadsShare = 0.2;  // of the time, for numbers of threads
 
 // A file of this process alone, gone when it is done.
 class ScratchFile {
@@ -70,8 +74,13 @@ Campaign::Campaign(const Arguments& arguments, const Console& console)
     : console_(console),
       max_bytes_(arguments.text("max-bytes")),
       sizes_(arguments.has("sizes") ? arguments.text("sizes") : ""),
+      threads_(thread_counts_of(arguments)),
       seconds_(arguments.seconds("time")) {
   static_cast<void>(measure_options(arguments));  // refused here, not by every rank
+  if (threads_.size() == 1) {
+    throw UsageError(fmt::format("--threads cannot be '{}'", arguments.text("threads")),
+                     "at least two numbers, to be compared: 1,2");
+  }
   for (const int ranks : rank_counts(arguments)) {
     counts_.push_back(ranks);
     left_ += kRounds * weight(ranks);
@@ -83,7 +92,7 @@ std::optional<int> Campaign::run() {
     for (const int ranks : counts_) {
       const double share = (seconds_ - seconds()) * weight(ranks) / left_;
       left_ -= weight(ranks);
-      if (const auto code = run_job(ranks, std::max(share, 0.05))) {
+      if (const auto code = run_jobs(ranks, std::max(share, 0.05))) {
         console_.end_progress();
         return code;
       }
@@ -97,7 +106,27 @@ double Campaign::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-std::optional<int> Campaign::run_job(int ranks, double seconds) {
+std::optional<int> Campaign::run_jobs(int ranks, double seconds) {
+  const std::vector<int> threads = thread_counts(ranks);
+  const double share = threads.empty() ? 0 : kThreadsShare;
+  if (const auto code = run_job(ranks, seconds * (1 - share), {})) {
+    return code;
+  }
+  return threads.empty() ? std::nullopt : run_job(ranks, seconds * share, threads);
+}
+
+std::vector<int> Campaign::thread_counts(int ranks) const {
+  std::vector<int> counts = threads_;
+  const int cpus = static_cast<int>(allowed_cpus().size());
+  for (int threads = 1; threads_.empty() && threads <= std::min(cpus / ranks, kMostThreads);
+       threads *= 2) {
+    counts.push_back(threads);
+  }
+  const bool is_worth_it = ranks > 1 && counts.size() > 1;
+  return is_worth_it ? counts : std::vector<int>();
+}
+
+std::optional<int> Campaign::run_job(int ranks, double seconds, const std::vector<int>& threads) {
   const ScratchFile table;
   LaunchOptions options;
   options.ranks = ranks;
@@ -112,9 +141,15 @@ std::optional<int> Campaign::run_job(int ranks, double seconds) {
   if (!sizes_.empty()) {
     options.program.insert(options.program.end(), {"--sizes", sizes_});
   }
+  if (!threads.empty()) {
+    options.program.insert(options.program.end(),
+                           {"--threads", fmt::format("{}", fmt::join(threads, ","))});
+    options.threads = threads.back();
+  }
   options.environment = job_environment(ranks, "shm");
-  options.environment.insert(options.environment.end(),
-                             {"UNISONO_PROFILE=none", "UNISONO_ALGORITHM", "UNISONO_WAIT"});
+  options.environment.insert(
+      options.environment.end(),
+      {"UNISONO_PROFILE=none", "UNISONO_ALGORITHM", "UNISONO_WAIT", "UNISONO_THREADS"});
   options.timeout_s = 3 * seconds + 60;
   options.output = {.ranks = ranks,
                     .host = host_name(),

@@ -10,13 +10,15 @@
 #include "cli/output_file.h"
 #include "cli/text_file.h"
 #include "model/table.h"
+#include "tune/measure_threads.h"
 #include "tune/measure_waits.h"
+#include "unisono/options.hpp"
 
 namespace unisono::cli {
 namespace {
 
 constexpr std::string_view kHeading =
-    "collective,algorithm,ranks,bytes,time_us,wait,oversubscribed\n";
+    "collective,algorithm,ranks,bytes,time_us,wait,oversubscribed,threads\n";
 // The share of a job's time that goes to ways of waiting.
 constexpr double kWaitsShare = 0.05;
 
@@ -48,6 +50,20 @@ MeasureOptions measure_options(const Arguments& arguments) {
   return options;
 }
 
+std::vector<int> thread_counts_of(const Arguments& arguments) {
+  if (!arguments.has("threads")) {
+    return {};
+  }
+  const std::string text = arguments.text("threads");
+  std::vector<int> counts = parse_ranks(text, kMostThreads + 1, "threads");
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  if (counts.front() < 1) {
+    throw UsageError(fmt::format("--threads cannot be '{}'", text), "counts from 1: 1,2,4");
+  }
+  return counts;
+}
+
 void measure_into_table(const Arguments& arguments) {
   const std::string path = arguments.text("measure");
   Communicator comm = Communicator::connect();
@@ -57,17 +73,25 @@ void measure_into_table(const Arguments& arguments) {
     file.add(kHeading);
   }
   MeasureOptions options = measure_options(arguments);
+  if (const std::vector<int> counts = thread_counts_of(arguments); !counts.empty()) {
+    measure_threads(
+        comm, counts, options.most_bytes, options.seconds, [&](const model::TimedThreads& one) {
+          file.add(fmt::format("{},,{},{:.0f},{:.4f},,,{}\n", to_string(one.of.collective),
+                               one.of.ranks, one.of.from_bytes, one.time_s * 1e6, one.of.threads));
+        });
+    return;
+  }
   if (comm.size() > 1) {
     measure_waits(comm, options.seconds * kWaitsShare, [&](const model::TimedWait& one) {
-      file.add(fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{}\n", one.wait.ranks, one.bytes,
+      file.add(fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{},\n", one.wait.ranks, one.bytes,
                            one.time_s * 1e6, to_text(one.wait.policy),
                            one.wait.oversubscribed ? 1 : 0));
     });
   }
   options.seconds *= 1 - kWaitsShare;
   measure_algorithms(comm, options, [&](const model::Point& point) {
-    file.add(fmt::format("{},{},{},{:.0f},{:.4f},,\n", to_string(point.collective), point.algorithm,
-                         point.ranks, point.bytes, point.time_s * 1e6));
+    file.add(fmt::format("{},{},{},{:.0f},{:.4f},,,\n", to_string(point.collective),
+                         point.algorithm, point.ranks, point.bytes, point.time_s * 1e6));
   });
 }
 
@@ -81,6 +105,14 @@ void add_measurements(const std::string& path, Measurements& all) {
   const bool is_next = !all.table.empty() && text.starts_with(kHeading);
   all.table += is_next ? text.substr(kHeading.size()) : text;
   for (const model::Table::Row& row : parsed.value->rows) {
+    if (row.threads != 0) {
+      all.threads.push_back({.of = {.collective = row.point.collective,
+                                    .ranks = row.point.ranks,
+                                    .from_bytes = row.point.bytes,
+                                    .threads = row.threads},
+                             .time_s = row.point.time_s});
+      continue;
+    }
     if (row.wait.empty()) {
       all.points.push_back(row.point);
       continue;

@@ -12,17 +12,22 @@
 
 namespace unisono::cli {
 
-// What was measured of the algorithms, and of ways of waiting.
+// What was measured of the algorithms, of ways of waiting and of numbers of threads.
 struct Measurements {
   std::vector<model::Point> points;
   std::vector<model::TimedWait> waits;
+  std::vector<model::TimedThreads> threads;
   std::string table;  // all of it
 };
 
 // --max-bytes, --sizes and --time. Throws UsageError.
 MeasureOptions measure_options(const Arguments& arguments);
 
-// One rank of a job: measures, and rank 0 writes the table that --measure names.
+// --threads; none: it is not there. Throws UsageError.
+std::vector<int> thread_counts_of(const Arguments& arguments);
+
+// One rank of a job: measures the numbers of threads that --threads names, or else algorithms and
+// ways of waiting, and rank 0 writes the table that --measure names.
 void measure_into_table(const Arguments& arguments);
 
 // Throws UsageError with the place in the table.

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/plan.h"
@@ -23,22 +25,35 @@ struct Line {
 };
 
 // One for each collective and rank count: "one_shot, flat from 16 KiB".
-std::vector<Line> lines_of(const model::Choices& choices) {
+template <typename Row>
+std::vector<Line> lines_of(const std::vector<Row>& rows,
+                           const std::function<std::string(const Row&)>& name) {
   std::vector<Line> lines;
-  for (const Choice& row : choices.rows()) {
-    if (row.algorithm.empty()) {
+  for (const Row& row : rows) {
+    const std::string text = name(row);
+    if (text.empty()) {
       continue;  // far beyond what was measured
     }
     if (lines.empty() || lines.back().collective != row.collective ||
         lines.back().ranks != row.ranks) {
-      lines.push_back({.collective = row.collective, .ranks = row.ranks, .text = row.algorithm});
+      lines.push_back({.collective = row.collective, .ranks = row.ranks, .text = text});
     } else {
-      lines.back().text +=
-          fmt::format(", {} from {}", row.algorithm.empty() ? "as built in" : row.algorithm,
-                      size_text(row.from_bytes));
+      lines.back().text += fmt::format(", {} from {}", text, size_text(row.from_bytes));
     }
   }
   return lines;
+}
+
+void print_lines(const std::vector<Line>& lines, std::string_view heading, const Console& console) {
+  fmt::print("{}\n", console.paint(Paint::strong, fmt::format("{:<14}  {:>5}  {}", "collective",
+                                                              "ranks", heading)));
+  const Line* before = nullptr;
+  for (const Line& line : lines) {
+    const bool repeats = before != nullptr && line.collective == before->collective;
+    fmt::print("{:<14}  {:>5}  {}\n", repeats ? "" : to_string(line.collective), line.ranks,
+               line.text);
+    before = &line;
+  }
 }
 
 // The largest size that was measured for each rank count: "2 ranks 64 MiB, 4 ranks 8 B".
@@ -67,21 +82,21 @@ void print_text(const TuneReport& report, const Console& console) {
   if (report.seconds > 0) {
     fmt::print(" measured in {}", time_text(report.seconds));
   }
-  fmt::print("\n\n{}\n", console.paint(Paint::strong, fmt::format("{:<14}  {:>5}  {}", "collective",
-                                                                  "ranks", "algorithm")));
-  Collective before = Collective::barrier;
-  bool first = true;
-  for (const Line& line : lines_of(report.machine.choices)) {
-    const bool repeats = !first && line.collective == before;
-    fmt::print("{:<14}  {:>5}  {}\n", repeats ? "" : to_string(line.collective), line.ranks,
-               line.text);
-    before = line.collective;
-    first = false;
-  }
-  for (const model::WaitChoice& row : report.machine.choices.waits()) {
+  fmt::print("\n\n");
+  const model::Choices& choices = report.machine.choices;
+  print_lines(lines_of<Choice>(choices.rows(), &Choice::algorithm), "algorithm", console);
+  for (const model::WaitChoice& row : choices.waits()) {
     const bool built_in = row.policy == built_in_wait(row.oversubscribed);
     fmt::print("{:<14}  {:>5}  {}{}\n", "waiting", row.ranks, to_text(row.policy),
                built_in ? ", as built in" : "");
+  }
+  if (!choices.threads().empty()) {
+    fmt::print("\n");
+    const auto count = [](const model::ThreadChoice& row) {
+      return fmt::format("{}", row.threads);
+    };
+    print_lines(lines_of<model::ThreadChoice>(choices.threads(), count), "threads at most",
+                console);
   }
   if (report.errors.count() > 0) {
     fmt::print("\nevery second size left out and predicted: median error {:.1f} %, p90 {:.1f} %\n",
@@ -123,6 +138,13 @@ void print_json(const TuneReport& report) {
   json["waits"] = nlohmann::json::array();
   for (const model::WaitChoice& row : report.machine.choices.waits()) {
     json["waits"].push_back({{"ranks", row.ranks}, {"policy", to_text(row.policy)}});
+  }
+  json["threads"] = nlohmann::json::array();
+  for (const model::ThreadChoice& row : report.machine.choices.threads()) {
+    json["threads"].push_back({{"collective", to_string(row.collective)},
+                               {"ranks", row.ranks},
+                               {"from_bytes", static_cast<std::uint64_t>(row.from_bytes)},
+                               {"threads", row.threads}});
   }
   json["median_over_quickest"] = rounded(report.slower);
   json["errors"] = nullptr;

@@ -1,0 +1,19 @@
+// Measures how many threads of a rank move a long call best, as one rank of a job.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "model/choices.h"
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+
+// Joins a world for each of `counts`, and times in all of them in turn, up to `most_bytes`, the
+// calls that helper threads take part in. Ends after `seconds`, but not before the smallest size.
+// Collective. Each time is reported on rank 0.
+void measure_threads(Communicator& comm, const std::vector<int>& counts, std::uint64_t most_bytes,
+                     double seconds, const std::function<void(const model::TimedThreads&)>& report);
+
+}  // namespace unisono::cli

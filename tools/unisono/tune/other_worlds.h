@@ -1,0 +1,27 @@
+// Worlds of a job's ranks beside its own, in which they wait or move otherwise.
+#pragma once
+
+#include <string>
+
+#include "unisono/communicator.hpp"
+
+namespace unisono::cli {
+
+class OtherWorlds {
+ public:
+  // Collective.
+  explicit OtherWorlds(Communicator& comm);
+  // Collective. Of `options` the ranks and the job are filled in.
+  Communicator connect(ConnectOptions options);
+  // How many CPUs there are that any of the ranks may use.
+  int cpus() const { return cpus_; }
+
+ private:
+  int rank_;
+  int size_;
+  int cpus_;
+  std::string job_;  // the same on all ranks, and of this job alone
+  int made_ = 0;
+};
+
+}  // namespace unisono::cli
