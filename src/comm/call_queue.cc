@@ -6,6 +6,7 @@
 
 #include "comm/group.h"
 #include "comm/operations.h"
+#include "comm/waiter.h"
 #include "engine/executor.h"
 
 namespace unisono::comm {
@@ -99,7 +100,8 @@ void CallQueue::post(const std::shared_ptr<RequestState>& request) {
     try {
       group_.world().progress().add(*this);
     } catch (const std::exception& error) {
-      group_.world().raise(error);  // it has begun, and the peers wait for this rank
+      group_.world().membership().abort().raise(
+          error);  // it has begun, and the peers wait for this rank
       drive_and_tell();
     }
   }
@@ -146,14 +148,14 @@ bool CallQueue::drive() {
   try {
     return drive_all();
   } catch (const std::exception& error) {
-    group_.world().raise(error);
+    group_.world().membership().abort().raise(error);
     fail_all();
     return true;
   }
 }
 
 bool CallQueue::drive_all() {
-  if (group_.world().aborted()) {
+  if (group_.world().membership().abort().is_set()) {
     fail_all();
     return true;
   }
@@ -178,7 +180,7 @@ bool CallQueue::drive_collectives() {
     operations_.diagnosis().raise_fault(operations_.latest());
     fail_all();
   } else if (progress == Progress::finished) {
-    if (group_.world().abort().is_set_meanwhile()) {
+    if (group_.world().membership().abort().is_set_meanwhile()) {
       fail_all();  // as in Operations::run()
       return true;
     }
@@ -198,7 +200,7 @@ bool CallQueue::drive_transfers() {
     fail_all();
     return true;
   }
-  if (group_.world().abort().is_set_meanwhile()) {
+  if (group_.world().membership().abort().is_set_meanwhile()) {
     fail_all();
     return true;
   }
@@ -224,7 +226,8 @@ void CallQueue::wait(RequestState& request, int timeout_ms) {
     world.check_usable();
   }
   waiters_.fetch_add(1, std::memory_order_relaxed);
-  Waiter waiter(world, effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
+  Waiter waiter(world.surroundings(),
+                effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
   const auto poll = [&] {
     if (request.done.load(std::memory_order_acquire)) {
       return Polled::finished;

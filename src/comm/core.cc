@@ -9,6 +9,7 @@
 #include "comm/group.h"
 #include "comm/helpers.h"
 #include "comm/operations.h"
+#include "comm/waiter.h"
 #include "diagnose/rank_label.h"
 #include "diagnose/remote_records.h"
 #include "plan/planner.h"
@@ -74,8 +75,8 @@ void Core::take_helpers() {
   for (int helper = 0; helper < threads->helpers(); ++helper) {
     helpers.emplace_back([group = split_off(0, rank())](const Call& slice) { group->run(slice); });
   }
-  helpers_ = std::make_unique<comm::Helpers>(group_->world(), *threads, std::move(helpers), rank(),
-                                             size());
+  helpers_ = std::make_unique<comm::Helpers>(group_->world().surroundings(), *threads,
+                                             std::move(helpers), rank(), size());
 }
 
 Core::~Core() {
@@ -117,7 +118,7 @@ const std::shared_ptr<comm::World>& Core::world() const noexcept {
 
 void Core::check_blocking() const {
   const comm::World& world = group_->world();
-  if (!world.same_process() || world.aborted() || grouping_) {
+  if (!world.same_process() || world.membership().abort().is_set() || grouping_) {
     refuse_blocking();
   }
 }
@@ -325,12 +326,12 @@ void Core::abort(std::string_view reason) {
   if (!reason.empty()) {
     text += ": " + std::string(reason);
   }
-  world.abort().raise(ErrorCode::aborted, world.rank(), text);
+  world.membership().abort().raise(ErrorCode::aborted, world.rank(), text);
 }
 
 std::optional<Error> Core::failure() {
   group_->world().check_process();
-  return group_->world().failure();
+  return group_->world().membership().failure();
 }
 
 std::vector<int> Core::late_ranks() const {

@@ -46,8 +46,8 @@ void or_tell_all(comm::World& world, const Step& step) {
   try {
     step();
   } catch (const std::exception& error) {
-    world.raise(error);
-    world.abort().throw_reason({.rank = world.rank()});
+    world.membership().abort().raise(error);
+    world.membership().abort().throw_reason({.rank = world.rank()});
   }
 }
 
@@ -155,7 +155,7 @@ std::vector<int> Core::members_of_subgroup(std::span<const int> members, int& ra
     }
     if (member == group_->rank()) {
       rank = static_cast<int>(ranks.size());
-    } else if (group_->world().watch().same_process_as(global)) {
+    } else if (group_->world().membership().watch().same_process_as(global)) {
       throw Error(ErrorCode::usage,
                   "subgroup: ranks " + std::to_string(group_->rank()) + " and " +
                       std::to_string(member) +

@@ -54,8 +54,9 @@ Operations::Operations(Group& group)
       lanes_(group.make_lanes(Fabric::Use::collectives)),
       executor_(
           std::make_unique<engine::Executor>(*lanes_, !group.world().host().oversubscribed())),
-      diagnosis_(std::make_unique<Diagnosis>(group.records(), *executor_, group.world().watch(),
-                                             group.world().abort(), group.world().waits())),
+      diagnosis_(std::make_unique<Diagnosis>(
+          group.records(), *executor_, group.world().membership().watch(),
+          group.world().membership().abort(), group.world().waits())),
       accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)),
       transfer_accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)) {
   executor_->record(group.make_writer());
@@ -75,7 +76,7 @@ Operations::~Operations() {
     const bool all = taken_back && (transfers_ == nullptr || transfers_->lanes->reclaim());
     return all ? Polled::finished : Polled::idle;
   };
-  Waiter(group_.world(), kReclaimMs).wait(reclaim, [] {});
+  Waiter(group_.world().surroundings(), kReclaimMs).wait(reclaim, [] {});
   close_lanes();  // what still comes shall not find memory that goes before them
 }
 
@@ -160,7 +161,7 @@ void Operations::run(const Prepared& prepared, const Call& call, const Prepared&
     wait(prepared, timeout_ms);
   }
   // A peer that was told of an abort may have changed what this rank read from its memory.
-  if (group_.world().abort().is_set_meanwhile()) {
+  if (group_.world().membership().abort().is_set_meanwhile()) {
     throw_abort(&prepared);
   }
   finish(prepared, call);
@@ -168,13 +169,13 @@ void Operations::run(const Prepared& prepared, const Call& call, const Prepared&
 
 void Operations::wait(const Prepared& prepared, int timeout_ms) {
   World& world = group_.world();
-  Waiter waiter(world, timeout_ms);
+  Waiter waiter(world.surroundings(), timeout_ms);
   const auto poll = [&] {
     switch (executor_->poll()) {
       case Progress::finished:
         return Polled::finished;
       case Progress::advanced:
-        if (world.aborted()) {  // long work on what has come already
+        if (world.membership().abort().is_set()) {  // long work on what has come already
           throw_abort(&prepared);
         }
         accounts_.advanced();
@@ -283,7 +284,7 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
     try {
       progress = poll_transfers();
     } catch (const std::exception& error) {
-      world.raise(error);  // the peers wait for this rank
+      world.membership().abort().raise(error);  // the peers wait for this rank
       throw_abort(nullptr);
     }
     if (progress == PointToPoint::Progress::failed) {
@@ -295,7 +296,7 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
       return Polled::idle;
     }
     transfer_accounts_.advanced();
-    if (world.aborted()) {  // long work on what has come already
+    if (world.membership().abort().is_set()) {  // long work on what has come already
       throw_abort(nullptr);
     }
     return Polled::advanced;
@@ -309,7 +310,7 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
       diagnosis_->note_wait(state_of(*first));
     }
   };
-  Waiter waiter(world, timeout_ms);
+  Waiter waiter(world.surroundings(), timeout_ms);
   const auto verdict = waiter.wait(poll, check);
   if (verdict == Waiter::Verdict::timed_out) {
     diagnosis_->raise_transfer_timeout(state_of(*unfinished()), waiter.waited_s());
@@ -319,7 +320,7 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
   }
   transfer_accounts_.end();
   diagnosis_->end_wait();
-  if (world.abort().is_set_meanwhile()) {
+  if (world.membership().abort().is_set_meanwhile()) {
     throw_abort(nullptr);
   }
   for (const PendingTransfer& transfer : transfers) {
@@ -343,7 +344,7 @@ void Operations::throw_abort(const Prepared* prepared) {
     context.op_seq = static_cast<std::int64_t>(latest_.sequence);
     context.step = static_cast<int>(executor_->waiting().step) + 1;
   }
-  group_.world().abort().throw_reason(std::move(context));
+  group_.world().membership().abort().throw_reason(std::move(context));
 }
 
 TransferState state_of(const PendingTransfer& transfer) {

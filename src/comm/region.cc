@@ -166,7 +166,7 @@ const std::byte* peer_memory(comm::World& world, int rank, const SharedPlace& pl
   if (rank < 0 || place.region == 0) {
     return nullptr;
   }
-  if (rank == world.rank() || world.watch().same_process_as(rank)) {
+  if (rank == world.rank() || world.membership().watch().same_process_as(rank)) {
     return reinterpret_cast<const std::byte*>(place.address);
   }
   if (!world.hosts().is_here(rank)) {

@@ -73,7 +73,7 @@ class ShrinkAttempt {
 
 ShrinkAttempt::ShrinkAttempt(World& world, const Deadline& deadline, bool quorum)
     : world_(world), deadline_(deadline), quorum_(quorum) {
-  world_.watch().listen();
+  world_.membership().watch().listen();
   for (int one = 0; one < world_.size(); ++one) {
     if (!world_.hosts().is_here(one) && has_ended(one)) {
       unsettled_.insert(one);
@@ -82,7 +82,7 @@ ShrinkAttempt::ShrinkAttempt(World& world, const Deadline& deadline, bool quorum
 }
 
 std::shared_ptr<World> ShrinkAttempt::run() {
-  HostAgreement& agreement = world_.agreement();
+  HostAgreement& agreement = world_.membership().agreement();
   for (;;) {
     try {
       auto fresh = world_.network() == nullptr ? run_here() : run_across();
@@ -98,12 +98,12 @@ std::shared_ptr<World> ShrinkAttempt::run() {
 }
 
 std::shared_ptr<World> ShrinkAttempt::run_here() {
-  Watch& watch = world_.watch();
+  Watch& watch = world_.membership().watch();
   const auto is_gone = [&watch](int one) {
     return watch.is_dead_here(one) || watch.has_left_here(one);
   };
-  HostAgreement::Answer answer = world_.agreement().call(is_gone, deadline_, quorum_);
-  world_.agreement().begin_meeting(answer.mark);
+  HostAgreement::Answer answer = world_.membership().agreement().call(is_gone, deadline_, quorum_);
+  world_.membership().agreement().begin_meeting(answer.mark);
   ranks_ = std::move(answer.ranks);
   mark_ = answer.mark;
   Setup fresh = setup();
@@ -119,7 +119,7 @@ std::shared_ptr<World> ShrinkAttempt::run_here() {
 }
 
 std::shared_ptr<World> ShrinkAttempt::run_across() {
-  HostAgreement& agreement = world_.agreement();
+  HostAgreement& agreement = world_.membership().agreement();
   if (agreement.has_anyone_gone_on()) {
     throw_evicted();
   }
@@ -143,9 +143,9 @@ Rules ShrinkAttempt::rules() {
   // A rank that died after it had heard an answer may have gone on before, and others with it; but
   // not from a meeting that this rank has given up.
   const auto is_gone = [this, mark = mark_](int one) {
-    const HostAgreement& agreement = world_.agreement();
+    const HostAgreement& agreement = world_.membership().agreement();
     const auto meeting = [&] { return agreement.meeting_of(world_.hosts().local(one), mark); };
-    return world_.watch().is_dead_here(one) &&
+    return world_.membership().watch().is_dead_here(one) &&
            (!agreement.has_heard_answer(world_.hosts().local(one)) ||
             (mark != 0 && meeting() != HostAgreement::Meeting::given_up));
   };
@@ -159,14 +159,14 @@ Rules ShrinkAttempt::rules() {
 // listened to the others.
 bool ShrinkAttempt::has_ended(int rank) const {
   if (world_.hosts().is_here(rank)) {
-    return world_.watch().is_dead_here(rank);
+    return world_.membership().watch().is_dead_here(rank);
   }
-  return is_closed(world_.network()->loss_of(rank)) && !world_.watch().has_left(rank) &&
-         !unsettled_.contains(rank);
+  return is_closed(world_.network()->loss_of(rank)) &&
+         !world_.membership().watch().has_left(rank) && !unsettled_.contains(rank);
 }
 
 int ShrinkAttempt::patience_with(int rank) const {
-  Watch& watch = world_.watch();
+  Watch& watch = world_.membership().watch();
   if (world_.hosts().is_here(rank)) {
     return watch.has_left_here(rank) ? 0 : watch.is_dead_here(rank) ? kEndedMs : -1;
   }
@@ -194,7 +194,7 @@ bool ShrinkAttempt::is_interrupted() {
   if (options.interrupted != nullptr && options.interrupted()) {
     return true;
   }
-  world_.watch().listen();
+  world_.membership().watch().listen();
   for (const int one : ranks_) {
     if (one != world_.rank() && has_ended(one)) {
       if (!world_.hosts().is_here(one)) {
@@ -233,9 +233,10 @@ bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) cons
   const int one = ranks_[static_cast<std::size_t>(place)];
   const bool ended = has_ended(one);  // first, as in await_others()
   if (world_.hosts().is_here(one)) {
-    const auto meeting = world_.agreement().meeting_of(world_.hosts().local(one), mark_);
-    is_settled =
-        meeting == HostAgreement::Meeting::done || ended || world_.watch().has_left_here(one);
+    const auto meeting =
+        world_.membership().agreement().meeting_of(world_.hosts().local(one), mark_);
+    is_settled = meeting == HostAgreement::Meeting::done || ended ||
+                 world_.membership().watch().has_left_here(one);
     return meeting == HostAgreement::Meeting::given_up;
   }
   const bool has_met = fresh.remote_records()->find(kMeeting, place) != nullptr;
@@ -247,7 +248,7 @@ bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) cons
 // one that dies now, before all have heard from it, is no reason to go back either. One that cannot
 // come so far lives on and says so: then nobody has gone on.
 void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
-  world_.agreement().end_meeting(mark_);
+  world_.membership().agreement().end_meeting(mark_);
   RemoteRecords* const records = fresh.remote_records();
   if (records != nullptr) {
     std::vector<int> all(ranks_.size());
@@ -257,7 +258,7 @@ void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
   Deadline noticed =
       Deadline::never();  // a process that ends closes one connection after the other
   for (bool all_settled = false; !all_settled && !deadline.passed();) {
-    world_.watch().listen();  // first: what a rank says that ends, it has said before
+    world_.membership().watch().listen();  // first: what a rank says that ends, it has said before
     if (records != nullptr) {
       fresh.network()->progress();
       records->listen();
@@ -288,20 +289,21 @@ void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
 }  // namespace
 
 std::shared_ptr<World> shrink(World& world, int timeout_ms, bool quorum) {
-  if (world.shrunk()) {
+  if (world.membership().shrunk()) {
     throw Error(ErrorCode::usage,
                 "shrink() has already made a communicator of the ranks that were left\ngo on with "
                 "that one",
                 {.rank = world.rank()});
   }
-  world.abort().raise(ErrorCode::aborted, world.rank(),
-                      "rank " + std::to_string(world.rank()) +
-                          " shrinks the world: it has ended for all\nall ranks that go on call "
-                          "shrink()");
+  world.membership().abort().raise(
+      ErrorCode::aborted, world.rank(),
+      "rank " + std::to_string(world.rank()) +
+          " shrinks the world: it has ended for all\nall ranks that go on call "
+          "shrink()");
   const Deadline deadline =
       Deadline::of_timeout(timeout_ms < 0 ? world.options().connect_timeout_ms : timeout_ms);
   auto fresh = ShrinkAttempt(world, deadline, quorum).run();
-  world.shrunk() = true;
+  world.membership().shrunk() = true;
   return fresh;
 }
 

@@ -12,11 +12,11 @@
 #include "comm/group_segments.h"
 #include "comm/helper_threads.h"
 #include "comm/progress.h"
+#include "comm/world_surroundings.h"
 #include "diagnose/remote_records.h"
 #include "diagnose/rosters.h"
 #include "diagnose/world_waits.h"
-#include "membership/agreement.h"
-#include "membership/watch.h"
+#include "membership/membership.h"
 #include "plan/profile.h"
 #include "plan/programs.h"
 
@@ -30,14 +30,24 @@ constexpr int kLeaveMs = 2000;
 constexpr int kLostHostMs = 200;  // of the culprit's host, which may be lost with it
 constexpr int kSilentMs = 500;    // a network that has parted loses more than the culprit
 
+WaitPolicy choose_wait_policy(const Setup& setup, const Hosts& hosts, bool oversubscribed) {
+  WaitPolicy policy = built_in_wait(oversubscribed);
+  if (!hosts.single()) {
+    policy.spin = std::min(policy.spin, kLooksOverNetwork);
+  } else if (const model::WaitChoice* found =
+                 setup.profile->choices().find_wait(hosts.size(), oversubscribed)) {
+    policy = found->policy;
+  }
+  return parse_wait_policy(setup.options.wait, policy);
+}
+
 }  // namespace
 
 World::World(Setup setup, Peers peers)
     : setup_(std::move(setup)),
       peers_(std::move(peers)),
       rank_(peers_.hosts.here()[static_cast<std::size_t>(peers_.local->rank())]),
-      programs_(std::make_unique<Programs>()),
-      progress_(std::make_unique<ProgressThread>(*this)) {
+      programs_(std::make_unique<Programs>()) {
   try {
     set_up();
   } catch (const Error& error) {
@@ -48,7 +58,7 @@ World::World(Setup setup, Peers peers)
   if (recorder_ != nullptr) {
     recorder_->introduce(rank_, size(), options().job, setup_.ancestry.first_ranks,
                          setup_.ancestry.world);
-    abort_->observe([this](const AbortRecord& record) {
+    membership_->abort().observe([this](const AbortRecord& record) {
       recorder_->note_abort(static_cast<ErrorCode>(record.code), record.rank, record.reporter,
                             record.text);
     });
@@ -60,18 +70,19 @@ void World::set_up() {
   if (network() != nullptr) {
     network()->begin_epoch(setup_.ancestry.epoch);
   }
-  host_ = std::make_unique<LocalHost>(*peers_.local, options().job, options().threads,
-                                      peers_.oversubscribed,
-                                      [this](const std::exception& error) { raise(error); });
-  abort_ = std::make_unique<AbortWord>(*host_, network(), rank_, size());
-  watch_ =
-      std::make_unique<Watch>(hosts(), *host_, network(), *abort_, setup_.ancestry.first_ranks);
-  agreement_ =
-      std::make_unique<HostAgreement>(host_->memory().data(), host_->rank(), host_->size());
-  rosters_ = std::make_unique<Rosters>(hosts(), *host_, network(), *abort_, rank_);
-  segments_ = std::make_unique<GroupSegments>(hosts(), *host_, *watch_, *abort_, *rosters_);
-  wait_policy_ = choose_wait_policy();
-  contention_.emplace(host_->oversubscribed() ? host_->size() : 0);
+  host_ = std::make_unique<LocalHost>(
+      *peers_.local, options().job, options().threads, peers_.oversubscribed,
+      [this](const std::exception& error) { membership_->abort().raise(error); });
+  membership_ =
+      std::make_unique<Membership>(hosts(), *host_, network(), rank_, setup_.ancestry.first_ranks);
+  AbortWord& abort = membership_->abort();
+  rosters_ = std::make_unique<Rosters>(hosts(), *host_, network(), abort, rank_);
+  segments_ =
+      std::make_unique<GroupSegments>(hosts(), *host_, membership_->watch(), abort, *rosters_);
+  surroundings_ = std::make_unique<WorldSurroundings>(
+      options(), rank_, *host_, network(), *membership_, *rosters_,
+      choose_wait_policy(setup_, hosts(), host_->oversubscribed()));
+  progress_ = std::make_unique<ProgressThread>(*surroundings_);
   if (network() != nullptr) {
     remote_records_ = std::make_unique<RemoteRecords>(*network(), rank_, size());
     host_->wake_through(*network());
@@ -90,13 +101,14 @@ World::~World() {
     static_cast<void>(remote_records_.release());  // NOLINT(bugprone-unused-return-value)
     static_cast<void>(rosters_.release());         // NOLINT(bugprone-unused-return-value)
     static_cast<void>(peers_.network.release());   // NOLINT(bugprone-unused-return-value)
-    static_cast<void>(watch_.release());           // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(membership_.release());      // NOLINT(bugprone-unused-return-value)
     return;
   }
   progress_.reset();
-  abort_->tell_observer();
-  abort_->pass_on();
-  take_leave(abort_->culprit());
+  AbortWord& abort = membership_->abort();
+  abort.tell_observer();
+  abort.pass_on();
+  take_leave(abort.culprit());
   host_->leave();
 }
 
@@ -132,44 +144,6 @@ void World::tell_of_no_world(const Error& error) noexcept {
   take_leave(culprit);
 }
 
-bool World::sleep(const std::function<bool()>& look, int timeout_us) {
-  shm::EventCounts& event_counts = host_->event_counts();
-  const std::uint32_t seen = event_counts.prepare_wait(host_->rank());
-  bool seen_more = true;
-  try {
-    seen_more = look() || aborted();
-  } catch (...) {
-    event_counts.cancel_wait(host_->rank());
-    throw;
-  }
-  if (seen_more) {
-    event_counts.cancel_wait(host_->rank());
-    return true;
-  }
-  if (network() == nullptr) {
-    event_counts.wait(host_->rank(), seen, timeout_us);
-    return false;
-  }
-  network()->wait(timeout_us);
-  event_counts.cancel_wait(host_->rank());
-  if (watch_->network_has_more()) {
-    look_for_deaths();
-  }
-  return false;
-}
-
-WaitPolicy World::choose_wait_policy() const {
-  const bool oversubscribed = host_->oversubscribed();
-  WaitPolicy policy = built_in_wait(oversubscribed);
-  if (!hosts().single()) {
-    policy.spin = std::min(policy.spin, kLooksOverNetwork);
-  } else if (const model::WaitChoice* found =
-                 setup_.profile->choices().find_wait(size(), oversubscribed)) {
-    policy = found->policy;
-  }
-  return parse_wait_policy(options().wait, policy);
-}
-
 // A rank that comes new to a job that grows does not know how many worlds it had; over the network
 // the cards have said it.
 void World::agree() {
@@ -203,13 +177,8 @@ Fabric World::fabric() noexcept {
   return {hosts(), host_->context(), network()};
 }
 
-void World::look_for_deaths() noexcept {
-  watch_->look();
-  rosters_->look();
-}
-
-int World::longest_sleep_us() const noexcept {
-  return host_->event_counts().longest_sleep_us();
+Surroundings& World::surroundings() noexcept {
+  return *surroundings_;
 }
 
 void World::check_process() const {
@@ -224,21 +193,8 @@ void World::check_process() const {
 
 void World::check_usable() const {
   check_process();
-  if (aborted()) {
-    abort_->throw_reason({.rank = rank_});
-  }
-}
-
-std::optional<Error> World::failure() {
-  if (!aborted()) {
-    watch_->look();
-  }
-  return abort_->failure();
-}
-
-void World::ask_whether_to_go_on() noexcept {
-  if (options().interrupted != nullptr && options().interrupted()) {
-    abort_->raise(ErrorCode::aborted, rank_, "rank " + std::to_string(rank_) + " was interrupted");
+  if (membership_->abort().is_set()) {
+    membership_->abort().throw_reason({.rank = rank_});
   }
 }
 

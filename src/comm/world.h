@@ -13,8 +13,7 @@
 #include "base/fork_detector.h"
 #include "bootstrap/local_world.h"
 #include "bootstrap/net_setup.h"
-#include "comm/waiter.h"
-#include "membership/abort_word.h"
+#include "membership/membership.h"
 #include "trace/recorder.h"
 #include "transport/network.h"
 
@@ -23,14 +22,15 @@ namespace unisono::comm {
 class Fabric;
 class HelperThreads;
 class GroupSegments;
+class LocalHost;
 class Profile;
 class Programs;
 class ProgressThread;
 class RemoteRecords;
 class Rosters;
+class Surroundings;
+class WorldSurroundings;
 class WorldWaits;
-class HostAgreement;
-class Watch;
 
 // Where a world comes from, if it was made from another.
 struct Ancestry {
@@ -58,7 +58,7 @@ struct Peers {
   bool oversubscribed = false;  // as far as ranks of other hosts on this machine make it so
 };
 
-class World final : public Surroundings {
+class World {
  public:
   // Together with the other ranks of this host. Throws resource.
   World(Setup setup, Peers peers);
@@ -74,14 +74,14 @@ class World final : public Surroundings {
   Endpoints& endpoints() noexcept { return peers_.endpoints; }
   transport::Network* network() noexcept { return peers_.network.get(); }
   LocalHost& host() noexcept { return *host_; }
-  AbortWord& abort() noexcept { return *abort_; }
-  Watch& watch() noexcept { return *watch_; }
-  HostAgreement& agreement() noexcept { return *agreement_; }
+  Membership& membership() noexcept { return *membership_; }
+  const Membership& membership() const noexcept { return *membership_; }
   GroupSegments& segments() noexcept { return *segments_; }
   Rosters& rosters() noexcept { return *rosters_; }
   // What ranks of other hosts tell; nullptr: there are none.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
   WorldWaits& waits() noexcept { return *waits_; }
+  Surroundings& surroundings() noexcept;
   Fabric fabric() noexcept;
   Programs& programs() noexcept { return *programs_; }
   ProgressThread& progress() noexcept { return *progress_; }
@@ -94,23 +94,9 @@ class World final : public Surroundings {
   // Throws usage in the child of a fork; and why the world has ended, if it has.
   void check_process() const;
   void check_usable() const;
-  // Looks for deaths; then why the world has ended, if it has, without waiting. Any thread.
-  std::optional<Error> failure();
-  // Whether shrink() has made a world of the ranks that were left; it does so once.
-  bool& shrunk() noexcept { return shrunk_; }
-
-  const WaitPolicy& wait_policy() const noexcept override { return wait_policy_; }
-  CoreContention& contention() noexcept override { return *contention_; }
-  bool aborted() const noexcept override { return abort_->is_set(); }
-  void look_for_deaths() noexcept override;
-  void ask_whether_to_go_on() noexcept override;  // ConnectOptions::interrupted
-  void raise(const std::exception& error) noexcept override { abort_->raise(error); }
-  int longest_sleep_us() const noexcept override;
-  bool sleep(const std::function<bool()>& look, int timeout_us) override;
 
  private:
   void set_up();
-  WaitPolicy choose_wait_policy() const;
   void agree();
   void tell_of_no_world(const Error& error) noexcept;
   void take_leave(std::optional<int> culprit) noexcept;
@@ -121,20 +107,16 @@ class World final : public Surroundings {
   ForkDetector fork_;
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<LocalHost> host_;
-  std::unique_ptr<AbortWord> abort_;
-  std::unique_ptr<Watch> watch_;
-  std::unique_ptr<HostAgreement> agreement_;
+  std::unique_ptr<Membership> membership_;
   std::unique_ptr<Rosters> rosters_;
   std::unique_ptr<GroupSegments> segments_;
   std::unique_ptr<RemoteRecords> remote_records_;
   std::unique_ptr<WorldWaits> waits_;
-  WaitPolicy wait_policy_;
-  std::optional<CoreContention> contention_;
+  std::unique_ptr<WorldSurroundings> surroundings_;
   std::unique_ptr<Programs> programs_;
   // In the child of a fork it is abandoned: there is no thread to join.
   std::unique_ptr<ProgressThread> progress_;
   std::unique_ptr<HelperThreads> helpers_;  // likewise
-  bool shrunk_ = false;
 };
 
 }  // namespace unisono::comm

@@ -1,0 +1,39 @@
+// Who of a world's ranks lives, what those that live agree on, and why the world has ended, if it
+// has.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <vector>
+
+#include "membership/abort_word.h"
+#include "membership/agreement.h"
+#include "membership/watch.h"
+
+namespace unisono::comm {
+
+// Any thread may call, but for agreement() and shrunk().
+class Membership {
+ public:
+  // All of these outlive it. As for Watch.
+  Membership(const Hosts& hosts, LocalHost& host, transport::Network* network, int rank,
+             const std::vector<int>& first_ranks);
+
+  AbortWord& abort() noexcept { return abort_; }
+  const AbortWord& abort() const noexcept { return abort_; }
+  Watch& watch() noexcept { return watch_; }
+  HostAgreement& agreement() noexcept { return agreement_; }
+
+  // Looks for deaths; then why the world has ended, if it has, without waiting.
+  std::optional<Error> failure();
+  // Whether shrink() has made a world of the ranks that were left; it does so once.
+  bool& shrunk() noexcept { return shrunk_; }
+
+ private:
+  AbortWord abort_;
+  Watch watch_;
+  HostAgreement agreement_;
+  bool shrunk_ = false;
+};
+
+}  // namespace unisono::comm
