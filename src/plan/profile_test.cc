@@ -228,7 +228,7 @@ WaitPolicy policy_with(const std::string& profile, const std::string& wait) {
   options.size = 1;
   options.profile = profile;
   options.wait = wait;
-  return connect(options)->wait_policy();
+  return connect(options)->surroundings().wait_policy();
 }
 
 TEST_F(ProfileTest, SaysHowToWaitUnlessTheOptionDoes) {
