@@ -176,7 +176,7 @@ unisono_result_t unisono_group(unisono_result_t (*body)(void* context), void* co
       throw unisono::Error(unisono::ErrorCode::usage,
                            "`body` is NULL\npass the function that starts the operations");
     }
-    core.group([&] {
+    core.run_together([&] {
       if (const unisono_result_t result = body(context); result != UNISONO_SUCCESS) {
         throw BodyFailed{result};
       }

@@ -15,6 +15,8 @@
 #include "base/collectives.h"
 #include "comm/call_queue.h"
 #include "comm/connect.h"
+#include "comm/derived.h"
+#include "comm/labels.h"
 #include "comm/region.h"
 #include "unisono/statistics.hpp"
 
@@ -187,7 +189,7 @@ unisono_result_t unisono_connect(const unisono_connect_options_t* options,
     expect_place(comm, "comm");
     *comm = nullptr;
     *comm = new unisono_comm_handle{
-        unisono::detail::Core::of_world(unisono::comm::connect(options_of(options)))};
+        unisono::detail::core_of_world(unisono::comm::connect(options_of(options)))};
   });
 }
 
@@ -210,7 +212,7 @@ unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
     unisono::detail::Core& core = core_of(comm);  // first: `group` may be where `comm` is kept
     *group = nullptr;
     auto handle = std::make_unique<unisono_comm_handle>();
-    handle->core = core.split(color, key);
+    handle->core = unisono::detail::split(core, color, key);
     if (handle->core != nullptr) {
       *group = handle.release();
     }
@@ -222,7 +224,8 @@ unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
   return guard([&] {
     expect_place(shrunk, "shrunk");
     auto handle = std::make_unique<unisono_comm_handle>();
-    handle->core = core_of(comm).shrink({.timeout_ms = timeout_ms, .quorum = quorum != 0});
+    handle->core =
+        unisono::detail::shrink(core_of(comm), {.timeout_ms = timeout_ms, .quorum = quorum != 0});
     replace(comm, shrunk, std::move(handle));
   });
 }
@@ -232,13 +235,14 @@ unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm
   return guard([&] {
     expect_place(grown, "grown");
     auto handle = std::make_unique<unisono_comm_handle>();
-    handle->core = core_of(comm).grow(size, address == nullptr ? "" : address);
+    handle->core = unisono::detail::grow(core_of(comm), size, address == nullptr ? "" : address);
     replace(comm, grown, std::move(handle));
   });
 }
 
 unisono_result_t unisono_label(const char* text, unisono_comm_t comm) noexcept {
-  return guard([&] { core_of(comm).label(text == nullptr ? "" : text); });
+  return guard(
+      [&] { unisono::comm::set_label(*core_of(comm).world(), text == nullptr ? "" : text); });
 }
 
 unisono_result_t unisono_abort(const char* reason, unisono_comm_t comm) noexcept {

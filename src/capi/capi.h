@@ -88,7 +88,7 @@ void start_request(detail::Core& core, unisono_request_t* request, const Start& 
   if (request != nullptr) {
     *request = nullptr;
   }
-  if (core.grouping()) {
+  if (core.is_together()) {
     start();
     return;
   }

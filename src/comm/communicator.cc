@@ -15,6 +15,9 @@
 #include "comm/call_queue.h"
 #include "comm/connect.h"
 #include "comm/core.h"
+#include "comm/derived.h"
+#include "comm/group.h"
+#include "comm/labels.h"
 #include "comm/region.h"
 #include "comm/world.h"
 #include "unisono/allocator.hpp"
@@ -153,7 +156,7 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 Communicator Communicator::connect(const ConnectOptions& options) {
-  return Communicator(detail::Core::of_world(comm::connect(options)));
+  return Communicator(detail::core_of_world(comm::connect(options)));
 }
 int Communicator::rank() const {
   return core_of(core_).rank();
@@ -162,10 +165,17 @@ int Communicator::size() const {
   return core_ == nullptr ? 0 : core_->size();
 }
 int Communicator::hosts() const {
-  return core_of(core_).hosts();
+  return core_of(core_).group().hosts();
 }
 int Communicator::host(int rank) const {
-  return core_of(core_).host(rank);
+  comm::Group& group = core_of(core_).group();
+  if (rank < 0 || rank >= group.size()) {
+    throw Error(ErrorCode::usage,
+                "host: there is no rank " + std::to_string(rank) + " in a group of " +
+                    std::to_string(group.size()) + "\ngive a rank of this communicator",
+                {.rank = group.world().rank()});
+  }
+  return group.host(rank);
 }
 void Communicator::run(const Call& call) {
   core_of(core_).run(call);
@@ -204,16 +214,16 @@ Request Communicator::recv_async(void* data, std::size_t bytes, int from, int ta
       core_of(core_).transfer_async(transfer_of(false, data, bytes, from, tag), timeout_ms));
 }
 Communicator Communicator::split(int color, int key) {
-  return Communicator(core_of(core_).split(color, key));
+  return Communicator(detail::split(core_of(core_), color, key));
 }
 Communicator Communicator::subgroup(std::span<const int> members, std::uint64_t id) {
-  return Communicator(core_of(core_).subgroup(members, id));
+  return Communicator(detail::subgroup(core_of(core_), members, id));
 }
 Communicator Communicator::shrink(const ShrinkOptions& options) {
-  return Communicator(core_of(core_).shrink(options));
+  return Communicator(detail::shrink(core_of(core_), options));
 }
 Communicator Communicator::grow(int size, const std::string& address) {
-  return Communicator(core_of(core_).grow(size, address));
+  return Communicator(detail::grow(core_of(core_), size, address));
 }
 std::vector<int> Communicator::previous_ranks() const {
   return core_of(core_).world()->setup().ancestry.previous_ranks;
@@ -222,13 +232,13 @@ int Communicator::previous_size() const {
   return core_of(core_).world()->setup().ancestry.previous_size;
 }
 void Communicator::label(std::string_view text) {
-  core_of(core_).label(text);
+  comm::set_label(*core_of(core_).world(), text);
 }
 void detail::label_group(Communicator& group, std::string_view text) {
-  unisono::core_of(group.core_).label_group(text);
+  comm::set_group_label(unisono::core_of(group.core_).group(), text);
 }
 std::string Communicator::label() const {
-  return core_of(core_).label();
+  return comm::label_of(*core_of(core_).world());
 }
 void Communicator::abort(std::string_view reason) {
   core_of(core_).abort(reason);
@@ -274,10 +284,12 @@ SharedPlace Communicator::place_of(const void* data, std::size_t bytes) const {
 const std::byte* Communicator::peer_memory(int peer, const SharedPlace& place,
                                            std::size_t bytes) const {
   const detail::Core& core = core_of(core_);
-  return detail::peer_memory(*core.world(), core.world_rank(peer), place, bytes);
+  const bool is_member = peer >= 0 && peer < core.size();
+  const int rank = is_member ? core.group().world_rank(peer) : -1;
+  return detail::peer_memory(*core.world(), rank, place, bytes);
 }
 void Communicator::group(const std::function<void()>& body) {
-  core_of(core_).group(body);
+  core_of(core_).run_together(body);
 }
 
 void run_threads(int ranks, const std::function<void(Communicator&)>& body,

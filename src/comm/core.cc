@@ -1,16 +1,13 @@
 #include "comm/core.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "bootstrap/local_host.h"
 #include "comm/call_queue.h"
 #include "comm/group.h"
 #include "comm/helpers.h"
 #include "comm/operations.h"
 #include "comm/waiter.h"
-#include "diagnose/rank_label.h"
 #include "diagnose/remote_records.h"
 #include "plan/planner.h"
 
@@ -45,15 +42,6 @@ std::string_view PlanState::algorithm() const {
   return prepared->algorithm;
 }
 
-std::shared_ptr<Core> Core::of_world(std::shared_ptr<comm::World> world) {
-  std::vector<int> members(static_cast<std::size_t>(world->size()));
-  std::iota(members.begin(), members.end(), 0);
-  const int rank = world->rank();
-  auto core = std::make_shared<Core>(std::move(world), nullptr, std::move(members), rank, 0);
-  core->take_helpers();
-  return core;
-}
-
 Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> segment,
            std::vector<int> members, int rank, std::uint64_t id)
     : group_(std::make_unique<comm::Group>(std::move(world), std::move(segment), std::move(members),
@@ -66,16 +54,9 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
           comm::AcrossHosts(group_->world().hosts(), group_->members()))),
       queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {}
 
-void Core::take_helpers() {
-  comm::HelperThreads* const threads = group_->world().helpers();
-  if (threads == nullptr || size() == 1) {
-    return;
-  }
-  std::vector<comm::Helpers::Make> helpers;
-  for (int helper = 0; helper < threads->helpers(); ++helper) {
-    helpers.emplace_back([group = split_off(0, rank())](const Call& slice) { group->run(slice); });
-  }
-  helpers_ = std::make_unique<comm::Helpers>(group_->world().surroundings(), *threads,
+void Core::take_helpers(std::vector<std::function<void(const Call& slice)>> helpers) {
+  comm::World& world = group_->world();
+  helpers_ = std::make_unique<comm::Helpers>(world.surroundings(), *world.helpers(),
                                              std::move(helpers), rank(), size());
 }
 
@@ -94,31 +75,13 @@ int Core::size() const noexcept {
   return group_->size();
 }
 
-int Core::hosts() const {
-  return group_->hosts();
-}
-
-int Core::host(int rank) const {
-  if (rank < 0 || rank >= size()) {
-    throw Error(ErrorCode::usage,
-                "host: there is no rank " + std::to_string(rank) + " in a group of " +
-                    std::to_string(size()) + "\ngive a rank of this communicator",
-                {.rank = group_->world().rank()});
-  }
-  return group_->host(rank);
-}
-
-int Core::world_rank(int rank) const noexcept {
-  return rank < 0 || rank >= size() ? -1 : group_->world_rank(rank);
-}
-
 const std::shared_ptr<comm::World>& Core::world() const noexcept {
   return group_->shared_world();
 }
 
 void Core::check_blocking() const {
   const comm::World& world = group_->world();
-  if (!world.same_process() || world.membership().abort().is_set() || grouping_) {
+  if (!world.same_process() || world.membership().abort().is_set() || together_) {
     refuse_blocking();
   }
 }
@@ -263,10 +226,10 @@ std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& re
     std::shared_ptr<RequestState> request;
     std::shared_ptr<Core> core;
   };
-  if (grouping_) {
+  if (together_) {
     request->driver = queue_.get();
     request->waited = true;  // group() waits for it
-    grouped_.push_back(request);
+    collected_.push_back(request);
   } else {
     queue_->post(request);
   }
@@ -294,30 +257,6 @@ void Core::check_transfer(const comm::PendingTransfer& transfer) const {
                     std::to_string(transfer.bytes) + " bytes are named\npass the buffer",
                 {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
   }
-}
-
-void Core::label(std::string_view text) {
-  comm::World& world = group_->world();
-  world.check_usable();
-  comm::write_label(world.host().memory().label(world.host().rank()), text);
-  if (trace::Recorder* const recorder = world.recorder(); recorder != nullptr) {
-    recorder->label(text);
-  }
-}
-
-void Core::label_group(std::string_view text) {
-  comm::World& world = group_->world();
-  world.check_usable();
-  comm::write_label(group_->records().mine().label, text);
-  if (trace::Recorder* const recorder = world.recorder(); recorder != nullptr) {
-    recorder->label_group(group_->id(), group_->members(), text);
-  }
-}
-
-std::string Core::label() {
-  comm::World& world = group_->world();
-  world.check_process();
-  return comm::read_label(world.host().memory().label(world.host().rank()));
 }
 
 void Core::abort(std::string_view reason) {

@@ -76,22 +76,22 @@ struct Fused {
 
 }  // namespace
 
-void Core::group(const std::function<void()>& body) {
+void Core::run_together(const std::function<void()>& body) {
   group_->world().check_usable();
-  if (grouping_) {
+  if (together_) {
     body();  // a group in a group is part of it
     return;
   }
-  grouping_ = true;
+  together_ = true;
   try {
     body();
   } catch (...) {
-    grouping_ = false;
-    grouped_.clear();
+    together_ = false;
+    collected_.clear();
     throw;
   }
-  grouping_ = false;
-  const auto requests = std::exchange(grouped_, {});
+  together_ = false;
+  const auto requests = std::exchange(collected_, {});
 
   std::vector<std::unique_ptr<Fused>> fused;
   std::vector<std::shared_ptr<RequestState>> started;

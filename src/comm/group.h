@@ -29,6 +29,8 @@ class Group {
   const std::vector<int>& members() const noexcept { return records_.members(); }
   int world_rank(int rank) const noexcept { return records_.world_rank(rank); }
   std::string name(int rank) const { return records_.name(rank); }
+  // How many parts have been split off, with the one that is to be now.
+  std::uint32_t count_split() noexcept { return ++splits_; }
   int hosts() const;
   int host(int rank) const;
 
@@ -41,6 +43,7 @@ class Group {
   std::shared_ptr<shm::Mapping> segment_;
   std::byte* memory_;
   GroupRecords records_;
+  std::uint32_t splits_ = 0;
 };
 
 }  // namespace unisono::comm

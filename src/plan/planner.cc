@@ -14,7 +14,6 @@
 namespace unisono::comm {
 namespace {
 
-constexpr std::size_t kMostEntries = 256;
 // Beyond this, bytes cannot be counted safely (and no machine has them).
 constexpr std::size_t kMostBytes = std::size_t{1} << 56;
 
@@ -277,24 +276,6 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   return prepared;
 }
 
-const std::shared_ptr<const Prepared>& Planner::remember(const Call& call, const PlanEntry& entry) {
-  latest_ = {.collective = call.collective,
-             .dtype = call.dtype,
-             .op = call.reduction.op,
-             .root = call.root,
-             .in = call.in,
-             .out = call.out,
-             .count = call.count,
-             .factor = call.reduction.factor,
-             .accuracy = call.accuracy,
-             .algorithm = entry.key.algorithm};
-  if (call.reduction.op == ReduceOp::user) {
-    latest_.count = ~call.count;  // equals no such call: its function may be another one
-  }
-  latest_prepared_ = &entry.prepared;
-  return entry.prepared;
-}
-
 const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
   check_words(call);
   if (is_v(call)) {
@@ -311,34 +292,14 @@ const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
   }
   const bool in_place = is_in_place(call);
   const PlanKey key = key_of(call, in_place);
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i]->key == key) {
-      if (i != 0) {
-        std::swap(entries_[i], entries_[i / 2]);
-        i /= 2;
-      }
-      check_buffers(call, *entries_[i]->prepared, in_place);
-      return remember(call, *entries_[i]);
-    }
+  if (const RecentPlans::Entry* const found = recent_.find(key)) {
+    check_buffers(call, *found->plan, in_place);
+    return recent_.set_latest(call, *found);
   }
   check_shape(call);
-  auto entry = std::make_unique<PlanEntry>(
-      PlanEntry{.key = key,
-                .algorithm = std::string(call.algorithm),
-                .prepared = std::make_shared<const Prepared>(prepare(call, in_place))});
-  entry->key.algorithm = entry->algorithm;
-  check_buffers(call, *entry->prepared, in_place);
-  if (entries_.size() == kMostEntries) {
-    latest_ = {};
-    // Any of the half that is used less: neither a loop over many sizes nor a change of sizes then
-    // misses always.
-    constexpr std::size_t kHalf = kMostEntries / 2;
-    evicted_ = (evicted_ + 97) % kHalf;
-    entries_[kHalf + evicted_] = std::move(entry);
-    return remember(call, *entries_[kHalf + evicted_]);
-  }
-  entries_.push_back(std::move(entry));
-  return remember(call, *entries_.back());
+  auto prepared = std::make_shared<const Prepared>(prepare(call, in_place));
+  check_buffers(call, *prepared, in_place);
+  return recent_.set_latest(call, recent_.add(key, std::move(prepared)));
 }
 
 }  // namespace unisono::comm

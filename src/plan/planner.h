@@ -18,8 +18,8 @@
 #include "engine/bound_program.h"
 #include "engine/execution.h"
 #include "plan/across_hosts.h"
-#include "plan/choice.h"
 #include "plan/encoded.h"
+#include "plan/recent_plans.h"
 #include "unisono/call.hpp"
 #include "unisono/explain.hpp"
 
@@ -59,28 +59,6 @@ struct Prepared {
   mutable int recorded = -1;  // its name in a recording, once it has one (Recorder::name())
 };
 
-// What makes two calls the same to the planner.
-struct PlanKey {
-  Collective collective = Collective::barrier;
-  Dtype dtype = Dtype::u8;
-  ReduceOp op = ReduceOp::sum;
-  bool in_place = false;
-  int root = 0;
-  std::size_t count = 0;
-  double factor = 1.0;
-  double accuracy = 0;
-  void (*user)(void*, const void*, std::size_t, void*) = nullptr;
-  void* user_context = nullptr;
-  std::string_view algorithm = {};
-  friend bool operator==(const PlanKey&, const PlanKey&) = default;
-};
-
-struct PlanEntry {
-  PlanKey key;
-  std::string algorithm;                     // owns what key.algorithm views
-  std::shared_ptr<const Prepared> prepared;  // shared with the operations that run it
-};
-
 class Planner {
  public:
   // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
@@ -92,7 +70,8 @@ class Planner {
   // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
   // next find(); an operation that lives longer copies the pointer.
   const std::shared_ptr<const Prepared>& find(const Call& call) {
-    return call == latest_ ? *latest_prepared_ : look_up(call);
+    const std::shared_ptr<const Prepared>* const latest = recent_.latest(call);
+    return latest != nullptr ? *latest : look_up(call);
   }
   // Buffers are not looked at. Throws usage.
   Explanation explain(const Call& call);
@@ -103,29 +82,7 @@ class Planner {
   bool is_named(const Call& call) const { return !named(call).empty() && !is_reproducible(call); }
 
  private:
-  // The buffers and sizes of the latest call: the same call again needs no check. Neither v-forms
-  // nor user-defined operations.
-  struct Latest {
-    Collective collective = Collective::barrier;
-    Dtype dtype = Dtype::u8;
-    ReduceOp op = ReduceOp::user;
-    int root = -1;
-    const void* in = nullptr;
-    const void* out = nullptr;
-    std::size_t count = 0;
-    double factor = 0;
-    double accuracy = 0;
-    std::string_view algorithm = {};
-    friend bool operator==(const Call& call, const Latest& latest) {
-      return call.in == latest.in && call.out == latest.out && call.count == latest.count &&
-             call.collective == latest.collective && call.dtype == latest.dtype &&
-             call.reduction.op == latest.op && call.root == latest.root &&
-             call.reduction.factor == latest.factor && call.accuracy == latest.accuracy &&
-             call.algorithm.size() == latest.algorithm.size() && call.algorithm == latest.algorithm;
-    }
-  };
   const std::shared_ptr<const Prepared>& look_up(const Call& call);
-  const std::shared_ptr<const Prepared>& remember(const Call& call, const PlanEntry& entry);
   // What serves a call.
   struct Choice {
     const Algorithm* algorithm = nullptr;
@@ -138,7 +95,7 @@ class Planner {
   };
   // What the user says; empty: nothing.
   std::string_view named(const Call& call) const;
-  bool is_reproducible(const Call& call) const { return named(call) == kReproducible; }
+  bool is_reproducible(const Call& call) const;
   Choice choose(const Call& call);
   Choice choose_named(const Call& call, std::string_view name);
   Choice choose_user(const Call& call, const std::string& path);
@@ -172,10 +129,7 @@ class Planner {
   std::map<std::string, model::EncodedAlgorithm> encoded_;  // of those that were named
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const UserSchedule>> user_schedules_;  // by path
-  std::vector<std::unique_ptr<PlanEntry>> entries_;  // what is used often is in front
-  std::size_t evicted_ = 0;                          // where the latest one was, in the second half
-  Latest latest_;
-  const std::shared_ptr<const Prepared>* latest_prepared_ = nullptr;
+  RecentPlans recent_;
   std::shared_ptr<const Prepared> latest_v_;
 };
 

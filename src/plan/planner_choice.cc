@@ -47,6 +47,10 @@ std::string_view Planner::profiled(const Call& call, bool reproducible) const {
   return if_it_serves(call, found->algorithm);
 }
 
+bool Planner::is_reproducible(const Call& call) const {
+  return named(call) == kReproducible;
+}
+
 int Planner::most_threads(const Call& call, int threads) const {
   const auto bytes = hosts_.several() ? std::nullopt : vector_bytes(call, ranks_);
   const model::ThreadChoice* found =

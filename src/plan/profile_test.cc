@@ -13,6 +13,7 @@
 
 #include "bootstrap/launcher_env.h"
 #include "comm/connect.h"
+#include "comm/waiter.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {

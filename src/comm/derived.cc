@@ -1,8 +1,11 @@
-// Who belongs to a communicator: parts of one, and what is left of the world or joins it.
+#include "comm/derived.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +17,7 @@
 #include "comm/core.h"
 #include "comm/group.h"
 #include "comm/group_segments.h"
+#include "comm/helper_threads.h"
 #include "comm/shrink.h"
 #include "diagnose/rosters.h"
 #include "membership/watch.h"
@@ -51,57 +55,37 @@ void or_tell_all(comm::World& world, const Step& step) {
   }
 }
 
-}  // namespace
-
-std::shared_ptr<Core> Core::shrink(const ShrinkOptions& options) {
-  check_whole("shrink()");
-  return of_world(comm::shrink(group_->world(), options.timeout_ms, options.quorum));
-}
-
-std::shared_ptr<Core> Core::grow(int size, const std::string& address) {
-  check_whole("grow()");
-  group_->world().check_usable();
-  return of_world(comm::grow(group_->world(), size, address));
-}
-
-void Core::check_whole(const char* call) const {
-  group_->world().check_process();
-  if (group_->id() != 0) {
+void check_whole(comm::Group& group, const char* call) {
+  group.world().check_process();
+  if (group.id() != 0) {
     throw Error(ErrorCode::usage,
                 std::string(call) +
                     " on a part of the world\ncall it on the communicator that connect() gave, and "
                     "split the new one",
-                {.rank = group_->world().rank()});
+                {.rank = group.world().rank()});
   }
 }
 
-std::shared_ptr<Core> Core::split(int color, int key) {
-  std::shared_ptr<Core> part = split_off(color, key);
-  if (part != nullptr) {
-    part->take_helpers();
-  }
-  return part;
-}
-
-std::shared_ptr<Core> Core::split_off(int color, int key) {
+std::shared_ptr<Core> split_off(Core& core, int color, int key) {
   using Offer = comm::GroupSegments::Offer;
-  comm::World& world = group_->world();
-  const auto n = static_cast<std::size_t>(size());
+  comm::Group& group = core.group();
+  comm::World& world = group.world();
+  const auto n = static_cast<std::size_t>(group.size());
   const Entry mine{.color = color, .key = key};
   std::vector<Entry> entries(n);
-  run({.collective = Collective::all_gather,
-       .in = &mine,
-       .out = entries.data(),
-       .count = sizeof(Entry)});
-  ++splits_;
+  core.run({.collective = Collective::all_gather,
+            .in = &mine,
+            .out = entries.data(),
+            .count = sizeof(Entry)});
+  const std::uint32_t number = group.count_split();
   const std::vector<int> order = in_order(entries, color);
   std::vector<int> members;
   int rank = 0;
   for (const int member : order) {
-    if (member == group_->rank()) {
+    if (member == group.rank()) {
       rank = static_cast<int>(members.size());
     }
-    members.push_back(group_->world_rank(member));
+    members.push_back(group.world_rank(member));
   }
   // On each host the first member there makes the segment.
   const comm::Hosts& hosts = world.hosts();
@@ -116,77 +100,122 @@ std::shared_ptr<Core> Core::split_off(int color, int key) {
     or_tell_all(world, [&] { offer = world.segments().offer(members, layout.bytes, segment); });
   }
   std::vector<Offer> all_offers(n);
-  run({.collective = Collective::all_gather,
-       .in = &offer,
-       .out = all_offers.data(),
-       .count = sizeof(offer)});
+  core.run({.collective = Collective::all_gather,
+            .in = &offer,
+            .out = all_offers.data(),
+            .count = sizeof(offer)});
   if (color >= 0 && !offers) {
     or_tell_all(world, [&] {
       segment =
           world.segments().take(members[first], all_offers[static_cast<std::size_t>(order[first])]);
     });
   }
-  run({.collective = Collective::barrier});  // the offers are taken
+  core.run({.collective = Collective::barrier});  // the offers are taken
   if (color < 0) {
     return nullptr;
   }
   Hash id;
-  id.add(group_->id()).add(splits_).add(static_cast<std::uint64_t>(color));
-  return std::make_shared<Core>(this->world(), std::move(segment), std::move(members), rank,
+  id.add(group.id()).add(number).add(static_cast<std::uint64_t>(color));
+  return std::make_shared<Core>(group.shared_world(), std::move(segment), std::move(members), rank,
                                 id.value());
 }
 
+// For long calls, if the world has helper threads. All ranks at once.
+void give_helpers(Core& core) {
+  comm::HelperThreads* const threads = core.world()->helpers();
+  if (threads == nullptr || core.size() == 1) {
+    return;
+  }
+  std::vector<std::function<void(const Call&)>> helpers;
+  for (int helper = 0; helper < threads->helpers(); ++helper) {
+    helpers.emplace_back(
+        [group = split_off(core, 0, core.rank())](const Call& slice) { group->run(slice); });
+  }
+  core.take_helpers(std::move(helpers));
+}
+
 // As ranks of the world. `rank`: which of them this one is.
-std::vector<int> Core::members_of_subgroup(std::span<const int> members, int& rank) const {
-  const auto refuse = [this](const std::string& what) -> void {
+std::vector<int> members_of_subgroup(comm::Group& group, std::span<const int> members, int& rank) {
+  const auto refuse = [&group](const std::string& what) -> void {
     throw Error(ErrorCode::usage,
                 "subgroup: " + what + "\nname different ranks of this group, with this one",
-                {.rank = group_->world().rank()});
+                {.rank = group.world().rank()});
   };
   std::vector<int> ranks;
   rank = -1;
   for (const int member : members) {
-    if (member < 0 || member >= size()) {
-      refuse(std::to_string(member) + " is not a rank of " + std::to_string(size()));
+    if (member < 0 || member >= group.size()) {
+      refuse(std::to_string(member) + " is not a rank of " + std::to_string(group.size()));
     }
-    const int global = group_->world_rank(member);
+    const int global = group.world_rank(member);
     if (std::find(ranks.begin(), ranks.end(), global) != ranks.end()) {
       refuse("rank " + std::to_string(member) + " is named twice");
     }
-    if (member == group_->rank()) {
+    if (member == group.rank()) {
       rank = static_cast<int>(ranks.size());
-    } else if (group_->world().membership().watch().same_process_as(global)) {
+    } else if (group.world().membership().watch().same_process_as(global)) {
       throw Error(ErrorCode::usage,
-                  "subgroup: ranks " + std::to_string(group_->rank()) + " and " +
+                  "subgroup: ranks " + std::to_string(group.rank()) + " and " +
                       std::to_string(member) +
                       " are threads of one process\nuse split(), which all ranks call",
-                  {.rank = group_->world().rank()});
+                  {.rank = group.world().rank()});
     }
     ranks.push_back(global);
   }
   if (rank < 0) {
-    refuse("rank " + std::to_string(group_->rank()) + " is not among its members");
+    refuse("rank " + std::to_string(group.rank()) + " is not among its members");
   }
   return ranks;
 }
 
-std::shared_ptr<Core> Core::subgroup(std::span<const int> members, std::uint64_t id) {
-  comm::World& world = group_->world();
+}  // namespace
+
+std::shared_ptr<Core> core_of_world(std::shared_ptr<comm::World> world) {
+  std::vector<int> members(static_cast<std::size_t>(world->size()));
+  std::iota(members.begin(), members.end(), 0);
+  const int rank = world->rank();
+  auto core = std::make_shared<Core>(std::move(world), nullptr, std::move(members), rank, 0);
+  give_helpers(*core);
+  return core;
+}
+
+std::shared_ptr<Core> shrink(Core& core, const ShrinkOptions& options) {
+  check_whole(core.group(), "shrink()");
+  return core_of_world(comm::shrink(core.group().world(), options.timeout_ms, options.quorum));
+}
+
+std::shared_ptr<Core> grow(Core& core, int size, const std::string& address) {
+  check_whole(core.group(), "grow()");
+  core.group().world().check_usable();
+  return core_of_world(comm::grow(core.group().world(), size, address));
+}
+
+std::shared_ptr<Core> split(Core& core, int color, int key) {
+  std::shared_ptr<Core> part = split_off(core, color, key);
+  if (part != nullptr) {
+    give_helpers(*part);
+  }
+  return part;
+}
+
+std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::uint64_t id) {
+  comm::Group& group = core.group();
+  comm::World& world = group.world();
   world.check_usable();
   int rank = -1;
-  std::vector<int> ranks = members_of_subgroup(members, rank);
-  world.rosters().enter(group_->id(), id, ranks);
+  std::vector<int> ranks = members_of_subgroup(group, members, rank);
+  world.rosters().enter(group.id(), id, ranks);
   Hash hash;
-  hash.add("subgroup").add(group_->id()).add(id);
+  hash.add("subgroup").add(group.id()).add(id);
   for (const int member : ranks) {
     hash.add(static_cast<std::uint64_t>(member));
   }
   const comm::GroupLayout layout(static_cast<int>(world.hosts().local_of(ranks).size()));
   auto segment =
       world.segments().meet(ranks, layout.bytes, hash.value(), world.options().connect_timeout_ms);
-  auto part = std::make_shared<Core>(this->world(), std::move(segment), std::move(ranks), rank,
-                                     hash.value());
-  part->take_helpers();
+  auto part = std::make_shared<Core>(group.shared_world(), std::move(segment), std::move(ranks),
+                                     rank, hash.value());
+  give_helpers(*part);
   return part;
 }
 

@@ -1,0 +1,23 @@
+// Communicators that are made of others: parts of one, what is left of the world, and what joins
+// it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/core.h"
+
+namespace unisono::detail {
+
+// The world's first group.
+std::shared_ptr<Core> core_of_world(std::shared_ptr<comm::World> world);
+
+// As of Communicator.
+std::shared_ptr<Core> split(Core& core, int color, int key);
+std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::uint64_t id);
+std::shared_ptr<Core> shrink(Core& core, const ShrinkOptions& options);
+std::shared_ptr<Core> grow(Core& core, int size, const std::string& address);
+
+}  // namespace unisono::detail

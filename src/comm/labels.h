@@ -1,0 +1,18 @@
+// What a program says it is at, for those who look from outside.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace unisono::comm {
+
+class Group;
+class World;
+
+// As Communicator::label(): of all calls of this rank.
+void set_label(World& world, std::string_view text);
+std::string label_of(World& world);
+// Concerns the calls on this group alone.
+void set_group_label(Group& group, std::string_view text);
+
+}  // namespace unisono::comm

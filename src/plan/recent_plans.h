@@ -1,0 +1,80 @@
+// The plans of recent calls, for calls that come again.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unisono/call.hpp"
+
+namespace unisono::comm {
+
+struct Prepared;
+
+// What makes two calls the same to the planner.
+struct PlanKey {
+  Collective collective = Collective::barrier;
+  Dtype dtype = Dtype::u8;
+  ReduceOp op = ReduceOp::sum;
+  bool in_place = false;
+  int root = 0;
+  std::size_t count = 0;
+  double factor = 1.0;
+  double accuracy = 0;
+  void (*user)(void*, const void*, std::size_t, void*) = nullptr;
+  void* user_context = nullptr;
+  std::string_view algorithm = {};
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
+class RecentPlans {
+ public:
+  using Plan = std::shared_ptr<const Prepared>;
+  struct Entry {
+    PlanKey key;
+    std::string algorithm;  // owns what key.algorithm views
+    Plan plan;              // shared with the operations that run it
+  };
+
+  // The plan of the latest call if this is the same again, buffers and all: nothing of it need be
+  // checked. Else nullptr.
+  const Plan* latest(const Call& call) const noexcept {
+    return call == latest_ ? latest_plan_ : nullptr;
+  }
+  // nullptr: there is none, or it was too long ago. What is returned is good until the next add().
+  const Entry* find(const PlanKey& key);
+  const Entry& add(const PlanKey& key, Plan plan);
+  // The call has been checked and has this plan.
+  const Plan& set_latest(const Call& call, const Entry& entry);
+
+ private:
+  // Neither v-forms nor user-defined operations.
+  struct Latest {
+    Collective collective = Collective::barrier;
+    Dtype dtype = Dtype::u8;
+    ReduceOp op = ReduceOp::user;
+    int root = -1;
+    const void* in = nullptr;
+    const void* out = nullptr;
+    std::size_t count = 0;
+    double factor = 0;
+    double accuracy = 0;
+    std::string_view algorithm = {};
+    friend bool operator==(const Call& call, const Latest& latest) {
+      return call.in == latest.in && call.out == latest.out && call.count == latest.count &&
+             call.collective == latest.collective && call.dtype == latest.dtype &&
+             call.reduction.op == latest.op && call.root == latest.root &&
+             call.reduction.factor == latest.factor && call.accuracy == latest.accuracy &&
+             call.algorithm.size() == latest.algorithm.size() && call.algorithm == latest.algorithm;
+    }
+  };
+
+  std::vector<std::unique_ptr<Entry>> entries_;  // what is used often is in front
+  std::size_t evicted_ = 0;                      // where the last one was, in the second half
+  Latest latest_;
+  const Plan* latest_plan_ = nullptr;
+};
+
+}  // namespace unisono::comm
