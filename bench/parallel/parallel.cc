@@ -1,7 +1,7 @@
 // What the parallel layer costs: medians of runs that take turns, so that noise of the machine
 // meets all variants alike. Start it with mpirun.mpich -n 2, or with unisono run -n 2 where it was
 // built without MPICH. An argument measures one part alone: redistribute, overlap, gradients or, of
-// any number of ranks, pipeline.
+// any number of ranks, teams and pipeline.
 // Over TCP: UNISONO_TRANSPORT=tcp UNISONO_ADDRESS=127.0.0.1:PORT.
 #ifdef UNISONO_MPI
 #include <mpi.h>
@@ -23,6 +23,7 @@
 #include "unisono/parallel/overlap.hpp"
 #include "unisono/parallel/pipeline.hpp"
 #include "unisono/parallel/placement.hpp"
+#include "unisono/team.hpp"
 #include "unisono/unisono.hpp"
 
 namespace {
@@ -284,6 +285,35 @@ void gradients(Communicator& comm, bool on_device) {
           7);
 }
 
+// A plain call, one by a team of one thread, and one by two threads, whose second one is made anew
+// in each turn.
+void teams(Communicator& comm) {
+  unisono::Team one(comm, 1);
+  unisono::Team two(comm, 2);
+  for (const std::size_t bytes : {8U, 4U << 10, 64U << 10, 1U << 20, 16U << 20}) {
+    std::vector<float> data(bytes / sizeof(float));
+    const std::size_t calls = std::clamp<std::size_t>((4U << 20) / bytes, 1, 5000);
+    const auto repeat = [&](const auto& call) {
+      return [calls, call] {
+        for (std::size_t i = 0; i < calls; ++i) {
+          call();
+        }
+      };
+    };
+    const auto by_two = repeat([&] { two.all_reduce(0, data, unisono::max); });
+    const auto second = repeat([&] { two.all_reduce(1, data, unisono::max); });
+    const std::string title =
+        std::to_string(calls) + " all_reduces of " + std::to_string(bytes) + " B";
+    measure(comm, title.c_str(),
+            {{"a plain call", repeat([&] { comm.all_reduce(data, unisono::max); })},
+             {"a team of one", repeat([&] { one.all_reduce(0, data, unisono::max); })},
+             {"a team of two", [&] {
+                const std::jthread thread(second);
+                by_two();
+              }}});
+  }
+}
+
 // Stages that sleep for 5 ms: what the runner adds to what the player predicts.
 void pipelines(Communicator& comm) {
   using std::chrono::milliseconds;
@@ -346,6 +376,9 @@ int main(int argc, char** argv) {
     if (wants("gradients")) {
       gradients(comm, false);
       gradients(comm, true);
+    }
+    if (wants("teams")) {
+      teams(comm);
     }
     if (wants("pipeline")) {
       pipelines(comm);

@@ -37,8 +37,9 @@ struct ConnectOptions {
   // same bits over any transport, on any hosts, whatever the length. Alone it stands for all
   // collectives that reduce.
   std::string algorithm;
-  // What `unisono tune` has measured: the file that chooses algorithms where none is forced, the
-  // same on all ranks; "none" for the built-in choice. Groups with ranks on several hosts choose by
+  // What `unisono tune` has measured: the file that chooses algorithms where none is forced, and
+  // how many of `threads` move a call; the same on all ranks; "none" for the built-in choice.
+  // Groups with ranks on several hosts choose by
   // simulation, and take from it only how to wait. Unset: UNISONO_PROFILE, else
   // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it is there.
   std::string profile;
@@ -71,9 +72,10 @@ struct ConnectOptions {
   // other calls stay exact, and so do those of a team, "reproducible" ones, and those with an
   // algorithm that would round twice. 0: nothing is rounded. -1: UNISONO_ACCURACY, else 0.
   double accuracy = -1;
-  // How many threads of this rank move a long blocking call: the caller, and helpers that sleep
-  // otherwise; the same number on all ranks, 1 to kMostThreads. Results have the same bits with any
-  // number. Groups with helpers take more memory. 0: UNISONO_THREADS, else 1, no helpers.
+  // How many threads of this rank move a long blocking call at most: the caller, and helpers that
+  // sleep otherwise; the same number on all ranks, 1 to kMostThreads. On one host a profile may
+  // know that fewer are quicker. Results have the same bits with any number. Groups with helpers
+  // take more memory. 0: UNISONO_THREADS, else 1, no helpers.
   int threads = 0;
   // For ranks of several hosts that can talk already, over a key-value store or another library:
   // tells all ranks the text of this one, and returns the texts of all, by rank. They meet through

@@ -168,7 +168,7 @@ typedef struct unisono_connect_options {
   const char* transport; /* "auto", "shm", or "tcp" also between ranks of one host */
   const char* host;      /* ranks with different names count as being on different hosts */
   const char* checksum;  /* "0": messages between hosts carry no CRC-32C; all ranks alike */
-  size_t threads;        /* of a rank that move a long blocking call; 0: UNISONO_THREADS, else 1 */
+  size_t threads;        /* that move a long blocking call at most; 0: UNISONO_THREADS, else 1 */
   double accuracy;       /* of sums of f32 that say none; 0: exact; -1: UNISONO_ACCURACY, else 0 */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \

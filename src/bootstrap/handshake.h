@@ -98,7 +98,7 @@ class Handshake {
  private:
   enum class Step : std::uint8_t { hello = 1, answer, proof, verdict };
   struct Greeting;
-  // What the peer has last said of itself, not proved: for the words of a refusal.
+  // What the peer has last said of itself, not proved: it decides how a refusal is told.
   struct Claims {
     bool is_of_job = false;
     std::int32_t size = 0;

@@ -31,10 +31,6 @@ Accounts::~Accounts() {
   }
 }
 
-std::int64_t Accounts::now_ns() noexcept {
-  return flight_clock_ns();
-}
-
 CallTotals* Accounts::open(int kind) {
   auto totals = std::make_unique<CallTotals>(members_.size());
   if (by_rank_ns_ == nullptr) {
@@ -44,33 +40,32 @@ CallTotals* Accounts::open(int kind) {
   return totals.release();
 }
 
-void Accounts::note(int missing) noexcept {
+void Accounts::note(int missing, std::int64_t now_ns) noexcept {
   if (idle_polls_ != noticed_ && missing == missing_) {
     return;
   }
   if (idle_polls_ == noticed_) {
-    since_ns_ = now_ns();
+    since_ns_ = now_ns;
   } else {
-    charge();
+    charge(now_ns);
   }
   missing_ = missing;
 }
 
-void Accounts::end_wait() noexcept {
+void Accounts::end_wait(std::int64_t now_ns) noexcept {
   if (idle_polls_ >= noticed_) {
-    charge();
+    charge(now_ns);
   }
   idle_polls_ = 0;
 }
 
 // What was waited since the last charge.
-void Accounts::charge() noexcept {
+void Accounts::charge(std::int64_t now_ns) noexcept {
   if (current_ == nullptr) {
     return;
   }
-  const std::int64_t now = now_ns();
-  const auto waited = static_cast<std::uint64_t>(std::max<std::int64_t>(now - since_ns_, 0));
-  since_ns_ = now;
+  const auto waited = static_cast<std::uint64_t>(std::max<std::int64_t>(now_ns - since_ns_, 0));
+  since_ns_ = now_ns;
   waited_ns_ += waited;
   shown_.waited_ns.fetch_add(waited, std::memory_order_relaxed);  // transfers have another account
   const auto rank = static_cast<std::size_t>(missing_);           // none where it is not known
@@ -91,7 +86,8 @@ void Accounts::settle() noexcept {
   }
   current_->add_skew(waited_ns_);
   if (begun_ns_ != 0) {
-    const auto lasted = static_cast<std::uint64_t>(std::max<std::int64_t>(now_ns() - begun_ns_, 0));
+    const auto lasted =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(flight_clock_ns() - begun_ns_, 0));
     current_->add_moving(is_long_, lasted - std::min(lasted, waited_ns_));
   }
   waited_ns_ = 0;

@@ -13,6 +13,7 @@
 
 #include "bootstrap/host_memory.h"
 #include "comm/call_totals.h"
+#include "diagnose/flight_recorder.h"
 #include "unisono/statistics.hpp"
 #include "unisono/types.hpp"
 
@@ -54,25 +55,25 @@ class Accounts {
     }
   }
   // A poll found nothing to do; `missing()` is the rank of the group that it lacked, or -1. It is
-  // asked now and then only, because the answer may be in the caches of other ranks.
-  template <typename Missing>
-  void idle(const Missing& missing) noexcept {
+  // asked now and then only, because the answer may be in the caches of other ranks. `now_ns()` is
+  // asked where the time is needed.
+  template <typename Missing, typename Now>
+  void idle(const Missing& missing, const Now& now_ns) noexcept {
     ++idle_polls_;
     const bool is_asked = idle_polls_ % kAskEvery == 0 || (idle_polls_ & (idle_polls_ - 1)) == 0;
     if (idle_polls_ >= noticed_ && is_asked) {
-      note(missing());
+      note(missing(), now_ns());
     }
   }
-  void advanced() noexcept {
+  template <typename Now>
+  void advanced(const Now& now_ns) noexcept {
     if (idle_polls_ != 0) {
-      end_wait();
+      end_wait(now_ns());
     }
   }
   // The call has ended, well or not.
   void end() noexcept {
-    if (idle_polls_ != 0) {
-      end_wait();
-    }
+    advanced(flight_clock_ns);
     if (waited_ns_ != 0 || begun_ns_ != 0) {
       settle();
     }
@@ -85,17 +86,16 @@ class Accounts {
   static constexpr std::uint64_t kAskEvery = 16;
   static constexpr std::size_t kLongBytes = std::size_t{32} << 10;
 
-  static std::int64_t now_ns() noexcept;
   void begin_timing(std::size_t bytes) noexcept {
     is_long_ = bytes >= kLongBytes;
     if (is_long_ || current_->add_short_call()) {
-      begun_ns_ = now_ns();
+      begun_ns_ = flight_clock_ns();
     }
   }
   CallTotals* open(int kind);
-  void note(int missing) noexcept;
-  void end_wait() noexcept;
-  void charge() noexcept;
+  void note(int missing, std::int64_t now_ns) noexcept;
+  void end_wait(std::int64_t now_ns) noexcept;
+  void charge(std::int64_t now_ns) noexcept;
   void settle() noexcept;
 
   const std::vector<int>& members_;

@@ -101,14 +101,14 @@ void Core::run(const Call& call) {
 }
 
 // `counted`: of which the call is a slice; nullptr: it is whole.
-void Core::run_here(const Call& call, const std::shared_ptr<const comm::Prepared>& counted) {
+void Core::run_here(const Call& call, const std::shared_ptr<const comm::Prepared>* counted) {
   if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::collectives); alone) {
     const comm::Prepared& prepared = *planner_->find(call);
-    operations_->run(prepared, call, counted == nullptr ? prepared : *counted,
+    operations_->run(prepared, call, counted == nullptr ? prepared : **counted,
                      queue_->effective_timeout(call.timeout_ms));
     return;
   }
-  queue_->wait(*post_async(call, 0, counted), call.timeout_ms);
+  queue_->wait(*post_async(call, 0, counted == nullptr ? nullptr : *counted), call.timeout_ms);
 }
 
 bool Core::run_in_slices(const Call& call) {
@@ -125,7 +125,7 @@ bool Core::run_in_slices(const Call& call) {
       return false;
     }
   }
-  const auto first = [&](const Call& slice) { run_here(slice, whole); };
+  const auto first = [&](const Call& slice) { run_here(slice, &whole); };
   if (!helpers_->run(call, *whole, slices, first)) {
     queue_->refuse_second_thread();
   }
@@ -228,7 +228,7 @@ std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& re
   };
   if (together_) {
     request->driver = queue_.get();
-    request->waited = true;  // group() waits for it
+    request->waited = true;  // run_together() waits for it
     collected_.push_back(request);
   } else {
     queue_->post(request);

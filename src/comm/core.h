@@ -40,7 +40,8 @@ class Core final : public std::enable_shared_from_this<Core> {
        std::vector<int> members, int rank, std::uint64_t id);
   ~Core();
 
-  // What makes a slice of a long call for each of the world's helper threads. Before any call.
+  // What makes a slice of a long call for each of the world's helper threads. REQUIRES: it has
+  // some. Before any call of the user's.
   void take_helpers(std::vector<std::function<void(const Call& slice)>> helpers);
 
   int rank() const noexcept;
@@ -69,7 +70,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::vector<int> late_ranks() const;
 
  private:
-  void run_here(const Call& call, const std::shared_ptr<const comm::Prepared>& counted);
+  void run_here(const Call& call, const std::shared_ptr<const comm::Prepared>* counted);
   bool run_in_slices(const Call& call);  // false: it is made whole
   std::shared_ptr<RequestState> post_async(const Call& call, std::uint64_t salt,
                                            const std::shared_ptr<const comm::Prepared>& counted);

@@ -29,7 +29,7 @@ class Group {
   const std::vector<int>& members() const noexcept { return records_.members(); }
   int world_rank(int rank) const noexcept { return records_.world_rank(rank); }
   std::string name(int rank) const { return records_.name(rank); }
-  // How many parts have been split off, with the one that is to be now.
+  // Counts one more part that is split off. Returns its number, from 1.
   std::uint32_t count_split() noexcept { return ++splits_; }
   int hosts() const;
   int host(int rank) const;

@@ -3,8 +3,8 @@
 // same ranks.
 //
 // The ranks must cut alike, so whether a call is cut follows from nothing but what all of them give
-// alike. And a result must not tell how it was cut: sums are cut only where they are taken in the
-// order of the ranks.
+// alike, and from the profile, which must be the same too. And a result must not tell how it was
+// cut: sums are cut only where they are taken in the order of the ranks.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 #include "comm/operations.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -31,6 +32,11 @@ int kind_of(const Prepared& prepared) noexcept {
 
 std::size_t bytes_of(const Prepared& prepared) noexcept {
   return std::max(prepared.extent.input, prepared.extent.output);
+}
+
+// As of flight_clock_ns().
+std::int64_t ns_of(WaitClock::Clock::time_point time) noexcept {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
 int kind_of(const PendingTransfer& transfer) noexcept {
@@ -170,15 +176,18 @@ void Operations::run(const Prepared& prepared, const Call& call, const Prepared&
 void Operations::wait(const Prepared& prepared, int timeout_ms) {
   World& world = group_.world();
   Waiter waiter(world.surroundings(), timeout_ms);
+  const auto now_ns = [&waiter] { return ns_of(waiter.polled_at()); };
+  const auto late = [this] { return late_rank(); };
   const auto poll = [&] {
     switch (executor_->poll()) {
       case Progress::finished:
+        accounts_.advanced(now_ns);
         return Polled::finished;
       case Progress::advanced:
         if (world.membership().abort().is_set()) {  // long work on what has come already
           throw_abort(&prepared);
         }
-        accounts_.advanced();
+        accounts_.advanced(now_ns);
         return Polled::advanced;
       case Progress::failed:
         diagnosis_->raise_fault(latest_);
@@ -186,7 +195,7 @@ void Operations::wait(const Prepared& prepared, int timeout_ms) {
       case Progress::idle:
         break;
     }
-    note_idle();
+    accounts_.idle(late, now_ns);
     return Polled::idle;
   };
   const auto verdict = waiter.wait(poll, [this] { diagnosis_->look_around(latest_); });
@@ -203,7 +212,7 @@ Progress Operations::poll() noexcept {
 }
 
 void Operations::note_idle() noexcept {
-  accounts_.idle([this] { return late_rank(); });
+  accounts_.idle([this] { return late_rank(); }, flight_clock_ns);
 }
 
 // Whom the operation really waits for: where the rank whose message is missing has come, it may
@@ -276,6 +285,8 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
   const auto unfinished = [&] {
     return std::find_if_not(transfers.begin(), transfers.end(), PointToPoint::finished);
   };
+  Waiter waiter(world.surroundings(), timeout_ms);
+  const auto now_ns = [&waiter] { return ns_of(waiter.polled_at()); };
   const auto poll = [&] {
     if (unfinished() == transfers.end()) {
       return Polled::finished;
@@ -292,10 +303,10 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
       throw_abort(nullptr);
     }
     if (progress != PointToPoint::Progress::advanced) {
-      transfer_accounts_.idle([&unfinished] { return unfinished()->peer; });
+      transfer_accounts_.idle([&unfinished] { return unfinished()->peer; }, now_ns);
       return Polled::idle;
     }
-    transfer_accounts_.advanced();
+    transfer_accounts_.advanced(now_ns);
     if (world.membership().abort().is_set()) {  // long work on what has come already
       throw_abort(nullptr);
     }
@@ -310,7 +321,6 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
       diagnosis_->note_wait(state_of(*first));
     }
   };
-  Waiter waiter(world.surroundings(), timeout_ms);
   const auto verdict = waiter.wait(poll, check);
   if (verdict == Waiter::Verdict::timed_out) {
     diagnosis_->raise_transfer_timeout(state_of(*unfinished()), waiter.waited_s());

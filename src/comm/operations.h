@@ -49,7 +49,7 @@ class Operations {
   // For the accounts: somebody waits for the operation, and the latest poll found nothing to do, or
   // something.
   void note_idle() noexcept;
-  void note_progress() noexcept { accounts_.advanced(); }
+  void note_progress() noexcept { accounts_.advanced(flight_clock_ns); }
   void finish(const Prepared& prepared, const Call& call);
   // All three, waiting. timeout_ms 0: no limit.
   void run(const Prepared& prepared, const Call& call, const Prepared& counted, int timeout_ms);

@@ -19,7 +19,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
   if (around_.aborted()) {
     return Verdict::aborted;
   }
-  const auto now = Clock::now();
+  const auto now = clock_.now();
   if (!timing_) {
     timing_ = true;
     since_ = now;
@@ -43,7 +43,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
   const bool yields = contention_.is_on() ? contention_.wants_probe(now) : !was_slow_;
   if (yields && now - since_ < std::chrono::microseconds(policy_.yield_us)) {
     sched_yield();
-    was_slow_ = contention_.gave_way(now, Clock::now());
+    was_slow_ = contention_.gave_way(now, clock_.read());
     return Verdict::look_again;
   }
   if (contention_.is_on()) {
@@ -57,7 +57,9 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
       return Verdict::timed_out;
     }
   }
-  if (around_.sleep(look, static_cast<int>(left_us))) {
+  const bool seen = around_.sleep(look, static_cast<int>(left_us));
+  clock_.forget();
+  if (seen) {
     reset();
   }
   return Verdict::look_again;

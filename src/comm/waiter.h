@@ -35,6 +35,25 @@ class Surroundings {
   ~Surroundings() = default;
 };
 
+// A wait asks often what time it is, and nothing that takes time may have happened since it asked
+// last.
+class WaitClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point now() noexcept { return known_ ? at_ : read(); }
+  Clock::time_point read() noexcept {
+    known_ = true;
+    return at_ = Clock::now();
+  }
+  // Time passes.
+  void forget() noexcept { known_ = false; }
+
+ private:
+  Clock::time_point at_;
+  bool known_ = false;
+};
+
 enum class Polled : std::uint8_t { idle, advanced, finished };
 
 class Waiter {
@@ -74,6 +93,7 @@ class Waiter {
 
   // Something happened: start over.
   void reset() noexcept {
+    clock_.forget();
     spent_ = 0;
     timing_ = false;  // the timeout is for no progress at all
   }
@@ -83,6 +103,7 @@ class Waiter {
       return false;
     }
     ++spent_;
+    clock_.forget();
     relax();
     return true;
   }
@@ -91,9 +112,11 @@ class Waiter {
   Verdict pause(const std::function<bool()>& look, const std::function<void()>& check);
 
   double waited_s() const;
+  // When the latest poll began, or later: what it found was there then.
+  WaitClock::Clock::time_point polled_at() noexcept { return clock_.now(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = WaitClock::Clock;
 
   Surroundings& around_;
   CoreContention& contention_;
@@ -102,6 +125,7 @@ class Waiter {
   int spent_ = 0;
   bool timing_ = false;
   bool was_slow_ = false;  // giving way was, in this wait
+  WaitClock clock_;
   Clock::time_point since_;
   Clock::time_point checked_;
   Clock::time_point asked_;  // the user, whether to go on

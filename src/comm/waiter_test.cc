@@ -6,6 +6,7 @@
 #include <atomic>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace unisono::comm {
 namespace {
@@ -47,6 +48,29 @@ TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
   EXPECT_EQ(Waiter(alone, 0).wait([] { return Polled::finished; }, [] {}),
             Waiter::Verdict::finished);
   EXPECT_EQ(alone.sleeps, 0);
+}
+
+// Reading the clock takes as long as a look, so a poll that asks twice gets one reading, and time
+// that passed is seen.
+TEST(Waiter, ReadsTheClockOnceForAPoll) {
+  Alone alone;
+  alone.policy = {.spin = 0, .yield_us = 1'000'000};
+  Waiter waiter(alone, 0);
+  std::vector<WaitClock::Clock::time_point> times;
+  const auto poll = [&] {
+    times.push_back(waiter.polled_at());
+    times.push_back(waiter.polled_at());
+    if (times.size() == 2) {
+      return Polled::advanced;
+    }
+    return times.size() == 8 ? Polled::finished : Polled::idle;
+  };
+  EXPECT_EQ(waiter.wait(poll, [] {}), Waiter::Verdict::finished);
+  ASSERT_EQ(times.size(), 8U);
+  for (std::size_t i = 0; i < times.size(); i += 2) {
+    EXPECT_EQ(times[i], times[i + 1]);
+    EXPECT_TRUE(i == 0 || times[i] > times[i - 1]) << i;
+  }
 }
 
 TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {

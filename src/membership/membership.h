@@ -15,7 +15,7 @@ namespace unisono::comm {
 // Any thread may call, but for agreement() and shrunk().
 class Membership {
  public:
-  // All of these outlive it. As for Watch.
+  // As for Watch.
   Membership(const Hosts& hosts, LocalHost& host, transport::Network* network, int rank,
              const std::vector<int>& first_ranks);
 

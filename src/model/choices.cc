@@ -56,7 +56,7 @@ double quickest(const std::vector<double>& times) {
   return *std::min_element(times.begin(), times.end());
 }
 
-// What the times of the usual way of waiting, by size, leave open (model/repeats.h), in logarithms.
+// What times of one thing, by size, leave open (model/repeats.h), in logarithms.
 double noise_of(const std::map<double, std::vector<double>>& sizes) {
   double sum = 0;
   for (const auto& [bytes, times] : sizes) {

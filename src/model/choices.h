@@ -57,6 +57,7 @@ class Choices {
   const Choice* find(Collective collective, int ranks, double bytes) const;
 
   const std::vector<ThreadChoice>& threads() const { return threads_; }
+  // As find().
   const ThreadChoice* find_threads(Collective collective, int ranks, double bytes) const;
 
   const std::vector<WaitChoice>& waits() const { return waits_; }

@@ -12,7 +12,9 @@
 //    "host": {"cpu": "...", "cpus": 2},                     optional
 //    "choices": {"collective": [...], "ranks": [...], "from_bytes": [...],
 //                "algorithm": [...]},                       optional, see choices.h
-//    "waits": {"ranks": [...], "oversubscribed": [...], "policy": [...]}}  optional, likewise
+//    "waits": {"ranks": [...], "oversubscribed": [...], "policy": [...]},   optional, likewise
+//    "threads": {"collective": [...], "ranks": [...], "from_bytes": [...],
+//                "threads": [...]}}                         optional, likewise
 //
 // Reading fits nothing again, so that it is quick enough for every start of a program. A machine
 // without groups is fitted.

@@ -75,8 +75,7 @@ class Planner {
   }
   // Buffers are not looked at. Throws usage.
   Explanation explain(const Call& call);
-  // How many threads of a rank move the call best, as the profile knows of one host; `threads` if
-  // it does not know.
+  // `threads`, or fewer where the profile knows, for one host, that fewer are quicker.
   int most_threads(const Call& call, int threads) const;
   // The user names one algorithm for the call, here or in the options.
   bool is_named(const Call& call) const { return !named(call).empty() && !is_reproducible(call); }

@@ -126,6 +126,11 @@ int run_tune(const Arguments& arguments, const Console& console) {
     for (const std::string& path : arguments.texts("table")) {
       add_measurements(path, measured);
     }
+    if (measured.points.empty()) {
+      throw UsageError("the tables have no times of algorithms",
+                       "ways of waiting and numbers of threads alone are no profile",
+                       "name one of `unisono tune --measure FILE` without --threads, too");
+    }
     report.machine.name = arguments.texts("table").front();
     check_replaces_nothing_larger(arguments, report.path, most_ranks(measured.points));
   } else {
@@ -161,7 +166,7 @@ constexpr Option kOptions[] = {
      .fallback = "64M"},
     {.name = "sizes",
      .value = "LIST",
-     .help = "Measure these sizes instead of those up to the largest: 100,4K,1MiB."},
+     .help = "Time the algorithms at these sizes instead of those up to the largest: 100,4K,1MiB."},
     {.name = "threads",
      .value = "COUNTS",
      .help =
@@ -210,9 +215,9 @@ const Command kTuneCommand = {
         "Then it times ways of waiting (UNISONO_WAIT), and numbers of threads of a rank "
         "(UNISONO_THREADS) where there are CPUs for more than one.\n\n"
         "The times are fitted, and the profile (unisono.machine/1) says from which size on which "
-        "algorithm is chosen, how many threads move it at most, and how to wait: the built-in "
-        "default stays unless another one is "
-        "5 % faster, and by more than times differ between measurements. "
+        "algorithm is chosen, and how to wait: the built-in default stays unless another one is "
+        "5 % faster, and by more than times differ between measurements. It also says how many "
+        "threads move a call at most: more take part only where they gain as much. "
         "Programs read it when they connect. UNISONO_PROFILE names another file, or none; a forced "
         "algorithm comes first.",
     .options = kOptions,

@@ -15,7 +15,7 @@
 #include "run/job.h"
 #include "run/launcher.h"
 #include "run/spawn.h"
-#include "unisono/options.hpp"
+#include "tune/measure_threads.h"
 
 namespace unisono::cli {
 namespace {
@@ -76,7 +76,8 @@ Campaign::Campaign(const Arguments& arguments, const Console& console)
       sizes_(arguments.has("sizes") ? arguments.text("sizes") : ""),
       threads_(thread_counts_of(arguments)),
       seconds_(arguments.seconds("time")) {
-  static_cast<void>(measure_options(arguments));  // refused here, not by every rank
+  // What is wrong with them is said here, not by every rank.
+  is_long_ = measure_options(arguments).most_bytes >= kShortestForThreads;
   if (threads_.size() == 1) {
     throw UsageError(fmt::format("--threads cannot be '{}'", arguments.text("threads")),
                      "at least two numbers, to be compared: 1,2");
@@ -107,23 +108,14 @@ double Campaign::seconds() const {
 }
 
 std::optional<int> Campaign::run_jobs(int ranks, double seconds) {
-  const std::vector<int> threads = thread_counts(ranks);
+  const std::vector<int> threads =
+      is_long_ ? thread_counts(threads_, ranks, static_cast<int>(allowed_cpus().size()))
+               : std::vector<int>();
   const double share = threads.empty() ? 0 : kThreadsShare;
   if (const auto code = run_job(ranks, seconds * (1 - share), {})) {
     return code;
   }
   return threads.empty() ? std::nullopt : run_job(ranks, seconds * share, threads);
-}
-
-std::vector<int> Campaign::thread_counts(int ranks) const {
-  std::vector<int> counts = threads_;
-  const int cpus = static_cast<int>(allowed_cpus().size());
-  for (int threads = 1; threads_.empty() && threads <= std::min(cpus / ranks, kMostThreads);
-       threads *= 2) {
-    counts.push_back(threads);
-  }
-  const bool is_worth_it = ranks > 1 && counts.size() > 1;
-  return is_worth_it ? counts : std::vector<int>();
 }
 
 std::optional<int> Campaign::run_job(int ranks, double seconds, const std::vector<int>& threads) {

@@ -30,13 +30,12 @@ class Campaign {
   std::optional<int> run_jobs(int ranks, double seconds);
   // One that measures numbers of threads, or, if there are none, all else.
   std::optional<int> run_job(int ranks, double seconds, const std::vector<int>& threads);
-  // Which numbers of threads are measured; none for a single one.
-  std::vector<int> thread_counts(int ranks) const;
 
   const Console& console_;
   std::string max_bytes_;
   std::string sizes_;
   std::vector<int> threads_;  // that were named
+  bool is_long_ = false;      // helper threads take part in the largest calls
   double seconds_;
   std::vector<int> counts_;
   double left_ = 0;

@@ -8,11 +8,13 @@
 #include "bench/cases.h"
 #include "bench/timing.h"
 #include "tune/other_worlds.h"
+#include "unisono/options.hpp"
 
 namespace unisono::cli {
 namespace {
 
-constexpr std::uint64_t kLong[] = {128 << 10, 512 << 10, 2 << 20, 8 << 20, 32 << 20};  // bytes
+constexpr std::uint64_t kLong[] = {kShortestForThreads, 512 << 10, 2 << 20, 8 << 20,
+                                   32 << 20};  // bytes
 constexpr Collective kCut[] = {Collective::all_reduce, Collective::reduce_scatter,
                                Collective::all_gather, Collective::all_to_all,
                                Collective::broadcast};
@@ -39,6 +41,18 @@ double time_call(Communicator& world, Collective collective, std::uint64_t bytes
 }
 
 }  // namespace
+
+std::vector<int> thread_counts(const std::vector<int>& named, int ranks, int cpus) {
+  std::vector<int> counts = named;
+  const int most = std::min(cpus / ranks, kMostThreads);
+  for (int threads = 1; named.empty() && threads < most; threads *= 2) {
+    counts.push_back(threads);
+  }
+  if (named.empty()) {
+    counts.push_back(most);
+  }
+  return ranks > 1 && counts.size() > 1 ? counts : std::vector<int>();
+}
 
 void measure_threads(Communicator& comm, const std::vector<int>& counts, std::uint64_t most_bytes,
                      double seconds,

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 #include <string_view>
 
 #include "base/bytes_text.h"
@@ -22,6 +24,17 @@ constexpr std::string_view kHeading =
 // The share of a job's time that goes to ways of waiting.
 constexpr double kWaitsShare = 0.05;
 
+// What stands between the commas, perhaps nothing.
+std::vector<std::string_view> words_of(std::string_view list) {
+  std::vector<std::string_view> words;
+  for (std::size_t first = 0; first <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', first), list.size());
+    words.push_back(list.substr(first, comma - first));
+    first = comma + 1;
+  }
+  return words;
+}
+
 }  // namespace
 
 MeasureOptions measure_options(const Arguments& arguments) {
@@ -36,14 +49,12 @@ MeasureOptions measure_options(const Arguments& arguments) {
     return options;
   }
   const std::string list = arguments.text("sizes");
-  for (std::size_t first = 0; first <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', first), list.size());
-    const auto bytes = parse_bytes(list.substr(first, comma - first));
+  for (const std::string_view word : words_of(list)) {
+    const auto bytes = parse_bytes(word);
     if (!bytes) {
       throw UsageError(fmt::format("--sizes cannot be '{}'", list), "sizes: 100,4K,1MiB");
     }
     options.sizes.push_back(*bytes);
-    first = comma + 1;
   }
   std::sort(options.sizes.begin(), options.sizes.end());
   options.most_bytes = options.sizes.back();
@@ -54,14 +65,19 @@ std::vector<int> thread_counts_of(const Arguments& arguments) {
   if (!arguments.has("threads")) {
     return {};
   }
+  std::set<int> counts;
   const std::string text = arguments.text("threads");
-  std::vector<int> counts = parse_ranks(text, kMostThreads + 1, "threads");
-  std::sort(counts.begin(), counts.end());
-  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-  if (counts.front() < 1) {
-    throw UsageError(fmt::format("--threads cannot be '{}'", text), "counts from 1: 1,2,4");
+  for (const std::string_view word : words_of(text)) {
+    int threads = 0;
+    const auto read = std::from_chars(word.data(), word.data() + word.size(), threads);
+    const bool is_number = read.ec == std::errc() && read.ptr == word.data() + word.size();
+    if (!is_number || threads < 1 || threads > kMostThreads) {
+      throw UsageError(fmt::format("--threads cannot be '{}'", text),
+                       fmt::format("numbers from 1 to {}: 1,2,4", kMostThreads));
+    }
+    counts.insert(threads);
   }
-  return counts;
+  return {counts.begin(), counts.end()};
 }
 
 void measure_into_table(const Arguments& arguments) {

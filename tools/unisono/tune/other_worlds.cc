@@ -41,7 +41,7 @@ Communicator OtherWorlds::connect(ConnectOptions options) {
   options.rank = rank_;
   options.size = size_;
   options.job = fmt::format("{}-{}", job_, made_++);
-  options.profile = "none";  // which would choose
+  options.profile = "none";  // it would limit what is to be measured
   return Communicator::connect(options);
 }
 

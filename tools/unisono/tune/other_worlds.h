@@ -11,7 +11,7 @@ class OtherWorlds {
  public:
   // Collective.
   explicit OtherWorlds(Communicator& comm);
-  // Collective. Of `options` the ranks and the job are filled in.
+  // Collective. The ranks, the job, and that no profile is used, are filled in.
   Communicator connect(ConnectOptions options);
   // How many CPUs there are that any of the ranks may use.
   int cpus() const { return cpus_; }
