@@ -50,6 +50,7 @@ class CoreContention {
   ShortSlices slices_;
   std::atomic<bool> on_ = false;
   std::atomic<int> quick_ = 0;  // how often giving way was, since it last was not, while it is off
+  std::atomic<int> more_ = 0;   // slow ones in a row that saw more threads run than are own
   std::atomic<int> calm_ = 0;   // how often giving way was quick, since it last was not
   std::atomic<Clock::rep> pause_ = 0;
   std::atomic<Clock::rep> probe_at_ = 0;

@@ -67,8 +67,22 @@ TEST_F(ContentionTest, IsNotOfRanksThatTakeTurns) {
   turns.gave_way(now, now + 3ms);
   EXPECT_FALSE(turns.is_on());
   CoreContention beside_another(4, []() noexcept { return 5; });
-  beside_another.gave_way(now, now + 3ms);
-  EXPECT_TRUE(beside_another.is_on());
+  for (int slices = 1; slices <= 3; ++slices) {
+    EXPECT_TRUE(beside_another.gave_way(now, now + 3ms));
+    EXPECT_EQ(beside_another.is_on(), slices == 3);
+  }
+}
+
+int running = 0;
+
+// A launcher or a daemon runs for a moment.
+TEST_F(ContentionTest, IsNotOfOneThatIsSeenOnce) {
+  CoreContention turns(4, []() noexcept { return running; });
+  for (int slice = 0; slice < 10; ++slice) {
+    running = slice % 3 == 2 ? 4 : 5;
+    EXPECT_TRUE(turns.gave_way(now, now + 3ms));
+    EXPECT_FALSE(turns.is_on()) << slice;
+  }
 }
 
 // Another session or container takes a slice now and then, and giving way within one's own is
