@@ -59,10 +59,9 @@ bool Helpers::may_cut(const Call& call, const Prepared& whole) noexcept {
 Call Helpers::set_aside(const Call& call) {
   const auto* const in = static_cast<const std::byte*>(call.in);
   const std::size_t part = call.count * size_of(call.dtype);
-  const std::byte* const mine = in + static_cast<std::size_t>(rank_) * part;
-  const bool is_in_place =
-      (call.collective == Collective::all_to_all && call.in == call.out) ||
-      (call.collective == Collective::reduce_scatter && static_cast<std::byte*>(call.out) == mine);
+  const bool is_in_place = (call.collective == Collective::all_to_all && call.in == call.out) ||
+                           (call.collective == Collective::reduce_scatter &&
+                            call.out == in + static_cast<std::size_t>(rank_) * part);
   if (!is_in_place) {
     return call;
   }
