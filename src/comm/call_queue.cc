@@ -100,8 +100,8 @@ void CallQueue::post(const std::shared_ptr<RequestState>& request) {
     try {
       group_.world().progress().add(*this);
     } catch (const std::exception& error) {
-      group_.world().membership().abort().raise(
-          error);  // it has begun, and the peers wait for this rank
+      // It has begun, and the peers wait for this rank.
+      group_.world().membership().abort().raise(error);
       drive_and_tell();
     }
   }
