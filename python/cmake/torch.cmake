@@ -28,10 +28,11 @@ if(torch_version VERSION_LESS 2.13 OR torch_version VERSION_GREATER_EQUAL 2.14)
 endif()
 
 Python_add_library(unisono_torch MODULE WITH_SOABI
-                   csrc/torch/backend.cc csrc/torch/backend_collectives.cc csrc/torch/backend_groups.cc
+                   csrc/torch/backend.cc csrc/torch/backend_collectives.cc
+                   csrc/torch/backend_devices.cc csrc/torch/backend_groups.cc
                    csrc/torch/backend_memory.cc csrc/torch/convert.cc csrc/torch/flight_recorder.cc
                    csrc/torch/meeting.cc csrc/torch/meeting_store.cc csrc/torch/module.cc
-                   csrc/torch/peer_memory.cc csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc
+                   csrc/torch/on_device.cc csrc/torch/peer_memory.cc csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc
                    csrc/torch/symmetric_memory.cc csrc/torch/symmetric_ops.cc
                    csrc/torch/symmetric_signals.cc csrc/torch/work.cc csrc/common/signals.cc)
 option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
@@ -62,3 +63,16 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/_built_for.py
      "TORCH = \"${torch_minor}\"\nTORCH_VERSION = \"${torch_version}\"\n")
 install(TARGETS unisono_torch DESTINATION unisono/torch)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/_built_for.py DESTINATION unisono/torch)
+
+# For the tests: a device whose tensors behave as CUDA's, without a GPU.
+option(UNISONO_FAKE_DEVICE "Build the device that the tests of unisono.torch use" OFF)
+if(UNISONO_FAKE_DEVICE)
+  add_library(fake_device MODULE tests/fake_device/device.cc tests/fake_device/driver.cc
+                                 tests/fake_device/memory.cc)
+  target_compile_definitions(fake_device PRIVATE _GLIBCXX_USE_CXX11_ABI=${torch_abi})
+  target_include_directories(fake_device SYSTEM PRIVATE ${torch_facts})
+  target_compile_options(fake_device PRIVATE -O1 -Wall -Wextra -Wshadow)
+  target_link_libraries(fake_device PRIVATE ${torch_c10} ${torch_torch_cpu} ${torch_torch}
+                                            Threads::Threads ${CMAKE_DL_LIBS})
+  set_target_properties(fake_device PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "")
+endif()

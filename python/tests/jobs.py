@@ -30,7 +30,7 @@ _context.set_forkserver_preload(
 )
 
 
-def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
+def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, prepare, pipe):
     import torch
     import torch.distributed as dist
 
@@ -39,6 +39,8 @@ def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
     value, error, text = None, None, ""
     try:
+        if prepare is not None:
+            prepare()
         if backend is not None:
             store = dist.FileStore(store_file, ranks)
             dist.init_process_group(
@@ -61,9 +63,12 @@ def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, pipe):
 
 
 class Job:
-    """Ranks under way. Use run() where nothing is to be done to them."""
+    """Ranks under way. Use run() where nothing is to be done to them.
 
-    def __init__(self, ranks, body, *args, backend="unisono", timeout_s=30):
+    `prepare` is called in each before its process group is made.
+    """
+
+    def __init__(self, ranks, body, *args, backend="unisono", timeout_s=30, prepare=None):
         self.folder = tempfile.TemporaryDirectory(prefix="unisono-test-")
         store = os.path.join(self.folder.name, "store")
         self.processes, self.pipes = [], []
@@ -71,7 +76,7 @@ class Job:
             ours, theirs = _context.Pipe(duplex=False)
             process = _context.Process(
                 target=_rank_main,
-                args=(body, args, rank, ranks, store, backend, timeout_s, theirs),
+                args=(body, args, rank, ranks, store, backend, timeout_s, prepare, theirs),
                 daemon=True,
             )
             process.start()

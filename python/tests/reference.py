@@ -15,11 +15,15 @@ LAYOUTS = ["contiguous", "offset", "strided", "transposed"]
 
 
 def values(dtype, shape, rank, salt=0):
-    """Small numbers, so that sums of them are exact in every type."""
+    """Small numbers, so that sums of them are exact in every type; on the default device."""
     generator = torch.Generator().manual_seed(1000 * salt + rank)
-    numbers = torch.randint(0, 4, shape, generator=generator)
+
+    def some():
+        return torch.randint(0, 4, shape, generator=generator, device="cpu").to(torch.get_default_device())
+
+    numbers = some()
     if dtype in COMPLEX:
-        other = torch.randint(0, 4, shape, generator=generator)
+        other = some()
         return torch.complex(numbers.double(), other.double()).to(dtype)
     if dtype == torch.bool:
         return numbers > 1

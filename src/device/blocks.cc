@@ -80,6 +80,12 @@ void check_call(const Call& call, int me, int ranks) {
     refuse(call, "no kernel of device memory does " + std::string(to_string(call.reduction.op)) +
                      " of " + std::string(to_string(call.dtype)) + "\nsee the table of ReduceOp");
   }
+  // The other ranks do not know whether the root is in place, so its passes must not mind.
+  if (call.collective == Collective::reduce && me == call.root && call.in == call.out &&
+      call.in != nullptr && !call.algorithm.empty() && call.algorithm != "flat" &&
+      call.algorithm != "reproducible") {
+    refuse(call, "on device memory only flat reduces in place\nuse flat, or give another out");
+  }
   if (is_v_form(call.collective)) {
     check_counts(call, call.counts, call.displs, n, "counts");
     if (call.collective == Collective::all_to_all_v) {

@@ -30,6 +30,10 @@ TEST(DeviceGroup, RandomCallsAreRight) {
         Call call = call_of(trial, comm.rank(), counts, recv_counts);
         call.in = in.data() + shift_in;
         call.out = trial.in_place ? in.data() + shift_in : out.data() + shift_out;
+        // In a reduce, each rank is in place or not as it likes, and the root alone has an output.
+        if (call.collective == Collective::reduce && comm.rank() != trial.root) {
+          call.out = nullptr;
+        }
         if (!input.empty()) {
           std::memcpy(in.data() + shift_in, input.data(), input.size());
         }
@@ -48,6 +52,26 @@ TEST(DeviceGroup, RandomCallsAreRight) {
     });
     EXPECT_EQ(wrong, 0) << ranks << " ranks";
   }
+}
+
+TEST(DeviceGroup, OneRankMultipliesInPlace) {
+  run_threads(1, [](Communicator& comm) {
+    const OwnStream stream;
+    DeviceGroup group(comm);
+    Buffer memory(40);
+    auto* const data = reinterpret_cast<float*>(memory.data());
+    std::fill_n(data, 10, 3.0F);
+    group.run({.collective = Collective::all_reduce,
+               .in = data,
+               .out = data,
+               .count = 10,
+               .dtype = Dtype::f32,
+               .reduction = Reduction::premul_sum(0.5)},
+              stream.handle());
+    group.synchronize(stream.handle());
+    EXPECT_EQ(data[0], 1.5F);
+    EXPECT_EQ(data[9], 1.5F);
+  });
 }
 
 TEST(DeviceGroup, OperationsFollowEachOtherWithoutTheHost) {

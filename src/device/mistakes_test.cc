@@ -88,6 +88,24 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
   });
 }
 
+TEST(DeviceMistakes, OnlyFlatReducesInPlace) {
+  run_threads(2, [](Communicator& comm) {
+    DeviceGroup group(comm);
+    Buffer device(64);
+    const Error error = error_of([&] {
+      group.run({.collective = Collective::reduce,
+                 .in = device.data(),
+                 .out = device.data(),
+                 .count = 4,
+                 .dtype = Dtype::f32,
+                 .root = comm.rank(),
+                 .algorithm = "binomial"},
+                nullptr);
+    });
+    EXPECT_EQ(error.summary(), "reduce: on device memory only flat reduces in place");
+  });
+}
+
 TEST(DeviceMistakes, OtherCountsAreNamedOnAllRanks) {
   run_threads(3, [](Communicator& comm) {
     const OwnStream stream;
@@ -96,7 +114,6 @@ TEST(DeviceMistakes, OtherCountsAreNamedOnAllRanks) {
     const Error error = error_of([&] {
       group.run(all_reduce(device.data(), comm.rank() == 1 ? 100 : 200), stream.handle());
       group.synchronize(stream.handle());
-      wait_for_the_end(group);
     });
     EXPECT_TRUE(error.code() == ErrorCode::mismatch || error.code() == ErrorCode::aborted)
         << error.what();
@@ -123,7 +140,6 @@ TEST(DeviceMistakes, BlocksThatDoNotAgreeAreNamed) {
                  .recv_counts = got},
                 stream.handle());
       group.synchronize(stream.handle());
-      wait_for_the_end(group);
     });
     EXPECT_NE(error.message().find("means another call than rank"), std::string::npos)
         << error.what();

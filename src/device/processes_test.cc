@@ -72,6 +72,12 @@ int random_calls(Communicator& comm, bool allocated) {
     call.out = trial.in_place ? in : out;
     if (!input.empty()) {
       std::memcpy(in, input.data(), input.size());
+    } else if (!trial.in_place) {
+      call.in = nullptr;
+    }
+    // A rank without any elements has no memory to show.
+    if (output_bytes(trial, comm.rank()) == 0 && !trial.in_place) {
+      call.out = nullptr;
     }
     group.run(call, stream.handle());
     group.synchronize(stream.handle());

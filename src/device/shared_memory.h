@@ -28,6 +28,8 @@ class SharedMemory {
   void* allocate(std::size_t bytes);
   // The number of the allocation that has all of it; 0: none.
   std::uint32_t region_of(const void* data, std::size_t bytes) const;
+  // Whether there are allocations: the same on all ranks.
+  bool has_regions() const noexcept { return !regions_.empty(); }
   // All ranks are threads of this process, and reach all memory as it is.
   bool one_process() const noexcept { return one_process_; }
   std::span<const std::uint64_t> arenas() const noexcept { return arenas_; }

@@ -400,6 +400,10 @@ FAKE int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, 
   stream_of(stream).add([launch, dtype] { run_on_cpu(*launch, dtype, ++driver().launches); });
   return 0;
 }
+FAKE int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  stream_of(stream).add([=] { function(data); });
+  return 0;
+}
 FAKE int cuPointerGetAttribute(void* value, int, std::uint64_t place) {
   const std::lock_guard lock(driver().mutex);
   auto at = driver().mappings.upper_bound(place);

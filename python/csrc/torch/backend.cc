@@ -23,6 +23,8 @@ namespace {
 
 // How long destroy_process_group() waits for what nobody has waited for.
 constexpr std::chrono::milliseconds kFarewell{30'000};
+// How long the end of the process waits for what streams still have.
+constexpr std::chrono::milliseconds kLast{1'000};
 
 std::mutex backends_mutex;  // guards the next
 std::set<Backend*>& backends() {
@@ -92,24 +94,35 @@ void Backend::shutdown() {
     close_world(*place_.world);
   }
   // Nobody waits for what is still under way. It may end, but must not keep the program for ever.
-  if (!flights_->wait_for_all(std::min(std::chrono::milliseconds(timeout_ms_), kFarewell))) {
+  const auto limit = std::min(std::chrono::milliseconds(timeout_ms_), kFarewell);
+  if (!wait_for_all(limit)) {
     place_.group().abort(
         "a process group was destroyed while operations were under way; wait() for them first");
-    if (!flights_->wait_for_all(std::chrono::seconds(5))) {
+    if (!wait_for_all(std::chrono::seconds(5))) {
       // The progress thread still has some of it, and must not be the one that ends the world.
       static_cast<void>(new Place(std::move(place_)));
       place_ = {};
       return;
     }
   }
+  if (const auto place = known_device()) {
+    place->close();
+  }
   place_.part.reset();
+}
+
+bool Backend::wait_for_all(std::chrono::milliseconds limit) {
+  const auto place = known_device();
+  return flights_->wait_for_all(limit) && (place == nullptr || place->wait_for_all(limit));
 }
 
 void Backend::leave_all() {
   // With the lock, so that a backend that another thread drops meanwhile waits in its destructor.
   const std::lock_guard lock(backends_mutex);
   for (Backend* backend : backends()) {
-    if (backend->flights_->wait_for_all(std::chrono::milliseconds(0))) {
+    const auto place = backend->known_device();
+    if (backend->flights_->wait_for_all(std::chrono::milliseconds(0)) &&
+        (place == nullptr || place->wait_for_all(kLast))) {
       backend->shutdown();
       backend->place_ = {};
     }
@@ -205,13 +218,22 @@ uint64_t Backend::getSequenceNumberForGroup() {
 
 std::exception_ptr Backend::failure() {
   const InUse use(*this);
-  const std::optional<unisono::Error> error =
-      use.has_been_left() ? std::optional<unisono::Error>() : use.group().failure();
+  std::optional<unisono::Error> error;
+  if (!use.has_been_left()) {
+    error = use.group().failure();
+  }
+  if (const auto place = known_device(); place != nullptr && !error.has_value()) {
+    error = place->failure();
+  }
   return error.has_value() ? to_torch(*error) : nullptr;
 }
 
 c10d::ErrorType Backend::getError() {
-  const auto failure = flights_->failure();
+  auto failure = flights_->failure();
+  if (const auto place = known_device(); place != nullptr && !failure.has_value()) {
+    const auto error = place->failure();
+    failure = error.has_value() ? std::optional(error->code()) : std::nullopt;
+  }
   return failure.has_value() ? to_error_type(*failure) : c10d::ErrorType::SUCCESS;
 }
 
@@ -240,31 +262,37 @@ void Backend::run_here(const Launch& launch, std::span<Piece> pieces) {
   }
 }
 
+Operation::Description Backend::describe(const Launch& launch) {
+  return {.rank = getRank(),
+          .type = launch.type,
+          .title = at::hasCallbacks() ? title_of(shown_as_, launch.op) : "",
+          .inputs = launch.inputs.vec(),
+          .outputs = launch.outputs.vec()};
+}
+
 Operation::Description Backend::describe(const Launch& launch, std::span<Piece> pieces) {
-  Operation::Description description{
-      .rank = getRank(),
-      .type = launch.type,
-      .title = at::hasCallbacks() ? title_of(shown_as_, launch.op) : "",
-      .inputs = launch.inputs.vec(),
-      .outputs = launch.outputs.vec()};
+  Operation::Description description = describe(launch);
+  const c10::Device device = pieces.empty() ? c10::Device(c10::kCPU) : pieces.front().device();
   std::vector<std::function<void()>> steps;
   for (Piece& piece : pieces) {
     std::move(piece.held.begin(), piece.held.end(), std::back_inserter(description.held));
     std::move(piece.after.begin(), piece.after.end(), std::back_inserter(steps));
   }
   if (!steps.empty()) {
-    description.finish = [steps = std::move(steps)] {
-      for (const auto& step : steps) {
-        step();
-      }
+    description.finish = [device, steps = std::move(steps)] {
+      const auto all = [&] {
+        for (const auto& step : steps) {
+          step();
+        }
+      };
+      device.is_cpu() ? all() : finish_on(device, all);
     };
   }
   return description;
 }
 
-WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
+WorkPointer Backend::launch_on_host(const Launch& launch, std::span<Piece> pieces) {
   for (Piece& piece : pieces) {
-    piece.view_counts();
     piece.call.timeout_ms = timeout_ms(launch.timeout);
   }
   if (!launch.async) {
@@ -297,8 +325,16 @@ WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
 WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bool sends, int peer,
                               int tag) {
   std::vector<Piece> pieces(1);
-  void* data = sends ? pieces[0].read(tensor) : pieces[0].write(tensor);
   const std::size_t bytes = tensor.nbytes();
+  unisono::Call& call = pieces[0].call;
+  if (sends) {
+    call.in = pieces[0].read(tensor);
+  } else {
+    call.out = pieces[0].write(tensor);
+  }
+  if (!tensor.is_cpu()) {
+    move_to_host(pieces[0], bytes, bytes);
+  }
   const int limit = timeout_ms(c10d::kUnsetTimeout);
   const InUse use(*this);
   unisono::Communicator& group = use.group();
@@ -307,8 +343,8 @@ WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bo
     description.record = recorded(launch, peer);
     auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
     std::vector<unisono::Request> requests;
-    requests.push_back(sends ? group.send_async(data, bytes, peer, tag, limit)
-                             : group.recv_async(data, bytes, peer, tag, limit));
+    requests.push_back(sends ? group.send_async(call.in, bytes, peer, tag, limit)
+                             : group.recv_async(call.out, bytes, peer, tag, limit));
     work->follow(std::move(requests));
     return noted(std::move(work));
   } catch (const unisono::Error& error) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "meeting.h"
+#include "on_device.h"
 #include "pieces.h"
 #include "work.h"
 
@@ -102,6 +103,8 @@ class Backend final : public c10d::Backend {
   }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
+  // Collective.
+  void eagerConnectSingleDevice(at::Device device) override;
   c10d::ErrorType getError() override;
   // What has ended the group, in PyTorch's words; nullptr: nothing.
   std::exception_ptr failure();
@@ -136,12 +139,21 @@ class Backend final : public c10d::Backend {
   WorkPointer launch(const Launch& launch, Piece piece) {
     return this->launch(launch, std::span<Piece>(&piece, 1));
   }
+  WorkPointer launch_on_host(const Launch& launch, std::span<Piece> pieces);
+  WorkPointer launch_on_device(const std::shared_ptr<OnDevice>& place, const Launch& launch,
+                               std::span<Piece> pieces);
+  // Collective where it has not been made. nullptr: there is none.
+  std::shared_ptr<OnDevice> on_device(c10::Device device);
+  std::shared_ptr<OnDevice> known_device();
+  bool wait_for_all(std::chrono::milliseconds limit);
   void run_here(const Launch& launch, std::span<Piece> pieces);
   WorkPointer transfer(const Launch& launch, const at::Tensor& tensor, bool sends, int peer,
                        int tag);
   WorkPointer noted(WorkPointer work);
   // nullptr: nothing is recorded. `peer`: of a message; kNoPeer: a collective.
   std::shared_ptr<OperationRecord> recorded(const Launch& launch, int peer = kNoPeer);
+  Operation::Description describe(const Launch& launch);
+  // Takes what the pieces hold.
   Operation::Description describe(const Launch& launch, std::span<Piece> pieces);
   int timeout_ms(std::chrono::milliseconds asked) const;
   // The group while somebody uses it: whoever leaves it waits for that.
@@ -190,7 +202,10 @@ class Backend final : public c10d::Backend {
   Place place_;
   pid_t pid_;
   std::shared_ptr<Flights> flights_ = std::make_shared<Flights>(place_.world->has_failed);
-  std::mutex issuing_;  // guards the order of collectives, and what follows
+  std::mutex device_mutex_;              // guards what follows; others may look while it is made
+  std::shared_ptr<OnDevice> on_device_;  // nullptr: no device, or one without kernels
+  std::mutex issuing_;                   // guards the order of collectives, and what follows
+  std::optional<c10::Device> device_;    // of tensors that are not the CPU's
   std::atomic<uint64_t> sequence_ = 0;
   std::once_flag record_made_;
   std::unique_ptr<GroupRecord> record_;  // for PyTorch's flight recorder; nullptr: it is off

@@ -65,7 +65,8 @@ WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
   for (const at::Tensor& tensor : tensors) {
     check_tensor(op, tensor);
     bytes += tensor.nbytes();
-    alike = alike && tensor.scalar_type() == tensors[0].scalar_type();
+    alike = alike && tensor.scalar_type() == tensors[0].scalar_type() &&
+            tensor.device() == tensors[0].device();
   }
   std::vector<Piece> pieces;
   if (alike && bytes <= kFlattenBytes) {
@@ -75,6 +76,7 @@ WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
     }
     const at::Tensor whole = at::cat(flat);
     pieces.push_back(all_reduce_piece(op, whole, options.reduceOp));
+    pieces[0].held.push_back(whole);
     pieces[0].after.push_back([whole, tensors] { copy_out(whole, tensors); });
   } else {
     for (const at::Tensor& tensor : tensors) {
@@ -291,7 +293,11 @@ WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
       tensor, false, unisono::kAnySource, tag);
 }
 
+// What a rank has put on its stream of the device before is done when it comes.
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
+  if (options.device.has_value() && !options.device->is_cpu()) {
+    wait_for(current_stream(*options.device));
+  }
   return launch({.type = OpType::BARRIER,
                  .op = "barrier",
                  .timeout = options.timeout,
@@ -359,7 +365,8 @@ WorkPointer Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
   TORCH_CHECK_VALUE(options.reduceOp.op_ == c10d::ReduceOp::SUM,
                     "unisono:all_reduce: only SUM works on sparse tensors");
   const at::Tensor& sparse = tensors[0];
-  TORCH_CHECK_VALUE(sparse.is_cpu(), "unisono:all_reduce: a sparse tensor on ", sparse.device());
+  TORCH_CHECK_VALUE(sparse.is_cpu(), "unisono:all_reduce: a sparse tensor on ", sparse.device(),
+                    "; sparse ones work on the CPU alone");
   const at::Tensor mine = sparse.detach().coalesce();
   const auto size = static_cast<std::int64_t>(getSize());
   Launch step{.type = OpType::_ALLREDUCE_SPARSE,

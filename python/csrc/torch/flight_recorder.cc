@@ -13,7 +13,9 @@ namespace unisono_torch {
 // Whether something has happened.
 struct Mark {
   std::atomic<bool> is_set = false;
-  bool query() const noexcept { return is_set; }
+  std::atomic<bool> is_asked = false;       // is_over is there
+  std::function<bool()> is_over = nullptr;  // for what nobody waits for
+  bool query() const { return is_set || (is_asked && is_over()); }
 };
 
 }  // namespace unisono_torch
@@ -57,6 +59,10 @@ class Recorded final : public OperationRecord {
     if (sequence_ != 0) {
       status_->lastCompletedSeq = static_cast<std::int64_t>(sequence_);
     }
+  }
+  void finish_when(std::function<bool()> is_over) override {
+    end_.is_over = std::move(is_over);
+    end_.is_asked = true;
   }
   Mark& end() noexcept { return end_; }
   void known_as(const Flights::TraceIdentifier& id) { id_ = id; }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ class OperationRecord {
  public:
   virtual ~OperationRecord() = default;
   virtual void finish() noexcept = 0;
+  // Whoever looks meanwhile asks `is_over`.
+  virtual void finish_when(std::function<bool()> is_over) = 0;
 };
 
 // The operations of one group.

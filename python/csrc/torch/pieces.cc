@@ -129,24 +129,31 @@ void Piece::separate(std::size_t in_bytes, std::size_t out_bytes, std::ptrdiff_t
   if (apart || in - out == allowed) {
     return;
   }
-  const at::Tensor copy = at::empty({static_cast<std::int64_t>(in_bytes)}, at::kByte);
-  std::copy_n(in, in_bytes, address(copy));
+  const at::Tensor copy = bytes_at(call.in, in_bytes, device()).clone();
   held.push_back(copy);
   call.in = copy.data_ptr();
 }
 
+at::Tensor bytes_at(const void* data, std::size_t bytes, c10::Device device) {
+  return at::from_blob(const_cast<void*>(data), {static_cast<std::int64_t>(bytes)},
+                       at::TensorOptions().dtype(at::kByte).device(device));
+}
+
 void check_tensor(const char* op, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.defined(), "unisono:", op, ": a tensor is undefined");
-  TORCH_CHECK_VALUE(tensor.is_cpu(), "unisono:", op, ": a tensor is on ", tensor.device(),
-                    "; unisono works on CPU tensors (\"cpu:unisono,cuda:nccl\" gives each device ",
-                    "its backend)");
+  TORCH_CHECK_VALUE(tensor.is_cpu() || tensor.is_cuda() || tensor.is_privateuseone(), "unisono:", op,
+                    ": a tensor is on ", tensor.device(),
+                    "; unisono works on tensors of the CPU and of CUDA (\"cpu:unisono,xpu:xccl\" ",
+                    "gives each device its backend)");
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "unisono:", op, ": a tensor is ",
                     tensor.layout(), "; only dense ones work here, so call to_dense()");
 }
 
-void check_same_type(const char* op, const at::Tensor& a, const at::Tensor& b) {
+void check_alike(const char* op, const at::Tensor& a, const at::Tensor& b) {
   TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), "unisono:", op, ": tensors of ",
                    a.scalar_type(), " and ", b.scalar_type(), "; all must be of one type");
+  TORCH_CHECK_VALUE(a.device() == b.device(), "unisono:", op, ": tensors on ", a.device(), " and ",
+                    b.device(), "; all must be on one device");
 }
 
 const at::Tensor& only(const char* op, const char* what, const std::vector<at::Tensor>& list) {

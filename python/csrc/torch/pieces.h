@@ -20,10 +20,12 @@ struct Piece {
   // Own what the call's spans view; see view_counts().
   std::vector<std::size_t> counts = {};
   std::vector<std::size_t> recv_counts = {};
-  c10::SmallVector<at::Tensor, 2> held = {};
+  c10::SmallVector<at::Tensor, 2> held = {};  // what the call's pointers lead to
   std::vector<std::function<void()>> after = {};
 
   void view_counts();
+  // Where its memory is.
+  c10::Device device() const { return held.empty() ? c10::Device(c10::kCPU) : held[0].device(); }
   // Contiguous memory with the elements of `tensor`, to be read.
   void* read(const at::Tensor& tensor);
   // Contiguous memory that becomes the elements of `tensor`.
@@ -38,11 +40,14 @@ struct Piece {
 
 // Checks that are the same for all operations. Throw ValueError or TypeError.
 void check_tensor(const char* op, const at::Tensor& tensor);
-void check_same_type(const char* op, const at::Tensor& a, const at::Tensor& b);
+void check_alike(const char* op, const at::Tensor& a, const at::Tensor& b);
 const at::Tensor& only(const char* op, const char* what, const std::vector<at::Tensor>& list);
 
 // The elements of `room` become those of the tensors, one after the other.
 void copy_out(const at::Tensor& room, const std::vector<at::Tensor>& tensors);
+
+// The memory there as a tensor, which must not outlive it.
+at::Tensor bytes_at(const void* data, std::size_t bytes, c10::Device device);
 
 bool is_plain(const at::Tensor& tensor);  // its elements lie in memory as they are named
 

@@ -33,7 +33,7 @@ void check_list(const char* op, const std::vector<at::Tensor>& list, int size,
                     list.size(), " tensors for ", size, " ranks; there must be one for each");
   for (const at::Tensor& tensor : list) {
     check_tensor(op, tensor);
-    check_same_type(op, tensor, like);
+    check_alike(op, tensor, like);
   }
 }
 
@@ -130,7 +130,7 @@ Piece all_gather_piece(const char* op, const at::Tensor& out, const at::Tensor& 
                        int size) {
   check_tensor(op, out);
   check_tensor(op, in);
-  check_same_type(op, out, in);
+  check_alike(op, out, in);
   TORCH_CHECK_VALUE(out.numel() == in.numel() * size, "unisono:", op, ": the output has ",
                     out.numel(), " elements; ", size, " ranks of ", in.numel(), " make ",
                     in.numel() * size);
@@ -178,7 +178,7 @@ Piece reduce_scatter_piece(const char* op, const at::Tensor& out, const at::Tens
                            const c10d::ReduceOp& how, int rank, int size) {
   check_tensor(op, out);
   check_tensor(op, in);
-  check_same_type(op, out, in);
+  check_alike(op, out, in);
   TORCH_CHECK_VALUE(in.numel() == out.numel() * size, "unisono:", op, ": the input has ",
                     in.numel(), " elements; ", size, " ranks of ", out.numel(), " make ",
                     out.numel() * size);
@@ -294,7 +294,7 @@ Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,
                        const std::vector<std::int64_t>& in_splits, int rank, int size) {
   check_tensor("all_to_all", out);
   check_tensor("all_to_all", in);
-  check_same_type("all_to_all", out, in);
+  check_alike("all_to_all", out, in);
   Piece piece;
   const Elements elements = elements_of(in.scalar_type());
   piece.counts = split_counts(in, in_splits, size, "input", elements.units);

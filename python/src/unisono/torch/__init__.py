@@ -78,10 +78,7 @@ def register():
     if not dist.is_available():
         return
     if "UNISONO" not in dist.Backend._plugins:
-        dist.Backend.register_backend("unisono", _create, extended_api=True, devices=["cpu"])
-        from torch.distributed import distributed_c10d
-
-        distributed_c10d.Backend.backend_capability["unisono"] = ["cpu"]
+        dist.Backend.register_backend("unisono", _create, extended_api=True, devices=["cpu", "cuda"])
         from unisono.torch import _flight_recorder, _split, _timeout
 
         _timeout.extend(lambda: extension().Backend)

@@ -1,4 +1,4 @@
-"""torch.distributed.split_group on the CPU: PyTorch's own asks for an accelerator first (2.13)."""
+"""torch.distributed.split_group of our groups: PyTorch's own asks for a device of its own (2.13)."""
 
 import functools
 import weakref
@@ -42,10 +42,8 @@ def extend(extension):
 
 
 def _is_unisono(group, extension):
-    cpu = torch.device("cpu")
-    if getattr(group, "_device_types", None) != [cpu]:
-        return False
-    return isinstance(group._get_backend(cpu), extension().Backend)
+    devices = getattr(group, "_device_types", None) or [torch.device("cuda")]
+    return all(isinstance(group._get_backend(device), extension().Backend) for device in devices)
 
 
 def _check(parent, split_ranks):

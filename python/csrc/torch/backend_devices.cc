@@ -1,0 +1,102 @@
+// Operations on tensors of a device.
+#include "backend.h"
+#include "device/blocks.h"
+
+namespace unisono_torch {
+namespace {
+
+using unisono::ErrorCode;
+
+// Where the tensors of an operation are: all on one device.
+c10::Device device_of(const char* op, std::span<const Piece> pieces) {
+  const c10::Device first = pieces.empty() ? c10::Device(c10::kCPU) : pieces.front().device();
+  for (const Piece& piece : pieces) {
+    TORCH_CHECK_VALUE(piece.device() == first, "unisono:", op, ": tensors on ", first, " and ",
+                      piece.device(), "; all must be on one device");
+  }
+  return first;
+}
+
+}  // namespace
+
+std::shared_ptr<OnDevice> Backend::known_device() {
+  const std::lock_guard lock(device_mutex_);
+  return on_device_;
+}
+
+// Where kernels cannot do it, operations on tensors of the device go through memory of the host.
+std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
+  const InUse use(*this);
+  unisono::Communicator& group = use.group();
+  const std::lock_guard lock(issuing_);
+  if (device_.has_value()) {
+    TORCH_CHECK_VALUE(*device_ == device, "unisono: this group works on ", *device_,
+                      ", and a tensor is on ", device, "; a group has one device on each rank");
+    return known_device();
+  }
+  std::shared_ptr<OnDevice> made;
+  try {
+    // Between hosts there is the network, which reads memory of the host.
+    if (group.hosts() == 1) {
+      made = std::make_shared<OnDevice>(group, device, timeout_ms(c10d::kUnsetTimeout));
+    }
+  } catch (const unisono::Error& error) {
+    if (error.code() != ErrorCode::config && error.code() != ErrorCode::usage) {
+      raise(error);
+    }
+    TORCH_WARN("unisono: operations on ", device, " go through memory of the host: ",
+               error.message());
+  }
+  device_ = device;
+  const std::lock_guard known(device_mutex_);
+  on_device_ = made;
+  return made;
+}
+
+void Backend::eagerConnectSingleDevice(at::Device device) {
+  if (!device.is_cpu()) {
+    on_device(device);
+  }
+}
+
+WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
+  for (Piece& piece : pieces) {
+    piece.view_counts();
+  }
+  const c10::Device device = device_of(launch.op, pieces);
+  if (device.is_cpu()) {
+    return launch_on_host(launch, pieces);
+  }
+  if (const auto place = on_device(device)) {
+    return launch_on_device(place, launch, pieces);
+  }
+  for (Piece& piece : pieces) {
+    const auto reach = unisono::device::reach_of(piece.call, getRank(), getSize());
+    move_to_host(piece, reach.input, reach.output);
+  }
+  return launch_on_host(launch, pieces);
+}
+
+WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, const Launch& launch,
+                                      std::span<Piece> pieces) {
+  const InUse use(*this);
+  use.group();  // throws where it has been left
+  Operation::Description description = describe(launch);
+  std::shared_ptr<c10::Event> end;
+  try {
+    const std::lock_guard lock(issuing_);
+    description.sequence = ++sequence_;
+    end = place->run({.pieces = pieces,
+                      .outputs = description.outputs,
+                      .stream = launch.async ? place->own_stream() : current_stream(place->device()),
+                      .record = recorded(launch)});
+  } catch (const unisono::Error& error) {
+    raise(error);
+  }
+  if (!launch.async) {
+    return nullptr;
+  }
+  return noted(c10::make_intrusive<DeviceWork>(description, place, std::move(end)));
+}
+
+}  // namespace unisono_torch

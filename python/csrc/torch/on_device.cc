@@ -1,0 +1,233 @@
+#include "on_device.h"
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "common/signals.h"
+#include "convert.h"
+
+namespace unisono_torch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLookEvery = std::chrono::microseconds(50);
+
+c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type());
+}
+
+std::shared_ptr<c10::Event> event_on(c10::Stream stream) {
+  auto event = std::make_shared<c10::Event>(stream.device_type());
+  event->record(stream);
+  return event;
+}
+
+}  // namespace
+
+c10::Stream current_stream(c10::Device device) {
+  return guard_of(device).getStream(device);
+}
+
+void wait_for(c10::Stream stream) {
+  guard_of(stream.device()).synchronizeStream(stream);
+}
+
+OnDevice::OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms)
+    : device_(device),
+      own_(guard_of(device).getStreamFromGlobalPool(device)),
+      group_(std::make_unique<unisono::DeviceGroup>(
+          group, unisono::DeviceOptions{.device = device.index(), .timeout_ms = limit_ms})) {}
+
+std::shared_ptr<c10::Event> OnDevice::run(Run run) {
+  const auto guard = guard_of(device_);
+  if (const c10::Stream caller = current_stream(device_); caller != run.stream) {
+    event_on(caller)->block(run.stream);
+    // Their memory belongs to the caller's stream, and must not be used anew before this is done.
+    const auto keep = [&](const at::Tensor& tensor) {
+      guard.recordDataPtrOnStream(tensor.storage().data_ptr(), run.stream);
+    };
+    for (const Piece& piece : run.pieces) {
+      std::for_each(piece.held.begin(), piece.held.end(), keep);
+    }
+    std::for_each(run.outputs.begin(), run.outputs.end(), keep);
+  }
+  const c10::StreamGuard here(run.stream);
+  for (Piece& piece : run.pieces) {
+    group_->run(piece.call, run.stream.native_handle());
+    for (const auto& step : piece.after) {
+      step();
+    }
+  }
+  latest_ = event_on(run.stream);
+  note_ends();
+  if (run.record != nullptr) {
+    run.record->finish_when([end = latest_, self = weak_from_this()] {
+      const auto place = self.lock();
+      return end->query() && (place == nullptr || !place->failure().has_value());
+    });
+    recorded_.emplace_back(latest_, std::move(run.record));
+  }
+  return latest_;
+}
+
+// A record that is dropped before its operation ended is one of an operation that failed.
+void OnDevice::note_ends() {
+  while (!recorded_.empty() && recorded_.front().first->query()) {
+    if (!failure().has_value()) {
+      recorded_.front().second->finish();
+    }
+    recorded_.pop_front();
+  }
+}
+
+std::optional<unisono::Error> OnDevice::failure() const {
+  const std::lock_guard lock(mutex_);
+  try {
+    if (group_ != nullptr) {
+      group_->check();
+    }
+  } catch (const unisono::Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+bool OnDevice::wait_for_all(std::chrono::milliseconds limit) {
+  const auto end = Clock::now() + limit;
+  while (latest_ != nullptr && !latest_->query() && !failure().has_value()) {
+    if (Clock::now() >= end) {
+      return false;
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  note_ends();
+  return true;
+}
+
+void OnDevice::close() {
+  std::unique_ptr<unisono::DeviceGroup> closing;
+  const std::lock_guard lock(mutex_);
+  closing.swap(group_);
+}
+
+DeviceWork::DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
+                       std::shared_ptr<c10::Event> end)
+    : Work(description.rank, description.type,
+           description.title.empty() ? nullptr : description.title.c_str(), description.inputs),
+      outputs_(description.outputs),
+      sequence_(description.sequence),
+      place_(std::move(place)),
+      end_(std::move(end)) {
+  // What the host had to do for it is done.
+  if (recordFunctionEndCallback_) {
+    recordFunctionEndCallback_();
+  }
+}
+
+bool DeviceWork::isCompleted() {
+  if (was_right_) {
+    return true;
+  }
+  if (place_->failure().has_value()) {
+    return true;
+  }
+  if (!end_->query()) {
+    return false;
+  }
+  // Kernels also end because the group does.
+  was_right_ = !place_->failure().has_value();
+  return true;
+}
+
+std::exception_ptr DeviceWork::exception() const {
+  if (was_right_) {
+    return nullptr;
+  }
+  const auto failure = place_->failure();
+  return failure.has_value() ? to_torch(*failure) : nullptr;
+}
+
+void DeviceWork::throw_if_failed() const {
+  if (const std::exception_ptr failure = exception()) {
+    std::rethrow_exception(failure);
+  }
+}
+
+void DeviceWork::synchronize() {
+  end_->block(current_stream(place_->device()));
+}
+
+bool DeviceWork::wait(std::chrono::milliseconds timeout) {
+  throw_if_failed();
+  synchronize();
+  if (timeout <= kNoTimeout) {
+    return true;
+  }
+  const auto end = Clock::now() + timeout;
+  while (!isCompleted()) {
+    if (Clock::now() >= end) {
+      throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
+                                  std::to_string(timeout.count()) +
+                                  " ms; the operation goes on, and may be waited for again");
+    }
+    unisono_signals::throw_if_interrupted();
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  throw_if_failed();
+  return true;
+}
+
+// Ended from the beginning: whoever takes its value has a stream that waits.
+c10::intrusive_ptr<c10::ivalue::Future> DeviceWork::getFuture() {
+  const std::lock_guard lock(future_mutex_);
+  if (future_ == nullptr) {
+    future_ = c10::make_intrusive<c10::ivalue::Future>(
+        c10::ListType::create(c10::TensorType::get()), std::vector{place_->device()});
+    const c10::StreamGuard there(place_->own_stream());
+    future_->markCompleted(c10::IValue(outputs_));
+  }
+  return future_;
+}
+
+void move_to_host(Piece& piece, std::size_t in_bytes, std::size_t out_bytes) {
+  const c10::Device device = piece.device();
+  wait_for(current_stream(device));
+  unisono::Call& call = piece.call;
+  const bool in_place = call.in == call.out;
+  if (in_place) {
+    in_bytes = out_bytes = std::max(in_bytes, out_bytes);
+  }
+  void* const out = call.out;
+  if (call.in != nullptr) {
+    const at::Tensor room = bytes_at(call.in, in_bytes, device).cpu();
+    piece.held.push_back(room);
+    call.in = room.data_ptr();
+  }
+  if (out == nullptr) {
+    return;
+  }
+  at::Tensor room = piece.held.back();
+  if (!in_place) {
+    room = at::empty({static_cast<std::int64_t>(out_bytes)}, at::kByte);
+    piece.held.push_back(room);
+  }
+  call.out = room.data_ptr();
+  piece.after.insert(piece.after.begin(), [room, out, out_bytes, device] {
+    bytes_at(out, out_bytes, device).copy_(room);
+  });
+}
+
+void finish_on(c10::Device device, const std::function<void()>& steps) {
+  const c10::Stream stream = guard_of(device).getStreamFromGlobalPool(device);
+  const c10::StreamGuard here(stream);
+  steps();
+  wait_for(stream);
+}
+
+}  // namespace unisono_torch

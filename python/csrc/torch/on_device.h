@@ -1,0 +1,100 @@
+// Collectives of one group on the tensors of a device: kernels on its streams, and Work for which
+// nobody waits on the host.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
+#include <vector>
+#include "unisono/device.hpp"
+
+#include "pieces.h"
+#include "work.h"
+
+namespace unisono_torch {
+
+// The caller's stream of a device.
+c10::Stream current_stream(c10::Device device);
+void wait_for(c10::Stream stream);
+
+class OnDevice : public std::enable_shared_from_this<OnDevice> {
+ public:
+  // Collective: all ranks of the group make theirs. Throws unisono::Error: config and usage, on all
+  // ranks alike, where kernels cannot do it.
+  OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms);
+
+  c10::Device device() const { return device_; }
+  // Where operations run that the caller's stream does not wait for.
+  c10::Stream own_stream() const { return own_; }
+
+  struct Run {
+    std::span<Piece> pieces;
+    std::vector<at::Tensor> outputs;
+    c10::Stream stream;
+    std::shared_ptr<OperationRecord> record;
+  };
+  // Puts the calls and what follows them on a stream, after what the caller's stream has; says when
+  // all is done. One thread at a time. Throws unisono::Error.
+  std::shared_ptr<c10::Event> run(Run run);
+  // What has ended the group.
+  std::optional<unisono::Error> failure() const;
+  // False: what was put on streams is not done after this time.
+  bool wait_for_all(std::chrono::milliseconds limit);
+  // Waits for the other ranks, because they may reach this one's memory; not if the group has ended.
+  void close();
+
+ private:
+  void note_ends();
+
+  c10::Device device_;
+  c10::Stream own_;
+  mutable std::mutex mutex_;  // guards that it is there
+  std::unique_ptr<unisono::DeviceGroup> group_;
+  std::shared_ptr<c10::Event> latest_;
+  std::deque<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<OperationRecord>>> recorded_;
+};
+
+class DeviceWork final : public c10d::Work {
+ public:
+  DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
+             std::shared_ptr<c10::Event> end);
+
+  bool isCompleted() override;
+  bool isSuccess() const override { return exception() == nullptr; }
+  std::exception_ptr exception() const override;
+  std::vector<at::Tensor> result() override { return outputs_; }
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+  void synchronize() override;
+  // The caller's stream waits; with a limit, the caller does as well.
+  bool wait(std::chrono::milliseconds timeout) override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  void throw_if_failed() const;
+
+  std::vector<at::Tensor> outputs_;
+  std::uint64_t sequence_;
+  std::shared_ptr<OnDevice> place_;
+  std::shared_ptr<c10::Event> end_;
+  std::atomic<bool> was_right_ = false;  // it was seen to end before the group did
+  std::mutex future_mutex_;              // guards what follows
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+// Its buffers become memory of the host: what they have is copied there when the caller's stream
+// comes to it, which is waited for, and what the call makes of it is copied back afterwards.
+void move_to_host(Piece& piece, std::size_t in_bytes, std::size_t out_bytes);
+
+// Makes what follows such a piece, and waits until it is done. Any thread.
+void finish_on(c10::Device device, const std::function<void()>& steps);
+
+}  // namespace unisono_torch

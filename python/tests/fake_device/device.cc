@@ -1,0 +1,152 @@
+// A device for PyTorch whose streams are threads and whose memory is the host's, on the driver
+// without a GPU: what is true of CUDA tensors in time (work is done later, streams wait for events,
+// memory is used again at once) is true of its tensors. All arithmetic is done on the CPU.
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/resize_native.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include "driver.h"
+#include "memory.h"
+
+namespace fake_device {
+namespace {
+
+using c10::Device;
+using c10::Stream;
+
+class Guard final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return kFake; }
+  Device exchangeDevice(Device) const override { return Device(kFake, 0); }
+  Device getDevice() const override { return Device(kFake, 0); }
+  void setDevice(Device) const override {}
+  void uncheckedSetDevice(Device) const noexcept override {}
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+  Stream getStream(Device) const override { return current_stream(); }
+  Stream getDefaultStream(Device) const override { return default_stream(); }
+  Stream getStreamFromGlobalPool(Device, bool) const override { return pooled_stream(); }
+  Stream getNewStream(Device, int) const override { return pooled_stream(); }
+  Stream exchangeStream(Stream stream) const override { return exchange_stream(stream); }
+  void* getStreamNativeHandle(const Stream stream) const override { return handle_of(stream); }
+  void record(void** event, const Stream& stream, const c10::DeviceIndex,
+              const c10::EventFlag) const override {
+    fake_device::record(event, stream);
+  }
+  void block(void* event, const Stream& stream) const override {
+    fake_device::block(event, stream);
+  }
+  bool queryEvent(void* event) const override { return is_over(event); }
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override { destroy(event); }
+  bool queryStream(const Stream& stream) const override { return is_done(stream); }
+  void synchronizeStream(const Stream& stream) const override { synchronize(stream); }
+  void recordDataPtrOnStream(const c10::DataPtr& memory, const Stream& stream) const override {
+    note_use(memory.get(), stream);
+  }
+};
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return 1; }
+  c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override { return 0; }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return 0; }
+  void setCurrentDevice(c10::DeviceIndex) const override {}
+  Device getDeviceFromPtr(void*) const override { return Device(kFake, 0); }
+};
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+at::Tensor empty(c10::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
+                 std::optional<Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  return at::detail::empty_generic(sizes, allocator(), kKeys, c10::dtype_or_default(type), format);
+}
+
+at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                         std::optional<at::ScalarType> type, std::optional<at::Layout>,
+                         std::optional<Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(sizes, strides, allocator(), kKeys,
+                                           c10::dtype_or_default(type));
+}
+
+// The same memory as a tensor of the CPU, for work of streams.
+at::Tensor as_cpu(const at::Tensor& tensor) {
+  if (tensor.is_cpu()) {
+    return tensor.detach();
+  }
+  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), [](void*) {},
+                       at::TensorOptions().dtype(tensor.dtype()));
+}
+
+// What is copied from the CPU is what it has now; to the CPU, the caller waits.
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+  if (to.numel() == 0) {
+    return to;
+  }
+  const at::Tensor source = from.is_cpu() ? from.detach().clone() : as_cpu(from);
+  const Stream stream = current_stream();
+  enqueue(stream, [source, target = as_cpu(to)] {
+    const at::NoGradGuard no_grad;
+    target.copy_(source);
+  });
+  if (to.is_cpu()) {
+    synchronize(stream);
+  }
+  return to;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  to.resize_(from.sizes());
+  return copy_from(from, to, false);
+}
+
+at::Tensor& set_memory(at::Tensor& tensor, at::Storage memory, std::int64_t offset,
+                       c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  return at::native::set_storage_cpu_(tensor, std::move(memory), offset, sizes, strides);
+}
+
+at::Scalar number_of(const at::Tensor& tensor) {
+  return tensor.cpu().item();
+}
+
+void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  at::native::cpu_fallback(op, stack);
+}
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  c10::SetAllocator(kFake, allocator());
+  library.impl("empty.memory_format", empty);
+  library.impl("empty_strided", empty_strided);
+  library.impl("_copy_from", copy_from);
+  library.impl("_copy_from_and_resize", copy_from_and_resize);
+  library.impl("view", at::native::view);
+  library.impl("view.dtype", at::native::view_dtype);
+  library.impl("view_as_real", at::native::view_as_real);
+  library.impl("unfold", at::native::unfold);
+  library.impl("as_strided", at::native::as_strided_tensorimpl);
+  library.impl("_reshape_alias", at::native::_reshape_alias);
+  library.impl("resize_", at::native::resize_);
+  library.impl("set_.source_Storage_storage_offset", set_memory);
+  library.impl("_local_scalar_dense", number_of);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
+}
+
+}  // namespace
+}  // namespace fake_device

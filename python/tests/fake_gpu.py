@@ -1,0 +1,30 @@
+"""The device "fakegpu": tensors that behave as CUDA's, without a GPU (fake_device/)."""
+
+import os
+import types
+from pathlib import Path
+
+import pytest
+import torch
+
+BUILD = Path(__file__).parents[2] / "build"
+DRIVER = BUILD / "dev/src/device/libunisono_testing_cuda.so"
+DEVICE = BUILD / "python/libfake_device.so"
+
+needed = pytest.mark.skipif(
+    not (DRIVER.exists() and DEVICE.exists()), reason=f"there is no {DRIVER} or {DEVICE}: scripts/test-python"
+)
+
+
+def load():
+    """In each rank, before it uses the device."""
+    os.environ.setdefault("UNISONO_CUDA", str(DRIVER))
+    torch.utils.rename_privateuse1_backend("fakegpu")
+    torch.ops.load_library(str(DEVICE))
+    module = types.ModuleType("torch.fakegpu")
+    module.is_available = lambda: True
+    module.device_count = lambda: 1
+    module.current_device = lambda: 0
+    module.set_device = lambda _: None
+    torch._register_device_module("fakegpu", module)
+    return torch.device("fakegpu:0")
