@@ -252,9 +252,9 @@ void* DeviceState::allocate(std::size_t bytes) {
 
 CallShape DeviceState::key_of(const Call& call, bool direct, bool captured) const {
   const bool by_blocks = is_v_form(call.collective);
-  // Who has no input says nothing of whether it is in place: the others' does. Of a reduce only the
-  // root could say it: there one pass reads an element before it writes it (check_call()). And a
-  // rank alone needs a pass that multiplies.
+  // A rank without an input says nothing of whether it is in place: the others' does. Of a reduce
+  // only the root could say it: there one pass reads an element before it writes it (check_call()).
+  // And a rank alone needs a pass that multiplies.
   const bool alone = comm_.size() == 1 && call.reduction.op == ReduceOp::premul_sum;
   const bool in_place = cut_of(call.collective) == VectorCut::none && moves_data(call.collective) &&
                         call.collective != Collective::reduce && !alone &&
@@ -296,10 +296,10 @@ void DeviceState::run(const Call& call, void* stream) {
   const std::uint32_t in_region = memory_.region_of(call.in, reach.input);
   const std::uint32_t out_region = memory_.region_of(call.out, reach.output);
   const bool has_none = call.in == nullptr && call.out == nullptr;  // blocks of no elements
-  const bool direct = memory_.one_process() ||
-                      (has_none ? memory_.has_regions()
-                                : (call.in == nullptr || in_region != 0) &&
-                                      (call.out == nullptr || out_region != 0));
+  const bool direct =
+      memory_.one_process() || (has_none ? memory_.has_regions()
+                                         : (call.in == nullptr || in_region != 0) &&
+                                               (call.out == nullptr || out_region != 0));
   const CudaDriver& driver = cuda_driver();
   int capturing = 0;
   check_cuda(driver.cuStreamIsCapturing(stream, &capturing), "cuStreamIsCapturing");

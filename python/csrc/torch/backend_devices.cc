@@ -44,8 +44,8 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
     if (error.code() != ErrorCode::config && error.code() != ErrorCode::usage) {
       raise(error);
     }
-    TORCH_WARN("unisono: operations on ", device, " go through memory of the host: ",
-               error.message());
+    TORCH_WARN("unisono: operations on ", device,
+               " go through memory of the host: ", error.message());
   }
   device_ = device;
   const std::lock_guard known(device_mutex_);
@@ -86,10 +86,11 @@ WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, co
   try {
     const std::lock_guard lock(issuing_);
     description.sequence = ++sequence_;
-    end = place->run({.pieces = pieces,
-                      .outputs = description.outputs,
-                      .stream = launch.async ? place->own_stream() : current_stream(place->device()),
-                      .record = recorded(launch)});
+    end =
+        place->run({.pieces = pieces,
+                    .outputs = description.outputs,
+                    .stream = launch.async ? place->own_stream() : current_stream(place->device()),
+                    .record = recorded(launch)});
   } catch (const unisono::Error& error) {
     raise(error);
   }

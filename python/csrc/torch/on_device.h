@@ -49,7 +49,8 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   std::optional<unisono::Error> failure() const;
   // False: what was put on streams is not done after this time.
   bool wait_for_all(std::chrono::milliseconds limit);
-  // Waits for the other ranks, because they may reach this one's memory; not if the group has ended.
+  // Waits for the other ranks, because they may reach this one's memory; not if the group has
+  // ended.
   void close();
 
  private:

@@ -141,8 +141,8 @@ at::Tensor bytes_at(const void* data, std::size_t bytes, c10::Device device) {
 
 void check_tensor(const char* op, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.defined(), "unisono:", op, ": a tensor is undefined");
-  TORCH_CHECK_VALUE(tensor.is_cpu() || tensor.is_cuda() || tensor.is_privateuseone(), "unisono:", op,
-                    ": a tensor is on ", tensor.device(),
+  TORCH_CHECK_VALUE(tensor.is_cpu() || tensor.is_cuda() || tensor.is_privateuseone(),
+                    "unisono:", op, ": a tensor is on ", tensor.device(),
                     "; unisono works on tensors of the CPU and of CUDA (\"cpu:unisono,xpu:xccl\" ",
                     "gives each device its backend)");
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "unisono:", op, ": a tensor is ",

@@ -68,8 +68,9 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-at::Tensor empty(c10::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
-                 std::optional<Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+at::Tensor empty(c10::IntArrayRef sizes, std::optional<at::ScalarType> type,
+                 std::optional<at::Layout>, std::optional<Device>, std::optional<bool>,
+                 std::optional<at::MemoryFormat> format) {
   return at::detail::empty_generic(sizes, allocator(), kKeys, c10::dtype_or_default(type), format);
 }
 
@@ -85,8 +86,9 @@ at::Tensor as_cpu(const at::Tensor& tensor) {
   if (tensor.is_cpu()) {
     return tensor.detach();
   }
-  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), [](void*) {},
-                       at::TensorOptions().dtype(tensor.dtype()));
+  return at::from_blob(
+      tensor.data_ptr(), tensor.sizes(), tensor.strides(), [](void*) {},
+      at::TensorOptions().dtype(tensor.dtype()));
 }
 
 // What is copied from the CPU is what it has now; to the CPU, the caller waits.

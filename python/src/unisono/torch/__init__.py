@@ -100,8 +100,6 @@ def replace_gloo():
     """Process groups that ask for "gloo" are made of unisono from now on.
 
     For programs that name the backend themselves. dist.get_backend() goes on saying "gloo".
-    PyTorch asks gloo for CUDA tensors too, which a unisono group refuses: leave this out in
-    programs that need them.
     """
     from unisono.torch import _gloo
 
