@@ -252,7 +252,7 @@ void* DeviceState::allocate(std::size_t bytes) {
 
 CallShape DeviceState::key_of(const Call& call, bool direct, bool captured) const {
   const bool by_blocks = is_v_form(call.collective);
-  // A rank without an input says nothing of whether it is in place: the others' does. Of a reduce
+  // A rank without an input says nothing of whether it is in place: the others' does. In a reduce
   // only the root could say it: there one pass reads an element before it writes it (check_call()).
   // And a rank alone needs a pass that multiplies.
   const bool alone = comm_.size() == 1 && call.reduction.op == ReduceOp::premul_sum;
