@@ -1,4 +1,7 @@
-"""The device "fakegpu": tensors that behave as CUDA's, without a GPU (fake_device/)."""
+"""The device "fakegpu": tensors that behave as CUDA's, without a GPU (fake_device/).
+
+UNISONO_TEST_DEVICE=cuda takes a GPU in its place.
+"""
 
 import os
 import types
@@ -11,13 +14,17 @@ BUILD = Path(__file__).parents[2] / "build"
 DRIVER = BUILD / "dev/src/device/libunisono_testing_cuda.so"
 DEVICE = BUILD / "python/libfake_device.so"
 
+NAME = os.environ.get("UNISONO_TEST_DEVICE", "fakegpu")
+
 needed = pytest.mark.skipif(
-    not (DRIVER.exists() and DEVICE.exists()), reason=f"there is no {DRIVER} or {DEVICE}: scripts/test-python"
+    NAME == "fakegpu" and not (DRIVER.exists() and DEVICE.exists()), reason=f"there is no {DRIVER} or {DEVICE}: scripts/test-python"
 )
 
 
 def load():
     """In each rank, before it uses the device."""
+    if NAME != "fakegpu":
+        return
     os.environ.setdefault("UNISONO_CUDA", str(DRIVER))
     torch.utils.rename_privateuse1_backend("fakegpu")
     torch.ops.load_library(str(DEVICE))
@@ -27,4 +34,3 @@ def load():
     module.current_device = lambda: 0
     module.set_device = lambda _: None
     torch._register_device_module("fakegpu", module)
-    return torch.device("fakegpu:0")

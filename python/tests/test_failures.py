@@ -61,7 +61,7 @@ def test_mistakes_are_refused_before_anything_is_sent():
         "indivisible": ("ValueError", "is 3, which 2 ranks do not divide; give split sizes"),
         "list": ("ValueError", "a list of 1 tensors for 2 ranks; there must be one for each"),
         "fp8 kinds": ("TypeError", "this type can be moved but not reduced"),
-        "meta": ("ValueError", "a tensor is on meta; unisono works on CPU tensors"),
+        "meta": ("ValueError", "a tensor is on meta; unisono works on tensors of the CPU and of CUDA"),
         "expanded": ("ValueError", "several elements of an output are at one place in memory"),
         "expanded list": ("ValueError", "several elements of an output are at one place in memory"),
         "source": ("ValueError", "source 9 is not a rank of this group; ranks are 0 to 1"),

@@ -1,5 +1,6 @@
 """Tensors of a device, through kernels and through memory of the host, on a device without a GPU."""
 
+import gc
 import os
 import signal
 from datetime import timedelta
@@ -11,19 +12,20 @@ import reference
 import torch
 import torch.distributed as dist
 from checks import run_case
+from fake_gpu import NAME
 from jobs import caught
 from test_collectives import CASES
 
 pytestmark = fake_gpu.needed
 
-BACKEND = "cpu:unisono,fakegpu:unisono"
+BACKEND = f"cpu:unisono,{NAME}:unisono"
 NO_DRIVER = "/nonexistent/libcuda.so"
 
 
 def without_kernels():
     """Operations go through memory of the host: the library finds no driver, the device has its own."""
     fake_gpu.load()
-    torch.ones(1, device="fakegpu")
+    torch.ones(1, device=NAME)
     os.environ["UNISONO_CUDA"] = NO_DRIVER
 
 
@@ -40,7 +42,7 @@ def on_device(case):
         torch.complex64, torch.bool,
     ]  # fmt: skip
     reference.LAYOUTS[:] = ["contiguous", "strided"]
-    torch.set_default_device("fakegpu")
+    torch.set_default_device(NAME)
     return run_case(case)
 
 
@@ -55,7 +57,7 @@ def test_results(case, ranks, way):
 def messages():
     """Sends, receives, and several of both at once."""
     rank, size = dist.get_rank(), dist.get_world_size()
-    device = torch.device("fakegpu")
+    device = torch.device(NAME)
     mine, got = torch.full((70_000,), rank + 1.0, device=device), torch.zeros(70_000, device=device)
     requests = dist.batch_isend_irecv(
         [
@@ -83,7 +85,7 @@ def test_messages(way):
 
 def streams():
     """What a stream makes is sent, and what comes is used, without waits of the host."""
-    device = torch.device("fakegpu")
+    device = torch.device(NAME)
     sums = []
     for turn in range(30):
         x = torch.full((20_000,), 1.0, device=device) * (turn + dist.get_rank())
@@ -110,7 +112,7 @@ def test_streams_wait_and_the_host_does_not(way):
 
 def dropped_inputs():
     """Nobody keeps what is sent, and its memory is used again while it is."""
-    device = torch.device("fakegpu")
+    device = torch.device(NAME)
     outs, works = [], []
     for turn in range(20):
         outs.append(torch.zeros(2, 4_096, device=device))
@@ -149,7 +151,7 @@ def train(net, device, rows=slice(None)):
 
 
 def data_parallel():
-    device = torch.device("fakegpu:0")
+    device = torch.device(NAME, 0)
     net = torch.nn.parallel.DistributedDataParallel(model().to(device), bucket_cap_mb=0.001)
     rank = dist.get_rank()
     return [w.tolist() for w in train(net, device, slice(4 * rank, 4 * rank + 4))]
@@ -167,7 +169,7 @@ def the_same_bits():
     torch.manual_seed(dist.get_rank())
     for dtype in (torch.float32, torch.bfloat16, torch.float8_e5m2):
         x = torch.randn(10_001).to(dtype)
-        there = x.to("fakegpu")
+        there = x.to(NAME)
         dist.all_reduce(x)
         dist.all_reduce(there)
         if not there.cpu().view(torch.uint8).equal(x.view(torch.uint8)):
@@ -181,7 +183,7 @@ def test_sums_have_the_bits_of_the_cpu(way):
 
 
 def works_and_futures():
-    x = torch.ones(1_000, device="fakegpu")
+    x = torch.ones(1_000, device=NAME)
     work = dist.all_reduce(x, async_op=True)
     future = work.get_future().then(lambda done: done.value()[0] * 3)
     assert future.wait().cpu().eq(3.0 * dist.get_world_size()).all()
@@ -190,9 +192,9 @@ def works_and_futures():
     dist.broadcast(x, 1, group=group)
     dist.destroy_process_group(group)
     half = dist.split_group(split_ranks=[[0], [1]])
-    y = torch.full((5,), 3.0, device="fakegpu")
+    y = torch.full((5,), 3.0, device=NAME)
     dist.all_reduce(x, group=half)
-    with dist._coalescing_manager(device=torch.device("fakegpu:0"), async_ops=True) as several:
+    with dist._coalescing_manager(device=torch.device(NAME, 0), async_ops=True) as several:
         dist.all_reduce(x)
         dist.all_reduce(y)
     several.wait()
@@ -205,7 +207,7 @@ def test_works_futures_and_groups(way):
 
 
 def mistakes():
-    there, here = torch.ones(4, device="fakegpu"), torch.ones(4)
+    there, here = torch.ones(4, device=NAME), torch.ones(4)
     return [
         caught(dist.all_gather_into_tensor, torch.ones(8), there),
         caught(dist.all_reduce_coalesced, [there, here]),
@@ -216,14 +218,14 @@ def mistakes():
 def test_mistakes_are_told():
     for mixed, coalesced, allocated in run(2, mistakes):
         assert mixed == (
-            "ValueError", "unisono:all_gather_into_tensor: tensors on cpu and fakegpu:0; all must be on one device"
+            "ValueError", f"unisono:all_gather_into_tensor: tensors on cpu and {NAME}:0; all must be on one device"
         )  # fmt: skip
         assert coalesced[0] == "ValueError" and "all must be on one device" in coalesced[1]
         assert allocated[0] == "ValueError" and "memory of the CPU" in allocated[1]
 
 
 def one_dies(how):
-    x = torch.ones(1_000, device="fakegpu")
+    x = torch.ones(1_000, device=NAME)
     dist.all_reduce(x)
     x.cpu()
     if dist.get_rank() == 1:
@@ -251,7 +253,7 @@ def test_a_rank_that_dies_is_named(how):
 
 
 def one_is_late():
-    x = torch.ones(1_000, device="fakegpu")
+    x = torch.ones(1_000, device=NAME)
     dist.all_reduce(x)
     x.cpu()
     if dist.get_rank() == 1:
@@ -269,7 +271,7 @@ def test_a_rank_that_is_late_is_named():
 
 
 def other_lengths():
-    x = torch.ones(1_000 + dist.get_rank(), device="fakegpu")
+    x = torch.ones(1_000 + dist.get_rank(), device=NAME)
     return caught(waits_for_it, x)
 
 
@@ -288,7 +290,7 @@ def recorded():
 
     from unisono.torch import extension
 
-    x = torch.ones(1_000, device="fakegpu")
+    x = torch.ones(1_000, device=NAME)
     dist.all_reduce(x)
     dist.all_reduce(x, async_op=True).wait()
     x.cpu()
@@ -302,7 +304,7 @@ def test_the_flight_recorder_sees_operations_end(monkeypatch):
 
 
 def leaves_without_a_word():
-    x = torch.ones(1_000, device="fakegpu")
+    x = torch.ones(1_000, device=NAME)
     dist.all_reduce(x, async_op=True)
     dist.distributed_c10d._world.pg_map.clear()
     from unisono.torch import extension
@@ -314,3 +316,31 @@ def leaves_without_a_word():
 def test_a_process_ends_in_order_without_destroying_its_groups():
     with jobs.Job(2, leaves_without_a_word, backend=BACKEND, prepare=fake_gpu.load) as job:
         assert [job.ending(rank).value for rank in range(2)] == [True, True]
+
+
+def profiled():
+    x = torch.ones(100, device=NAME)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        dist.all_reduce(x)
+        dist.broadcast(x, 0, async_op=True).wait()
+    return sorted(event.name for event in profile.events() if event.name.startswith("unisono:"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_profiler_shows_operations(way):
+    assert run(2, profiled, way=way) == [["unisono:all_reduce", "unisono:broadcast"]] * 2
+
+
+def forks():
+    x = torch.ones(100, device=NAME)
+    dist.all_reduce(x)
+    child = os.fork()
+    if child == 0:
+        dist.destroy_process_group()
+        gc.collect()
+        os._exit(7)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_child_does_not_wait_for_the_group():
+    assert run(2, forks) == [7, 7]

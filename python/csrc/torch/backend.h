@@ -180,6 +180,7 @@ class Backend final : public c10d::Backend {
   unisono::Error monitored(const unisono::Error& error, const Launch& launch,
                            unisono::Communicator& group);
 
+  Pointer<c10d::Backend> made_once(const Pointer<c10d::Store>& store, const Meeting& meeting);
   // The ranks of this group, by their numbers in the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;
   std::chrono::milliseconds limit_of(const Pointer<c10d::Backend::Options>& options) const {
@@ -198,6 +199,9 @@ class Backend final : public c10d::Backend {
   std::string shown_as_;
   Pointer<c10d::Store> store_;
   std::atomic<int> shrinks_ = 0;
+  std::mutex making_;  // guards what follows: the latest group made of this one
+  c10::weak_intrusive_ptr<c10d::Backend> made_{Pointer<c10d::Backend>()};
+  c10::weak_intrusive_ptr<c10d::Store> made_with_{Pointer<c10d::Store>()};
   std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
   Place place_;
   pid_t pid_;

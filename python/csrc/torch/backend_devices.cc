@@ -82,22 +82,19 @@ WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, co
   const InUse use(*this);
   use.group();  // throws where it has been left
   Operation::Description description = describe(launch);
-  std::shared_ptr<c10::Event> end;
   try {
     const std::lock_guard lock(issuing_);
     description.sequence = ++sequence_;
-    end =
+    const auto work = c10::make_intrusive<DeviceWork>(description, place);
+    work->follow(
         place->run({.pieces = pieces,
                     .outputs = description.outputs,
                     .stream = launch.async ? place->own_stream() : current_stream(place->device()),
-                    .record = recorded(launch)});
+                    .record = recorded(launch)}));
+    return launch.async ? noted(work) : nullptr;
   } catch (const unisono::Error& error) {
     raise(error);
   }
-  if (!launch.async) {
-    return nullptr;
-  }
-  return noted(c10::make_intrusive<DeviceWork>(description, place, std::move(end)));
 }
 
 }  // namespace unisono_torch

@@ -15,6 +15,19 @@ std::vector<int> Backend::in_job(const std::vector<int>& ranks) const {
   return members;
 }
 
+// PyTorch asks once for each type of device, with the same store, and means one group.
+Pointer<c10d::Backend> Backend::made_once(const Pointer<c10d::Store>& store,
+                                          const Meeting& meeting) {
+  const std::lock_guard lock(making_);
+  if (auto made = made_.lock(); made != nullptr && made_with_.lock() == store) {
+    return made;
+  }
+  const Pointer<c10d::Backend> made = c10::make_intrusive<Backend>(store, meeting, shown_as_);
+  made_ = c10::weak_intrusive_ptr<c10d::Backend>(made);
+  made_with_ = c10::weak_intrusive_ptr<c10d::Store>(store);
+  return made;
+}
+
 Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
                                       const std::vector<int>& ranks,
                                       const Pointer<c10d::Backend::Options>& options) {
@@ -22,19 +35,16 @@ Pointer<c10d::Backend> Backend::split(const Pointer<c10d::Store>& store,
   if (found == ranks.end()) {
     return nullptr;
   }
-  return c10::make_intrusive<Backend>(store,
-                                      Meeting{.rank = static_cast<int>(found - ranks.begin()),
-                                              .size = static_cast<int>(ranks.size()),
-                                              .timeout = limit_of(options),
-                                              .members = in_job(ranks)},
-                                      shown_as_);
+  return made_once(store, {.rank = static_cast<int>(found - ranks.begin()),
+                           .size = static_cast<int>(ranks.size()),
+                           .timeout = limit_of(options),
+                           .members = in_job(ranks)});
 }
 
 Pointer<c10d::Backend> Backend::merge(const Pointer<c10d::Store>& store,
                                       const Pointer<c10d::Backend::Options>& options,
                                       const int& rank, const int& size) {
-  return c10::make_intrusive<Backend>(
-      store, Meeting{.rank = rank, .size = size, .timeout = limit_of(options)}, shown_as_);
+  return made_once(store, {.rank = rank, .size = size, .timeout = limit_of(options)});
 }
 
 Pointer<c10d::Backend> Backend::shrink(const std::vector<int64_t>& left_out, int flags,

@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -41,6 +42,7 @@ void wait_for(c10::Stream stream) {
 OnDevice::OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms)
     : device_(device),
       own_(guard_of(device).getStreamFromGlobalPool(device)),
+      pid_(getpid()),
       group_(std::make_unique<unisono::DeviceGroup>(
           group, unisono::DeviceOptions{.device = device.index(), .timeout_ms = limit_ms})) {}
 
@@ -114,17 +116,20 @@ void OnDevice::close() {
   std::unique_ptr<unisono::DeviceGroup> closing;
   const std::lock_guard lock(mutex_);
   closing.swap(group_);
+  if (getpid() != pid_) {
+    static_cast<void>(closing.release());  // a forked child has the object, but not the group
+  }
 }
 
-DeviceWork::DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
-                       std::shared_ptr<c10::Event> end)
+DeviceWork::DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place)
     : Work(description.rank, description.type,
            description.title.empty() ? nullptr : description.title.c_str(), description.inputs),
       outputs_(description.outputs),
       sequence_(description.sequence),
-      place_(std::move(place)),
-      end_(std::move(end)) {
-  // What the host had to do for it is done.
+      place_(std::move(place)) {}
+
+void DeviceWork::follow(std::shared_ptr<c10::Event> end) {
+  end_ = std::move(end);
   if (recordFunctionEndCallback_) {
     recordFunctionEndCallback_();
   }

@@ -31,6 +31,9 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   // Collective: all ranks of the group make theirs. Throws unisono::Error: config and usage, on all
   // ranks alike, where kernels cannot do it.
   OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms);
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { close(); }
 
   c10::Device device() const { return device_; }
   // Where operations run that the caller's stream does not wait for.
@@ -58,6 +61,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
 
   c10::Device device_;
   c10::Stream own_;
+  pid_t pid_;
   mutable std::mutex mutex_;  // guards that it is there
   std::unique_ptr<unisono::DeviceGroup> group_;
   std::shared_ptr<c10::Event> latest_;
@@ -66,8 +70,10 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
 
 class DeviceWork final : public c10d::Work {
  public:
-  DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
-             std::shared_ptr<c10::Event> end);
+  DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place);
+
+  // Called once, when the host has done what it does for it.
+  void follow(std::shared_ptr<c10::Event> end);
 
   bool isCompleted() override;
   bool isSuccess() const override { return exception() == nullptr; }
