@@ -104,7 +104,10 @@ void read_groups(const json& info, ImportedRank& rank) {
   for (const json& group : member(info, "pg_config")) {
     std::string name = text(member(group, "pg_name"));
     std::vector<int> ranks = ranks_in(member(group, "ranks"));
-    if (static_cast<int>(ranks.size()) == size) {
+    // Others may have all ranks, too; where no group is said to be the default, one that has.
+    const std::string description = text(member(group, "pg_desc"));
+    const bool is_all = static_cast<int>(ranks.size()) == size;
+    if (description == "default_pg" || (description.empty() && is_all)) {
       name = "world";
     }
     if (!name.empty() && !ranks.empty()) {
@@ -126,14 +129,25 @@ std::string group_of(const json& arguments, const ImportedRank& rank) {
   return !name.empty() && rank.groups.contains(name) ? name : "world";
 }
 
+// Empty, and counted: it is none that is known.
+std::string known_collective(const std::string& name, ImportedRank& rank) {
+  if (name == "send" || name == "recv" || name == "recvAnySource") {
+    ++rank.sends;
+    return {};
+  }
+  std::string collective = collective_named_by_torch(name);
+  rank.unknown += collective.empty() ? 1 : 0;
+  return collective;
+}
+
+std::int64_t sequence_of(const json& value) {
+  return static_cast<std::int64_t>(std::clamp(number(value, -1), -1.0, 1e15));
+}
+
 void add_kernel(const json& event, double base_us, ImportedRank& rank) {
   const json& arguments = member(event, "args");
   const std::string name = text(member(arguments, "Collective name"));
-  if (name == "send" || name == "recv") {
-    ++rank.sends;
-    return;
-  }
-  const std::string collective = collective_named_by_torch(name);
+  const std::string collective = known_collective(name, rank);
   if (collective.empty()) {
     return;
   }
@@ -146,16 +160,13 @@ void add_kernel(const json& event, double base_us, ImportedRank& rank) {
                         .dtype = type.name,
                         .bytes = std::clamp(std::max(in, out) * type.bytes, 0.0, kMostBytes),
                         .start_us = start,
-                        .end_us = start + number(member(event, "dur"), 0)});
+                        .end_us = start + number(member(event, "dur"), 0),
+                        .sequence = sequence_of(member(arguments, "Seq"))});
 }
 
 void add_annotation(const json& event, const std::string& name, double base_us,
                     ImportedRank& rank) {
-  if (name == "send" || name == "recv") {
-    ++rank.sends;
-    return;
-  }
-  const std::string collective = collective_named_by_torch(name);
+  const std::string collective = known_collective(name, rank);
   if (collective.empty()) {
     return;
   }
@@ -216,6 +227,7 @@ ImportedRank read_kineto(const json& document, const std::string& path) {
     const std::size_t colon = std::min(name.find(':'), name.size());
     if (category == "user_annotation" && is_backend(std::string_view(name).substr(0, colon))) {
       add_annotation(event, name.substr(std::min(colon + 1, name.size())), base_us, rank);
+      rank.has_groups = rank.groups.size() < 2;
     }
   }
   sort_calls(rank);
@@ -240,10 +252,9 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
                                   : std::string("world");
     const std::string name = text(member(entry, "profiling_name"));
     const bool is_p2p = member(entry, "is_p2p").is_boolean() && member(entry, "is_p2p").get<bool>();
-    const std::string collective =
-        collective_named_by_torch(name.substr(std::min(name.find(':') + 1, name.size())));
-    if (is_p2p || collective.empty()) {
-      rank.sends += is_p2p ? 1 : 0;
+    const std::string collective = known_collective(
+        is_p2p ? "send" : name.substr(std::min(name.find(':') + 1, name.size())), rank);
+    if (collective.empty()) {
       continue;
     }
     const json& types = member(entry, "input_dtypes");
@@ -253,13 +264,17 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
         std::max(elements(member(entry, "input_sizes")), elements(member(entry, "output_sizes"))) *
         type.bytes;
     const double created = number(member(entry, "time_created_ns"), 0);
+    // Of a kernel it is seen when it starts. A CPU backend is only looked at when it has ended.
+    const bool is_kernel = name.starts_with("nccl:") || name.starts_with("xccl:");
+    const double discovered = number(member(entry, "time_discovered_started_ns"), created);
     rank.calls.push_back(
         {.group = group,
          .collective = collective,
          .dtype = type.name,
          .bytes = std::clamp(bytes, 0.0, kMostBytes),
-         .start_us = number(member(entry, "time_discovered_started_ns"), created) / 1000,
-         .end_us = number(member(entry, "time_discovered_completed_ns"), -1000) / 1000});
+         .start_us = (is_kernel ? discovered : created) / 1000,
+         .end_us = number(member(entry, "time_discovered_completed_ns"), -1000) / 1000,
+         .sequence = sequence_of(member(entry, "collective_seq_id"))});
   }
   sort_calls(rank);
   return rank;
