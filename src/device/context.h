@@ -21,7 +21,7 @@ class Context {
   void* handle() const noexcept { return handle_; }
   // As this process counts its devices.
   int number() const noexcept { return number_; }
-  // Of the device itself, which processes may count otherwise.
+  // The device's own, by whatever number a process has it.
   DeviceUuid uuid() const;
   int processors() const;
   // Zeroed, and there as long as this lives.

@@ -13,16 +13,13 @@
 #include <string>
 #include <utility>
 
+#include "base/env.h"
+
 namespace unisono::device::fake {
 namespace {
 
 constexpr int kMostDevices = 8;
 constexpr std::size_t kPage = 4096;
-
-std::string from_environment(const char* name, const char* otherwise) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? otherwise : value;
-}
 
 struct Handle {  // in the 64 bytes of a CUipcMemHandle
   std::int64_t process = 0;
@@ -37,7 +34,7 @@ std::size_t with_guard(std::size_t bytes) {
 }
 
 bool are_apart(int device, int other) {
-  std::istringstream pairs(from_environment("FAKE_CUDA_APART", ""));
+  std::istringstream pairs(read_env("FAKE_CUDA_APART").value_or(""));
   const std::string wanted = std::to_string(device) + '>' + std::to_string(other);
   for (std::string pair; std::getline(pairs, pair, ',');) {
     if (pair == wanted) {
@@ -50,7 +47,7 @@ bool are_apart(int device, int other) {
 }  // namespace
 
 std::vector<int> visible_devices() {
-  std::istringstream list(from_environment("FAKE_CUDA_DEVICES", "0"));
+  std::istringstream list(read_env("FAKE_CUDA_DEVICES").value_or("0"));
   std::vector<int> devices;
   for (std::string device; std::getline(list, device, ',');) {
     devices.push_back(std::atoi(device.c_str()));
@@ -79,7 +76,7 @@ Context*& set_context() {
 }
 
 Context* current_context() {
-  if (set_context() != nullptr || std::getenv("FAKE_CUDA_DEVICES") != nullptr) {
+  if (set_context() != nullptr || read_env("FAKE_CUDA_DEVICES")) {
     return set_context();
   }
   return primary_context(0);
