@@ -405,6 +405,8 @@ def approval_cases():
         "trace_import_kernels": text("trace", "import", "kineto_nccl.0.json", "kineto_nccl.1.json", "-o", "-"),
         "trace_import_flight_recorder": text("trace", "import", "flight_recorder_1.json", "flight_recorder_0.json", "-o", "-"),
         "trace_import_flight_recorder_cpu": text("trace", "import", "flight_recorder_cpu_0.json", "flight_recorder_cpu_1.json", "-o", "-"),
+        "trace_import_root_came_first": text("trace", "import", "flight_recorder_cpu_0.json", "flight_recorder_cpu_1.json",
+                                             "-o", "/dev/null", "--workload", "/dev/stdout"),
         "trace_import_workload": text("trace", "import", "flight_recorder_0.json", "flight_recorder_1.json", "-o", "/dev/null",
                                       "--workload", "/dev/stdout"),
         "trace_replay_imported": text("trace", "replay", "imported.trace.json"),

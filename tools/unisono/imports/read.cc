@@ -89,9 +89,15 @@ int rank_in_name(const std::string& path) {
   return last - first < 7 ? std::stoi(name.substr(first, last - first + 1)) : -1;
 }
 
-// What a rank has in all: all_gather is told by what it sends.
+// What a rank has in all: all_gather and gather are told by what it sends.
 double whole_bytes(const std::string& collective, double bytes, double ranks) {
-  return collective == "all_gather" ? bytes * std::max(1.0, ranks) : bytes;
+  const bool by_part = collective == "all_gather" || collective == "gather";
+  return by_part ? bytes * std::max(1.0, ranks) : bytes;
+}
+
+// That of the first tensor of a list of types; that of bytes where there is none.
+TorchType first_type(const json& types) {
+  return type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
 }
 
 std::size_t size_of_group(const ImportedRank& rank, const std::string& group) {
@@ -171,9 +177,7 @@ void add_annotation(const json& event, const std::string& name, double base_us,
     return;
   }
   const json& arguments = member(event, "args");
-  const json& types = member(arguments, "Input type");
-  const TorchType type =
-      type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
+  const TorchType type = first_type(member(arguments, "Input type"));
   const double count = elements(member(arguments, "Input Dims"));
   const double size = static_cast<double>(size_of_group(rank, "world"));
   const double start = base_us + number(member(event, "ts"), 0);
@@ -257,14 +261,14 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
     if (collective.empty()) {
       continue;
     }
-    const json& types = member(entry, "input_dtypes");
+    const TorchType of_input = first_type(member(entry, "input_dtypes"));
     const TorchType type =
-        type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
+        of_input.name.empty() ? first_type(member(entry, "output_dtypes")) : of_input;
     const double bytes =
         std::max(elements(member(entry, "input_sizes")), elements(member(entry, "output_sizes"))) *
         type.bytes;
     const double created = number(member(entry, "time_created_ns"), 0);
-    // Of a kernel it is seen when it starts. A CPU backend is only looked at when it has ended.
+    // A kernel is seen when it starts. A CPU backend is only looked at when it has ended.
     const bool is_kernel = name.starts_with("nccl:") || name.starts_with("xccl:");
     const double discovered = number(member(entry, "time_discovered_started_ns"), created);
     rank.calls.push_back(

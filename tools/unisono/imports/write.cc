@@ -69,6 +69,7 @@ const char* algorithm_for(const std::string& collective) {
 // A call of all the group's ranks.
 struct Together {
   const ImportedCall* call = nullptr;  // of the rank that began last
+  double bytes = 0;                    // of the rank with the most, as the root of a gather
   std::vector<std::pair<int, const ImportedCall*>> ranks = {};
 };
 
@@ -117,6 +118,7 @@ ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& l
     for (const ImportedCall& call : rank.calls) {
       Together& together = calls[{call.group, call.number}];
       together.ranks.emplace_back(rank.rank, &call);
+      together.bytes = std::max(together.bytes, call.bytes);
       if (together.call == nullptr || call.start_us > together.call->start_us) {
         together.call = &call;
       }
@@ -157,7 +159,7 @@ ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& l
     items.push_back({{"name", call.group + " " + call.collective},
                      {"collective", call.collective},
                      {"algorithm", algorithm_for(call.collective)},
-                     {"bytes", static_cast<std::int64_t>(call.bytes)},
+                     {"bytes", static_cast<std::int64_t>(together->bytes)},
                      {"group", groups.at(call.group)}});
   }
   return {{"format", "unisono.workload/1"}, {"ranks", rank_count(ranks)}, {"items", items}};
