@@ -192,10 +192,14 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
 
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
                     const Console& console) {
-  std::int64_t left_out = 0;
-  write_output(arguments.text("workload"), workload_of(ranks, left_out).dump(1) + "\n");
+  const ImportedWorkload workload = workload_of(ranks);
+  write_output(arguments.text("workload"), workload.document.dump(1) + "\n");
   console.note(fmt::format("{}  {} that not all ranks have left out", arguments.text("workload"),
-                           times(static_cast<std::size_t>(left_out), "call")));
+                           times(workload.left_out, "call")));
+  if (workload.without_size > 0) {
+    console.note(fmt::format("{} of no bytes: the profiler tells sizes with record_shapes=True",
+                             times(workload.without_size, "call")));
+  }
 }
 
 // Calls without times make no recording, but who is behind can be told.

@@ -80,7 +80,12 @@ std::vector<std::string> who_is_behind(const std::vector<ImportedRank>& ranks);
 nlohmann::ordered_json recording_of(const std::vector<ImportedRank>& ranks,
                                     const std::vector<double>& uncertainty);
 // unisono.workload/1: what each rank computed between its calls, and these. Calls that not all
-// ranks of the group have are left out; `left_out` counts them.
-nlohmann::ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& left_out);
+// ranks of the group have are left out.
+struct ImportedWorkload {
+  nlohmann::ordered_json document = {};
+  std::size_t left_out = 0;
+  std::size_t without_size = 0;  // calls of no bytes
+};
+ImportedWorkload workload_of(const std::vector<ImportedRank>& ranks);
 
 }  // namespace unisono::cli
