@@ -38,8 +38,8 @@ typedef struct unisono_device_options {
 
 /* All ranks of comm call it; comm stays usable, and may be freed first. options NULL: as
  * UNISONO_DEVICE_OPTIONS_INIT. *group is the caller's to free; NULL after a failure. Errors, on all
- * ranks: CONFIG (no driver, no such device, no kernels), USAGE (ranks on several hosts, options
- * that differ), RESOURCE. */
+ * ranks: CONFIG (no driver, no such device, no kernels, a device that does not reach the memory of
+ * another), USAGE (ranks on several hosts, options that differ), RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_device_create(const unisono_device_options_t* options,
                                                       unisono_comm_t comm,
                                                       unisono_device_t* group) UNISONO_NOEXCEPT;

@@ -6,10 +6,11 @@
 //              .count = n, .dtype = unisono::Dtype::bf16, .reduction = unisono::avg}, stream);
 //   group.synchronize(stream);
 //
-// Buffers are device memory. Ranks that are threads of one process reach each other's memory as it
-// is, and each has a stream of its own: on a shared one a kernel would stand behind those that wait
-// for it. Ranks that are processes reach what allocate() gave; other memory is copied aside on the
-// way.
+// Buffers and streams are those of the rank's device, and each device must reach the memory of the
+// others. Ranks that are threads of one process reach each other's memory as it is, on several
+// devices what cudaMalloc gave; each has a stream of its own: on a shared one a kernel would stand
+// behind those that wait for it. Ranks that are processes reach what allocate() gave. Other memory
+// is copied aside on the way.
 // There is no kernel for `user`, nor for premul_sum of integers. A call's own timeout_ms is
 // refused: DeviceOptions has the group's. Calls may be captured into CUDA graphs; all ranks must
 // replay theirs in the same order.
@@ -46,7 +47,8 @@ struct DeviceOptions {
 class UNISONO_EXPORT DeviceGroup {
  public:
   // Collective. `comm` must live as long. Errors: config (no driver, no such device, a library
-  // without kernels), usage (ranks on several hosts, other options on another rank).
+  // without kernels, a device that does not reach the memory of another), usage (ranks on several
+  // hosts, other options on another rank).
   explicit DeviceGroup(Communicator& comm, const DeviceOptions& options = {});
   DeviceGroup(DeviceGroup&&) noexcept;
   DeviceGroup& operator=(DeviceGroup&&) noexcept;

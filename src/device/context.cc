@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "unisono/error.hpp"
 
@@ -15,7 +16,7 @@ constexpr int kRelaxed = 2;               // CU_STREAM_CAPTURE_MODE_...
 
 }  // namespace
 
-Context::Context(int device) {
+Context::Context(int device) : number_(device) {
   const CudaDriver& driver = cuda_driver();
   if (driver.cuDeviceGet(&device_, device) != 0) {
     throw Error(ErrorCode::config, "there is no device " + std::to_string(device) +
@@ -40,9 +41,7 @@ void Context::release() noexcept {
   void* before = nullptr;
   driver.cuCtxGetCurrent(&before);
   driver.cuCtxSetCurrent(handle_);
-  for (const std::uint64_t place : mapped_) {
-    driver.cuIpcCloseMemHandle(place);
-  }
+  unmap();
   for (const std::uint64_t place : allocated_) {
     driver.cuMemFree_v2(place);
   }
@@ -57,6 +56,20 @@ void Context::release() noexcept {
   if (before == handle_) {
     driver.cuCtxSetCurrent(before);  // the caller holds it as well
   }
+}
+
+void Context::unmap() noexcept {
+  quietly_in(handle_, [this] {
+    for (const std::uint64_t place : std::exchange(mapped_, {})) {
+      cuda_driver().cuIpcCloseMemHandle(place);
+    }
+  });
+}
+
+DeviceUuid Context::uuid() const {
+  DeviceUuid uuid;
+  check_cuda(cuda_driver().cuDeviceGetUuid_v2(&uuid, device_), "cuDeviceGetUuid");
+  return uuid;
 }
 
 int Context::processors() const {

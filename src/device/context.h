@@ -19,11 +19,16 @@ class Context {
   ~Context();
 
   void* handle() const noexcept { return handle_; }
+  // As this process counts its devices.
+  int number() const noexcept { return number_; }
+  // The device's own, by whatever number a process has it.
+  DeviceUuid uuid() const;
   int processors() const;
   // Zeroed, and there as long as this lives.
   std::uint64_t allocate(std::size_t bytes);
-  // Memory of another process, in this one's addresses.
+  // Memory of another process, in this one's addresses, until unmap().
   std::uint64_t map(const IpcHandle& memory);
+  void unmap() noexcept;
   // Memory of this process on another device can be reached from here.
   void enable_peer(int device);
   // Waits until it is there. Also while a stream of this thread captures a graph.
@@ -32,6 +37,7 @@ class Context {
  private:
   void release() noexcept;
 
+  int number_;
   int device_ = 0;  // the driver's handle
   void* handle_ = nullptr;
   void* stream_ = nullptr;

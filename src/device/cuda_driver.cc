@@ -36,6 +36,7 @@ CudaDriver load_cuda_driver(const std::string& name) {
   find(driver.cuInit, "cuInit");
   find(driver.cuDeviceGet, "cuDeviceGet");
   find(driver.cuDeviceGetAttribute, "cuDeviceGetAttribute");
+  find(driver.cuDeviceGetUuid_v2, "cuDeviceGetUuid_v2");
   find(driver.cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   find(driver.cuCtxGetCurrent, "cuCtxGetCurrent");
   find(driver.cuCtxSetCurrent, "cuCtxSetCurrent");
@@ -61,12 +62,13 @@ CudaDriver load_cuda_driver(const std::string& name) {
   find(driver.cuStreamSynchronize, "cuStreamSynchronize");
   find(driver.cuStreamWaitEvent, "cuStreamWaitEvent");
   find(driver.cuStreamIsCapturing, "cuStreamIsCapturing");
+  find(driver.cuStreamGetCtx, "cuStreamGetCtx");
   find(driver.cuEventCreate, "cuEventCreate");
   find(driver.cuEventRecord, "cuEventRecord");
   find(driver.cuEventQuery, "cuEventQuery");
   find(driver.cuEventDestroy_v2, "cuEventDestroy_v2");
   find(driver.cuLaunchKernel, "cuLaunchKernel");
-  find(driver.cuPointerGetAttribute, "cuPointerGetAttribute");
+  find(driver.cuPointerGetAttributes, "cuPointerGetAttributes");
   find(driver.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   find(driver.cuGetErrorName, "cuGetErrorName");
   find(driver.cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess");

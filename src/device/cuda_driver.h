@@ -12,11 +12,17 @@ struct IpcHandle {
   char bytes[64] = {};
 };
 
+struct DeviceUuid {
+  char bytes[16] = {};
+  friend bool operator==(const DeviceUuid&, const DeviceUuid&) = default;
+};
+
 // The functions of libcuda.so.1 that are used, under their own names; each returns 0 or an error.
 struct CudaDriver {
   int (*cuInit)(unsigned) = nullptr;
   int (*cuDeviceGet)(int*, int) = nullptr;
   int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
+  int (*cuDeviceGetUuid_v2)(DeviceUuid*, int) = nullptr;
   int (*cuDevicePrimaryCtxRetain)(void**, int) = nullptr;
   int (*cuCtxGetCurrent)(void**) = nullptr;
   int (*cuCtxSetCurrent)(void*) = nullptr;
@@ -41,13 +47,14 @@ struct CudaDriver {
   int (*cuStreamSynchronize)(void*) = nullptr;
   int (*cuStreamWaitEvent)(void*, void*, unsigned) = nullptr;
   int (*cuStreamIsCapturing)(void*, int*) = nullptr;
+  int (*cuStreamGetCtx)(void*, void**) = nullptr;
   int (*cuEventCreate)(void**, unsigned) = nullptr;
   int (*cuEventRecord)(void*, void*) = nullptr;
   int (*cuEventQuery)(void*) = nullptr;
   int (*cuEventDestroy_v2)(void*) = nullptr;
   int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         void*, void**, void**) = nullptr;
-  int (*cuPointerGetAttribute)(void*, int, std::uint64_t) = nullptr;
+  int (*cuPointerGetAttributes)(unsigned, const int*, void**, std::uint64_t) = nullptr;
   int (*cuThreadExchangeStreamCaptureMode)(int*) = nullptr;
   int (*cuGetErrorName)(int, const char**) = nullptr;
   int (*cuCtxEnablePeerAccess)(void*, unsigned) = nullptr;

@@ -30,7 +30,7 @@ template <class Step>
 void together(Communicator& comm, const Step& step) {
   struct Outcome {
     std::int32_t code = -1;
-    char text[252] = {};
+    char text[508] = {};
   };
   Outcome mine;
   std::optional<Error> error;

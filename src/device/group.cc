@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/collectives.h"
 #include "device/blocks.h"
@@ -24,34 +25,84 @@ constexpr auto kSpin = std::chrono::milliseconds(1);
 constexpr auto kSleep = std::chrono::microseconds(20);
 constexpr auto kUntilOthersStop = std::chrono::milliseconds(50);
 constexpr unsigned kNoTiming = 2;      // CU_EVENT_DISABLE_TIMING
-constexpr int kMemoryType = 2;         // CU_POINTER_ATTRIBUTE_...
 constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_...
+// CU_POINTER_ATTRIBUTE_...
+constexpr int kMemoryType = 2;
+constexpr int kIsManaged = 8;
+constexpr int kDeviceOrdinal = 9;
+constexpr int kIsOfCudaMalloc = 10;  // ..._IS_LEGACY_CUDA_IPC_CAPABLE
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::usage, what);
 }
 
-bool is_device(const void* data) {
+// Where a buffer lies.
+struct Residence {
+  bool on_device = true;
+  int device = 0;  // as this process counts
+  // Other devices have access to all that cudaMalloc gave, but not to what came from a pool or was
+  // mapped, unless its owner says so.
+  bool for_peers = true;
+};
+
+// `own`: the device of what lies on all devices, and of what is nowhere.
+Residence residence_of(const void* data, int own) {
+  if (data == nullptr) {
+    return {.device = own};
+  }
   unsigned type = 0;
-  const int error = cuda_driver().cuPointerGetAttribute(&type, kMemoryType,
-                                                        reinterpret_cast<std::uint64_t>(data));
-  return error == 0 && type == kDeviceMemory;
+  unsigned managed = 0;
+  int device = own;
+  unsigned allocated = 0;
+  const int which[] = {kMemoryType, kIsManaged, kDeviceOrdinal, kIsOfCudaMalloc};
+  void* values[] = {&type, &managed, &device, &allocated};
+  const int error =
+      cuda_driver().cuPointerGetAttributes(4, which, values, reinterpret_cast<std::uint64_t>(data));
+  return {.on_device = error == 0 && type == kDeviceMemory,
+          .device = managed != 0 ? own : device,
+          .for_peers = managed != 0 || allocated != 0};
+}
+
+// A kernel that uses memory which its device does not reach ends all that the process has there.
+void check_buffers(const Residence& in, const Residence& out, const Context& context, int rank) {
+  if (!in.on_device || !out.on_device) {
+    refuse("in is memory of the " + std::string(in.on_device ? "device" : "host") +
+           ", out of the " + (out.on_device ? "device" : "host") +
+           "\ngive a device group device memory, and its communicator memory of the host");
+  }
+  for (const auto& [name, device] : {std::pair{"in", in.device}, std::pair{"out", out.device}}) {
+    if (device != context.number()) {
+      refuse(std::string(name) + " is memory of device " + std::to_string(device) +
+             ", and the group of rank " + std::to_string(rank) + " is on device " +
+             std::to_string(context.number()) +
+             "\ngive each rank memory of the device that its DeviceOptions name");
+    }
+  }
+}
+
+// What the driver does not say of a launch that it refuses.
+void check_stream(void* stream, const Context& context, int rank) {
+  void* its = nullptr;
+  if (cuda_driver().cuStreamGetCtx(stream, &its) == 0 && its != context.handle()) {
+    refuse("the stream is not one of device " + std::to_string(context.number()) +
+           ", where the group of rank " + std::to_string(rank) +
+           " is\nmake the stream while that device is the current one (cudaSetDevice)");
+  }
 }
 
 // How many thread blocks each rank has: all blocks of all ranks of a device must have room at once.
 std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options,
                                 const Context& context, const Kernels& kernels) {
   struct Wish {
-    std::int64_t device = 0;
     std::uint64_t scratch = 0;
     std::int64_t channels = 0;
     std::int64_t room = 0;
   };
-  Wish mine{.device = options.device, .scratch = options.scratch_bytes};
-  std::int64_t beside = 0;
-  for (const std::int64_t device : gather(comm, mine.device)) {
-    beside += device == mine.device ? 1 : 0;
-  }
+  Wish mine{.scratch = options.scratch_bytes};
+  DeviceUuid uuid;
+  together(comm, [&] { uuid = context.uuid(); });
+  const std::vector<DeviceUuid> all = gather(comm, uuid);
+  const std::int64_t beside = std::count(all.begin(), all.end(), uuid);
   together(comm, [&] {
     mine.room = std::max<std::int64_t>(
         1, std::int64_t{kernels.blocks_per_processor()} * context.processors() / beside);
@@ -146,7 +197,7 @@ DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
       channels_(agree_on_channels(comm, options, context_, device_->kernels)),
       memory_([&] {
         const InContext here(context_);
-        return SharedMemory(comm, context_, options.device, channels_, options.scratch_bytes);
+        return SharedMemory(comm, context_, channels_, options.scratch_bytes);
       }()) {
   const InContext here(context_);
   try {
@@ -189,6 +240,8 @@ DeviceState::~DeviceState() {
       std::this_thread::sleep_for(kUntilOthersStop);
     } else {
       comm_.barrier();  // nobody reaches this memory any more
+      context_.unmap();
+      comm_.barrier();  // nor has it mapped: only then may its owner free it
     }
   } catch (const Error&) {
     // Who does not come has stopped as well: its world has ended.
@@ -285,21 +338,18 @@ void DeviceState::run(const Call& call, void* stream) {
   check();
   check_call(call, comm_.rank(), comm_.size());
   const InContext here(context_);
-  const bool device_in = call.in == nullptr || is_device(call.in);
-  const bool device_out = call.out == nullptr || is_device(call.out);
-  if (!device_in || !device_out) {
-    refuse("in is memory of the " + std::string(device_in ? "device" : "host") + ", out of the " +
-           (device_out ? "device" : "host") +
-           "\ngive a device group device memory, and its communicator memory of the host");
-  }
+  const Residence in = residence_of(call.in, context_.number());
+  const Residence out = residence_of(call.out, context_.number());
+  check_buffers(in, out, context_, comm_.rank());
   const Reach reach = reach_of(call, comm_.rank(), comm_.size());
   const std::uint32_t in_region = memory_.region_of(call.in, reach.input);
   const std::uint32_t out_region = memory_.region_of(call.out, reach.output);
   const bool has_none = call.in == nullptr && call.out == nullptr;  // blocks of no elements
-  const bool direct =
-      memory_.one_process() || (has_none ? memory_.has_regions()
-                                         : (call.in == nullptr || in_region != 0) &&
-                                               (call.out == nullptr || out_region != 0));
+  const bool in_regions =
+      (call.in == nullptr || in_region != 0) && (call.out == nullptr || out_region != 0);
+  const bool direct = memory_.one_process()
+                          ? memory_.one_device() || (in.for_peers && out.for_peers)
+                          : (has_none ? memory_.has_regions() : in_regions);
   const CudaDriver& driver = cuda_driver();
   int capturing = 0;
   check_cuda(driver.cuStreamIsCapturing(stream, &capturing), "cuStreamIsCapturing");
@@ -319,9 +369,12 @@ void DeviceState::run(const Call& call, void* stream) {
     check_cuda(driver.cuStreamWaitEvent(stream, latest_, 0), "cuStreamWaitEvent");
   }
   void* arguments[] = {&launch};
-  check_cuda(driver.cuLaunchKernel(device_->kernels.of(call.dtype), launch.channels, 1, 1, kThreads,
-                                   1, 1, 0, stream, arguments, nullptr),
-             "cuLaunchKernel");
+  const int error = driver.cuLaunchKernel(device_->kernels.of(call.dtype), launch.channels, 1, 1,
+                                          kThreads, 1, 1, 0, stream, arguments, nullptr);
+  if (error != 0) {
+    check_stream(stream, context_, comm_.rank());
+  }
+  check_cuda(error, "cuLaunchKernel");
   if (capturing == 0) {
     check_cuda(driver.cuEventRecord(latest_, stream), "cuEventRecord");
     latest_stream_ = stream;

@@ -1,10 +1,6 @@
 // Collectives on device memory between threads, on a driver without a GPU.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstring>
-#include <thread>
-
 #include "device/testing_driver.h"
 #include "unisono/device.hpp"
 
@@ -13,44 +9,21 @@ namespace {
 
 TEST(DeviceGroup, RandomCallsAreRight) {
   for (const int ranks : {1, 2, 3, 4, 8}) {
-    std::atomic<int> wrong = 0;
     run_threads(ranks, [&](Communicator& comm) {
       const OwnStream stream;
       DeviceGroup group(comm, {.scratch_bytes = std::size_t{1} << 16});
       Buffer in(std::size_t{4} << 20);
       Buffer out(std::size_t{4} << 20);
       std::mt19937_64 random(static_cast<unsigned>(ranks));
-      std::vector<std::size_t> counts;
-      std::vector<std::size_t> recv_counts;
       for (int k = 0; k < 150; ++k) {
         const Trial trial = draw(ranks, random);
         const std::size_t shift_in = random() % 20 * size_of(trial.dtype);
         const std::size_t shift_out = random() % 20 * size_of(trial.dtype);
-        const Bytes& input = trial.inputs[static_cast<std::size_t>(comm.rank())];
-        Call call = call_of(trial, comm.rank(), counts, recv_counts);
-        call.in = in.data() + shift_in;
-        call.out = trial.in_place ? in.data() + shift_in : out.data() + shift_out;
-        // In a reduce, each rank is in place or not as it likes, and the root alone has an output.
-        if (call.collective == Collective::reduce && comm.rank() != trial.root) {
-          call.out = nullptr;
-        }
-        if (!input.empty()) {
-          std::memcpy(in.data() + shift_in, input.data(), input.size());
-        }
-        group.run(call, stream.handle());
-        group.synchronize(stream.handle());
-        const auto* const begin = static_cast<const unsigned char*>(call.out);
-        const Bytes got(begin, begin + output_bytes(trial, comm.rank()));
-        if (!same(trial.dtype, got, result_of(trial, comm.rank()))) {
-          ++wrong;
-          ADD_FAILURE() << to_string(call.collective) << ' ' << to_string(call.dtype) << ' '
-                        << to_string(call.reduction.op) << ", count " << call.count << ", rank "
-                        << comm.rank() << " of " << ranks << ", in place " << trial.in_place;
-        }
-        comm.barrier();  // before the memory is written again
+        EXPECT_EQ(run_trial(group, comm, trial, in.data() + shift_in, out.data() + shift_out,
+                            stream.handle()),
+                  "");
       }
     });
-    EXPECT_EQ(wrong, 0) << ranks << " ranks";
   }
 }
 

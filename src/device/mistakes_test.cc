@@ -19,17 +19,6 @@ Call all_reduce(void* data, std::size_t count) {
           .dtype = Dtype::f32};
 }
 
-// The error that `body` throws on this rank.
-template <class Body>
-Error error_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorCode::internal, "nothing was thrown");
-}
-
 // What another rank has found comes here as well.
 void wait_for_the_end(const DeviceGroup& group) {
   for (int k = 0; k < 2000; ++k) {

@@ -1,54 +1,17 @@
 // Collectives on device memory between processes, which map each other's.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <functional>
 #include <optional>
-#include <thread>
 
 #include "device/testing_driver.h"
+#include "device/testing_processes.h"
 #include "unisono/device.hpp"
 
 namespace unisono::device {
 namespace {
-
-// Runs `body` in a process for each rank; the exit codes, or minus the signal.
-std::vector<int> run_processes(int ranks, const std::function<int(Communicator&)>& body) {
-  const std::string job = "device-" + std::to_string(::getpid()) + '-' + std::to_string(ranks);
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      int code = 99;
-      try {
-        ConnectOptions options;
-        options.rank = rank;
-        options.size = ranks;
-        options.job = job;
-        Communicator comm = Communicator::connect(options);
-        code = body(comm);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      }
-      std::fflush(nullptr);
-      ::_exit(code);
-    }
-    children.push_back(child);
-  }
-  std::vector<int> codes;
-  for (const pid_t child : children) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
-  }
-  return codes;
-}
 
 // The memory of allocate(), and other memory, which is copied aside on the way.
 int random_calls(Communicator& comm, bool allocated) {
@@ -62,33 +25,13 @@ int random_calls(Communicator& comm, bool allocated) {
   auto* const out =
       allocated ? static_cast<unsigned char*>(group.allocate(kBytes)) : other_out.data();
   std::mt19937_64 random(7);
-  std::vector<std::size_t> counts;
-  std::vector<std::size_t> recv_counts;
   for (int k = 0; k < 80; ++k) {
-    const Trial trial = draw(comm.size(), random);
-    const Bytes& input = trial.inputs[static_cast<std::size_t>(comm.rank())];
-    Call call = call_of(trial, comm.rank(), counts, recv_counts);
-    call.in = in;
-    call.out = trial.in_place ? in : out;
-    if (!input.empty()) {
-      std::memcpy(in, input.data(), input.size());
-    } else if (!trial.in_place) {
-      call.in = nullptr;
-    }
-    // A rank without any elements has no memory to show.
-    if (output_bytes(trial, comm.rank()) == 0 && !trial.in_place) {
-      call.out = nullptr;
-    }
-    group.run(call, stream.handle());
-    group.synchronize(stream.handle());
-    const auto* const begin = static_cast<const unsigned char*>(call.out);
-    const Bytes got(begin, begin + output_bytes(trial, comm.rank()));
-    if (!same(trial.dtype, got, result_of(trial, comm.rank()))) {
-      std::fprintf(stderr, "call %d: %s is wrong\n", k,
-                   std::string(to_string(call.collective)).c_str());
+    const std::string wrong =
+        run_trial(group, comm, draw(comm.size(), random), in, out, stream.handle());
+    if (!wrong.empty()) {
+      std::fprintf(stderr, "call %d: %s\n", k, wrong.c_str());
       return 1;
     }
-    comm.barrier();
   }
   return 0;
 }

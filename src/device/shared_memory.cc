@@ -31,17 +31,18 @@ std::size_t round_up(std::size_t bytes) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(Communicator& comm, Context& context, int device, std::uint32_t channels,
+SharedMemory::SharedMemory(Communicator& comm, Context& context, std::uint32_t channels,
                            std::size_t scratch_bytes)
     : comm_(comm), context_(context) {
   const auto n = static_cast<std::size_t>(comm.size());
   layout_.records = round_up(channels * n * sizeof(std::uint64_t));
   layout_.epochs = layout_.records + round_up(channels * 2 * n * sizeof(Record));
   layout_.scratch = layout_.epochs + round_up(channels * sizeof(std::uint64_t));
-  Introduction mine{.process = ::getpid(), .device = device};
-  for (const std::int64_t process : gather(comm, mine.process)) {
-    same_process_.push_back(process == mine.process);
-    one_process_ = one_process_ && same_process_.back();
+  Introduction mine{.process = ::getpid(), .device = context.number()};
+  for (const Introduction& one : gather(comm, mine)) {
+    peers_.push_back({.same_process = one.process == mine.process, .device = one.device});
+    one_process_ = one_process_ && peers_.back().same_process;
+    one_device_ = one_device_ && one.device == mine.device;
   }
   together(comm, [&] {
     mine.base = context.allocate(layout_.scratch + scratch_bytes);
@@ -51,11 +52,10 @@ SharedMemory::SharedMemory(Communicator& comm, Context& context, int device, std
   const std::vector<Introduction> all = gather(comm, mine);
   together(comm, [&] {
     for (std::size_t rank = 0; rank < n; ++rank) {
-      const Introduction& one = all[rank];
-      if (same_process_[rank] && one.device != mine.device) {
-        context.enable_peer(static_cast<int>(one.device));
+      if (peers_[rank].same_process && peers_[rank].device != context.number()) {
+        reach(rank, [&] { context.enable_peer(static_cast<int>(peers_[rank].device)); });
       }
-      arenas_.push_back(place_here(one.base, one.handle, same_process_[rank]));
+      arenas_.push_back(place_here(rank, all[rank].base, all[rank].handle));
     }
   });
 }
@@ -69,9 +69,33 @@ IpcHandle SharedMemory::handle_of(std::uint64_t base) const {
   return handle;
 }
 
-std::uint64_t SharedMemory::place_here(std::uint64_t base, const IpcHandle& handle,
-                                       bool same_process) {
-  return same_process ? base : context_.map(handle);
+std::uint64_t SharedMemory::place_here(std::size_t rank, std::uint64_t base,
+                                       const IpcHandle& handle) {
+  if (peers_[rank].same_process) {
+    return base;
+  }
+  std::uint64_t place = 0;
+  reach(rank, [&] { place = context_.map(handle); });
+  return place;
+}
+
+// Does `step`, which is a way to the memory of `rank`; where there is none, says between whom.
+template <class Step>
+void SharedMemory::reach(std::size_t rank, const Step& step) const {
+  try {
+    step();
+  } catch (const Error& why) {
+    if (why.code() == ErrorCode::resource) {
+      throw;
+    }
+    throw Error(
+        ErrorCode::config,
+        "device " + std::to_string(context_.number()) + " of rank " + std::to_string(comm_.rank()) +
+            " cannot reach the memory of device " + std::to_string(peers_[rank].device) +
+            " of rank " + std::to_string(rank) + ": " + std::string(why.summary()) +
+            "\nsee nvidia-smi topo -p2p r; give the ranks devices that reach each other, or use "
+            "the communicator on memory of the host");
+  }
 }
 
 void* SharedMemory::allocate(std::size_t bytes) {
@@ -90,7 +114,7 @@ void* SharedMemory::allocate(std::size_t bytes) {
     std::vector<std::uint64_t> row;
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
       const Allocation& place = places[rank];
-      row.push_back(place_here(place.base, place.handle, same_process_[rank]) - place.base);
+      row.push_back(place_here(rank, place.base, place.handle) - place.base);
     }
     context_.upload(shifts_ + (regions_.size() + 1) * row.size() * sizeof(row[0]), row.data(),
                     row.size() * sizeof(row[0]));

@@ -21,7 +21,8 @@ namespace unisono::device {
 class SharedMemory {
  public:
   // Collective.
-  SharedMemory(Communicator& comm, Context& context, int device, std::uint32_t channels,
+  // Errors: config, where a device does not reach the memory of another.
+  SharedMemory(Communicator& comm, Context& context, std::uint32_t channels,
                std::size_t scratch_bytes);
 
   // Collective; zeroed.
@@ -30,8 +31,10 @@ class SharedMemory {
   std::uint32_t region_of(const void* data, std::size_t bytes) const;
   // Whether there are allocations: the same on all ranks.
   bool has_regions() const noexcept { return !regions_.empty(); }
-  // All ranks are threads of this process, and reach all memory as it is.
+  // All ranks are threads of this process, and reach all memory of cudaMalloc as it is.
   bool one_process() const noexcept { return one_process_; }
+  // And what their device has otherwise. REQUIRES: one_process().
+  bool one_device() const noexcept { return one_device_; }
   std::span<const std::uint64_t> arenas() const noexcept { return arenas_; }
   const ArenaLayout& layout() const noexcept { return layout_; }
   const std::uint64_t* shifts() const noexcept {
@@ -42,13 +45,20 @@ class SharedMemory {
   struct Region {
     std::uint64_t base = 0, bytes = 0;
   };
+  struct Peer {
+    bool same_process = false;
+    std::int64_t device = 0;  // as the process of that rank counts
+  };
   IpcHandle handle_of(std::uint64_t base) const;
-  std::uint64_t place_here(std::uint64_t base, const IpcHandle& handle, bool same_process);
+  std::uint64_t place_here(std::size_t rank, std::uint64_t base, const IpcHandle& handle);
+  template <class Step>
+  void reach(std::size_t rank, const Step& step) const;
 
   Communicator& comm_;
   Context& context_;
   bool one_process_ = true;
-  std::vector<bool> same_process_ = {};  // [rank]
+  bool one_device_ = true;
+  std::vector<Peer> peers_ = {};  // [rank]
   ArenaLayout layout_ = {};
   std::vector<std::uint64_t> arenas_ = {};
   std::uint64_t shifts_ = 0;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -14,10 +15,13 @@
 
 namespace unisono::device {
 
+// Told of each operand of a kernel, before the kernel uses it.
+using Uses = std::function<void(const void*)>;
+
 class DelayedBlock {
  public:
-  DelayedBlock(std::uint32_t block, std::uint64_t seed)
-      : block_(block), random_(static_cast<unsigned>(seed)) {}
+  DelayedBlock(std::uint32_t block, std::uint64_t seed, const Uses& uses)
+      : block_(block), random_(static_cast<unsigned>(seed)), uses_(uses) {}
   DelayedBlock(const DelayedBlock&) = delete;
   DelayedBlock& operator=(const DelayedBlock&) = delete;
   ~DelayedBlock() { deliver_all(); }
@@ -27,7 +31,17 @@ class DelayedBlock {
   std::uint32_t block() const { return block_; }
   BlockMemory& shared() { return shared_; }
   void sync() {}
-  bool any(bool flag) { return flag; }
+  // A pass has its pointers when it asks whether any thread is to stop.
+  bool any(bool flag) {
+    for (const auto& pointers : shared_.pointers) {
+      for (const unsigned char* const pointer : pointers) {
+        if (pointer != nullptr && uses_) {
+          uses_(pointer);
+        }
+      }
+    }
+    return flag;
+  }
   void signal(std::uint64_t* word, std::uint64_t value) {
     late_.emplace_back(word, value);
     if (random_() % 4 == 0) {
@@ -87,15 +101,17 @@ class DelayedBlock {
   BlockMemory shared_ = {};
   std::uint32_t block_;
   std::minstd_rand random_;
+  const Uses& uses_;
   std::vector<std::pair<std::uint64_t*, std::uint64_t>> late_ = {};
 };
 
 // All blocks of a launch, to their end.
-inline void run_on_cpu(const Launch& launch, Dtype dtype, std::uint64_t seed) {
+inline void run_on_cpu(const Launch& launch, Dtype dtype, std::uint64_t seed,
+                       const Uses& uses = {}) {
   std::vector<std::thread> threads;
   for (std::uint32_t c = 0; c < launch.channels; ++c) {
-    threads.emplace_back([&launch, dtype, seed, c] {
-      DelayedBlock block(c, seed * 1000 + launch.rank * 100 + c + 1);
+    threads.emplace_back([&launch, &uses, dtype, seed, c] {
+      DelayedBlock block(c, seed * 1000 + launch.rank * 100 + c + 1, uses);
       dispatch(dtype, static_cast<ReduceOp>(launch.op), [&](auto d, auto op) {
         run_block<Combiner<decltype(d)::value, decltype(op)::value>>(block, launch);
       });

@@ -1,9 +1,6 @@
 // A driver of CUDA without a GPU, for tests: memory of the host that other processes can map,
 // streams that are threads, and kernels that run on the CPU. It has what unisono calls, and graphs.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +13,7 @@
 
 #include "device/cuda_driver.h"
 #include "device/testing_block.h"
+#include "device/testing_memory.h"
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
@@ -23,37 +21,28 @@ namespace {
 
 using namespace unisono;
 using namespace unisono::device;
+using fake::current_context;
+using fake::kInvalidContext;
+using fake::kInvalidValue;
+using fake::kOutOfMemory;
+using fake::memory;
 
-constexpr int kInvalidValue = 1;
-constexpr int kOutOfMemory = 2;
+constexpr int kInvalidHandle = 400;
 constexpr int kNotReady = 600;
 constexpr unsigned kDeviceMemory = 2;
+constexpr int kProcessors = 16;  // CU_DEVICE_ATTRIBUTE_...
 
 using Work = std::function<void()>;
-
-struct Mapping {
-  std::size_t bytes = 0;
-  int file = -1;
-};
-
-struct Handle {  // in the 64 bytes of a CUipcMemHandle
-  std::int64_t process = 0;
-  std::uint64_t bytes = 0;
-  std::int32_t file = -1;
-};
 
 class Stream;
 
 struct Driver {
   std::mutex mutex = {};
-  std::map<std::uint64_t, Mapping> mappings = {};
-  std::map<std::uint64_t, Mapping> freed = {};  // while work that may reach it is not done
-  std::atomic<int> undone = 0;                  // pieces of work of all streams
   std::string failing = {};
   int failing_after = 0;
   std::atomic<std::uint64_t> launches = 0;
   std::atomic<int> contexts = 0;
-  Stream* legacy = nullptr;
+  std::map<const fake::Context*, Stream*> legacy = {};
 };
 
 Driver& driver() {
@@ -61,22 +50,10 @@ Driver& driver() {
   return *one;
 }
 
-void give_back_freed() {
-  const std::lock_guard lock(driver().mutex);
-  if (driver().undone != 0) {
-    return;
-  }
-  for (const auto& [place, mapping] : driver().freed) {
-    ::munmap(reinterpret_cast<void*>(place), mapping.bytes);
-    ::close(mapping.file);
-  }
-  driver().freed.clear();
-}
-
 // Work in the order in which it came.
 class Stream {
  public:
-  Stream() : thread_([this] { loop(); }) {}
+  explicit Stream(fake::Context& context) : context_(context), thread_([this] { loop(); }) {}
   ~Stream() {
     {
       const std::lock_guard lock(mutex_);
@@ -85,13 +62,14 @@ class Stream {
     changed_.notify_all();
     thread_.join();
   }
+  fake::Context& context() const { return context_; }
   void add(Work work) {
     const std::lock_guard lock(mutex_);
     if (capturing_) {
       graph_.push_back(std::move(work));
       return;
     }
-    ++driver().undone;
+    memory().work_begins();
     queue_.push_back(std::move(work));
     changed_.notify_all();
   }
@@ -128,15 +106,14 @@ class Stream {
       const Work work = queue_.front();
       lock.unlock();
       work();
-      if (--driver().undone == 0) {
-        give_back_freed();
-      }
+      memory().work_ends();
       lock.lock();
       queue_.pop_front();
       changed_.notify_all();
     }
   }
 
+  fake::Context& context_;
   std::mutex mutex_ = {};
   std::condition_variable changed_ = {};
   std::deque<Work> queue_ = {};
@@ -147,6 +124,7 @@ class Stream {
 };
 
 struct Event {
+  fake::Context* context = nullptr;
   std::atomic<std::uint64_t> recorded = 0;
   std::atomic<std::uint64_t> done = 0;
 };
@@ -155,11 +133,35 @@ Stream& stream_of(void* stream) {
   if (stream != nullptr) {
     return *static_cast<Stream*>(stream);
   }
+  fake::Context& context = *current_context();
   const std::lock_guard lock(driver().mutex);
-  if (driver().legacy == nullptr) {
-    driver().legacy = new Stream;
+  Stream*& legacy = driver().legacy[&context];
+  if (legacy == nullptr) {
+    legacy = new Stream(context);
   }
-  return *driver().legacy;
+  return *legacy;
+}
+
+// A module, and its only function.
+struct Kernel {
+  const fake::Context& context;
+  Dtype dtype;
+};
+
+// The buffers of other ranks are known in the middle of a kernel alone.
+void run_kernel(const fake::Context& context, const Launch& launch, Dtype dtype) {
+  const auto uses = [&context](const void* data, const char* what) {
+    memory().check_use(context, data, what);
+  };
+  for (std::uint32_t rank = 0; rank < launch.ranks; ++rank) {
+    uses(reinterpret_cast<const void*>(launch.arenas[rank]), "an arena");
+  }
+  uses(launch.shifts, "its shifts");
+  uses(launch.image.passes, "its passes");
+  uses(launch.image.operands, "its operands");
+  uses(launch.image.waits, "its waits");
+  run_on_cpu(launch, dtype, ++driver().launches,
+             [&uses](const void* data) { uses(data, "an operand"); });
 }
 
 // Whether this call is the one that is to fail.
@@ -168,50 +170,21 @@ bool fails(const char* name) {
   return driver().failing == name && --driver().failing_after == 0;
 }
 
-int map_file(int file, std::size_t bytes, std::uint64_t* place) {
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED) {
-    return kOutOfMemory;
-  }
-  *place = reinterpret_cast<std::uint64_t>(memory);
-  const std::lock_guard lock(driver().mutex);
-  driver().mappings[*place] = {.bytes = bytes, .file = file};
-  return 0;
-}
-
-// A real driver waits for all kernels of the device first. Here the memory waits, and not the
-// caller: a rank that frees while the kernel of another rank waits for it would wait for ever.
-int unmap(std::uint64_t place) {
-  {
-    const std::lock_guard lock(driver().mutex);
-    auto mapping = driver().mappings.extract(place);
-    if (mapping.empty()) {
-      return kInvalidValue;
-    }
-    driver().freed.insert(std::move(mapping));
-  }
-  give_back_freed();
-  return 0;
-}
-
-void* the_context() {
-  static int context;
-  return &context;
-}
-
-thread_local void* current_context = nullptr;
-
 }  // namespace
 
-// What tests say to it: the n-th call of a function from now fails; what has not been given back.
+// What tests say to it: the n-th call of a function from now fails; what has not been given back;
+// which memory is of a pool.
 FAKE void fake_cuda_fail(const char* name, int nth) {
   const std::lock_guard lock(driver().mutex);
   driver().failing = name;
   driver().failing_after = nth;
 }
 FAKE int fake_cuda_left() {
-  const std::lock_guard lock(driver().mutex);
-  return static_cast<int>(driver().mappings.size()) + driver().contexts.load();
+  return memory().size() + driver().contexts.load();
+}
+
+FAKE void fake_cuda_put_in_pool(std::uint64_t place) {
+  memory().put_in_pool(place);
 }
 
 FAKE const void* unisono_cuda_kernels(int dtype) {
@@ -223,40 +196,71 @@ FAKE int cuInit(unsigned) {
 }
 FAKE int cuDeviceGet(int* device, int number) {
   *device = number;
-  return number == 0 && !fails("cuDeviceGet") ? 0 : 101;
+  return fake::primary_context(number) != nullptr && !fails("cuDeviceGet") ? 0 : 101;
 }
-FAKE int cuDeviceGetAttribute(int* value, int, int) {
-  *value = 8;
+// Device 0 has 8 processors, and each other one half of those of the one before.
+FAKE int cuDeviceGetAttribute(int* value, int which, int device) {
+  *value = which == kProcessors ? 8 >> fake::primary_context(device)->device : 8;
   return fails("cuDeviceGetAttribute") ? kInvalidValue : 0;
 }
-FAKE int cuDevicePrimaryCtxRetain(void** context, int) {
+FAKE int cuDeviceGetUuid_v2(DeviceUuid* uuid, int device) {
+  *uuid = {};
+  uuid->bytes[0] = static_cast<char>(fake::primary_context(device)->device + 1);
+  return fails("cuDeviceGetUuid_v2") ? kInvalidValue : 0;
+}
+FAKE int cuDevicePrimaryCtxRetain(void** context, int device) {
   if (fails("cuDevicePrimaryCtxRetain")) {
     return kOutOfMemory;
   }
-  *context = the_context();
+  fake::Context* const primary = fake::primary_context(device);
+  ++primary->retained;
   ++driver().contexts;
+  *context = primary;
   return 0;
 }
-FAKE int cuDevicePrimaryCtxRelease_v2(int) {
+FAKE int cuDevicePrimaryCtxRelease_v2(int device) {
+  fake::Context* const primary = fake::primary_context(device);
+  if (--primary->retained == 0) {
+    memory().disable_peers(*primary);
+  }
   --driver().contexts;
   return 0;
 }
 FAKE int cuCtxGetCurrent(void** context) {
-  *context = current_context;
+  *context = fake::set_context();
   return 0;
 }
 FAKE int cuCtxSetCurrent(void* context) {
-  current_context = context;
-  return fails("cuCtxSetCurrent") ? kInvalidValue : 0;
-}
-FAKE int cuCtxEnablePeerAccess(void*, unsigned) {
+  if (fails("cuCtxSetCurrent")) {
+    return kInvalidValue;
+  }
+  fake::set_context() = static_cast<fake::Context*>(context);
   return 0;
 }
-FAKE int cuModuleLoadData(void** module, const void* image) {
-  *module = const_cast<void*>(image);
-  return fails("cuModuleLoadData") ? 209 : 0;
+FAKE int cuCtxEnablePeerAccess(void* peer, unsigned flags) {
+  fake::Context* const context = current_context();
+  if (fails("cuCtxEnablePeerAccess")) {
+    return fake::kTooManyPeers;
+  }
+  return context == nullptr ? kInvalidContext
+         : peer == context || flags != 0
+             ? kInvalidValue
+             : memory().enable_peer(*context, *static_cast<fake::Context*>(peer));
 }
-FAKE int cuModuleUnload(void*) {
+FAKE int cuModuleLoadData(void** module, const void* image) {
+  if (fails("cuModuleLoadData")) {
+    return 209;
+  }
+  if (current_context() == nullptr) {
+    return kInvalidContext;
+  }
+  const auto* const names = static_cast<const char*>(unisono_cuda_kernels(0));
+  *module = new Kernel{.context = *current_context(),
+                       .dtype = static_cast<Dtype>(static_cast<const char*>(image) - names)};
+  return 0;
+}
+FAKE int cuModuleUnload(void* module) {
+  delete static_cast<Kernel*>(module);
   return 0;
 }
 FAKE int cuModuleGetFunction(void** function, void* module, const char*) {
@@ -272,21 +276,21 @@ FAKE int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, st
   return fails("cuOccupancyMaxActiveBlocksPerMultiprocessor") ? kInvalidValue : 0;
 }
 FAKE int cuMemAlloc_v2(std::uint64_t* place, std::size_t bytes) {
-  const int file = fails("cuMemAlloc_v2") ? -1 : ::memfd_create("device", MFD_CLOEXEC);
-  if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+  if (fails("cuMemAlloc_v2")) {
     return kOutOfMemory;
   }
-  return map_file(file, bytes, place);
+  return current_context() == nullptr ? kInvalidContext
+                                      : memory().allocate(*current_context(), bytes, place);
 }
 FAKE int cuMemFree_v2(std::uint64_t place) {
-  return unmap(place);
+  return memory().give_back(place);
 }
-FAKE int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  *memory = fails("cuMemHostAlloc") ? nullptr : std::malloc(bytes);
-  return *memory == nullptr ? kOutOfMemory : 0;
+FAKE int cuMemHostAlloc(void** data, std::size_t bytes, unsigned) {
+  *data = fails("cuMemHostAlloc") ? nullptr : std::malloc(bytes);
+  return *data == nullptr ? kOutOfMemory : 0;
 }
-FAKE int cuMemFreeHost(void* memory) {
-  std::free(memory);
+FAKE int cuMemFreeHost(void* data) {
+  std::free(data);
   return 0;
 }
 FAKE int cuMemsetD8Async(std::uint64_t place, unsigned char value, std::size_t bytes,
@@ -313,34 +317,30 @@ FAKE int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t 
   return cuMemcpyDtoHAsync_v2(reinterpret_cast<void*>(to), from, bytes, stream);
 }
 FAKE int cuIpcGetMemHandle(IpcHandle* handle, std::uint64_t place) {
-  if (fails("cuIpcGetMemHandle")) {
-    return kInvalidValue;
-  }
-  const std::lock_guard lock(driver().mutex);
-  const auto at = driver().mappings.find(place);
-  if (at == driver().mappings.end()) {
-    return kInvalidValue;
-  }
-  const Handle told{.process = ::getpid(), .bytes = at->second.bytes, .file = at->second.file};
-  std::memcpy(handle->bytes, &told, sizeof(told));
-  return 0;
+  return fails("cuIpcGetMemHandle") ? kInvalidValue : memory().handle_of(place, handle);
 }
 FAKE int cuIpcOpenMemHandle_v2(std::uint64_t* place, IpcHandle handle, unsigned) {
-  Handle told;
-  std::memcpy(&told, handle.bytes, sizeof(told));
-  const std::string name =
-      "/proc/" + std::to_string(told.process) + "/fd/" + std::to_string(told.file);
-  const int file = fails("cuIpcOpenMemHandle_v2") ? -1 : ::open(name.c_str(), O_RDWR | O_CLOEXEC);
-  return file < 0 ? kInvalidValue : map_file(file, told.bytes, place);
+  if (fails("cuIpcOpenMemHandle_v2")) {
+    return kInvalidValue;
+  }
+  return current_context() == nullptr ? kInvalidContext
+                                      : memory().open(*current_context(), handle, place);
 }
 FAKE int cuIpcCloseMemHandle(std::uint64_t place) {
-  return unmap(place);
+  return memory().give_back(place);
 }
 FAKE int cuStreamCreate(void** stream, unsigned) {
   if (fails("cuStreamCreate")) {
     return kOutOfMemory;
   }
-  *stream = new Stream;
+  if (current_context() == nullptr) {
+    return kInvalidContext;
+  }
+  *stream = new Stream(*current_context());
+  return 0;
+}
+FAKE int cuStreamGetCtx(void* stream, void** context) {
+  *context = &stream_of(stream).context();
   return 0;
 }
 FAKE int cuStreamDestroy_v2(void* stream) {
@@ -362,7 +362,9 @@ FAKE int cuEventCreate(void** event, unsigned) {
   if (fails("cuEventCreate")) {
     return kOutOfMemory;
   }
-  *event = new std::shared_ptr<Event>(std::make_shared<Event>());
+  const auto state = std::make_shared<Event>();
+  state->context = current_context();
+  *event = new std::shared_ptr<Event>(state);
   return 0;
 }
 FAKE int cuEventDestroy_v2(void* event) {
@@ -371,6 +373,9 @@ FAKE int cuEventDestroy_v2(void* event) {
 }
 FAKE int cuEventRecord(void* event, void* stream) {
   const auto state = *static_cast<std::shared_ptr<Event>*>(event);
+  if (state->context != &stream_of(stream).context()) {
+    return kInvalidHandle;
+  }
   const std::uint64_t ticket = ++state->recorded;
   stream_of(stream).add([state, ticket] { state->done = ticket; });
   return 0;
@@ -394,33 +399,52 @@ FAKE int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, 
   if (fails("cuLaunchKernel")) {
     return 719;
   }
+  const Kernel kernel = *static_cast<const Kernel*>(function);
+  if (&kernel.context != current_context() || &stream_of(stream).context() != &kernel.context) {
+    return kInvalidHandle;
+  }
   const auto launch = std::make_shared<const Launch>(*static_cast<const Launch*>(arguments[0]));
-  const auto* const names = static_cast<const char*>(unisono_cuda_kernels(0));
-  const auto dtype = static_cast<Dtype>(static_cast<const char*>(function) - names);
-  stream_of(stream).add([launch, dtype] { run_on_cpu(*launch, dtype, ++driver().launches); });
+  stream_of(stream).add([launch, kernel] { run_kernel(kernel.context, *launch, kernel.dtype); });
   return 0;
 }
 FAKE int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   stream_of(stream).add([=] { function(data); });
   return 0;
 }
-FAKE int cuPointerGetAttribute(void* value, int, std::uint64_t place) {
-  const std::lock_guard lock(driver().mutex);
-  auto at = driver().mappings.upper_bound(place);
-  if (at == driver().mappings.begin() ||
-      place >= std::prev(at)->first + std::prev(at)->second.bytes) {
-    return kInvalidValue;
+// The type of the memory, its device as the process counts, whether it is managed (nothing is), and
+// whether cudaMalloc made it.
+FAKE int cuPointerGetAttributes(unsigned count, const int* which, void** values,
+                                std::uint64_t place) {
+  const int device = memory().device_of(place);
+  const std::vector<int> visible = fake::visible_devices();
+  for (unsigned k = 0; k < count; ++k) {
+    int value = 0;
+    if (which[k] == 2) {
+      value = device < 0 ? 0 : static_cast<int>(kDeviceMemory);
+    } else if (which[k] == 9) {
+      const auto at = std::find(visible.begin(), visible.end(), device);
+      value = at == visible.end() ? -2 : static_cast<int>(at - visible.begin());
+    } else if (which[k] == 10) {
+      value = device < 0 || memory().is_in_pool(place) ? 0 : 1;
+    }
+    *static_cast<int*>(values[k]) = value;
   }
-  *static_cast<unsigned*>(value) = kDeviceMemory;
   return 0;
 }
 FAKE int cuThreadExchangeStreamCaptureMode(int*) {
   return 0;
 }
 FAKE int cuGetErrorName(int error, const char** name) {
-  *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : error == 100        ? "CUDA_ERROR_NO_DEVICE"
-                                : "CUDA_ERROR_UNKNOWN";
+  static const std::map<int, const char*> names = {
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {100, "CUDA_ERROR_NO_DEVICE"},
+      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {fake::kPeerAccessUnsupported, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"},
+      {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {fake::kTooManyPeers, "CUDA_ERROR_TOO_MANY_PEERS"}};
+  const auto found = names.find(error);
+  *name = found == names.end() ? "CUDA_ERROR_UNKNOWN" : found->second;
   return 0;
 }
 FAKE int cuStreamBeginCapture_v2(void* stream, int) {

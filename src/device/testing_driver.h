@@ -3,12 +3,15 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "base/env.h"
 #include "device/cuda_driver.h"
 #include "device/testing_results.h"
+#include "unisono/device.hpp"
 
 namespace unisono::device {
 
@@ -21,6 +24,55 @@ Function* driver_function(const char* name) {
   }
   return reinterpret_cast<Function*>(found);
 }
+
+// From now on this process sees these devices, some of which do not reach others: see
+// testing_memory.h. REQUIRES: no thread uses the driver meanwhile.
+inline void see_devices(const std::string& devices, const std::string& apart = "") {
+  ::setenv("FAKE_CUDA_DEVICES", devices.c_str(), 1);
+  ::setenv("FAKE_CUDA_APART", apart.c_str(), 1);
+}
+
+// While this lives.
+class VisibleDevices {
+ public:
+  explicit VisibleDevices(const std::string& devices, const std::string& apart = "") {
+    see_devices(devices, apart);
+  }
+  VisibleDevices(const VisibleDevices&) = delete;
+  VisibleDevices& operator=(const VisibleDevices&) = delete;
+  ~VisibleDevices() {
+    ::unsetenv("FAKE_CUDA_DEVICES");
+    ::unsetenv("FAKE_CUDA_APART");
+  }
+};
+
+inline void* current_context() {
+  void* context = nullptr;
+  check_cuda(cuda_driver().cuCtxGetCurrent(&context), "cuCtxGetCurrent");
+  return context;
+}
+
+// The thread has the device's context, as programs of CUDA's runtime do.
+class OnDevice {
+ public:
+  explicit OnDevice(int number) : before_(current_context()) {
+    check_cuda(cuda_driver().cuDeviceGet(&device_, number), "cuDeviceGet");
+    check_cuda(cuda_driver().cuDevicePrimaryCtxRetain(&context_, device_), "retain");
+    check_cuda(cuda_driver().cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() {
+    cuda_driver().cuCtxSetCurrent(before_);
+    cuda_driver().cuDevicePrimaryCtxRelease_v2(device_);
+  }
+  void* context() const { return context_; }
+
+ private:
+  int device_ = 0;
+  void* context_ = nullptr;
+  void* before_ = nullptr;
+};
 
 class OwnStream {
  public:
@@ -48,5 +100,51 @@ class Buffer {
  private:
   std::uint64_t place_ = 0;
 };
+
+// The error that `body` throws on this rank.
+template <class Body>
+Error error_of(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::internal, "nothing was thrown");
+}
+
+// Makes a rank's call of a trial. What is wrong with the result; "": nothing.
+inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial& trial,
+                             unsigned char* in, unsigned char* out, void* stream) {
+  std::vector<std::size_t> counts;
+  std::vector<std::size_t> recv_counts;
+  const Bytes& input = trial.inputs[static_cast<std::size_t>(comm.rank())];
+  Call call = call_of(trial, comm.rank(), counts, recv_counts);
+  call.in = in;
+  call.out = trial.in_place ? in : out;
+  if (!input.empty()) {
+    std::memcpy(in, input.data(), input.size());
+  }
+  // What a rank has no elements for may be null; in a reduce each rank is in place or not as it
+  // likes.
+  const bool is_free = !trial.in_place || trial.collective == Collective::reduce;
+  if (input.empty() && is_free) {
+    call.in = nullptr;
+  }
+  if (output_bytes(trial, comm.rank()) == 0 && is_free) {
+    call.out = nullptr;
+  }
+  group.run(call, stream);
+  group.synchronize(stream);
+  const auto* const begin = static_cast<const unsigned char*>(call.out);
+  const Bytes got(begin, begin + output_bytes(trial, comm.rank()));
+  const bool right = same(trial.dtype, got, result_of(trial, comm.rank()));
+  comm.barrier();  // before the memory is written again
+  return right
+             ? ""
+             : std::string(to_string(call.collective)) + ' ' + std::string(to_string(call.dtype)) +
+                   ' ' + std::string(to_string(call.reduction.op)) + ", count " +
+                   std::to_string(call.count) + ", rank " + std::to_string(comm.rank()) + " of " +
+                   std::to_string(comm.size()) + (trial.in_place ? ", in place" : "");
+}
 
 }  // namespace unisono::device

@@ -93,7 +93,8 @@ std::optional<Error> Watchdog::mismatch() const {
           "device group: rank " + std::to_string(other - 1) + " means another call than rank " +
               std::to_string(comm_.rank()) +
               "\nmake the same calls in the same order on all ranks, with counts that agree, "
-              "and memory of allocate() on all or on none",
+              "and memory of allocate() on all or on none (threads with several devices: of "
+              "cudaMalloc)",
           {.rank = comm_.rank(), .peer = static_cast<int>(other) - 1});
     }
   }

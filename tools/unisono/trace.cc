@@ -192,10 +192,14 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
 
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
                     const Console& console) {
-  std::int64_t left_out = 0;
-  write_output(arguments.text("workload"), workload_of(ranks, left_out).dump(1) + "\n");
+  const ImportedWorkload workload = workload_of(ranks);
+  write_output(arguments.text("workload"), workload.document.dump(1) + "\n");
   console.note(fmt::format("{}  {} that not all ranks have left out", arguments.text("workload"),
-                           times(static_cast<std::size_t>(left_out), "call")));
+                           times(workload.left_out, "call")));
+  if (workload.without_size > 0) {
+    console.note(fmt::format("{} of no bytes: the profiler tells sizes with record_shapes=True",
+                             times(workload.without_size, "call")));
+  }
 }
 
 // Calls without times make no recording, but who is behind can be told.
@@ -219,11 +223,14 @@ void import_order(std::vector<ImportedRank>& ranks, const Arguments& arguments,
 
 int run_import(const Arguments& arguments, const Console& console) {
   std::vector<ImportedRank> ranks = read_ranks(arguments);
+  const std::int64_t before_all = leave_out_before_all(ranks);
   std::size_t calls = 0;
   std::int64_t sends = 0;
+  std::int64_t unknown = 0;
   for (const ImportedRank& rank : ranks) {
     calls += rank.calls.size();
     sends += rank.sends;
+    unknown += rank.unknown;
   }
   if (calls == 0) {
     throw UsageError("the files have no collectives",
@@ -242,6 +249,17 @@ int run_import(const Arguments& arguments, const Console& console) {
   const std::vector<double> uncertainty = align(ranks);
   write(arguments, dump(recording_of(ranks, uncertainty)), "imported.json", console);
   console.note(summary);
+  if (before_all > 0) {
+    console.note(fmt::format("{} left out from before the first ones that other ranks have",
+                             times(static_cast<std::size_t>(before_all), "call")));
+  }
+  if (unknown > 0) {
+    console.note(fmt::format("{} left out that no collective here is like",
+                             times(static_cast<std::size_t>(unknown), "call")));
+  }
+  if (std::ranges::any_of(ranks, [](const ImportedRank& rank) { return !rank.has_groups; })) {
+    console.note("their groups are not told: all calls are taken as those of all ranks");
+  }
   if (arguments.has("workload")) {
     write_workload(ranks, arguments, console);
   }

@@ -38,6 +38,29 @@ double quantile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
+std::int64_t leave_out_before_all(std::vector<ImportedRank>& ranks) {
+  std::map<std::string, std::int64_t> first;  // that all ranks have which have any
+  for (const ImportedRank& rank : ranks) {
+    std::map<std::string, std::int64_t> own;
+    for (const ImportedCall& call : rank.calls) {
+      if (call.sequence >= 0) {
+        const auto [known, is_new] = own.emplace(call.group, call.sequence);
+        known->second = std::min(known->second, call.sequence);
+      }
+    }
+    for (const auto& [group, sequence] : own) {
+      first[group] = std::max(first[group], sequence);
+    }
+  }
+  std::int64_t left_out = 0;
+  for (ImportedRank& rank : ranks) {
+    left_out += static_cast<std::int64_t>(std::erase_if(rank.calls, [&](const ImportedCall& call) {
+      return call.sequence >= 0 && call.sequence < first[call.group];
+    }));
+  }
+  return left_out;
+}
+
 std::vector<double> align(std::vector<ImportedRank>& ranks) {
   std::vector<double> uncertainty(ranks.size(), 0);
   for (ImportedRank& rank : ranks) {

@@ -16,8 +16,9 @@ struct ImportedCall {
   std::string dtype = {};       // empty: not told
   double bytes = 0;             // the larger of what a rank sends and receives in all
   double start_us = 0;
-  double end_us = -1;  // below 0: it has not ended
-  int number = 0;      // of the calls of the group on this rank, from 1
+  double end_us = -1;          // below 0: it has not ended
+  int number = 0;              // of the calls of the group on this rank, from 1
+  std::int64_t sequence = -1;  // as PyTorch counts the calls of the group; below 0: not told
 };
 
 // What one rank left.
@@ -28,6 +29,8 @@ struct ImportedRank {
   std::map<std::string, std::vector<int>> groups = {};
   std::vector<ImportedCall> calls = {};  // in the order of their start
   std::int64_t sends = 0;                // and receives, which are counted only
+  std::int64_t unknown = 0;              // calls of collectives that have no name here
+  bool has_groups = true;                // else which calls are of which group is not told
   bool has_times = true;                 // else the order of the calls is all that is known
 };
 
@@ -55,6 +58,10 @@ struct TorchType {
 };
 TorchType type_named_by_torch(std::string_view name);
 
+// Leaves out the first calls of a group where another rank has later ones only: recorders keep the
+// latest, and a profiler may begin later on one rank. Returns how many those are.
+std::int64_t leave_out_before_all(std::vector<ImportedRank>& ranks);
+
 // Numbers the calls of each group, and brings the clocks of different hosts together: the end of a
 // collective that no rank leaves before all have come is one moment for all of its ranks. Returns,
 // by rank, how much that leaves in doubt; below 0: not known.
@@ -73,7 +80,12 @@ std::vector<std::string> who_is_behind(const std::vector<ImportedRank>& ranks);
 nlohmann::ordered_json recording_of(const std::vector<ImportedRank>& ranks,
                                     const std::vector<double>& uncertainty);
 // unisono.workload/1: what each rank computed between its calls, and these. Calls that not all
-// ranks of the group have are left out; `left_out` counts them.
-nlohmann::ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& left_out);
+// ranks of the group have are left out.
+struct ImportedWorkload {
+  nlohmann::ordered_json document = {};
+  std::size_t left_out = 0;
+  std::size_t without_size = 0;  // calls of no bytes
+};
+ImportedWorkload workload_of(const std::vector<ImportedRank>& ranks);
 
 }  // namespace unisono::cli

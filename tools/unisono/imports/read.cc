@@ -89,9 +89,15 @@ int rank_in_name(const std::string& path) {
   return last - first < 7 ? std::stoi(name.substr(first, last - first + 1)) : -1;
 }
 
-// What a rank has in all: all_gather is told by what it sends.
+// What a rank has in all: all_gather and gather are told by what it sends.
 double whole_bytes(const std::string& collective, double bytes, double ranks) {
-  return collective == "all_gather" ? bytes * std::max(1.0, ranks) : bytes;
+  const bool by_part = collective == "all_gather" || collective == "gather";
+  return by_part ? bytes * std::max(1.0, ranks) : bytes;
+}
+
+// That of the first tensor of a list of types; that of bytes where there is none.
+TorchType first_type(const json& types) {
+  return type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
 }
 
 std::size_t size_of_group(const ImportedRank& rank, const std::string& group) {
@@ -104,7 +110,10 @@ void read_groups(const json& info, ImportedRank& rank) {
   for (const json& group : member(info, "pg_config")) {
     std::string name = text(member(group, "pg_name"));
     std::vector<int> ranks = ranks_in(member(group, "ranks"));
-    if (static_cast<int>(ranks.size()) == size) {
+    // Others may have all ranks, too; where no group is said to be the default, one that has.
+    const std::string description = text(member(group, "pg_desc"));
+    const bool is_all = static_cast<int>(ranks.size()) == size;
+    if (description == "default_pg" || (description.empty() && is_all)) {
       name = "world";
     }
     if (!name.empty() && !ranks.empty()) {
@@ -126,14 +135,25 @@ std::string group_of(const json& arguments, const ImportedRank& rank) {
   return !name.empty() && rank.groups.contains(name) ? name : "world";
 }
 
+// Empty, and counted: it is none that is known.
+std::string known_collective(const std::string& name, ImportedRank& rank) {
+  if (name == "send" || name == "recv" || name == "recvAnySource") {
+    ++rank.sends;
+    return {};
+  }
+  std::string collective = collective_named_by_torch(name);
+  rank.unknown += collective.empty() ? 1 : 0;
+  return collective;
+}
+
+std::int64_t sequence_of(const json& value) {
+  return static_cast<std::int64_t>(std::clamp(number(value, -1), -1.0, 1e15));
+}
+
 void add_kernel(const json& event, double base_us, ImportedRank& rank) {
   const json& arguments = member(event, "args");
   const std::string name = text(member(arguments, "Collective name"));
-  if (name == "send" || name == "recv") {
-    ++rank.sends;
-    return;
-  }
-  const std::string collective = collective_named_by_torch(name);
+  const std::string collective = known_collective(name, rank);
   if (collective.empty()) {
     return;
   }
@@ -146,23 +166,18 @@ void add_kernel(const json& event, double base_us, ImportedRank& rank) {
                         .dtype = type.name,
                         .bytes = std::clamp(std::max(in, out) * type.bytes, 0.0, kMostBytes),
                         .start_us = start,
-                        .end_us = start + number(member(event, "dur"), 0)});
+                        .end_us = start + number(member(event, "dur"), 0),
+                        .sequence = sequence_of(member(arguments, "Seq"))});
 }
 
 void add_annotation(const json& event, const std::string& name, double base_us,
                     ImportedRank& rank) {
-  if (name == "send" || name == "recv") {
-    ++rank.sends;
-    return;
-  }
-  const std::string collective = collective_named_by_torch(name);
+  const std::string collective = known_collective(name, rank);
   if (collective.empty()) {
     return;
   }
   const json& arguments = member(event, "args");
-  const json& types = member(arguments, "Input type");
-  const TorchType type =
-      type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
+  const TorchType type = first_type(member(arguments, "Input type"));
   const double count = elements(member(arguments, "Input Dims"));
   const double size = static_cast<double>(size_of_group(rank, "world"));
   const double start = base_us + number(member(event, "ts"), 0);
@@ -216,6 +231,7 @@ ImportedRank read_kineto(const json& document, const std::string& path) {
     const std::size_t colon = std::min(name.find(':'), name.size());
     if (category == "user_annotation" && is_backend(std::string_view(name).substr(0, colon))) {
       add_annotation(event, name.substr(std::min(colon + 1, name.size())), base_us, rank);
+      rank.has_groups = rank.groups.size() < 2;
     }
   }
   sort_calls(rank);
@@ -240,26 +256,29 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
                                   : std::string("world");
     const std::string name = text(member(entry, "profiling_name"));
     const bool is_p2p = member(entry, "is_p2p").is_boolean() && member(entry, "is_p2p").get<bool>();
-    const std::string collective =
-        collective_named_by_torch(name.substr(std::min(name.find(':') + 1, name.size())));
-    if (is_p2p || collective.empty()) {
-      rank.sends += is_p2p ? 1 : 0;
+    const std::string collective = known_collective(
+        is_p2p ? "send" : name.substr(std::min(name.find(':') + 1, name.size())), rank);
+    if (collective.empty()) {
       continue;
     }
-    const json& types = member(entry, "input_dtypes");
+    const TorchType of_input = first_type(member(entry, "input_dtypes"));
     const TorchType type =
-        type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
+        of_input.name.empty() ? first_type(member(entry, "output_dtypes")) : of_input;
     const double bytes =
         std::max(elements(member(entry, "input_sizes")), elements(member(entry, "output_sizes"))) *
         type.bytes;
     const double created = number(member(entry, "time_created_ns"), 0);
+    // A kernel is seen when it starts. A CPU backend is only looked at when it has ended.
+    const bool is_kernel = name.starts_with("nccl:") || name.starts_with("xccl:");
+    const double discovered = number(member(entry, "time_discovered_started_ns"), created);
     rank.calls.push_back(
         {.group = group,
          .collective = collective,
          .dtype = type.name,
          .bytes = std::clamp(bytes, 0.0, kMostBytes),
-         .start_us = number(member(entry, "time_discovered_started_ns"), created) / 1000,
-         .end_us = number(member(entry, "time_discovered_completed_ns"), -1000) / 1000});
+         .start_us = (is_kernel ? discovered : created) / 1000,
+         .end_us = number(member(entry, "time_discovered_completed_ns"), -1000) / 1000,
+         .sequence = sequence_of(member(entry, "collective_seq_id"))});
   }
   sort_calls(rank);
   return rank;
@@ -268,6 +287,10 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
 namespace {
 
 ImportedRank read_import(const ImportFile& file) {
+  if (file.text.starts_with("\x1f\x8b")) {
+    throw UsageError(fmt::format("{}: it is compressed", file.path), "gunzip it first",
+                     "unisono help trace");
+  }
   json document;
   if (is_pickle(file.text)) {
     const Parsed<json> parsed = parse_pickle(file.text);

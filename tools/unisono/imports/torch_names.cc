@@ -10,15 +10,18 @@ namespace {
 
 using Name = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Name, 22> kCollectives = {
+constexpr std::array<Name, 27> kCollectives = {
     {{"all_reduce", "all_reduce"},
      {"allreduce", "all_reduce"},
      {"allreduce_coalesced", "all_reduce"},
+     {"all_reduce_coalesced", "all_reduce"},
+     {"sparse_all_reduce", "all_reduce"},
      {"all_reduce_barrier", "barrier"},
      {"all_gather", "all_gather"},
      {"allgather", "all_gather"},
      {"_all_gather_base", "all_gather"},
      {"_allgather_base", "all_gather"},
+     {"all_gather_coalesced", "all_gather"},
      {"all_gather_into_tensor_coalesced", "all_gather"},
      {"allgather_into_tensor_coalesced", "all_gather"},
      {"reduce_scatter", "reduce_scatter"},
@@ -29,7 +32,9 @@ constexpr std::array<Name, 22> kCollectives = {
      {"alltoall_base", "all_to_all"},
      {"all_to_allv", "all_to_all"},
      {"broadcast", "broadcast"},
+     {"_broadcast_oop", "broadcast"},
      {"reduce", "reduce"},
+     {"_reduce_oop", "reduce"},
      {"gather", "gather"},
      {"scatter", "scatter"},
      {"barrier", "barrier"}}};

@@ -69,6 +69,7 @@ const char* algorithm_for(const std::string& collective) {
 // A call of all the group's ranks.
 struct Together {
   const ImportedCall* call = nullptr;  // of the rank that began last
+  double bytes = 0;                    // of the rank with the most, as the root of a gather
   std::vector<std::pair<int, const ImportedCall*>> ranks = {};
 };
 
@@ -110,20 +111,21 @@ ordered_json recording_of(const std::vector<ImportedRank>& ranks,
           {"findings", ordered_json::array()}};
 }
 
-ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& left_out) {
+ImportedWorkload workload_of(const std::vector<ImportedRank>& ranks) {
+  ImportedWorkload result;
   const std::map<std::string, std::vector<int>> groups = groups_of(ranks);
   std::map<std::pair<std::string, int>, Together> calls;
   for (const ImportedRank& rank : ranks) {
     for (const ImportedCall& call : rank.calls) {
       Together& together = calls[{call.group, call.number}];
       together.ranks.emplace_back(rank.rank, &call);
+      together.bytes = std::max(together.bytes, call.bytes);
       if (together.call == nullptr || call.start_us > together.call->start_us) {
         together.call = &call;
       }
     }
   }
   std::vector<const Together*> order;
-  left_out = 0;
   for (const auto& [key, together] : calls) {
     const auto group = groups.find(key.first);
     const bool is_whole = group != groups.end() && group->second.size() == together.ranks.size() &&
@@ -133,8 +135,9 @@ ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& l
     const bool is_known = together.call->collective != "barrier" && together.ranks.size() > 1;
     if (is_whole && is_known) {
       order.push_back(&together);
+      result.without_size += together.bytes == 0 ? 1 : 0;
     } else {
-      left_out += is_known || !is_whole ? 1 : 0;
+      result.left_out += is_known || !is_whole ? 1 : 0;
     }
   }
   std::ranges::stable_sort(order, {}, [](const Together* one) { return one->call->start_us; });
@@ -157,10 +160,12 @@ ordered_json workload_of(const std::vector<ImportedRank>& ranks, std::int64_t& l
     items.push_back({{"name", call.group + " " + call.collective},
                      {"collective", call.collective},
                      {"algorithm", algorithm_for(call.collective)},
-                     {"bytes", static_cast<std::int64_t>(call.bytes)},
+                     {"bytes", static_cast<std::int64_t>(together->bytes)},
                      {"group", groups.at(call.group)}});
   }
-  return {{"format", "unisono.workload/1"}, {"ranks", rank_count(ranks)}, {"items", items}};
+  result.document = {
+      {"format", "unisono.workload/1"}, {"ranks", rank_count(ranks)}, {"items", items}};
+  return result;
 }
 
 }  // namespace unisono::cli

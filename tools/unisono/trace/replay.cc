@@ -61,6 +61,11 @@ Replay replay_whole(const nlohmann::ordered_json& trace) {
     throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
                      "unisono run --record FILE makes one");
   };
+  if (!trace.contains("events")) {
+    throw UsageError("the recording does not say what its ranks did at each step",
+                     "an imported one has its calls alone: try trace skew, trace why and view",
+                     "unisono help trace");
+  }
   try {
     return replay(trace);
   } catch (const nlohmann::json::exception&) {

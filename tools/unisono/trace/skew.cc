@@ -33,6 +33,9 @@ void print_labels(const Skew& skew, const Console& console) {
 void print_skew(const std::string& path, const Skew& skew, const Console& console) {
   fmt::print("{}  {} operation{} that two ranks or more began\n",
              console.paint(Paint::strong, path), skew.operations, skew.operations == 1 ? "" : "s");
+  if (skew.operations == 0) {
+    return;  // nobody can be late to what he begins alone
+  }
   if (skew.ranks.empty() || skew.ranks.front().last == 0) {
     fmt::print("no rank was late: all came together, as far as their clocks can tell\n");
     return;
