@@ -72,11 +72,10 @@ void MoveFinder::claim(const Cell& cell, std::uint64_t place) {
 Held MoveFinder::settled(int rank, std::uint64_t place) {
   const auto lost = lost_.find(place);
   if (lost != lost_.end() && held_[place].chunk < 0) {
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("GPU {} keeps chunk {} at two places at once\na schedule has one place "
-                    "for each chunk of a rank; verify proves the program as it is",
-                    rank, lost->second));
+    throw Error(ErrorCode::usage,
+                fmt::format("GPU {} keeps chunk {} at two places at once\na schedule has one place "
+                            "for each chunk of a rank; verify proves the program as it is",
+                            rank, lost->second));
   }
   if (held_[place].is_coming) {
     put(rank, place, held_[place]);
@@ -96,9 +95,8 @@ void MoveFinder::add(int rank, std::uint64_t source, std::uint64_t target, const
 Held MoveFinder::add_aside(int rank, std::uint64_t source, const Held& came) {
   const Held operand = settled(rank, source);
   const bool is_output = needs_output(shape_, rank, operand.chunk);
-  const Cell cell{.rank = rank,
-                  .buffer = is_output ? Buffer::output : Buffer::scratch,
-                  .chunk = operand.chunk};
+  const Cell cell{
+      .rank = rank, .buffer = is_output ? Buffer::output : Buffer::scratch, .chunk = operand.chunk};
   move_own(operand, cell);
   move(came, cell, Combine::reduce);
   return {.chunk = operand.chunk, .cell = cell};
@@ -132,8 +130,7 @@ void MoveFinder::sum(int rank, const std::vector<std::uint64_t>& sources, std::u
 
 // Brings the rank's own value to `cell`, unless a read of the cell gives it already.
 void MoveFinder::move_own(const Held& held, const Cell& cell) {
-  const bool reads_through =
-      held.cell.buffer == Buffer::input && times_[key(cell)].writes.empty();
+  const bool reads_through = held.cell.buffer == Buffer::input && times_[key(cell)].writes.empty();
   if (held.cell != cell && !reads_through) {
     move(held, cell, Combine::replace);
   }
@@ -157,12 +154,11 @@ std::optional<int> MoveFinder::step_of(const Held& from, const Cell& to) {
 void MoveFinder::move(const Held& from, const Cell& to, Combine combine) {
   const std::optional<int> step = step_of(from, to);
   if (!step) {
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("GPU {} changes chunk {} after it was sent to GPU {}, where it is used "
-                    "later\na schedule reads a chunk when it is used; verify proves the "
-                    "program as it is",
-                    from.cell.rank, from.chunk, to.rank));
+    throw Error(ErrorCode::usage,
+                fmt::format("GPU {} changes chunk {} after it was sent to GPU {}, where it is used "
+                            "later\na schedule reads a chunk when it is used; verify proves the "
+                            "program as it is",
+                            from.cell.rank, from.chunk, to.rank));
   }
   // Between two ranks messages keep their order.
   lanes_[{from.cell.rank, to.rank}] = *step;

@@ -1,5 +1,5 @@
-// From what lies where to the moves of a schedule: the part of an import that all executors' programs
-// share.
+// From what lies where to the moves of a schedule: the part of an import that all executors'
+// programs share.
 #pragma once
 
 #include <cstddef>

@@ -302,8 +302,8 @@ class Exporter {
 }  // namespace
 
 MscclProgram to_program(const Schedule& schedule) {
-  return to_program(
-      schedule, verify_in_place(schedule).empty() ? Aliasing::in_place : Aliasing::none);
+  return to_program(schedule,
+                    verify_in_place(schedule).empty() ? Aliasing::in_place : Aliasing::none);
 }
 
 MscclProgram to_program(const Schedule& schedule, Aliasing aliasing) {
