@@ -30,7 +30,7 @@ class Machine {
   Machine(const ExecutionPlan& plan, std::uint32_t seed, int launches)
       : plan_(plan), random_(seed), launches_(launches) {
     for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
-      const Gpu& one = plan.gpus[gpu];
+      const PlanGpu& one = plan.gpus[gpu];
       State& state = states_.emplace_back();
       const int larger = std::max(one.chunks[0], one.chunks[1]);
       state.memory[0].resize(at(larger * kElements));
@@ -78,8 +78,8 @@ class Machine {
   int ranks() const { return static_cast<int>(plan_.gpus.size()); }
   int chunks() const { return std::max(plan_.gpus[0].chunks[0], plan_.gpus[0].chunks[1]); }
 
-  // Of an element of a place, as the executor finds it: with the offsets of who looks.
-  std::uint64_t& element(int looking, const Place& place, int index) {
+  // An element of a place, as the executor finds it: with the offsets of who looks.
+  std::uint64_t& element(int looking, const PlanPlace& place, int index) {
     Buffer buffer = place.buffer;
     int offset = place.offset * kElements + index;
     if (plan_.in_place && buffer != Buffer::scratch) {
@@ -100,13 +100,9 @@ class Machine {
       begin(gpu);
       return true;
     }
-    std::vector<std::size_t> order(state.threads.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i] = i;
-    }
-    std::shuffle(order.begin(), order.end(), random_);
-    for (const std::size_t i : order) {
-      if (step(gpu, state.threads[i])) {
+    const std::size_t first = state.threads.empty() ? 0 : random_() % state.threads.size();
+    for (std::size_t i = 0; i < state.threads.size(); ++i) {
+      if (step(gpu, state.threads[(first + i) % state.threads.size()])) {
         end_if_done(gpu);
         return true;
       }
@@ -158,7 +154,7 @@ class Machine {
     if (thread.next == block.size()) {
       return false;
     }
-    const Operation& operation = block[thread.next];
+    const PlanOperation& operation = block[thread.next];
     switch (traits_of(operation.type).effect) {
       case Effect::joins:
         return join(gpu, thread, operation);
@@ -178,10 +174,10 @@ class Machine {
         for (int e = 0; e < operation.targets[0].chunks * kElements; ++e) {
           if (is_of(thread, e)) {
             std::uint64_t sum = 0;
-            for (const Place& source : operation.sources) {
+            for (const PlanPlace& source : operation.sources) {
               sum += element(gpu, source, e);
             }
-            for (const Place& target : operation.targets) {
+            for (const PlanPlace& target : operation.targets) {
               element(gpu, target, e) = sum;
             }
           }
@@ -196,7 +192,7 @@ class Machine {
   }
 
   // All threads of the block, and of the others at a barrier.
-  bool join(int gpu, const Thread& one, const Operation& operation) {
+  bool join(int gpu, const Thread& one, const PlanOperation& operation) {
     std::vector<Thread*> together;
     std::size_t blocks = 0;
     for (Thread& thread : states_[at(gpu)].threads) {
@@ -223,7 +219,7 @@ class Machine {
   }
 
   // A thread for each counter; those that have none go on.
-  bool count(int gpu, Thread& thread, const Operation& operation) {
+  bool count(int gpu, Thread& thread, const PlanOperation& operation) {
     const std::size_t counters = operation.channels.size() + operation.semaphores.size();
     while (thread.counted < counters && thread.counted % kThreads != thread.number) {
       ++thread.counted;
@@ -246,7 +242,7 @@ class Machine {
     return true;
   }
 
-  int* counter_of(int gpu, const Operation& operation, std::size_t index) {
+  int* counter_of(int gpu, const PlanOperation& operation, std::size_t index) {
     if (!operation.semaphores.empty()) {
       return &states_[at(gpu)].semaphores[at(operation.semaphores[index])];
     }

@@ -69,7 +69,7 @@ TEST(MscclppJson, TellsWhatItIs) {
 // The executor takes the two indexes of a get the wrong way round.
 TEST(MscclppJson, GetWithTwoIndexesIsRefused) {
   ExecutionPlan plan = testing::reading_pair();
-  for (Operation& operation : plan.gpus[0].blocks[0]) {
+  for (PlanOperation& operation : plan.gpus[0].blocks[0]) {
     if (operation.type == OperationType::get) {
       operation.targets[0].offset = 0;
     }

@@ -29,10 +29,10 @@ std::vector<ExecutionPlan> plans() {
 
 // One thing of one operation is changed.
 void damage(ExecutionPlan& plan, std::mt19937& random) {
-  Gpu& gpu = plan.gpus[random() % plan.gpus.size()];
+  PlanGpu& gpu = plan.gpus[random() % plan.gpus.size()];
   ThreadBlock& block = gpu.blocks[random() % gpu.blocks.size()];
   const std::size_t at = random() % block.size();
-  Operation& operation = block[at];
+  PlanOperation& operation = block[at];
   const int by = 1 - 2 * static_cast<int>(random() % 2);
   switch (random() % 6) {
     case 0:
@@ -45,18 +45,18 @@ void damage(ExecutionPlan& plan, std::mt19937& random) {
       std::swap(operation, block[(at + 1) % block.size()]);
       break;
     case 3:
-      for (Place& source : operation.sources) {
+      for (PlanPlace& source : operation.sources) {
         source.offset += by;
       }
       break;
     case 4:
-      for (Place& target : operation.targets) {
+      for (PlanPlace& target : operation.targets) {
         target.offset += by;
       }
       break;
     default:
       block.insert(block.begin() + static_cast<std::ptrdiff_t>(random() % block.size()),
-                   Operation(operation));
+                   PlanOperation(operation));
       break;
   }
 }

@@ -131,7 +131,7 @@ bool goes_wrong_somewhere(const ExecutionPlan& plan) {
 // A GPU's next launch may begin while others are in the last one.
 TEST(Mscclpp, NobodyWritesToWhoHasNotBegun) {
   ExecutionPlan plan = testing::putting_to_all(2);
-  for (Gpu& gpu : plan.gpus) {
+  for (PlanGpu& gpu : plan.gpus) {
     ThreadBlock& block = gpu.blocks.front();
     block.erase(block.begin(), block.begin() + 2);  // the relaxed signal, and its wait
   }
@@ -142,7 +142,7 @@ TEST(Mscclpp, NobodyWritesToWhoHasNotBegun) {
 
 TEST(Mscclpp, NobodyEndsBeforeAllHasCome) {
   ExecutionPlan plan = testing::putting_to_all(2);
-  for (Gpu& gpu : plan.gpus) {
+  for (PlanGpu& gpu : plan.gpus) {
     ThreadBlock& block = gpu.blocks.front();
     block.erase(block.end() - 2, block.end());
   }

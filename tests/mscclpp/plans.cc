@@ -3,10 +3,10 @@
 namespace unisono::mscclpp::testing {
 namespace {
 
-Place place(int gpu, Buffer buffer, int offset, int chunks = 1) {
+PlanPlace place(int gpu, Buffer buffer, int offset, int chunks = 1) {
   return {.gpu = gpu, .buffer = buffer, .offset = offset, .chunks = chunks};
 }
-Operation nop() {
+PlanOperation nop() {
   return {};
 }
 
@@ -17,11 +17,11 @@ ExecutionPlan reading_pair() {
       .name = "reading_pair", .collective = Collective::all_reduce, .in_place = true};
   for (int gpu = 0; gpu < 2; ++gpu) {
     const int other = 1 - gpu;
-    const Place mine = place(gpu, Buffer::input, 2 * gpu);
-    const Place here = place(gpu, Buffer::input, 2 * gpu + 1);
-    const Place scratch = place(gpu, Buffer::scratch, 2 * gpu + 1);
-    const Operation signal{.type = OperationType::signal, .channels = {0}};
-    const Operation wait{.type = OperationType::wait, .channels = {0}};
+    const PlanPlace mine = place(gpu, Buffer::input, 2 * gpu);
+    const PlanPlace here = place(gpu, Buffer::input, 2 * gpu + 1);
+    const PlanPlace scratch = place(gpu, Buffer::scratch, 2 * gpu + 1);
+    const PlanOperation signal{.type = OperationType::signal, .channels = {0}};
+    const PlanOperation wait{.type = OperationType::wait, .channels = {0}};
     const ThreadBlock block = {
         // What the other GPU is to take lies in scratch, since it writes to the input.
         {.type = OperationType::copy,
@@ -54,7 +54,7 @@ ExecutionPlan reading_pair() {
 ExecutionPlan putting_to_all(int gpus) {
   ExecutionPlan plan{.name = "putting_to_all", .collective = Collective::all_gather};
   for (int gpu = 0; gpu < gpus; ++gpu) {
-    Gpu one{.chunks = {2, 2 * gpus, 0}};
+    PlanGpu one{.chunks = {2, 2 * gpus, 0}};
     std::vector<int> channels;
     for (int peer = 0; peer < gpus; ++peer) {
       if (peer != gpu) {
@@ -62,16 +62,16 @@ ExecutionPlan putting_to_all(int gpus) {
         one.channels.push_back(peer);
       }
     }
-    const Operation barrier{.type = OperationType::barrier, .barrier = 1, .barrier_blocks = 2};
+    const PlanOperation barrier{.type = OperationType::barrier, .barrier = 1, .barrier_blocks = 2};
     for (int block = 0; block < 2; ++block) {
-      Operation put{.type = OperationType::put};
+      PlanOperation put{.type = OperationType::put};
       for (const int peer : one.channels) {
         put.sources.push_back(place(gpu, Buffer::input, block));
         put.targets.push_back(place(peer, Buffer::output, 2 * gpu + block));
       }
-      const Operation copy{.type = OperationType::copy,
-                           .sources = {place(gpu, Buffer::input, block)},
-                           .targets = {place(gpu, Buffer::output, 2 * gpu + block)}};
+      const PlanOperation copy{.type = OperationType::copy,
+                               .sources = {place(gpu, Buffer::input, block)},
+                               .targets = {place(gpu, Buffer::output, 2 * gpu + block)}};
       if (block == 0) {
         one.blocks.push_back({{.type = OperationType::relaxed_signal, .channels = channels},
                               {.type = OperationType::relaxed_wait, .channels = channels},

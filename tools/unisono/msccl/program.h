@@ -71,7 +71,7 @@ struct Step {
   int depends_on_block = -1;  // -1: on none
   int depends_on_step = -1;
   bool tells = false;  // other blocks may wait for it
-  // Of the schedule that it came from; -1: what goes before its steps. The XML does not say it.
+  // The step of the schedule that it came from; -1: before all of them. The XML does not say it.
   int schedule_step = -1;
 };
 

@@ -7,24 +7,24 @@
 namespace unisono::mscclpp {
 namespace {
 
-bool any_overlap(const std::vector<Place>& ones, const std::vector<Place>& others) {
-  return std::any_of(ones.begin(), ones.end(), [&](const Place& one) {
+bool any_overlap(const std::vector<PlanPlace>& ones, const std::vector<PlanPlace>& others) {
+  return std::any_of(ones.begin(), ones.end(), [&](const PlanPlace& one) {
     return std::any_of(others.begin(), others.end(),
-                       [&](const Place& other) { return overlap(one, other); });
+                       [&](const PlanPlace& other) { return overlap(one, other); });
   });
 }
 
 }  // namespace
 
-bool BlockWriter::meets_open_data(const Operation& operation) const {
-  return std::any_of(open_.begin(), open_.end(), [&](const Operation& before) {
+bool ThreadBlockWriter::meets_open_data(const PlanOperation& operation) const {
+  return std::any_of(open_.begin(), open_.end(), [&](const PlanOperation& before) {
     return any_overlap(operation.targets, before.targets) ||
            any_overlap(operation.targets, before.sources) ||
            any_overlap(operation.sources, before.targets);
   });
 }
 
-bool BlockWriter::needs_nop(const Operation& operation) const {
+bool ThreadBlockWriter::needs_nop(const PlanOperation& operation) const {
   switch (traits_of(operation.type).effect) {
     case Effect::raises:
       return has_waited_ || !open_.empty();
@@ -38,7 +38,7 @@ bool BlockWriter::needs_nop(const Operation& operation) const {
   return false;
 }
 
-void BlockWriter::append(Operation operation) {
+void ThreadBlockWriter::append(PlanOperation operation) {
   if (needs_nop(operation)) {
     operations_.push_back({.type = OperationType::nop});
     open_.clear();
@@ -53,7 +53,7 @@ void BlockWriter::append(Operation operation) {
 
 // What stands behind another of its kind joins it, as far as one operation takes them: a thread
 // for each, so that none may come twice.
-void BlockWriter::append_counter(OperationType type, int counter) {
+void ThreadBlockWriter::append_counter(OperationType type, int counter) {
   if (!operations_.empty() && operations_.back().type == type) {
     std::vector<int>& others = operations_.back().semaphores;
     if (others.size() < kMostSemaphoresOfOperation &&
@@ -64,20 +64,20 @@ void BlockWriter::append_counter(OperationType type, int counter) {
   }
   append({.type = type, .semaphores = {counter}});
 }
-void BlockWriter::acquire(int semaphore) {
+void ThreadBlockWriter::acquire(int semaphore) {
   append_counter(OperationType::acquire, semaphore);
 }
-void BlockWriter::release(int semaphore) {
+void ThreadBlockWriter::release(int semaphore) {
   append_counter(OperationType::release, semaphore);
 }
-void BlockWriter::signal(int channel) {
+void ThreadBlockWriter::signal(int channel) {
   append({.type = OperationType::signal, .channels = {channel}});
 }
-void BlockWriter::wait(int channel) {
+void ThreadBlockWriter::wait(int channel) {
   append({.type = OperationType::wait, .channels = {channel}});
 }
 
-std::vector<ThreadBlock> BlockWriter::finish(std::vector<int>& semaphores) && {
+std::vector<ThreadBlock> ThreadBlockWriter::finish(std::vector<int>& semaphores) && {
   // Both ends of a piece need a nop and the semaphore.
   constexpr std::size_t kMost = kMostOperationsOfBlock - 4;
   std::vector<ThreadBlock> pieces;

@@ -7,11 +7,11 @@
 
 namespace unisono::mscclpp {
 
-class BlockWriter {
+class ThreadBlockWriter {
  public:
   // With a `nop` before it where the threads must come together first: data that others are told
   // of, what was awaited, and places that an operation since the last nop has touched.
-  void append(Operation operation);
+  void append(PlanOperation operation);
   void acquire(int semaphore);
   void release(int semaphore);
   void signal(int channel);
@@ -22,13 +22,13 @@ class BlockWriter {
   std::vector<ThreadBlock> finish(std::vector<int>& semaphores) &&;
 
  private:
-  bool needs_nop(const Operation& operation) const;
-  bool meets_open_data(const Operation& operation) const;
+  bool needs_nop(const PlanOperation& operation) const;
+  bool meets_open_data(const PlanOperation& operation) const;
   void append_counter(OperationType type, int counter);
 
   ThreadBlock operations_;
-  std::vector<Operation> open_;  // with data, since the last nop
-  bool has_waited_ = false;      // since then
+  std::vector<PlanOperation> open_;  // with data, since the last nop
+  bool has_waited_ = false;          // since then
 };
 
 }  // namespace unisono::mscclpp

@@ -28,7 +28,7 @@ class PlanFlow {
 
   std::vector<Flaw> run(const PlanOrder& order) {
     for (const std::size_t index : order.operations) {
-      const Operation& operation = table_.operation(index);
+      const PlanOperation& operation = table_.operation(index);
       if (traits_of(operation.type).effect == Effect::moves) {
         move(index, operation);
       } else if (traits_of(operation.type).effect == Effect::adds) {
@@ -49,7 +49,7 @@ class PlanFlow {
     }
   }
 
-  void move(std::size_t index, const Operation& operation) {
+  void move(std::size_t index, const PlanOperation& operation) {
     for (std::size_t i = 0; i < operation.targets.size(); ++i) {
       for (int chunk = 0; chunk < operation.targets[i].chunks; ++chunk) {
         write(index, operation.targets[i], chunk, read(index, operation.sources[i], chunk));
@@ -57,13 +57,13 @@ class PlanFlow {
     }
   }
 
-  void add(std::size_t index, const Operation& operation) {
+  void add(std::size_t index, const PlanOperation& operation) {
     for (int chunk = 0; chunk < operation.targets.front().chunks; ++chunk) {
       Value value = read(index, operation.sources.front(), chunk);
       for (std::size_t i = 1; i < operation.sources.size(); ++i) {
         value = sum(index, value, read(index, operation.sources[i], chunk));
       }
-      for (const Place& target : operation.targets) {
+      for (const PlanPlace& target : operation.targets) {
         write(index, target, chunk, value);
       }
     }
@@ -84,11 +84,11 @@ class PlanFlow {
     return std::make_shared<const Sum>(std::move(result));
   }
 
-  std::uint64_t cell(const Place& place, int chunk) const {
+  std::uint64_t cell(const PlanPlace& place, int chunk) const {
     return memory_.cell(place.gpu, {.buffer = place.buffer, .offset = place.offset + chunk});
   }
 
-  Value read(std::size_t index, const Place& place, int chunk) {
+  Value read(std::size_t index, const PlanPlace& place, int chunk) {
     Value value = memory_.at(cell(place, chunk));
     if (value == nullptr) {
       blame(index, fmt::format("reads {} chunk {} of GPU {}, where nothing is yet",
@@ -97,7 +97,7 @@ class PlanFlow {
     return value;
   }
 
-  void write(std::size_t index, const Place& place, int chunk, Value value) {
+  void write(std::size_t index, const PlanPlace& place, int chunk, Value value) {
     if (place.buffer == Buffer::input && !is_in_place_) {
       blame(index, fmt::format("writes input chunk {} of GPU {}, which out of place is the "
                                "caller's",
@@ -118,7 +118,7 @@ Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const Plan
   std::string text = "nothing can go on: ";
   for (std::size_t i = 0; i < order.stuck.size() && i < kMostTold; ++i) {
     const OperationTable::Id at = table.id(order.stuck[i]);
-    const Operation& operation = table.operation(order.stuck[i]);
+    const PlanOperation& operation = table.operation(order.stuck[i]);
     const auto& channels = plan.gpus[static_cast<std::size_t>(at.gpu)].channels;
     std::string what = fmt::format("the others at barrier {}", operation.barrier);
     if (!operation.channels.empty()) {
@@ -160,7 +160,7 @@ void check_counts(const ExecutionPlan& plan, const CounterTable& counters, const
 }
 
 // The smaller of two buffers that lie on each other begins elsewhere on each GPU.
-bool is_misplaced(const ExecutionPlan& plan, const Place& place) {
+bool is_misplaced(const ExecutionPlan& plan, const PlanPlace& place) {
   const Holding held = place.buffer == Buffer::input ? traits_of(plan.collective).input
                                                      : traits_of(plan.collective).output;
   return plan.in_place && place.buffer != Buffer::scratch && held == Holding::part;
@@ -169,7 +169,7 @@ bool is_misplaced(const ExecutionPlan& plan, const Place& place) {
 void check_operations(const ExecutionPlan& plan, const OperationTable& table,
                       const CounterTable& counters, std::vector<Flaw>& flaws) {
   for (std::size_t index = 0; index < table.size(); ++index) {
-    const Operation& operation = table.operation(index);
+    const PlanOperation& operation = table.operation(index);
     const OperationTable::Id at = table.id(index);
     const auto blame = [&](std::string text) {
       flaws.push_back({at.gpu, at.block, at.operation, std::move(text)});
@@ -181,8 +181,8 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
                           operation.barrier_blocks, come));
       }
     }
-    for (const std::vector<Place>* places : {&operation.sources, &operation.targets}) {
-      for (const Place& place : *places) {
+    for (const std::vector<PlanPlace>* places : {&operation.sources, &operation.targets}) {
+      for (const PlanPlace& place : *places) {
         if (place.gpu != at.gpu && is_misplaced(plan, place)) {
           blame(
               fmt::format("reaches the {} of GPU {} in place: the executor takes its own offset "
@@ -205,7 +205,7 @@ PlanProof check(const ExecutionPlan& plan) {
   const OperationTable table(plan);
   const CounterTable counters(plan);
   PlanProof proof;
-  for (const Gpu& gpu : plan.gpus) {
+  for (const PlanGpu& gpu : plan.gpus) {
     proof.most_blocks = std::max(proof.most_blocks, gpu.blocks.size());
     proof.most_scratch = std::max(proof.most_scratch, gpu.chunks[2]);
     for (const ThreadBlock& block : gpu.blocks) {

@@ -57,7 +57,7 @@ void Clocks::join(const std::vector<std::size_t>& blocks) {
 }
 
 void Clocks::run(std::size_t index) {
-  const Operation& operation = table_.operation(index);
+  const PlanOperation& operation = table_.operation(index);
   const std::size_t block = table_.block_number(index);
   const Effect effect = traits_of(operation.type).effect;
   if (effect == Effect::joins) {

@@ -22,8 +22,8 @@ constexpr std::size_t kMostHazards = 100;
 std::vector<std::size_t> blocks_around(const OperationTable& table, int gpu) {
   std::set<std::size_t> blocks;
   for (std::size_t index = 0; index < table.size(); ++index) {
-    const Operation& operation = table.operation(index);
-    const auto is_there = [&](const Place& place) { return place.gpu == gpu; };
+    const PlanOperation& operation = table.operation(index);
+    const auto is_there = [&](const PlanPlace& place) { return place.gpu == gpu; };
     if (table.id(index).gpu == gpu ||
         std::any_of(operation.sources.begin(), operation.sources.end(), is_there) ||
         std::any_of(operation.targets.begin(), operation.targets.end(), is_there)) {
@@ -52,7 +52,7 @@ class MemoryOfGpu {
   void run() {
     for (std::size_t i = 0; i < order_.operations.size(); ++i) {
       const std::size_t index = order_.operations[i];
-      const Operation& operation = table_.operation(index);
+      const PlanOperation& operation = table_.operation(index);
       const int gpu = table_.id(index).gpu;
       stretches_[index] = clocks_.stretch(table_.block_number(index));
       if (operation.type == OperationType::barrier) {
@@ -66,10 +66,10 @@ class MemoryOfGpu {
         check_counters(index, operation);
         check_within(index, operation);
       }
-      for (const Place& place : operation.sources) {
+      for (const PlanPlace& place : operation.sources) {
         visit(index, place, false);
       }
-      for (const Place& place : operation.targets) {
+      for (const PlanPlace& place : operation.targets) {
         visit(index, place, true);
       }
       clocks_.run(index);
@@ -92,7 +92,7 @@ class MemoryOfGpu {
   }
 
   // The counts of one block would be those of another, if nothing says whose turn it is.
-  void check_counters(std::size_t index, const Operation& operation) {
+  void check_counters(std::size_t index, const PlanOperation& operation) {
     const Effect effect = traits_of(operation.type).effect;
     if (effect != Effect::raises && effect != Effect::lowers) {
       return;
@@ -113,12 +113,12 @@ class MemoryOfGpu {
   }
 
   // Threads do the chunks of an operation in no order, but each does the same part of all places.
-  void check_within(std::size_t index, const Operation& operation) {
+  void check_within(std::size_t index, const PlanOperation& operation) {
     const bool adds = traits_of(operation.type).effect == Effect::adds;
     for (std::size_t t = 0; t < operation.targets.size(); ++t) {
-      const Place& target = operation.targets[t];
+      const PlanPlace& target = operation.targets[t];
       for (std::size_t s = 0; s < operation.sources.size(); ++s) {
-        const Place& source = operation.sources[s];
+        const PlanPlace& source = operation.sources[s];
         const bool is_same = (adds || s == t) && cell(source, 0) == cell(target, 0);
         if (!is_same && meet(source, target)) {
           blame(index, "writes what it reads as another chunk");
@@ -132,15 +132,15 @@ class MemoryOfGpu {
     }
   }
   // The cells of a place stand behind each other, in place as well.
-  bool meet(const Place& one, const Place& other) const {
+  bool meet(const PlanPlace& one, const PlanPlace& other) const {
     return cell(one, 0) < cell(other, other.chunks) && cell(other, 0) < cell(one, one.chunks);
   }
 
-  std::uint64_t cell(const Place& place, int i) const {
+  std::uint64_t cell(const PlanPlace& place, int i) const {
     return memory_.cell(place.gpu, {.buffer = place.buffer, .offset = place.offset + i});
   }
 
-  void visit(std::size_t index, const Place& place, bool writes) {
+  void visit(std::size_t index, const PlanPlace& place, bool writes) {
     if (place.gpu != gpu_) {
       return;
     }
@@ -174,7 +174,7 @@ class MemoryOfGpu {
     }
   }
 
-  void check(std::size_t index, std::size_t before, bool writes, bool wrote, const Place& place,
+  void check(std::size_t index, std::size_t before, bool writes, bool wrote, const PlanPlace& place,
              int i) {
     if (before == none() || before == index ||
         clocks_.knows(table_.block_number(index), table_.block_number(before),

@@ -35,10 +35,10 @@ class Lander {
   }
 
  private:
-  std::vector<Message> of_block(int gpu, const msccl::ThreadBlock& block) {
-    std::vector<Message> messages;
+  std::vector<PutMessage> of_block(int gpu, const msccl::ThreadBlock& block) {
+    std::vector<PutMessage> messages;
     touched_.clear();
-    for (const Action& action : actions_of(block)) {
+    for (const WaitingStep& action : actions_of(block)) {
       const Step& step = block.steps[static_cast<std::size_t>(action.step)];
       messages.push_back(land(gpu, step, action));
       touch(gpu, step, step.target);
@@ -49,15 +49,15 @@ class Lander {
     return messages;
   }
 
-  Message land(int gpu, const Step& step, const Action& action) {
+  PutMessage land(int gpu, const Step& step, const WaitingStep& action) {
     const Landing landing = step.type == StepType::receive && may_be_written(step)
                                 ? landing_of(gpu, step, action)
                                 : Landing::scratch;
-    Message message{.landing = landing,
-                    .place = {.gpu = gpu,
-                              .buffer = step.target.buffer,
-                              .offset = step.target.offset,
-                              .chunks = step.chunks}};
+    PutMessage message{.landing = landing,
+                       .place = {.gpu = gpu,
+                                 .buffer = step.target.buffer,
+                                 .offset = step.target.offset,
+                                 .chunks = step.chunks}};
     if (landing == Landing::scratch) {
       int& next = scratch_[static_cast<std::size_t>(gpu)];
       message.place.buffer = Buffer::scratch;
@@ -76,7 +76,7 @@ class Lander {
 
   // What must come before it is of earlier steps, so that waiting for it closes no circle: in the
   // order of the schedule's steps, sends first, the receiver can say it just before the send.
-  Landing landing_of(int gpu, const Step& step, const Action& action) const {
+  Landing landing_of(int gpu, const Step& step, const WaitingStep& action) const {
     Landing landing = Landing::free;
     const auto take = [&](int schedule_step) {
       if (landing != Landing::scratch) {
@@ -117,9 +117,9 @@ class Lander {
 
 }  // namespace
 
-std::vector<Action> actions_of(const msccl::ThreadBlock& block) {
-  std::vector<Action> actions;
-  Action next;
+std::vector<WaitingStep> actions_of(const msccl::ThreadBlock& block) {
+  std::vector<WaitingStep> actions;
+  WaitingStep next;
   for (std::size_t i = 0; i < block.steps.size(); ++i) {
     const Step& step = block.steps[i];
     if (step.depends_on_block >= 0) {

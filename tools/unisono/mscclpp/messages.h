@@ -12,11 +12,11 @@
 namespace unisono::mscclpp {
 
 // A step of a program together with what it waits for: the nops before it.
-struct Action {
+struct WaitingStep {
   int step = 0;
   std::vector<std::pair<int, int>> waits = {};  // block and step, of the same GPU
 };
-std::vector<Action> actions_of(const msccl::ThreadBlock& block);
+std::vector<WaitingStep> actions_of(const msccl::ThreadBlock& block);
 
 enum class Landing : std::uint8_t {
   free,     // where it is to be, as soon as the receiver has begun
@@ -24,13 +24,13 @@ enum class Landing : std::uint8_t {
   scratch   // in scratch of its own; the receiver takes it from there
 };
 
-struct Message {
+struct PutMessage {
   Landing landing = Landing::free;
-  Place place = {};  // at the receiver
+  PlanPlace place = {};  // at the receiver
 };
 
-// Of each lane from one GPU to another, in their order.
-using Messages = std::map<std::pair<int, int>, std::vector<Message>>;
+// In their order, of each lane from one GPU to another.
+using Messages = std::map<std::pair<int, int>, std::vector<PutMessage>>;
 
 // Adds what scratch the messages take to `scratch`, of each GPU.
 Messages find_messages(const msccl::MscclProgram& program, std::vector<int>& scratch);

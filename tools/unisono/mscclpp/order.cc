@@ -19,7 +19,7 @@ OperationTable::OperationTable(const ExecutionPlan& plan) : plan_(plan) {
   }
 }
 
-const Operation& OperationTable::operation(std::size_t index) const {
+const PlanOperation& OperationTable::operation(std::size_t index) const {
   const Id at = ids_[index];
   return plan_.gpus[static_cast<std::size_t>(at.gpu)]
       .blocks[static_cast<std::size_t>(at.block)][static_cast<std::size_t>(at.operation)];
@@ -34,7 +34,7 @@ std::size_t OperationTable::block_number(Id id) const {
 }
 
 CounterTable::CounterTable(const ExecutionPlan& plan) : plan_(plan) {
-  for (const Gpu& gpu : plan.gpus) {
+  for (const PlanGpu& gpu : plan.gpus) {
     first_channel_.push_back(initial_.size());
     initial_.insert(initial_.end(), gpu.channels.size(), 0);
     first_semaphore_.push_back(initial_.size());
@@ -52,7 +52,7 @@ CounterTable::CounterTable(const ExecutionPlan& plan) : plan_(plan) {
   }
 }
 
-std::vector<std::size_t> CounterTable::of(int gpu, const Operation& operation) const {
+std::vector<std::size_t> CounterTable::of(int gpu, const PlanOperation& operation) const {
   const auto at = static_cast<std::size_t>(gpu);
   const bool raises = traits_of(operation.type).effect == Effect::raises;
   std::vector<std::size_t> counters;
@@ -71,7 +71,7 @@ std::vector<std::size_t> blocks_at_barrier(const ExecutionPlan& plan, const Oper
   std::vector<std::size_t> found;
   const std::vector<ThreadBlock>& blocks = plan.gpus[static_cast<std::size_t>(gpu)].blocks;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (std::any_of(blocks[i].begin(), blocks[i].end(), [&](const Operation& operation) {
+    if (std::any_of(blocks[i].begin(), blocks[i].end(), [&](const PlanOperation& operation) {
           return operation.type == OperationType::barrier && operation.barrier == barrier;
         })) {
       found.push_back(table.block_number({gpu, static_cast<int>(i), 0}));
@@ -113,7 +113,7 @@ class PlanRunner {
  private:
   bool advance(std::size_t block) {
     const std::size_t index = next_[block];
-    const Operation& operation = table_.operation(index);
+    const PlanOperation& operation = table_.operation(index);
     const int gpu = table_.id(index).gpu;
     if (operation.type == OperationType::barrier) {
       return meet(gpu, operation);
@@ -156,14 +156,14 @@ class PlanRunner {
     return true;
   }
 
-  bool meet(int gpu, const Operation& operation) {
+  bool meet(int gpu, const PlanOperation& operation) {
     const std::vector<std::size_t> blocks =
         blocks_at_barrier(plan_, table_, gpu, operation.barrier);
     const bool all_there = std::all_of(blocks.begin(), blocks.end(), [&](std::size_t block) {
       if (next_[block] == table_.end(block)) {
         return false;
       }
-      const Operation& there = table_.operation(next_[block]);
+      const PlanOperation& there = table_.operation(next_[block]);
       return there.type == OperationType::barrier && there.barrier == operation.barrier;
     });
     // How many must come is checked before: all of them.

@@ -20,9 +20,9 @@ class OperationTable {
   };
   std::size_t size() const { return ids_.size(); }
   Id id(std::size_t index) const { return ids_[index]; }
-  const Operation& operation(std::size_t index) const;
+  const PlanOperation& operation(std::size_t index) const;
   std::size_t blocks() const { return first_.size(); }
-  // Of a block, numbered through all GPUs: its first operation, and the one behind its last.
+  // A block, numbered through all GPUs: its first operation, and the one behind its last.
   std::size_t begin(std::size_t block) const { return first_[block]; }
   std::size_t end(std::size_t block) const;
   std::size_t block_number(Id id) const;
@@ -43,7 +43,7 @@ class CounterTable {
   std::size_t size() const { return initial_.size(); }
   int initial(std::size_t counter) const { return initial_[counter]; }
   // Those that an operation of the GPU raises or lowers; none(): a signal that nobody can await.
-  std::vector<std::size_t> of(int gpu, const Operation& operation) const;
+  std::vector<std::size_t> of(int gpu, const PlanOperation& operation) const;
   static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
 
  private:

@@ -4,7 +4,7 @@
 
 namespace unisono::mscclpp {
 
-bool overlap(const Place& one, const Place& other) {
+bool overlap(const PlanPlace& one, const PlanPlace& other) {
   return one.gpu == other.gpu && one.buffer == other.buffer &&
          one.offset < other.offset + other.chunks && other.offset < one.offset + one.chunks;
 }

@@ -82,30 +82,30 @@ constexpr bool has_data(OperationType type) {
 }
 
 // A row of chunks in a buffer of a GPU.
-struct Place {
+struct PlanPlace {
   int gpu = 0;
   Buffer buffer = Buffer::input;
   int offset = 0;  // in chunks
   int chunks = 1;
 
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const PlanPlace&, const PlanPlace&) = default;
 };
 
-bool overlap(const Place& one, const Place& other);
+bool overlap(const PlanPlace& one, const PlanPlace& other);
 
-struct Operation {
+struct PlanOperation {
   OperationType type = OperationType::nop;
-  std::vector<Place> sources = {};
-  std::vector<Place> targets = {};
+  std::vector<PlanPlace> sources = {};
+  std::vector<PlanPlace> targets = {};
   std::vector<int> channels = {};    // of the GPU; signal and wait
   std::vector<int> semaphores = {};  // of the GPU; acquire and release
   int barrier = 0;
   int barrier_blocks = 0;  // how many blocks meet there
 };
 
-using ThreadBlock = std::vector<Operation>;
+using ThreadBlock = std::vector<PlanOperation>;
 
-struct Gpu {
+struct PlanGpu {
   std::array<int, 3> chunks = {0, 0, 0};  // of the input, the output, scratch
   // The GPU at the other end of each channel. The k-th one to a GPU is one channel with the k-th
   // one from there.
@@ -125,7 +125,7 @@ struct ExecutionPlan {
   bool doubles_scratch = false;
   std::uint64_t least_bytes = 0;
   std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
-  std::vector<Gpu> gpus = {};
+  std::vector<PlanGpu> gpus = {};
 };
 
 // What the executor takes (execution_common.hpp, the same commit).

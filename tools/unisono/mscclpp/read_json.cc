@@ -166,7 +166,7 @@ class PlanReader {
       number.fail(
           fmt::format("GPU {} stands where GPU {} belongs", number.whole(0, kMostGpus), id));
     }
-    Gpu& gpu = plan_.gpus[static_cast<std::size_t>(id)];
+    PlanGpu& gpu = plan_.gpus[static_cast<std::size_t>(id)];
     gpu.chunks = {static_cast<int>(node.at("input_chunks").whole(1, kMostChunks)),
                   static_cast<int>(node.at("output_chunks").whole(1, kMostChunks)),
                   static_cast<int>(node.at("scratch_chunks").whole(0, kMostChunks))};
@@ -252,9 +252,9 @@ class PlanReader {
       }
     }
   }
-  Gpu& gpu() { return plan_.gpus[static_cast<std::size_t>(gpu_)]; }
+  PlanGpu& gpu() { return plan_.gpus[static_cast<std::size_t>(gpu_)]; }
 
-  Operation operation(const JsonNode& node) {
+  PlanOperation operation(const JsonNode& node) {
     for (const Unread& one : kUnreadKeys) {
       if (const auto found = node.find(one.key)) {
         found->fail(std::string(one.why));
@@ -275,7 +275,7 @@ class PlanReader {
     if (const auto op = node.find("reduce_op"); op && op->text() != "sum") {
       op->fail("only sums are read");
     }
-    Operation result{.type = found->type};
+    PlanOperation result{.type = found->type};
     if (has_data(found->type)) {
       read_data(node, *found, result);
     } else if (found->effect != Effect::joins) {
@@ -287,7 +287,7 @@ class PlanReader {
     return result;
   }
 
-  void read_counters(const JsonNode& node, Operation& operation) {
+  void read_counters(const JsonNode& node, PlanOperation& operation) {
     const bool is_semaphore =
         operation.type == OperationType::release || operation.type == OperationType::acquire;
     const JsonNode ids = node.at(is_semaphore ? "semaphore_ids" : "channel_ids");
@@ -308,7 +308,7 @@ class PlanReader {
     }
   }
 
-  void read_data(const JsonNode& node, const OperationTraits& traits, Operation& operation) {
+  void read_data(const JsonNode& node, const OperationTraits& traits, PlanOperation& operation) {
     const JsonNode sources = node.at("src_buff");
     const JsonNode targets = node.at("dst_buff");
     const bool adds = traits.effect == Effect::adds;
@@ -336,7 +336,7 @@ class PlanReader {
   }
 
   // What the executor does otherwise than the words of the plan say.
-  static void check_quirks(const JsonNode& node, const Operation& operation) {
+  static void check_quirks(const JsonNode& node, const PlanOperation& operation) {
     for (std::size_t i = 0; i < operation.sources.size(); ++i) {
       if (operation.type == OperationType::put &&
           operation.sources[i].buffer != operation.sources.front().buffer) {
@@ -352,20 +352,20 @@ class PlanReader {
   }
 
   // The first one is the GPU's own where an operation `adds`.
-  std::vector<Place> places(const JsonNode& nodes, bool are_remote, bool adds) {
+  std::vector<PlanPlace> places(const JsonNode& nodes, bool are_remote, bool adds) {
     constexpr std::size_t kMostOwn = 2;  // besides those of channels
     if (nodes.size() < 1 || nodes.size() > kMostChannelsOfOperation + kMostOwn) {
       nodes.fail(fmt::format("{} places; the executor takes 1 to {}", nodes.size(),
                              kMostChannelsOfOperation + kMostOwn));
     }
-    std::vector<Place> result;
+    std::vector<PlanPlace> result;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const JsonNode node = nodes.item(i);
       node.allow_only({"type", "buffer_id", "index", "size", "switch_channel_id"});
       if (const auto channel = node.find("switch_channel_id")) {
         channel->fail("switch channels are not read; only memory channels are");
       }
-      Place place{.gpu = gpu_};
+      PlanPlace place{.gpu = gpu_};
       if (are_remote && !(adds && i == 0)) {
         const auto most = static_cast<std::int64_t>(block_buffers_.size()) - 1;
         const auto id = static_cast<std::size_t>(node.at("buffer_id").whole(0, most));
@@ -392,7 +392,7 @@ class PlanReader {
   const JsonNode& document_;
   ExecutionPlan plan_;
   int gpu_ = 0;
-  std::vector<Place> remote_;        // buffers of the GPU that is read
+  std::vector<PlanPlace> remote_;    // buffers of the GPU that is read
   std::vector<int> block_channels_;  // of the block that is read
   std::vector<int> block_buffers_;
 };

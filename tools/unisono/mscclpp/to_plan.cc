@@ -22,7 +22,7 @@ using msccl::StepType;
 
 // What a block does, with the semaphores of one GPU around it.
 struct Task {
-  Action action = {};
+  WaitingStep action = {};
   bool is_grant = false;  // says only that a place is free
   std::size_t message = 0;
   std::vector<int> acquires = {};
@@ -32,7 +32,7 @@ struct Task {
 class GpuWriter {
  public:
   GpuWriter(const MscclProgram& program, const Messages& messages,
-            const msccl::BufferContents& memory, int gpu, Gpu& written)
+            const msccl::BufferContents& memory, int gpu, PlanGpu& written)
       : blocks_(program.gpus[static_cast<std::size_t>(gpu)].blocks),
         messages_(messages),
         memory_(memory),
@@ -51,7 +51,7 @@ class GpuWriter {
     }
     connect();
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      BlockWriter writer;
+      ThreadBlockWriter writer;
       write(blocks_[i], tasks_[i], writer);
       for (ThreadBlock& piece : std::move(writer).finish(written_.semaphores)) {
         written_.blocks.push_back(std::move(piece));
@@ -63,7 +63,7 @@ class GpuWriter {
   }
 
  private:
-  const std::vector<Message>& lane(const msccl::ThreadBlock& block) const {
+  const std::vector<PutMessage>& lane(const msccl::ThreadBlock& block) const {
     return messages_.at(block.send >= 0 ? std::pair{gpu_, block.send}
                                         : std::pair{block.receive, gpu_});
   }
@@ -74,7 +74,7 @@ class GpuWriter {
     std::size_t group = 0;  // where the tasks of this step of the schedule begin
     int schedule_step = -1;
     std::size_t message = 0;
-    for (Action& action : actions_of(block)) {
+    for (WaitingStep& action : actions_of(block)) {
       const Step& step = block.steps[static_cast<std::size_t>(action.step)];
       if (step.schedule_step != schedule_step) {
         schedule_step = step.schedule_step;
@@ -121,7 +121,8 @@ class GpuWriter {
     return tasks_[at][task_of_step_[at].at(step)];
   }
 
-  void write(const msccl::ThreadBlock& block, const std::vector<Task>& tasks, BlockWriter& writer) {
+  void write(const msccl::ThreadBlock& block, const std::vector<Task>& tasks,
+             ThreadBlockWriter& writer) {
     if (tasks.empty()) {
       return;
     }
@@ -164,11 +165,12 @@ class GpuWriter {
     return static_cast<int>(first - written_.channels.begin()) + (!is_upward && has_upward ? 1 : 0);
   }
 
-  Place own(const msccl::BufferPlace& place, int chunks) const {
+  PlanPlace own(const msccl::BufferPlace& place, int chunks) const {
     return {.gpu = gpu_, .buffer = place.buffer, .offset = place.offset, .chunks = chunks};
   }
 
-  void send(const Step& step, const Message& message, int channel, BlockWriter& writer) const {
+  void send(const Step& step, const PutMessage& message, int channel,
+            ThreadBlockWriter& writer) const {
     if (message.landing == Landing::granted) {
       writer.wait(channel);
     }
@@ -178,14 +180,15 @@ class GpuWriter {
     writer.signal(channel);
   }
 
-  void receive(const Step& step, const Message& message, int channel, BlockWriter& writer) const {
+  void receive(const Step& step, const PutMessage& message, int channel,
+               ThreadBlockWriter& writer) const {
     writer.wait(channel);
     if (message.landing != Landing::scratch) {
       return;
     }
     const bool adds = step.type == StepType::receive_reduce_copy;
-    Operation operation{.type = adds ? OperationType::reduce : OperationType::copy,
-                        .targets = {own(step.target, step.chunks)}};
+    PlanOperation operation{.type = adds ? OperationType::reduce : OperationType::copy,
+                            .targets = {own(step.target, step.chunks)}};
     if (adds) {
       operation.sources.push_back(own(step.source, step.chunks));
     }
@@ -193,12 +196,12 @@ class GpuWriter {
     writer.append(std::move(operation));
   }
 
-  void stay(const Step& step, BlockWriter& writer) const {
+  void stay(const Step& step, ThreadBlockWriter& writer) const {
     if (memory_.cell(gpu_, step.source) == memory_.cell(gpu_, step.target)) {
       return;  // in place, the input is where the output is to be
     }
-    const Place source = own(step.source, step.chunks);
-    const Place target = own(step.target, step.chunks);
+    const PlanPlace source = own(step.source, step.chunks);
+    const PlanPlace target = own(step.target, step.chunks);
     if (step.type == StepType::copy) {
       writer.append({.type = OperationType::copy, .sources = {source}, .targets = {target}});
     } else {
@@ -211,7 +214,7 @@ class GpuWriter {
   const Messages& messages_;
   const msccl::BufferContents& memory_;
   int gpu_;
-  Gpu& written_;
+  PlanGpu& written_;
   std::vector<std::vector<Task>> tasks_;  // of each block
   std::vector<std::map<int, std::size_t>> task_of_step_;
 };
@@ -219,7 +222,7 @@ class GpuWriter {
 // The kernel counts bytes within a buffer in 32 bits.
 std::uint64_t most_bytes_of(const ExecutionPlan& plan) {
   std::uint64_t most_chunks = 1;
-  for (const Gpu& gpu : plan.gpus) {
+  for (const PlanGpu& gpu : plan.gpus) {
     for (const int chunks : gpu.chunks) {
       most_chunks = std::max(most_chunks, static_cast<std::uint64_t>(chunks));
     }
@@ -284,7 +287,7 @@ ExecutionPlan to_plan(const Schedule& schedule, Aliasing aliasing) {
   }
   const Messages messages = find_messages(program, scratch);
   for (std::size_t i = 0; i < program.gpus.size(); ++i) {
-    Gpu& gpu = plan.gpus.emplace_back();
+    PlanGpu& gpu = plan.gpus.emplace_back();
     gpu.chunks = program.gpus[i].chunks;
     gpu.chunks[2] = scratch[i];
     // The executor divides by both: a GPU without an input or an output has an unused one.

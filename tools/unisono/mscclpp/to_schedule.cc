@@ -17,7 +17,7 @@ class PlanImporter {
   Schedule run() {
     const PlanOrder order = order_of(plan_, table_, CounterTable(plan_));
     for (const std::size_t index : order.operations) {
-      const Operation& operation = table_.operation(index);
+      const PlanOperation& operation = table_.operation(index);
       const int gpu = table_.id(index).gpu;
       if (traits_of(operation.type).effect == Effect::moves) {
         move(operation);
@@ -29,12 +29,12 @@ class PlanImporter {
   }
 
  private:
-  std::uint64_t place(const Place& place, int chunk) const {
+  std::uint64_t place(const PlanPlace& place, int chunk) const {
     return moves_.place(place.gpu, {.buffer = place.buffer, .offset = place.offset + chunk});
   }
 
   // What comes from another GPU, or lies here.
-  void carry(const Place& source, const Place& target, int chunk) {
+  void carry(const PlanPlace& source, const PlanPlace& target, int chunk) {
     const std::uint64_t from = place(source, chunk);
     const std::uint64_t to = place(target, chunk);
     if (source.gpu == target.gpu) {
@@ -44,7 +44,7 @@ class PlanImporter {
     }
   }
 
-  void move(const Operation& operation) {
+  void move(const PlanOperation& operation) {
     for (std::size_t i = 0; i < operation.targets.size(); ++i) {
       for (int chunk = 0; chunk < operation.targets[i].chunks; ++chunk) {
         carry(operation.sources[i], operation.targets[i], chunk);
@@ -53,13 +53,13 @@ class PlanImporter {
   }
 
   // The first source and the first target are of the GPU itself.
-  void add(int gpu, const Operation& operation) {
-    const Place& target = operation.targets.front();
+  void add(int gpu, const PlanOperation& operation) {
+    const PlanPlace& target = operation.targets.front();
     for (int chunk = 0; chunk < target.chunks; ++chunk) {
       const std::uint64_t sum = place(target, chunk);
       std::vector<std::uint64_t> own;
-      std::vector<const Place*> others;
-      for (const Place& source : operation.sources) {
+      std::vector<const PlanPlace*> others;
+      for (const PlanPlace& source : operation.sources) {
         if (source.gpu == gpu) {
           own.push_back(place(source, chunk));
         } else {
@@ -67,7 +67,7 @@ class PlanImporter {
         }
       }
       moves_.sum(gpu, own, sum);
-      for (const Place* other : others) {
+      for (const PlanPlace* other : others) {
         moves_.add(gpu, sum, sum, moves_.leaving(moves_.settled(other->gpu, place(*other, chunk))));
       }
       for (std::size_t i = 1; i < operation.targets.size(); ++i) {

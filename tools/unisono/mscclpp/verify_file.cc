@@ -55,11 +55,10 @@ int verify_plan(const std::string& path, const std::string& text, const Console&
                                  {"thread_blocks", proof.most_blocks},
                                  {"longest_thread_block", proof.longest_block},
                                  {"scratch_chunks", proof.most_scratch}}};
-  report.remarks.push_back(
-      fmt::format("{} thread block{} of a GPU run at once, with scratch for "
-                  "{} chunk{}; its input has {}",
-                  proof.most_blocks, proof.most_blocks == 1 ? "" : "s", proof.most_scratch,
-                  proof.most_scratch == 1 ? "" : "s", plan.gpus.front().chunks[0]));
+  report.remarks.push_back(fmt::format(
+      "{} thread block{} of a GPU must run at once; scratch for {} chunk{} beside an input of {}",
+      proof.most_blocks, proof.most_blocks == 1 ? "" : "s", proof.most_scratch,
+      proof.most_scratch == 1 ? "" : "s", plan.gpus.front().chunks[0]));
   if (proof.longest_block > mscclpp::kMostOperationsOfBlock) {
     report.remarks.push_back(
         fmt::format("a thread block has {} operations; MSCCL++'s executor takes {}",

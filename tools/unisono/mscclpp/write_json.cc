@@ -49,7 +49,7 @@ std::string lines_of(const std::vector<std::string>& items, std::string_view ind
 
 class GpuToJson {
  public:
-  GpuToJson(int id, const Gpu& gpu) : id_(id), gpu_(gpu) {}
+  GpuToJson(int id, const PlanGpu& gpu) : id_(id), gpu_(gpu) {}
 
   std::string run() {
     std::vector<std::string> blocks;
@@ -83,7 +83,7 @@ class GpuToJson {
     block_channels_ = {};
     block_buffers_ = {};
     std::vector<std::string> operations;
-    for (const Operation& operation : gpu_.blocks[index]) {
+    for (const PlanOperation& operation : gpu_.blocks[index]) {
       operations.push_back(text_of(json_of(operation)));
     }
     Json channels = Json::array();
@@ -100,7 +100,7 @@ class GpuToJson {
                        lines_of(operations, "     "));
   }
 
-  Json json_of(const Operation& operation) {
+  Json json_of(const PlanOperation& operation) {
     const OperationTraits& traits = traits_of(operation.type);
     Json result = {{"name", traits.word}};
     if (has_data(operation.type)) {
@@ -123,9 +123,9 @@ class GpuToJson {
     return result;
   }
 
-  Json places(const std::vector<Place>& all) {
+  Json places(const std::vector<PlanPlace>& all) {
     Json result = Json::array();
-    for (const Place& place : all) {
+    for (const PlanPlace& place : all) {
       Json one =
           place.gpu == id_
               ? Json{{"type", letter_of(place.buffer)}}
@@ -138,7 +138,7 @@ class GpuToJson {
   }
 
   int id_;
-  const Gpu& gpu_;
+  const PlanGpu& gpu_;
   Numbers<RemoteBuffer> buffers_;
   Numbers<int> block_channels_;
   Numbers<int> block_buffers_;
