@@ -118,6 +118,25 @@ TEST(Mscclpp, WhatOthersWrite) {
   }
 }
 
+TEST(Mscclpp, SemaphoresMayCountFromTheBeginning) {
+  ExecutionPlan plan = testing::reading_pair();
+  for (PlanGpu& gpu : plan.gpus) {
+    gpu.semaphores = {1};
+    ThreadBlock& block = gpu.blocks.front();
+    block.insert(block.begin(), {.type = OperationType::acquire, .semaphores = {0}});
+    block.insert(block.begin() + 1, {.type = OperationType::nop});
+    block.push_back({.type = OperationType::nop});
+    block.push_back({.type = OperationType::release, .semaphores = {0}});
+  }
+  EXPECT_EQ(first_flaw_of(plan), "");
+  EXPECT_TRUE(testing::runs_right(plan, 1, 3));
+  plan.gpus[1].blocks.front().pop_back();
+  EXPECT_NE(first_flaw_of(plan).find("semaphore 0 of GPU 1 ends at 0 instead of 1"),
+            std::string::npos)
+      << first_flaw_of(plan);
+  EXPECT_FALSE(testing::runs_right(plan, 1, 3));
+}
+
 // The runs find what is wrong, too: they are not right because nothing meets in them.
 bool goes_wrong_somewhere(const ExecutionPlan& plan) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {

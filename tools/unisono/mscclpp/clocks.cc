@@ -25,8 +25,7 @@ Clocks::Clocks(const OperationTable& table, const CounterTable& counters,
     known_[counted[i]][i] = 0;
   }
   for (std::size_t counter = 0; counter < counters.size(); ++counter) {
-    messages_[counter].assign(static_cast<std::size_t>(counters.initial(counter)),
-                              Clock(counted.size(), -1));
+    from_beginning_.push_back(counters.initial(counter));
   }
 }
 
@@ -74,6 +73,9 @@ void Clocks::run(std::size_t index) {
     Clock clock;
     if (effect == Effect::raises) {
       clock = known_[block];
+    } else if (from_beginning_[counter] > 0) {
+      --from_beginning_[counter];
+      continue;
     } else {
       clock = std::move(messages_[counter].front());
       messages_[counter].pop_front();

@@ -1,62 +1,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/json.h"
 #include "base/words.h"
 #include "msccl/program.h"
 #include "mscclpp/json.h"
+#include "mscclpp/limits.h"
+#include "mscclpp/read_operation.h"
 
 namespace unisono::mscclpp {
 namespace {
 
-constexpr std::int64_t kMostGpus = 4096;
-constexpr std::int64_t kMostChunks = 1 << 20;
-constexpr std::int64_t kMostNumber = 1 << 20;  // of blocks, channels, semaphores
 constexpr std::size_t kMostName = 1024;
-
-struct Unread {
-  std::string_view key;
-  std::string_view why;
-};
-
-// What an operation may have and this does not read.
-constexpr std::array<Unread, 2> kUnreadKeys = {
-    {{"tbg_info", "groups of thread blocks are not read; give each block its own chunks"},
-     {"iter_context", "pipelines are not read; write the operations out"}}};
-constexpr std::array<Unread, 4> kUnreadOperations = {
-    {{"pkt", "packets (protocol LL) are not read; only plans of the protocol Simple are"},
-     {"pws", "puts of port channels are not read; only memory channels are"},
-     {"flush", "port channels are not read; only memory channels are"},
-     {"pipeline", "pipelines are not read; write the operations out"}}};
-
-[[noreturn]] void refuse_operation(const JsonNode& name) {
-  for (const Unread& one : kUnreadOperations) {
-    if (name.text().find(one.key) != std::string::npos) {
-      name.fail(std::string(one.why));
-    }
-  }
-  if (name.text() == "glres" || name.text() == "gstore") {
-    name.fail("switch channels are not read; only memory channels are");
-  }
-  name.fail(fmt::format("no operation is called {}", in_quotes(name.text())));
-}
-
-void expect_memory(const JsonNode& type) {
-  if (type.text() != "memory") {
-    type.fail(fmt::format("{} channels are not read; only memory channels are", type.text()));
-  }
-}
-
-Buffer buffer_of(const JsonNode& node) {
-  const std::string_view letters = "ios";
-  const std::size_t found = node.text().size() == 1 ? letters.find(node.text()) : std::string::npos;
-  if (found == std::string::npos) {
-    node.fail(fmt::format("{} is not i, o or s", in_quotes(node.text())));
-  }
-  return static_cast<Buffer>(found);
-}
 
 std::int64_t number_of(const JsonNode& node, std::string_view key, std::int64_t least,
                        std::int64_t most, std::int64_t fallback) {
@@ -71,7 +29,7 @@ std::vector<int> flattened(const JsonNode& entries, std::string_view type, std::
   std::vector<int> numbers;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     entries.item(i).allow_only({type, list});
-    expect_memory(entries.item(i).at(type));
+    expect_memory_channel(entries.item(i).at(type));
     const JsonNode values = entries.item(i).at(list);
     for (std::size_t j = 0; j < values.size(); ++j) {
       numbers.push_back(static_cast<int>(values.item(j).whole(0, most - 1)));
@@ -187,6 +145,12 @@ class PlanReader {
 
   // The executor cuts all buffers into chunks of one size.
   void check_chunks(const JsonNode& gpus) const {
+    const auto ranks = static_cast<std::int64_t>(plan_.gpus.size());
+    const std::array<int, 3>& first = plan_.gpus.front().chunks;
+    if (std::max(first[0], first[1]) > kMostContributions / ranks / ranks) {
+      gpus.fail(fmt::format("{} chunks of {} GPUs are more than are read",
+                            std::max(first[0], first[1]), ranks));
+    }
     Schedule shape = shape_of(plan_);
     const Holding input = traits_of(plan_.collective).input;
     if ((input == Holding::part || traits_of(plan_.collective).output == Holding::part) &&
@@ -221,14 +185,14 @@ class PlanReader {
       buffer.allow_only({"rank", "type", "access_channel_types"});
       const JsonNode types = buffer.at("access_channel_types");
       for (std::size_t j = 0; j < types.size(); ++j) {
-        expect_memory(types.item(j));
+        expect_memory_channel(types.item(j));
       }
       const JsonNode rank = buffer.at("rank");
       const int owner = static_cast<int>(rank.whole(0, gpus() - 1));
       if (owner == id) {
         rank.fail(fmt::format("GPU {} has its own buffers without this", id));
       }
-      remote_.push_back({.gpu = owner, .buffer = buffer_of(buffer.at("type"))});
+      remote_.push_back({.gpu = owner, .buffer = read_buffer(buffer.at("type"))});
     }
     const JsonNode blocks = node.at("threadblocks");
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -237,164 +201,29 @@ class PlanReader {
       if (block.at("id").whole(0, kMostNumber) != static_cast<std::int64_t>(i)) {
         block.at("id").fail(fmt::format("thread block {} belongs here", i));
       }
+      BlockScope scope{.plan = plan_, .gpu = id};
       const std::size_t channels = gpu().channels.size();
-      block_channels_ = flattened(block.at("channels"), "channel_type", "channel_ids",
-                                  static_cast<std::int64_t>(channels), kNoCheck);
-      block_buffers_.clear();
+      scope.channels = flattened(block.at("channels"), "channel_type", "channel_ids",
+                                 static_cast<std::int64_t>(channels), kNoCheck);
       if (const auto references = block.find("remote_buffer_refs")) {
-        block_buffers_ = flattened(*references, "access_channel_type", "remote_buffer_ids",
-                                   static_cast<std::int64_t>(remote_.size()), kNoCheck);
+        for (const int buffer : flattened(*references, "access_channel_type", "remote_buffer_ids",
+                                          static_cast<std::int64_t>(remote_.size()), kNoCheck)) {
+          scope.buffers.push_back(remote_[static_cast<std::size_t>(buffer)]);
+        }
       }
       ThreadBlock& operations = gpu().blocks.emplace_back();
       const JsonNode nodes = block.at("ops");
       for (std::size_t j = 0; j < nodes.size(); ++j) {
-        operations.push_back(operation(nodes.item(j)));
+        operations.push_back(read_operation(nodes.item(j), scope));
       }
     }
   }
   PlanGpu& gpu() { return plan_.gpus[static_cast<std::size_t>(gpu_)]; }
 
-  PlanOperation operation(const JsonNode& node) {
-    for (const Unread& one : kUnreadKeys) {
-      if (const auto found = node.find(one.key)) {
-        found->fail(std::string(one.why));
-      }
-    }
-    const JsonNode name = node.at("name");
-    const auto* const found =
-        std::find_if(kOperations.begin(), kOperations.end(),
-                     [&](const OperationTraits& one) { return one.word == name.text(); });
-    if (found == kOperations.end()) {
-      refuse_operation(name);
-    }
-    node.allow_only({"name", "src_buff", "dst_buff", "channel_ids", "channel_type", "semaphore_ids",
-                     "barrier_id", "num_threadblocks", "reduce_op"});
-    if (const auto type = node.find("channel_type")) {
-      expect_memory(*type);
-    }
-    if (const auto op = node.find("reduce_op"); op && op->text() != "sum") {
-      op->fail("only sums are read");
-    }
-    PlanOperation result{.type = found->type};
-    if (has_data(found->type)) {
-      read_data(node, *found, result);
-    } else if (found->effect != Effect::joins) {
-      read_counters(node, result);
-    } else if (found->type == OperationType::barrier) {
-      result.barrier = static_cast<int>(node.at("barrier_id").whole(0, kMostBarriers - 1));
-      result.barrier_blocks = static_cast<int>(node.at("num_threadblocks").whole(1, kMostNumber));
-    }
-    return result;
-  }
-
-  void read_counters(const JsonNode& node, PlanOperation& operation) {
-    const bool is_semaphore =
-        operation.type == OperationType::release || operation.type == OperationType::acquire;
-    const JsonNode ids = node.at(is_semaphore ? "semaphore_ids" : "channel_ids");
-    const std::size_t most = is_semaphore ? kMostSemaphoresOfOperation : kMostChannelsOfOperation;
-    if (ids.size() < 1 || ids.size() > most) {
-      ids.fail(fmt::format("{} of them; the executor takes 1 to {}", ids.size(), most));
-    }
-    std::vector<int>& counters = is_semaphore ? operation.semaphores : operation.channels;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      const std::size_t all = is_semaphore ? gpu().semaphores.size() : block_channels_.size();
-      const auto id =
-          static_cast<std::size_t>(ids.item(i).whole(0, static_cast<std::int64_t>(all) - 1));
-      const int counter = is_semaphore ? static_cast<int>(id) : block_channels_[id];
-      if (std::find(counters.begin(), counters.end(), counter) != counters.end()) {
-        ids.item(i).fail("comes twice in one operation");
-      }
-      counters.push_back(counter);
-    }
-  }
-
-  void read_data(const JsonNode& node, const OperationTraits& traits, PlanOperation& operation) {
-    const JsonNode sources = node.at("src_buff");
-    const JsonNode targets = node.at("dst_buff");
-    const bool adds = traits.effect == Effect::adds;
-    operation.sources = places(sources, traits.remote_source, adds);
-    operation.targets = places(targets, traits.remote_target, adds);
-    if (!adds && operation.sources.size() != operation.targets.size()) {
-      node.fail(fmt::format("{} sources for {} targets", operation.sources.size(),
-                            operation.targets.size()));
-    }
-    const bool has_one_target = traits.type == OperationType::copy ||
-                                traits.type == OperationType::reduce ||
-                                traits.type == OperationType::read_reduce;
-    if (has_one_target && operation.targets.size() != 1) {
-      targets.fail("the executor writes to the first place only");
-    }
-    const int chunks = operation.targets.front().chunks;
-    for (std::size_t i = 0; i < operation.sources.size() || i < operation.targets.size(); ++i) {
-      const int source = operation.sources[std::min(i, operation.sources.size() - 1)].chunks;
-      const int target = operation.targets[std::min(i, operation.targets.size() - 1)].chunks;
-      if (source != target || (adds && target != chunks)) {
-        node.fail(fmt::format("{} chunks to {}", source, target));
-      }
-    }
-    check_quirks(node, operation);
-  }
-
-  // What the executor does otherwise than the words of the plan say.
-  static void check_quirks(const JsonNode& node, const PlanOperation& operation) {
-    for (std::size_t i = 0; i < operation.sources.size(); ++i) {
-      if (operation.type == OperationType::put &&
-          operation.sources[i].buffer != operation.sources.front().buffer) {
-        node.fail("the executor reads all sources of a put in the buffer of the first one");
-      }
-      if (operation.type == OperationType::get &&
-          operation.sources[i].offset != operation.targets[i].offset) {
-        node.fail(
-            "the executor takes the index of a get's source for its target, and that of "
-            "the target for the source; only equal ones are read");
-      }
-    }
-  }
-
-  // The first one is the GPU's own where an operation `adds`.
-  std::vector<PlanPlace> places(const JsonNode& nodes, bool are_remote, bool adds) {
-    constexpr std::size_t kMostOwn = 2;  // besides those of channels
-    if (nodes.size() < 1 || nodes.size() > kMostChannelsOfOperation + kMostOwn) {
-      nodes.fail(fmt::format("{} places; the executor takes 1 to {}", nodes.size(),
-                             kMostChannelsOfOperation + kMostOwn));
-    }
-    std::vector<PlanPlace> result;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const JsonNode node = nodes.item(i);
-      node.allow_only({"type", "buffer_id", "index", "size", "switch_channel_id"});
-      if (const auto channel = node.find("switch_channel_id")) {
-        channel->fail("switch channels are not read; only memory channels are");
-      }
-      PlanPlace place{.gpu = gpu_};
-      if (are_remote && !(adds && i == 0)) {
-        const auto most = static_cast<std::int64_t>(block_buffers_.size()) - 1;
-        const auto id = static_cast<std::size_t>(node.at("buffer_id").whole(0, most));
-        place = remote_[static_cast<std::size_t>(block_buffers_[id])];
-      } else {
-        if (const auto id = node.find("buffer_id")) {
-          id->fail("a buffer of this GPU belongs here, with its type");
-        }
-        place.buffer = buffer_of(node.at("type"));
-      }
-      const auto& gpu = plan_.gpus[static_cast<std::size_t>(place.gpu)];
-      const int size = gpu.chunks.at(static_cast<std::size_t>(place.buffer));
-      place.offset = static_cast<int>(node.at("index").whole(0, kMostChunks));
-      place.chunks = static_cast<int>(node.at("size").whole(1, kMostChunks));
-      if (place.offset + place.chunks > size) {
-        node.fail(fmt::format("index {} and size {} end behind the {} chunks of the buffer",
-                              place.offset, place.chunks, size));
-      }
-      result.push_back(place);
-    }
-    return result;
-  }
-
   const JsonNode& document_;
   ExecutionPlan plan_;
   int gpu_ = 0;
-  std::vector<PlanPlace> remote_;    // buffers of the GPU that is read
-  std::vector<int> block_channels_;  // of the block that is read
-  std::vector<int> block_buffers_;
+  std::vector<PlanPlace> remote_;  // buffers of others that the GPU reaches
 };
 
 }  // namespace
