@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <regex>
+#include <set>
 
 #include "mscclpp/check.h"
 #include "mscclpp/json.h"
@@ -59,6 +61,58 @@ TEST(MscclppJson, Refuses) {
     EXPECT_NE(parsed.message.find(one.message), std::string::npos) << parsed.message;
     EXPECT_TRUE(parsed.position.starts_with(one.position)) << parsed.position;
   }
+}
+
+// Those of src/core/executor/execution_plan.cc at commit 00668b4a41ac of MSCCL++.
+TEST(MscclppJson, WritesOnlyWhatTheExecutorReads) {
+  const std::set<std::string> known = {"name",
+                                       "collective",
+                                       "protocol",
+                                       "inplace",
+                                       "reuse_resources",
+                                       "use_double_scratch_buffer",
+                                       "num_threads_per_block",
+                                       "buffer_alignment",
+                                       "min_message_size",
+                                       "max_message_size",
+                                       "gpus",
+                                       "id",
+                                       "input_chunks",
+                                       "output_chunks",
+                                       "scratch_chunks",
+                                       "channels",
+                                       "channel_type",
+                                       "connected_to",
+                                       "remote_buffers",
+                                       "rank",
+                                       "type",
+                                       "access_channel_types",
+                                       "semaphores",
+                                       "init_value",
+                                       "threadblocks",
+                                       "channel_ids",
+                                       "remote_buffer_refs",
+                                       "access_channel_type",
+                                       "remote_buffer_ids",
+                                       "ops",
+                                       "src_buff",
+                                       "dst_buff",
+                                       "buffer_id",
+                                       "index",
+                                       "size",
+                                       "semaphore_ids",
+                                       "barrier_id",
+                                       "num_threadblocks"};
+  ExecutionPlan with_semaphore = testing::putting_to_all(3);
+  with_semaphore.gpus[0].semaphores = {0};
+  with_semaphore.gpus[0].blocks[0].push_back({.type = OperationType::release, .semaphores = {0}});
+  const std::string text = to_json(with_semaphore) + to_json(testing::reading_pair());
+  const std::regex key("\"([a-z_]+)\":");
+  std::set<std::string> written;
+  for (std::sregex_iterator at(text.begin(), text.end(), key), end; at != end; ++at) {
+    written.insert((*at)[1]);
+  }
+  EXPECT_EQ(written, known);
 }
 
 TEST(MscclppJson, TellsWhatItIs) {
