@@ -16,6 +16,8 @@
 #include "cli/wrap.h"
 #include "engine/verify_sizes.h"
 #include "msccl/verify_file.h"
+#include "mscclpp/json.h"
+#include "mscclpp/verify_file.h"
 #include "schedule/final_state.h"
 
 namespace unisono::cli {
@@ -312,12 +314,19 @@ int run_verify(const Arguments& arguments, const Console& console) {
                          fmt::format("{} says it already", target), "unisono help verify");
       }
     }
-    if (is_msccl_file(target) && arguments.has("counts")) {
-      throw UsageError(fmt::format("{} has blocks of equal size", target),
-                       "a program of MSCCL takes no --counts", "unisono help verify");
+    const std::string text = read_text_file(target);
+    const bool is_plan = mscclpp::is_plan(text);
+    if ((is_msccl_file(target) || is_plan) && arguments.has("counts")) {
+      throw UsageError(
+          fmt::format("{} has blocks of equal size", target),
+          fmt::format("a {} takes no --counts", is_plan ? "plan of MSCCL++" : "program of MSCCL"),
+          "unisono help verify");
     }
     if (is_msccl_file(target)) {
-      return verify_msccl(target, read_text_file(target), console);
+      return verify_msccl(target, text, console);
+    }
+    if (is_plan) {
+      return verify_plan(target, text, console);
     }
     return verify_one(check(asked_schedule(arguments, "verify", asked_counts(arguments)), nullptr),
                       console);
@@ -372,10 +381,10 @@ const Command kVerifyCommand = {
         "With --counts, also that both ends of each block know the same size, that no rank passes "
         "on what it does not know the size of, and that each rank ends with its blocks one behind "
         "the other in the order of ranks.\n\n"
-        "An XML file is a program of MSCCL, whoever made it. It is proved as it stands, in the "
-        "ways "
-        "that it says it runs (in place, out of place): every contribution once, no deadlock, and "
-        "no two thread blocks at one place in an order that nothing fixes.\n\n"
+        "An XML file is a program of MSCCL, and a JSON file with GPUs a plan of MSCCL++, whoever "
+        "made them. They are proved as they stand, in the ways that they say they run (in place, "
+        "out of place): every contribution once, no deadlock, and no two thread blocks at one "
+        "place in an order that nothing fixes.\n\n"
         "Exit code 0: right; 1: wrong, each finding with its step and the source line of the move; "
         "2: the file cannot be read as a schedule.",
     .options = kOptions,

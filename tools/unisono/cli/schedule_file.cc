@@ -8,6 +8,8 @@
 #include "cli/text_file.h"
 #include "engine/verify_sizes.h"
 #include "msccl/verify_file.h"
+#include "mscclpp/json.h"
+#include "mscclpp/verify_file.h"
 #include "schedule/json.h"
 #include "schedule/verify.h"
 
@@ -17,6 +19,9 @@ Schedule load_schedule(const std::string& path) {
   const std::string text = read_text_file(path);
   if (is_msccl_file(path)) {
     return load_msccl_schedule(path, text);
+  }
+  if (mscclpp::is_plan(text)) {
+    return load_plan_schedule(path, text);
   }
   Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {

@@ -25,8 +25,8 @@ AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view t
 // Throws UsageError where the algorithm cannot serve the shape.
 Schedule build_checked(const Algorithm& algorithm, Shape shape);
 
-// Reads unisono.schedule/1, or MSCCL's XML where the name ends in ".xml". Throws UsageError
-// "file:line: what is wrong".
+// Reads unisono.schedule/1, MSCCL's XML where the name ends in ".xml", or a plan of MSCCL++, which
+// shows by what is in it. Throws UsageError "file:line: what is wrong".
 Schedule load_schedule(const std::string& path);
 // Throws UsageError also where it is not right.
 Schedule load_verified_schedule(const std::string& path);

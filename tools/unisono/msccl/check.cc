@@ -34,7 +34,9 @@ class DataFlow {
     for (const std::size_t index : order.steps) {
       step(index, order.sent_by[index]);
     }
-    check_outputs();
+    for (Flaw& flaw : wrong_outputs(memory_, shape_, kMostFlaws - flaws_.size())) {
+      flaws_.push_back(std::move(flaw));
+    }
     return std::move(flaws_);
   }
 
@@ -109,34 +111,6 @@ class DataFlow {
             fmt::format("writes input chunk {}, which out of place is the caller's", place.offset));
     }
     memory_.set(memory_.cell(rank, place), value);
-  }
-
-  void check_outputs() {
-    const bool adds = reduces(shape_.collective);
-    for (int rank = 0; rank < shape_.ranks; ++rank) {
-      for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        if (needs_output(shape_, rank, chunk)) {
-          check_output(rank, chunk, adds);
-        }
-      }
-    }
-  }
-
-  void check_output(int rank, int chunk, bool adds) {
-    const BufferPlace place{.buffer = Buffer::output, .offset = output_offset(shape_, rank, chunk)};
-    const Value value = memory_.at(memory_.cell(rank, place));
-    bool is_right = value != nullptr && value->chunk == chunk;
-    for (int from = 0; is_right && from < shape_.ranks; ++from) {
-      const bool expected = adds ? true : has_input(shape_, from, chunk);
-      is_right = value->counts[static_cast<std::size_t>(from)] == (expected ? 1 : 0);
-    }
-    if (!is_right && flaws_.size() < kMostFlaws) {
-      flaws_.push_back(
-          {.text = fmt::format("GPU {} ends with {} in output chunk {}, {}", rank,
-                               value == nullptr ? "nothing" : to_text(*value), place.offset,
-                               adds ? fmt::format("instead of chunk {} of every rank once", chunk)
-                                    : fmt::format("instead of chunk {}", chunk))});
-    }
   }
 
   const StepTable& table_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "msccl/program.h"
+#include "schedule/dependencies.h"
 #include "schedule/schedule.h"
 
 namespace unisono::msccl {
@@ -9,6 +10,8 @@ namespace unisono::msccl {
 // One thread block per peer and direction, and one for what stays within the GPU. Throws
 // Error(usage) where the format has no word for the collective. REQUIRES: a right schedule.
 MscclProgram to_program(const Schedule& schedule);
+// The same for one of the two ways to call it. REQUIRES: the schedule is right in that way.
+MscclProgram to_program(const Schedule& schedule, Aliasing aliasing);
 
 // The schedule that has the program's effect: the same transfers, in as few steps as their order
 // allows. A receive into scratch that is added to something afterwards becomes one reducing move.

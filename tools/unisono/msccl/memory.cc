@@ -55,4 +55,40 @@ Value BufferContents::at(std::uint64_t cell) const {
   return found == values_.end() ? nullptr : found->second;
 }
 
+namespace {
+
+void check_output(const BufferContents& memory, const Schedule& shape, int rank, int chunk,
+                  std::vector<Flaw>& flaws) {
+  const bool adds = reduces(shape.collective);
+  const BufferPlace place{.buffer = Buffer::output, .offset = output_offset(shape, rank, chunk)};
+  const Value value = memory.at(memory.cell(rank, place));
+  bool is_right = value != nullptr && value->chunk == chunk;
+  for (int from = 0; is_right && from < shape.ranks; ++from) {
+    const bool expected = adds ? true : has_input(shape, from, chunk);
+    is_right = value->counts[static_cast<std::size_t>(from)] == (expected ? 1 : 0);
+  }
+  if (!is_right) {
+    flaws.push_back(
+        {.text = fmt::format("GPU {} ends with {} in output chunk {}, {}", rank,
+                             value == nullptr ? "nothing" : to_text(*value), place.offset,
+                             adds ? fmt::format("instead of chunk {} of every rank once", chunk)
+                                  : fmt::format("instead of chunk {}", chunk))});
+  }
+}
+
+}  // namespace
+
+std::vector<Flaw> wrong_outputs(const BufferContents& memory, const Schedule& shape,
+                                std::size_t most) {
+  std::vector<Flaw> flaws;
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    for (int chunk = 0; chunk < shape.chunks && flaws.size() < most; ++chunk) {
+      if (needs_output(shape, rank, chunk)) {
+        check_output(memory, shape, rank, chunk, flaws);
+      }
+    }
+  }
+  return flaws;
+}
+
 }  // namespace unisono::msccl

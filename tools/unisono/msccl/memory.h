@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "msccl/flaw.h"
 #include "msccl/program.h"
 
 namespace unisono::msccl {
@@ -35,5 +36,9 @@ class BufferContents {
   bool is_in_place_;
   std::unordered_map<std::uint64_t, Value> values_;
 };
+
+// What is not, at the end, where the collective wants it; at most `most`.
+std::vector<Flaw> wrong_outputs(const BufferContents& memory, const Schedule& shape,
+                                std::size_t most);
 
 }  // namespace unisono::msccl

@@ -71,6 +71,8 @@ struct Step {
   int depends_on_block = -1;  // -1: on none
   int depends_on_step = -1;
   bool tells = false;  // other blocks may wait for it
+  // The step of the schedule that it came from; -1: before all of them. The XML does not say it.
+  int schedule_step = -1;
 };
 
 struct ThreadBlock {

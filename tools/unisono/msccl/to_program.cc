@@ -25,11 +25,11 @@ struct Done {
 
 class Exporter {
  public:
-  explicit Exporter(const Schedule& schedule)
+  Exporter(const Schedule& schedule, Aliasing aliasing)
       : schedule_(schedule),
         first_writes_(schedule),
-        in_place_(verify_in_place(schedule).empty()),
-        dependencies_(dependencies(schedule, in_place_ ? Aliasing::in_place : Aliasing::none)),
+        aliasing_(aliasing),
+        dependencies_(dependencies(schedule, aliasing)),
         done_(2 * schedule.moves.size()),
         slots_(static_cast<std::size_t>(schedule.ranks)),
         blocks_(static_cast<std::size_t>(schedule.ranks)) {}
@@ -61,7 +61,7 @@ class Exporter {
     program_.name = fmt::format("{}_{}", to_string(schedule_.collective), schedule_.algorithm);
     program_.collective = schedule_.collective;
     program_.root = schedule_.root;
-    program_.in_place = in_place_;
+    program_.in_place = aliasing_ == Aliasing::in_place;
     const bool is_pairs = traits_of(schedule_.collective).input == Holding::pairs;
     program_.chunks_per_loop = is_pairs ? schedule_.chunks / schedule_.ranks : schedule_.chunks;
     number_scratch();
@@ -118,7 +118,8 @@ class Exporter {
                                     {.type = StepType::send,
                                      .source = piece.source,
                                      .target = piece.target,
-                                     .chunks = piece.chunks}));
+                                     .chunks = piece.chunks,
+                                     .schedule_step = move.step}));
       }
     }
     while (!local.empty()) {
@@ -140,7 +141,8 @@ class Exporter {
                  {.type = reduces ? StepType::receive_reduce_copy : StepType::receive,
                   .source = reduces ? piece.before : piece.source,
                   .target = piece.target,
-                  .chunks = piece.chunks}));
+                  .chunks = piece.chunks,
+                  .schedule_step = move.step}));
       }
     }
   }
@@ -163,7 +165,8 @@ class Exporter {
       Step step{.type = StepType::copy,
                 .source = piece.source,
                 .target = piece.target,
-                .chunks = piece.chunks};
+                .chunks = piece.chunks,
+                .schedule_step = move.step};
       if (move.combine == Combine::reduce) {
         if (piece.before != piece.target) {
           step.source = piece.before;
@@ -249,7 +252,8 @@ class Exporter {
         steps.push_back({.type = StepType::nop,
                          .chunks = 0,
                          .depends_on_block = on->first,
-                         .depends_on_step = on->second});
+                         .depends_on_step = on->second,
+                         .schedule_step = step.schedule_step});
       }
     }
     return append(rank, key, step);
@@ -287,7 +291,7 @@ class Exporter {
 
   const Schedule& schedule_;
   FirstWrites first_writes_;
-  bool in_place_;
+  Aliasing aliasing_;
   Dependencies dependencies_;
   std::vector<std::optional<Done>> done_;  // of each event
   std::vector<std::map<int, int>> slots_;  // chunk -> place in scratch, of each rank
@@ -298,7 +302,12 @@ class Exporter {
 }  // namespace
 
 MscclProgram to_program(const Schedule& schedule) {
-  return Exporter(schedule).run();
+  return to_program(schedule,
+                    verify_in_place(schedule).empty() ? Aliasing::in_place : Aliasing::none);
+}
+
+MscclProgram to_program(const Schedule& schedule, Aliasing aliasing) {
+  return Exporter(schedule, aliasing).run();
 }
 
 }  // namespace unisono::msccl

@@ -1,0 +1,165 @@
+// What is no plan of MSCCL++ is refused, with its place.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <regex>
+#include <set>
+
+#include "mscclpp/check.h"
+#include "mscclpp/json.h"
+#include "plans.h"
+
+namespace unisono::mscclpp {
+namespace {
+
+// The text of a right plan with one part of it replaced.
+std::string changed(const std::string& what, const std::string& by) {
+  std::string text = to_json(testing::putting_to_all(2));
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+struct RefusedPlan {
+  std::string text;
+  const char* message;
+  const char* position;
+};
+
+TEST(MscclppJson, Refuses) {
+  for (const RefusedPlan& one : {
+           RefusedPlan{"{\"gpus\": [", "", "byte"},
+           RefusedPlan{"{\"gpus\": []}", "key \"name\" is missing", ""},
+           RefusedPlan{changed("Simple", "LL"), "not those that send packets", "/protocol"},
+           RefusedPlan{changed("\"allgather\"", "\"sendrecv\""),
+                       "no collective that could be checked", "/collective"},
+           RefusedPlan{changed("reuse_resources\":false", "reuse_resources\":true"), "lays scratch",
+                       "/reuse_resources"},
+           RefusedPlan{changed("\"input_chunks\":2", "\"input_chunks\":3"),
+                       "3 input chunks, where the collective has 2", "/gpus/0"},
+           RefusedPlan{changed("\"connected_to\":[1]", "\"connected_to\":[0]"),
+                       "GPU 0 is connected to itself", "/gpus/0/channels/0/connected_to/0"},
+           RefusedPlan{changed("\"memory\"", "\"port\""), "port channels are not read",
+                       "/gpus/0/channels/0/channel_type"},
+           RefusedPlan{changed("\"name\":\"put\"", "\"name\":\"ppkt\""), "packets",
+                       "/gpus/0/threadblocks/0/ops/4/name"},
+           RefusedPlan{changed("\"name\":\"put\"", "\"name\":\"throw\""),
+                       "no operation is called \"throw\"", "/gpus/0/threadblocks/0/ops/4/name"},
+           RefusedPlan{changed("\"name\":\"put\"", "\"tbg_info\":{},\"name\":\"put\""),
+                       "groups of thread blocks are not read",
+                       "/gpus/0/threadblocks/0/ops/4/tbg_info"},
+           RefusedPlan{changed("\"index\":0,\"size\":1", "\"index\":2,\"size\":1"),
+                       "index 2 and size 1 end behind the 2 chunks of the buffer",
+                       "/gpus/0/threadblocks/0/ops/3/src_buff/0"},
+           RefusedPlan{changed("\"buffer_id\":0", "\"buffer_id\":1"), "",
+                       "/gpus/0/threadblocks/0/ops/4/dst_buff/0/buffer_id"},
+           RefusedPlan{changed("\"barrier_id\":1", "\"barrier_id\":16"), "",
+                       "/gpus/0/threadblocks/0/ops/2/barrier_id"},
+       }) {
+    const Parsed<ExecutionPlan> parsed = parse_plan(one.text);
+    EXPECT_FALSE(parsed) << one.text;
+    EXPECT_NE(parsed.message.find(one.message), std::string::npos) << parsed.message;
+    EXPECT_TRUE(parsed.position.starts_with(one.position)) << parsed.position;
+  }
+}
+
+// Those of src/core/executor/execution_plan.cc at commit 00668b4a41ac of MSCCL++.
+TEST(MscclppJson, WritesOnlyWhatTheExecutorReads) {
+  const std::set<std::string> known = {"name",
+                                       "collective",
+                                       "protocol",
+                                       "inplace",
+                                       "reuse_resources",
+                                       "use_double_scratch_buffer",
+                                       "num_threads_per_block",
+                                       "buffer_alignment",
+                                       "min_message_size",
+                                       "max_message_size",
+                                       "gpus",
+                                       "id",
+                                       "input_chunks",
+                                       "output_chunks",
+                                       "scratch_chunks",
+                                       "channels",
+                                       "channel_type",
+                                       "connected_to",
+                                       "remote_buffers",
+                                       "rank",
+                                       "type",
+                                       "access_channel_types",
+                                       "semaphores",
+                                       "init_value",
+                                       "threadblocks",
+                                       "channel_ids",
+                                       "remote_buffer_refs",
+                                       "access_channel_type",
+                                       "remote_buffer_ids",
+                                       "ops",
+                                       "src_buff",
+                                       "dst_buff",
+                                       "buffer_id",
+                                       "index",
+                                       "size",
+                                       "semaphore_ids",
+                                       "barrier_id",
+                                       "num_threadblocks"};
+  ExecutionPlan with_semaphore = testing::putting_to_all(3);
+  with_semaphore.gpus[0].semaphores = {0};
+  with_semaphore.gpus[0].blocks[0].push_back({.type = OperationType::release, .semaphores = {0}});
+  const std::string text = to_json(with_semaphore) + to_json(testing::reading_pair());
+  const std::regex key("\"([a-z_]+)\":");
+  std::set<std::string> written;
+  for (std::sregex_iterator at(text.begin(), text.end(), key), end; at != end; ++at) {
+    written.insert((*at)[1]);
+  }
+  EXPECT_EQ(written, known);
+}
+
+TEST(MscclppJson, TellsWhatItIs) {
+  EXPECT_TRUE(is_plan(to_json(testing::reading_pair())));
+  EXPECT_FALSE(is_plan("{\"format\": \"unisono.schedule/1\", \"algorithm\": \"gpus\"}"));
+}
+
+// The executor takes the two indexes of a get the wrong way round.
+TEST(MscclppJson, GetWithTwoIndexesIsRefused) {
+  ExecutionPlan plan = testing::reading_pair();
+  for (PlanOperation& operation : plan.gpus[0].blocks[0]) {
+    if (operation.type == OperationType::get) {
+      operation.targets[0].offset = 0;
+    }
+  }
+  const Parsed<ExecutionPlan> parsed = parse_plan(to_json(plan));
+  EXPECT_FALSE(parsed);
+  EXPECT_NE(parsed.message.find("only equal ones are read"), std::string::npos) << parsed.message;
+}
+
+TEST(MscclppJson, DamagedBytesNeverCrash) {
+  const std::string whole = to_json(testing::reading_pair());
+  std::mt19937 random(7);
+  int read = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string text = whole;
+    for (std::size_t hits = 1 + random() % 3; hits-- > 0;) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>('0' + random() % 10);
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 40);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 40));
+          break;
+      }
+    }
+    if (const Parsed<ExecutionPlan> parsed = parse_plan(text)) {
+      check(*parsed.value);
+      ++read;
+    }
+  }
+  EXPECT_GT(read, 0);
+}
+
+}  // namespace
+}  // namespace unisono::mscclpp

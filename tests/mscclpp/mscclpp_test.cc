@@ -1,0 +1,214 @@
+// Every schedule of the catalogue that plans of MSCCL++ can say: exported, proved, run on numbers
+// in random orders, and read back.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "algorithms/catalog.h"
+#include "machine.h"
+#include "mscclpp/check.h"
+#include "mscclpp/export.h"
+#include "mscclpp/json.h"
+#include "plans.h"
+#include "schedule/verify.h"
+#include "unisono/error.hpp"
+
+namespace unisono::mscclpp {
+namespace {
+
+std::string first_flaw_of(const ExecutionPlan& plan) {
+  const PlanProof proof = check(plan);
+  return proof.flaws.empty() ? "" : to_text(proof.flaws.front());
+}
+
+// How often each chunk goes from one rank to another; what stays on a rank needs no move.
+std::map<std::tuple<int, int, int, Combine>, int> transfers_of(const Schedule& schedule) {
+  std::map<std::tuple<int, int, int, Combine>, int> result;
+  for (const Move& move : schedule.moves) {
+    for (int chunk = move.chunk; move.from != move.to && chunk < move.chunk + move.chunks;
+         ++chunk) {
+      ++result[{move.from, move.to, chunk, move.combine}];
+    }
+  }
+  return result;
+}
+
+void expect_round_trip(const ExecutionPlan& plan, const Schedule& schedule) {
+  Parsed<ExecutionPlan> read = parse_plan(to_json(plan));
+  ASSERT_TRUE(read) << read.message << read.position;
+  EXPECT_EQ(to_json(*read.value), to_json(plan));
+  const PlanProof proof = check(*read.value);
+  EXPECT_TRUE(proof.flaws.empty()) << to_text(proof.flaws.front());
+  EXPECT_LE(proof.longest_block, kMostOperationsOfBlock);
+  read.value->root = proof.root;
+  const Schedule again = to_schedule(*read.value);
+  EXPECT_TRUE(verify(again).empty());
+  EXPECT_EQ(transfers_of(again), transfers_of(schedule));
+}
+
+TEST(Mscclpp, TheWholeCatalogue) {
+  int exported = 0;
+  for (const Algorithm* algorithm : catalog()) {
+    if (word_of(algorithm->collective).empty()) {
+      continue;
+    }
+    for (int ranks = 1; ranks <= 8; ++ranks) {
+      const Shape shape{.ranks = ranks, .root = ranks - 1};
+      if (!can_serve(*algorithm, shape)) {
+        continue;
+      }
+      const Schedule schedule = build_schedule(*algorithm, shape);
+      for (const Aliasing aliasing : {Aliasing::none, Aliasing::in_place}) {
+        if (aliasing == Aliasing::in_place && !verify_in_place(schedule).empty()) {
+          EXPECT_THROW(to_plan(schedule, aliasing), Error);
+          continue;
+        }
+        const ExecutionPlan plan = to_plan(schedule, aliasing);
+        SCOPED_TRACE(plan.name + " " + std::to_string(ranks));
+        expect_round_trip(plan, schedule);
+        for (std::uint32_t seed = 0; seed < 2; ++seed) {
+          EXPECT_TRUE(testing::runs_right(plan, seed)) << "seed " << seed;
+        }
+        ++exported;
+      }
+    }
+  }
+  EXPECT_GT(exported, 300);
+}
+
+TEST(Mscclpp, ManyOrders) {
+  struct Case {
+    Collective collective;
+    const char* algorithm;
+    int ranks;
+  };
+  for (const Case& one :
+       {Case{Collective::all_reduce, "ring", 3},
+        Case{Collective::all_reduce, "recursive_doubling", 4},
+        Case{Collective::all_gather, "bruck", 3}, Case{Collective::all_to_all, "bruck", 3},
+        Case{Collective::reduce_scatter, "recursive_halving", 4},
+        Case{Collective::broadcast, "binomial", 5}}) {
+    const Algorithm* const algorithm = find_algorithm(one.collective, one.algorithm);
+    ASSERT_NE(algorithm, nullptr) << one.algorithm;
+    const Schedule schedule = build_schedule(*algorithm, {.ranks = one.ranks});
+    for (const Aliasing aliasing : {Aliasing::none, Aliasing::in_place}) {
+      if (aliasing == Aliasing::in_place && !verify_in_place(schedule).empty()) {
+        continue;
+      }
+      const ExecutionPlan plan = to_plan(schedule, aliasing);
+      for (std::uint32_t seed = 0; seed < 1000; ++seed) {
+        ASSERT_TRUE(testing::runs_right(plan, seed)) << plan.name << " seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(Mscclpp, WhatOthersWrite) {
+  for (ExecutionPlan plan : {testing::reading_pair(), testing::putting_to_all(2),
+                             testing::putting_to_all(3), testing::putting_to_all(5)}) {
+    SCOPED_TRACE(plan.name);
+    const Parsed<ExecutionPlan> read = parse_plan(to_json(plan));
+    ASSERT_TRUE(read) << read.message << read.position;
+    EXPECT_EQ(first_flaw_of(*read.value), "");
+    for (std::uint32_t seed = 0; seed < 200; ++seed) {
+      EXPECT_TRUE(testing::runs_right(*read.value, seed, 3)) << "seed " << seed;
+    }
+    EXPECT_TRUE(verify(to_schedule(*read.value)).empty());
+  }
+}
+
+TEST(Mscclpp, SemaphoresMayCountFromTheBeginning) {
+  ExecutionPlan plan = testing::reading_pair();
+  for (PlanGpu& gpu : plan.gpus) {
+    gpu.semaphores = {1};
+    ThreadBlock& block = gpu.blocks.front();
+    block.insert(block.begin(), {.type = OperationType::acquire, .semaphores = {0}});
+    block.insert(block.begin() + 1, {.type = OperationType::nop});
+    block.push_back({.type = OperationType::nop});
+    block.push_back({.type = OperationType::release, .semaphores = {0}});
+  }
+  EXPECT_EQ(first_flaw_of(plan), "");
+  EXPECT_TRUE(testing::runs_right(plan, 1, 3));
+  plan.gpus[1].blocks.front().pop_back();
+  EXPECT_NE(first_flaw_of(plan).find("semaphore 0 of GPU 1 ends at 0 instead of 1"),
+            std::string::npos)
+      << first_flaw_of(plan);
+  EXPECT_FALSE(testing::runs_right(plan, 1, 3));
+}
+
+// The runs find what is wrong, too: they are not right because nothing meets in them.
+bool goes_wrong_somewhere(const ExecutionPlan& plan) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    if (!testing::runs_right(plan, seed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A GPU's next launch may begin while others are in the last one.
+TEST(Mscclpp, NobodyWritesToWhoHasNotBegun) {
+  ExecutionPlan plan = testing::putting_to_all(2);
+  for (PlanGpu& gpu : plan.gpus) {
+    ThreadBlock& block = gpu.blocks.front();
+    block.erase(block.begin(), block.begin() + 2);  // the relaxed signal, and its wait
+  }
+  EXPECT_NE(first_flaw_of(plan).find("nothing says that it has begun"), std::string::npos)
+      << first_flaw_of(plan);
+  EXPECT_TRUE(goes_wrong_somewhere(plan));
+}
+
+TEST(Mscclpp, NobodyEndsBeforeAllHasCome) {
+  ExecutionPlan plan = testing::putting_to_all(2);
+  for (PlanGpu& gpu : plan.gpus) {
+    ThreadBlock& block = gpu.blocks.front();
+    block.erase(block.end() - 2, block.end());
+  }
+  EXPECT_NE(first_flaw_of(plan).find("may end before"), std::string::npos) << first_flaw_of(plan);
+  EXPECT_TRUE(goes_wrong_somewhere(plan));
+}
+
+TEST(Mscclpp, ANopLessIsFound) {
+  const Algorithm* const algorithm = find_algorithm(Collective::all_reduce, "ring");
+  ASSERT_NE(algorithm, nullptr);
+  const ExecutionPlan original = to_plan(build_schedule(*algorithm, {.ranks = 3}), Aliasing::none);
+  int wrong = 0;
+  int found = 0;
+  int nops = 0;
+  for (std::size_t b = 0; b < original.gpus[0].blocks.size(); ++b) {
+    for (std::size_t i = 0; i < original.gpus[0].blocks[b].size(); ++i) {
+      if (original.gpus[0].blocks[b][i].type != OperationType::nop) {
+        continue;
+      }
+      ExecutionPlan plan = original;
+      plan.gpus[0].blocks[b].erase(plan.gpus[0].blocks[b].begin() + static_cast<std::ptrdiff_t>(i));
+      const bool is_wrong = goes_wrong_somewhere(plan);
+      const bool is_found = !first_flaw_of(plan).empty();
+      EXPECT_TRUE(is_found || !is_wrong) << "block " << b << ", operation " << i;
+      wrong += is_wrong ? 1 : 0;
+      found += is_found ? 1 : 0;
+      ++nops;
+    }
+  }
+  EXPECT_GT(nops, 10);
+  EXPECT_GT(wrong, nops / 2);
+  EXPECT_GE(found, wrong);
+}
+
+TEST(Mscclpp, TheRootIsFound) {
+  const Algorithm* const algorithm = find_algorithm(Collective::reduce, "binomial");
+  ASSERT_NE(algorithm, nullptr);
+  const ExecutionPlan plan =
+      to_plan(build_schedule(*algorithm, {.ranks = 4, .root = 2}), Aliasing::none);
+  EXPECT_EQ(check(*parse_plan(to_json(plan)).value).root, 2);
+}
+
+TEST(Mscclpp, ScatterHasNoWord) {
+  const Algorithm* const algorithm = find_algorithm(Collective::scatter, "flat");
+  ASSERT_NE(algorithm, nullptr);
+  EXPECT_THROW(to_plan(build_schedule(*algorithm, {.ranks = 2}), Aliasing::none), Error);
+}
+
+}  // namespace
+}  // namespace unisono::mscclpp

@@ -1,0 +1,79 @@
+// From what lies where to the moves of a schedule: the part of an import that all executors'
+// programs share.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "msccl/memory.h"
+#include "schedule/cells.h"
+#include "schedule/schedule.h"
+
+namespace unisono::msccl {
+
+// What a place of a program holds, in the words of a schedule.
+struct Held {
+  int chunk = -1;           // -1: nothing
+  Cell cell = {};           // where a schedule keeps it
+  bool is_coming = false;   // received, and not yet put anywhere: `cell` is the sender's
+  std::size_t version = 0;  // how often that cell had been written when it was sent
+};
+
+// Is told what a program does, in an order in which it can, and gives each transfer the first step
+// in which a schedule can have it. Places are cells of BufferContents. What a rank receives into
+// scratch makes no move before it is used. Throws Error(usage) where a schedule has no words.
+class MoveFinder {
+ public:
+  MoveFinder(Schedule shape, bool is_in_place);
+
+  std::uint64_t place(int rank, BufferPlace place) const { return memory_.cell(rank, place); }
+
+  // What lies at a place, after it was put there if it was only on its way.
+  Held settled(int rank, std::uint64_t place);
+  Held held(std::uint64_t place) { return held_[place]; }
+  // On its way to another rank, or to another place.
+  Held leaving(Held held);
+  // Scratch may only pass on to a sum; then no copy is made.
+  void keep(int rank, std::uint64_t target, const Held& came);
+  void put(int rank, std::uint64_t target, const Held& came);
+  void copy(int rank, std::uint64_t source, std::uint64_t target);
+  // target = what came + source.
+  void add(int rank, std::uint64_t source, std::uint64_t target, const Held& came);
+  // The same, kept nowhere in the program; a schedule keeps it where the rank keeps the chunk.
+  Held add_aside(int rank, std::uint64_t source, const Held& came);
+  // target = the sum of the sources, within the rank.
+  void sum(int rank, const std::vector<std::uint64_t>& sources, std::uint64_t target);
+
+  Schedule finish() &&;
+
+ private:
+  struct Times {
+    std::vector<int> writes;  // the steps that write the cell, in their order
+    int read = 0;             // the last step that reads it
+
+    int last_write() const { return writes.empty() ? -1 : writes.back(); }
+  };
+
+  std::uint64_t key(const Cell& cell) const { return cell_key(shape_, cell); }
+  Cell cell_of(int rank, std::uint64_t place, int chunk) const;
+  void claim(const Cell& cell, std::uint64_t place);
+  void move_own(const Held& held, const Cell& cell);
+  std::optional<int> step_of(const Held& from, const Cell& to);
+  void move(const Held& from, const Cell& to, Combine combine);
+
+  Schedule shape_;
+  BufferContents memory_;
+  std::unordered_map<std::uint64_t, Held> held_;
+  std::unordered_map<std::uint64_t, int> outputs_;           // place -> chunk that belongs there
+  std::unordered_map<std::uint64_t, std::uint64_t> places_;  // cell -> place that has it
+  std::unordered_map<std::uint64_t, int> lost_;              // place -> chunk it lost its cell for
+  std::unordered_map<std::uint64_t, Times> times_;
+  std::map<std::pair<int, int>, int> lanes_;
+  std::vector<Move> moves_;
+};
+
+}  // namespace unisono::msccl

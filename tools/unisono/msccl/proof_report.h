@@ -1,0 +1,29 @@
+// How `unisono verify` tells what a proof of another executor's program says.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "msccl/flaw.h"
+#include "unisono/types.hpp"
+
+namespace unisono::cli {
+
+struct ProofReport {
+  std::string schema;  // of the JSON
+  std::string name;
+  Collective collective = Collective::all_reduce;
+  std::size_t gpus = 0;
+  bool in_place = false;
+  bool out_of_place = false;
+  std::vector<msccl::Flaw> flaws = {};
+  nlohmann::ordered_json numbers = {};    // for the JSON alone
+  std::vector<std::string> remarks = {};  // on what is right
+};
+
+// Prints it; the exit code.
+int print_proof(const ProofReport& report, const Console& console);
+
+}  // namespace unisono::cli

@@ -1,0 +1,242 @@
+#include "mscclpp/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "msccl/memory.h"
+#include "mscclpp/hazards.h"
+#include "mscclpp/order.h"
+#include "schedule/cells.h"
+
+namespace unisono::mscclpp {
+namespace {
+
+using msccl::Flaw;
+using msccl::Sum;
+using msccl::Value;
+
+constexpr std::size_t kMostFlaws = 100;
+
+// Moves sums along an order in which the operations can run.
+class PlanFlow {
+ public:
+  PlanFlow(const OperationTable& table, const Schedule& shape, bool is_in_place)
+      : table_(table), shape_(shape), memory_(shape, is_in_place), is_in_place_(is_in_place) {}
+
+  std::vector<Flaw> run(const PlanOrder& order) {
+    for (const std::size_t index : order.operations) {
+      const PlanOperation& operation = table_.operation(index);
+      if (traits_of(operation.type).effect == Effect::moves) {
+        move(index, operation);
+      } else if (traits_of(operation.type).effect == Effect::adds) {
+        add(index, operation);
+      }
+    }
+    for (Flaw& flaw : wrong_outputs(memory_, shape_, kMostFlaws - flaws_.size())) {
+      flaws_.push_back(std::move(flaw));
+    }
+    return std::move(flaws_);
+  }
+
+ private:
+  void blame(std::size_t index, std::string text) {
+    if (flaws_.size() < kMostFlaws) {
+      const OperationTable::Id at = table_.id(index);
+      flaws_.push_back({at.gpu, at.block, at.operation, std::move(text)});
+    }
+  }
+
+  void move(std::size_t index, const PlanOperation& operation) {
+    for (std::size_t i = 0; i < operation.targets.size(); ++i) {
+      for (int chunk = 0; chunk < operation.targets[i].chunks; ++chunk) {
+        write(index, operation.targets[i], chunk, read(index, operation.sources[i], chunk));
+      }
+    }
+  }
+
+  void add(std::size_t index, const PlanOperation& operation) {
+    for (int chunk = 0; chunk < operation.targets.front().chunks; ++chunk) {
+      Value value = read(index, operation.sources.front(), chunk);
+      for (std::size_t i = 1; i < operation.sources.size(); ++i) {
+        value = sum(index, value, read(index, operation.sources[i], chunk));
+      }
+      for (const PlanPlace& target : operation.targets) {
+        write(index, target, chunk, value);
+      }
+    }
+  }
+
+  Value sum(std::size_t index, const Value& one, const Value& other) {
+    if (one == nullptr || other == nullptr) {
+      return nullptr;
+    }
+    if (one->chunk != other->chunk) {
+      blame(index, fmt::format("adds {} to {}", to_text(*one), to_text(*other)));
+      return nullptr;
+    }
+    Sum result = *one;
+    for (std::size_t rank = 0; rank < result.counts.size(); ++rank) {
+      result.counts[rank] += other->counts[rank];
+    }
+    return std::make_shared<const Sum>(std::move(result));
+  }
+
+  std::uint64_t cell(const PlanPlace& place, int chunk) const {
+    return memory_.cell(place.gpu, {.buffer = place.buffer, .offset = place.offset + chunk});
+  }
+
+  Value read(std::size_t index, const PlanPlace& place, int chunk) {
+    Value value = memory_.at(cell(place, chunk));
+    if (value == nullptr) {
+      blame(index, fmt::format("reads {} chunk {} of GPU {}, where nothing is yet",
+                               to_string(place.buffer), place.offset + chunk, place.gpu));
+    }
+    return value;
+  }
+
+  void write(std::size_t index, const PlanPlace& place, int chunk, Value value) {
+    if (place.buffer == Buffer::input && !is_in_place_) {
+      blame(index, fmt::format("writes input chunk {} of GPU {}, which out of place is the "
+                               "caller's",
+                               place.offset + chunk, place.gpu));
+    }
+    memory_.set(cell(place, chunk), std::move(value));
+  }
+
+  const OperationTable& table_;
+  const Schedule& shape_;
+  msccl::BufferContents memory_;
+  bool is_in_place_;
+  std::vector<Flaw> flaws_;
+};
+
+Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const PlanOrder& order) {
+  constexpr std::size_t kMostTold = 4;
+  std::string text = "nothing can go on: ";
+  for (std::size_t i = 0; i < order.stuck.size() && i < kMostTold; ++i) {
+    const OperationTable::Id at = table.id(order.stuck[i]);
+    const PlanOperation& operation = table.operation(order.stuck[i]);
+    const auto& channels = plan.gpus[static_cast<std::size_t>(at.gpu)].channels;
+    std::string what = fmt::format("the others at barrier {}", operation.barrier);
+    if (!operation.channels.empty()) {
+      const auto channel = static_cast<std::size_t>(operation.channels.front());
+      what = fmt::format("a signal of GPU {} on channel {}", channels[channel], channel);
+    } else if (!operation.semaphores.empty()) {
+      what = fmt::format("semaphore {}", operation.semaphores.front());
+    }
+    text += fmt::format("{}step {} of thread block {} of GPU {} waits for {}", i == 0 ? "" : "; ",
+                        at.operation, at.block, at.gpu, what);
+  }
+  if (order.stuck.size() > kMostTold) {
+    text += fmt::format("; {} more blocks wait", order.stuck.size() - kMostTold);
+  }
+  return {.text = std::move(text)};
+}
+
+// A counter that ends elsewhere than it began makes the next launch go wrong.
+void check_counts(const ExecutionPlan& plan, const CounterTable& counters, const PlanOrder& order,
+                  std::vector<Flaw>& flaws) {
+  std::size_t counter = 0;
+  const auto check = [&](std::string_view what, std::size_t i, std::size_t gpu) {
+    if (order.counts[counter] != counters.initial(counter)) {
+      flaws.push_back(
+          {.text = fmt::format("{} {} of GPU {} ends at {} instead of {}: the next "
+                               "launch would not wait",
+                               what, i, gpu, order.counts[counter], counters.initial(counter))});
+    }
+    ++counter;
+  };
+  for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
+    for (std::size_t i = 0; i < plan.gpus[gpu].channels.size(); ++i) {
+      check("channel", i, gpu);
+    }
+    for (std::size_t i = 0; i < plan.gpus[gpu].semaphores.size(); ++i) {
+      check("semaphore", i, gpu);
+    }
+  }
+}
+
+// The smaller of two buffers that lie on each other begins elsewhere on each GPU.
+bool is_misplaced(const ExecutionPlan& plan, const PlanPlace& place) {
+  const Holding held = place.buffer == Buffer::input ? traits_of(plan.collective).input
+                                                     : traits_of(plan.collective).output;
+  return plan.in_place && place.buffer != Buffer::scratch && held == Holding::part;
+}
+
+void check_operations(const ExecutionPlan& plan, const OperationTable& table,
+                      const CounterTable& counters, std::vector<Flaw>& flaws) {
+  for (std::size_t index = 0; index < table.size(); ++index) {
+    const PlanOperation& operation = table.operation(index);
+    const OperationTable::Id at = table.id(index);
+    const auto blame = [&](std::string text) {
+      flaws.push_back({at.gpu, at.block, at.operation, std::move(text)});
+    };
+    if (operation.type == OperationType::barrier) {
+      const std::size_t come = blocks_at_barrier(plan, table, at.gpu, operation.barrier).size();
+      if (static_cast<std::size_t>(operation.barrier_blocks) != come) {
+        blame(fmt::format("barrier {} is for {} thread blocks, and {} come", operation.barrier,
+                          operation.barrier_blocks, come));
+      }
+    }
+    for (const std::vector<PlanPlace>* places : {&operation.sources, &operation.targets}) {
+      for (const PlanPlace& place : *places) {
+        if (place.gpu != at.gpu && is_misplaced(plan, place)) {
+          blame(
+              fmt::format("reaches the {} of GPU {} in place: the executor takes its own offset "
+                          "for that of the other",
+                          to_string(place.buffer), place.gpu));
+        }
+      }
+    }
+    for (const std::size_t counter : counters.of(at.gpu, operation)) {
+      if (counter == CounterTable::none()) {
+        blame("signals on a channel that the other GPU does not have");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PlanProof check(const ExecutionPlan& plan) {
+  const OperationTable table(plan);
+  const CounterTable counters(plan);
+  PlanProof proof;
+  for (const PlanGpu& gpu : plan.gpus) {
+    proof.most_blocks = std::max(proof.most_blocks, gpu.blocks.size());
+    proof.most_scratch = std::max(proof.most_scratch, gpu.chunks[2]);
+    for (const ThreadBlock& block : gpu.blocks) {
+      proof.longest_block = std::max(proof.longest_block, block.size());
+    }
+  }
+  check_operations(plan, table, counters, proof.flaws);
+  const PlanOrder order = order_of(plan, table, counters);
+  if (!order.stuck.empty()) {
+    proof.flaws.push_back(deadlock(plan, table, order));
+  } else {
+    check_counts(plan, counters, order, proof.flaws);
+  }
+  Schedule shape = shape_of(plan);
+  for (Flaw& flaw :
+       find_hazards(plan, table, counters, order, msccl::BufferContents(shape, plan.in_place))) {
+    proof.flaws.push_back(std::move(flaw));
+  }
+  // Where the order is open, so is what lies where: only the open order is told then.
+  std::vector<Flaw> wrong;
+  const int roots = is_rooted(plan.collective) ? shape.ranks : 1;
+  for (int root = 0; root < roots && proof.flaws.empty() && (root == 0 || !wrong.empty()); ++root) {
+    shape.root = root;
+    std::vector<Flaw> found = PlanFlow(table, shape, plan.in_place).run(order);
+    if (root == 0 || found.size() < wrong.size()) {
+      wrong = std::move(found);
+      proof.root = root;
+    }
+  }
+  proof.flaws.insert(proof.flaws.end(), wrong.begin(), wrong.end());
+  return proof;
+}
+
+}  // namespace unisono::mscclpp

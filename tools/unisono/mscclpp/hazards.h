@@ -1,0 +1,20 @@
+// What of a plan is not in order: places that meet, counters that are shared, and GPUs that have
+// not begun or have ended.
+#pragma once
+
+#include <vector>
+
+#include "msccl/flaw.h"
+#include "msccl/memory.h"
+#include "mscclpp/order.h"
+
+namespace unisono::mscclpp {
+
+// In order is what is on two sides of a nop of its block, what is before a signal and behind its
+// wait, a release and its acquire, a barrier. Vector clocks (Fidge 1988, Mattern 1989), that count
+// the nops of each block, over the blocks that touch the memory of one GPU at a time.
+std::vector<msccl::Flaw> find_hazards(const ExecutionPlan& plan, const OperationTable& table,
+                                      const CounterTable& counters, const PlanOrder& order,
+                                      const msccl::BufferContents& memory);
+
+}  // namespace unisono::mscclpp

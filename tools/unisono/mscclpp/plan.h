@@ -1,0 +1,148 @@
+// A collective as the executor of MSCCL++ takes it: an execution plan, the operations of each
+// thread block of each GPU, in order.
+//
+// MSCCL++ (github.com/microsoft/mscclpp) reads plans as JSON. What a field and an operation mean
+// is, here, what its parser (src/core/executor/execution_plan.cc) and its kernel
+// (src/core/include/execution_kernel.hpp) do with it, both at commit 00668b4a41ac: the form with
+// `input_chunks`, `remote_buffers` and `semaphores`. Nothing here was run by that executor.
+//
+// Thread blocks run beside each other. A GPU reads and writes the memory of others itself: a `put`
+// is done when its block goes on. Order between GPUs is made by channels: a `signal` counts up at
+// the other end, a `wait` takes one off. Between thread blocks of one GPU, semaphores do the same
+// and barriers join. Within a block the threads run apart until a `nop` brings them together: what
+// is read, written, signalled and awaited on its two sides is in order, nothing else is. Counters
+// outlive a launch, so that each must be back where it was when the plan ends.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace unisono::mscclpp {
+
+enum class OperationType : std::uint8_t {
+  nop,
+  barrier,
+  put,
+  get,
+  copy,
+  reduce,
+  reduce_send,
+  read_reduce,
+  read_reduce_send,
+  signal,
+  wait,
+  relaxed_signal,
+  relaxed_wait,
+  release,
+  acquire
+};
+
+// What an operation does: `moves` copies its sources to its targets one by one, `adds` puts the
+// sum of all sources into all targets.
+enum class Effect : std::uint8_t { joins, moves, adds, raises, lowers };
+
+struct OperationTraits {
+  OperationType type;
+  std::string_view word;  // in the JSON
+  Effect effect;
+  // Which places are of other GPUs: the first one always, or from the second one on.
+  bool remote_source;
+  bool remote_target;
+};
+
+inline constexpr std::array<OperationTraits, 15> kOperations = {
+    {{OperationType::nop, "nop", Effect::joins, false, false},
+     {OperationType::barrier, "barrier", Effect::joins, false, false},
+     {OperationType::put, "put", Effect::moves, false, true},
+     {OperationType::get, "get", Effect::moves, true, false},
+     {OperationType::copy, "copy", Effect::moves, false, false},
+     {OperationType::reduce, "re", Effect::adds, false, false},
+     {OperationType::reduce_send, "res", Effect::adds, false, true},
+     {OperationType::read_reduce, "rre", Effect::adds, true, false},
+     {OperationType::read_reduce_send, "rres", Effect::adds, true, true},
+     {OperationType::signal, "signal", Effect::raises, false, false},
+     {OperationType::wait, "wait", Effect::lowers, false, false},
+     {OperationType::relaxed_signal, "rlxsignal", Effect::raises, false, false},
+     {OperationType::relaxed_wait, "rlxwait", Effect::lowers, false, false},
+     {OperationType::release, "sem_release", Effect::raises, false, false},
+     {OperationType::acquire, "sem_acquire", Effect::lowers, false, false}}};
+
+constexpr const OperationTraits& traits_of(OperationType type) {
+  return kOperations.at(static_cast<std::size_t>(type));
+}
+constexpr bool has_data(OperationType type) {
+  const Effect effect = traits_of(type).effect;
+  return effect == Effect::moves || effect == Effect::adds;
+}
+
+// A row of chunks in a buffer of a GPU.
+struct PlanPlace {
+  int gpu = 0;
+  Buffer buffer = Buffer::input;
+  int offset = 0;  // in chunks
+  int chunks = 1;
+
+  friend bool operator==(const PlanPlace&, const PlanPlace&) = default;
+};
+
+bool overlap(const PlanPlace& one, const PlanPlace& other);
+
+struct PlanOperation {
+  OperationType type = OperationType::nop;
+  std::vector<PlanPlace> sources = {};
+  std::vector<PlanPlace> targets = {};
+  std::vector<int> channels = {};    // of the GPU; signal and wait
+  std::vector<int> semaphores = {};  // of the GPU; acquire and release
+  int barrier = 0;
+  int barrier_blocks = 0;  // how many blocks meet there
+};
+
+using ThreadBlock = std::vector<PlanOperation>;
+
+struct PlanGpu {
+  std::array<int, 3> chunks = {0, 0, 0};  // of the input, the output, scratch
+  // The GPU at the other end of each channel. The k-th one to a GPU is one channel with the k-th
+  // one from there.
+  std::vector<int> channels = {};
+  std::vector<int> semaphores = {};  // what each counts at the beginning
+  std::vector<ThreadBlock> blocks = {};
+};
+
+struct ExecutionPlan {
+  std::string name = {};
+  Collective collective = Collective::all_reduce;
+  // Files do not say it: what is read has the one for which the plan is right, if there is one.
+  int root = 0;
+  bool in_place = false;
+  int threads = 1024;  // of a block
+  int alignment = 16;  // in bytes; a chunk is a multiple of it
+  bool doubles_scratch = false;
+  std::uint64_t least_bytes = 0;
+  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
+  std::vector<PlanGpu> gpus = {};
+};
+
+// What the executor takes (execution_common.hpp, the same commit).
+inline constexpr std::size_t kMostOperationsOfBlock = 64;
+inline constexpr std::size_t kMostChannelsOfBlock = 16;
+inline constexpr std::size_t kMostRemoteBuffersOfBlock = 16;
+inline constexpr std::size_t kMostChannelsOfOperation = 8;
+inline constexpr std::size_t kMostSemaphoresOfOperation = 16;
+inline constexpr int kMostBarriers = 16;
+
+// The schedule that a plan must have the effect of, without moves.
+Schedule shape_of(const ExecutionPlan& plan);
+
+// The channel at the other end: its number at the other GPU, -1 if that one has none for it.
+int other_end(const ExecutionPlan& plan, int gpu, int channel);
+
+// How a collective is called in these files; empty: they have no name for it.
+std::string_view word_of(Collective collective);
+
+}  // namespace unisono::mscclpp
