@@ -108,6 +108,10 @@ MessageHeader UcxOutbox::header_of(UcxLane* lane, MessageKind kind) const noexce
   return header;
 }
 
+std::size_t UcxOutbox::longest_eager() const noexcept {
+  return shared_->worker->only_copies() ? kEagerBytes : kRendezvousBytes;
+}
+
 // REQUIRES: the window holds it.
 void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
                     std::uint64_t signature, OutMessage::Storage storage) noexcept {
@@ -130,7 +134,7 @@ void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
     post(message, kPacked, 0);
   } else {
     post(message, kPlain,
-         bytes > kRendezvousBytes ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+         bytes > longest_eager() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
   }
 }
 

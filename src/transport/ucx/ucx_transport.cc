@@ -23,7 +23,7 @@ UcxTransport::UcxTransport(UcxConnections& connections, const LaneKey& group,
       limits_{.inline_bytes = kInlineBytes,
               .slot_bytes = tcp::kMostBytes,
               .multicast = false,
-              .share_bytes = tcp::kMostBytes,
+              .share_bytes = shared_.worker->only_copies() ? kEagerBytes : tcp::kMostBytes,
               .through_kernel = true},
       lanes_(members.size()) {
   bool enough = true;
