@@ -156,7 +156,7 @@ bool UcxOutbox::post(OutMessage& message, unsigned handler, unsigned flags) noex
     return true;
   }
   const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
-  sent(message, status);
+  sent(message, status);  // whoever sends looks at the lane anyway: nobody is told
   return status == UCS_OK;
 }
 
@@ -177,6 +177,7 @@ void UcxOutbox::on_sent(void* request, ucs_status_t status, void* context) {
   --outbox.under_way(message);
   outbox.sent(message, status);
   if (lane != nullptr) {
+    outbox.shared_->tell(lane);
     outbox.lanes_->finish(lane);
   }
 }
@@ -196,17 +197,17 @@ void UcxOutbox::sent(OutMessage& message, ucs_status_t status) noexcept {
 }
 
 void UcxOutbox::drain(UcxLane& lane) noexcept {
-  const std::uint32_t before = lane.drained;
-  while (lane.drained != lane.sent && lane.outgoing(lane.drained).done) {
-    const OutMessage& message = lane.outgoing(lane.drained);
+  const std::uint32_t before = lane.drained.load(std::memory_order_relaxed);
+  std::uint32_t drained = before;
+  for (; drained != lane.sent && lane.outgoing(drained).done; ++drained) {
+    const OutMessage& message = lane.outgoing(drained);
     if (message.storage == OutMessage::Storage::ring) {
       lane.out_ring.release(message.data, sizeof(MessageHeader) + message.bytes);
     }
-    ++lane.drained;
   }
-  if (lane.drained != before) {
+  if (drained != before) {
+    lane.drained.store(drained, std::memory_order_release);
     open_window(lane);
-    shared_->tell(&lane);
   }
 }
 
@@ -219,20 +220,21 @@ bool UcxOutbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
     return false;
   }
   lane.told = released;
-  open_window(lane);
+  if (open_window(lane)) {
+    shared_->tell(&lane);
+  }
   return true;
 }
 
-// The window takes again what the peer is done with, and UCX too.
-void UcxOutbox::open_window(UcxLane& lane) noexcept {
+// The window takes again what the peer is done with, and UCX too. True: there was something.
+bool UcxOutbox::open_window(UcxLane& lane) noexcept {
+  const std::uint32_t drained = lane.drained.load(std::memory_order_relaxed);
   bool more = false;
-  for (; lane.released != lane.told && lane.released != lane.drained; ++lane.released) {
+  for (; lane.released != lane.told && lane.released != drained; ++lane.released) {
     lane.unreleased.remove(lane.outgoing(lane.released).bytes);
     more = true;
   }
-  if (more) {
-    shared_->tell(&lane);
-  }
+  return more;
 }
 
 void UcxOutbox::withdraw_credit(UcxLane& lane) noexcept {

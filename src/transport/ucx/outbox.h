@@ -67,7 +67,7 @@ class UcxOutbox {
   static void on_sent(void* request, ucs_status_t status, void* context);
   void sent(OutMessage& message, ucs_status_t status) noexcept;
   void drain(UcxLane& lane) noexcept;
-  void open_window(UcxLane& lane) noexcept;
+  static bool open_window(UcxLane& lane) noexcept;
   void withdraw_credit(UcxLane& lane) noexcept;
 
   Shared* shared_;
