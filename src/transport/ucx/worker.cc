@@ -82,14 +82,20 @@ bool notices_losses(const std::string& device) {
          transport != "knem" && transport != "xpmem";
 }
 
-// The loopback device is beside another one no second way: it leads to no other host.
+// The loopback device is no second way beside another one: it leads to no other host.
 bool copies_over_one_device(const std::vector<std::string>& devices) {
-  const bool copies = std::all_of(devices.begin(), devices.end(), [](const std::string& device) {
-    return transport_of(device) == "tcp" || transport_of(device) == "self";
-  });
-  return copies && std::count_if(devices.begin(), devices.end(), [](const std::string& device) {
-                     return transport_of(device) == "tcp" && device != "tcp/lo";
-                   }) <= 1;
+  int ways = 0;
+  bool loops = false;
+  for (const std::string& device : devices) {
+    if (device == "tcp/lo") {
+      loops = true;
+    } else if (transport_of(device) == "tcp") {
+      ++ways;
+    } else if (transport_of(device) != "self") {
+      return false;
+    }
+  }
+  return ways == 1 || (ways == 0 && loops);
 }
 
 }  // namespace
