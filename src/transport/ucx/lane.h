@@ -3,7 +3,8 @@
 // it has released in every message, or in one of its own once it is a quarter of something.
 //
 // A short message is copied behind its header, and goes as one. A longer one goes from where it
-// lies: UCX asks the reader where it shall go, and reads or writes the memory of both sides.
+// lies: UCX asks the reader where it shall go, and reads or writes the memory of both sides. Where
+// UCX would copy it all the same, it is not asked, and comes to a slot.
 #pragma once
 
 #include <array>
@@ -134,7 +135,7 @@ struct UcxLane {
   OutMessage credit = {};
   bool credit_due = false;
   std::uint32_t announced = 0;  // messages come of which only the header is here
-  int under_way = 0;  // requests that UCX has not ended
+  int under_way = 0;            // requests that UCX has not ended
 };
 
 }  // namespace unisono::ucx

@@ -133,8 +133,7 @@ void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
                 sizeof(MessageHeader));  // NOLINT: our ring
     post(message, kPacked, 0);
   } else {
-    post(message, kPlain,
-         bytes > longest_eager() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+    post(message, kPlain, bytes > longest_eager() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
   }
 }
 
