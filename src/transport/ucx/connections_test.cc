@@ -113,6 +113,24 @@ TEST_P(UcxConnectionsTest, CopyNothingOfALongMessageThatIsFetched) {
   EXPECT_EQ(ranks_[1]->shared().traffic.direct_bytes, 20 * data.size());
 }
 
+TEST_P(UcxConnectionsTest, AnnounceNothingWhereUcxCopiesAnyway) {
+  meet();
+  ASSERT_TRUE(connected());
+  open();
+  const bool copies = ranks_[0]->shared().worker->only_copies();
+  EXPECT_EQ(lanes_[0]->limits().share_bytes, copies ? kEagerBytes : tcp::kMostBytes);
+  const std::vector<std::byte> data = bytes_of(kEagerBytes);
+  std::vector<std::byte> got(data.size());
+  ASSERT_TRUE(lanes_[0]->share(1, data.data(), data.size(), 9));
+  transport::Incoming message;
+  ASSERT_TRUE(comes_true([&] { return lanes_[1]->peek_unread(0, message); }));
+  EXPECT_EQ(message.offered(), !copies);
+  ASSERT_TRUE(
+      comes_true([&] { return lanes_[1]->fetch(0, 0, got.data(), got.size()) == got.size(); }));
+  EXPECT_TRUE(got == data);
+  lanes_[1]->release(0);
+}
+
 TEST_P(UcxConnectionsTest, CountWhatIsCopied) {
   meet();
   ASSERT_TRUE(connected());
@@ -228,6 +246,16 @@ std::string problem_with(const std::map<std::string, std::string>& variables) {
     ::unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
   }
   return problem;
+}
+
+TEST(Ucx, CopiesOnlyOverTheSystemsTcp) {
+  ::setenv("UCX_NET_DEVICES", "lo", 1);  // NOLINT(concurrency-mt-unsafe)
+  ::setenv("UCX_TLS", "tcp,self", 1);    // NOLINT(concurrency-mt-unsafe)
+  EXPECT_TRUE(Worker(0, 2).only_copies());
+  ::setenv("UCX_TLS", "tcp,sm,self", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_FALSE(Worker(0, 2).only_copies());
+  ::unsetenv("UCX_TLS");          // NOLINT(concurrency-mt-unsafe)
+  ::unsetenv("UCX_NET_DEVICES");  // NOLINT(concurrency-mt-unsafe)
 }
 
 TEST(Ucx, IsAskedForByTheNameOfTheNetwork) {

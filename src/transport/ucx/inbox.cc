@@ -70,6 +70,7 @@ ucs_status_t UcxInbox::keep(UcxLane& lane, InMessage& message,
   if (arrival.announced) {
     message.descriptor = arrival.data;
     message.state = InMessage::State::announced;
+    ++lane.announced;
     shared_->announce(&lane);
     shared_->tell(&lane);
     return UCS_INPROGRESS;
@@ -114,6 +115,7 @@ bool UcxInbox::receive(InMessage& message, std::byte* to, InMessage::Storage sto
   message.data = to;
   message.storage = storage;
   message.state = InMessage::State::coming;
+  --message.lane->announced;
   const auto request =
       api.am_recv_data(shared_->worker->get(), std::exchange(message.descriptor, nullptr), to,
                        message.bytes, &param);
@@ -171,7 +173,7 @@ void UcxInbox::received(InMessage& message, ucs_status_t status) noexcept {
 
 // What the reader of a lane will want in slots comes while it works on what is before.
 void UcxInbox::receive_ahead(UcxLane& lane) noexcept {
-  if (lane.closed || lane.reader_fetches || !lane.reader_takes) {
+  if (lane.announced == 0 || lane.closed || lane.reader_fetches || !lane.reader_takes) {
     return;
   }
   for (std::uint32_t i = 0; i < kAhead && !endpoint_->is_broken(); ++i) {
@@ -263,6 +265,7 @@ void UcxInbox::forget(UcxLane& lane, InMessage& message) noexcept {
       break;
   }
   if (message.descriptor != nullptr) {
+    --lane.announced;
     api.am_data_release(shared_->worker->get(), message.descriptor);  // its writer may go on
   }
   message.descriptor = nullptr;

@@ -3,10 +3,12 @@
 // it has released in every message, or in one of its own once it is a quarter of something.
 //
 // A short message is copied behind its header, and goes as one. A longer one goes from where it
-// lies: UCX asks the reader where it shall go, and reads or writes the memory of both sides.
+// lies: UCX asks the reader where it shall go, and reads or writes the memory of both sides. Where
+// UCX would copy it all the same, it is not asked, and comes to a slot.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -110,8 +112,10 @@ struct UcxLane {
   tcp::Pages out_memory{tcp::kRingBytes};
   tcp::MessageRing out_ring{out_memory.data()};
   std::array<OutMessage, kMessages> out = {};
-  std::uint32_t sent = 0;      // messages given to the lane
-  std::uint32_t drained = 0;   // UCX needs the memory of all before no more
+  // Messages given to the lane. Its user, who alone changes it, reads it without the mutex.
+  std::uint32_t sent = 0;
+  // UCX needs the memory of all before no more. Its user reads it without the mutex.
+  std::atomic<std::uint32_t> drained = 0;
   std::uint32_t told = 0;      // the peer says that it is done with all before
   std::uint32_t released = 0;  // both
   tcp::Window unreleased = {};
@@ -130,7 +134,8 @@ struct UcxLane {
   bool reader_takes = false;    // or wants them in slots; neither: it has not asked yet
   OutMessage credit = {};
   bool credit_due = false;
-  int under_way = 0;  // requests that UCX has not ended
+  std::uint32_t announced = 0;  // messages come of which only the header is here
+  int under_way = 0;            // requests that UCX has not ended
 };
 
 }  // namespace unisono::ucx

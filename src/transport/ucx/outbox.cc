@@ -108,6 +108,10 @@ MessageHeader UcxOutbox::header_of(UcxLane* lane, MessageKind kind) const noexce
   return header;
 }
 
+std::size_t UcxOutbox::longest_eager() const noexcept {
+  return shared_->worker->only_copies() ? kEagerBytes : kRendezvousBytes;
+}
+
 // REQUIRES: the window holds it.
 void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
                     std::uint64_t signature, OutMessage::Storage storage) noexcept {
@@ -129,8 +133,7 @@ void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
                 sizeof(MessageHeader));  // NOLINT: our ring
     post(message, kPacked, 0);
   } else {
-    post(message, kPlain,
-         bytes > kRendezvousBytes ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+    post(message, kPlain, bytes > longest_eager() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
   }
 }
 
@@ -152,7 +155,7 @@ bool UcxOutbox::post(OutMessage& message, unsigned handler, unsigned flags) noex
     return true;
   }
   const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
-  sent(message, status);
+  sent(message, status);  // whoever sends looks at the lane anyway: nobody is told
   return status == UCS_OK;
 }
 
@@ -173,6 +176,7 @@ void UcxOutbox::on_sent(void* request, ucs_status_t status, void* context) {
   --outbox.under_way(message);
   outbox.sent(message, status);
   if (lane != nullptr) {
+    outbox.shared_->tell(lane);
     outbox.lanes_->finish(lane);
   }
 }
@@ -192,17 +196,17 @@ void UcxOutbox::sent(OutMessage& message, ucs_status_t status) noexcept {
 }
 
 void UcxOutbox::drain(UcxLane& lane) noexcept {
-  const std::uint32_t before = lane.drained;
-  while (lane.drained != lane.sent && lane.outgoing(lane.drained).done) {
-    const OutMessage& message = lane.outgoing(lane.drained);
+  const std::uint32_t before = lane.drained.load(std::memory_order_relaxed);
+  std::uint32_t drained = before;
+  for (; drained != lane.sent && lane.outgoing(drained).done; ++drained) {
+    const OutMessage& message = lane.outgoing(drained);
     if (message.storage == OutMessage::Storage::ring) {
       lane.out_ring.release(message.data, sizeof(MessageHeader) + message.bytes);
     }
-    ++lane.drained;
   }
-  if (lane.drained != before) {
+  if (drained != before) {
+    lane.drained.store(drained, std::memory_order_release);
     open_window(lane);
-    shared_->tell(&lane);
   }
 }
 
@@ -215,20 +219,21 @@ bool UcxOutbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
     return false;
   }
   lane.told = released;
-  open_window(lane);
+  if (open_window(lane)) {
+    shared_->tell(&lane);
+  }
   return true;
 }
 
-// The window takes again what the peer is done with, and UCX too.
-void UcxOutbox::open_window(UcxLane& lane) noexcept {
+// The window takes again what the peer is done with, and UCX too. True: there was something.
+bool UcxOutbox::open_window(UcxLane& lane) noexcept {
+  const std::uint32_t drained = lane.drained.load(std::memory_order_relaxed);
   bool more = false;
-  for (; lane.released != lane.told && lane.released != lane.drained; ++lane.released) {
+  for (; lane.released != lane.told && lane.released != drained; ++lane.released) {
     lane.unreleased.remove(lane.outgoing(lane.released).bytes);
     more = true;
   }
-  if (more) {
-    shared_->tell(&lane);
-  }
+  return more;
 }
 
 void UcxOutbox::withdraw_credit(UcxLane& lane) noexcept {

@@ -17,6 +17,11 @@ struct Shared;
 inline constexpr unsigned kPacked = 1;  // a header, and the payload behind it
 inline constexpr unsigned kPlain = 2;   // the header apart
 
+// Where UCX copies what it moves anyway, messages are no longer than this: with its headers and
+// ours it fills what UCX's TCP receives at once (UCX_TCP_RX_SEG_SIZE, 64 KiB), and needs no
+// rendezvous.
+inline constexpr std::size_t kEagerBytes = (std::size_t{64} << 10) - 512;
+
 class UcxOutbox {
  public:
   UcxOutbox(Shared* shared, Endpoint* endpoint, LinkLanes* lanes);
@@ -52,6 +57,7 @@ class UcxOutbox {
   bool has_room_now(const UcxLane& lane, std::size_t bytes) const noexcept;
   void put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
            OutMessage::Storage storage) noexcept;
+  std::size_t longest_eager() const noexcept;
   MessageHeader header_of(UcxLane* lane, MessageKind kind) const noexcept;
   // False: UCX did not take it.
   bool post(OutMessage& message, unsigned handler, unsigned flags) noexcept;
@@ -62,7 +68,7 @@ class UcxOutbox {
   static void on_sent(void* request, ucs_status_t status, void* context);
   void sent(OutMessage& message, ucs_status_t status) noexcept;
   void drain(UcxLane& lane) noexcept;
-  void open_window(UcxLane& lane) noexcept;
+  static bool open_window(UcxLane& lane) noexcept;
   void withdraw_credit(UcxLane& lane) noexcept;
 
   Shared* shared_;

@@ -10,8 +10,13 @@ namespace {
 
 constexpr std::size_t kInlineBytes = 1024;
 
+// For whoever sends on the lane, with or without the mutex.
+bool is_drained(const UcxLane& lane, transport::Mark mark) noexcept {
+  return static_cast<std::int32_t>(lane.drained.load(std::memory_order_acquire) - mark) >= 0;
+}
+
 bool is_flushed(const UcxLane& lane) noexcept {
-  return lane.drained == lane.sent || lane.link->endpoint().is_gone();
+  return is_drained(lane, lane.sent) || lane.link->endpoint().is_gone();
 }
 
 }  // namespace
@@ -23,7 +28,7 @@ UcxTransport::UcxTransport(UcxConnections& connections, const LaneKey& group,
       limits_{.inline_bytes = kInlineBytes,
               .slot_bytes = tcp::kMostBytes,
               .multicast = false,
-              .share_bytes = tcp::kMostBytes,
+              .share_bytes = shared_.worker->only_copies() ? kEagerBytes : tcp::kMostBytes,
               .through_kernel = true},
       lanes_(members.size()) {
   bool enough = true;
@@ -141,13 +146,15 @@ bool UcxTransport::share(int number, const void* data, std::size_t bytes,
 
 // What others have under way is theirs.
 bool UcxTransport::flush(int number) noexcept {
-  const std::lock_guard lock(shared_.mutex);
   bool all = true;
   for (int i = 0; i < ranks(); ++i) {
     UcxLane* const to = number == transport::kEveryLane || number == i ? lane(i) : nullptr;
-    if (to != nullptr && !is_flushed(*to)) {
-      shared_.progress_for(*to);
-      all = all && is_flushed(*to);
+    if (to != nullptr && !is_drained(*to, to->sent)) {
+      const std::lock_guard lock(shared_.mutex);
+      if (!is_flushed(*to)) {
+        shared_.progress_for(*to);
+        all = is_flushed(*to) && all;
+      }
     }
   }
   return all;
@@ -155,24 +162,17 @@ bool UcxTransport::flush(int number) noexcept {
 
 transport::Mark UcxTransport::mark(int number) const noexcept {
   const UcxLane* const to = lane(number);
-  if (to == nullptr) {
-    return 0;
-  }
-  const std::lock_guard lock(shared_.mutex);
-  return to->sent;
+  return to == nullptr ? 0 : to->sent;
 }
 
 bool UcxTransport::drained(int number, transport::Mark mark) noexcept {
   UcxLane* const to = lane(number);
-  if (to == nullptr) {
+  if (to == nullptr || is_drained(*to, mark)) {
     return true;
   }
   const std::lock_guard lock(shared_.mutex);
-  const auto is_drained = [&] { return static_cast<std::int32_t>(to->drained - mark) >= 0; };
-  if (!is_drained()) {
-    shared_.progress_for(*to);
-  }
-  return is_drained();
+  shared_.progress_for(*to);
+  return is_drained(*to, mark);
 }
 
 std::unique_ptr<transport::Transport> UcxConnections::lanes(std::uint64_t group,

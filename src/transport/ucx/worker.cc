@@ -71,11 +71,31 @@ std::vector<std::string> devices_of(const UcxApi& api, ucp_context_h context) {
   return names;
 }
 
+std::string transport_of(const std::string& device) {
+  return device.substr(0, device.find('/'));
+}
+
 // Over shared memory, and in the memory of this process, UCX does not tell when a peer is gone.
 bool notices_losses(const std::string& device) {
-  const std::string transport = device.substr(0, device.find('/'));
+  const std::string transport = transport_of(device);
   return transport != "self" && transport != "posix" && transport != "sysv" && transport != "cma" &&
          transport != "knem" && transport != "xpmem";
+}
+
+// The loopback device is no second way beside another one: it leads to no other host.
+bool copies_over_one_device(const std::vector<std::string>& devices) {
+  int ways = 0;
+  bool loops = false;
+  for (const std::string& device : devices) {
+    if (device == "tcp/lo") {
+      loops = true;
+    } else if (transport_of(device) == "tcp") {
+      ++ways;
+    } else if (transport_of(device) != "self") {
+      return false;
+    }
+  }
+  return ways == 1 || (ways == 0 && loops);
 }
 
 }  // namespace
@@ -94,6 +114,7 @@ Worker::Worker(int rank, int ranks) : api_(UcxApi::get()) {
   context_ = make_context(api_, name, static_cast<std::size_t>(ranks));
   devices_ = devices_of(api_, context_);
   can_lose_peers_ = std::any_of(devices_.begin(), devices_.end(), notices_losses);
+  only_copies_ = copies_over_one_device(devices_);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;

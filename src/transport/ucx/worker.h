@@ -35,6 +35,9 @@ class Worker {
   const std::vector<std::string>& devices() const noexcept { return devices_; }
   // Whether UCX can give up one peer and go on with the others. It cannot over shared memory alone.
   bool can_lose_peers() const noexcept { return can_lose_peers_; }
+  // Whether UCX has one way only, and copies on it what it moves: the system's TCP. There a
+  // rendezvous saves no copy, and cannot use a second device.
+  bool only_copies() const noexcept { return only_copies_; }
   // From now on UCX is not called any more. What it has of this process is left to it.
   void abandon() noexcept { abandoned_ = true; }
   bool is_abandoned() const noexcept { return abandoned_; }
@@ -46,6 +49,7 @@ class Worker {
   int descriptor_ = -1;
   std::vector<std::string> devices_;
   bool can_lose_peers_ = false;
+  bool only_copies_ = false;
   bool abandoned_ = false;
 };
 
