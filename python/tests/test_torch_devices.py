@@ -283,6 +283,18 @@ def test_ranks_that_disagree_are_told():
         assert kind == "DistBackendError" and "mismatch" in text, text
 
 
+def on_other_devices():
+    x = torch.ones(1_000, device=NAME if dist.get_rank() == 0 else "cpu")
+    return caught(dist.all_reduce, x)
+
+
+def test_ranks_that_have_other_devices_are_told():
+    with jobs.Job(2, on_other_devices, backend=BACKEND, prepare=fake_gpu.load) as job:
+        endings = [job.ending(rank).value for rank in range(2)]
+    for kind, text in endings:
+        assert kind == "DistBackendError" and "mismatch" in text, text
+
+
 def recorded():
     from torch._C._distributed_c10d import _dump_fr_trace_json  # noqa: F401: there is a recorder
 
