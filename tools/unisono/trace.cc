@@ -254,7 +254,7 @@ int run_import(const Arguments& arguments, const Console& console) {
                              times(static_cast<std::size_t>(before_all), "call")));
   }
   if (unknown > 0) {
-    console.note(fmt::format("{} left out that no collective here is like",
+    console.note(fmt::format("{} left out, of collectives that unisono does not have",
                              times(static_cast<std::size_t>(unknown), "call")));
   }
   if (std::ranges::any_of(ranks, [](const ImportedRank& rank) { return !rank.has_groups; })) {

@@ -31,6 +31,7 @@ struct ImportedRank {
   std::int64_t sends = 0;                // and receives, which are counted only
   std::int64_t unknown = 0;              // calls of collectives that have no name here
   bool has_groups = true;                // else which calls are of which group is not told
+  bool has_sizes = true;                 // else a call of no bytes may be one whose size is not told
   bool has_times = true;                 // else the order of the calls is all that is known
 };
 
@@ -84,7 +85,7 @@ nlohmann::ordered_json recording_of(const std::vector<ImportedRank>& ranks,
 struct ImportedWorkload {
   nlohmann::ordered_json document = {};
   std::size_t left_out = 0;
-  std::size_t without_size = 0;  // calls of no bytes
+  std::size_t without_size = 0;  // calls of no bytes whose size may not be told
 };
 ImportedWorkload workload_of(const std::vector<ImportedRank>& ranks);
 

@@ -110,7 +110,8 @@ void read_groups(const json& info, ImportedRank& rank) {
   for (const json& group : member(info, "pg_config")) {
     std::string name = text(member(group, "pg_name"));
     std::vector<int> ranks = ranks_in(member(group, "ranks"));
-    // Others may have all ranks, too; where no group is said to be the default, one that has.
+    // Several groups may have all ranks. Where none says that it is the default one, any of them is
+    // as good.
     const std::string description = text(member(group, "pg_desc"));
     const bool is_all = static_cast<int>(ranks.size()) == size;
     if (description == "default_pg" || (description.empty() && is_all)) {
@@ -232,6 +233,7 @@ ImportedRank read_kineto(const json& document, const std::string& path) {
     if (category == "user_annotation" && is_backend(std::string_view(name).substr(0, colon))) {
       add_annotation(event, name.substr(std::min(colon + 1, name.size())), base_us, rank);
       rank.has_groups = rank.groups.size() < 2;
+      rank.has_sizes = false;  // but with record_shapes
     }
   }
   sort_calls(rank);

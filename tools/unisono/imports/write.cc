@@ -125,6 +125,7 @@ ImportedWorkload workload_of(const std::vector<ImportedRank>& ranks) {
       }
     }
   }
+  const bool has_sizes = std::ranges::all_of(ranks, &ImportedRank::has_sizes);
   std::vector<const Together*> order;
   for (const auto& [key, together] : calls) {
     const auto group = groups.find(key.first);
@@ -135,7 +136,7 @@ ImportedWorkload workload_of(const std::vector<ImportedRank>& ranks) {
     const bool is_known = together.call->collective != "barrier" && together.ranks.size() > 1;
     if (is_whole && is_known) {
       order.push_back(&together);
-      result.without_size += together.bytes == 0 ? 1 : 0;
+      result.without_size += !has_sizes && together.bytes == 0 ? 1 : 0;
     } else {
       result.left_out += is_known || !is_whole ? 1 : 0;
     }
