@@ -196,6 +196,26 @@ TEST(Mscclpp, ANopLessIsFound) {
   EXPECT_GE(found, wrong);
 }
 
+// 2^32 times in and once more: in 32 bits, that looks like once.
+TEST(Mscclpp, HowOftenARankIsInDoesNotWrap) {
+  const PlanPlace input{.buffer = Buffer::input};
+  const PlanPlace scratch{.buffer = Buffer::scratch};
+  const PlanOperation nop{};
+  ThreadBlock block = {
+      {.type = OperationType::copy, .sources = {input}, .targets = {scratch}}, nop};
+  for (int i = 0; i < 32; ++i) {
+    block.push_back(
+        {.type = OperationType::reduce, .sources = {scratch, scratch}, .targets = {scratch}});
+    block.push_back(nop);
+  }
+  block.push_back({.type = OperationType::reduce,
+                   .sources = {scratch, input},
+                   .targets = {{.buffer = Buffer::output}}});
+  const ExecutionPlan plan{.name = "wraps", .gpus = {{.chunks = {1, 1, 1}, .blocks = {block}}}};
+  EXPECT_NE(first_flaw_of(plan).find("rank 0 (more than once)"), std::string::npos)
+      << first_flaw_of(plan);
+}
+
 TEST(Mscclpp, TheRootIsFound) {
   const Algorithm* const algorithm = find_algorithm(Collective::reduce, "binomial");
   ASSERT_NE(algorithm, nullptr);

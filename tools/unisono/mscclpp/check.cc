@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "msccl/memory.h"
@@ -15,7 +14,6 @@ namespace unisono::mscclpp {
 namespace {
 
 using msccl::Flaw;
-using msccl::Sum;
 using msccl::Value;
 
 constexpr std::size_t kMostFlaws = 100;
@@ -77,11 +75,7 @@ class PlanFlow {
       blame(index, fmt::format("adds {} to {}", to_text(*one), to_text(*other)));
       return nullptr;
     }
-    Sum result = *one;
-    for (std::size_t rank = 0; rank < result.counts.size(); ++rank) {
-      result.counts[rank] += other->counts[rank];
-    }
-    return std::make_shared<const Sum>(std::move(result));
+    return sum_of(*one, *other);
   }
 
   std::uint64_t cell(const PlanPlace& place, int chunk) const {
