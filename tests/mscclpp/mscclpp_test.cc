@@ -106,7 +106,9 @@ TEST(Mscclpp, ManyOrders) {
 
 TEST(Mscclpp, WhatOthersWrite) {
   for (ExecutionPlan plan : {testing::reading_pair(), testing::putting_to_all(2),
-                             testing::putting_to_all(3), testing::putting_to_all(5)}) {
+                             testing::putting_to_all(3), testing::putting_to_all(5),
+                             testing::adding_in_scratch(2), testing::adding_in_scratch(3),
+                             testing::adding_in_scratch(5)}) {
     SCOPED_TRACE(plan.name);
     const Parsed<ExecutionPlan> read = parse_plan(to_json(plan));
     ASSERT_TRUE(read) << read.message << read.position;
