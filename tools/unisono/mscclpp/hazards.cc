@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -82,6 +83,10 @@ class MemoryOfGpu {
     std::size_t write = none();
     std::vector<std::size_t> reads;  // since then
   };
+  struct Use {  // of a counter
+    std::size_t operation = 0;
+    std::size_t thread = 0;
+  };
   static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
 
   void blame(std::size_t index, std::string text) {
@@ -91,24 +96,36 @@ class MemoryOfGpu {
     }
   }
 
-  // The counts of one block would be those of another, if nothing says whose turn it is.
+  // The counts of one block would be those of another, if nothing says whose turn it is. So with
+  // the threads of a block: the k-th counter of an operation is the k-th thread's, and what a
+  // thread counts is loaded and stored as any number is.
   void check_counters(std::size_t index, const PlanOperation& operation) {
     const Effect effect = traits_of(operation.type).effect;
     if (effect != Effect::raises && effect != Effect::lowers) {
       return;
     }
     const std::size_t block = table_.block_number(index);
-    for (const std::size_t counter : counters_.of(gpu_, operation)) {
-      const auto [last, is_new] = users_.try_emplace({counter, effect}, index);
-      const std::size_t other = table_.block_number(last->second);
-      if (counter != CounterTable::none() && other != block &&
-          !clocks_.knows(block, other, stretches_[last->second])) {
+    const std::string_view what = operation.semaphores.empty() ? "channel" : "semaphore";
+    const std::vector<std::size_t> counters = counters_.of(gpu_, operation);
+    for (std::size_t thread = 0; thread < counters.size(); ++thread) {
+      if (counters[thread] == CounterTable::none()) {
+        continue;
+      }
+      const Use use{.operation = index, .thread = thread};
+      const auto [last, is_new] = users_.try_emplace({counters[thread], effect}, use);
+      const OperationTable::Id before = table_.id(last->second.operation);
+      const std::size_t other = table_.block_number(before);
+      const int stretch = stretches_[last->second.operation];
+      if (other != block && !clocks_.knows(block, other, stretch)) {
         blame(index, fmt::format("uses the same {} as thread block {}, and nothing says which is "
                                  "first",
-                                 operation.semaphores.empty() ? "channel" : "semaphore",
-                                 table_.id(last->second).block));
+                                 what, before.block));
+      } else if (other == block && stretch == stretches_[index] && last->second.thread != thread) {
+        blame(index, fmt::format("uses the same {} as step {}, at another place of its list and so "
+                                 "on another thread: no nop is between them",
+                                 what, before.operation));
       }
-      last->second = index;
+      last->second = use;
     }
   }
 
@@ -215,8 +232,8 @@ class MemoryOfGpu {
   Clocks clocks_;
   std::vector<int> stretches_;  // of each operation that ran
   std::unordered_map<std::uint64_t, Accesses> accesses_;
-  std::map<std::pair<std::size_t, Effect>, std::size_t> users_;  // the last one of each counter
-  std::map<std::size_t, std::size_t> last_remote_;               // of each block of another GPU
+  std::map<std::pair<std::size_t, Effect>, Use> users_;  // the last one of each counter
+  std::map<std::size_t, std::size_t> last_remote_;       // of each block of another GPU
 };
 
 }  // namespace
