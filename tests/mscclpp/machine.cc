@@ -65,8 +65,8 @@ class Machine {
   struct Thread {
     int block = 0;
     std::size_t number = 0;
-    std::size_t next = 0;     // operation
-    std::size_t counted = 0;  // counters of it that are done
+    std::size_t next = 0;       // operation
+    std::size_t counted = 0;    // counters of it that are done
     Stage stage = Stage::load;  // of a wait
     int expected = 0;           // signals, in a wait
   };

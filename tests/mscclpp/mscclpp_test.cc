@@ -109,10 +109,10 @@ TEST(Mscclpp, ManyOrders) {
 }
 
 TEST(Mscclpp, WhatOthersWrite) {
-  for (ExecutionPlan plan : {testing::reading_pair(), testing::putting_to_all(2),
-                             testing::putting_to_all(3), testing::putting_to_all(5),
-                             testing::adding_in_scratch(2), testing::adding_in_scratch(3),
-                             testing::adding_in_scratch(5)}) {
+  for (ExecutionPlan plan :
+       {testing::reading_pair(), testing::putting_to_all(2), testing::putting_to_all(3),
+        testing::putting_to_all(5), testing::adding_in_scratch(2), testing::adding_in_scratch(3),
+        testing::adding_in_scratch(5)}) {
     SCOPED_TRACE(plan.name);
     const Parsed<ExecutionPlan> read = parse_plan(to_json(plan));
     ASSERT_TRUE(read) << read.message << read.position;
@@ -256,8 +256,8 @@ TEST(Mscclpp, HowOftenARankIsInDoesNotWrap) {
   const PlanPlace input{.buffer = Buffer::input};
   const PlanPlace scratch{.buffer = Buffer::scratch};
   const PlanOperation nop{};
-  ThreadBlock block = {
-      {.type = OperationType::copy, .sources = {input}, .targets = {scratch}}, nop};
+  ThreadBlock block = {{.type = OperationType::copy, .sources = {input}, .targets = {scratch}},
+                       nop};
   for (int i = 0; i < 32; ++i) {
     block.push_back(
         {.type = OperationType::reduce, .sources = {scratch, scratch}, .targets = {scratch}});

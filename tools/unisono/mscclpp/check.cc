@@ -169,7 +169,7 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
       flaws.push_back({at.gpu, at.block, at.operation, std::move(text)});
     };
     if (operation.type == OperationType::barrier) {
-      const std::size_t come = blocks_at_barrier(plan, table, at.gpu, operation.barrier).size();
+      const std::size_t come = table.blocks_at_barrier(at.gpu, operation.barrier).size();
       if (static_cast<std::size_t>(operation.barrier_blocks) != come) {
         blame(fmt::format("barrier {} is for {} thread blocks, and {} come", operation.barrier,
                           operation.barrier_blocks, come));
@@ -207,7 +207,7 @@ PlanProof check(const ExecutionPlan& plan) {
     }
   }
   check_operations(plan, table, counters, proof.flaws);
-  const PlanOrder order = order_of(plan, table, counters);
+  const PlanOrder order = order_of(table, counters);
   if (!order.stuck.empty()) {
     proof.flaws.push_back(deadlock(plan, table, order));
   } else {

@@ -36,11 +36,9 @@ std::vector<std::size_t> blocks_around(const OperationTable& table, int gpu) {
 
 class MemoryOfGpu {
  public:
-  MemoryOfGpu(int gpu, const ExecutionPlan& plan, const OperationTable& table,
-              const CounterTable& counters, const PlanOrder& order,
-              const msccl::BufferContents& memory, std::vector<Flaw>& flaws)
+  MemoryOfGpu(int gpu, const OperationTable& table, const CounterTable& counters,
+              const PlanOrder& order, const msccl::BufferContents& memory, std::vector<Flaw>& flaws)
       : gpu_(gpu),
-        plan_(plan),
         table_(table),
         counters_(counters),
         order_(order),
@@ -57,8 +55,7 @@ class MemoryOfGpu {
       const int gpu = table_.id(index).gpu;
       stretches_[index] = clocks_.stretch(table_.block_number(index));
       if (operation.type == OperationType::barrier) {
-        const std::vector<std::size_t> blocks =
-            blocks_at_barrier(plan_, table_, gpu, operation.barrier);
+        const std::vector<std::size_t>& blocks = table_.blocks_at_barrier(gpu, operation.barrier);
         clocks_.join(blocks);
         i += blocks.size() - 1;
         continue;
@@ -81,7 +78,7 @@ class MemoryOfGpu {
  private:
   struct Accesses {
     std::size_t write = none();
-    std::vector<std::size_t> reads;  // since then
+    std::vector<std::size_t> reads;  // since then; of one stretch, the first is enough
   };
   struct Use {  // of a counter
     std::size_t operation = 0;
@@ -115,12 +112,11 @@ class MemoryOfGpu {
       const auto [last, is_new] = users_.try_emplace({counters[thread], effect}, use);
       const OperationTable::Id before = table_.id(last->second.operation);
       const std::size_t other = table_.block_number(before);
-      const int stretch = stretches_[last->second.operation];
-      if (other != block && !clocks_.knows(block, other, stretch)) {
+      if (other != block && !clocks_.knows(block, other, stretches_[last->second.operation])) {
         blame(index, fmt::format("uses the same {} as thread block {}, and nothing says which is "
                                  "first",
                                  what, before.block));
-      } else if (other == block && stretch == stretches_[index] && last->second.thread != thread) {
+      } else if (is_same_stretch(last->second.operation, index) && last->second.thread != thread) {
         blame(index, fmt::format("uses the same {} as step {}, at another place of its list and so "
                                  "on another thread: no nop is between them",
                                  what, before.operation));
@@ -170,7 +166,9 @@ class MemoryOfGpu {
       Accesses& before = accesses_[cell(place, i)];
       check(index, before.write, writes, true, place, i);
       if (!writes) {
-        before.reads.push_back(index);
+        if (before.reads.empty() || !is_same_stretch(before.reads.back(), index)) {
+          before.reads.push_back(index);
+        }
         continue;
       }
       for (const std::size_t read : before.reads) {
@@ -178,6 +176,11 @@ class MemoryOfGpu {
       }
       before = {.write = index, .reads = {}};
     }
+  }
+
+  bool is_same_stretch(std::size_t one, std::size_t other) const {
+    return table_.block_number(one) == table_.block_number(other) &&
+           stretches_[one] == stretches_[other];
   }
 
   void check_begun(std::size_t index, std::size_t block, bool writes) {
@@ -222,7 +225,6 @@ class MemoryOfGpu {
   }
 
   int gpu_;
-  const ExecutionPlan& plan_;
   const OperationTable& table_;
   const CounterTable& counters_;
   const PlanOrder& order_;
@@ -243,7 +245,7 @@ std::vector<Flaw> find_hazards(const ExecutionPlan& plan, const OperationTable& 
                                const msccl::BufferContents& memory) {
   std::vector<Flaw> flaws;
   for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
-    MemoryOfGpu(static_cast<int>(gpu), plan, table, counters, order, memory, flaws).run();
+    MemoryOfGpu(static_cast<int>(gpu), table, counters, order, memory, flaws).run();
   }
   return flaws;
 }
