@@ -101,6 +101,26 @@ TEST(Msccl, NothingForgetsWhoWaits) {
       << first_flaw(program);
 }
 
+// 2^32 times in and once more: in 32 bits, that looks like once.
+TEST(Msccl, HowOftenARankIsInDoesNotWrap) {
+  const BufferPlace scratch{Buffer::scratch, 0};
+  const BufferPlace other{Buffer::scratch, 1};
+  ThreadBlock block;
+  block.steps.push_back({.type = StepType::copy, .target = scratch});
+  for (int i = 0; i < 32; ++i) {
+    block.steps.push_back({.type = StepType::copy, .source = scratch, .target = other});
+    block.steps.push_back({.type = StepType::reduce, .source = other, .target = scratch});
+  }
+  block.steps.push_back({.type = StepType::reduce, .target = scratch});
+  block.steps.push_back(
+      {.type = StepType::copy, .source = scratch, .target = {Buffer::output, 0}});
+  const MscclProgram program{.name = "wraps",
+                             .collective = Collective::all_reduce,
+                             .gpus = {{.chunks = {1, 1, 2}, .blocks = {block}}}};
+  EXPECT_NE(first_flaw(program).find("(more than once)"), std::string::npos)
+      << first_flaw(program);
+}
+
 TEST(Msccl, LeastRoom) {
   // Both GPUs send twice before they receive.
   MscclProgram program{.name = "two", .collective = Collective::all_gather, .chunks_per_loop = 4};

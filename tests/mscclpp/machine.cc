@@ -37,6 +37,7 @@ class Machine {
       state.memory[1].resize(at(larger * kElements));
       state.memory[2].resize(at(one.chunks[2] * kElements));
       state.arrived.assign(one.channels.size(), 0);
+      state.awaited.assign(one.channels.size(), 0);
       state.semaphores = one.semaphores;
     }
   }
@@ -60,15 +61,19 @@ class Machine {
   }
 
  private:
+  enum class Stage : std::uint8_t { load, store, spin };
   struct Thread {
     int block = 0;
     std::size_t number = 0;
-    std::size_t next = 0;     // operation
-    std::size_t counted = 0;  // counters of it that are done
+    std::size_t next = 0;       // operation
+    std::size_t counted = 0;    // counters of it that are done
+    Stage stage = Stage::load;  // of a wait
+    int expected = 0;           // signals, in a wait
   };
   struct State {
     std::array<Numbers, 3> memory;
     std::vector<int> arrived;  // signals, at each channel
+    std::vector<int> awaited;  // and how many of them
     std::vector<int> semaphores;
     std::vector<Thread> threads;
     int launch = 0;  // that runs, or comes next
@@ -225,8 +230,12 @@ class Machine {
       ++thread.counted;
     }
     if (thread.counted < counters) {
+      const bool lowers = traits_of(operation.type).effect == Effect::lowers;
+      if (lowers && operation.semaphores.empty()) {
+        return await(states_[at(gpu)], thread, at(operation.channels[thread.counted]));
+      }
       int* const counter = counter_of(gpu, operation, thread.counted);
-      if (traits_of(operation.type).effect == Effect::lowers) {
+      if (lowers) {
         if (*counter == 0) {
           return false;
         }
@@ -242,14 +251,34 @@ class Machine {
     return true;
   }
 
+  // What a wait expects is loaded and stored as any number is: two threads may load the same.
+  static bool await(State& state, Thread& thread, std::size_t channel) {
+    switch (thread.stage) {
+      case Stage::load:
+        thread.expected = state.awaited[channel] + 1;
+        thread.stage = Stage::store;
+        return true;
+      case Stage::store:
+        state.awaited[channel] = thread.expected;
+        thread.stage = Stage::spin;
+        return true;
+      case Stage::spin:
+        break;
+    }
+    if (state.arrived[channel] < thread.expected) {
+      return false;
+    }
+    thread.stage = Stage::load;
+    ++thread.counted;
+    return true;
+  }
+
+  // A semaphore, or what a signal raises.
   int* counter_of(int gpu, const PlanOperation& operation, std::size_t index) {
     if (!operation.semaphores.empty()) {
       return &states_[at(gpu)].semaphores[at(operation.semaphores[index])];
     }
     const int channel = operation.channels[index];
-    if (traits_of(operation.type).effect == Effect::lowers) {
-      return &states_[at(gpu)].arrived[at(channel)];
-    }
     // The k-th channel to a GPU is one with the k-th of that GPU to this one.
     const int peer = plan_.gpus[at(gpu)].channels[at(channel)];
     int before = 0;

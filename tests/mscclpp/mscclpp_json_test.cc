@@ -115,6 +115,48 @@ TEST(MscclppJson, WritesOnlyWhatTheExecutorReads) {
   EXPECT_EQ(written, known);
 }
 
+// A short file may say what a proof would need much memory for.
+TEST(MscclppJson, WhatAProofMultipliesIsBounded) {
+  const auto refusal_of = [](const PlanGpu& gpu) {
+    return parse_plan(to_json({.name = "large", .gpus = {gpu}})).message;
+  };
+  const PlanGpu small{.chunks = {1, 1, 1}, .blocks = {{PlanOperation{}}}};
+
+  PlanGpu blocks = small;
+  blocks.blocks.assign(6000, {PlanOperation{}});
+  EXPECT_NE(refusal_of(blocks).find("6000 thread blocks and 0 signals"), std::string::npos)
+      << refusal_of(blocks);
+
+  constexpr int kChunks = 1 << 20;
+  PlanGpu copies{.chunks = {kChunks, kChunks, kChunks}};
+  copies.blocks.resize(1);
+  for (int i = 0; i < 3; ++i) {
+    copies.blocks[0].push_back({.type = OperationType::copy,
+                                .sources = {{.chunks = kChunks}},
+                                .targets = {{.buffer = Buffer::scratch, .chunks = kChunks}}});
+  }
+  EXPECT_NE(refusal_of(copies).find("name 6291456 chunks"), std::string::npos)
+      << refusal_of(copies);
+
+  ExecutionPlan channels{.name = "channels", .gpus = {small, small}};
+  channels.gpus[0].channels.assign(20000, 1);
+  EXPECT_NE(parse_plan(to_json(channels)).message.find("20000 channels; at most"),
+            std::string::npos);
+
+  // Sums hold a count for each GPU.
+  ExecutionPlan sums{.name = "sums"};
+  sums.gpus.assign(512, {.chunks = {256, 256, 1 << 18}, .blocks = {{PlanOperation{}}}});
+  for (int i = 0; i < 600; ++i) {
+    sums.gpus[0].blocks[0].push_back(
+        {.type = OperationType::reduce,
+         .sources = {{.chunks = 256}, {.chunks = 256}},
+         .targets = {{.buffer = Buffer::scratch, .offset = 256 * i, .chunks = 256}}});
+  }
+  EXPECT_NE(parse_plan(to_json(sums)).message.find("sums of 153600 chunks of 512 GPUs"),
+            std::string::npos)
+      << parse_plan(to_json(sums)).message;
+}
+
 TEST(MscclppJson, TellsWhatItIs) {
   EXPECT_TRUE(is_plan(to_json(testing::reading_pair())));
   EXPECT_FALSE(is_plan("{\"format\": \"unisono.schedule/1\", \"algorithm\": \"gpus\"}"));

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "algorithms/catalog.h"
 #include "machine.h"
+#include "mscclpp/blocks.h"
 #include "mscclpp/check.h"
 #include "mscclpp/export.h"
 #include "mscclpp/json.h"
@@ -105,8 +109,10 @@ TEST(Mscclpp, ManyOrders) {
 }
 
 TEST(Mscclpp, WhatOthersWrite) {
-  for (ExecutionPlan plan : {testing::reading_pair(), testing::putting_to_all(2),
-                             testing::putting_to_all(3), testing::putting_to_all(5)}) {
+  for (ExecutionPlan plan :
+       {testing::reading_pair(), testing::putting_to_all(2), testing::putting_to_all(3),
+        testing::putting_to_all(5), testing::adding_in_scratch(2), testing::adding_in_scratch(3),
+        testing::adding_in_scratch(5)}) {
     SCOPED_TRACE(plan.name);
     const Parsed<ExecutionPlan> read = parse_plan(to_json(plan));
     ASSERT_TRUE(read) << read.message << read.position;
@@ -169,6 +175,55 @@ TEST(Mscclpp, NobodyEndsBeforeAllHasCome) {
   EXPECT_TRUE(goes_wrong_somewhere(plan));
 }
 
+// The first and the second thread of the block would count the same channel at once.
+TEST(Mscclpp, TwoThreadsCountAtOnce) {
+  ExecutionPlan plan = testing::adding_in_scratch(3);
+  for (PlanGpu& gpu : plan.gpus) {
+    ThreadBlock& block = gpu.blocks.front();
+    PlanOperation signal = block[0];
+    PlanOperation wait = block[1];
+    std::swap(signal.channels[0], signal.channels[1]);
+    std::swap(wait.channels[0], wait.channels[1]);
+    block.insert(block.begin() + 1, signal);
+    block.insert(block.begin() + 3, wait);
+  }
+  EXPECT_NE(first_flaw_of(plan).find("uses the same channel as step 0, at another place"),
+            std::string::npos)
+      << first_flaw_of(plan);
+  EXPECT_TRUE(goes_wrong_somewhere(plan));
+  for (PlanGpu& gpu : plan.gpus) {
+    ThreadBlock& block = gpu.blocks.front();
+    block.insert(block.begin() + 3, PlanOperation{});
+    block.insert(block.begin() + 1, PlanOperation{});
+  }
+  EXPECT_EQ(first_flaw_of(plan), "");
+  EXPECT_FALSE(goes_wrong_somewhere(plan));
+}
+
+TEST(Mscclpp, TheWriterKeepsACounterOnItsThread) {
+  ThreadBlockWriter writer;
+  writer.acquire(5);
+  writer.wait(0);
+  writer.acquire(3);
+  writer.acquire(5);  // not as the second one of an operation
+  writer.acquire(4);
+  writer.wait(0);
+  writer.acquire(4);  // as the first one, where it was the second one before
+  std::vector<int> semaphores;
+  const std::vector<ThreadBlock> pieces = std::move(writer).finish(semaphores);
+  ASSERT_EQ(pieces.size(), 1U);
+  std::string words;
+  for (const PlanOperation& operation : pieces.front()) {
+    words += traits_of(operation.type).word;
+    for (const int semaphore : operation.semaphores) {
+      words += " " + std::to_string(semaphore);
+    }
+    words += "; ";
+  }
+  EXPECT_EQ(words,
+            "sem_acquire 5; wait; sem_acquire 3; sem_acquire 5 4; wait; nop; sem_acquire 4; ");
+}
+
 TEST(Mscclpp, ANopLessIsFound) {
   const Algorithm* const algorithm = find_algorithm(Collective::all_reduce, "ring");
   ASSERT_NE(algorithm, nullptr);
@@ -194,6 +249,26 @@ TEST(Mscclpp, ANopLessIsFound) {
   EXPECT_GT(nops, 10);
   EXPECT_GT(wrong, nops / 2);
   EXPECT_GE(found, wrong);
+}
+
+// 2^32 times in and once more: in 32 bits, that looks like once.
+TEST(Mscclpp, HowOftenARankIsInDoesNotWrap) {
+  const PlanPlace input{.buffer = Buffer::input};
+  const PlanPlace scratch{.buffer = Buffer::scratch};
+  const PlanOperation nop{};
+  ThreadBlock block = {{.type = OperationType::copy, .sources = {input}, .targets = {scratch}},
+                       nop};
+  for (int i = 0; i < 32; ++i) {
+    block.push_back(
+        {.type = OperationType::reduce, .sources = {scratch, scratch}, .targets = {scratch}});
+    block.push_back(nop);
+  }
+  block.push_back({.type = OperationType::reduce,
+                   .sources = {scratch, input},
+                   .targets = {{.buffer = Buffer::output}}});
+  const ExecutionPlan plan{.name = "wraps", .gpus = {{.chunks = {1, 1, 1}, .blocks = {block}}}};
+  EXPECT_NE(first_flaw_of(plan).find("rank 0 (more than once)"), std::string::npos)
+      << first_flaw_of(plan);
 }
 
 TEST(Mscclpp, TheRootIsFound) {

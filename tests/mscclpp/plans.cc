@@ -90,4 +90,45 @@ ExecutionPlan putting_to_all(int gpus) {
   return plan;
 }
 
+ExecutionPlan adding_in_scratch(int gpus) {
+  ExecutionPlan plan{.name = "adding_in_scratch", .collective = Collective::all_reduce};
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    PlanGpu one{.chunks = {1, 1, gpus - 1}};
+    const PlanPlace input = place(gpu, Buffer::input, 0);
+    const PlanPlace sum = place(gpu, Buffer::scratch, 0);
+    std::vector<int> channels;
+    PlanOperation put{.type = OperationType::put};
+    PlanOperation add{.type = OperationType::reduce, .targets = {sum}};
+    for (int peer = 0; peer < gpus; ++peer) {
+      if (peer != gpu) {
+        const int slot = static_cast<int>(channels.size());
+        channels.push_back(slot);
+        one.channels.push_back(peer);
+        put.sources.push_back(input);
+        put.targets.push_back(place(peer, Buffer::scratch, gpu < peer ? gpu : gpu - 1));
+        add.sources.push_back(place(gpu, Buffer::scratch, slot));
+      }
+    }
+    const PlanOperation signal{.type = OperationType::signal, .channels = channels};
+    const PlanOperation wait{.type = OperationType::wait, .channels = channels};
+    one.blocks = {{signal,
+                   wait,
+                   nop(),
+                   put,
+                   nop(),
+                   signal,
+                   wait,
+                   nop(),
+                   add,
+                   nop(),
+                   {.type = OperationType::reduce, .sources = {input, sum}, .targets = {sum}},
+                   nop(),
+                   {.type = OperationType::copy,
+                    .sources = {sum},
+                    .targets = {place(gpu, Buffer::output, 0)}}}};
+    plan.gpus.push_back(one);
+  }
+  return plan;
+}
+
 }  // namespace unisono::mscclpp::testing

@@ -13,4 +13,8 @@ ExecutionPlan reading_pair();
 // that meet at barriers.
 ExecutionPlan putting_to_all(int gpus);
 
+// all_reduce where every GPU gets what the others have in scratch, and adds it up there: the place
+// of the sum is the first source of one operation, and the last one of the next.
+ExecutionPlan adding_in_scratch(int gpus);
+
 }  // namespace unisono::mscclpp::testing

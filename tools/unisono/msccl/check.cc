@@ -98,11 +98,7 @@ class DataFlow {
       blame(index, fmt::format("adds {} to {}", to_text(*one), to_text(*other)));
       return nullptr;
     }
-    Sum sum = *one;
-    for (std::size_t rank = 0; rank < sum.counts.size(); ++rank) {
-      sum.counts[rank] += other->counts[rank];
-    }
-    return std::make_shared<const Sum>(std::move(sum));
+    return sum_of(*one, *other);
   }
 
   void write(std::size_t index, int rank, const BufferPlace& place, const Value& value) {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace unisono::msccl {
 
 std::string to_text(const Sum& sum) {
@@ -11,11 +14,19 @@ std::string to_text(const Sum& sum) {
     if (sum.counts[rank] == 1) {
       ranks.push_back(std::to_string(rank));
     } else if (sum.counts[rank] > 1) {
-      ranks.push_back(fmt::format("{} ({} times)", rank, sum.counts[rank]));
+      ranks.push_back(fmt::format("{} (more than once)", rank));
     }
   }
   return fmt::format("chunk {} of rank{} {}", sum.chunk, ranks.size() == 1 ? "" : "s",
                      fmt::join(ranks, ", "));
+}
+
+// A program says how often it adds, and an int would wrap around to what looks right.
+Value sum_of(const Sum& one, const Sum& other) {
+  Sum sum = one;
+  std::transform(sum.counts.begin(), sum.counts.end(), other.counts.begin(), sum.counts.begin(),
+                 [](int count, int more) { return std::min(count + more, 2); });
+  return std::make_shared<const Sum>(std::move(sum));
 }
 
 BufferContents::BufferContents(const Schedule& shape, bool is_in_place)

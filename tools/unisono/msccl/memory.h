@@ -12,7 +12,8 @@
 
 namespace unisono::msccl {
 
-// Some ranks' parts of one chunk, added up. counts[r]: how often rank r's is in.
+// Some ranks' parts of one chunk, added up. counts[r]: how often rank r's is in; 2: more than once,
+// which is wrong however often it is.
 struct Sum {
   int chunk = 0;
   std::vector<int> counts = {};
@@ -20,6 +21,8 @@ struct Sum {
 using Value = std::shared_ptr<const Sum>;  // null: nothing was ever written there
 
 std::string to_text(const Sum& sum);
+// REQUIRES: both are of one chunk.
+Value sum_of(const Sum& one, const Sum& other);
 
 class BufferContents {
  public:

@@ -115,7 +115,15 @@ void MoveFinder::copy(int rank, std::uint64_t source, std::uint64_t target) {
   held_[target] = {.chunk = from.chunk, .cell = cell};
 }
 
-void MoveFinder::sum(int rank, const std::vector<std::uint64_t>& sources, std::uint64_t target) {
+// What lies in the cell of the sum already stays there, and the others are added to it.
+void MoveFinder::sum(int rank, std::vector<std::uint64_t> sources, std::uint64_t target) {
+  const auto there = std::find_if(sources.begin(), sources.end(), [&](std::uint64_t source) {
+    const Held& held = held_[source];
+    return !held.is_coming && held.cell == cell_of(rank, target, held.chunk);
+  });
+  if (there != sources.end()) {
+    std::iter_swap(sources.begin(), there);
+  }
   const Held to = settled(rank, sources.front());
   const Cell cell = cell_of(rank, target, to.chunk);
   move_own(to, cell);

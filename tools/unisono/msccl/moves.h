@@ -46,7 +46,7 @@ class MoveFinder {
   // The same, kept nowhere in the program; a schedule keeps it where the rank keeps the chunk.
   Held add_aside(int rank, std::uint64_t source, const Held& came);
   // target = the sum of the sources, within the rank.
-  void sum(int rank, const std::vector<std::uint64_t>& sources, std::uint64_t target);
+  void sum(int rank, std::vector<std::uint64_t> sources, std::uint64_t target);
 
   Schedule finish() &&;
 

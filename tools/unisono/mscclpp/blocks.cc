@@ -14,6 +14,10 @@ bool any_overlap(const std::vector<PlanPlace>& ones, const std::vector<PlanPlace
   });
 }
 
+const std::vector<int>& counters_in(const PlanOperation& operation) {
+  return operation.semaphores.empty() ? operation.channels : operation.semaphores;
+}
+
 }  // namespace
 
 bool ThreadBlockWriter::meets_open_data(const PlanOperation& operation) const {
@@ -24,7 +28,19 @@ bool ThreadBlockWriter::meets_open_data(const PlanOperation& operation) const {
   });
 }
 
+bool ThreadBlockWriter::is_of_other_thread(OperationType type, int counter,
+                                           std::size_t thread) const {
+  const auto found = threads_.find({type, counter});
+  return found != threads_.end() && found->second != thread;
+}
+
 bool ThreadBlockWriter::needs_nop(const PlanOperation& operation) const {
+  const std::vector<int>& counters = counters_in(operation);
+  for (std::size_t thread = 0; thread < counters.size(); ++thread) {
+    if (is_of_other_thread(operation.type, counters[thread], thread)) {
+      return true;
+    }
+  }
   switch (traits_of(operation.type).effect) {
     case Effect::raises:
       return has_waited_ || !open_.empty();
@@ -42,11 +58,16 @@ void ThreadBlockWriter::append(PlanOperation operation) {
   if (needs_nop(operation)) {
     operations_.push_back({.type = OperationType::nop});
     open_.clear();
+    threads_.clear();
     has_waited_ = false;
   }
   has_waited_ = has_waited_ || traits_of(operation.type).effect == Effect::lowers;
   if (has_data(operation.type)) {
     open_.push_back(operation);
+  }
+  const std::vector<int>& counters = counters_in(operation);
+  for (std::size_t thread = 0; thread < counters.size(); ++thread) {
+    threads_[{operation.type, counters[thread]}] = thread;
   }
   operations_.push_back(std::move(operation));
 }
@@ -57,7 +78,9 @@ void ThreadBlockWriter::append_counter(OperationType type, int counter) {
   if (!operations_.empty() && operations_.back().type == type) {
     std::vector<int>& others = operations_.back().semaphores;
     if (others.size() < kMostSemaphoresOfOperation &&
-        std::find(others.begin(), others.end(), counter) == others.end()) {
+        std::find(others.begin(), others.end(), counter) == others.end() &&
+        !is_of_other_thread(type, counter, others.size())) {
+      threads_[{type, counter}] = others.size();
       others.push_back(counter);
       return;
     }

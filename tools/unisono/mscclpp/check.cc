@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "msccl/memory.h"
@@ -15,7 +14,6 @@ namespace unisono::mscclpp {
 namespace {
 
 using msccl::Flaw;
-using msccl::Sum;
 using msccl::Value;
 
 constexpr std::size_t kMostFlaws = 100;
@@ -77,11 +75,7 @@ class PlanFlow {
       blame(index, fmt::format("adds {} to {}", to_text(*one), to_text(*other)));
       return nullptr;
     }
-    Sum result = *one;
-    for (std::size_t rank = 0; rank < result.counts.size(); ++rank) {
-      result.counts[rank] += other->counts[rank];
-    }
-    return std::make_shared<const Sum>(std::move(result));
+    return sum_of(*one, *other);
   }
 
   std::uint64_t cell(const PlanPlace& place, int chunk) const {
@@ -175,7 +169,7 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
       flaws.push_back({at.gpu, at.block, at.operation, std::move(text)});
     };
     if (operation.type == OperationType::barrier) {
-      const std::size_t come = blocks_at_barrier(plan, table, at.gpu, operation.barrier).size();
+      const std::size_t come = table.blocks_at_barrier(at.gpu, operation.barrier).size();
       if (static_cast<std::size_t>(operation.barrier_blocks) != come) {
         blame(fmt::format("barrier {} is for {} thread blocks, and {} come", operation.barrier,
                           operation.barrier_blocks, come));
@@ -213,7 +207,7 @@ PlanProof check(const ExecutionPlan& plan) {
     }
   }
   check_operations(plan, table, counters, proof.flaws);
-  const PlanOrder order = order_of(plan, table, counters);
+  const PlanOrder order = order_of(table, counters);
   if (!order.stuck.empty()) {
     proof.flaws.push_back(deadlock(plan, table, order));
   } else {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <list>
 #include <unordered_map>
 #include <vector>
 
@@ -43,7 +43,7 @@ class Clocks {
   std::vector<Clock> known_;
   std::vector<Clock> told_;  // known from the next nop on
   std::vector<int> stretches_;
-  std::vector<std::deque<Clock>> messages_;  // of each counter
+  std::vector<std::list<Clock>> messages_;  // of each counter
   std::vector<int> from_beginning_;          // what it counts that nobody has raised, in front
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -35,11 +36,9 @@ std::vector<std::size_t> blocks_around(const OperationTable& table, int gpu) {
 
 class MemoryOfGpu {
  public:
-  MemoryOfGpu(int gpu, const ExecutionPlan& plan, const OperationTable& table,
-              const CounterTable& counters, const PlanOrder& order,
-              const msccl::BufferContents& memory, std::vector<Flaw>& flaws)
+  MemoryOfGpu(int gpu, const OperationTable& table, const CounterTable& counters,
+              const PlanOrder& order, const msccl::BufferContents& memory, std::vector<Flaw>& flaws)
       : gpu_(gpu),
-        plan_(plan),
         table_(table),
         counters_(counters),
         order_(order),
@@ -56,8 +55,7 @@ class MemoryOfGpu {
       const int gpu = table_.id(index).gpu;
       stretches_[index] = clocks_.stretch(table_.block_number(index));
       if (operation.type == OperationType::barrier) {
-        const std::vector<std::size_t> blocks =
-            blocks_at_barrier(plan_, table_, gpu, operation.barrier);
+        const std::vector<std::size_t>& blocks = table_.blocks_at_barrier(gpu, operation.barrier);
         clocks_.join(blocks);
         i += blocks.size() - 1;
         continue;
@@ -80,7 +78,11 @@ class MemoryOfGpu {
  private:
   struct Accesses {
     std::size_t write = none();
-    std::vector<std::size_t> reads;  // since then
+    std::vector<std::size_t> reads;  // since then; of one stretch, the first is enough
+  };
+  struct Use {  // of a counter
+    std::size_t operation = 0;
+    std::size_t thread = 0;
   };
   static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
 
@@ -91,24 +93,35 @@ class MemoryOfGpu {
     }
   }
 
-  // The counts of one block would be those of another, if nothing says whose turn it is.
+  // The counts of one block would be those of another, if nothing says whose turn it is. So with
+  // the threads of a block: the k-th counter of an operation is the k-th thread's, and what a
+  // thread counts is loaded and stored as any number is.
   void check_counters(std::size_t index, const PlanOperation& operation) {
     const Effect effect = traits_of(operation.type).effect;
     if (effect != Effect::raises && effect != Effect::lowers) {
       return;
     }
     const std::size_t block = table_.block_number(index);
-    for (const std::size_t counter : counters_.of(gpu_, operation)) {
-      const auto [last, is_new] = users_.try_emplace({counter, effect}, index);
-      const std::size_t other = table_.block_number(last->second);
-      if (counter != CounterTable::none() && other != block &&
-          !clocks_.knows(block, other, stretches_[last->second])) {
+    const std::string_view what = operation.semaphores.empty() ? "channel" : "semaphore";
+    const std::vector<std::size_t> counters = counters_.of(gpu_, operation);
+    for (std::size_t thread = 0; thread < counters.size(); ++thread) {
+      if (counters[thread] == CounterTable::none()) {
+        continue;
+      }
+      const Use use{.operation = index, .thread = thread};
+      const auto [last, is_new] = users_.try_emplace({counters[thread], effect}, use);
+      const OperationTable::Id before = table_.id(last->second.operation);
+      const std::size_t other = table_.block_number(before);
+      if (other != block && !clocks_.knows(block, other, stretches_[last->second.operation])) {
         blame(index, fmt::format("uses the same {} as thread block {}, and nothing says which is "
                                  "first",
-                                 operation.semaphores.empty() ? "channel" : "semaphore",
-                                 table_.id(last->second).block));
+                                 what, before.block));
+      } else if (is_same_stretch(last->second.operation, index) && last->second.thread != thread) {
+        blame(index, fmt::format("uses the same {} as step {}, at another place of its list and so "
+                                 "on another thread: no nop is between them",
+                                 what, before.operation));
       }
-      last->second = index;
+      last->second = use;
     }
   }
 
@@ -153,7 +166,9 @@ class MemoryOfGpu {
       Accesses& before = accesses_[cell(place, i)];
       check(index, before.write, writes, true, place, i);
       if (!writes) {
-        before.reads.push_back(index);
+        if (before.reads.empty() || !is_same_stretch(before.reads.back(), index)) {
+          before.reads.push_back(index);
+        }
         continue;
       }
       for (const std::size_t read : before.reads) {
@@ -161,6 +176,11 @@ class MemoryOfGpu {
       }
       before = {.write = index, .reads = {}};
     }
+  }
+
+  bool is_same_stretch(std::size_t one, std::size_t other) const {
+    return table_.block_number(one) == table_.block_number(other) &&
+           stretches_[one] == stretches_[other];
   }
 
   void check_begun(std::size_t index, std::size_t block, bool writes) {
@@ -205,7 +225,6 @@ class MemoryOfGpu {
   }
 
   int gpu_;
-  const ExecutionPlan& plan_;
   const OperationTable& table_;
   const CounterTable& counters_;
   const PlanOrder& order_;
@@ -215,8 +234,8 @@ class MemoryOfGpu {
   Clocks clocks_;
   std::vector<int> stretches_;  // of each operation that ran
   std::unordered_map<std::uint64_t, Accesses> accesses_;
-  std::map<std::pair<std::size_t, Effect>, std::size_t> users_;  // the last one of each counter
-  std::map<std::size_t, std::size_t> last_remote_;               // of each block of another GPU
+  std::map<std::pair<std::size_t, Effect>, Use> users_;  // the last one of each counter
+  std::map<std::size_t, std::size_t> last_remote_;       // of each block of another GPU
 };
 
 }  // namespace
@@ -226,7 +245,7 @@ std::vector<Flaw> find_hazards(const ExecutionPlan& plan, const OperationTable& 
                                const msccl::BufferContents& memory) {
   std::vector<Flaw> flaws;
   for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
-    MemoryOfGpu(static_cast<int>(gpu), plan, table, counters, order, memory, flaws).run();
+    MemoryOfGpu(static_cast<int>(gpu), table, counters, order, memory, flaws).run();
   }
   return flaws;
 }

@@ -1,15 +1,29 @@
-// What a plan that is read may be at most.
+// What a plan that is read may be at most: more than any executor takes, and what bounds the memory
+// of a proof, about 1 GB, since a short file can say large numbers.
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "mscclpp/plan.h"
 
 namespace unisono::mscclpp {
 
 inline constexpr std::int64_t kMostGpus = 4096;
-inline constexpr std::int64_t kMostChunks = 1 << 20;
-inline constexpr std::int64_t kMostNumber = 1 << 20;  // of blocks, channels, semaphores
+inline constexpr std::int64_t kMostChunks = 1 << 20;    // of a buffer
+inline constexpr std::int64_t kMostChannels = 1 << 14;  // of a GPU
+inline constexpr std::int64_t kMostNumber = 1 << 20;    // that a file says of blocks and semaphores
+inline constexpr std::int64_t kMostBlocks = 1 << 16;    // of all GPUs
+inline constexpr std::int64_t kMostNamedChunks = 1 << 22;  // by all operations
 
-// GPUs, times GPUs, times chunks: what a proof holds of all of them.
-inline constexpr std::int64_t kMostContributions = std::int64_t{1} << 30;
+// GPUs, times GPUs, times chunks: what a proof holds of all of them. And as much of their sums.
+inline constexpr std::int64_t kMostContributions = 1 << 26;
+
+// What the thread blocks, before and after the next nop, and signals on their way know of each
+// thread block that touches the memory of one GPU.
+inline constexpr std::int64_t kMostKnown = 1 << 26;
+
+// Why the operations of a plan are more than are read; empty if they are not.
+std::string too_large(const ExecutionPlan& plan);
 
 }  // namespace unisono::mscclpp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <utility>
 
 namespace unisono::mscclpp {
@@ -13,6 +14,13 @@ OperationTable::OperationTable(const ExecutionPlan& plan) : plan_(plan) {
     for (std::size_t block = 0; block < blocks.size(); ++block) {
       first_.push_back(ids_.size());
       for (std::size_t i = 0; i < blocks[block].size(); ++i) {
+        const PlanOperation& operation = blocks[block][i];
+        if (operation.type == OperationType::barrier) {
+          std::vector<std::size_t>& come = at_barriers_[{static_cast<int>(gpu), operation.barrier}];
+          if (come.empty() || come.back() != first_.size() - 1) {
+            come.push_back(first_.size() - 1);
+          }
+        }
         ids_.push_back({static_cast<int>(gpu), static_cast<int>(block), static_cast<int>(i)});
       }
     }
@@ -40,11 +48,12 @@ CounterTable::CounterTable(const ExecutionPlan& plan) : plan_(plan) {
     first_semaphore_.push_back(initial_.size());
     initial_.insert(initial_.end(), gpu.semaphores.begin(), gpu.semaphores.end());
   }
+  const std::vector<std::vector<int>> ends = other_ends(plan);
   for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
     std::vector<std::size_t>& raised = raised_.emplace_back();
     const std::vector<int>& channels = plan.gpus[gpu].channels;
     for (std::size_t i = 0; i < channels.size(); ++i) {
-      const int other = other_end(plan, static_cast<int>(gpu), static_cast<int>(i));
+      const int other = ends[gpu][i];
       raised.push_back(other < 0 ? none()
                                  : first_channel_[static_cast<std::size_t>(channels[i])] +
                                        static_cast<std::size_t>(other));
@@ -66,26 +75,12 @@ std::vector<std::size_t> CounterTable::of(int gpu, const PlanOperation& operatio
   return counters;
 }
 
-std::vector<std::size_t> blocks_at_barrier(const ExecutionPlan& plan, const OperationTable& table,
-                                           int gpu, int barrier) {
-  std::vector<std::size_t> found;
-  const std::vector<ThreadBlock>& blocks = plan.gpus[static_cast<std::size_t>(gpu)].blocks;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (std::any_of(blocks[i].begin(), blocks[i].end(), [&](const PlanOperation& operation) {
-          return operation.type == OperationType::barrier && operation.barrier == barrier;
-        })) {
-      found.push_back(table.block_number({gpu, static_cast<int>(i), 0}));
-    }
-  }
-  return found;
-}
-
 namespace {
 
 class PlanRunner {
  public:
-  PlanRunner(const ExecutionPlan& plan, const OperationTable& table, const CounterTable& counters)
-      : plan_(plan), table_(table), counters_(counters), waiting_(counters.size()) {
+  PlanRunner(const OperationTable& table, const CounterTable& counters)
+      : table_(table), counters_(counters), waiting_(counters.size()) {
     for (std::size_t counter = 0; counter < counters.size(); ++counter) {
       order_.counts.push_back(counters.initial(counter));
     }
@@ -116,7 +111,7 @@ class PlanRunner {
     const PlanOperation& operation = table_.operation(index);
     const int gpu = table_.id(index).gpu;
     if (operation.type == OperationType::barrier) {
-      return meet(gpu, operation);
+      return meet(block, gpu, operation.barrier);
     }
     switch (traits_of(operation.type).effect) {
       case Effect::lowers:
@@ -143,9 +138,10 @@ class PlanRunner {
     return true;
   }
 
+  // None comes twice in one operation.
   bool lower(std::size_t block, const std::vector<std::size_t>& counters) {
     for (const std::size_t counter : counters) {
-      if (order_.counts[counter] < std::count(counters.begin(), counters.end(), counter)) {
+      if (order_.counts[counter] == 0) {
         waiting_[counter].push_back(block);
         return false;
       }
@@ -156,41 +152,36 @@ class PlanRunner {
     return true;
   }
 
-  bool meet(int gpu, const PlanOperation& operation) {
-    const std::vector<std::size_t> blocks =
-        blocks_at_barrier(plan_, table_, gpu, operation.barrier);
-    const bool all_there = std::all_of(blocks.begin(), blocks.end(), [&](std::size_t block) {
-      if (next_[block] == table_.end(block)) {
-        return false;
-      }
-      const PlanOperation& there = table_.operation(next_[block]);
-      return there.type == OperationType::barrier && there.barrier == operation.barrier;
-    });
-    // How many must come is checked before: all of them.
-    if (!all_there) {
+  // How many must come is checked before: all of them.
+  bool meet(std::size_t block, int gpu, int barrier) {
+    const std::vector<std::size_t>& blocks = table_.blocks_at_barrier(gpu, barrier);
+    std::size_t& there = there_[{gpu, barrier}];
+    if (++there < blocks.size()) {
       return false;
     }
-    for (const std::size_t block : blocks) {
-      order_.operations.push_back(next_[block]++);
-      ready_.push_back(block);
+    there = 0;
+    for (const std::size_t other : blocks) {
+      order_.operations.push_back(next_[other]++);
+      if (other != block) {
+        ready_.push_back(other);
+      }
     }
     return true;
   }
 
-  const ExecutionPlan& plan_;
   const OperationTable& table_;
   const CounterTable& counters_;
   PlanOrder order_;
-  std::vector<std::size_t> next_;                  // of each block
-  std::vector<std::vector<std::size_t>> waiting_;  // blocks, for each counter
-  std::deque<std::size_t> ready_;
+  std::vector<std::size_t> next_;                     // of each block
+  std::vector<std::vector<std::size_t>> waiting_;     // blocks, for each counter
+  std::map<std::pair<int, int>, std::size_t> there_;  // blocks that wait at a barrier of a GPU
+  std::deque<std::size_t> ready_;                     // each block is here, or waits, or neither
 };
 
 }  // namespace
 
-PlanOrder order_of(const ExecutionPlan& plan, const OperationTable& table,
-                   const CounterTable& counters) {
-  return PlanRunner(plan, table, counters).run();
+PlanOrder order_of(const OperationTable& table, const CounterTable& counters) {
+  return PlanRunner(table, counters).run();
 }
 
 }  // namespace unisono::mscclpp

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "mscclpp/plan.h"
@@ -27,12 +29,17 @@ class OperationTable {
   std::size_t end(std::size_t block) const;
   std::size_t block_number(Id id) const;
   std::size_t block_number(std::size_t index) const { return block_number(ids_[index]); }
+  // The blocks of a GPU that meet at a barrier. REQUIRES: there are some.
+  const std::vector<std::size_t>& blocks_at_barrier(int gpu, int barrier) const {
+    return at_barriers_.at({gpu, barrier});
+  }
 
  private:
   const ExecutionPlan& plan_;
   std::vector<Id> ids_;
   std::vector<std::size_t> first_;         // operation of each block
   std::vector<std::size_t> first_blocks_;  // of each GPU
+  std::map<std::pair<int, int>, std::vector<std::size_t>> at_barriers_;
 };
 
 // The counters of a plan, numbered through: one at each end of each channel, and the semaphores.
@@ -62,11 +69,6 @@ struct PlanOrder {
 };
 
 // It does not matter in which order blocks take their turns: who waits takes what only it can take.
-PlanOrder order_of(const ExecutionPlan& plan, const OperationTable& table,
-                   const CounterTable& counters);
-
-// The blocks of a GPU that meet at a barrier, numbered through all GPUs.
-std::vector<std::size_t> blocks_at_barrier(const ExecutionPlan& plan, const OperationTable& table,
-                                           int gpu, int barrier);
+PlanOrder order_of(const OperationTable& table, const CounterTable& counters);
 
 }  // namespace unisono::mscclpp

@@ -1,6 +1,8 @@
 #include "mscclpp/plan.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace unisono::mscclpp {
 
@@ -25,17 +27,28 @@ Schedule shape_of(const ExecutionPlan& plan) {
   return shape;
 }
 
-int other_end(const ExecutionPlan& plan, int gpu, int channel) {
-  const std::vector<int>& own = plan.gpus[static_cast<std::size_t>(gpu)].channels;
-  const int peer = own[static_cast<std::size_t>(channel)];
-  auto before = std::count(own.begin(), own.begin() + channel, peer);
-  const std::vector<int>& others = plan.gpus[static_cast<std::size_t>(peer)].channels;
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    if (others[i] == gpu && before-- == 0) {
-      return static_cast<int>(i);
+std::vector<std::vector<int>> other_ends(const ExecutionPlan& plan) {
+  std::map<std::pair<int, int>, std::vector<int>> channels;  // of a GPU to another one
+  for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
+    const std::vector<int>& peers = plan.gpus[gpu].channels;
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      channels[{static_cast<int>(gpu), peers[i]}].push_back(static_cast<int>(i));
     }
   }
-  return -1;
+  std::vector<std::vector<int>> ends;
+  for (const PlanGpu& gpu : plan.gpus) {
+    ends.emplace_back(gpu.channels.size(), -1);
+  }
+  for (const auto& [between, own] : channels) {
+    const auto others = channels.find({between.second, between.first});
+    const std::size_t both =
+        others == channels.end() ? 0 : std::min(own.size(), others->second.size());
+    for (std::size_t i = 0; i < both; ++i) {
+      ends[static_cast<std::size_t>(between.first)][static_cast<std::size_t>(own[i])] =
+          others->second[i];
+    }
+  }
+  return ends;
 }
 
 std::string_view word_of(Collective collective) {

@@ -139,8 +139,9 @@ inline constexpr int kMostBarriers = 16;
 // The schedule that a plan must have the effect of, without moves.
 Schedule shape_of(const ExecutionPlan& plan);
 
-// The channel at the other end: its number at the other GPU, -1 if that one has none for it.
-int other_end(const ExecutionPlan& plan, int gpu, int channel);
+// Of each channel of each GPU, the other end: its number at the other GPU, -1 if that one has none
+// for it.
+std::vector<std::vector<int>> other_ends(const ExecutionPlan& plan);
 
 // How a collective is called in these files; empty: they have no name for it.
 std::string_view word_of(Collective collective);

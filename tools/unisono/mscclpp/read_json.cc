@@ -58,6 +58,9 @@ class PlanReader {
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       read_blocks(gpus.item(i), static_cast<int>(i));
     }
+    if (const std::string why = too_large(plan_); !why.empty()) {
+      gpus.fail(why);
+    }
     return std::move(plan_);
   }
 
@@ -134,6 +137,11 @@ class PlanReader {
                                  peer.fail(fmt::format("GPU {} is connected to itself", id));
                                }
                              });
+    if (gpu.channels.size() > static_cast<std::size_t>(kMostChannels)) {
+      node.at("channels")
+          .fail(
+              fmt::format("{} channels; at most {} are read", gpu.channels.size(), kMostChannels));
+    }
     if (const auto semaphores = node.find("semaphores")) {
       for (std::size_t i = 0; i < semaphores->size(); ++i) {
         semaphores->item(i).allow_only({"init_value"});

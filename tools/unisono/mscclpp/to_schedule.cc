@@ -15,7 +15,7 @@ class PlanImporter {
       : plan_(plan), table_(plan), moves_(shape_of(plan), plan.in_place) {}
 
   Schedule run() {
-    const PlanOrder order = order_of(plan_, table_, CounterTable(plan_));
+    const PlanOrder order = order_of(table_, CounterTable(plan_));
     for (const std::size_t index : order.operations) {
       const PlanOperation& operation = table_.operation(index);
       const int gpu = table_.id(index).gpu;
