@@ -112,13 +112,11 @@ TEST(Msccl, HowOftenARankIsInDoesNotWrap) {
     block.steps.push_back({.type = StepType::reduce, .source = other, .target = scratch});
   }
   block.steps.push_back({.type = StepType::reduce, .target = scratch});
-  block.steps.push_back(
-      {.type = StepType::copy, .source = scratch, .target = {Buffer::output, 0}});
+  block.steps.push_back({.type = StepType::copy, .source = scratch, .target = {Buffer::output, 0}});
   const MscclProgram program{.name = "wraps",
                              .collective = Collective::all_reduce,
                              .gpus = {{.chunks = {1, 1, 2}, .blocks = {block}}}};
-  EXPECT_NE(first_flaw(program).find("(more than once)"), std::string::npos)
-      << first_flaw(program);
+  EXPECT_NE(first_flaw(program).find("(more than once)"), std::string::npos) << first_flaw(program);
 }
 
 TEST(Msccl, LeastRoom) {

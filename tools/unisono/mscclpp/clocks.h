@@ -44,7 +44,7 @@ class Clocks {
   std::vector<Clock> told_;  // known from the next nop on
   std::vector<int> stretches_;
   std::vector<std::list<Clock>> messages_;  // of each counter
-  std::vector<int> from_beginning_;          // what it counts that nobody has raised, in front
+  std::vector<int> from_beginning_;         // what it counts that nobody has raised, in front
 };
 
 }  // namespace unisono::mscclpp

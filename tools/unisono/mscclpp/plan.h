@@ -139,7 +139,7 @@ inline constexpr int kMostBarriers = 16;
 // The schedule that a plan must have the effect of, without moves.
 Schedule shape_of(const ExecutionPlan& plan);
 
-// Of each channel of each GPU, the other end: its number at the other GPU, -1 if that one has none
+// The other end of each channel of each GPU: its number at the other GPU, -1 if that one has none
 // for it.
 std::vector<std::vector<int>> other_ends(const ExecutionPlan& plan);
 
