@@ -177,8 +177,8 @@ TEST_P(Conformance, SaysThatThereIsNoRoomAndLaterThatThereIs) {
 TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   std::vector<std::byte> memory = pattern(100'000, 3);
   ASSERT_TRUE(world_->let_share(0, memory));
-  ASSERT_TRUE(writer().can_share(kTo, memory.data(), memory.size()));
-  ASSERT_TRUE(writer().can_share(kTo, memory.data() + 100, 1));
+  ASSERT_EQ(writer().shareable_bytes(kTo, memory.data(), memory.size()), memory.size());
+  ASSERT_EQ(writer().shareable_bytes(kTo, memory.data() + 100, 1), 1U);
   ASSERT_TRUE(writer().share(kTo, memory.data(), memory.size(), 4));
   const Mark first = writer().mark(kTo);
   ASSERT_TRUE(writer().share(kTo, memory.data() + 1, 99, 5));
