@@ -10,7 +10,9 @@
 // others. Ranks that are threads of one process reach each other's memory as it is, on several
 // devices what cudaMalloc gave; each has a stream of its own: on a shared one a kernel would stand
 // behind those that wait for it. Ranks that are processes reach what allocate() gave. Other memory
-// is copied aside on the way.
+// is copied aside on the way. All ranks' buffers are of the one or the other kind; null, of a rank
+// without any elements, stands for memory that is reached, and between processes for that of
+// allocate() in a group that has some.
 // There is no kernel for `user`, nor for premul_sum of integers. A call's own timeout_ms is
 // refused: DeviceOptions has the group's. Calls may be captured into CUDA graphs; all ranks must
 // replay theirs in the same order.
@@ -52,7 +54,7 @@ class UNISONO_EXPORT DeviceGroup {
   explicit DeviceGroup(Communicator& comm, const DeviceOptions& options = {});
   DeviceGroup(DeviceGroup&&) noexcept;
   DeviceGroup& operator=(DeviceGroup&&) noexcept;
-  // Stops what still runs. Collective only where it must be: peers that run see a rank that left.
+  // As close(). Collective only where it must be: peers that run see a rank that left.
   ~DeviceGroup();
 
   // Starts a collective on the stream, after what was put there before, and returns.
@@ -61,6 +63,10 @@ class UNISONO_EXPORT DeviceGroup {
   // for as many bytes as each needs.
   void* allocate(std::size_t bytes);
 
+  // Waits until this rank's calls are done and the other ranks leave as well, because they may
+  // reach this one's memory. Who has not come after timeout_ms (-1: the limit of `comm`) ends the
+  // communicator for all ranks. No other call may follow.
+  void close(int timeout_ms = -1);
   // Throws what has ended the group.
   void check() const;
   // Returns when all of the stream is done. timeout_ms 0: no limit.

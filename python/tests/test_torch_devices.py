@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import time
 from datetime import timedelta
 
 import fake_gpu
@@ -106,8 +107,25 @@ def streams():
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_streams_wait_and_the_host_does_not(way):
+def test_streams_wait_for_each_other(way):
     run(2, streams, way=way)
+
+
+def late():
+    x = torch.ones(1_000, device=NAME)
+    dist.all_reduce(x)
+    x.cpu()
+    if dist.get_rank() == 1:
+        jobs.hear("waited")
+    dist.all_reduce(x, async_op=True).wait()
+    if dist.get_rank() == 0:
+        assert not torch.accelerator.current_stream().query()
+        jobs.say("waited")
+    assert x.cpu().eq(4.0).all()
+
+
+def test_the_host_does_not_wait():
+    run(2, late)
 
 
 def dropped_inputs():
@@ -316,18 +334,64 @@ def test_the_flight_recorder_sees_operations_end(monkeypatch):
 
 
 def leaves_without_a_word():
-    x = torch.ones(1_000, device=NAME)
-    dist.all_reduce(x, async_op=True)
-    dist.distributed_c10d._world.pg_map.clear()
     from unisono.torch import extension
 
+    other = dist.new_group([0, 1], backend=BACKEND)
+    x = torch.ones(1_000, device=NAME)
+    dist.all_reduce(x, group=other)
+    dist.all_reduce(x, async_op=True)
+    began = time.monotonic()
     extension().leave_all()
-    return True
+    return time.monotonic() - began
 
 
 def test_a_process_ends_in_order_without_destroying_its_groups():
     with jobs.Job(2, leaves_without_a_word, backend=BACKEND, prepare=fake_gpu.load) as job:
-        assert [job.ending(rank).value for rank in range(2)] == [True, True]
+        endings = [job.ending(rank) for rank in range(2)]
+    assert all(ending is not None and ending.value < 20 for ending in endings), endings
+
+
+def one_leaves():
+    """Rank 0 ends as after an exception, and rank 1 has begun what needs it."""
+    from unisono.torch import extension
+
+    x = torch.ones(1_000, device=NAME)
+    dist.all_reduce(x)
+    x.cpu()
+    if dist.get_rank() == 0:
+        extension().leave_all()
+        return None, ""
+    return caught(dist.all_reduce(x, async_op=True).wait, timedelta(seconds=100))
+
+
+def test_a_rank_that_leaves_ends_the_others():
+    with jobs.Job(2, one_leaves, backend=BACKEND, prepare=fake_gpu.load, timeout_s=90) as job:
+        began = time.monotonic()
+        kind, text = job.ending(1).value
+        assert kind == "DistBackendError" and "rank 0" in text, text
+        assert time.monotonic() - began < 60, "as long as that, it has waited for the limit"
+
+
+def destroyed_meanwhile():
+    x = torch.ones(1_000, device=NAME)
+    dist.all_reduce(x)
+    x.cpu()
+    if dist.get_rank() == 1:
+        jobs.hear("over")
+        return None
+    work = dist.all_reduce(x, async_op=True)
+    backend = dist.group.WORLD._get_backend(x.device)
+    backend._set_default_timeout(timedelta(milliseconds=500))
+    backend.shutdown()
+    said = caught(work.wait)
+    jobs.say("over")
+    return said
+
+
+def test_what_is_under_way_when_a_group_is_destroyed_fails():
+    with jobs.Job(2, destroyed_meanwhile, backend=BACKEND, prepare=fake_gpu.load) as job:
+        kind, text = job.ending(0).value
+    assert kind == "DistBackendError" and "destroyed while operations were under way" in text, text
 
 
 def profiled():

@@ -11,6 +11,7 @@
 #include "device/gather.h"
 #include "device/kernels.h"
 #include "device/plans.h"
+#include "device/residence.h"
 #include "device/shared_memory.h"
 #include "device/watchdog.h"
 #include "unisono/device.hpp"
@@ -24,70 +25,10 @@ constexpr int kMostChannels = 32;
 constexpr auto kSpin = std::chrono::milliseconds(1);
 constexpr auto kSleep = std::chrono::microseconds(20);
 constexpr auto kUntilOthersStop = std::chrono::milliseconds(50);
-constexpr unsigned kNoTiming = 2;      // CU_EVENT_DISABLE_TIMING
-constexpr unsigned kDeviceMemory = 2;  // CU_MEMORYTYPE_...
-// CU_POINTER_ATTRIBUTE_...
-constexpr int kMemoryType = 2;
-constexpr int kIsManaged = 8;
-constexpr int kDeviceOrdinal = 9;
-constexpr int kIsOfCudaMalloc = 10;  // ..._IS_LEGACY_CUDA_IPC_CAPABLE
+constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::usage, what);
-}
-
-// Where a buffer lies.
-struct Residence {
-  bool on_device = true;
-  int device = 0;  // as this process counts
-  // Other devices have access to all that cudaMalloc gave, but not to what came from a pool or was
-  // mapped, unless its owner says so.
-  bool for_peers = true;
-};
-
-// `own`: the device of what lies on all devices, and of what is nowhere.
-Residence residence_of(const void* data, int own) {
-  if (data == nullptr) {
-    return {.device = own};
-  }
-  unsigned type = 0;
-  unsigned managed = 0;
-  int device = own;
-  unsigned allocated = 0;
-  const int which[] = {kMemoryType, kIsManaged, kDeviceOrdinal, kIsOfCudaMalloc};
-  void* values[] = {&type, &managed, &device, &allocated};
-  const int error =
-      cuda_driver().cuPointerGetAttributes(4, which, values, reinterpret_cast<std::uint64_t>(data));
-  return {.on_device = error == 0 && type == kDeviceMemory,
-          .device = managed != 0 ? own : device,
-          .for_peers = managed != 0 || allocated != 0};
-}
-
-// A kernel that uses memory which its device does not reach ends all that the process has there.
-void check_buffers(const Residence& in, const Residence& out, const Context& context, int rank) {
-  if (!in.on_device || !out.on_device) {
-    refuse("in is memory of the " + std::string(in.on_device ? "device" : "host") +
-           ", out of the " + (out.on_device ? "device" : "host") +
-           "\ngive a device group device memory, and its communicator memory of the host");
-  }
-  for (const auto& [name, device] : {std::pair{"in", in.device}, std::pair{"out", out.device}}) {
-    if (device != context.number()) {
-      refuse(std::string(name) + " is memory of device " + std::to_string(device) +
-             ", and the group of rank " + std::to_string(rank) + " is on device " +
-             std::to_string(context.number()) +
-             "\ngive each rank memory of the device that its DeviceOptions name");
-    }
-  }
-}
-
-// What the driver does not say of a launch that it refuses.
-void check_stream(void* stream, const Context& context, int rank) {
-  void* its = nullptr;
-  if (cuda_driver().cuStreamGetCtx(stream, &its) == 0 && its != context.handle()) {
-    refuse("the stream is not one of device " + std::to_string(context.number()) +
-           ", where the group of rank " + std::to_string(rank) +
-           " is\nmake the stream while that device is the current one (cudaSetDevice)");
-  }
 }
 
 // How many thread blocks each rank has: all blocks of all ranks of a device must have room at once.
@@ -156,7 +97,8 @@ class DeviceState {
   DeviceState(Communicator& comm, const DeviceOptions& options);
   DeviceState(const DeviceState&) = delete;
   DeviceState& operator=(const DeviceState&) = delete;
-  ~DeviceState();
+  ~DeviceState() { leave(-1); }
+  void leave(int timeout_ms);
 
   void run(const Call& call, void* stream);
   void* allocate(std::size_t bytes);
@@ -177,7 +119,7 @@ class DeviceState {
   };
   static std::unique_ptr<Device> open(Communicator& comm, int number);
 
-  Communicator& comm_;
+  Communicator comm_;  // its own, so that nobody's calls meet those of the group
   std::unique_ptr<Device> device_;
   Context& context_;
   std::uint32_t channels_;
@@ -187,27 +129,28 @@ class DeviceState {
   void* latest_ = nullptr;  // the event of the latest operation
   void* latest_stream_ = nullptr;
   bool has_latest_ = false;
+  bool has_left_ = false;
   std::unique_ptr<Watchdog> watchdog_ = nullptr;
 };
 
 DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
-    : comm_(checked(comm, options)),
-      device_(open(comm, options.device)),
+    : comm_(checked(comm, options).split(0, comm.rank())),
+      device_(open(comm_, options.device)),
       context_(device_->context),
-      channels_(agree_on_channels(comm, options, context_, device_->kernels)),
+      channels_(agree_on_channels(comm_, options, context_, device_->kernels)),
       memory_([&] {
         const InContext here(context_);
-        return SharedMemory(comm, context_, channels_, options.scratch_bytes);
+        return SharedMemory(comm_, context_, channels_, options.scratch_bytes);
       }()) {
   const InContext here(context_);
   try {
     // As all hear of the end of this, nobody's kernel comes before this rank's memory is there.
-    together(comm, [&] {
+    together(comm_, [&] {
       words_ = std::make_unique<HostWords>(context_, channels_);
       plans_ = std::make_unique<Plans>(context_, common(), options.scratch_bytes);
       check_cuda(cuda_driver().cuEventCreate(&latest_, kNoTiming), "cuEventCreate");
       watchdog_ = std::make_unique<Watchdog>(
-          comm, *words_, channels_,
+          comm_, *words_, channels_,
           options.timeout_ms < 0 ? kDefaultTimeoutMs : options.timeout_ms);
     });
   } catch (...) {
@@ -224,7 +167,12 @@ std::unique_ptr<DeviceState::Device> DeviceState::open(Communicator& comm, int n
   return device;
 }
 
-DeviceState::~DeviceState() {
+void DeviceState::leave(int timeout_ms) {
+  if (has_left_) {
+    return;
+  }
+  has_left_ = true;
+  const Call others_leave{.collective = Collective::barrier, .timeout_ms = timeout_ms};
   try {
     const InContext here(context_);
     wait_for_latest();
@@ -239,9 +187,9 @@ DeviceState::~DeviceState() {
       // Kernels of other ranks may still reach this memory; theirs have been told to stop as well.
       std::this_thread::sleep_for(kUntilOthersStop);
     } else {
-      comm_.barrier();  // nobody reaches this memory any more
+      comm_.run(others_leave);  // nobody reaches this memory any more
       context_.unmap();
-      comm_.barrier();  // nor has it mapped: only then may its owner free it
+      comm_.run(others_leave);  // nor has it mapped: only then may its owner free it
     }
   } catch (const Error&) {
     // Who does not come has stopped as well: its world has ended.
@@ -394,6 +342,10 @@ void DeviceGroup::run(const Call& call, DeviceStream stream) {
 }
 void* DeviceGroup::allocate(std::size_t bytes) {
   return state_->allocate(bytes);
+}
+void DeviceGroup::close(int timeout_ms) {
+  state_->leave(timeout_ms);
+  state_.reset();
 }
 void DeviceGroup::check() const {
   state_->check();

@@ -68,7 +68,7 @@ TEST(DevicePeers, RandomCallsInMemoryOfPoolsAreRight) {
       std::mt19937_64 random(5);
       for (int k = 0; k < 60; ++k) {
         const Trial trial = draw(3, random);
-        EXPECT_EQ(run_trial(group, comm, trial, in.data(), out.data(), stream.handle()), "")
+        EXPECT_EQ(run_trial(group, comm, trial, in.data(), out.data(), stream.handle(), false), "")
             << devices << " devices";
       }
     });

@@ -114,7 +114,8 @@ Error error_of(const Body& body) {
 
 // Makes a rank's call of a trial. What is wrong with the result; "": nothing.
 inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial& trial,
-                             unsigned char* in, unsigned char* out, void* stream) {
+                             unsigned char* in, unsigned char* out, void* stream,
+                             bool may_have_none = true) {
   std::vector<std::size_t> counts;
   std::vector<std::size_t> recv_counts;
   const Bytes& input = trial.inputs[static_cast<std::size_t>(comm.rank())];
@@ -125,8 +126,8 @@ inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial
     std::memcpy(in, input.data(), input.size());
   }
   // What a rank has no elements for may be null; in a reduce each rank is in place or not as it
-  // likes.
-  const bool is_free = !trial.in_place || trial.collective == Collective::reduce;
+  // likes. Without any memory nobody sees of which kind it is.
+  const bool is_free = may_have_none && (!trial.in_place || trial.collective == Collective::reduce);
   if (input.empty() && is_free) {
     call.in = nullptr;
   }

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <iterator>
 #include <numeric>
-#include <set>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
@@ -27,8 +26,9 @@ constexpr std::chrono::milliseconds kFarewell{30'000};
 constexpr std::chrono::milliseconds kLast{1'000};
 
 std::mutex backends_mutex;  // guards the next
-std::set<Backend*>& backends() {
-  static auto* all = new std::set<Backend*>;
+// In the order in which they were made, which is the same on all ranks.
+std::vector<Backend*>& backends() {
+  static auto* all = new std::vector<Backend*>;
   return *all;
 }
 
@@ -72,21 +72,26 @@ Backend::Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string
   init();
   options_->global_ranks_in_group.assign(meeting.members.begin(), meeting.members.end());
   const std::lock_guard lock(backends_mutex);
-  backends().insert(this);
+  backends().push_back(this);
 }
 
 Backend::~Backend() {
   const unisono_signals::WithoutPython unlocked;
   {
     const std::lock_guard lock(backends_mutex);
-    backends().erase(this);
+    std::erase(backends(), this);
   }
   shutdown();
+  on_device_.reset();  // before what it works on
   place_ = {};
   store_.reset();
 }
 
 void Backend::shutdown() {
+  leave(std::min(std::chrono::milliseconds(timeout_ms_), kFarewell));
+}
+
+void Backend::leave(std::chrono::milliseconds limit) {
   if (!open_.exchange(false) || getpid() != pid_) {
     return;
   }
@@ -94,19 +99,24 @@ void Backend::shutdown() {
     close_world(*place_.world);
   }
   // Nobody waits for what is still under way. It may end, but must not keep the program for ever.
-  const auto limit = std::min(std::chrono::milliseconds(timeout_ms_), kFarewell);
   if (!wait_for_all(limit)) {
     place_.group().abort(
         "a process group was destroyed while operations were under way; wait() for them first");
     if (!wait_for_all(std::chrono::seconds(5))) {
       // The progress thread still has some of it, and must not be the one that ends the world.
       static_cast<void>(new Place(std::move(place_)));
+      static_cast<void>(new std::shared_ptr<OnDevice>(std::move(on_device_)));
       place_ = {};
       return;
     }
   }
   if (const auto place = known_device()) {
-    place->close();
+    const bool is_told = flights_->failure().has_value();
+    if (const auto failure = place->failure(); failure.has_value() && !is_told) {
+      TORCH_WARN("unisono: the group has ended with an error, and what was under way then on ",
+                 place->device(), " is not to be used: ", failure->message());
+    }
+    place->close(static_cast<int>(limit.count()));
   }
   place_.part.reset();
 }
@@ -120,10 +130,14 @@ void Backend::leave_all() {
   // With the lock, so that a backend that another thread drops meanwhile waits in its destructor.
   const std::lock_guard lock(backends_mutex);
   for (Backend* backend : backends()) {
+    if (backend->pid_ != getpid()) {
+      continue;
+    }
     const auto place = backend->known_device();
     if (backend->flights_->wait_for_all(std::chrono::milliseconds(0)) &&
         (place == nullptr || place->wait_for_all(kLast))) {
-      backend->shutdown();
+      backend->leave(kLast);
+      backend->on_device_.reset();
       backend->place_ = {};
     }
   }

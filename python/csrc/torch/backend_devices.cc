@@ -37,8 +37,8 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
   std::shared_ptr<OnDevice> made;
   try {
     // Between hosts there is the network, which reads memory of the host.
-    if (group.hosts() == 1) {
-      made = std::make_shared<OnDevice>(group, device, timeout_ms(c10d::kUnsetTimeout));
+    if (group.hosts() == 1 && is_of_cuda(device)) {
+      made = std::make_shared<OnDevice>(group, device, timeout_ms(c10d::kUnsetTimeout), flights_);
     }
   } catch (const unisono::Error& error) {
     if (error.code() != ErrorCode::config && error.code() != ErrorCode::usage) {
@@ -77,6 +77,7 @@ WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
   return launch_on_host(launch, pieces);
 }
 
+// The limit is that of the device's group: its kernels wait as long in all calls.
 WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, const Launch& launch,
                                       std::span<Piece> pieces) {
   const InUse use(*this);

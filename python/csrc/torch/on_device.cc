@@ -11,6 +11,7 @@
 
 #include "common/signals.h"
 #include "convert.h"
+#include "device/residence.h"
 
 namespace unisono_torch {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLookEvery = std::chrono::microseconds(50);
+constexpr auto kAskDeviceEvery = std::chrono::milliseconds(100);  // whether Ctrl-C has been pressed
 
 c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type());
@@ -39,10 +41,32 @@ void wait_for(c10::Stream stream) {
   guard_of(stream.device()).synchronizeStream(stream);
 }
 
-OnDevice::OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms)
+bool is_over(const c10::Event& event) noexcept {
+  try {
+    return event.query();
+  } catch (...) {
+    return true;
+  }
+}
+
+bool is_of_cuda(c10::Device device) {
+  if (device.is_cuda()) {
+    return true;
+  }
+  try {
+    const at::Tensor some = at::empty({1}, at::TensorOptions().device(device));
+    return unisono::device::residence_of(some.data_ptr(), device.index()).on_device;
+  } catch (const unisono::Error&) {
+    return true;  // no driver: all ranks are told when they make the group
+  }
+}
+
+OnDevice::OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms,
+                   std::shared_ptr<Flights> flights)
     : device_(device),
       own_(guard_of(device).getStreamFromGlobalPool(device)),
       pid_(getpid()),
+      flights_(std::move(flights)),
       group_(std::make_unique<unisono::DeviceGroup>(
           group, unisono::DeviceOptions{.device = device.index(), .timeout_ms = limit_ms})) {}
 
@@ -66,21 +90,29 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
       step();
     }
   }
-  latest_ = event_on(run.stream);
+  const auto end = event_on(run.stream);
+  if (guard.isStreamCapturing(run.stream)) {
+    return end;  // of a graph, which has no time of its own
+  }
+  if (run.record != nullptr) {
+    run.record->finish_when([end, self = weak_from_this()] {
+      const auto place = self.lock();
+      return is_over(*end) && (place == nullptr || !place->failure().has_value());
+    });
+  }
+  const std::lock_guard lock(ends_mutex_);
+  latest_ = end;
   note_ends();
   if (run.record != nullptr) {
-    run.record->finish_when([end = latest_, self = weak_from_this()] {
-      const auto place = self.lock();
-      return end->query() && (place == nullptr || !place->failure().has_value());
-    });
-    recorded_.emplace_back(latest_, std::move(run.record));
+    recorded_.emplace_back(end, std::move(run.record));
   }
-  return latest_;
+  return end;
 }
 
 // A record that is dropped before its operation ended is one of an operation that failed.
+// REQUIRES: ends_mutex_.
 void OnDevice::note_ends() {
-  while (!recorded_.empty() && recorded_.front().first->query()) {
+  while (!recorded_.empty() && is_over(*recorded_.front().first)) {
     if (!failure().has_value()) {
       recorded_.front().second->finish();
     }
@@ -91,18 +123,20 @@ void OnDevice::note_ends() {
 std::optional<unisono::Error> OnDevice::failure() const {
   const std::lock_guard lock(mutex_);
   try {
-    if (group_ != nullptr) {
+    if (group_ != nullptr && !failure_.has_value()) {
       group_->check();
     }
   } catch (const unisono::Error& error) {
-    return error;
+    failure_ = error;
+    flights_->note(error.code());
   }
-  return std::nullopt;
+  return failure_;
 }
 
 bool OnDevice::wait_for_all(std::chrono::milliseconds limit) {
   const auto end = Clock::now() + limit;
-  while (latest_ != nullptr && !latest_->query() && !failure().has_value()) {
+  const std::lock_guard lock(ends_mutex_);
+  while (latest_ != nullptr && !is_over(*latest_) && !failure().has_value()) {
     if (Clock::now() >= end) {
       return false;
     }
@@ -112,12 +146,19 @@ bool OnDevice::wait_for_all(std::chrono::milliseconds limit) {
   return true;
 }
 
-void OnDevice::close() {
+void OnDevice::close(int timeout_ms) {
+  if (getpid() == pid_) {
+    failure();
+  }
   std::unique_ptr<unisono::DeviceGroup> closing;
-  const std::lock_guard lock(mutex_);
-  closing.swap(group_);
+  {
+    const std::lock_guard lock(mutex_);
+    closing.swap(group_);
+  }
   if (getpid() != pid_) {
     static_cast<void>(closing.release());  // a forked child has the object, but not the group
+  } else if (closing != nullptr) {
+    closing->close(timeout_ms);
   }
 }
 
@@ -130,8 +171,13 @@ DeviceWork::DeviceWork(const Operation::Description& description, std::shared_pt
 
 void DeviceWork::follow(std::shared_ptr<c10::Event> end) {
   end_ = std::move(end);
+  end_record();
+}
+
+// What the host has to do for it is done, or could not be.
+void DeviceWork::end_record() {
   if (recordFunctionEndCallback_) {
-    recordFunctionEndCallback_();
+    std::exchange(recordFunctionEndCallback_, nullptr)();
   }
 }
 
@@ -142,7 +188,7 @@ bool DeviceWork::isCompleted() {
   if (place_->failure().has_value()) {
     return true;
   }
-  if (!end_->query()) {
+  if (!is_over(*end_)) {
     return false;
   }
   // Kernels also end because the group does.
@@ -175,13 +221,17 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
     return true;
   }
   const auto end = Clock::now() + timeout;
+  auto ask = Clock::now();
   while (!isCompleted()) {
     if (Clock::now() >= end) {
       throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
                                   std::to_string(timeout.count()) +
                                   " ms; the operation goes on, and may be waited for again");
     }
-    unisono_signals::throw_if_interrupted();
+    if (Clock::now() >= ask) {
+      ask += kAskDeviceEvery;
+      unisono_signals::throw_if_interrupted();
+    }
     std::this_thread::sleep_for(kLookEvery);
   }
   throw_if_failed();
@@ -229,7 +279,8 @@ void move_to_host(Piece& piece, std::size_t in_bytes, std::size_t out_bytes) {
 }
 
 void finish_on(c10::Device device, const std::function<void()>& steps) {
-  const c10::Stream stream = guard_of(device).getStreamFromGlobalPool(device);
+  // The groups' own are of the other pool.
+  const c10::Stream stream = guard_of(device).getStreamFromGlobalPool(device, true);
   const c10::StreamGuard here(stream);
   steps();
   wait_for(stream);

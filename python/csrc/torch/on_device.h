@@ -25,15 +25,20 @@ namespace unisono_torch {
 // The caller's stream of a device.
 c10::Stream current_stream(c10::Device device);
 void wait_for(c10::Stream stream);
+// An event that cannot be asked (of a captured graph, of a device that has failed) is over.
+bool is_over(const c10::Event& event) noexcept;
+// Whether kernels can reach the device's memory: CUDA's, whatever PyTorch calls the device.
+bool is_of_cuda(c10::Device device);
 
 class OnDevice : public std::enable_shared_from_this<OnDevice> {
  public:
   // Collective: all ranks of the group make theirs. Throws unisono::Error: config and usage, on all
   // ranks alike, where kernels cannot do it.
-  OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms);
+  OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms,
+           std::shared_ptr<Flights> flights);
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
-  ~OnDevice() { close(); }
+  ~OnDevice() { close(-1); }
 
   c10::Device device() const { return device_; }
   // Where operations run that the caller's stream does not wait for.
@@ -52,9 +57,8 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   std::optional<unisono::Error> failure() const;
   // False: what was put on streams is not done after this time.
   bool wait_for_all(std::chrono::milliseconds limit);
-  // Waits for the other ranks, because they may reach this one's memory; not if the group has
-  // ended.
-  void close();
+  // As DeviceGroup::close(). What had ended the group before is known afterwards, too.
+  void close(int timeout_ms);
 
  private:
   void note_ends();
@@ -62,8 +66,11 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   c10::Device device_;
   c10::Stream own_;
   pid_t pid_;
-  mutable std::mutex mutex_;  // guards that it is there
+  std::shared_ptr<Flights> flights_;
+  mutable std::mutex mutex_;  // guards that the group is there, and the next
   std::unique_ptr<unisono::DeviceGroup> group_;
+  mutable std::optional<unisono::Error> failure_;
+  std::mutex ends_mutex_;  // guards what follows
   std::shared_ptr<c10::Event> latest_;
   std::deque<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<OperationRecord>>> recorded_;
 };
@@ -71,6 +78,9 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
 class DeviceWork final : public c10d::Work {
  public:
   DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place);
+  DeviceWork(const DeviceWork&) = delete;
+  DeviceWork& operator=(const DeviceWork&) = delete;
+  ~DeviceWork() override { end_record(); }
 
   // Called once, when the host has done what it does for it.
   void follow(std::shared_ptr<c10::Event> end);
@@ -87,6 +97,7 @@ class DeviceWork final : public c10d::Work {
 
  private:
   void throw_if_failed() const;
+  void end_record();
 
   std::vector<at::Tensor> outputs_;
   std::uint64_t sequence_;
@@ -101,7 +112,8 @@ class DeviceWork final : public c10d::Work {
 // comes to it, which is waited for, and what the call makes of it is copied back afterwards.
 void move_to_host(Piece& piece, std::size_t in_bytes, std::size_t out_bytes);
 
-// Makes what follows such a piece, and waits until it is done. Any thread.
+// Makes what follows such a piece, and waits until it is done. Any thread. On a stream that no
+// group has: it must not wait for operations that wait for what this makes.
 void finish_on(c10::Device device, const std::function<void()>& steps);
 
 }  // namespace unisono_torch

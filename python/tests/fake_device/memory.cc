@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "driver.h"
@@ -62,13 +63,13 @@ class Blocks {
       fake_device::block(freed.events.back(), block.stream);
     }
     enqueue(block.stream, [memory, bytes = block.bytes] { std::memset(memory, kGarbage, bytes); });
-    freed_[block.bytes].push_back(std::move(freed));
+    freed_[{block.stream.id(), block.bytes}].push_back(std::move(freed));
   }
 
  private:
   // The latest that was freed, as caches like best.
   void* take_freed(std::size_t bytes) {
-    auto& list = freed_[bytes];
+    auto& list = freed_[{current_stream().id(), bytes}];
     for (auto at = list.rbegin(); at != list.rend(); ++at) {
       if (std::all_of(at->events.begin(), at->events.end(), is_over)) {
         std::for_each(at->events.begin(), at->events.end(), destroy);
@@ -93,7 +94,7 @@ class Blocks {
 
   std::mutex mutex_;
   std::map<void*, Block> used_;
-  std::map<std::size_t, std::list<Freed>> freed_;
+  std::map<std::pair<c10::StreamId, std::size_t>, std::list<Freed>> freed_;  // by stream, bytes
   std::byte* arena_ = nullptr;
   std::size_t left_ = 0;
 };

@@ -39,7 +39,8 @@ double quantile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 std::int64_t leave_out_before_all(std::vector<ImportedRank>& ranks) {
-  std::map<std::string, std::int64_t> first;  // of each group: the first call that no rank of it lacks
+  std::map<std::string, std::int64_t>
+      first;  // of each group: the first call that no rank of it lacks
   for (const ImportedRank& rank : ranks) {
     std::map<std::string, std::int64_t> own;
     for (const ImportedCall& call : rank.calls) {

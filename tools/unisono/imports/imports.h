@@ -31,8 +31,8 @@ struct ImportedRank {
   std::int64_t sends = 0;                // and receives, which are counted only
   std::int64_t unknown = 0;              // calls of collectives that have no name here
   bool has_groups = true;                // else which calls are of which group is not told
-  bool has_sizes = true;                 // else a call of no bytes may be one whose size is not told
-  bool has_times = true;                 // else the order of the calls is all that is known
+  bool has_sizes = true;  // else a call of no bytes may be one whose size is not told
+  bool has_times = true;  // else the order of the calls is all that is known
 };
 
 struct ImportFile {

@@ -42,8 +42,8 @@ def extend(extension):
 
 
 def _is_unisono(group, extension):
-    devices = getattr(group, "_device_types", None) or [torch.device("cuda")]
-    return all(isinstance(group._get_backend(device), extension().Backend) for device in devices)
+    devices = getattr(group, "_device_types", None)
+    return bool(devices) and all(isinstance(group._get_backend(device), extension().Backend) for device in devices)
 
 
 def _check(parent, split_ranks):
