@@ -29,7 +29,7 @@ class Withholding : public transport::Transport {
   }
   std::byte* reserve(int, std::size_t) noexcept override { return room_.data(); }
   void commit(int, std::size_t, std::uint64_t) noexcept override { ++messages; }
-  bool can_share(int, const void*, std::size_t) noexcept override { return false; }
+  std::size_t shareable_bytes(int, const void*, std::size_t) noexcept override { return 0; }
   bool share(int, const void*, std::size_t, std::uint64_t) noexcept override { return false; }
   transport::Mark mark(int) const noexcept override { return 0; }
   bool drained(int, transport::Mark) noexcept override { return true; }

@@ -21,10 +21,10 @@ SegmentedRun::SegmentedRun(Execution& run, const transport::SendLimits& limits)
 
 void SegmentedRun::start() {
   output_shared_ = run_.operation.output_bytes >= send_limits_.least_shared_bytes &&
-                   run_.transport.can_share(
+                   run_.transport.shareable_bytes(
                        transport::kEveryLane,
                        run_.operation.buffers[static_cast<std::size_t>(OperandPlace::output)],
-                       run_.operation.output_bytes);
+                       run_.operation.output_bytes) != 0;
   const auto& passes = run_.operation.program->passes;
   states_.assign(passes.size(), {});  // allocates only when a larger program comes
   if (run_.writer.on()) {

@@ -14,18 +14,21 @@ MixedTransport::MixedTransport(std::vector<std::unique_ptr<Transport>> transport
   for (const auto& one : transports_) {
     limits_.inline_bytes = std::min(limits_.inline_bytes, one->limits().inline_bytes);
     limits_.slot_bytes = std::min(limits_.slot_bytes, one->limits().slot_bytes);
-    limits_.share_bytes = std::min(limits_.share_bytes, one->limits().share_bytes);
     limits_.through_kernel |= one->limits().through_kernel;
   }
 }
 
-bool MixedTransport::can_share(int lane, const void* data, std::size_t bytes) noexcept {
+std::size_t MixedTransport::shareable_bytes(int lane, const void* data,
+                                            std::size_t bytes) noexcept {
   if (lane != kEveryLane) {
     const Place* const to = place(lane);
-    return to != nullptr && to->transport->can_share(to->rank, data, bytes);
+    return to == nullptr ? 0 : to->transport->shareable_bytes(to->rank, data, bytes);
   }
-  return std::all_of(transports_.begin(), transports_.end(),
-                     [&](const auto& one) { return one->can_share(kEveryLane, data, bytes); });
+  std::size_t least = bytes;
+  for (const auto& one : transports_) {
+    least = std::min(least, one->shareable_bytes(kEveryLane, data, bytes));
+  }
+  return least;
 }
 
 bool MixedTransport::flush(int lane) noexcept {

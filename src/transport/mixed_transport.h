@@ -62,7 +62,7 @@ class MixedTransport final : public Transport {
     const Place* const to = place(lane);
     return to == nullptr ? kernels::Store::cached : to->transport->store(to->rank, bytes);
   }
-  bool can_share(int lane, const void* data, std::size_t bytes) noexcept override;
+  std::size_t shareable_bytes(int lane, const void* data, std::size_t bytes) noexcept override;
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override {
     const Place* const to = place(lane);

@@ -18,12 +18,12 @@ namespace unisono::transport {
 struct SendLimits {
   std::size_t inline_bytes = 0;
   std::size_t slot_bytes = 0;
-  std::size_t least_shared_bytes = 0;  // shorter pieces are copied: that costs less than to wait
-  std::size_t most_shared_bytes = 0;   // until their readers are done
+  // Shorter pieces are copied: that costs less than to wait until their readers are done.
+  std::size_t least_shared_bytes = 0;
 };
 
 inline SendLimits send_limits(const Limits& limits, std::size_t least_shared_bytes) noexcept {
-  return {limits.inline_bytes, limits.slot_bytes, least_shared_bytes, limits.share_bytes};
+  return {limits.inline_bytes, limits.slot_bytes, least_shared_bytes};
 }
 
 // What is to be sent of a message now: [done, ready) of its `bytes`.
@@ -52,10 +52,11 @@ Sent send_some(Transport& transport, int lane, const SendLimits& limits, const P
   if (bytes <= limits.inline_bytes) {
     return sent(transport.send(lane, data, bytes, signature(bytes)), false);
   }
-  if (piece.may_share && bytes >= limits.least_shared_bytes &&
-      transport.can_share(lane, data, bytes)) {
-    bytes = std::min(bytes, limits.most_shared_bytes);
-    return sent(transport.share(lane, data, bytes, signature(bytes)), true);
+  if (piece.may_share && bytes >= limits.least_shared_bytes) {
+    if (const std::size_t most = transport.shareable_bytes(lane, data, bytes); most != 0) {
+      bytes = most;
+      return sent(transport.share(lane, data, bytes, signature(bytes)), true);
+    }
   }
   if (piece.may_share && piece.may_offer && bytes >= limits.slot_bytes &&
       transport.can_offer(lane, piece.message, piece.bytes)) {

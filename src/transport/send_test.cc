@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/mixed_transport.h"
 
 namespace unisono::transport {
 namespace {
@@ -29,7 +35,9 @@ class Noting final : public Transport {
     committed = bytes;
     last_signature = signature;
   }
-  bool can_share(int, const void*, std::size_t) noexcept override { return registered; }
+  std::size_t shareable_bytes(int, const void*, std::size_t bytes) noexcept override {
+    return registered ? std::min(bytes, most_shared) : 0;
+  }
   bool share(int, const void*, std::size_t, std::uint64_t) noexcept override {
     way = "share";
     return room;
@@ -50,6 +58,7 @@ class Noting final : public Transport {
   bool room = true;
   bool registered = false;
   bool readable = false;
+  std::size_t most_shared = 100;
   std::string way;
   std::array<std::byte, 64> slot = {};
   std::size_t committed = 0;
@@ -58,7 +67,7 @@ class Noting final : public Transport {
   std::size_t offered_bytes = 0;
 
  private:
-  Limits limits_{.inline_bytes = 8, .slot_bytes = 64, .share_bytes = 100};
+  Limits limits_{.inline_bytes = 8, .slot_bytes = 64};
 };
 
 class Send : public ::testing::Test {
@@ -84,6 +93,24 @@ TEST_F(Send, SharesRegisteredMemoryUpToTheMostThatGoesAtOnce) {
   EXPECT_EQ(lane_.way, "share");
   EXPECT_EQ(sent.bytes, 100U);
   EXPECT_TRUE(sent.shared);
+}
+
+TEST_F(Send, SharesAsMuchAtOnceAsTheLaneOfAMixTakes) {
+  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<MixedTransport::Place> places(1);
+  for (const std::size_t most : {150U, 100U}) {
+    auto one = std::make_unique<Noting>();
+    one->registered = true;
+    one->most_shared = most;
+    places.push_back({.transport = one.get(), .rank = 1});
+    transports.push_back(std::move(one));
+  }
+  MixedTransport mix(std::move(transports), std::move(places), 0);
+  const Piece piece{.message = message_.data(), .bytes = 200, .ready = 200};
+  const SendLimits limits = send_limits(mix.limits(), 16);
+  const auto signature = [](std::size_t bytes) { return bytes; };
+  EXPECT_EQ(send_some(mix, 1, limits, piece, signature).bytes, 150U);
+  EXPECT_EQ(send_some(mix, 2, limits, piece, signature).bytes, 100U);
 }
 
 TEST_F(Send, CopiesWhatIsNotWorthSharing) {

@@ -36,7 +36,6 @@ struct Limits {
   std::size_t inline_bytes = 0;  // at most this much goes through send()
   std::size_t slot_bytes = 0;    // at most this much goes through reserve()
   bool multicast = false;
-  std::size_t share_bytes = SIZE_MAX;  // at most this much goes through share()
   // What is sent goes to the kernel: it looks at shared memory no longer than until it has it, and
   // what it does not take at once needs flush().
   bool through_kernel = false;
@@ -70,10 +69,10 @@ class Transport {
   // streams must fence.
   virtual kernels::Store store(int lane, std::size_t bytes) const noexcept;
 
-  // Whether the readers of a lane, or of every lane, can read this memory where it is.
-  virtual bool can_share(int lane, const void* data, std::size_t bytes) noexcept = 0;
-  // Sends a reference to memory that can_share(): it must not change until drained(). False: no
-  // room now.
+  // If the readers of a lane, or of every lane, can read all of this memory where it is: how much
+  // of it goes through share() at once. 0: they cannot. Each lane has a limit of its own.
+  virtual std::size_t shareable_bytes(int lane, const void* data, std::size_t bytes) noexcept = 0;
+  // Sends a reference to shareable memory: it must not change until drained(). False: no room now.
   virtual bool share(int lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept = 0;
   // Whether a message of any memory is best offered: the readers of the lane fetch it where it is.

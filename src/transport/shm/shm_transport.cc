@@ -231,8 +231,8 @@ void ShmTransport::fill(int lane, std::byte* room, const void* data, std::size_t
   }
 }
 
-bool ShmTransport::can_share(int, const void* data, std::size_t bytes) noexcept {
-  return context_.regions->holding(data, bytes).has_value();
+std::size_t ShmTransport::shareable_bytes(int, const void* data, std::size_t bytes) noexcept {
+  return context_.regions->holding(data, bytes) ? bytes : 0;
 }
 
 bool ShmTransport::share(int lane, const void* data, std::size_t bytes,

@@ -80,7 +80,7 @@ class ShmTransport final : public transport::Transport {
     return bytes >= Distance::kLeastBytes && out(lane).distance.far() ? kernels::Store::streaming
                                                                       : kernels::Store::cached;
   }
-  bool can_share(int lane, const void* data, std::size_t bytes) noexcept override;
+  std::size_t shareable_bytes(int lane, const void* data, std::size_t bytes) noexcept override;
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;
   bool can_offer(int lane, const void* data, std::size_t bytes) noexcept override;

@@ -133,8 +133,8 @@ class SimNetwork::Port final : public transport::Transport {
     }
   }
 
-  bool can_share(int, const void*, std::size_t) noexcept override {
-    return (network_.options_.sharing >> static_cast<unsigned>(rank_) & 1) != 0;
+  std::size_t shareable_bytes(int, const void*, std::size_t bytes) noexcept override {
+    return (network_.options_.sharing >> static_cast<unsigned>(rank_) & 1) != 0 ? bytes : 0;
   }
   bool share(int number, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override {

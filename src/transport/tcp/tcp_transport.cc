@@ -18,7 +18,6 @@ TcpTransport::TcpTransport(Connections& connections, const LaneKey& group, std::
       limits_{.inline_bytes = kInlineBytes,
               .slot_bytes = kMostBytes,
               .multicast = false,
-              .share_bytes = kMostBytes,
               .through_kernel = true},
       lanes_(members.size()) {
   for (std::size_t member = 0; member < members.size(); ++member) {

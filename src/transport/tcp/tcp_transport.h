@@ -1,6 +1,8 @@
 // The lanes of one group over the connections of its world.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -31,7 +33,9 @@ class TcpTransport final : public transport::Transport {
             std::uint64_t signature) noexcept override;
   std::byte* reserve(int lane, std::size_t bytes) noexcept override;
   void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override;
-  bool can_share(int, const void*, std::size_t) noexcept override { return true; }
+  std::size_t shareable_bytes(int, const void*, std::size_t bytes) noexcept override {
+    return std::min(bytes, kMostBytes);
+  }
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;
   transport::Mark mark(int lane) const noexcept override;

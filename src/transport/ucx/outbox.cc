@@ -155,7 +155,9 @@ bool UcxOutbox::post(OutMessage& message, unsigned handler, unsigned flags) noex
     return true;
   }
   const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
-  sent(message, status);  // whoever sends looks at the lane anyway: nobody is told
+  // Nobody is told: whoever sends on a lane looks at it anyway. Only credits go from the thread of
+  // another lane, by retry(), and a credit drains nothing that a lane's user waits for.
+  sent(message, status);
   return status == UCS_OK;
 }
 

@@ -17,9 +17,9 @@ struct Shared;
 inline constexpr unsigned kPacked = 1;  // a header, and the payload behind it
 inline constexpr unsigned kPlain = 2;   // the header apart
 
-// Where UCX copies what it moves anyway, messages are no longer than this: with its headers and
-// ours it fills what UCX's TCP receives at once (UCX_TCP_RX_SEG_SIZE, 64 KiB), and needs no
-// rendezvous.
+// Where UCX copies what it moves anyway, messages are no longer than this, from the user's memory
+// or from a slot: with UCX's headers and ours they fit what UCX's TCP receives at once
+// (UCX_TCP_RX_SEG_SIZE, 64 KiB), and need no rendezvous.
 inline constexpr std::size_t kEagerBytes = (std::size_t{64} << 10) - 512;
 
 class UcxOutbox {

@@ -24,7 +24,10 @@ struct UcxTraffic {
 };
 
 struct Shared {
-  std::mutex mutex;  // guards the rest, what the worker does, and all links and their lanes
+  // Guards the rest but `events`, what the worker does, and all links and their lanes. The user of
+  // a lane reads its `sent` and `drained` without it: nobody else changes the one, and the other is
+  // atomic.
+  std::mutex mutex;
   Worker* worker = nullptr;
   std::function<void()> arrived = nullptr;  // something for another thread than the one that looks
   const UcxLane* own = nullptr;             // what that thread looks at next

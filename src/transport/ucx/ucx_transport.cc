@@ -25,10 +25,10 @@ UcxTransport::UcxTransport(UcxConnections& connections, const LaneKey& group,
                            const std::vector<int>& members, int rank)
     : shared_(connections.shared()),
       rank_(rank),
+      most_bytes_(shared_.worker->only_copies() ? kEagerBytes : tcp::kMostBytes),
       limits_{.inline_bytes = kInlineBytes,
-              .slot_bytes = tcp::kMostBytes,
+              .slot_bytes = most_bytes_,
               .multicast = false,
-              .share_bytes = shared_.worker->only_copies() ? kEagerBytes : tcp::kMostBytes,
               .through_kernel = true},
       lanes_(members.size()) {
   bool enough = true;

@@ -1,6 +1,8 @@
 // The lanes of one group over the connections of its world over UCX.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,7 +32,9 @@ class UcxTransport final : public transport::Transport {
             std::uint64_t signature) noexcept override;
   std::byte* reserve(int lane, std::size_t bytes) noexcept override;
   void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override;
-  bool can_share(int, const void*, std::size_t) noexcept override { return true; }
+  std::size_t shareable_bytes(int, const void*, std::size_t bytes) noexcept override {
+    return std::min(bytes, most_bytes_);
+  }
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;
   transport::Mark mark(int lane) const noexcept override;
@@ -50,6 +54,7 @@ class UcxTransport final : public transport::Transport {
 
   Shared& shared_;
   int rank_;
+  std::size_t most_bytes_;  // of a message
   transport::Limits limits_;
   std::vector<UcxLane*> lanes_;
 };
