@@ -372,6 +372,29 @@ def test_a_rank_that_leaves_ends_the_others():
         assert time.monotonic() - began < 60, "as long as that, it has waited for the limit"
 
 
+def looks_no_more(folder):
+    """Rank 1 dies in what rank 0 has begun, and rank 0 asks for nothing more."""
+    x = torch.ones(1_000, device=NAME)
+    dist.all_reduce(x)
+    x.cpu()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    said = os.open(f"{folder}/said", os.O_RDWR | os.O_CREAT)
+    os.dup2(said, 2)
+    dist.all_reduce(x)
+    x.cpu()
+    dist.destroy_process_group()
+    dist.init_process_group("unisono", store=dist.HashStore(), rank=0, world_size=1)
+    return os.pread(said, 100_000, 0).decode()
+
+
+def test_a_failure_that_nobody_asks_for_is_said_at_the_end(tmp_path):
+    with jobs.Job(2, looks_no_more, str(tmp_path), backend=BACKEND, prepare=fake_gpu.load) as job:
+        ending = job.ending(0)
+    assert ending is not None and ending.error is None, ending
+    assert "is not to be used" in ending.value and "rank 1" in ending.value, ending.value
+
+
 def destroyed_meanwhile():
     x = torch.ones(1_000, device=NAME)
     dist.all_reduce(x)

@@ -111,8 +111,7 @@ void Backend::leave(std::chrono::milliseconds limit) {
     }
   }
   if (const auto place = known_device()) {
-    const bool is_told = flights_->failure().has_value();
-    if (const auto failure = place->failure(); failure.has_value() && !is_told) {
+    if (const auto failure = place->failure(); failure.has_value() && !place->is_told()) {
       TORCH_WARN("unisono: the group has ended with an error, and what was under way then on ",
                  place->device(), " is not to be used: ", failure->message());
     }

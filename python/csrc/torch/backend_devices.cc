@@ -94,6 +94,9 @@ WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, co
                     .record = recorded(launch)}));
     return launch.async ? noted(work) : nullptr;
   } catch (const unisono::Error& error) {
+    if (error.code() != ErrorCode::usage) {
+      place->note_told();
+    }
     raise(error);
   }
 }

@@ -206,6 +206,7 @@ std::exception_ptr DeviceWork::exception() const {
 
 void DeviceWork::throw_if_failed() const {
   if (const std::exception_ptr failure = exception()) {
+    place_->note_told();
     std::rethrow_exception(failure);
   }
 }

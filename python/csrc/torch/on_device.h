@@ -55,6 +55,9 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   std::shared_ptr<c10::Event> run(Run run);
   // What has ended the group.
   std::optional<unisono::Error> failure() const;
+  // Whether the program has had that as an exception.
+  bool is_told() const noexcept { return is_told_; }
+  void note_told() noexcept { is_told_ = true; }
   // False: what was put on streams is not done after this time.
   bool wait_for_all(std::chrono::milliseconds limit);
   // As DeviceGroup::close(). What had ended the group before is known afterwards, too.
@@ -70,6 +73,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   mutable std::mutex mutex_;  // guards that the group is there, and the next
   std::unique_ptr<unisono::DeviceGroup> group_;
   mutable std::optional<unisono::Error> failure_;
+  std::atomic<bool> is_told_ = false;
   std::mutex ends_mutex_;  // guards what follows
   std::shared_ptr<c10::Event> latest_;
   std::deque<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<OperationRecord>>> recorded_;
