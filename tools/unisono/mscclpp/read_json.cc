@@ -73,6 +73,11 @@ class PlanReader {
     if (plan_.name.size() > kMostName) {
       document_.at("name").fail("a name of more than 1024 bytes");
     }
+    // It is printed, and must not change what a terminal shows.
+    if (std::any_of(plan_.name.begin(), plan_.name.end(),
+                    [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
+      document_.at("name").fail("a name with control characters");
+    }
     const JsonNode protocol = document_.at("protocol");
     if (protocol.text() != "Simple") {
       protocol.fail("only plans of the protocol Simple are read, not those that send packets");
@@ -213,17 +218,26 @@ class PlanReader {
       const std::size_t channels = gpu().channels.size();
       scope.channels = flattened(block.at("channels"), "channel_type", "channel_ids",
                                  static_cast<std::int64_t>(channels), kNoCheck);
+      check_most(block.at("channels"), "channels", scope.channels.size(), kMostChannelsOfBlock);
       if (const auto references = block.find("remote_buffer_refs")) {
         for (const int buffer : flattened(*references, "access_channel_type", "remote_buffer_ids",
                                           static_cast<std::int64_t>(remote_.size()), kNoCheck)) {
           scope.buffers.push_back(remote_[static_cast<std::size_t>(buffer)]);
         }
+        check_most(*references, "remote buffers", scope.buffers.size(), kMostRemoteBuffersOfBlock);
       }
       ThreadBlock& operations = gpu().blocks.emplace_back();
       const JsonNode nodes = block.at("ops");
       for (std::size_t j = 0; j < nodes.size(); ++j) {
         operations.push_back(read_operation(nodes.item(j), scope));
       }
+    }
+  }
+  static void check_most(const JsonNode& node, std::string_view what, std::size_t count,
+                         std::size_t most) {
+    if (count > most) {
+      node.fail(
+          fmt::format("{} {} of a thread block; MSCCL++'s executor takes {}", count, what, most));
     }
   }
   PlanGpu& gpu() { return plan_.gpus[static_cast<std::size_t>(gpu_)]; }
