@@ -378,10 +378,12 @@ def looks_no_more(folder):
     dist.all_reduce(x)
     x.cpu()
     if dist.get_rank() == 1:
+        jobs.hear("begun")
         os.kill(os.getpid(), signal.SIGKILL)
     said = os.open(f"{folder}/said", os.O_RDWR | os.O_CREAT)
     os.dup2(said, 2)
     dist.all_reduce(x)
+    jobs.say("begun")
     x.cpu()
     dist.destroy_process_group()
     dist.init_process_group("unisono", store=dist.HashStore(), rank=0, world_size=1)

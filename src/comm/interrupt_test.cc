@@ -21,20 +21,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing_sanitizers.h"
 #include "base/unique_fd.h"
 #include "bootstrap/testing.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)  // g++
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)  // clang++
-constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 TEST(Interrupt, EndsAWaitOnAllRanks) {
   std::vector<std::string> said(2);
