@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/failure.h"
 #include "cli/target.h"
+#include "cli/text_file.h"
 #include "record/files.h"
 #include "record/views.h"
 #include "steps/steps.h"
@@ -32,7 +31,7 @@ constexpr int kMostRanks = 1024;
 constexpr int kMostRouted = 16;  // ranks of a routing
 // What a page can play: the ring of 512 ranks has half a million.
 constexpr std::size_t kMostMoves = 2'000'000;
-constexpr std::streamoff kLargestFile = 64'000'000;
+constexpr std::size_t kLargestFile = 64'000'000;
 
 nlohmann::ordered_json schedule_data(const Schedule& schedule) {
   if (schedule.moves.size() > kMostMoves) {
@@ -52,24 +51,12 @@ nlohmann::ordered_json schedule_data(const Schedule& schedule) {
   return data;
 }
 
-std::string read_file(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw UsageError(fmt::format("{} is a folder", path), "a page shows one file of it");
-  }
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) {
-    throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");
-  }
-  if (size > kLargestFile) {
+std::string read_for_page(const std::string& path) {
+  std::string text = read_text_file(path);
+  if (text.size() > kLargestFile) {
     throw UsageError(fmt::format("{} is too large for a page", path),
                      fmt::format("more than {} bytes", kLargestFile));
   }
-  std::string text(static_cast<std::size_t>(size), '\0');
-  file.seekg(0);
-  file.read(text.data(), size);
-  text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
 }
 
@@ -166,7 +153,7 @@ nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Co
 // A schedule, or anything else that the page reads: it says itself what is wrong with that.
 // `op`: of a recording only this operation; "": all.
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
-  const std::string text = read_file(path);
+  const std::string text = read_for_page(path);
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   if (path.ends_with(".csv") || begins(document, "format", "unisono.pipeline/")) {
     if (!op.empty()) {

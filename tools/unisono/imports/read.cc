@@ -289,10 +289,6 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
 namespace {
 
 ImportedRank read_import(const ImportFile& file) {
-  if (file.text.starts_with("\x1f\x8b")) {
-    throw UsageError(fmt::format("{}: it is compressed", file.path), "gunzip it first",
-                     "unisono help trace");
-  }
   json document;
   if (is_pickle(file.text)) {
     const Parsed<json> parsed = parse_pickle(file.text);

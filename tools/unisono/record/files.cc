@@ -8,11 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/unique_fd.h"
 #include "cli/failure.h"
+#include "cli/text_file.h"
 
 namespace unisono::cli {
 namespace {
@@ -81,11 +80,7 @@ nlohmann::ordered_json read_trace(const std::string& path) {
     throw UsageError(fmt::format("{} is a folder", path), "a recording is a file",
                      "unisono trace merge makes one of what ranks left in a folder");
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");
-  }
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = read_text_file(path);
   auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   if (document.is_discarded()) {
     refuse_other_files(path, text, "a recording (unisono.trace/1)");

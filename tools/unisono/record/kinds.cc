@@ -37,7 +37,6 @@ bool has_word(std::string_view text, std::string_view lower_case) {
 std::string what_is(std::string_view text) {
   constexpr std::size_t kEnough = 1024;
   constexpr std::pair<std::string_view, std::string_view> kMagic[] = {
-      {"\x1f\x8b", "compressed by gzip"},
       {"\x28\xb5\x2f\xfd", "compressed by zstd"},
       {"\xfd"
        "7zXZ",
