@@ -1,6 +1,7 @@
 #include "step/builder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "step/ranks.h"
 #include "unisono/error.hpp"
@@ -80,6 +81,23 @@ void StepBuilder::section(std::string name, int stage, int first_layer, int repe
                             .first_layer = first_layer,
                             .repeat = repeat,
                             .nodes = {}});
+}
+
+void StepBuilder::compute_each(Node node) {
+  std::set<std::string> others;
+  for (const auto* names : {&node.reads, &node.writes}) {
+    for (const std::string& name : *names) {
+      for (const std::string& dim : step_.find_tensor(name)->dims) {
+        if (!has_name(node.pointwise, dim) && !has_name(node.summed, dim)) {
+          others.insert(dim);
+        }
+      }
+    }
+  }
+  for (const std::string& dim : others) {
+    node.flops /= static_cast<double>(step_.find_dim(dim)->size);
+  }
+  add(std::move(node));
 }
 
 void StepBuilder::product(std::string name, const std::string& x, const std::string& weight,

@@ -39,6 +39,8 @@ class StepBuilder {
   void section(std::string name, int stage, int first_layer = -1, int repeat = 1);
   void pass(StagePass pass) { step_.sections.back().pass = pass; }  // that the last section is
   void compute(Node node) { add(std::move(node)); }
+  // The same, where its flops are those of each element of what is pointwise or summed.
+  void compute_each(Node node);
   // y = x W: pointwise in what y has, summed over all else. 2 flops an element.
   void product(std::string name, const std::string& x, const std::string& weight,
                const std::string& y);

@@ -26,8 +26,7 @@ struct DecoderTask {
   bool is_upcycled = false;
 };
 
-// Errors: config, for a mesh with other axes; usage, for a shape that the ranks cannot share, or
-// whose attention compresses keys and values.
+// Errors: config, for a mesh with other axes; usage, for a shape that the ranks cannot share.
 Step make_decoder_step(const estimate::ModelShape& shape, std::string_view mesh,
                        const DecoderTask& task);
 

@@ -28,11 +28,20 @@ estimate::ModelShape tiny() {
           .tied = true};
 }
 
-Step tiny_step(const std::string& mesh, bool is_prompt) {
+estimate::ModelShape tiny_with_latents() {
+  estimate::ModelShape shape = tiny();
+  shape.kv_heads = shape.heads;
+  shape.latent = {
+      .query_rank = 3, .value_rank = 2, .plain_dim = 2, .rotary_dim = 1, .value_dim = 2};
+  return shape;
+}
+
+Step tiny_step(const std::string& mesh, bool is_prompt,
+               const estimate::ModelShape& shape = tiny()) {
   const int tp = mesh.find("tp=2") == std::string::npos ? 1 : 2;
   DecoderTask task{.candidates = static_cast<std::size_t>(4 / tp)};
   (is_prompt ? task.tokens : task.context) = is_prompt ? 4 : 3;
-  Step step = make_decoder_step(tiny(), mesh, task);
+  Step step = make_decoder_step(shape, mesh, task);
   for (Dim& dim : step.dims) {
     dim.size = dim.name == "chosen" ? 4 : dim.size;
   }
@@ -72,9 +81,11 @@ const char* const kMeshes[] = {"tp=2", "pp=2", "cp=2", "cp=2,tp=2", "pp=2,cp=2,t
 
 TEST(StepNumbers, AllRanksHaveWhatOneProcessHas) {
   for (const bool is_prompt : {true, false}) {
-    for (const char* mesh : kMeshes) {
-      const Values wanted = run_alone(tiny_step("tp=1", is_prompt), "best").at("best");
-      EXPECT_EQ(difference(tiny_step(mesh, is_prompt), wanted), "") << mesh << is_prompt;
+    for (const auto& shape : {tiny(), tiny_with_latents()}) {
+      const Values wanted = run_alone(tiny_step("tp=1", is_prompt, shape), "best").at("best");
+      for (const char* mesh : kMeshes) {
+        EXPECT_EQ(difference(tiny_step(mesh, is_prompt, shape), wanted), "") << mesh << is_prompt;
+      }
     }
   }
 }
@@ -177,7 +188,8 @@ TEST(StepNumbers, DamagedStepsAreRejectedOrHarmless) {
   std::mt19937_64 random(7);
   for (int number = 0; number < kMutants; ++number) {
     const std::string mesh = kMeshes[random() % 5];
-    Step step = tiny_step(mesh, random() % 2 == 0);
+    Step step =
+        tiny_step(mesh, random() % 2 == 0, random() % 2 == 0 ? tiny() : tiny_with_latents());
     const std::string what = damage(step, random);
     if (!problem_of(step).empty() || !verify(step).empty()) {
       ++rejected;

@@ -25,6 +25,15 @@ estimate::ModelShape small() {
           .tied = true};
 }
 
+// As DeepSeek-V2's, and as its smaller sister's, whose queries are not compressed.
+estimate::ModelShape with_latents(double query_rank) {
+  estimate::ModelShape shape = small();
+  shape.kv_heads = shape.heads;
+  shape.latent = {
+      .query_rank = query_rank, .value_rank = 16, .plain_dim = 8, .rotary_dim = 4, .value_dim = 12};
+  return shape;
+}
+
 estimate::ModelShape with_experts() {
   estimate::ModelShape shape = small();
   shape.experts = 8;
@@ -51,9 +60,11 @@ std::string text(const std::vector<Finding>& findings) {
 TEST(Decoder, IsRightUnderAllLayouts) {
   for (const char* mesh : kMeshes) {
     for (const DecoderTask& task : {DecoderTask{.tokens = 17}, DecoderTask{.context = 9}}) {
-      const Step step = make_decoder_step(small(), mesh, task);
-      EXPECT_EQ(problem_of(step), "") << mesh;
-      EXPECT_EQ(text(verify(step)), "") << mesh;
+      for (const auto& shape : {small(), with_latents(24), with_latents(0)}) {
+        const Step step = make_decoder_step(shape, mesh, task);
+        EXPECT_EQ(problem_of(step), "") << mesh;
+        EXPECT_EQ(text(verify(step)), "") << mesh;
+      }
     }
   }
 }
@@ -153,6 +164,44 @@ TEST(StepVerify, MemoryIsThatOfThePlainSum) {
   const double share = 2 * 72 + (72 * 72 * 2 + 2 * 24 * 72 + 3 * 72 * 160) / 3.0;
   EXPECT_NEAR(cut[1].weights, 2 * (3 * share + 256 * 72 / 3.0 + 72), 4 * 1300);
   EXPECT_EQ(cut[1].cache, 2 * (3 * 2 * 15 * 8));
+}
+
+TEST(StepVerify, MemoryOfLatentsIsThatOfTheirPaper) {
+  for (const double query_rank : {24.0, 0.0}) {
+    const estimate::ModelShape shape = with_latents(query_rank);
+    const double norms = 72 + 72 + query_rank + 16;
+    const double layer = norms + estimate::attention_weights(shape) + 3 * 72 * 160;
+    for (const DecoderTask& task : {DecoderTask{.tokens = 16}, DecoderTask{.context = 15}}) {
+      const Memory alone = memory_of(make_decoder_step(shape, "tp=1", task)).front();
+      EXPECT_EQ(alone.weights, 2 * (3 * layer + 256 * 72 + 72));
+      EXPECT_EQ(alone.cache, 2 * (3 * 16 * estimate::cache_elements(shape)));
+      const Memory cut = memory_of(make_decoder_step(shape, "tp=3", task)).front();
+      EXPECT_EQ(cut.cache, alone.cache) << "one row for all heads";
+    }
+  }
+}
+
+double flops_of(const Step& step, std::string_view node) {
+  const auto calls = calls_of(step);
+  double sum = 0;
+  for (const Call& call : calls.front()) {
+    sum += call.node == node ? call.flops : 0;
+  }
+  return sum;
+}
+
+TEST(StepCalls, OfLatentsTakeWhatTheirProductsTake) {
+  constexpr double kHeads = 3 * 9;  // of three layers
+  const estimate::ModelShape shape = with_latents(24);
+  const Step token = make_decoder_step(shape, "tp=1", {.context = 15});
+  EXPECT_DOUBLE_EQ(flops_of(token, "query for latents"), 2 * kHeads * 8 * 16);
+  EXPECT_DOUBLE_EQ(flops_of(token, "attention"), 2 * kHeads * 16 * (16 + 4 + 16));
+  EXPECT_DOUBLE_EQ(flops_of(token, "values of heads"), 2 * kHeads * 12 * 16);
+  const Step prompt = make_decoder_step(shape, "tp=1", {.tokens = 16});
+  EXPECT_DOUBLE_EQ(flops_of(prompt, "keys made"), 2 * kHeads * 16 * 8 * 16);
+  EXPECT_DOUBLE_EQ(flops_of(prompt, "attention"), kHeads * 16 * 16 * (12 + 12)) << "half of it";
+  EXPECT_DOUBLE_EQ(flops_of(make_decoder_step(shape, "tp=3", {.tokens = 16}), "attention"),
+                   kHeads / 3 * 16 * 16 * (12 + 12));
 }
 
 TEST(StepCalls, AreTwoAllReducesALayerForHeads) {

@@ -1,0 +1,53 @@
+// What the parts of a decoder's step share, and the parts: attention of either kind, and what is
+// between it and the next layer.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "step/builder.h"
+#include "step/decoder.h"
+
+namespace unisono::step {
+
+struct DecoderParts {
+  DecoderParts(const estimate::ModelShape& model, const parallel::MeshShape& mesh,
+               const DecoderTask& wanted)
+      : shape(model),
+        task(wanted),
+        is_prompt(wanted.tokens > 1),
+        build(model.name + (is_prompt ? ", a prompt of " : ", one token behind ") +
+                  std::to_string(is_prompt ? wanted.tokens : wanted.context),
+              mesh) {}
+
+  // The keys of a prompt go around a ring, and what attention gives for one token is merged.
+  bool has_ring() const { return is_prompt && build.is_wide("cp"); }
+  bool is_merged() const { return !is_prompt && build.is_wide("cp"); }
+
+  const estimate::ModelShape& shape;
+  const DecoderTask& task;
+  bool is_prompt;
+  StepBuilder build;
+};
+
+// Attention of plain heads: each rank of tp has some, and their part of the cache.
+void add_plain_attention(DecoderParts& parts);
+void plain_attention(DecoderParts& parts);
+// Keys and values of all heads are made of one short row a token, which is what the cache has, on
+// all ranks of tp (DeepSeek-V2, 2024). A prompt makes them; one token rather takes what makes keys
+// to its query, and what makes values to the sum that attention gives.
+void add_latent_attention(DecoderParts& parts);
+void latent_attention(DecoderParts& parts);
+// The rows that are kept: all of a prompt, and a token's where its place is.
+void keep(DecoderParts& parts, const std::string& cache, const std::string& made);
+// Adds what all heads give to x.
+void attention_output(DecoderParts& parts);
+
+void add_inner(DecoderParts& parts);
+void dense_inner(DecoderParts& parts, const std::string& prefix, const std::string& inner,
+                 const std::string& out);
+void expert_inner(DecoderParts& parts);
+
+}  // namespace unisono::step
