@@ -98,6 +98,9 @@ def mistakes(group, data, halves):
         group.all_reduce(Foreign(data, strides=(4, 12)))
     with pytest.raises(TypeError, match="stream is a str"):
         group.all_reduce(data, stream="mine")
+    for shape in ([2**33, 2**31], [2**62], [2**64 - 20]):
+        with pytest.raises(unisono.ResourceError, match="more than any device has"):
+            group.allocate(shape, "uint8" if len(shape) == 2 else "float32")
     with pytest.raises(unisono.UsageError, match="no kernel"):
         group.all_reduce(data, op=lambda mine, other: None)
     with pytest.raises(AttributeError, match="__cuda_array_interface__ has no bfloat16"):

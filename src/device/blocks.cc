@@ -60,6 +60,35 @@ void check_counts(const Call& call, Counts counts, Counts displs, std::size_t ra
   }
 }
 
+// Where its input lies where the call is in place: at `out`, or that much behind it; where `out`
+// is a part of the input, before it.
+bool is_in_place(const Call& call, std::size_t rank) {
+  const auto in = reinterpret_cast<std::uintptr_t>(call.in);
+  const auto out = reinterpret_cast<std::uintptr_t>(call.out);
+  if (cut_of(call.collective) != VectorCut::parts) {
+    return in == out && cut_of(call.collective) == VectorCut::none;
+  }
+  const std::size_t part =
+      size_of(call.dtype) *
+      (is_v_form(call.collective) ? offset_of(call.counts, call.displs, rank) : call.count * rank);
+  return traits_of(call.collective).input == Holding::part ? in == out + part : out == in + part;
+}
+
+void check_overlap(const Call& call, const Reach& reach, int me) {
+  const auto in = reinterpret_cast<std::uintptr_t>(call.in);
+  const auto out = reinterpret_cast<std::uintptr_t>(call.out);
+  if (reach.input == 0 || reach.output == 0 || call.in == nullptr || in >= out + reach.output ||
+      out >= in + reach.input || is_in_place(call, static_cast<std::size_t>(me))) {
+    return;
+  }
+  if (in == out && cut_of(call.collective) == VectorCut::pairs) {
+    refuse(call, "on device memory nothing is exchanged in place\ngive another out");
+  }
+  refuse(call,
+         "in and out overlap, and not in the one way that is in place\nuse disjoint buffers, or "
+         "see the in-place rule of communicator.hpp");
+}
+
 }  // namespace
 
 void check_call(const Call& call, int me, int ranks) {
@@ -101,6 +130,7 @@ void check_call(const Call& call, int me, int ranks) {
     refuse(call, std::string(reach.output != 0 && call.out == nullptr ? "out" : "in") +
                      " is null\ngive the device memory that the call uses");
   }
+  check_overlap(call, reach, me);
 }
 
 Reach reach_of(const Call& call, int me, int ranks) {

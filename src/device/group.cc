@@ -69,7 +69,7 @@ std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options
   return static_cast<std::uint32_t>(least);
 }
 
-Communicator& checked(Communicator& comm, const DeviceOptions& options) {
+Communicator& checked(Communicator& comm) {
   if (comm.hosts() != 1) {
     refuse("the ranks of a device group are on " + std::to_string(comm.hosts()) +
            " hosts\nsplit the communicator by host, and go between hosts with its own calls");
@@ -77,10 +77,6 @@ Communicator& checked(Communicator& comm, const DeviceOptions& options) {
   if (comm.size() > kMaxRanks) {
     refuse("a device group of " + std::to_string(comm.size()) + " ranks\nat most " +
            std::to_string(kMaxRanks) + " are possible");
-  }
-  if (options.channels < 0) {
-    refuse("DeviceOptions::channels is " + std::to_string(options.channels) +
-           "\nleave it out, or ask for at least 1");
   }
   return comm;
 }
@@ -134,7 +130,7 @@ class DeviceState {
 };
 
 DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
-    : comm_(checked(comm, options).split(0, comm.rank())),
+    : comm_(checked(comm).split(0, comm.rank())),
       device_(open(comm_, options.device)),
       context_(device_->context),
       channels_(agree_on_channels(comm_, options, context_, device_->kernels)),

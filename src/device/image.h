@@ -71,9 +71,20 @@ struct ArenaLayout {
 };
 
 struct Status {                // in memory of the host
-  std::uint32_t late = 0;      // the rank that this channel waits for, plus 1
+  std::uint32_t late = 0;      // what this channel waits for: a late_word(), or 0
   std::uint32_t mismatch = 0;  // the rank that means another call, plus 1
 };
+
+// A rank that is waited for, and its count. Who comes late again and again is another word each
+// time, so the host sees how long one wait takes.
+UNISONO_DEVICE inline std::uint32_t late_word(std::uint32_t rank, std::uint64_t count) {
+  const auto mixed = static_cast<std::uint32_t>(count ^ count >> 32);
+  return mixed << 8 | (rank + 1);
+}
+UNISONO_DEVICE inline std::uint32_t late_rank(std::uint32_t word) {
+  return (word & 255U) - 1;
+}
+static_assert(kMaxRanks < 255);
 
 // A v-form's block in the rank's own buffers.
 struct Block {

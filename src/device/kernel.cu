@@ -46,7 +46,7 @@ class GpuBlock {
         if (read_word(launch.stop) != 0) {
           return false;
         }
-        write_word(late, rank + 1);
+        write_word(late, late_word(rank, value));
       }
     }
   }

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
+#include <limits>
 #include <thread>
 
 #include "device/testing_driver.h"
@@ -67,6 +69,21 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
     EXPECT_EQ(
         told({.collective = Collective::all_gather_v, .in = device.data(), .out = device.data()}),
         "all_gather_v: counts has 0 entries for 2 ranks");
+    EXPECT_EQ(told({.collective = Collective::all_to_all,
+                    .in = device.data(),
+                    .out = device.data(),
+                    .count = 1}),
+              "all_to_all: on device memory nothing is exchanged in place");
+    EXPECT_EQ(told({.collective = Collective::all_to_all,
+                    .in = device.data(),
+                    .out = device.data() + 4,
+                    .count = 4}),
+              "all_to_all: in and out overlap, and not in the one way that is in place");
+    EXPECT_EQ(told({.collective = Collective::all_gather,
+                    .in = device.data() + 1,
+                    .out = device.data(),
+                    .count = 4}),
+              "all_gather: in and out overlap, and not in the one way that is in place");
     Call limited = all_reduce(device.data(), 4);
     limited.timeout_ms = 100;
     EXPECT_EQ(told(limited), "all_reduce: a call on device memory has no time limit of its own");
@@ -149,6 +166,50 @@ TEST(DeviceMistakes, ARankThatDoesNotComeIsNamed) {
     });
     EXPECT_NE(error.message().find("rank 1 has not come for 200 ms"), std::string::npos)
         << error.what();
+  });
+}
+
+// A third of the limit each time, and more than the limit together.
+TEST(DeviceMistakes, ARankThatIsLateOftenIsNotTakenForOneThatDoesNotCome) {
+  constexpr int kLimitMs = 3000;
+  run_threads(2, [](Communicator& comm) {
+    const OwnStream stream;
+    DeviceGroup group(comm, {.timeout_ms = kLimitMs});
+    Buffer device(400);
+    std::memset(device.data(), 0, 400);
+    for (int k = 0; k < 5; ++k) {
+      if (comm.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(kLimitMs / 3));
+      }
+      group.run(all_reduce(device.data(), 100), stream.handle());
+      if (comm.rank() == 1) {
+        group.synchronize(stream.handle());
+      }
+    }
+    group.synchronize(stream.handle());
+  });
+}
+
+TEST(DeviceMistakes, OtherOptionsAreToldOnAllRanks) {
+  run_threads(2, [](Communicator& comm) {
+    const int channels = comm.rank() == 0 ? -1 : 1;
+    const Error error = error_of([&] { const DeviceGroup group(comm, {.channels = channels}); });
+    EXPECT_TRUE(error.summary().starts_with("rank 0 asks for -1 channels")) << error.what();
+    comm.barrier();
+  });
+}
+
+TEST(DeviceMistakes, MoreThanAllMemoryIsTold) {
+  run_threads(2, [](Communicator& comm) {
+    constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+    {
+      DeviceGroup group(comm);
+      const Error error = error_of([&] { group.allocate(kMost - 10); });
+      EXPECT_EQ(error.code(), ErrorCode::resource) << error.what();
+    }
+    const Error error =
+        error_of([&] { const DeviceGroup group(comm, {.scratch_bytes = kMost - 10}); });
+    EXPECT_EQ(error.code(), ErrorCode::resource) << error.what();
   });
 }
 

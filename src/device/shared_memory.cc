@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <limits>
 #include <string>
 
 #include "device/gather.h"
@@ -25,7 +26,13 @@ struct Allocation {
   IpcHandle handle = {};
 };
 
+constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max() / 2;
+
 std::size_t round_up(std::size_t bytes) {
+  if (bytes > kMostBytes) {
+    throw Error(ErrorCode::resource,
+                std::to_string(bytes) + " bytes are more than any device has\nask for fewer");
+  }
   return (bytes + 255) / 256 * 256;
 }
 
@@ -45,7 +52,7 @@ SharedMemory::SharedMemory(Communicator& comm, Context& context, std::uint32_t c
     one_device_ = one_device_ && one.device == mine.device;
   }
   together(comm, [&] {
-    mine.base = context.allocate(layout_.scratch + scratch_bytes);
+    mine.base = context.allocate(layout_.scratch + round_up(scratch_bytes));
     shifts_ = context.allocate(kMaxRegions * n * sizeof(std::uint64_t));
     mine.handle = handle_of(mine.base);
   });

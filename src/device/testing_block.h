@@ -68,7 +68,7 @@ class DelayedBlock {
         if (std::atomic_ref(*const_cast<std::uint32_t*>(launch.stop)).load() != 0) {
           return false;
         }
-        std::atomic_ref(status.late).store(rank + 1);
+        std::atomic_ref(status.late).store(late_word(rank, value));
       }
       std::this_thread::yield();
     }

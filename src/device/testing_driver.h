@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/collectives.h"
 #include "base/env.h"
 #include "device/cuda_driver.h"
 #include "device/testing_results.h"
@@ -120,14 +121,22 @@ inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial
   std::vector<std::size_t> recv_counts;
   const Bytes& input = trial.inputs[static_cast<std::size_t>(comm.rank())];
   Call call = call_of(trial, comm.rank(), counts, recv_counts);
-  call.in = in;
   call.out = trial.in_place ? in : out;
+  unsigned char* from = in;
+  if (trial.part_in_place) {
+    const std::size_t part = bytes_before_part(trial, comm.rank());
+    const bool is_input = traits_of(trial.collective).input == Holding::part;
+    from = is_input ? out + part : in;
+    call.out = is_input ? out : in + part;
+  }
+  call.in = from;
   if (!input.empty()) {
-    std::memcpy(in, input.data(), input.size());
+    std::memcpy(from, input.data(), input.size());
   }
   // What a rank has no elements for may be null; in a reduce each rank is in place or not as it
   // likes. Without any memory nobody sees of which kind it is.
-  const bool is_free = may_have_none && (!trial.in_place || trial.collective == Collective::reduce);
+  const bool is_free = may_have_none && !trial.part_in_place &&
+                       (!trial.in_place || trial.collective == Collective::reduce);
   if (input.empty() && is_free) {
     call.in = nullptr;
   }
@@ -145,7 +154,8 @@ inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial
              : std::string(to_string(call.collective)) + ' ' + std::string(to_string(call.dtype)) +
                    ' ' + std::string(to_string(call.reduction.op)) + ", count " +
                    std::to_string(call.count) + ", rank " + std::to_string(comm.rank()) + " of " +
-                   std::to_string(comm.size()) + (trial.in_place ? ", in place" : "");
+                   std::to_string(comm.size()) +
+                   (trial.in_place || trial.part_in_place ? ", in place" : "");
 }
 
 }  // namespace unisono::device

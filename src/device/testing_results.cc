@@ -164,6 +164,7 @@ Trial draw(int ranks, std::mt19937_64& random) {
   trial.in_place = trial.collective == Collective::broadcast ||
                    (cut_of(trial.collective) == VectorCut::none && moves_data(trial.collective) &&
                     random() % 2 == 0);
+  trial.part_in_place = cut_of(trial.collective) == VectorCut::parts && random() % 3 == 0;
   trial.inputs.resize(n);
   if (is_v_form(trial.collective)) {
     draw_blocks(trial, n, random);
@@ -206,6 +207,14 @@ Call call_of(const Trial& trial, int rank, Counts& counts, Counts& recv_counts) 
   call.counts = counts;
   call.count = 0;
   return call;
+}
+
+std::size_t bytes_before_part(const Trial& trial, int rank) {
+  Counts counts;
+  Counts recv_counts;
+  const Call call = call_of(trial, rank, counts, recv_counts);
+  const auto r = static_cast<std::size_t>(rank);
+  return size_of(trial.dtype) * (call.counts.empty() ? trial.count * r : sum(counts, r));
 }
 
 std::size_t output_bytes(const Trial& trial, int rank) {

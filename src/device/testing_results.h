@@ -20,6 +20,7 @@ struct Trial {
   std::size_t count = 0;
   int root = 0;
   bool in_place = false;
+  bool part_in_place = false;  // a rank's part lies where the whole vector has it
   // The blocks of v-forms, [from][to]; one that goes to all, or comes from all, is there often.
   std::vector<std::vector<std::size_t>> blocks = {};
   std::vector<Bytes> inputs = {};  // [rank]
@@ -29,6 +30,8 @@ Trial draw(int ranks, std::mt19937_64& random);
 // The call of a rank, whose counts lie in `counts` and `recv_counts`.
 Call call_of(const Trial& trial, int rank, std::vector<std::size_t>& counts,
              std::vector<std::size_t>& recv_counts);
+// How much of the whole vector lies before the rank's part of it.
+std::size_t bytes_before_part(const Trial& trial, int rank);
 std::size_t output_bytes(const Trial& trial, int rank);
 // What the rank has afterwards: sums in the order of the ranks, by the kernels of the CPU. Empty:
 // it gets nothing.

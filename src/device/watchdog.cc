@@ -92,9 +92,9 @@ std::optional<Error> Watchdog::mismatch() const {
           ErrorCode::mismatch,
           "device group: rank " + std::to_string(other - 1) + " means another call than rank " +
               std::to_string(comm_.rank()) +
-              "\nmake the same calls in the same order on all ranks, with counts that agree, "
-              "and memory of allocate() on all or on none (threads with several devices: of "
-              "cudaMalloc)",
+              "\nmake the same calls in the same order on all ranks, with counts that agree, in "
+              "place and in memory of allocate() (threads with several devices: of cudaMalloc) on "
+              "all or on none",
           {.rank = comm_.rank(), .peer = static_cast<int>(other) - 1});
     }
   }
@@ -115,7 +115,7 @@ std::optional<Error> Watchdog::lateness() {
   if (limit_ms_ == 0 || now - late_since_ <= limit_ms_) {
     return std::nullopt;
   }
-  const int peer = static_cast<int>(late) - 1;
+  const auto peer = static_cast<int>(late_rank(late));
   return Error(ErrorCode::timeout,
                "device group: rank " + std::to_string(peer) + " has not come for " +
                    std::to_string(limit_ms_) +

@@ -61,7 +61,7 @@ class Watchdog {
   const HostWords& words_;
   std::uint32_t channels_;
   int limit_ms_;
-  std::uint32_t late_ = 0;  // the rank that is waited for, plus 1
+  std::uint32_t late_ = 0;  // what is waited for: a late_word()
   std::int64_t late_since_ = 0;
 
   mutable std::mutex mutex_ = {};  // guards what follows

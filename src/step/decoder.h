@@ -8,23 +8,13 @@
 //   ep   the ranks have other experts; tokens are cut, go to their experts, and come back
 #pragma once
 
-#include <cstddef>
-#include <string>
 #include <string_view>
 
 #include "estimate/shape.h"
+#include "step/decoder_task.h"
 #include "step/step.h"
 
 namespace unisono::step {
-
-struct DecoderTask {
-  std::size_t tokens = 1;   // of this call
-  std::size_t context = 0;  // tokens in the cache before it; 0 where there are several tokens
-  double element_bytes = 2;
-  std::size_t candidates = 2;  // the likeliest tokens that all ranks get
-  // Experts are copies of the dense inner part, which all ranks have (Komatsuzaki et al., 2022).
-  bool is_upcycled = false;
-};
 
 // Errors: config, for a mesh with other axes; usage, for a shape that the ranks cannot share.
 Step make_decoder_step(const estimate::ModelShape& shape, std::string_view mesh,

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "estimate/shape.h"
 #include "step/builder.h"
-#include "step/decoder.h"
+#include "step/decoder_task.h"
 
 namespace unisono::step {
 

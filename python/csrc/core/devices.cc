@@ -3,10 +3,9 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +20,16 @@ namespace {
 
 using py::arg;
 using Object = const py::object&;
+
+// What no device has stands for what a size cannot say, so that all ranks are told.
+std::size_t bytes_of(const std::vector<std::size_t>& shape, std::size_t element) {
+  constexpr std::size_t kTooMany = std::numeric_limits<std::size_t>::max();
+  std::size_t bytes = element;
+  for (const std::size_t size : shape) {
+    bytes = size != 0 && bytes > kTooMany / size ? kTooMany : bytes * size;
+  }
+  return bytes;
+}
 
 // What a group is, for as long as it or one of its arrays is used. Made and ended without Python's
 // lock.
@@ -183,14 +192,13 @@ class Group {
   }
   std::unique_ptr<Array> allocate(std::vector<std::size_t> shape, Object dtype) {
     const Elements elements = elements_of_dtype(dtype).value();
-    const std::size_t count =
-        std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+    const std::size_t bytes = bytes_of(shape, elements.bytes());
     const std::shared_ptr<Shared> shared = open();
     void* data = nullptr;
     {
       const py::gil_scoped_release unlocked;
       const std::lock_guard lock(shared->calling);
-      data = shared->group.allocate(count * elements.bytes());
+      data = shared->group.allocate(bytes);
     }
     return std::make_unique<Array>(shared, std::move(shape), elements, data);
   }
