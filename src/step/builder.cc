@@ -88,7 +88,10 @@ void StepBuilder::compute_each(Node node) {
   for (const auto* names : {&node.reads, &node.writes}) {
     for (const std::string& name : *names) {
       for (const std::string& dim : step_.find_tensor(name)->dims) {
-        if (!has_name(node.pointwise, dim) && !has_name(node.summed, dim)) {
+        const auto is_counted = [&node](const std::string& one) {
+          return has_name(node.pointwise, one) || has_name(node.summed, one);
+        };
+        if (!is_counted(dim) && !is_counted(step_.find_dim(dim)->like)) {
           others.insert(dim);
         }
       }

@@ -55,6 +55,27 @@ void set_shares(TrainingParts& p) {
   }
 }
 
+// Where keys and values are unfolded there are some for each head.
+int key_value_heads(const estimate::ModelShape& shape) {
+  return shape.latent.is_used() ? shape.heads : shape.kv_heads;
+}
+
+void add_head_dims(TrainingParts& p) {
+  const estimate::LatentAttention& latent = p.shape.latent;
+  if (!latent.is_used()) {
+    p.build.dim({.name = "dim", .size = count(p.shape.head_dim)});
+    return;
+  }
+  p.build.dim({.name = "dim", .size = count(latent.plain_dim + latent.rotary_dim)});
+  p.build.dim({.name = "value_dim", .size = count(latent.value_dim)});
+  p.build.dim({.name = "plain", .size = count(latent.plain_dim)});
+  p.build.dim({.name = "rotary", .size = count(latent.rotary_dim)});
+  p.build.dim({.name = "latent", .size = count(latent.value_rank)});
+  if (latent.query_rank > 0) {
+    p.build.dim({.name = "query_latent", .size = count(latent.query_rank)});
+  }
+}
+
 void add_dims(TrainingParts& p) {
   const estimate::ModelShape& shape = p.shape;
   p.build.dim({.name = "sequences", .size = p.sequences()});
@@ -63,10 +84,10 @@ void add_dims(TrainingParts& p) {
   p.build.dim({.name = "width", .size = count(shape.hidden)});
   p.build.dim({.name = "heads", .size = static_cast<std::size_t>(shape.heads), .cut = Cut::heads});
   p.build.dim({.name = "kv_heads",
-               .size = static_cast<std::size_t>(shape.kv_heads),
+               .size = static_cast<std::size_t>(key_value_heads(shape)),
                .cut = Cut::key_value_heads,
                .like = "heads"});
-  p.build.dim({.name = "dim", .size = count(shape.head_dim)});
+  add_head_dims(p);
   if (!p.is_expert_layer(0)) {
     p.build.dim({.name = "hidden", .size = count(shape.ffn)});
   }
@@ -219,18 +240,13 @@ void check_axes(const estimate::ModelShape& shape, const parallel::MeshShape& me
                                       "smaller axes");
   }
   parallel::head_share(static_cast<std::size_t>(shape.heads),
-                       static_cast<std::size_t>(shape.kv_heads), product_of(mesh, {"tp", "uly"}),
-                       0);
+                       static_cast<std::size_t>(key_value_heads(shape)),
+                       product_of(mesh, {"tp", "uly"}), 0);
 }
 
 void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
            const TrainingTask& task) {
   const auto& axes = mesh.axes();
-  if (shape.latent.is_used()) {
-    throw Error(ErrorCode::usage, shape.name +
-                                      " has compressed keys\ntraining steps are made of models "
-                                      "with plain heads");
-  }
   check_axes(shape, mesh, task);
   const bool has_stages = std::any_of(axes.begin(), axes.end(),
                                       [](const parallel::Axis& axis) { return axis.name == "pp"; });

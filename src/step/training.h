@@ -25,8 +25,8 @@ namespace unisono::step {
 // "zero=3 sp vocab all_gather contiguous striped 1f1b m=8 v=2", in any order. Errors: usage.
 TrainingTask parse_training(std::string_view words);
 
-// Errors: config, for a mesh with other axes; usage, for a model with latent attention, ep without
-// experts, and a pipeline that cannot be, also of a model with a tied head.
+// Errors: config, for a mesh with other axes; usage, for ep without experts, and a pipeline that
+// cannot be, also of a model with a tied head.
 Step make_training_step(const estimate::ModelShape& shape, std::string_view mesh,
                         const TrainingTask& task);
 

@@ -1,4 +1,6 @@
 // Attention of a layer, and how its queries, keys and values move.
+#include <algorithm>
+
 #include "step/training_layer.h"
 
 namespace unisono::step {
@@ -7,9 +9,11 @@ namespace {
 using Dims = std::vector<std::string>;
 
 const Dims kHeadRows = {"sequences", "places", "heads"};
-const Dims kQueries = {"sequences", "places", "heads", "dim"};
-const Dims kKeys = {"sequences", "places", "kv_heads", "dim"};
-const Dims kSeen = {"sequences", "seen", "kv_heads", "dim"};
+// The dimensions of a tensor, with another name of one.
+Dims renamed(Dims dims, const std::string& from, const std::string& to) {
+  std::replace(dims.begin(), dims.end(), from, to);
+  return dims;
+}
 
 }  // namespace
 
@@ -26,22 +30,22 @@ std::string AttentionMoves::to_rows(const std::string& tensor, const std::string
 // The same numbers, whose places are called `to` instead of `from`.
 std::string AttentionMoves::with_places(const char* node, const std::string& tensor,
                                         const std::string& made, const char* from, const char* to) {
+  Dims dims = build_.step().find_tensor(tensor)->dims;
+  p_.activation(made, renamed(dims, from, to));
   build_.compute({.name = node,
                   .reads = {tensor},
                   .writes = {made},
-                  .pointwise = {"sequences", from, "kv_heads", "dim"},
+                  .pointwise = std::move(dims),
                   .linear = Node::Linear::together,
                   .renamed = {{from, to}}});
   return made;
 }
 
 std::string AttentionMoves::as_seen(const std::string& tensor, const std::string& made) {
-  p_.activation(made, kSeen);
   return with_places("seen", tensor, made, "places", "seen");
 }
 
 std::string AttentionMoves::as_made(const std::string& tensor, const std::string& made) {
-  p_.activation(made, kKeys);
   return with_places("made", tensor, made, "seen", "places");
 }
 
@@ -69,10 +73,7 @@ void AttentionHalf::forward() {
   p_.activation(name("attention in"), kLayerRows);
   p_.by_rows("attention norm", {name("x"), name("attention norm")}, name("attention in"),
              kLayerRows);
-  p_.enter(name("attention in"));
-  p_.product("query", name("attention in"), name("query"), name("q"), kQueries);
-  p_.product("key", name("attention in"), own(name("key")), name("k"), kKeys);
-  p_.product("value", name("attention in"), own(name("value")), name("v"), kKeys);
+  heads_->forward();
   attend();
   p_.product("attention output", name("attended"), name("attention output"), name("y"), kLayerRows);
   p_.leave(name("y"));
@@ -80,11 +81,17 @@ void AttentionHalf::forward() {
   p_.sum("attention added", {name("x"), name("y")}, name("middle"));
 }
 
-// The rows of a weight that belong to this rank's heads, of those that all ranks have whole.
-std::string AttentionHalf::own(const std::string& weight) {
-  return p_.shares_keys
-             ? p_.moved("own heads", weight, weight + " here", "tp", replicate(), shard("kv_heads"))
-             : weight;
+Dims AttentionHalf::attended() const {
+  return {"sequences", "places", "heads", p_.value_dim()};
+}
+
+// Flops for each query and key of a head: so many products with keys, and so many with values, of
+// all of which the causal mask leaves half.
+double AttentionHalf::flops(double by_keys, double by_values) const {
+  const auto size = [&](const char* dim) {
+    return static_cast<double>(build_.step().find_dim(dim)->size);
+  };
+  return by_keys * size("dim") + by_values * size(p_.value_dim());
 }
 
 void AttentionHalf::attend() {
@@ -97,48 +104,51 @@ void AttentionHalf::attend() {
   const bool is_moved = build_.is_wide("uly");
   const std::string out = name(is_moved ? "attended of heads" : "attended");
   const std::string log_sum = name(is_moved ? "log_sum of heads" : "log_sum");
-  p_.activation(out, kQueries);
+  p_.activation(out, attended());
   p_.activation(log_sum, kHeadRows);
-  build_.compute({.name = "attention",
-                  .reads = {q, keys, values},
-                  .writes = {out, log_sum},
-                  .pointwise = kHeadRows,
-                  .summed = {"seen"},
-                  .flops = 2});  // the causal mask leaves half of two products
+  build_.compute_each({.name = "attention",
+                       .reads = {q, keys, values},
+                       .writes = {out, log_sum},
+                       .pointwise = kHeadRows,
+                       .summed = {"seen"},
+                       .flops = flops(1, 1)});
   moves_.to_rows(out, name("attended"), "heads");
   moves_.to_rows(log_sum, name("log_sum"), "heads");
 }
 
 void AttentionHalf::backward() {
   out_ = p_.leave_backward("d " + name("middle"));
-  p_.product("d attended", out_, name("attention output"), name("d attended"), kQueries);
+  p_.product("d attended", out_, name("attention output"), name("d attended"), attended());
   p_.activation(name("delta"), kHeadRows);
   p_.by_rows("delta", {name("attended"), name("d attended")}, name("delta"), kHeadRows);
   const Dims reads = again();
   const bool is_moved = build_.is_wide("uly");
   const std::string dq = name(is_moved ? "d q of heads" : "d q");
-  p_.activation(dq, kQueries);
-  build_.compute({.name = "d query",
-                  .reads = reads,
-                  .writes = {dq},
-                  .pointwise = kHeadRows,
-                  .summed = {"seen"},
-                  .flops = 3});
+  p_.activation(dq, build_.step().find_tensor(name("q"))->dims);
+  build_.compute_each({.name = "d query",
+                       .reads = reads,
+                       .writes = {dq},
+                       .pointwise = kHeadRows,
+                       .summed = {"seen"},
+                       .flops = flops(2, 1)});
   const Dims sums = {name("d keys"), name("d values")};
-  for (const std::string& one : sums) {
-    p_.activation(one, kSeen);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    p_.activation(sums[i], build_.step().find_tensor(reads[i + 1])->dims);
   }
-  build_.compute({.name = "d keys, d values",
-                  .reads = reads,
-                  .writes = sums,
-                  .pointwise = {"sequences", "seen", "heads"},
-                  .summed = {"places"},
-                  .flops = 2});
+  build_.compute_each({.name = "d keys, d values",
+                       .reads = reads,
+                       .writes = sums,
+                       .pointwise = {"sequences", "seen", "heads"},
+                       .summed = {"places"},
+                       .flops = flops(1, 1)});
   moves_.home(sums);
-  dq_ = moves_.to_rows(dq, name("d q"), "heads");
-  dk_ = moves_.to_rows(moves_.as_made(sums[0], name("d k of heads")), name("d k"), "kv_heads");
-  dv_ = moves_.to_rows(moves_.as_made(sums[1], name("d v of heads")), name("d v"), "kv_heads");
-  to_inputs();
+  const std::string dq_of_rows = moves_.to_rows(dq, name("d q"), "heads");
+  const std::string dk =
+      moves_.to_rows(moves_.as_made(sums[0], name("d k of heads")), name("d k"), "kv_heads");
+  const std::string dv =
+      moves_.to_rows(moves_.as_made(sums[1], name("d v of heads")), name("d v"), "kv_heads");
+  const std::string din = heads_->backward(dq_of_rows, dk, dv);
+  norm_backward("attention norm", name("x"), din, "d " + name("middle"), "d " + name("x"));
 }
 
 // What the backward pass of attention reads, where attention read it.
@@ -155,23 +165,9 @@ Dims AttentionHalf::again() {
   return {q, keys, values, g, log_sum, delta};
 }
 
-// From the gradients of queries, keys and values to that of what the layer takes.
-void AttentionHalf::to_inputs() {
-  const Dims parts = {name("d in by query"), name("d in by key"), name("d in by value")};
-  const char* here = p_.shares_keys ? " here" : "";
-  p_.product("d attention in", dq_, name("query"), parts[0], kLayerRows);
-  p_.product("d attention in", dk_, name("key") + here, parts[1], kLayerRows);
-  p_.product("d attention in", dv_, name("value") + here, parts[2], kLayerRows);
-  norm_backward("attention norm", name("x"),
-                p_.enter_backward(added(parts, name("d attention in"))), "d " + name("middle"),
-                "d " + name("x"));
-}
-
 void AttentionHalf::weight_gradients() {
   p_.weight_gradient(name("attention output"), name("attended"), out_);
-  p_.weight_gradient(name("query"), name("attention in"), dq_);
-  p_.weight_gradient(name("key"), name("attention in"), dk_);
-  p_.weight_gradient(name("value"), name("attention in"), dv_);
+  heads_->weight_gradients();
 }
 
 }  // namespace unisono::step

@@ -1,9 +1,11 @@
 // The two halves of a layer of a training step: attention, and the inner part.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "step/training_heads.h"
 #include "step/training_inner.h"
 #include "step/training_layer_part.h"
 
@@ -34,19 +36,21 @@ class AttentionMoves {
 
 class AttentionHalf : public LayerPart {
  public:
-  AttentionHalf(TrainingParts& parts, int layer) : LayerPart(parts, layer), moves_(parts) {}
+  AttentionHalf(TrainingParts& parts, int layer)
+      : LayerPart(parts, layer), moves_(parts), heads_(make_heads(parts, layer)) {}
   void forward();
   void backward();
   void weight_gradients();  // behind backward()
 
  private:
-  std::string own(const std::string& weight);
   void attend();
   std::vector<std::string> again();
-  void to_inputs();
+  std::vector<std::string> attended() const;
+  double flops(double by_keys, double by_values) const;
 
   AttentionMoves moves_;
-  std::string out_, dq_, dk_, dv_;
+  std::unique_ptr<Heads> heads_;
+  std::string out_;
 };
 
 // From the gradient of what a layer gives to that of what it takes, and then of its weights.

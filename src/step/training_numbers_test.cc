@@ -31,6 +31,13 @@ estimate::ModelShape tiny_shape(bool has_experts, bool is_tied) {
   return shape;
 }
 
+estimate::ModelShape tiny_with_latents(double query_rank) {
+  estimate::ModelShape shape = tiny_shape(false, false);
+  shape.latent = {
+      .query_rank = query_rank, .value_rank = 2, .plain_dim = 2, .rotary_dim = 1, .value_dim = 2};
+  return shape;
+}
+
 Step tiny_training(const estimate::ModelShape& shape, const char* mesh, const char* words) {
   TrainingTask task = parse_training(words);
   task.sequences = 4;
@@ -77,9 +84,9 @@ constexpr Laid kExpertLayouts[] = {{"ep=2", ""},
                                    {"ep=2", "zero=1"}};
 
 TEST(TrainingNumbers, AllRanksLeaveWhatOneProcessLeaves) {
-  for (const auto& [has_experts, is_tied] :
-       {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
-    const estimate::ModelShape shape = tiny_shape(has_experts, is_tied);
+  for (const estimate::ModelShape& shape :
+       {tiny_shape(false, false), tiny_shape(true, false), tiny_shape(false, true),
+        tiny_with_latents(4), tiny_with_latents(0)}) {
     const Step one = tiny_training(shape, "tp=1", "");
     const Held wanted = Interpreter(one, parallel::MeshShape::parse("tp=1")).run().front();
     for (const auto& [mesh, words] : kLayouts) {
@@ -87,7 +94,7 @@ TEST(TrainingNumbers, AllRanksLeaveWhatOneProcessLeaves) {
           << mesh << " " << words;
     }
     for (const auto& [mesh, words] : kExpertLayouts) {
-      if (has_experts) {
+      if (shape.has_experts()) {
         EXPECT_EQ(difference_of(tiny_training(shape, mesh, words), wanted), "")
             << mesh << " " << words;
       }

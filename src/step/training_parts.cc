@@ -39,7 +39,7 @@ std::vector<UnitWeight> inner_weights(bool is_gated, const std::string& prefix,
 TrainingParts::TrainingParts(const estimate::ModelShape& model, const parallel::MeshShape& mesh,
                              const TrainingTask& wanted)
     : shape(model), task(wanted), build(model.name + ", a training step", mesh) {
-  shares_keys = build.size("tp") > model.kv_heads;
+  shares_keys = !model.latent.is_used() && build.size("tp") > model.kv_heads;
 }
 
 std::size_t TrainingParts::sequences() const {
@@ -56,11 +56,7 @@ std::vector<UnitWeight> TrainingParts::embedding() const {
            .is_summed = task.sequence && !task.vocabulary}};
 }
 
-std::vector<UnitWeight> TrainingParts::layer(int number) const {
-  const std::string prefix = "layer " + std::to_string(number) + " ";
-  const auto norm = [&](const char* name) -> UnitWeight {
-    return {.name = prefix + name, .dims = {"width"}, .is_summed = task.sequence};
-  };
+std::vector<UnitWeight> TrainingParts::attention(const std::string& prefix) const {
   const auto matrix = [&](const char* name, std::vector<std::string> dims,
                           const char* cut) -> UnitWeight {
     return {.name = prefix + name, .dims = std::move(dims), .cut = cut};
@@ -69,12 +65,49 @@ std::vector<UnitWeight> TrainingParts::layer(int number) const {
   key.is_summed = shares_keys;
   UnitWeight value = key;
   value.name = prefix + "value";
-  std::vector<UnitWeight> all = {norm("attention norm"),
-                                 matrix("query", {"heads", "dim", "width"}, "heads"),
-                                 key,
-                                 value,
-                                 matrix("attention output", {"width", "heads", "dim"}, "heads"),
-                                 norm("inner norm")};
+  return {matrix("query", {"heads", "dim", "width"}, "heads"), key, value};
+}
+
+// What compresses is whole on all ranks of tp, and what unfolds is cut by heads.
+std::vector<UnitWeight> TrainingParts::latent_attention(const std::string& prefix) const {
+  std::vector<UnitWeight> all;
+  const auto down = [&](const char* name, const char* to) {
+    all.push_back({.name = prefix + name, .dims = {to, "width"}, .is_summed = task.sequence});
+  };
+  const auto norm = [&](const char* name, const char* dim) {
+    all.push_back(
+        {.name = prefix + name, .dims = {dim}, .is_summed = task.sequence, .sharded = dim});
+  };
+  const auto up = [&](const char* name, const char* heads, const char* dim, const char* from) {
+    all.push_back(
+        {.name = prefix + name, .dims = {heads, dim, from}, .cut = heads, .sharded = from});
+  };
+  if (shape.latent.query_rank > 0) {
+    down("query down", "query_latent");
+    norm("query norm", "query_latent");
+  }
+  up("query", "heads", "dim", query_from());
+  down("latent down", "latent");
+  norm("latent norm", "latent");
+  down("rotary down", "rotary");
+  up("key up", "kv_heads", "plain", "latent");
+  up("value up", "kv_heads", "value_dim", "latent");
+  return all;
+}
+
+std::vector<UnitWeight> TrainingParts::layer(int number) const {
+  const std::string prefix = "layer " + std::to_string(number) + " ";
+  const auto norm = [&](const char* name) -> UnitWeight {
+    return {.name = prefix + name, .dims = {"width"}, .is_summed = task.sequence};
+  };
+  std::vector<UnitWeight> all = {norm("attention norm")};
+  for (UnitWeight& weight : shape.latent.is_used() ? latent_attention(prefix) : attention(prefix)) {
+    all.push_back(std::move(weight));
+  }
+  all.push_back({.name = prefix + "attention output",
+                 .dims = {"width", "heads", value_dim()},
+                 .cut = "heads"});
+  all.push_back(norm("inner norm"));
   const auto add = [&](const std::string& kind, const char* hidden) {
     for (UnitWeight& weight : inner_weights(shape.gated, prefix + kind, hidden)) {
       all.push_back(std::move(weight));
@@ -144,7 +177,7 @@ void TrainingParts::weight_gradient(const std::string& weight, const std::string
 
 void TrainingParts::gain_gradient(const std::string& gain, const std::string& x,
                                   const std::string& dy) {
-  activation("d " + gain, {"width"});
+  activation("d " + gain, build.step().find_tensor(gain)->dims);
   build.compute(
       {.name = "gradient of " + gain, .reads = {x, dy}, .writes = {"d " + gain}, .summed = rows});
 }

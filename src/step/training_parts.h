@@ -14,9 +14,10 @@ namespace unisono::step {
 struct UnitWeight {
   std::string name = {};
   std::vector<std::string> dims = {};
-  std::string cut = {};       // the dimension that tp cuts; empty: none
-  bool is_summed = false;     // each rank of tp has a summand of its gradient
-  bool is_of_expert = false;  // cut over ep, along which other weights are data-parallel
+  std::string cut = {};           // the dimension that tp cuts; empty: none
+  bool is_summed = false;         // each rank of tp has a summand of its gradient
+  bool is_of_expert = false;      // cut over ep, along which other weights are data-parallel
+  std::string sharded = "width";  // the dimension that ZeRO cuts
 };
 
 class TrainingParts {
@@ -38,10 +39,15 @@ class TrainingParts {
     return shape.has_experts() && layer >= shape.dense_layers;
   }
   std::vector<UnitWeight> layer(int number) const;
+  // What queries are made of, and the last dimension of values.
+  const char* query_from() const { return shape.latent.query_rank > 0 ? "query_latent" : "width"; }
+  const char* value_dim() const { return shape.latent.is_used() ? "value_dim" : "dim"; }
   std::vector<UnitWeight> head() const;
   // The matrix from rows to logits: the embedding itself, where the head is tied to it.
   const char* output() const { return shape.tied ? "embedding" : "output"; }
 
+  std::vector<UnitWeight> attention(const std::string& prefix) const;
+  std::vector<UnitWeight> latent_attention(const std::string& prefix) const;
   void activation(const std::string& name, std::vector<std::string> dims) {
     build.activation(name, std::move(dims));
   }

@@ -10,6 +10,7 @@
 #include "model/simulator/simulate.h"
 #include "model/simulator/workload.h"
 #include "pipeline/catalog.h"
+#include "step/calls.h"
 #include "step/json.h"
 #include "step/memory.h"
 #include "step/problem.h"
@@ -51,20 +52,35 @@ constexpr Case kCases[] = {{"tp=1", ""},
                            {"pp=4,dp=2", "dualpipe m=8 zero=3"},
                            {"pp=2,tp=2", "zb-h1 m=4 sp vocab"}};
 
-Step made(const Case& one, bool is_gated = false, std::size_t sequences = 8) {
-  const estimate::ModelShape shape{.name = "small",
-                                   .layers = 2,
-                                   .hidden = 64,
-                                   .heads = 8,
-                                   .kv_heads = 4,
-                                   .head_dim = 8,
-                                   .ffn = 128,
-                                   .gated = is_gated,
-                                   .vocabulary = 64};
+estimate::ModelShape small_shape(bool is_gated) {
+  return {.name = "small",
+          .layers = 2,
+          .hidden = 64,
+          .heads = 8,
+          .kv_heads = 4,
+          .head_dim = 8,
+          .ffn = 128,
+          .gated = is_gated,
+          .vocabulary = 64};
+}
+
+// As DeepSeek-V2's, and as its smaller sister's, whose queries are not compressed.
+estimate::ModelShape shape_with_latents(double query_rank) {
+  estimate::ModelShape shape = small_shape(true);
+  shape.latent = {
+      .query_rank = query_rank, .value_rank = 16, .plain_dim = 8, .rotary_dim = 4, .value_dim = 12};
+  return shape;
+}
+
+Step made_of(const estimate::ModelShape& shape, const Case& one, std::size_t sequences = 8) {
   TrainingTask task = parse_training(one.words);
   task.sequences = sequences;
   task.length = 32;
   return make_training_step(shape, one.mesh, task);
+}
+
+Step made(const Case& one, bool is_gated = false, std::size_t sequences = 8) {
+  return made_of(small_shape(is_gated), one, sequences);
 }
 
 TEST(Training, IsRightUnderLayouts) {
@@ -83,6 +99,42 @@ TEST(Training, NothingThatMovesMayBeLeftOut) {
     mutants += check_mutants(made(one), std::string(one.mesh) + " " + one.words);
   }
   EXPECT_GT(mutants, 500);
+}
+
+TEST(TrainingLatent, IsRightUnderLayouts) {
+  for (const double query_rank : {24.0, 0.0}) {
+    for (const Case& one : kCases) {
+      const Step step = made_of(shape_with_latents(query_rank), one);
+      EXPECT_EQ(problem_of(step), "") << one.mesh << " " << one.words;
+      EXPECT_EQ(text(verify(step)), "") << one.mesh << " " << one.words;
+    }
+  }
+}
+
+TEST(TrainingLatent, TakesTheFlopsOfItsWeightsAndOfAttention) {
+  const estimate::ModelShape shape = shape_with_latents(24);
+  double flops = 0;
+  const auto calls = calls_of(made_of(shape, {.mesh = "tp=1", .words = ""}));
+  for (const Call& call : calls.front()) {
+    flops += call.flops;
+  }
+  constexpr double kTokens = 8 * 32;
+  const double weights = 2 * (estimate::attention_weights(shape) + 3 * 64 * 128) + 64 * 64;
+  // Scores come twice, their gradients and those of queries, keys and values once; half is masked.
+  const double attention = 2 * 8 * kTokens * 32 * (4 * (8 + 4) + 3 * 12);
+  EXPECT_DOUBLE_EQ(flops, 6 * kTokens * weights + attention);
+}
+
+TEST(TrainingLatent, NothingThatMovesMayBeLeftOut) {
+  int mutants = 0;
+  for (const Case& one : {Case{"tp=2", "sp"}, Case{"cp=2,uly=2,tp=2", "sp vocab zero=3"},
+                          Case{"pp=2,tp=2", "zb-h1 m=4"}, Case{"dp=2,tp=2", "zero=1"}}) {
+    for (const double query_rank : {24.0, 0.0}) {
+      mutants += check_mutants(made_of(shape_with_latents(query_rank), one),
+                               std::string(one.mesh) + " " + one.words);
+    }
+  }
+  EXPECT_GT(mutants, 100);
 }
 
 // What goes around comes home: neither half of the pair is right alone.

@@ -18,9 +18,14 @@ const char* shard_axes(const UnitWeight& weight) {
 
 Placements over_shards(const UnitWeight& weight, Placements placement) {
   for (const std::string& axis : axis_names(shard_axes(weight))) {
-    placement[axis] = shard("width");
+    placement[axis] = shard(weight.sharded);
   }
   return placement;
+}
+
+// A shard of whatever dimension a weight is cut by.
+Placement along(const Placement& placement, const std::string& dim) {
+  return placement.kind == Placement::Kind::shard ? shard(dim) : placement;
 }
 
 std::string own_name(const UnitWeight& weight) {
@@ -46,7 +51,7 @@ void Units::gather(std::size_t unit) {
   if (p_.task.zero == 3) {
     move(
         "weights gathered", unit, [&](const UnitWeight& one) { return stored_name(one); }, own_name,
-        shard("width"), replicate());
+        shard({}), replicate());
   }
 }
 
@@ -60,7 +65,7 @@ void Units::reduce(std::size_t unit) {
   }
   const auto gradient = [](const UnitWeight& one) { return "d " + one.name; };
   move("gradients summed", unit, gradient, gradient, partial(),
-       p_.task.zero == 0 ? replicate() : shard("width"));
+       p_.task.zero == 0 ? replicate() : shard({}));
   build_.redistribute("gradients summed", gradients, gradients, "rep", partial(), replicate());
 }
 
@@ -117,7 +122,7 @@ void Units::update(std::size_t begin, std::size_t end, int stage) {
       update(weight);
     }
     if (p_.task.zero == 1 || p_.task.zero == 2) {
-      move("weights gathered", unit, own_name, own_name, shard("width"), replicate());
+      move("weights gathered", unit, own_name, own_name, shard({}), replicate());
     }
   }
 }
@@ -125,17 +130,24 @@ void Units::update(std::size_t begin, std::size_t end, int stage) {
 void Units::move(const std::string& node, std::size_t unit, const NameOf& read,
                  const NameOf& written, Placement from, Placement to) {
   for (const bool is_of_expert : {false, true}) {
-    Names reads;
-    Names writes;
+    Names sharded;
     for (const UnitWeight& weight : all_[unit]) {
-      if (weight.is_of_expert == is_of_expert) {
-        reads.push_back(read(weight));
-        writes.push_back(written(weight));
+      if (weight.is_of_expert == is_of_expert && !has_name(sharded, weight.sharded)) {
+        sharded.push_back(weight.sharded);
       }
     }
-    if (!reads.empty()) {
+    for (const std::string& dim : sharded) {
+      Names reads;
+      Names writes;
+      for (const UnitWeight& weight : all_[unit]) {
+        if (weight.is_of_expert == is_of_expert && weight.sharded == dim) {
+          reads.push_back(read(weight));
+          writes.push_back(written(weight));
+        }
+      }
       build_.redistribute((is_of_expert ? "expert " : "") + node, reads, writes,
-                          is_of_expert ? kExpertShardAxes : kShardAxes, from, to);
+                          is_of_expert ? kExpertShardAxes : kShardAxes, along(from, dim),
+                          along(to, dim));
     }
   }
 }
@@ -171,7 +183,7 @@ void Units::add(const UnitWeight& weight) {
 void Units::update(const UnitWeight& weight) {
   const std::string own = p_.task.zero == 1 || p_.task.zero == 2
                               ? p_.moved("own part", weight.name, weight.name + " here",
-                                         shard_axes(weight), replicate(), shard("width"))
+                                         shard_axes(weight), replicate(), shard(weight.sharded))
                               : stored_name(weight);
   build_.compute(
       {.name = "update of " + weight.name,

@@ -33,7 +33,8 @@ class Units {
  private:
   using Names = std::vector<std::string>;
 
-  // Experts' weights are sharded over other axes than a unit's others, so they move by themselves.
+  // Experts' weights are sharded over other axes than a unit's others, and some by another
+  // dimension: they move by themselves. A shard has the dimension of the weight.
   using NameOf = std::function<std::string(const UnitWeight&)>;
   void move(const std::string& node, std::size_t unit, const NameOf& read, const NameOf& written,
             Placement from, Placement to);
