@@ -43,7 +43,7 @@ inline std::string mscclpp_property(std::string_view text) {
     return "";
   }
   const mscclpp::PlanProof proof = mscclpp::check(*parsed.value);
-  for (const msccl::Flaw& flaw : proof.flaws) {
+  for (const executors::Flaw& flaw : proof.flaws) {
     if (to_text(flaw).empty()) {
       return "a flaw without words";
     }

@@ -6,10 +6,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "schedule/cells.h"
+
 namespace unisono::msccl {
 namespace {
 
-constexpr std::size_t kMostFlaws = 100;
+using executors::BufferContents;
+using executors::Flaws;
+using executors::StepId;
 
 class OneGpu {
  public:
@@ -22,11 +26,11 @@ class OneGpu {
         width_(program.gpus[static_cast<std::size_t>(gpu)].blocks.size()),
         clocks_(table.size() * width_, -1) {}
 
-  void run(std::vector<Flaw>& flaws) {
+  void run(Flaws& flaws) {
     std::vector<std::size_t> last(table_.blocks(), StepTable::none());
     for (const std::size_t index : order_.steps) {
-      const StepTable::Id at = table_.id(index);
-      std::size_t& before = last[table_.block_number(at)];
+      const StepId& at = table_.id(index);
+      std::size_t& before = last[table_.block_number(index)];
       take(index, before);
       take(index, table_.awaited(index));
       take(index, order_.sent_by[index]);
@@ -55,7 +59,7 @@ class OneGpu {
                    [](int one, int other) { return std::max(one, other); });
   }
 
-  void visit(std::size_t index, std::vector<Flaw>& flaws) {
+  void visit(std::size_t index, Flaws& flaws) {
     const Step& step = table_.step(index);
     const StepTraits& traits = traits_of(step.type);
     // In place, a copy of the input to the output is one of a place onto itself.
@@ -75,13 +79,13 @@ class OneGpu {
     }
   }
 
-  void read(std::size_t index, const BufferPlace& place, std::vector<Flaw>& flaws) {
+  void read(std::size_t index, const BufferPlace& place, Flaws& flaws) {
     Accesses& before = accesses_[memory_.cell(gpu_, place)];
     check(index, before.write, "reads", "writes", place, flaws);
     before.reads.push_back(index);
   }
 
-  void write(std::size_t index, const BufferPlace& place, std::vector<Flaw>& flaws) {
+  void write(std::size_t index, const BufferPlace& place, Flaws& flaws) {
     Accesses& before = accesses_[memory_.cell(gpu_, place)];
     check(index, before.write, "writes", "writes", place, flaws);
     for (const std::size_t read : before.reads) {
@@ -91,22 +95,19 @@ class OneGpu {
   }
 
   void check(std::size_t index, std::size_t before, const char* does, const char* did,
-             const BufferPlace& place, std::vector<Flaw>& flaws) {
-    if (before == StepTable::none() || before == index || flaws.size() >= kMostFlaws) {
+             const BufferPlace& place, Flaws& flaws) {
+    if (before == StepTable::none() || before == index || flaws.is_full()) {
       return;
     }
-    const StepTable::Id first = table_.id(before);
+    const StepId& first = table_.id(before);
     if (clock(index)[static_cast<std::size_t>(first.block)] >= first.step) {
       return;
     }
-    const StepTable::Id at = table_.id(index);
-    const char* const names[] = {"input", "output", "scratch"};
-    flaws.push_back(
-        {at.gpu, at.block, at.step,
-         fmt::format("{} {} chunk {}, which step {} of thread block {} {}: nothing says which is "
-                     "first",
-                     does, names[static_cast<std::size_t>(place.buffer)], place.offset, first.step,
-                     first.block, did)});
+    flaws.add(
+        table_.id(index),
+        fmt::format("{} {} chunk {}, which step {} of thread block {} {}: nothing says which is "
+                    "first",
+                    does, to_string(place.buffer), place.offset, first.step, first.block, did));
   }
 
   int gpu_;
@@ -120,13 +121,13 @@ class OneGpu {
 
 }  // namespace
 
-std::vector<Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
-                               const Order& order, const BufferContents& memory) {
-  std::vector<Flaw> flaws;
+std::vector<executors::Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
+                                          const Order& order, const BufferContents& memory) {
+  Flaws flaws;
   for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
     OneGpu(static_cast<int>(gpu), program, table, order, memory).run(flaws);
   }
-  return flaws;
+  return std::move(flaws).take();
 }
 
 }  // namespace unisono::msccl

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "cli/failure.h"
+#include "executors/proof_report.h"
 #include "msccl/check.h"
 #include "msccl/export.h"
-#include "msccl/proof_report.h"
 #include "msccl/xml.h"
 #include "unisono/error.hpp"
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "msccl/memory.h"
+#include "executors/contents.h"
 
 namespace unisono::mscclpp {
 namespace {
 
-using msccl::BufferPlace;
+using executors::BufferPlace;
 using msccl::MscclProgram;
 using msccl::Step;
 using msccl::StepType;
@@ -111,7 +111,7 @@ class Lander {
   const MscclProgram& program_;
   std::vector<int>& scratch_;
   Schedule shape_;
-  msccl::BufferContents memory_;
+  executors::BufferContents memory_;
   std::unordered_map<std::uint64_t, int> touched_;  // by the block: the last step that did
 };
 

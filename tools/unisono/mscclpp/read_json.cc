@@ -177,8 +177,8 @@ class PlanReader {
     }
     for (std::size_t i = 0; i < plan_.gpus.size(); ++i) {
       shape.root = static_cast<int>(i);  // whoever it is: it has both, and the others unused ones
-      const std::array<int, 2> expected = {msccl::input_chunks(shape, static_cast<int>(i)),
-                                           msccl::output_chunks(shape, static_cast<int>(i))};
+      const std::array<int, 2> expected = {executors::input_chunks(shape, static_cast<int>(i)),
+                                           executors::output_chunks(shape, static_cast<int>(i))};
       for (std::size_t buffer = 0; buffer < expected.size(); ++buffer) {
         const int chunks = plan_.gpus[i].chunks.at(buffer);
         if (chunks != expected.at(buffer)) {

@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "executors/contents.h"
 #include "msccl/export.h"
-#include "msccl/memory.h"
 #include "mscclpp/blocks.h"
 #include "mscclpp/export.h"
 #include "mscclpp/messages.h"
@@ -32,7 +32,7 @@ struct Task {
 class GpuWriter {
  public:
   GpuWriter(const MscclProgram& program, const Messages& messages,
-            const msccl::BufferContents& memory, int gpu, PlanGpu& written)
+            const executors::BufferContents& memory, int gpu, PlanGpu& written)
       : blocks_(program.gpus[static_cast<std::size_t>(gpu)].blocks),
         messages_(messages),
         memory_(memory),
@@ -165,7 +165,7 @@ class GpuWriter {
     return static_cast<int>(first - written_.channels.begin()) + (!is_upward && has_upward ? 1 : 0);
   }
 
-  PlanPlace own(const msccl::BufferPlace& place, int chunks) const {
+  PlanPlace own(const executors::BufferPlace& place, int chunks) const {
     return {.gpu = gpu_, .buffer = place.buffer, .offset = place.offset, .chunks = chunks};
   }
 
@@ -212,7 +212,7 @@ class GpuWriter {
 
   const std::vector<msccl::ThreadBlock>& blocks_;
   const Messages& messages_;
-  const msccl::BufferContents& memory_;
+  const executors::BufferContents& memory_;
   int gpu_;
   PlanGpu& written_;
   std::vector<std::vector<Task>> tasks_;  // of each block
@@ -276,7 +276,7 @@ std::vector<int> channels_of(int gpu, int gpus, const Messages& messages) {
 ExecutionPlan to_plan(const Schedule& schedule, Aliasing aliasing) {
   check_that_it_can_be_said(schedule, aliasing);
   const MscclProgram program = msccl::to_program(schedule, aliasing);
-  const msccl::BufferContents memory(schedule, program.in_place);
+  const executors::BufferContents memory(schedule, program.in_place);
   ExecutionPlan plan{.name = name_of(schedule, aliasing),
                      .collective = schedule.collective,
                      .root = schedule.root,

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cli/failure.h"
-#include "msccl/proof_report.h"
+#include "executors/proof_report.h"
 #include "mscclpp/check.h"
 #include "mscclpp/export.h"
 #include "mscclpp/json.h"
