@@ -46,7 +46,7 @@ Clocks::Clock Clocks::later(const Clock& one, const Clock& other) {
   return std::make_shared<const std::vector<int>>(std::move(all));
 }
 
-// Of a clock that is passed on by what is relaxed: it says who has begun, and orders no data.
+// What is left of a clock that something relaxed passes on: who has begun. It orders no data.
 Clocks::Clock Clocks::begun(const Clock& clock) {
   if (clock == nullptr) {
     return clock;

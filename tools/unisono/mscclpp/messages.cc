@@ -138,4 +138,13 @@ Messages find_messages(const MscclProgram& program, std::vector<int>& scratch) {
   return Lander(program, scratch).run();
 }
 
+const std::vector<PutMessage>& lane_of(const Messages& messages, int gpu,
+                                       const msccl::ThreadBlock& block) {
+  static const std::vector<PutMessage> kNone;
+  if (block.send < 0 && block.receive < 0) {
+    return kNone;
+  }
+  return messages.at(block.send >= 0 ? std::pair{gpu, block.send} : std::pair{block.receive, gpu});
+}
+
 }  // namespace unisono::mscclpp
