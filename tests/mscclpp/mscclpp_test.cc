@@ -2,7 +2,9 @@
 // in random orders, and read back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -242,6 +244,42 @@ TEST(Mscclpp, ANopLessIsFound) {
   EXPECT_GT(nops, 10);
   EXPECT_EQ(granting, 1);
   EXPECT_GT(wrong, nops / 2);
+}
+
+bool is_told(const ExecutionPlan& plan, std::string_view text) {
+  const std::vector<executors::Flaw> flaws = check(plan).flaws;
+  return std::any_of(flaws.begin(), flaws.end(),
+                     [&](const executors::Flaw& flaw) { return flaw.text == text; });
+}
+
+// Threads do the chunks of an operation in no order.
+TEST(Mscclpp, AnOperationDoesNotMeetItself) {
+  const auto shifted_by = [](int chunks) {
+    const PlanPlace input{.buffer = Buffer::input, .chunks = 2};
+    const PlanPlace output{.buffer = Buffer::output, .chunks = 2};
+    const PlanPlace first{.buffer = Buffer::scratch, .chunks = 2};
+    const PlanPlace second{.buffer = Buffer::scratch, .offset = chunks, .chunks = 2};
+    const auto copy = [](const PlanPlace& from, const PlanPlace& to) {
+      return PlanOperation{.type = OperationType::copy, .sources = {from}, .targets = {to}};
+    };
+    return ExecutionPlan{
+        .name = "shifted",
+        .gpus = {{.chunks = {2, 2, 4},
+                  .blocks = {{copy(input, first), PlanOperation{}, copy(first, second),
+                              PlanOperation{}, copy(second, output)}}}}};
+  };
+  EXPECT_EQ(first_flaw_of(shifted_by(2)), "");
+  EXPECT_FALSE(goes_wrong_somewhere(shifted_by(2)));
+  EXPECT_TRUE(is_told(shifted_by(1), "writes what it reads as another chunk"));
+  EXPECT_TRUE(goes_wrong_somewhere(shifted_by(1)));
+
+  ExecutionPlan twice = testing::putting_to_all(3);
+  for (PlanOperation& operation : twice.gpus[0].blocks[0]) {
+    if (operation.type == OperationType::put) {
+      operation.targets[1] = operation.targets[0];
+    }
+  }
+  EXPECT_TRUE(is_told(twice, "writes a chunk twice"));
 }
 
 // 2^32 times in and once more: in 32 bits, that looks like once.
