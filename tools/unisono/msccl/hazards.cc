@@ -15,6 +15,12 @@ using executors::BufferContents;
 using executors::Flaws;
 using executors::StepId;
 
+// In place, a copy of the input to the output is one of a place onto itself.
+bool is_onto_itself(const Step& step, int gpu, const BufferContents& memory) {
+  return step.type == StepType::copy &&
+         memory.cell(gpu, step.source) == memory.cell(gpu, step.target);
+}
+
 class OneGpu {
  public:
   OneGpu(int gpu, const MscclProgram& program, const StepTable& table, const Order& order,
@@ -62,20 +68,14 @@ class OneGpu {
   void visit(std::size_t index, Flaws& flaws) {
     const Step& step = table_.step(index);
     const StepTraits& traits = traits_of(step.type);
-    // In place, a copy of the input to the output is one of a place onto itself.
-    if (step.type == StepType::copy &&
-        memory_.cell(gpu_, step.source) == memory_.cell(gpu_, step.target)) {
+    if (is_onto_itself(step, gpu_, memory_)) {
       return;
     }
-    for (int i = 0; i < step.chunks; ++i) {
-      if (traits.reads_source) {
-        read(index, {step.source.buffer, step.source.offset + i}, flaws);
-      }
+    for (int i = 0; traits.reads_source && i < step.chunks; ++i) {
+      read(index, {step.source.buffer, step.source.offset + i}, flaws);
     }
-    for (int i = 0; i < step.chunks; ++i) {
-      if (traits.writes_target) {
-        write(index, {step.target.buffer, step.target.offset + i}, flaws);
-      }
+    for (int i = 0; traits.writes_target && i < step.chunks; ++i) {
+      write(index, {step.target.buffer, step.target.offset + i}, flaws);
     }
   }
 

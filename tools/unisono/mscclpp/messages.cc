@@ -13,6 +13,13 @@ using msccl::MscclProgram;
 using msccl::Step;
 using msccl::StepType;
 
+// The executor reaches a buffer of another GPU with the offset that its own buffer of that kind has
+// in its allocation. In place, the outputs of a reduce_scatter have different ones.
+bool may_be_written(const MscclProgram& program, const Step& step) {
+  return !(program.in_place && program.collective == Collective::reduce_scatter &&
+           step.target.buffer == Buffer::output);
+}
+
 class Lander {
  public:
   Lander(const MscclProgram& program, std::vector<int>& scratch)
@@ -50,7 +57,7 @@ class Lander {
   }
 
   PutMessage land(int gpu, const Step& step, const WaitingStep& action) {
-    const Landing landing = step.type == StepType::receive && may_be_written(step)
+    const Landing landing = step.type == StepType::receive && may_be_written(program_, step)
                                 ? landing_of(gpu, step, action)
                                 : Landing::scratch;
     PutMessage message{.landing = landing,
@@ -65,13 +72,6 @@ class Lander {
       next += step.chunks;
     }
     return message;
-  }
-
-  // The executor reaches a buffer of another GPU with the offset that its own buffer of that kind
-  // has in its allocation. In place, the outputs of a reduce_scatter have different ones.
-  bool may_be_written(const Step& step) const {
-    return !(program_.in_place && program_.collective == Collective::reduce_scatter &&
-             step.target.buffer == Buffer::output);
   }
 
   // What must come before it is of earlier steps, so that waiting for it closes no circle: in the
