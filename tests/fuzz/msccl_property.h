@@ -4,25 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "as_schedule.h"
 #include "msccl/check.h"
 #include "msccl/export.h"
 #include "msccl/xml.h"
-#include "schedule/verify.h"
-#include "unisono/error.hpp"
 
 namespace unisono::fuzz {
-
-// What is proved becomes a schedule that is right, or is refused in words.
-inline std::string converted(const msccl::MscclProgram& program) {
-  try {
-    const Schedule schedule = msccl::to_schedule(program);
-    const std::vector<Finding> findings = verify(schedule);
-    return findings.empty() ? ""
-                            : "proved, but its schedule is wrong: " + to_text(findings.front());
-  } catch (const Error& error) {
-    return error.code() == ErrorCode::usage ? "" : std::string("refused as ") + error.what();
-  }
-}
 
 // Empty if it holds, else what does not.
 inline std::string msccl_property(std::string_view text) {
@@ -43,12 +30,12 @@ inline std::string msccl_property(std::string_view text) {
     return "";
   }
   const msccl::Proof proof = msccl::check(*parsed.value);
-  for (const msccl::Flaw& flaw : proof.flaws) {
+  for (const executors::Flaw& flaw : proof.flaws) {
     if (to_text(flaw).empty()) {
       return "a flaw without words";
     }
   }
-  return proof.flaws.empty() ? converted(*parsed.value) : "";
+  return proof.flaws.empty() ? as_schedule([&] { return msccl::to_schedule(*parsed.value); }) : "";
 }
 
 }  // namespace unisono::fuzz

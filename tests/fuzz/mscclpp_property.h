@@ -4,25 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "as_schedule.h"
 #include "mscclpp/check.h"
 #include "mscclpp/export.h"
 #include "mscclpp/json.h"
-#include "schedule/verify.h"
-#include "unisono/error.hpp"
 
 namespace unisono::fuzz {
-
-// What is proved becomes a schedule that is right, or is refused in words.
-inline std::string plan_converted(const mscclpp::ExecutionPlan& plan) {
-  try {
-    const Schedule schedule = mscclpp::to_schedule(plan);
-    const std::vector<Finding> findings = verify(schedule);
-    return findings.empty() ? ""
-                            : "proved, but its schedule is wrong: " + to_text(findings.front());
-  } catch (const Error& error) {
-    return error.code() == ErrorCode::usage ? "" : std::string("refused as ") + error.what();
-  }
-}
 
 // Empty if it holds, else what does not.
 inline std::string mscclpp_property(std::string_view text) {
@@ -43,7 +30,7 @@ inline std::string mscclpp_property(std::string_view text) {
     return "";
   }
   const mscclpp::PlanProof proof = mscclpp::check(*parsed.value);
-  for (const msccl::Flaw& flaw : proof.flaws) {
+  for (const executors::Flaw& flaw : proof.flaws) {
     if (to_text(flaw).empty()) {
       return "a flaw without words";
     }
@@ -53,7 +40,7 @@ inline std::string mscclpp_property(std::string_view text) {
   }
   mscclpp::ExecutionPlan plan = *parsed.value;
   plan.root = proof.root;
-  return plan_converted(plan);
+  return as_schedule([&] { return mscclpp::to_schedule(plan); });
 }
 
 }  // namespace unisono::fuzz

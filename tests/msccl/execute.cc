@@ -3,36 +3,40 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <tuple>
 #include <vector>
 
+#include "expected.h"
+
 namespace unisono::msccl::testing {
 namespace {
 
+using executors::testing::Call;
+using executors::testing::contribution;
+using executors::testing::expected;
 using Numbers = std::vector<std::uint64_t>;
-
-// What rank `rank` gives to element `index` of its input: sums of these tell who is in.
-std::uint64_t own(int rank, int index) {
-  std::uint64_t value = (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ULL;
-  value ^= (static_cast<std::uint64_t>(index) + 1) * 0xC2B2AE3D27D4EB4FULL;
-  return value * (value >> 32 | 1);
-}
 
 class Machine {
  public:
   Machine(const MscclProgram& program, std::uint32_t seed, bool is_in_place, std::size_t room)
-      : program_(program), random_(seed), is_in_place_(is_in_place), room_(room) {
-    const int ranks = static_cast<int>(program.gpus.size());
-    for (int rank = 0; rank < ranks; ++rank) {
+      : program_(program),
+        call_{.collective = program.collective,
+              .ranks = static_cast<int>(program.gpus.size()),
+              .root = program.root,
+              .part = program.chunks_per_loop / static_cast<int>(program.gpus.size())},
+        random_(seed),
+        is_in_place_(is_in_place),
+        room_(room) {
+    for (int rank = 0; rank < call_.ranks; ++rank) {
       const Gpu& gpu = program.gpus[static_cast<std::size_t>(rank)];
       auto& of_rank = memory_.emplace_back();
       for (std::size_t i = 0; i < of_rank.size(); ++i) {
         of_rank[i].assign(static_cast<std::size_t>(gpu.chunks[i]), 7);
       }
-      const int count = input_size(ranks);
-      for (int i = 0; i < count && has_input(rank); ++i) {
-        *at(rank, {Buffer::input, i}) = own(rank, i);
+      for (int i = 0; i < input_size() && has_input(call_, rank); ++i) {
+        *at(rank, {Buffer::input, i}) = contribution(call_.launch, rank, i);
       }
       done_.emplace_back(gpu.blocks.size(), 0);
     }
@@ -66,27 +70,22 @@ class Machine {
 
  private:
   static std::size_t index(int value) { return static_cast<std::size_t>(value); }
-  bool has_input(int rank) const {
-    return program_.collective != Collective::broadcast || rank == program_.root;
-  }
-  int input_size(int ranks) const {
-    return program_.collective == Collective::all_gather ? program_.chunks_per_loop / ranks
-                                                         : program_.chunks_per_loop;
+  int input_size() const {
+    return program_.collective == Collective::all_gather ? call_.part : program_.chunks_per_loop;
   }
 
   std::uint64_t* at(int rank, BufferPlace place) {
-    const int ranks = static_cast<int>(program_.gpus.size());
     if (is_in_place_ && place.buffer == Buffer::input) {
       place.buffer = Buffer::output;
       if (program_.collective == Collective::all_gather) {
-        place.offset += rank * program_.chunks_per_loop / ranks;
+        place.offset += rank * call_.part;
       }
       if (program_.collective == Collective::reduce_scatter) {
         place.buffer = Buffer::input;
       }
     } else if (is_in_place_ && place.buffer == Buffer::output &&
                program_.collective == Collective::reduce_scatter) {
-      place = {Buffer::input, place.offset + rank * program_.chunks_per_loop / ranks};
+      place = {Buffer::input, place.offset + rank * call_.part};
     }
     Numbers& numbers = memory_[index(rank)].at(static_cast<std::size_t>(place.buffer));
     if (numbers.size() <= index(place.offset)) {
@@ -150,63 +149,19 @@ class Machine {
         return false;
       }
     }
-    const int ranks = static_cast<int>(program_.gpus.size());
-    for (int rank = 0; rank < ranks; ++rank) {
-      if (!is_rank_right(rank, ranks)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  bool is_rank_right(int rank, int ranks) {
-    const int count = program_.chunks_per_loop;
-    const auto sum = [&](int element) {
-      std::uint64_t value = 0;
-      for (int from = 0; from < ranks; ++from) {
-        value += own(from, element);
-      }
-      return value;
-    };
-    const int part = count / ranks;
-    for (int i = 0; i < count; ++i) {
-      std::uint64_t expected = 0;
-      switch (program_.collective) {
-        case Collective::all_reduce:
-          expected = sum(i);
-          break;
-        case Collective::broadcast:
-          expected = own(program_.root, i);
-          break;
-        case Collective::all_gather:
-          expected = own(i / part, i % part);
-          break;
-        case Collective::all_to_all:
-          expected = own(i / part, rank * part + i % part);
-          break;
-        case Collective::reduce:
-          if (rank != program_.root) {
-            return true;
-          }
-          expected = sum(i);
-          break;
-        case Collective::reduce_scatter:
-          if (i >= part) {
-            return true;
-          }
-          expected = sum(rank * part + i);
-          break;
-        default:
+    for (int rank = 0; rank < call_.ranks; ++rank) {
+      for (int i = 0; i < program_.chunks_per_loop; ++i) {
+        const std::optional<std::uint64_t> value = expected(call_, rank, i);
+        if (value && *at(rank, {Buffer::output, i}) != *value) {
           return false;
-      }
-      if (*at(rank, {Buffer::output, i}) != expected) {
-        return false;
+        }
       }
     }
     return true;
   }
 
   const MscclProgram& program_;
+  Call call_;
   std::mt19937 random_;
   bool is_in_place_;
   std::size_t room_;

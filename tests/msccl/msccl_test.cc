@@ -2,9 +2,6 @@
 // random orders, and read back.
 #include <gtest/gtest.h>
 
-#include <map>
-#include <tuple>
-
 #include "algorithms/catalog.h"
 #include "execute.h"
 #include "msccl/check.h"
@@ -12,6 +9,7 @@
 #include "msccl/xml.h"
 #include "programs.h"
 #include "schedule/verify.h"
+#include "transfers.h"
 #include "unisono/error.hpp"
 
 namespace unisono::msccl {
@@ -31,18 +29,6 @@ void expect_runs_right(const MscclProgram& program) {
       EXPECT_TRUE(testing::runs_right(program, seed, true)) << program.name << " seed " << seed;
     }
   }
-}
-
-// How often each chunk goes from one rank to another; what stays on a rank needs no move.
-std::map<std::tuple<int, int, int, Combine>, int> transfers(const Schedule& schedule) {
-  std::map<std::tuple<int, int, int, Combine>, int> result;
-  for (const Move& move : schedule.moves) {
-    for (int chunk = move.chunk; move.from != move.to && chunk < move.chunk + move.chunks;
-         ++chunk) {
-      ++result[{move.from, move.to, chunk, move.combine}];
-    }
-  }
-  return result;
 }
 
 TEST(Msccl, TheWholeCatalogue) {
@@ -66,7 +52,7 @@ TEST(Msccl, TheWholeCatalogue) {
       EXPECT_EQ(to_xml(*read.value), to_xml(program));
       const Schedule again = to_schedule(*read.value);
       EXPECT_TRUE(verify(again).empty());
-      EXPECT_EQ(transfers(again), transfers(schedule));
+      EXPECT_EQ(executors::testing::transfers(again), executors::testing::transfers(schedule));
       ++exported;
     }
   }

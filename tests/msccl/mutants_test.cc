@@ -9,6 +9,7 @@
 #include "msccl/export.h"
 #include "msccl/xml.h"
 #include "programs.h"
+#include "schedule/verify.h"
 
 namespace unisono::msccl {
 namespace {
@@ -74,6 +75,8 @@ TEST(MscclMutants, NoneIsAcceptedThatRunsWrong) {
       continue;
     }
     ++harmless;
+    EXPECT_TRUE(verify(to_schedule(*read.value)).empty()) << "mutant " << i << "\n"
+                                                          << to_xml(*read.value);
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
       for (const bool is_in_place : {false, true}) {
         if (is_in_place ? read.value->in_place : read.value->out_of_place) {

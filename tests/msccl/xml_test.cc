@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "damaged_text.h"
 #include "msccl/check.h"
 #include "msccl/xml.h"
 #include "programs.h"
@@ -60,22 +61,7 @@ TEST(MscclXml, DamagedBytesNeverCrash) {
   std::mt19937 random(7);
   int read = 0;
   for (int i = 0; i < 4000; ++i) {
-    std::string text = whole;
-    for (std::size_t hits = 1 + random() % 3; hits-- > 0;) {
-      const std::size_t at = random() % text.size();
-      switch (random() % 3) {
-        case 0:
-          text[at] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(at, 1 + random() % 40);
-          break;
-        default:
-          text.insert(at, text.substr(random() % text.size(), random() % 40));
-          break;
-      }
-    }
-    if (const Parsed<MscclProgram> parsed = parse_xml(text)) {
+    if (const Parsed<MscclProgram> parsed = parse_xml(executors::testing::damaged(whole, random))) {
       check(*parsed.value);
       ++read;
     }

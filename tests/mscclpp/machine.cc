@@ -2,24 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 #include <vector>
+
+#include "expected.h"
 
 namespace unisono::mscclpp::testing {
 namespace {
 
+using executors::testing::Call;
+using executors::testing::contribution;
+using executors::testing::expected;
 using Numbers = std::vector<std::uint64_t>;
 
 constexpr std::size_t kThreads = 2;  // of a block
 constexpr int kElements = 3;         // of a chunk: a thread has others of them in longer places
-
-// What rank `rank` gives in a launch to element `index` of its input: sums of these tell who is in.
-std::uint64_t own(int launch, int rank, int index) {
-  std::uint64_t value = (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ULL;
-  value ^= (static_cast<std::uint64_t>(index) + 1) * 0xC2B2AE3D27D4EB4FULL;
-  value ^= (static_cast<std::uint64_t>(launch) + 1) * 0x165667B19E3779F9ULL;
-  return value * (value >> 32 | 1);
-}
 
 std::size_t at(int value) {
   return static_cast<std::size_t>(value);
@@ -81,18 +79,21 @@ class Machine {
   };
 
   int ranks() const { return static_cast<int>(plan_.gpus.size()); }
-  int chunks() const { return std::max(plan_.gpus[0].chunks[0], plan_.gpus[0].chunks[1]); }
+  // Elements of a rank's part of the vector.
+  int part() const {
+    const int chunks = std::max(plan_.gpus[0].chunks[0], plan_.gpus[0].chunks[1]);
+    return chunks / ranks() * kElements;
+  }
 
   // An element of a place, as the executor finds it: with the offsets of who looks.
   std::uint64_t& element(int looking, const PlanPlace& place, int index) {
     Buffer buffer = place.buffer;
     int offset = place.offset * kElements + index;
     if (plan_.in_place && buffer != Buffer::scratch) {
-      const int part = chunks() / ranks() * kElements;
       const bool is_part =
           (plan_.collective == Collective::all_gather && buffer == Buffer::input) ||
           (plan_.collective == Collective::reduce_scatter && buffer == Buffer::output);
-      offset += is_part ? looking * part : 0;
+      offset += is_part ? looking * part() : 0;
       buffer = Buffer::output;
     }
     Numbers& numbers = states_[at(place.gpu)].memory.at(static_cast<std::size_t>(buffer));
@@ -126,9 +127,9 @@ class Machine {
   void begin(int gpu) {
     State& state = states_[at(gpu)];
     scribble(gpu);
-    if (plan_.collective != Collective::broadcast || gpu == plan_.root) {
+    if (has_input(call(state.launch), gpu)) {
       for (int i = 0; i < plan_.gpus[at(gpu)].chunks[0] * kElements; ++i) {
-        element(gpu, {.gpu = gpu, .buffer = Buffer::input}, i) = own(state.launch, gpu, i);
+        element(gpu, {.gpu = gpu, .buffer = Buffer::input}, i) = contribution(state.launch, gpu, i);
       }
     }
     state.threads.clear();
@@ -294,43 +295,18 @@ class Machine {
     return nullptr;
   }
 
+  Call call(int launch) const {
+    return {.collective = plan_.collective,
+            .ranks = ranks(),
+            .root = plan_.root,
+            .part = part(),
+            .launch = launch};
+  }
+
   bool has_result(int gpu, int launch) {
-    const int part = chunks() / ranks() * kElements;
-    const auto sum = [&](int index) {
-      std::uint64_t value = 0;
-      for (int from = 0; from < ranks(); ++from) {
-        value += own(launch, from, index);
-      }
-      return value;
-    };
     for (int i = 0; i < plan_.gpus[at(gpu)].chunks[1] * kElements; ++i) {
-      std::uint64_t expected = 0;
-      switch (plan_.collective) {
-        case Collective::all_reduce:
-          expected = sum(i);
-          break;
-        case Collective::broadcast:
-          expected = own(launch, plan_.root, i);
-          break;
-        case Collective::all_gather:
-          expected = own(launch, i / part, i % part);
-          break;
-        case Collective::all_to_all:
-          expected = own(launch, i / part, gpu * part + i % part);
-          break;
-        case Collective::reduce:
-          if (gpu != plan_.root) {
-            return true;
-          }
-          expected = sum(i);
-          break;
-        case Collective::reduce_scatter:
-          expected = sum(gpu * part + i);
-          break;
-        default:
-          return false;
-      }
-      if (element(gpu, {.gpu = gpu, .buffer = Buffer::output}, i) != expected) {
+      const std::optional<std::uint64_t> value = expected(call(launch), gpu, i);
+      if (value && element(gpu, {.gpu = gpu, .buffer = Buffer::output}, i) != *value) {
         return false;
       }
     }

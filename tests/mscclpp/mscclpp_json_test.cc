@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "damaged_text.h"
 #include "mscclpp/check.h"
 #include "mscclpp/json.h"
 #include "plans.h"
@@ -41,6 +42,29 @@ TEST(MscclppJson, Refuses) {
                                "\"channel_ids\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"),
                        "17 channels of a thread block; MSCCL++'s executor takes 16",
                        "/gpus/0/threadblocks/0/channels"},
+           RefusedPlan{changed("\"remote_buffer_ids\":[0]",
+                               "\"remote_buffer_ids\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"),
+                       "17 remote buffers of a thread block; MSCCL++'s executor takes 16",
+                       "/gpus/0/threadblocks/0/remote_buffer_refs"},
+           RefusedPlan{changed("\"connected_to\":[1]", "\"connected_to\":[]"),
+                       "GPU 0 has no channels, and thread block 0 names channel 0",
+                       "/gpus/0/threadblocks/0/channels/0/channel_ids/0"},
+           RefusedPlan{
+               changed("{\"rank\":1,\"type\":\"o\",\"access_channel_types\":[\"memory\"]}", ""),
+               "GPU 0 has no remote buffers, and thread block 0 names remote buffer 0",
+               "/gpus/0/threadblocks/0/remote_buffer_refs/0/remote_buffer_ids/0"},
+           RefusedPlan{changed("\"channel_ids\":[0]}],\"remote", "\"channel_ids\":[]}],\"remote"),
+                       "thread block 0 of GPU 0 has no channels, and operation 0 names channel 0",
+                       "/gpus/0/threadblocks/0/ops/0/channel_ids/0"},
+           RefusedPlan{changed("\"remote_buffer_ids\":[0]", "\"remote_buffer_ids\":[]"),
+                       "thread block 0 of GPU 0 has no remote buffers, and operation 4 names "
+                       "remote buffer 0",
+                       "/gpus/0/threadblocks/0/ops/4/dst_buff/0/buffer_id"},
+           RefusedPlan{
+               changed("{\"name\":\"copy\"",
+                       "{\"name\":\"sem_acquire\",\"semaphore_ids\":[2]},{\"name\":\"copy\""),
+               "GPU 0 has no semaphores, and operation 3 names semaphore 2",
+               "/gpus/0/threadblocks/0/ops/3/semaphore_ids/0"},
            RefusedPlan{changed("\"input_chunks\":2", "\"input_chunks\":3"),
                        "3 input chunks, where the collective has 2", "/gpus/0"},
            RefusedPlan{changed("\"connected_to\":[1]", "\"connected_to\":[0]"),
@@ -186,22 +210,8 @@ TEST(MscclppJson, DamagedBytesNeverCrash) {
   std::mt19937 random(7);
   int read = 0;
   for (int i = 0; i < 4000; ++i) {
-    std::string text = whole;
-    for (std::size_t hits = 1 + random() % 3; hits-- > 0;) {
-      const std::size_t at = random() % text.size();
-      switch (random() % 3) {
-        case 0:
-          text[at] = static_cast<char>('0' + random() % 10);
-          break;
-        case 1:
-          text.erase(at, 1 + random() % 40);
-          break;
-        default:
-          text.insert(at, text.substr(random() % text.size(), random() % 40));
-          break;
-      }
-    }
-    if (const Parsed<ExecutionPlan> parsed = parse_plan(text)) {
+    if (const Parsed<ExecutionPlan> parsed =
+            parse_plan(executors::testing::damaged(whole, random))) {
       check(*parsed.value);
       ++read;
     }

@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "msccl/flaw.h"
+#include "executors/flaw.h"
 #include "msccl/program.h"
 
 namespace unisono::msccl {
 
 struct Proof {
-  std::vector<Flaw> flaws;  // empty: the program is right, in all the ways in which it says it runs
+  std::vector<executors::Flaw>
+      flaws;  // empty: the program is right, in all the ways in which it says it runs
   // The least number of messages that a connection must hold so that nothing waits for ever.
   std::size_t room = 1;
   std::size_t longest_block = 0;  // in steps

@@ -6,10 +6,20 @@
 #include <unordered_map>
 #include <utility>
 
+#include "schedule/cells.h"
+
 namespace unisono::msccl {
 namespace {
 
-constexpr std::size_t kMostFlaws = 100;
+using executors::BufferContents;
+using executors::Flaws;
+using executors::StepId;
+
+// In place, a copy of the input to the output is one of a place onto itself.
+bool is_onto_itself(const Step& step, int gpu, const BufferContents& memory) {
+  return step.type == StepType::copy &&
+         memory.cell(gpu, step.source) == memory.cell(gpu, step.target);
+}
 
 class OneGpu {
  public:
@@ -22,11 +32,11 @@ class OneGpu {
         width_(program.gpus[static_cast<std::size_t>(gpu)].blocks.size()),
         clocks_(table.size() * width_, -1) {}
 
-  void run(std::vector<Flaw>& flaws) {
+  void run(Flaws& flaws) {
     std::vector<std::size_t> last(table_.blocks(), StepTable::none());
     for (const std::size_t index : order_.steps) {
-      const StepTable::Id at = table_.id(index);
-      std::size_t& before = last[table_.block_number(at)];
+      const StepId& at = table_.id(index);
+      std::size_t& before = last[table_.block_number(index)];
       take(index, before);
       take(index, table_.awaited(index));
       take(index, order_.sent_by[index]);
@@ -55,33 +65,27 @@ class OneGpu {
                    [](int one, int other) { return std::max(one, other); });
   }
 
-  void visit(std::size_t index, std::vector<Flaw>& flaws) {
+  void visit(std::size_t index, Flaws& flaws) {
     const Step& step = table_.step(index);
     const StepTraits& traits = traits_of(step.type);
-    // In place, a copy of the input to the output is one of a place onto itself.
-    if (step.type == StepType::copy &&
-        memory_.cell(gpu_, step.source) == memory_.cell(gpu_, step.target)) {
+    if (is_onto_itself(step, gpu_, memory_)) {
       return;
     }
-    for (int i = 0; i < step.chunks; ++i) {
-      if (traits.reads_source) {
-        read(index, {step.source.buffer, step.source.offset + i}, flaws);
-      }
+    for (int i = 0; traits.reads_source && i < step.chunks; ++i) {
+      read(index, {step.source.buffer, step.source.offset + i}, flaws);
     }
-    for (int i = 0; i < step.chunks; ++i) {
-      if (traits.writes_target) {
-        write(index, {step.target.buffer, step.target.offset + i}, flaws);
-      }
+    for (int i = 0; traits.writes_target && i < step.chunks; ++i) {
+      write(index, {step.target.buffer, step.target.offset + i}, flaws);
     }
   }
 
-  void read(std::size_t index, const BufferPlace& place, std::vector<Flaw>& flaws) {
+  void read(std::size_t index, const BufferPlace& place, Flaws& flaws) {
     Accesses& before = accesses_[memory_.cell(gpu_, place)];
     check(index, before.write, "reads", "writes", place, flaws);
     before.reads.push_back(index);
   }
 
-  void write(std::size_t index, const BufferPlace& place, std::vector<Flaw>& flaws) {
+  void write(std::size_t index, const BufferPlace& place, Flaws& flaws) {
     Accesses& before = accesses_[memory_.cell(gpu_, place)];
     check(index, before.write, "writes", "writes", place, flaws);
     for (const std::size_t read : before.reads) {
@@ -91,22 +95,19 @@ class OneGpu {
   }
 
   void check(std::size_t index, std::size_t before, const char* does, const char* did,
-             const BufferPlace& place, std::vector<Flaw>& flaws) {
-    if (before == StepTable::none() || before == index || flaws.size() >= kMostFlaws) {
+             const BufferPlace& place, Flaws& flaws) {
+    if (before == StepTable::none() || before == index || flaws.is_full()) {
       return;
     }
-    const StepTable::Id first = table_.id(before);
+    const StepId& first = table_.id(before);
     if (clock(index)[static_cast<std::size_t>(first.block)] >= first.step) {
       return;
     }
-    const StepTable::Id at = table_.id(index);
-    const char* const names[] = {"input", "output", "scratch"};
-    flaws.push_back(
-        {at.gpu, at.block, at.step,
-         fmt::format("{} {} chunk {}, which step {} of thread block {} {}: nothing says which is "
-                     "first",
-                     does, names[static_cast<std::size_t>(place.buffer)], place.offset, first.step,
-                     first.block, did)});
+    flaws.add(
+        table_.id(index),
+        fmt::format("{} {} chunk {}, which step {} of thread block {} {}: nothing says which is "
+                    "first",
+                    does, to_string(place.buffer), place.offset, first.step, first.block, did));
   }
 
   int gpu_;
@@ -120,13 +121,13 @@ class OneGpu {
 
 }  // namespace
 
-std::vector<Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
-                               const Order& order, const BufferContents& memory) {
-  std::vector<Flaw> flaws;
+std::vector<executors::Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
+                                          const Order& order, const BufferContents& memory) {
+  Flaws flaws;
   for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
     OneGpu(static_cast<int>(gpu), program, table, order, memory).run(flaws);
   }
-  return flaws;
+  return std::move(flaws).take();
 }
 
 }  // namespace unisono::msccl

@@ -3,15 +3,16 @@
 
 #include <vector>
 
-#include "msccl/flaw.h"
-#include "msccl/memory.h"
+#include "executors/contents.h"
+#include "executors/flaw.h"
 #include "msccl/order.h"
 
 namespace unisono::msccl {
 
 // What is ordered: the steps of a block, a step and the one that it depends on, and a receive and
 // its send. Vector clocks (Fidge 1988, Mattern 1989) over the blocks of one GPU at a time.
-std::vector<Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
-                               const Order& order, const BufferContents& memory);
+std::vector<executors::Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
+                                          const Order& order,
+                                          const executors::BufferContents& memory);
 
 }  // namespace unisono::msccl

@@ -7,34 +7,24 @@
 
 namespace unisono::msccl {
 
+using executors::StepId;
+
 StepTable::StepTable(const MscclProgram& program) : program_(program) {
-  for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
-    first_blocks_.push_back(first_.size());
-    const std::vector<ThreadBlock>& blocks = program.gpus[gpu].blocks;
-    for (std::size_t block = 0; block < blocks.size(); ++block) {
-      first_.push_back(ids_.size());
-      for (std::size_t step = 0; step < blocks[block].steps.size(); ++step) {
-        ids_.push_back({static_cast<int>(gpu), static_cast<int>(block), static_cast<int>(step)});
-      }
+  for (const Gpu& gpu : program.gpus) {
+    add_gpu();
+    for (const ThreadBlock& block : gpu.blocks) {
+      add_block(block.steps.size());
     }
   }
 }
 
-std::size_t StepTable::block_number(Id id) const {
-  return first_blocks_[static_cast<std::size_t>(id.gpu)] + static_cast<std::size_t>(id.block);
-}
-
-std::size_t StepTable::index(Id id) const {
-  return first_[block_number(id)] + static_cast<std::size_t>(id.step);
-}
-
 const ThreadBlock& StepTable::block(std::size_t index) const {
-  const Id at = ids_[index];
+  const StepId& at = id(index);
   return program_.gpus[static_cast<std::size_t>(at.gpu)].blocks[static_cast<std::size_t>(at.block)];
 }
 
 const Step& StepTable::step(std::size_t index) const {
-  return block(index).steps[static_cast<std::size_t>(ids_[index].step)];
+  return block(index).steps[static_cast<std::size_t>(id(index).step)];
 }
 
 std::size_t StepTable::awaited(std::size_t index) const {
@@ -42,7 +32,7 @@ std::size_t StepTable::awaited(std::size_t index) const {
   if (waiting.depends_on_block < 0) {
     return none();
   }
-  const Id named{ids_[index].gpu, waiting.depends_on_block, waiting.depends_on_step};
+  const StepId named{id(index).gpu, waiting.depends_on_block, waiting.depends_on_step};
   const std::vector<Step>& steps = block(this->index(named)).steps;
   for (int at = named.step; at < static_cast<int>(steps.size()); ++at) {
     if (steps[static_cast<std::size_t>(at)].tells) {
@@ -57,19 +47,8 @@ namespace {
 class Runner {
  public:
   Runner(const MscclProgram& program, const StepTable& table, std::size_t room)
-      : table_(table),
-        room_(room),
-        is_done_(table.size(), false),
-        waiting_(table.size()),
-        next_(table.blocks(), 0),
-        end_(table.blocks(), 0) {
+      : table_(table), room_(room), is_done_(table.size(), false), waiting_(table.size()) {
     order_.sent_by.assign(table.size(), StepTable::none());
-    for (std::size_t index = table.size(); index-- > 0;) {
-      next_[number(index)] = index;
-    }
-    for (std::size_t index = 0; index < table.size(); ++index) {
-      end_[number(index)] = index + 1;
-    }
     for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
       const std::vector<ThreadBlock>& blocks = program.gpus[gpu].blocks;
       for (std::size_t block = 0; block < blocks.size(); ++block) {
@@ -82,6 +61,7 @@ class Runner {
         if (one.receive >= 0) {
           links_[{one.receive, own, one.channel}].receiver = at;
         }
+        next_.push_back(table.begin(at));
         ready_.push_back(at);
       }
     }
@@ -91,12 +71,12 @@ class Runner {
     while (!ready_.empty()) {
       const std::size_t block = ready_.front();
       ready_.pop_front();
-      while (next_[block] < end_[block] && can_run(next_[block])) {
+      while (next_[block] < table_.end(block) && can_run(next_[block])) {
         complete(next_[block]++);
       }
     }
     for (std::size_t block = 0; block < next_.size(); ++block) {
-      if (next_[block] < end_[block]) {
+      if (next_[block] < table_.end(block)) {
         order_.stuck.push_back(next_[block]);
       }
     }
@@ -110,7 +90,6 @@ class Runner {
     std::deque<std::size_t> messages;
   };
 
-  std::size_t number(std::size_t index) const { return table_.block_number(table_.id(index)); }
   Link& outgoing(std::size_t index) {
     const ThreadBlock& block = table_.block(index);
     return links_.at({table_.id(index).gpu, block.send, block.channel});
@@ -124,7 +103,7 @@ class Runner {
     const StepTraits& traits = traits_of(table_.step(index).type);
     const std::size_t on = table_.awaited(index);
     if (on != StepTable::none() && !is_done_[on]) {
-      waiting_[on].push_back(number(index));
+      waiting_[on].push_back(table_.block_number(index));
       return false;
     }
     return !(traits.receives && incoming(index).messages.empty()) &&
@@ -154,9 +133,8 @@ class Runner {
   std::size_t room_;
   Order order_;
   std::vector<bool> is_done_;
-  std::vector<std::vector<std::size_t>> waiting_;  // blocks that wait for a step
-  std::vector<std::size_t> next_;                  // step of each block
-  std::vector<std::size_t> end_;
+  std::vector<std::vector<std::size_t>> waiting_;    // blocks that wait for a step
+  std::vector<std::size_t> next_;                    // step of each block
   std::map<std::tuple<int, int, int>, Link> links_;  // from, to, channel
   std::deque<std::size_t> ready_;
 };

@@ -4,38 +4,24 @@
 #include <cstddef>
 #include <vector>
 
+#include "executors/steps.h"
 #include "msccl/program.h"
 
 namespace unisono::msccl {
 
-// All steps of a program, numbered through.
-class StepTable {
+// The steps of a program with their numbers.
+class StepTable : public executors::StepNumbers {
  public:
   explicit StepTable(const MscclProgram& program);
 
-  struct Id {
-    int gpu = 0;
-    int block = 0;
-    int step = 0;
-  };
-  std::size_t size() const { return ids_.size(); }
-  Id id(std::size_t index) const { return ids_[index]; }
-  std::size_t index(Id id) const;
   const Step& step(std::size_t index) const;
   const ThreadBlock& block(std::size_t index) const;
-  // The block of a step, numbered through all GPUs.
-  std::size_t block_number(Id id) const;
-  std::size_t blocks() const { return first_.size(); }
   // The step whose end makes `index` start, none(): it depends on none. A block tells of its steps
   // only where a step `tells`, so that it may be a later one than the one that is named.
   std::size_t awaited(std::size_t index) const;
-  static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
 
  private:
   const MscclProgram& program_;
-  std::vector<Id> ids_;
-  std::vector<std::size_t> first_;         // step of each block
-  std::vector<std::size_t> first_blocks_;  // of each GPU
 };
 
 struct Order {

@@ -1,8 +1,8 @@
 // A collective as the MSCCL executors take it: what each thread block of each GPU does, in order.
 //
 // MSCCL (Cowan et al., "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023) runs
-// such programs inside NCCL and RCCL. Data is named by its place, an offset in the input, output or
-// scratch buffer of a GPU, in chunks; the places of a collective are those of NCCL's buffers.
+// such programs inside NCCL and RCCL. Data is named by its place in the buffers of NCCL
+// (executors/buffers.h).
 // Thread blocks run beside each other. A block sends to one GPU and receives from one, over a
 // channel; what a block sends arrives, in order, at the block of the other GPU that receives from
 // it on the same channel. Before a step starts, the step of another block that it depends on is
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/collectives.h"
+#include "executors/buffers.h"
 #include "schedule/schedule.h"
 
 namespace unisono::msccl {
@@ -56,12 +57,7 @@ constexpr const StepTraits& traits_of(StepType type) {
   return kSteps.at(static_cast<std::size_t>(type));
 }
 
-struct BufferPlace {
-  Buffer buffer = Buffer::input;
-  int offset = 0;  // in chunks
-
-  friend bool operator==(const BufferPlace&, const BufferPlace&) = default;
-};
+using executors::BufferPlace;
 
 struct Step {
   StepType type = StepType::nop;
@@ -101,14 +97,6 @@ struct MscclProgram {
 
 // The schedule that a program must have the effect of, without moves: its ranks and chunks.
 Schedule shape_of(const MscclProgram& program);
-
-// Where chunk `chunk` of the schedule lies in NCCL's input or output buffer of `rank`. REQUIRES:
-// the rank has the chunk as input, or needs it as output.
-int input_offset(const Schedule& shape, int rank, int chunk);
-int output_offset(const Schedule& shape, int rank, int chunk);
-// How many chunks lie in the buffer: 0 where the rank has none.
-int input_chunks(const Schedule& shape, int rank);
-int output_chunks(const Schedule& shape, int rank);
 
 // How a collective is called in these files; empty: they cannot say it.
 std::string_view word_of(Collective collective);

@@ -141,8 +141,8 @@ class Reader {
         return shape_of(whole);
       }();
       auto& chunks = program_.gpus.back().chunks;
-      chunks[0] = std::max(chunks[0], input_chunks(shape, gpu));
-      chunks[1] = std::max(chunks[1], output_chunks(shape, gpu));
+      chunks[0] = std::max(chunks[0], executors::input_chunks(shape, gpu));
+      chunks[1] = std::max(chunks[1], executors::output_chunks(shape, gpu));
     }
   }
 
@@ -172,17 +172,14 @@ class Reader {
 
   BufferPlace place(const char* buffer, const char* offset, bool is_used) {
     const std::string_view word = text(buffer).value_or("");
-    const std::string_view letters = "ios";
-    const std::size_t found = word.size() == 1 ? letters.find(word) : std::string_view::npos;
-    if (found == std::string_view::npos) {
+    const std::optional<Buffer> found = executors::buffer_called(word);
+    if (!found) {
       if (is_used) {
         refuse(fmt::format("{} cannot be \"{}\": i, o or s", buffer, word));
       }
       return {};
     }
-    const BufferPlace result{.buffer = static_cast<Buffer>(found),
-                             .offset = number(offset, is_used ? 0 : -1, kMostChunks)};
-    return result;
+    return {.buffer = *found, .offset = number(offset, is_used ? 0 : -1, kMostChunks)};
   }
 
   void start_step() {

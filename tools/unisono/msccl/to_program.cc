@@ -66,9 +66,9 @@ class Exporter {
     program_.chunks_per_loop = is_pairs ? schedule_.chunks / schedule_.ranks : schedule_.chunks;
     number_scratch();
     for (int rank = 0; rank < schedule_.ranks; ++rank) {
-      program_.gpus.push_back(
-          {.chunks = {input_chunks(schedule_, rank), output_chunks(schedule_, rank),
-                      static_cast<int>(slots(rank).size())}});
+      program_.gpus.push_back({.chunks = {executors::input_chunks(schedule_, rank),
+                                          executors::output_chunks(schedule_, rank),
+                                          static_cast<int>(slots(rank).size())}});
     }
   }
 
@@ -219,9 +219,11 @@ class Exporter {
   BufferPlace place(const Cell& cell) const {
     switch (cell.buffer) {
       case Buffer::input:
-        return {.buffer = cell.buffer, .offset = input_offset(schedule_, cell.rank, cell.chunk)};
+        return {.buffer = cell.buffer,
+                .offset = executors::input_offset(schedule_, cell.rank, cell.chunk)};
       case Buffer::output:
-        return {.buffer = cell.buffer, .offset = output_offset(schedule_, cell.rank, cell.chunk)};
+        return {.buffer = cell.buffer,
+                .offset = executors::output_offset(schedule_, cell.rank, cell.chunk)};
       case Buffer::scratch:
         break;
     }

@@ -1,12 +1,14 @@
 #include <cstddef>
 #include <vector>
 
+#include "executors/moves.h"
 #include "msccl/export.h"
-#include "msccl/moves.h"
 #include "msccl/order.h"
 
 namespace unisono::msccl {
 namespace {
+
+using executors::Held;
 
 class Importer {
  public:
@@ -70,7 +72,7 @@ class Importer {
 
   const MscclProgram& program_;
   StepTable table_;
-  MoveFinder moves_;
+  executors::MoveFinder moves_;
   std::vector<std::vector<Held>> sent_;
 };
 

@@ -2,40 +2,29 @@
 
 #include <fmt/format.h>
 
-#include "cli/failure.h"
+#include "executors/program_file.h"
+#include "executors/proof_report.h"
 #include "msccl/check.h"
 #include "msccl/export.h"
-#include "msccl/proof_report.h"
 #include "msccl/xml.h"
-#include "unisono/error.hpp"
 
 namespace unisono::cli {
+namespace {
+
+msccl::MscclProgram load_msccl_program(const std::string& path, const std::string& text) {
+  return program_of_file(path, text, msccl::parse_xml(text), "msccl-xml");
+}
+
+}  // namespace
 
 bool is_msccl_file(const std::string& path) {
   return path.ends_with(".xml");
 }
 
-msccl::MscclProgram load_msccl_program(const std::string& path, const std::string& text) {
-  Parsed<msccl::MscclProgram> parsed = msccl::parse_xml(text);
-  if (!parsed) {
-    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     {}, "unisono export all_reduce/ring -n 4 --to msccl-xml shows the form");
-  }
-  return std::move(*parsed.value);
-}
-
 Schedule load_msccl_schedule(const std::string& path, const std::string& text) {
   const msccl::MscclProgram program = load_msccl_program(path, text);
-  if (const msccl::Proof proof = msccl::check(program); !proof.flaws.empty()) {
-    throw UsageError(fmt::format("{} is not a valid program", path), to_text(proof.flaws.front()),
-                     fmt::format("unisono verify {}", path));
-  }
-  try {
-    return msccl::to_schedule(program);
-  } catch (const Error& error) {
-    throw UsageError(fmt::format("{} cannot be told as a schedule", path),
-                     std::string(error.summary()), std::string(error.hint()));
-  }
+  return schedule_of_file(path, "program", msccl::check(program).flaws,
+                          [&] { return msccl::to_schedule(program); });
 }
 
 int verify_msccl(const std::string& path, const std::string& text, const Console& console) {

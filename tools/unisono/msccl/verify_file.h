@@ -4,7 +4,6 @@
 #include <string>
 
 #include "cli/console.h"
-#include "msccl/program.h"
 #include "schedule/schedule.h"
 
 namespace unisono::cli {
@@ -12,9 +11,8 @@ namespace unisono::cli {
 // By its name: "x.xml".
 bool is_msccl_file(const std::string& path);
 
-// Throws UsageError "file:line: what is wrong".
-msccl::MscclProgram load_msccl_program(const std::string& path, const std::string& text);
-// The same as a schedule. Throws UsageError also where the program is wrong, or cannot be one.
+// A program as a schedule. Throws UsageError "file:line: what is wrong", also where the program is
+// wrong, or cannot be a schedule.
 Schedule load_msccl_schedule(const std::string& path, const std::string& text);
 
 // Prints what check() finds; the exit code.

@@ -7,9 +7,7 @@
 namespace unisono::msccl {
 namespace {
 
-char letter_of(Buffer buffer) {
-  return buffer == Buffer::input ? 'i' : buffer == Buffer::output ? 'o' : 's';
-}
+using executors::letter_of;
 
 std::string escaped(std::string_view text) {
   std::string result;

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "msccl/memory.h"
+#include "executors/contents.h"
+#include "executors/data_flow.h"
 #include "mscclpp/hazards.h"
 #include "mscclpp/order.h"
 #include "schedule/cells.h"
@@ -13,105 +14,65 @@
 namespace unisono::mscclpp {
 namespace {
 
-using msccl::Flaw;
-using msccl::Value;
-
-constexpr std::size_t kMostFlaws = 100;
+using executors::Flaw;
+using executors::StepId;
+using executors::Value;
 
 // Moves sums along an order in which the operations can run.
 class PlanFlow {
  public:
   PlanFlow(const OperationTable& table, const Schedule& shape, bool is_in_place)
-      : table_(table), shape_(shape), memory_(shape, is_in_place), is_in_place_(is_in_place) {}
+      : table_(table), flow_(shape, is_in_place) {}
 
   std::vector<Flaw> run(const PlanOrder& order) {
     for (const std::size_t index : order.operations) {
       const PlanOperation& operation = table_.operation(index);
       if (traits_of(operation.type).effect == Effect::moves) {
-        move(index, operation);
+        move(table_.id(index), operation);
       } else if (traits_of(operation.type).effect == Effect::adds) {
-        add(index, operation);
+        add(table_.id(index), operation);
       }
     }
-    for (Flaw& flaw : wrong_outputs(memory_, shape_, kMostFlaws - flaws_.size())) {
-      flaws_.push_back(std::move(flaw));
-    }
-    return std::move(flaws_);
+    return std::move(flow_).finish();
   }
 
  private:
-  void blame(std::size_t index, std::string text) {
-    if (flaws_.size() < kMostFlaws) {
-      const OperationTable::Id at = table_.id(index);
-      flaws_.push_back({at.gpu, at.block, at.operation, std::move(text)});
-    }
-  }
-
-  void move(std::size_t index, const PlanOperation& operation) {
+  void move(const StepId& at, const PlanOperation& operation) {
     for (std::size_t i = 0; i < operation.targets.size(); ++i) {
       for (int chunk = 0; chunk < operation.targets[i].chunks; ++chunk) {
-        write(index, operation.targets[i], chunk, read(index, operation.sources[i], chunk));
+        write(at, operation.targets[i], chunk, read(at, operation.sources[i], chunk));
       }
     }
   }
 
-  void add(std::size_t index, const PlanOperation& operation) {
+  void add(const StepId& at, const PlanOperation& operation) {
     for (int chunk = 0; chunk < operation.targets.front().chunks; ++chunk) {
-      Value value = read(index, operation.sources.front(), chunk);
+      Value value = read(at, operation.sources.front(), chunk);
       for (std::size_t i = 1; i < operation.sources.size(); ++i) {
-        value = sum(index, value, read(index, operation.sources[i], chunk));
+        value = flow_.sum(at, value, read(at, operation.sources[i], chunk));
       }
       for (const PlanPlace& target : operation.targets) {
-        write(index, target, chunk, value);
+        write(at, target, chunk, value);
       }
     }
   }
 
-  Value sum(std::size_t index, const Value& one, const Value& other) {
-    if (one == nullptr || other == nullptr) {
-      return nullptr;
-    }
-    if (one->chunk != other->chunk) {
-      blame(index, fmt::format("adds {} to {}", to_text(*one), to_text(*other)));
-      return nullptr;
-    }
-    return sum_of(*one, *other);
+  Value read(const StepId& at, const PlanPlace& place, int chunk) {
+    return flow_.read(at, place.gpu, chunk_of(place, chunk));
   }
-
-  std::uint64_t cell(const PlanPlace& place, int chunk) const {
-    return memory_.cell(place.gpu, {.buffer = place.buffer, .offset = place.offset + chunk});
-  }
-
-  Value read(std::size_t index, const PlanPlace& place, int chunk) {
-    Value value = memory_.at(cell(place, chunk));
-    if (value == nullptr) {
-      blame(index, fmt::format("reads {} chunk {} of GPU {}, where nothing is yet",
-                               to_string(place.buffer), place.offset + chunk, place.gpu));
-    }
-    return value;
-  }
-
-  void write(std::size_t index, const PlanPlace& place, int chunk, Value value) {
-    if (place.buffer == Buffer::input && !is_in_place_) {
-      blame(index, fmt::format("writes input chunk {} of GPU {}, which out of place is the "
-                               "caller's",
-                               place.offset + chunk, place.gpu));
-    }
-    memory_.set(cell(place, chunk), std::move(value));
+  void write(const StepId& at, const PlanPlace& place, int chunk, Value value) {
+    flow_.write(at, place.gpu, chunk_of(place, chunk), std::move(value));
   }
 
   const OperationTable& table_;
-  const Schedule& shape_;
-  msccl::BufferContents memory_;
-  bool is_in_place_;
-  std::vector<Flaw> flaws_;
+  executors::DataFlow flow_;
 };
 
 Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const PlanOrder& order) {
   constexpr std::size_t kMostTold = 4;
   std::string text = "nothing can go on: ";
   for (std::size_t i = 0; i < order.stuck.size() && i < kMostTold; ++i) {
-    const OperationTable::Id at = table.id(order.stuck[i]);
+    const StepId& at = table.id(order.stuck[i]);
     const PlanOperation& operation = table.operation(order.stuck[i]);
     const auto& channels = plan.gpus[static_cast<std::size_t>(at.gpu)].channels;
     std::string what = fmt::format("the others at barrier {}", operation.barrier);
@@ -122,7 +83,7 @@ Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const Plan
       what = fmt::format("semaphore {}", operation.semaphores.front());
     }
     text += fmt::format("{}step {} of thread block {} of GPU {} waits for {}", i == 0 ? "" : "; ",
-                        at.operation, at.block, at.gpu, what);
+                        at.step, at.block, at.gpu, what);
   }
   if (order.stuck.size() > kMostTold) {
     text += fmt::format("; {} more blocks wait", order.stuck.size() - kMostTold);
@@ -164,10 +125,8 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
                       const CounterTable& counters, std::vector<Flaw>& flaws) {
   for (std::size_t index = 0; index < table.size(); ++index) {
     const PlanOperation& operation = table.operation(index);
-    const OperationTable::Id at = table.id(index);
-    const auto blame = [&](std::string text) {
-      flaws.push_back({at.gpu, at.block, at.operation, std::move(text)});
-    };
+    const StepId& at = table.id(index);
+    const auto blame = [&](std::string text) { flaws.push_back({at, std::move(text)}); };
     if (operation.type == OperationType::barrier) {
       const std::size_t come = table.blocks_at_barrier(at.gpu, operation.barrier).size();
       if (static_cast<std::size_t>(operation.barrier_blocks) != come) {
@@ -185,7 +144,7 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
         }
       }
     }
-    for (const std::size_t counter : counters.of(at.gpu, operation)) {
+    for (const std::size_t counter : counters.of(index)) {
       if (counter == CounterTable::none()) {
         blame("signals on a channel that the other GPU does not have");
       }
@@ -197,7 +156,7 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
 
 PlanProof check(const ExecutionPlan& plan) {
   const OperationTable table(plan);
-  const CounterTable counters(plan);
+  const CounterTable counters(plan, table);
   PlanProof proof;
   for (const PlanGpu& gpu : plan.gpus) {
     proof.most_blocks = std::max(proof.most_blocks, gpu.blocks.size());
@@ -214,8 +173,8 @@ PlanProof check(const ExecutionPlan& plan) {
     check_counts(plan, counters, order, proof.flaws);
   }
   Schedule shape = shape_of(plan);
-  for (Flaw& flaw :
-       find_hazards(plan, table, counters, order, msccl::BufferContents(shape, plan.in_place))) {
+  for (Flaw& flaw : find_hazards(plan, table, counters, order,
+                                 executors::BufferContents(shape, plan.in_place))) {
     proof.flaws.push_back(std::move(flaw));
   }
   // Where the order is open, so is what lies where: only the open order is told then.

@@ -6,17 +6,18 @@
 #include <cstddef>
 #include <vector>
 
-#include "msccl/flaw.h"
+#include "executors/flaw.h"
 #include "mscclpp/plan.h"
 
 namespace unisono::mscclpp {
 
 struct PlanProof {
-  std::vector<msccl::Flaw> flaws;  // empty: the plan is right, in the way in which it says it runs
-  int root = 0;                    // for which it is: files do not say it
-  std::size_t most_blocks = 0;     // of a GPU, which all run at once
-  std::size_t longest_block = 0;   // in operations
-  int most_scratch = 0;            // of a GPU, in chunks
+  std::vector<executors::Flaw>
+      flaws;                      // empty: the plan is right, in the way in which it says it runs
+  int root = 0;                   // for which it is: files do not say it
+  std::size_t most_blocks = 0;    // of a GPU, which all run at once
+  std::size_t longest_block = 0;  // in operations
+  int most_scratch = 0;           // of a GPU, in chunks
 };
 
 PlanProof check(const ExecutionPlan& plan);

@@ -16,88 +16,131 @@ Clocks::Clocks(const OperationTable& table, const CounterTable& counters,
                const std::vector<std::size_t>& counted)
     : table_(table),
       counters_(counters),
-      known_(table.blocks(), Clock(counted.size(), -1)),
-      told_(known_),
+      index_(table.blocks(), OperationTable::none()),
+      known_(table.blocks()),
+      told_(table.blocks()),
       stretches_(table.blocks(), 1),
-      messages_(counters.size()) {
+      stretch_of_(table.size(), 0),
+      signals_(counters.size()) {
   for (std::size_t i = 0; i < counted.size(); ++i) {
+    std::vector<int> begun(counted.size(), -1);
+    begun[i] = 0;
     index_[counted[i]] = i;
-    known_[counted[i]][i] = 0;
+    known_[counted[i]] = std::make_shared<const std::vector<int>>(std::move(begun));
   }
   for (std::size_t counter = 0; counter < counters.size(); ++counter) {
-    from_beginning_.push_back(counters.initial(counter));
+    signals_[counter].from_beginning = counters.initial(counter);
   }
 }
 
-void Clocks::take(Clock& into, const Clock& from) {
-  std::transform(into.begin(), into.end(), from.begin(), into.begin(),
-                 [](int one, int other) { return std::max(one, other); });
+Clocks::Clock Clocks::later(const Clock& one, const Clock& other) {
+  if (other == nullptr || one == other) {
+    return one;
+  }
+  if (one == nullptr) {
+    return other;
+  }
+  std::vector<int> all(one->size());
+  std::transform(one->begin(), one->end(), other->begin(), all.begin(),
+                 [](int first, int second) { return std::max(first, second); });
+  return std::make_shared<const std::vector<int>>(std::move(all));
+}
+
+// What is left of a clock that something relaxed passes on: who has begun. It orders no data.
+Clocks::Clock Clocks::begun(const Clock& clock) {
+  if (clock == nullptr) {
+    return clock;
+  }
+  std::vector<int> all(clock->size());
+  std::transform(clock->begin(), clock->end(), all.begin(),
+                 [](int known) { return std::min(known, 0); });
+  return std::make_shared<const std::vector<int>>(std::move(all));
+}
+
+int Clocks::known(const Clock& clock, std::size_t of) const {
+  return clock == nullptr ? -1 : (*clock)[index_[of]];
 }
 
 // All that the block knows, and that its own stretch is over.
 Clocks::Clock Clocks::own(std::size_t block) const {
-  Clock clock = known_[block];
-  take(clock, told_[block]);
-  if (const auto found = index_.find(block); found != index_.end()) {
-    clock[found->second] = stretches_[block];
+  Clock clock = later(known_[block], told_[block]);
+  if (index_[block] == OperationTable::none()) {
+    return clock;
   }
-  return clock;
+  std::vector<int> all = *clock;
+  all[index_[block]] = stretches_[block];
+  return std::make_shared<const std::vector<int>>(std::move(all));
 }
 
 void Clocks::join(const std::vector<std::size_t>& blocks) {
-  Clock all = own(blocks.front());
+  Clock all;
   for (const std::size_t block : blocks) {
-    take(all, own(block));
+    all = later(all, own(block));
   }
   for (const std::size_t block : blocks) {
     known_[block] = all;
+    told_[block] = nullptr;
     ++stretches_[block];
   }
 }
 
-void Clocks::run(std::size_t index) {
-  const PlanOperation& operation = table_.operation(index);
-  const std::size_t block = table_.block_number(index);
-  const Effect effect = traits_of(operation.type).effect;
-  if (effect == Effect::joins) {
-    join({block});
-    return;
-  }
-  if (effect != Effect::raises && effect != Effect::lowers) {
-    return;
-  }
-  for (const std::size_t counter : counters_.of(table_.id(index).gpu, operation)) {
-    if (counter == CounterTable::none()) {
-      continue;
-    }
-    Clock clock;
-    if (effect == Effect::raises) {
-      clock = known_[block];
-    } else if (from_beginning_[counter] > 0) {
-      --from_beginning_[counter];
-      continue;
-    } else {
-      clock = std::move(messages_[counter].front());
-      messages_[counter].pop_front();
-    }
-    if (is_relaxed(operation.type)) {  // says that it has begun, and orders no data
-      std::transform(clock.begin(), clock.end(), clock.begin(),
-                     [](int known) { return std::min(known, 0); });
-    }
-    if (effect == Effect::raises) {
-      messages_[counter].push_back(std::move(clock));
-    } else {
-      take(told_[block], clock);
-    }
+void Clocks::run(std::size_t operation) {
+  const std::size_t block = table_.block_number(operation);
+  stretch_of_[operation] = stretches_[block];
+  const OperationType type = table_.type(operation);
+  switch (traits_of(type).effect) {
+    case Effect::joins:
+      known_[block] = own(block);
+      told_[block] = nullptr;
+      ++stretches_[block];
+      break;
+    case Effect::raises:
+      for (const std::size_t counter : counters_.of(operation)) {
+        raise(block, counter, is_relaxed(type));
+      }
+      break;
+    case Effect::lowers:
+      for (const std::size_t counter : counters_.of(operation)) {
+        lower(block, counter, is_relaxed(type));
+      }
+      break;
+    case Effect::moves:
+    case Effect::adds:
+      break;
   }
 }
 
-bool Clocks::knows(std::size_t block, std::size_t of, int stretch) const {
-  return known_[block][index_.at(of)] >= stretch;
+void Clocks::raise(std::size_t block, std::size_t counter, bool is_relaxed) {
+  if (counter != CounterTable::none()) {
+    signals_[counter].clocks.push_back(is_relaxed ? begun(known_[block]) : known_[block]);
+  }
 }
-bool Clocks::knows_at_end(std::size_t block, std::size_t of, int stretch) const {
-  const std::size_t at = index_.at(of);
-  return block == of || std::max(known_[block][at], told_[block][at]) >= stretch;
+
+void Clocks::lower(std::size_t block, std::size_t counter, bool is_relaxed) {
+  Signals& signals = signals_[counter];
+  if (signals.from_beginning > 0) {
+    --signals.from_beginning;
+    return;
+  }
+  const Clock clock = std::move(signals.clocks[signals.taken++]);
+  told_[block] = later(told_[block], is_relaxed ? begun(clock) : clock);
+}
+
+bool Clocks::is_over(std::size_t operation, std::size_t next) const {
+  return known(known_[table_.block_number(next)], table_.block_number(operation)) >=
+         stretch_of_[operation];
+}
+bool Clocks::is_same_stretch(std::size_t operation, std::size_t next) const {
+  const std::size_t block = table_.block_number(next);
+  return table_.block_number(operation) == block && stretch_of_[operation] == stretches_[block];
+}
+bool Clocks::has_begun(std::size_t counted, std::size_t block) const {
+  return known(known_[block], counted) >= 0;
+}
+bool Clocks::is_over_at_end(std::size_t operation, std::size_t block) const {
+  const std::size_t of = table_.block_number(operation);
+  return block == of ||
+         std::max(known(known_[block], of), known(told_[block], of)) >= stretch_of_[operation];
 }
 
 }  // namespace unisono::mscclpp

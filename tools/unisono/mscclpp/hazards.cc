@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -15,239 +14,309 @@
 namespace unisono::mscclpp {
 namespace {
 
-using msccl::Flaw;
+using executors::BufferContents;
+using executors::Flaws;
+using executors::StepId;
 
-constexpr std::size_t kMostHazards = 100;
-
-// The blocks that touch the memory of a GPU, and all of that GPU.
-std::vector<std::size_t> blocks_around(const OperationTable& table, int gpu) {
-  std::set<std::size_t> blocks;
-  for (std::size_t index = 0; index < table.size(); ++index) {
-    const PlanOperation& operation = table.operation(index);
-    const auto is_there = [&](const PlanPlace& place) { return place.gpu == gpu; };
-    if (table.id(index).gpu == gpu ||
-        std::any_of(operation.sources.begin(), operation.sources.end(), is_there) ||
-        std::any_of(operation.targets.begin(), operation.targets.end(), is_there)) {
-      blocks.insert(table.block_number(index));
-    }
-  }
-  return {blocks.begin(), blocks.end()};
+std::uint64_t cell_of(const BufferContents& memory, const PlanPlace& place, int chunk) {
+  return memory.cell(place.gpu, chunk_of(place, chunk));
 }
 
-class MemoryOfGpu {
+// The cells of a place stand behind each other, in place as well.
+bool meet(const BufferContents& memory, const PlanPlace& one, const PlanPlace& other) {
+  return cell_of(memory, one, 0) < cell_of(memory, other, other.chunks) &&
+         cell_of(memory, other, 0) < cell_of(memory, one, one.chunks);
+}
+
+// Threads do the chunks of an operation in no order, but each does the same part of all places.
+void check_within(const StepId& at, const PlanOperation& operation, const BufferContents& memory,
+                  Flaws& flaws) {
+  const bool adds = traits_of(operation.type).effect == Effect::adds;
+  for (std::size_t t = 0; t < operation.targets.size(); ++t) {
+    const PlanPlace& target = operation.targets[t];
+    for (std::size_t s = 0; s < operation.sources.size(); ++s) {
+      const PlanPlace& source = operation.sources[s];
+      const bool is_same =
+          (adds || s == t) && cell_of(memory, source, 0) == cell_of(memory, target, 0);
+      if (!is_same && meet(memory, source, target)) {
+        flaws.add(at, "writes what it reads as another chunk");
+      }
+    }
+    for (std::size_t other = 0; other < t; ++other) {
+      if (meet(memory, operation.targets[other], target)) {
+        flaws.add(at, "writes a chunk twice");
+      }
+    }
+  }
+}
+
+// Who uses the counters of a GPU. The counts of one block would be those of another, if nothing
+// says whose turn it is. So with the threads of a block: the k-th counter of an operation is the
+// k-th thread's, and what a thread counts is loaded and stored as any number is.
+class CounterUses {
  public:
-  MemoryOfGpu(int gpu, const OperationTable& table, const CounterTable& counters,
-              const PlanOrder& order, const msccl::BufferContents& memory, std::vector<Flaw>& flaws)
-      : gpu_(gpu),
-        table_(table),
-        counters_(counters),
-        order_(order),
-        memory_(memory),
-        flaws_(flaws),
-        around_(blocks_around(table, gpu)),
-        clocks_(table, counters, around_),
-        stretches_(table.size(), 0) {}
+  CounterUses(const OperationTable& table, const CounterTable& counters, const Clocks& clocks)
+      : table_(table), counters_(counters), clocks_(clocks) {}
 
-  void run() {
-    for (std::size_t i = 0; i < order_.operations.size(); ++i) {
-      const std::size_t index = order_.operations[i];
-      const PlanOperation& operation = table_.operation(index);
-      const int gpu = table_.id(index).gpu;
-      stretches_[index] = clocks_.stretch(table_.block_number(index));
-      if (operation.type == OperationType::barrier) {
-        const std::vector<std::size_t>& blocks = table_.blocks_at_barrier(gpu, operation.barrier);
-        clocks_.join(blocks);
-        i += blocks.size() - 1;
-        continue;
-      }
-      if (gpu == gpu_) {
-        check_counters(index, operation);
-        check_within(index, operation);
-      }
-      for (const PlanPlace& place : operation.sources) {
-        visit(index, place, false);
-      }
-      for (const PlanPlace& place : operation.targets) {
-        visit(index, place, true);
-      }
-      clocks_.run(index);
-    }
-    check_end();
-  }
-
- private:
-  struct Accesses {
-    std::size_t write = none();
-    std::vector<std::size_t> reads;  // since then; of one stretch, the first is enough
-  };
-  struct Use {  // of a counter
-    std::size_t operation = 0;
-    std::size_t thread = 0;
-  };
-  static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
-
-  void blame(std::size_t index, std::string text) {
-    if (flaws_.size() < kMostHazards) {
-      const OperationTable::Id at = table_.id(index);
-      flaws_.push_back({at.gpu, at.block, at.operation, std::move(text)});
-    }
-  }
-
-  // The counts of one block would be those of another, if nothing says whose turn it is. So with
-  // the threads of a block: the k-th counter of an operation is the k-th thread's, and what a
-  // thread counts is loaded and stored as any number is.
-  void check_counters(std::size_t index, const PlanOperation& operation) {
+  void visit(std::size_t index, Flaws& flaws) {
+    const PlanOperation& operation = table_.operation(index);
     const Effect effect = traits_of(operation.type).effect;
-    if (effect != Effect::raises && effect != Effect::lowers) {
-      return;
-    }
-    const std::size_t block = table_.block_number(index);
     const std::string_view what = operation.semaphores.empty() ? "channel" : "semaphore";
-    const std::vector<std::size_t> counters = counters_.of(gpu_, operation);
+    const std::span<const std::size_t> counters = counters_.of(index);
     for (std::size_t thread = 0; thread < counters.size(); ++thread) {
       if (counters[thread] == CounterTable::none()) {
         continue;
       }
       const Use use{.operation = index, .thread = thread};
-      const auto [last, is_new] = users_.try_emplace({counters[thread], effect}, use);
-      const OperationTable::Id before = table_.id(last->second.operation);
-      const std::size_t other = table_.block_number(before);
-      if (other != block && !clocks_.knows(block, other, stretches_[last->second.operation])) {
-        blame(index, fmt::format("uses the same {} as thread block {}, and nothing says which is "
-                                 "first",
-                                 what, before.block));
-      } else if (is_same_stretch(last->second.operation, index) && last->second.thread != thread) {
-        blame(index, fmt::format("uses the same {} as step {}, at another place of its list and so "
-                                 "on another thread: no nop is between them",
-                                 what, before.operation));
-      }
+      const auto [last, is_new] = last_.try_emplace({counters[thread], effect}, use);
+      check(last->second, use, what, flaws);
       last->second = use;
     }
   }
 
-  // Threads do the chunks of an operation in no order, but each does the same part of all places.
-  void check_within(std::size_t index, const PlanOperation& operation) {
-    const bool adds = traits_of(operation.type).effect == Effect::adds;
-    for (std::size_t t = 0; t < operation.targets.size(); ++t) {
-      const PlanPlace& target = operation.targets[t];
-      for (std::size_t s = 0; s < operation.sources.size(); ++s) {
-        const PlanPlace& source = operation.sources[s];
-        const bool is_same = (adds || s == t) && cell(source, 0) == cell(target, 0);
-        if (!is_same && meet(source, target)) {
-          blame(index, "writes what it reads as another chunk");
-        }
-      }
-      for (std::size_t other = 0; other < t; ++other) {
-        if (meet(operation.targets[other], target)) {
-          blame(index, "writes a chunk twice");
-        }
-      }
+ private:
+  struct Use {
+    std::size_t operation = 0;
+    std::size_t thread = 0;
+  };
+
+  void check(const Use& before, const Use& use, std::string_view what, Flaws& flaws) const {
+    const StepId& at = table_.id(use.operation);
+    const StepId& first = table_.id(before.operation);
+    const bool is_same_block = first.block == at.block;  // of the one GPU
+    if (!is_same_block && !clocks_.is_over(before.operation, use.operation)) {
+      flaws.add(at, fmt::format("uses the same {} as thread block {}, and nothing says which is "
+                                "first",
+                                what, first.block));
+    } else if (clocks_.is_same_stretch(before.operation, use.operation) &&
+               before.thread != use.thread) {
+      flaws.add(at, fmt::format("uses the same {} as step {}, at another place of its list and so "
+                                "on another thread: no nop is between them",
+                                what, first.step));
     }
-  }
-  // The cells of a place stand behind each other, in place as well.
-  bool meet(const PlanPlace& one, const PlanPlace& other) const {
-    return cell(one, 0) < cell(other, other.chunks) && cell(other, 0) < cell(one, one.chunks);
   }
 
-  std::uint64_t cell(const PlanPlace& place, int i) const {
-    return memory_.cell(place.gpu, {.buffer = place.buffer, .offset = place.offset + i});
-  }
+  const OperationTable& table_;
+  const CounterTable& counters_;
+  const Clocks& clocks_;
+  std::map<std::pair<std::size_t, Effect>, Use> last_;
+};
 
-  void visit(std::size_t index, const PlanPlace& place, bool writes) {
-    if (place.gpu != gpu_) {
-      return;
-    }
-    const std::size_t block = table_.block_number(index);
-    if (table_.id(index).gpu != gpu_) {
-      check_begun(index, block, writes);
-      last_remote_[block] = index;
-    }
-    for (int i = 0; i < place.chunks; ++i) {
-      Accesses& before = accesses_[cell(place, i)];
-      check(index, before.write, writes, true, place, i);
+// Who reads and writes the cells of a GPU's memory.
+class CellUses {
+ public:
+  CellUses(const OperationTable& table, const BufferContents& memory, const Clocks& clocks)
+      : table_(table), memory_(memory), clocks_(clocks) {}
+
+  void visit(std::size_t index, const PlanPlace& place, bool writes, Flaws& flaws) {
+    for (int chunk = 0; chunk < place.chunks; ++chunk) {
+      Uses& before = uses_[cell_of(memory_, place, chunk)];
+      const Use use{.operation = index, .place = place, .chunk = chunk, .writes = writes};
+      if (before.write != OperationTable::none()) {
+        check(before.write, true, use, flaws);
+      }
       if (!writes) {
-        if (before.reads.empty() || !is_same_stretch(before.reads.back(), index)) {
+        if (before.reads.empty() || !clocks_.is_same_stretch(before.reads.back(), index)) {
           before.reads.push_back(index);
         }
         continue;
       }
       for (const std::size_t read : before.reads) {
-        check(index, read, true, false, place, i);
+        check(read, false, use, flaws);
       }
       before = {.write = index, .reads = {}};
     }
   }
 
-  bool is_same_stretch(std::size_t one, std::size_t other) const {
-    return table_.block_number(one) == table_.block_number(other) &&
-           stretches_[one] == stretches_[other];
-  }
+ private:
+  struct Uses {  // of a cell
+    std::size_t write = OperationTable::none();
+    std::vector<std::size_t> reads;  // since then; of one stretch, the first is enough
+  };
+  struct Use {
+    std::size_t operation;
+    const PlanPlace& place;
+    int chunk;
+    bool writes;
+  };
 
-  void check_begun(std::size_t index, std::size_t block, bool writes) {
-    const bool is_known = std::any_of(around_.begin(), around_.end(), [&](std::size_t other) {
-      return table_.begin(other) < table_.end(other) &&
-             table_.id(table_.begin(other)).gpu == gpu_ && clocks_.knows(block, other, 0);
-    });
-    if (!is_known) {
-      blame(index, fmt::format("{} GPU {}, and nothing says that it has begun",
-                               writes ? "writes to" : "reads from", gpu_));
-    }
-  }
-
-  void check(std::size_t index, std::size_t before, bool writes, bool wrote, const PlanPlace& place,
-             int i) {
-    if (before == none() || before == index ||
-        clocks_.knows(table_.block_number(index), table_.block_number(before),
-                      stretches_[before])) {
+  void check(std::size_t before, bool wrote, const Use& use, Flaws& flaws) const {
+    if (before == use.operation || clocks_.is_over(before, use.operation)) {
       return;
     }
-    const OperationTable::Id first = table_.id(before);
-    const bool is_same_block = table_.block_number(index) == table_.block_number(before);
-    blame(index,
-          fmt::format("{} {} chunk {} of GPU {}, which step {} of thread block {} of GPU {} {}: {}",
-                      writes ? "writes" : "reads", to_string(place.buffer), place.offset + i, gpu_,
-                      first.operation, first.block, first.gpu, wrote ? "writes" : "reads",
-                      is_same_block ? "no nop is between them" : "nothing says which is first"));
+    const StepId& first = table_.id(before);
+    const bool is_same_block = table_.block_number(before) == table_.block_number(use.operation);
+    flaws.add(
+        table_.id(use.operation),
+        fmt::format("{} {} chunk {} of GPU {}, which step {} of thread block {} of GPU {} {}: {}",
+                    use.writes ? "writes" : "reads", to_string(use.place.buffer),
+                    use.place.offset + use.chunk, use.place.gpu, first.step, first.block, first.gpu,
+                    wrote ? "writes" : "reads",
+                    is_same_block ? "no nop is between them" : "nothing says which is first"));
   }
 
-  // When its kernel ends, the caller has its buffers again.
-  void check_end() {
-    for (const auto& [block, index] : last_remote_) {
-      const bool is_known = std::any_of(around_.begin(), around_.end(), [&](std::size_t other) {
-        return table_.begin(other) < table_.end(other) &&
-               table_.id(table_.begin(other)).gpu == gpu_ &&
-               clocks_.knows_at_end(other, block, stretches_[index]);
-      });
-      if (!is_known) {
-        blame(index, fmt::format("GPU {} does not wait for this, and may end before", gpu_));
+  const OperationTable& table_;
+  const BufferContents& memory_;
+  const Clocks& clocks_;
+  std::unordered_map<std::uint64_t, Uses> uses_;
+};
+
+// When others touch the memory of a GPU: after it has begun, and before it ends, for then the
+// caller has its buffers again.
+class RemoteUses {
+ public:
+  // `own`: the blocks of the GPU.
+  RemoteUses(int gpu, std::vector<std::size_t> own, const OperationTable& table,
+             const Clocks& clocks)
+      : gpu_(gpu), own_(std::move(own)), table_(table), clocks_(clocks) {}
+
+  void visit(std::size_t index, bool writes, Flaws& flaws) {
+    const std::size_t block = table_.block_number(index);
+    last_[block] = index;
+    if (std::none_of(own_.begin(), own_.end(),
+                     [&](std::size_t own) { return clocks_.has_begun(own, block); })) {
+      flaws.add(table_.id(index), fmt::format("{} GPU {}, and nothing says that it has begun",
+                                              writes ? "writes to" : "reads from", gpu_));
+    }
+  }
+
+  void end(Flaws& flaws) const {
+    for (const auto& [block, index] : last_) {
+      if (std::none_of(own_.begin(), own_.end(), [&, last = index](std::size_t own) {
+            return clocks_.is_over_at_end(last, own);
+          })) {
+        flaws.add(table_.id(index),
+                  fmt::format("GPU {} does not wait for this, and may end before", gpu_));
+      }
+    }
+  }
+
+ private:
+  int gpu_;
+  std::vector<std::size_t> own_;
+  const OperationTable& table_;
+  const Clocks& clocks_;
+  std::map<std::size_t, std::size_t> last_;  // of each block of another GPU
+};
+
+// Who comes to a GPU: its own blocks, and those that touch its memory.
+struct Visits {
+  std::vector<std::size_t> own = {};         // blocks that do something
+  std::vector<std::size_t> blocks = {};      // all of them
+  std::vector<std::size_t> operations = {};  // in the order in which they run, without nops
+};
+
+std::vector<Visits> visits_of(const ExecutionPlan& plan, const OperationTable& table,
+                              const PlanOrder& order) {
+  std::vector<Visits> visits(plan.gpus.size());
+  for (std::size_t block = 0; block < table.blocks(); ++block) {
+    if (table.begin(block) < table.end(block)) {
+      Visits& home = visits[static_cast<std::size_t>(table.id(table.begin(block)).gpu)];
+      home.own.push_back(block);
+      home.blocks.push_back(block);
+    }
+  }
+  for (const std::size_t index : order.operations) {
+    if (traits_of(table.type(index)).effect == Effect::joins) {
+      continue;
+    }
+    const auto visit = [&](int gpu) {
+      std::vector<std::size_t>& operations = visits[static_cast<std::size_t>(gpu)].operations;
+      if (operations.empty() || operations.back() != index) {
+        operations.push_back(index);
+        visits[static_cast<std::size_t>(gpu)].blocks.push_back(table.block_number(index));
+      }
+    };
+    visit(table.id(index).gpu);
+    for (const PlanPlace& place : table.operation(index).sources) {
+      visit(place.gpu);
+    }
+    for (const PlanPlace& place : table.operation(index).targets) {
+      visit(place.gpu);
+    }
+  }
+  for (Visits& one : visits) {
+    std::sort(one.blocks.begin(), one.blocks.end());
+    one.blocks.erase(std::unique(one.blocks.begin(), one.blocks.end()), one.blocks.end());
+  }
+  return visits;
+}
+
+class MemoryOfGpu {
+ public:
+  MemoryOfGpu(int gpu, const Visits& visits, const OperationTable& table,
+              const CounterTable& counters, const BufferContents& memory)
+      : gpu_(gpu),
+        visits_(visits),
+        table_(table),
+        memory_(memory),
+        clocks_(table, counters, visits.blocks),
+        counters_(table, counters, clocks_),
+        cells_(table, memory, clocks_),
+        remote_(gpu, visits.own, table, clocks_) {}
+
+  void run(const PlanOrder& order, Flaws& flaws) {
+    auto next = visits_.operations.begin();
+    for (std::size_t i = 0; i < order.operations.size(); ++i) {
+      const std::size_t index = order.operations[i];
+      if (table_.type(index) == OperationType::barrier) {
+        const std::vector<std::size_t>& blocks =
+            table_.blocks_at_barrier(table_.id(index).gpu, table_.operation(index).barrier);
+        clocks_.join(blocks);
+        i += blocks.size() - 1;
+        continue;
+      }
+      if (next != visits_.operations.end() && *next == index) {
+        visit(index, flaws);
+        ++next;
+      }
+      clocks_.run(index);
+    }
+    remote_.end(flaws);
+  }
+
+ private:
+  void visit(std::size_t index, Flaws& flaws) {
+    const PlanOperation& operation = table_.operation(index);
+    const bool is_own = table_.id(index).gpu == gpu_;
+    if (is_own) {
+      counters_.visit(index, flaws);
+      check_within(table_.id(index), operation, memory_, flaws);
+    }
+    for (const bool writes : {false, true}) {
+      for (const PlanPlace& place : writes ? operation.targets : operation.sources) {
+        if (place.gpu != gpu_) {
+          continue;
+        }
+        if (!is_own) {
+          remote_.visit(index, writes, flaws);
+        }
+        cells_.visit(index, place, writes, flaws);
       }
     }
   }
 
   int gpu_;
+  const Visits& visits_;
   const OperationTable& table_;
-  const CounterTable& counters_;
-  const PlanOrder& order_;
-  const msccl::BufferContents& memory_;
-  std::vector<Flaw>& flaws_;
-  std::vector<std::size_t> around_;
+  const BufferContents& memory_;
   Clocks clocks_;
-  std::vector<int> stretches_;  // of each operation that ran
-  std::unordered_map<std::uint64_t, Accesses> accesses_;
-  std::map<std::pair<std::size_t, Effect>, Use> users_;  // the last one of each counter
-  std::map<std::size_t, std::size_t> last_remote_;       // of each block of another GPU
+  CounterUses counters_;
+  CellUses cells_;
+  RemoteUses remote_;
 };
 
 }  // namespace
 
-std::vector<Flaw> find_hazards(const ExecutionPlan& plan, const OperationTable& table,
-                               const CounterTable& counters, const PlanOrder& order,
-                               const msccl::BufferContents& memory) {
-  std::vector<Flaw> flaws;
+std::vector<executors::Flaw> find_hazards(const ExecutionPlan& plan, const OperationTable& table,
+                                          const CounterTable& counters, const PlanOrder& order,
+                                          const BufferContents& memory) {
+  Flaws flaws;
+  const std::vector<Visits> visits = visits_of(plan, table, order);
   for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
-    MemoryOfGpu(static_cast<int>(gpu), table, counters, order, memory, flaws).run();
+    MemoryOfGpu(static_cast<int>(gpu), visits[gpu], table, counters, memory).run(order, flaws);
   }
-  return flaws;
+  return std::move(flaws).take();
 }
 
 }  // namespace unisono::mscclpp

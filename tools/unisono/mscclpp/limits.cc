@@ -75,4 +75,34 @@ std::string too_large(const ExecutionPlan& plan) {
   return {};
 }
 
+std::uint64_t most_bytes_of(const ExecutionPlan& plan) {
+  std::uint64_t most_chunks = 1;
+  for (const PlanGpu& gpu : plan.gpus) {
+    for (const int chunks : gpu.chunks) {
+      most_chunks = std::max(most_chunks, static_cast<std::uint64_t>(chunks));
+    }
+  }
+  const auto alignment = static_cast<std::uint64_t>(plan.alignment);
+  const std::uint64_t chunk =
+      std::numeric_limits<std::uint32_t>::max() / most_chunks / alignment * alignment;
+  // A message is the input, and of an all_gather the output.
+  const bool is_output = plan.collective == Collective::all_gather;
+  return chunk * static_cast<std::uint64_t>(plan.gpus.front().chunks.at(is_output ? 1 : 0));
+}
+
+std::vector<std::string> beyond_executor(const ExecutionPlan& plan, std::size_t longest_block) {
+  std::vector<std::string> remarks;
+  if (longest_block > kMostOperationsOfBlock) {
+    remarks.push_back(fmt::format("a thread block has {} operations; MSCCL++'s executor takes {}",
+                                  longest_block, kMostOperationsOfBlock));
+  }
+  if (plan.most_bytes > most_bytes_of(plan)) {
+    remarks.push_back(
+        fmt::format("it says that it takes messages of more than {} bytes; MSCCL++'s executor "
+                    "counts the bytes of a buffer in 32 bits",
+                    most_bytes_of(plan)));
+  }
+  return remarks;
+}
+
 }  // namespace unisono::mscclpp

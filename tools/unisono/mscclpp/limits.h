@@ -2,8 +2,10 @@
 // of a proof, about 1 GB, since a short file can say large numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "mscclpp/plan.h"
 
@@ -25,5 +27,13 @@ inline constexpr std::int64_t kMostKnown = 1 << 26;
 
 // Why the operations of a plan are more than are read; empty if they are not.
 std::string too_large(const ExecutionPlan& plan);
+
+// The largest message that the executor takes a plan for: its kernel counts the bytes of a buffer
+// in 32 bits.
+std::uint64_t most_bytes_of(const ExecutionPlan& plan);
+
+// What in a plan is right, and more than the executor takes, in words. Its other limits (plan.h)
+// are kept by what is read: what is beyond them is refused.
+std::vector<std::string> beyond_executor(const ExecutionPlan& plan, std::size_t longest_block);
 
 }  // namespace unisono::mscclpp

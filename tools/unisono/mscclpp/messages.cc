@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "msccl/memory.h"
+#include "executors/contents.h"
 
 namespace unisono::mscclpp {
 namespace {
 
-using msccl::BufferPlace;
+using executors::BufferPlace;
 using msccl::MscclProgram;
 using msccl::Step;
 using msccl::StepType;
+
+// The executor reaches a buffer of another GPU with the offset that its own buffer of that kind has
+// in its allocation. In place, the outputs of a reduce_scatter have different ones.
+bool may_be_written(const MscclProgram& program, const Step& step) {
+  return !(program.in_place && program.collective == Collective::reduce_scatter &&
+           step.target.buffer == Buffer::output);
+}
 
 class Lander {
  public:
@@ -50,7 +57,7 @@ class Lander {
   }
 
   PutMessage land(int gpu, const Step& step, const WaitingStep& action) {
-    const Landing landing = step.type == StepType::receive && may_be_written(step)
+    const Landing landing = step.type == StepType::receive && may_be_written(program_, step)
                                 ? landing_of(gpu, step, action)
                                 : Landing::scratch;
     PutMessage message{.landing = landing,
@@ -65,13 +72,6 @@ class Lander {
       next += step.chunks;
     }
     return message;
-  }
-
-  // The executor reaches a buffer of another GPU with the offset that its own buffer of that kind
-  // has in its allocation. In place, the outputs of a reduce_scatter have different ones.
-  bool may_be_written(const Step& step) const {
-    return !(program_.in_place && program_.collective == Collective::reduce_scatter &&
-             step.target.buffer == Buffer::output);
   }
 
   // What must come before it is of earlier steps, so that waiting for it closes no circle: in the
@@ -111,7 +111,7 @@ class Lander {
   const MscclProgram& program_;
   std::vector<int>& scratch_;
   Schedule shape_;
-  msccl::BufferContents memory_;
+  executors::BufferContents memory_;
   std::unordered_map<std::uint64_t, int> touched_;  // by the block: the last step that did
 };
 
@@ -136,6 +136,15 @@ std::vector<WaitingStep> actions_of(const msccl::ThreadBlock& block) {
 
 Messages find_messages(const MscclProgram& program, std::vector<int>& scratch) {
   return Lander(program, scratch).run();
+}
+
+const std::vector<PutMessage>& lane_of(const Messages& messages, int gpu,
+                                       const msccl::ThreadBlock& block) {
+  static const std::vector<PutMessage> kNone;
+  if (block.send < 0 && block.receive < 0) {
+    return kNone;
+  }
+  return messages.at(block.send >= 0 ? std::pair{gpu, block.send} : std::pair{block.receive, gpu});
 }
 
 }  // namespace unisono::mscclpp

@@ -35,4 +35,8 @@ using Messages = std::map<std::pair<int, int>, std::vector<PutMessage>>;
 // Adds what scratch the messages take to `scratch`, of each GPU.
 Messages find_messages(const msccl::MscclProgram& program, std::vector<int>& scratch);
 
+// Those that a thread block of a GPU sends or receives; none where it stays within the GPU.
+const std::vector<PutMessage>& lane_of(const Messages& messages, int gpu,
+                                       const msccl::ThreadBlock& block);
+
 }  // namespace unisono::mscclpp

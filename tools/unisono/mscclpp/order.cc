@@ -1,78 +1,59 @@
 #include "mscclpp/order.h"
 
-#include <algorithm>
 #include <deque>
 #include <map>
 #include <utility>
 
 namespace unisono::mscclpp {
 
-OperationTable::OperationTable(const ExecutionPlan& plan) : plan_(plan) {
-  for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
-    first_blocks_.push_back(first_.size());
-    const std::vector<ThreadBlock>& blocks = plan.gpus[gpu].blocks;
-    for (std::size_t block = 0; block < blocks.size(); ++block) {
-      first_.push_back(ids_.size());
-      for (std::size_t i = 0; i < blocks[block].size(); ++i) {
-        const PlanOperation& operation = blocks[block][i];
-        if (operation.type == OperationType::barrier) {
-          std::vector<std::size_t>& come = at_barriers_[{static_cast<int>(gpu), operation.barrier}];
-          if (come.empty() || come.back() != first_.size() - 1) {
-            come.push_back(first_.size() - 1);
-          }
-        }
-        ids_.push_back({static_cast<int>(gpu), static_cast<int>(block), static_cast<int>(i)});
+OperationTable::OperationTable(const ExecutionPlan& plan) {
+  for (const PlanGpu& gpu : plan.gpus) {
+    add_gpu();
+    for (const ThreadBlock& block : gpu.blocks) {
+      add_block(block.size());
+      for (const PlanOperation& operation : block) {
+        operations_.push_back(&operation);
+        types_.push_back(operation.type);
+      }
+    }
+  }
+  for (std::size_t index = 0; index < size(); ++index) {
+    if (type(index) == OperationType::barrier) {
+      std::vector<std::size_t>& come = at_barriers_[{id(index).gpu, operation(index).barrier}];
+      if (come.empty() || come.back() != block_number(index)) {
+        come.push_back(block_number(index));
       }
     }
   }
 }
 
-const PlanOperation& OperationTable::operation(std::size_t index) const {
-  const Id at = ids_[index];
-  return plan_.gpus[static_cast<std::size_t>(at.gpu)]
-      .blocks[static_cast<std::size_t>(at.block)][static_cast<std::size_t>(at.operation)];
-}
-
-std::size_t OperationTable::end(std::size_t block) const {
-  return block + 1 < first_.size() ? first_[block + 1] : ids_.size();
-}
-
-std::size_t OperationTable::block_number(Id id) const {
-  return first_blocks_[static_cast<std::size_t>(id.gpu)] + static_cast<std::size_t>(id.block);
-}
-
-CounterTable::CounterTable(const ExecutionPlan& plan) : plan_(plan) {
+CounterTable::CounterTable(const ExecutionPlan& plan, const OperationTable& table) {
+  std::vector<std::size_t> first_channel;  // of each GPU
+  std::vector<std::size_t> first_semaphore;
   for (const PlanGpu& gpu : plan.gpus) {
-    first_channel_.push_back(initial_.size());
+    first_channel.push_back(initial_.size());
     initial_.insert(initial_.end(), gpu.channels.size(), 0);
-    first_semaphore_.push_back(initial_.size());
+    first_semaphore.push_back(initial_.size());
     initial_.insert(initial_.end(), gpu.semaphores.begin(), gpu.semaphores.end());
   }
   const std::vector<std::vector<int>> ends = other_ends(plan);
-  for (std::size_t gpu = 0; gpu < plan.gpus.size(); ++gpu) {
-    std::vector<std::size_t>& raised = raised_.emplace_back();
-    const std::vector<int>& channels = plan.gpus[gpu].channels;
-    for (std::size_t i = 0; i < channels.size(); ++i) {
-      const int other = ends[gpu][i];
-      raised.push_back(other < 0 ? none()
-                                 : first_channel_[static_cast<std::size_t>(channels[i])] +
-                                       static_cast<std::size_t>(other));
+  for (std::size_t index = 0; index < table.size(); ++index) {
+    first_used_.push_back(used_.size());
+    const PlanOperation& operation = table.operation(index);
+    const bool raises = traits_of(operation.type).effect == Effect::raises;
+    const auto gpu = static_cast<std::size_t>(table.id(index).gpu);
+    for (const int number : operation.channels) {
+      const auto channel = static_cast<std::size_t>(number);
+      const int end = raises ? ends[gpu][channel] : number;
+      const std::size_t at =
+          raises ? static_cast<std::size_t>(plan.gpus[gpu].channels[channel]) : gpu;
+      used_.push_back(end < 0 ? none() : first_channel[at] + static_cast<std::size_t>(end));
+    }
+    for (const int semaphore : operation.semaphores) {
+      used_.push_back(first_semaphore[gpu] + static_cast<std::size_t>(semaphore));
     }
   }
-}
-
-std::vector<std::size_t> CounterTable::of(int gpu, const PlanOperation& operation) const {
-  const auto at = static_cast<std::size_t>(gpu);
-  const bool raises = traits_of(operation.type).effect == Effect::raises;
-  std::vector<std::size_t> counters;
-  for (const int channel : operation.channels) {
-    const auto index = static_cast<std::size_t>(channel);
-    counters.push_back(raises ? raised_[at][index] : first_channel_[at] + index);
-  }
-  for (const int semaphore : operation.semaphores) {
-    counters.push_back(first_semaphore_[at] + static_cast<std::size_t>(semaphore));
-  }
-  return counters;
+  first_used_.push_back(used_.size());
 }
 
 namespace {
@@ -109,18 +90,17 @@ class PlanRunner {
   bool advance(std::size_t block) {
     const std::size_t index = next_[block];
     const PlanOperation& operation = table_.operation(index);
-    const int gpu = table_.id(index).gpu;
     if (operation.type == OperationType::barrier) {
-      return meet(block, gpu, operation.barrier);
+      return meet(block, table_.id(index).gpu, operation.barrier);
     }
     switch (traits_of(operation.type).effect) {
       case Effect::lowers:
-        if (!lower(block, counters_.of(gpu, operation))) {
+        if (!lower(block, counters_.of(index))) {
           return false;
         }
         break;
       case Effect::raises:
-        for (const std::size_t counter : counters_.of(gpu, operation)) {
+        for (const std::size_t counter : counters_.of(index)) {
           if (counter != CounterTable::none()) {
             ++order_.counts[counter];
             ready_.insert(ready_.end(), waiting_[counter].begin(), waiting_[counter].end());
@@ -139,7 +119,7 @@ class PlanRunner {
   }
 
   // None comes twice in one operation.
-  bool lower(std::size_t block, const std::vector<std::size_t>& counters) {
+  bool lower(std::size_t block, std::span<const std::size_t> counters) {
     for (const std::size_t counter : counters) {
       if (order_.counts[counter] == 0) {
         waiting_[counter].push_back(block);

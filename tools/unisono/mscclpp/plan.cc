@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "msccl/program.h"
+
 namespace unisono::mscclpp {
 
 bool overlap(const PlanPlace& one, const PlanPlace& other) {
@@ -14,9 +16,7 @@ bool overlap(const PlanPlace& one, const PlanPlace& other) {
 Schedule shape_of(const ExecutionPlan& plan) {
   Schedule shape;
   shape.collective = plan.collective;
-  // What is exported is called "<collective>_<algorithm>".
-  const std::string prefix = std::string(to_string(plan.collective)) + "_";
-  shape.algorithm = plan.name.substr(plan.name.starts_with(prefix) ? prefix.size() : 0);
+  shape.algorithm = executors::algorithm_in(plan.name, plan.collective);
   shape.ranks = static_cast<int>(plan.gpus.size());
   shape.root = plan.root;
   const std::array<int, 3>& chunks = plan.gpus.front().chunks;
@@ -52,22 +52,7 @@ std::vector<std::vector<int>> other_ends(const ExecutionPlan& plan) {
 }
 
 std::string_view word_of(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "allreduce";
-    case Collective::all_gather:
-      return "allgather";
-    case Collective::reduce_scatter:
-      return "reducescatter";
-    case Collective::all_to_all:
-      return "alltoall";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::reduce:
-      return "reduce";
-    default:
-      return {};
-  }
+  return collective == Collective::reduce_scatter ? "reducescatter" : msccl::word_of(collective);
 }
 
 }  // namespace unisono::mscclpp

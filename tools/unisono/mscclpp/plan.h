@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "executors/buffers.h"
 #include "schedule/schedule.h"
 
 namespace unisono::mscclpp {
@@ -90,6 +91,11 @@ struct PlanPlace {
 
   friend bool operator==(const PlanPlace&, const PlanPlace&) = default;
 };
+
+// One of its chunks, in the words of the room that all executors share.
+constexpr executors::BufferPlace chunk_of(const PlanPlace& place, int chunk) {
+  return {.buffer = place.buffer, .offset = place.offset + chunk};
+}
 
 bool overlap(const PlanPlace& one, const PlanPlace& other);
 

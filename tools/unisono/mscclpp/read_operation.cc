@@ -41,151 +41,116 @@ constexpr std::array<Unread, 4> kUnreadOperations = {
   name.fail(fmt::format("no operation is called {}", in_quotes(name.text())));
 }
 
-class OperationReader {
- public:
-  explicit OperationReader(const BlockScope& scope) : scope_(scope) {}
-
-  PlanOperation run(const JsonNode& node) const {
-    for (const Unread& one : kUnreadKeys) {
-      if (const auto found = node.find(one.key)) {
-        found->fail(std::string(one.why));
-      }
-    }
-    const JsonNode name = node.at("name");
-    const auto* const found =
-        std::find_if(kOperations.begin(), kOperations.end(),
-                     [&](const OperationTraits& one) { return one.word == name.text(); });
-    if (found == kOperations.end()) {
-      refuse_operation(name);
-    }
-    node.allow_only({"name", "src_buff", "dst_buff", "channel_ids", "channel_type", "semaphore_ids",
-                     "barrier_id", "num_threadblocks", "reduce_op"});
-    if (const auto type = node.find("channel_type")) {
-      expect_memory_channel(*type);
-    }
-    if (const auto op = node.find("reduce_op"); op && op->text() != "sum") {
-      op->fail("only sums are read");
-    }
-    PlanOperation result{.type = found->type};
-    if (has_data(found->type)) {
-      read_data(node, *found, result);
-    } else if (found->effect != Effect::joins) {
-      read_counters(node, result);
-    } else if (found->type == OperationType::barrier) {
-      result.barrier = static_cast<int>(node.at("barrier_id").whole(0, kMostBarriers - 1));
-      result.barrier_blocks = static_cast<int>(node.at("num_threadblocks").whole(1, kMostNumber));
-    }
-    return result;
+std::vector<int> read_counters(const JsonNode& ids, const BlockScope& scope, bool is_semaphore) {
+  const std::size_t most = is_semaphore ? kMostSemaphoresOfOperation : kMostChannelsOfOperation;
+  if (ids.size() < 1 || ids.size() > most) {
+    ids.fail(fmt::format("{} of them; the executor takes 1 to {}", ids.size(), most));
   }
-
- private:
-  const PlanGpu& gpu() const { return scope_.plan.gpus[static_cast<std::size_t>(scope_.gpu)]; }
-
-  void read_counters(const JsonNode& node, PlanOperation& operation) const {
-    const bool is_semaphore =
-        operation.type == OperationType::release || operation.type == OperationType::acquire;
-    const JsonNode ids = node.at(is_semaphore ? "semaphore_ids" : "channel_ids");
-    const std::size_t most = is_semaphore ? kMostSemaphoresOfOperation : kMostChannelsOfOperation;
-    if (ids.size() < 1 || ids.size() > most) {
-      ids.fail(fmt::format("{} of them; the executor takes 1 to {}", ids.size(), most));
+  const NumberedList list =
+      is_semaphore
+          ? NumberedList{.thing = "semaphore", .size = scope.gpu().semaphores.size()}
+          : NumberedList{.thing = "channel", .size = scope.channels.size(), .is_of_block = true};
+  std::vector<int> counters;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::size_t id = read_index(ids.item(i), list, scope.at);
+    const int counter = is_semaphore ? static_cast<int>(id) : scope.channels[id];
+    if (std::find(counters.begin(), counters.end(), counter) != counters.end()) {
+      ids.item(i).fail("comes twice in one operation");
     }
-    std::vector<int>& counters = is_semaphore ? operation.semaphores : operation.channels;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      const std::size_t all = is_semaphore ? gpu().semaphores.size() : scope_.channels.size();
-      const auto id =
-          static_cast<std::size_t>(ids.item(i).whole(0, static_cast<std::int64_t>(all) - 1));
-      const int counter = is_semaphore ? static_cast<int>(id) : scope_.channels[id];
-      if (std::find(counters.begin(), counters.end(), counter) != counters.end()) {
-        ids.item(i).fail("comes twice in one operation");
-      }
-      counters.push_back(counter);
-    }
+    counters.push_back(counter);
   }
+  return counters;
+}
 
-  void read_data(const JsonNode& node, const OperationTraits& traits,
-                 PlanOperation& operation) const {
-    const JsonNode sources = node.at("src_buff");
-    const JsonNode targets = node.at("dst_buff");
-    const bool adds = traits.effect == Effect::adds;
-    operation.sources = places(sources, traits.remote_source, adds);
-    operation.targets = places(targets, traits.remote_target, adds);
-    if (!adds && operation.sources.size() != operation.targets.size()) {
-      node.fail(fmt::format("{} sources for {} targets", operation.sources.size(),
-                            operation.targets.size()));
-    }
-    const bool has_one_target = traits.type == OperationType::copy ||
-                                traits.type == OperationType::reduce ||
-                                traits.type == OperationType::read_reduce;
-    if (has_one_target && operation.targets.size() != 1) {
-      targets.fail("the executor writes to the first place only");
-    }
-    const int chunks = operation.targets.front().chunks;
-    for (std::size_t i = 0; i < operation.sources.size() || i < operation.targets.size(); ++i) {
-      const int source = operation.sources[std::min(i, operation.sources.size() - 1)].chunks;
-      const int target = operation.targets[std::min(i, operation.targets.size() - 1)].chunks;
-      if (source != target || (adds && target != chunks)) {
-        node.fail(fmt::format("{} chunks to {}", source, target));
-      }
-    }
-    check_quirks(node, operation);
+PlanPlace read_place(const JsonNode& node, const BlockScope& scope, bool is_remote) {
+  node.allow_only({"type", "buffer_id", "index", "size", "switch_channel_id"});
+  if (const auto channel = node.find("switch_channel_id")) {
+    channel->fail("switch channels are not read; only memory channels are");
   }
+  PlanPlace place{.gpu = scope.at.gpu};
+  if (is_remote) {
+    const NumberedList list{
+        .thing = "remote buffer", .size = scope.buffers.size(), .is_of_block = true};
+    place = scope.buffers[read_index(node.at("buffer_id"), list, scope.at)];
+  } else {
+    if (const auto id = node.find("buffer_id")) {
+      id->fail("a buffer of this GPU belongs here, with its type");
+    }
+    place.buffer = read_buffer(node.at("type"));
+  }
+  const PlanGpu& owner = scope.plan.gpus[static_cast<std::size_t>(place.gpu)];
+  const int size = owner.chunks.at(static_cast<std::size_t>(place.buffer));
+  place.offset = static_cast<int>(node.at("index").whole(0, kMostChunks));
+  place.chunks = static_cast<int>(node.at("size").whole(1, kMostChunks));
+  if (place.offset + place.chunks > size) {
+    node.fail(fmt::format("index {} and size {} end behind the {} chunks of the buffer",
+                          place.offset, place.chunks, size));
+  }
+  return place;
+}
 
-  // What the executor does otherwise than the words of the plan say.
-  static void check_quirks(const JsonNode& node, const PlanOperation& operation) {
-    for (std::size_t i = 0; i < operation.sources.size(); ++i) {
-      if (operation.type == OperationType::put &&
-          operation.sources[i].buffer != operation.sources.front().buffer) {
-        node.fail("the executor reads all sources of a put in the buffer of the first one");
-      }
-      if (operation.type == OperationType::get &&
-          operation.sources[i].offset != operation.targets[i].offset) {
-        node.fail(
-            "the executor takes the index of a get's source for its target, and that of "
-            "the target for the source; only equal ones are read");
-      }
+// The first one is the GPU's own where an operation `adds`.
+std::vector<PlanPlace> read_places(const JsonNode& nodes, const BlockScope& scope, bool are_remote,
+                                   bool adds) {
+  constexpr std::size_t kMostOwn = 2;  // besides those of channels
+  if (nodes.size() < 1 || nodes.size() > kMostChannelsOfOperation + kMostOwn) {
+    nodes.fail(fmt::format("{} places; the executor takes 1 to {}", nodes.size(),
+                           kMostChannelsOfOperation + kMostOwn));
+  }
+  std::vector<PlanPlace> places;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    places.push_back(read_place(nodes.item(i), scope, are_remote && !(adds && i == 0)));
+  }
+  return places;
+}
+
+void check_sizes(const JsonNode& node, const PlanOperation& operation) {
+  const bool adds = traits_of(operation.type).effect == Effect::adds;
+  const std::vector<PlanPlace>& sources = operation.sources;
+  const std::vector<PlanPlace>& targets = operation.targets;
+  if (!adds && sources.size() != targets.size()) {
+    node.fail(fmt::format("{} sources for {} targets", sources.size(), targets.size()));
+  }
+  const bool has_one_target = operation.type == OperationType::copy ||
+                              operation.type == OperationType::reduce ||
+                              operation.type == OperationType::read_reduce;
+  if (has_one_target && targets.size() != 1) {
+    node.at("dst_buff").fail("the executor writes to the first place only");
+  }
+  for (std::size_t i = 0; i < sources.size() || i < targets.size(); ++i) {
+    const int source = sources[std::min(i, sources.size() - 1)].chunks;
+    const int target = targets[std::min(i, targets.size() - 1)].chunks;
+    if (source != target || (adds && target != targets.front().chunks)) {
+      node.fail(fmt::format("{} chunks to {}", source, target));
     }
   }
+}
 
-  // The first one is the GPU's own where an operation `adds`.
-  std::vector<PlanPlace> places(const JsonNode& nodes, bool are_remote, bool adds) const {
-    constexpr std::size_t kMostOwn = 2;  // besides those of channels
-    if (nodes.size() < 1 || nodes.size() > kMostChannelsOfOperation + kMostOwn) {
-      nodes.fail(fmt::format("{} places; the executor takes 1 to {}", nodes.size(),
-                             kMostChannelsOfOperation + kMostOwn));
+// What the executor does otherwise than the words of the plan say.
+void check_quirks(const JsonNode& node, const PlanOperation& operation) {
+  for (std::size_t i = 0; i < operation.sources.size(); ++i) {
+    if (operation.type == OperationType::put &&
+        operation.sources[i].buffer != operation.sources.front().buffer) {
+      node.fail("the executor reads all sources of a put in the buffer of the first one");
     }
-    std::vector<PlanPlace> result;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const JsonNode node = nodes.item(i);
-      node.allow_only({"type", "buffer_id", "index", "size", "switch_channel_id"});
-      if (const auto channel = node.find("switch_channel_id")) {
-        channel->fail("switch channels are not read; only memory channels are");
-      }
-      PlanPlace place{.gpu = scope_.gpu};
-      if (are_remote && !(adds && i == 0)) {
-        const auto most = static_cast<std::int64_t>(scope_.buffers.size()) - 1;
-        const auto id = static_cast<std::size_t>(node.at("buffer_id").whole(0, most));
-        place = scope_.buffers[id];
-      } else {
-        if (const auto id = node.find("buffer_id")) {
-          id->fail("a buffer of this GPU belongs here, with its type");
-        }
-        place.buffer = read_buffer(node.at("type"));
-      }
-      const auto& gpu = scope_.plan.gpus[static_cast<std::size_t>(place.gpu)];
-      const int size = gpu.chunks.at(static_cast<std::size_t>(place.buffer));
-      place.offset = static_cast<int>(node.at("index").whole(0, kMostChunks));
-      place.chunks = static_cast<int>(node.at("size").whole(1, kMostChunks));
-      if (place.offset + place.chunks > size) {
-        node.fail(fmt::format("index {} and size {} end behind the {} chunks of the buffer",
-                              place.offset, place.chunks, size));
-      }
-      result.push_back(place);
+    if (operation.type == OperationType::get &&
+        operation.sources[i].offset != operation.targets[i].offset) {
+      node.fail(
+          "the executor takes the index of a get's source for its target, and that of "
+          "the target for the source; only equal ones are read");
     }
-    return result;
   }
+}
 
-  const BlockScope& scope_;
-};
+const OperationTraits& read_type(const JsonNode& name) {
+  const auto* const found =
+      std::find_if(kOperations.begin(), kOperations.end(),
+                   [&](const OperationTraits& one) { return one.word == name.text(); });
+  if (found == kOperations.end()) {
+    refuse_operation(name);
+  }
+  return *found;
+}
 
 }  // namespace
 
@@ -196,16 +161,58 @@ void expect_memory_channel(const JsonNode& type) {
 }
 
 Buffer read_buffer(const JsonNode& node) {
-  const std::string_view letters = "ios";
-  const std::size_t found = node.text().size() == 1 ? letters.find(node.text()) : std::string::npos;
-  if (found == std::string::npos) {
+  const std::optional<Buffer> buffer = executors::buffer_called(node.text());
+  if (!buffer) {
     node.fail(fmt::format("{} is not i, o or s", in_quotes(node.text())));
   }
-  return static_cast<Buffer>(found);
+  return *buffer;
+}
+
+std::size_t read_index(const JsonNode& node, const NumberedList& list,
+                       const executors::StepId& at) {
+  if (list.size == 0) {
+    const std::string whose = list.is_of_block
+                                  ? fmt::format("thread block {} of GPU {}", at.block, at.gpu)
+                                  : fmt::format("GPU {}", at.gpu);
+    const std::string who = at.step < 0 ? fmt::format("thread block {}", at.block)
+                                        : fmt::format("operation {}", at.step);
+    node.fail(fmt::format("{} has no {}s, and {} names {} {}", whose, list.thing, who, list.thing,
+                          node.whole(0, kMostNumber)));
+  }
+  return static_cast<std::size_t>(node.whole(0, static_cast<std::int64_t>(list.size) - 1));
 }
 
 PlanOperation read_operation(const JsonNode& node, const BlockScope& scope) {
-  return OperationReader(scope).run(node);
+  for (const Unread& one : kUnreadKeys) {
+    if (const auto found = node.find(one.key)) {
+      found->fail(std::string(one.why));
+    }
+  }
+  const OperationTraits& traits = read_type(node.at("name"));
+  node.allow_only({"name", "src_buff", "dst_buff", "channel_ids", "channel_type", "semaphore_ids",
+                   "barrier_id", "num_threadblocks", "reduce_op"});
+  if (const auto type = node.find("channel_type")) {
+    expect_memory_channel(*type);
+  }
+  if (const auto op = node.find("reduce_op"); op && op->text() != "sum") {
+    op->fail("only sums are read");
+  }
+  PlanOperation operation{.type = traits.type};
+  if (has_data(traits.type)) {
+    const bool adds = traits.effect == Effect::adds;
+    operation.sources = read_places(node.at("src_buff"), scope, traits.remote_source, adds);
+    operation.targets = read_places(node.at("dst_buff"), scope, traits.remote_target, adds);
+    check_sizes(node, operation);
+    check_quirks(node, operation);
+  } else if (traits.type == OperationType::release || traits.type == OperationType::acquire) {
+    operation.semaphores = read_counters(node.at("semaphore_ids"), scope, true);
+  } else if (traits.effect != Effect::joins) {
+    operation.channels = read_counters(node.at("channel_ids"), scope, false);
+  } else if (traits.type == OperationType::barrier) {
+    operation.barrier = static_cast<int>(node.at("barrier_id").whole(0, kMostBarriers - 1));
+    operation.barrier_blocks = static_cast<int>(node.at("num_threadblocks").whole(1, kMostNumber));
+  }
+  return operation;
 }
 
 }  // namespace unisono::mscclpp

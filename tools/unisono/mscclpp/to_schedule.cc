@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "msccl/moves.h"
+#include "executors/moves.h"
 #include "mscclpp/export.h"
 #include "mscclpp/order.h"
 
@@ -15,7 +15,7 @@ class PlanImporter {
       : plan_(plan), table_(plan), moves_(shape_of(plan), plan.in_place) {}
 
   Schedule run() {
-    const PlanOrder order = order_of(table_, CounterTable(plan_));
+    const PlanOrder order = order_of(table_, CounterTable(plan_, table_));
     for (const std::size_t index : order.operations) {
       const PlanOperation& operation = table_.operation(index);
       const int gpu = table_.id(index).gpu;
@@ -30,7 +30,7 @@ class PlanImporter {
 
  private:
   std::uint64_t place(const PlanPlace& place, int chunk) const {
-    return moves_.place(place.gpu, {.buffer = place.buffer, .offset = place.offset + chunk});
+    return moves_.place(place.gpu, chunk_of(place, chunk));
   }
 
   // What comes from another GPU, or lies here.
@@ -78,7 +78,7 @@ class PlanImporter {
 
   const ExecutionPlan& plan_;
   OperationTable table_;
-  msccl::MoveFinder moves_;
+  executors::MoveFinder moves_;
 };
 
 }  // namespace

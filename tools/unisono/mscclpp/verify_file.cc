@@ -4,23 +4,18 @@
 
 #include <utility>
 
-#include "cli/failure.h"
-#include "msccl/proof_report.h"
+#include "executors/program_file.h"
+#include "executors/proof_report.h"
 #include "mscclpp/check.h"
 #include "mscclpp/export.h"
 #include "mscclpp/json.h"
-#include "unisono/error.hpp"
+#include "mscclpp/limits.h"
 
 namespace unisono::cli {
 namespace {
 
 mscclpp::ExecutionPlan load_plan(const std::string& path, const std::string& text) {
-  Parsed<mscclpp::ExecutionPlan> parsed = mscclpp::parse_plan(text);
-  if (!parsed) {
-    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     {}, "unisono export all_reduce/ring -n 4 --to msccl++ shows the form");
-  }
-  return std::move(*parsed.value);
+  return program_of_file(path, text, mscclpp::parse_plan(text), "msccl++");
 }
 
 }  // namespace
@@ -28,17 +23,8 @@ mscclpp::ExecutionPlan load_plan(const std::string& path, const std::string& tex
 Schedule load_plan_schedule(const std::string& path, const std::string& text) {
   mscclpp::ExecutionPlan plan = load_plan(path, text);
   const mscclpp::PlanProof proof = mscclpp::check(plan);
-  if (!proof.flaws.empty()) {
-    throw UsageError(fmt::format("{} is not a valid plan", path), to_text(proof.flaws.front()),
-                     fmt::format("unisono verify {}", path));
-  }
   plan.root = proof.root;
-  try {
-    return mscclpp::to_schedule(plan);
-  } catch (const Error& error) {
-    throw UsageError(fmt::format("{} cannot be told as a schedule", path),
-                     std::string(error.summary()), std::string(error.hint()));
-  }
+  return schedule_of_file(path, "plan", proof.flaws, [&] { return mscclpp::to_schedule(plan); });
 }
 
 int verify_plan(const std::string& path, const std::string& text, const Console& console) {
@@ -59,10 +45,8 @@ int verify_plan(const std::string& path, const std::string& text, const Console&
       "{} thread block{} of a GPU must run at once; scratch for {} chunk{} beside an input of {}",
       proof.most_blocks, proof.most_blocks == 1 ? "" : "s", proof.most_scratch,
       proof.most_scratch == 1 ? "" : "s", plan.gpus.front().chunks[0]));
-  if (proof.longest_block > mscclpp::kMostOperationsOfBlock) {
-    report.remarks.push_back(
-        fmt::format("a thread block has {} operations; MSCCL++'s executor takes {}",
-                    proof.longest_block, mscclpp::kMostOperationsOfBlock));
+  for (std::string& remark : mscclpp::beyond_executor(plan, proof.longest_block)) {
+    report.remarks.push_back(std::move(remark));
   }
   return print_proof(report, console);
 }

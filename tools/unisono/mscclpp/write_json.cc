@@ -4,16 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "executors/buffers.h"
 #include "mscclpp/json.h"
 
 namespace unisono::mscclpp {
 namespace {
 
+using executors::letter_of;
 using Json = nlohmann::ordered_json;
-
-const char* letter_of(Buffer buffer) {
-  return buffer == Buffer::input ? "i" : buffer == Buffer::output ? "o" : "s";
-}
 
 // Numbers things in the order in which they are first asked for.
 template <typename Thing>

@@ -1,4 +1,4 @@
-#include "msccl/moves.h"
+#include "executors/moves.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "schedule/sort_by.h"
 #include "unisono/error.hpp"
 
-namespace unisono::msccl {
+namespace unisono::executors {
 
 MoveFinder::MoveFinder(Schedule shape, bool is_in_place)
     : shape_(std::move(shape)), memory_(shape_, is_in_place) {
@@ -201,4 +201,4 @@ Schedule MoveFinder::finish() && {
   return schedule;
 }
 
-}  // namespace unisono::msccl
+}  // namespace unisono::executors

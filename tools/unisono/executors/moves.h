@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "msccl/memory.h"
+#include "executors/contents.h"
 #include "schedule/cells.h"
 #include "schedule/schedule.h"
 
-namespace unisono::msccl {
+namespace unisono::executors {
 
 // What a place of a program holds, in the words of a schedule.
 struct Held {
@@ -76,4 +76,4 @@ class MoveFinder {
   std::vector<Move> moves_;
 };
 
-}  // namespace unisono::msccl
+}  // namespace unisono::executors

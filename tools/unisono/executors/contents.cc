@@ -1,4 +1,4 @@
-#include "msccl/memory.h"
+#include "executors/contents.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace unisono::msccl {
+namespace unisono::executors {
 
 std::string to_text(const Sum& sum) {
   std::vector<std::string> ranks;
@@ -69,7 +69,7 @@ Value BufferContents::at(std::uint64_t cell) const {
 namespace {
 
 void check_output(const BufferContents& memory, const Schedule& shape, int rank, int chunk,
-                  std::vector<Flaw>& flaws) {
+                  Flaws& flaws) {
   const bool adds = reduces(shape.collective);
   const BufferPlace place{.buffer = Buffer::output, .offset = output_offset(shape, rank, chunk)};
   const Value value = memory.at(memory.cell(rank, place));
@@ -79,7 +79,7 @@ void check_output(const BufferContents& memory, const Schedule& shape, int rank,
     is_right = value->counts[static_cast<std::size_t>(from)] == (expected ? 1 : 0);
   }
   if (!is_right) {
-    flaws.push_back(
+    flaws.add(
         {.text = fmt::format("GPU {} ends with {} in output chunk {}, {}", rank,
                              value == nullptr ? "nothing" : to_text(*value), place.offset,
                              adds ? fmt::format("instead of chunk {} of every rank once", chunk)
@@ -89,17 +89,14 @@ void check_output(const BufferContents& memory, const Schedule& shape, int rank,
 
 }  // namespace
 
-std::vector<Flaw> wrong_outputs(const BufferContents& memory, const Schedule& shape,
-                                std::size_t most) {
-  std::vector<Flaw> flaws;
+void add_wrong_outputs(const BufferContents& memory, const Schedule& shape, Flaws& flaws) {
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    for (int chunk = 0; chunk < shape.chunks && flaws.size() < most; ++chunk) {
+    for (int chunk = 0; chunk < shape.chunks && !flaws.is_full(); ++chunk) {
       if (needs_output(shape, rank, chunk)) {
         check_output(memory, shape, rank, chunk, flaws);
       }
     }
   }
-  return flaws;
 }
 
-}  // namespace unisono::msccl
+}  // namespace unisono::executors

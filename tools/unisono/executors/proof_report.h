@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "msccl/flaw.h"
+#include "executors/flaw.h"
 #include "unisono/types.hpp"
 
 namespace unisono::cli {
@@ -18,7 +18,7 @@ struct ProofReport {
   std::size_t gpus = 0;
   bool in_place = false;
   bool out_of_place = false;
-  std::vector<msccl::Flaw> flaws = {};
+  std::vector<executors::Flaw> flaws = {};
   nlohmann::ordered_json numbers = {};    // for the JSON alone
   std::vector<std::string> remarks = {};  // on what is right
 };

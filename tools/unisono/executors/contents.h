@@ -2,15 +2,14 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "msccl/flaw.h"
-#include "msccl/program.h"
+#include "executors/buffers.h"
+#include "executors/flaw.h"
 
-namespace unisono::msccl {
+namespace unisono::executors {
 
 // Some ranks' parts of one chunk, added up. counts[r]: how often rank r's is in; 2: more than once,
 // which is wrong however often it is.
@@ -40,8 +39,7 @@ class BufferContents {
   std::unordered_map<std::uint64_t, Value> values_;
 };
 
-// What is not, at the end, where the collective wants it; at most `most`.
-std::vector<Flaw> wrong_outputs(const BufferContents& memory, const Schedule& shape,
-                                std::size_t most);
+// Tells what is not, at the end, where the collective wants it.
+void add_wrong_outputs(const BufferContents& memory, const Schedule& shape, Flaws& flaws);
 
-}  // namespace unisono::msccl
+}  // namespace unisono::executors

@@ -1,4 +1,4 @@
-#include "msccl/proof_report.h"
+#include "executors/proof_report.h"
 
 #include <fmt/format.h>
 
@@ -22,10 +22,10 @@ void print_as_json(const ProofReport& report) {
   result["right"] = report.flaws.empty();
   result.update(report.numbers);
   result["findings"] = nlohmann::json::array();
-  for (const msccl::Flaw& flaw : report.flaws) {
-    result["findings"].push_back({{"gpu", flaw.gpu},
-                                  {"thread_block", flaw.block},
-                                  {"step", flaw.step},
+  for (const executors::Flaw& flaw : report.flaws) {
+    result["findings"].push_back({{"gpu", flaw.at.gpu},
+                                  {"thread_block", flaw.at.block},
+                                  {"step", flaw.at.step},
                                   {"text", flaw.text}});
   }
   fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));

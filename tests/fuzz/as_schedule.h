@@ -1,0 +1,25 @@
+// What must hold for the schedule of another executor's program.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "schedule/verify.h"
+#include "unisono/error.hpp"
+
+namespace unisono::fuzz {
+
+// What is proved becomes a schedule that is right, or is refused in words: empty, else what is
+// wrong.
+inline std::string as_schedule(const std::function<Schedule()>& to_schedule) {
+  try {
+    const std::vector<Finding> findings = verify(to_schedule());
+    return findings.empty() ? ""
+                            : "proved, but its schedule is wrong: " + to_text(findings.front());
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::usage ? "" : std::string("refused as ") + error.what();
+  }
+}
+
+}  // namespace unisono::fuzz
