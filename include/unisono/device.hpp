@@ -14,8 +14,9 @@
 // without any elements, stands for memory that is reached, and between processes for that of
 // allocate() in a group that has some.
 // There is no kernel for `user`, nor for premul_sum of integers. A call's own timeout_ms is
-// refused: DeviceOptions has the group's. Calls may be captured into CUDA graphs; all ranks must
-// replay theirs in the same order.
+// refused: DeviceOptions has the group's. Calls may be captured into CUDA graphs, where they
+// run in their order whatever their streams; all ranks must replay theirs in the same order. To the
+// group's other calls a replay has the order of its stream alone: let streams wait for each other.
 //
 // Errors: what is wrong with a call is told at once (usage). What happens later (a rank that dies,
 // is late or means another call) stops the kernels of all ranks within some 20 ms, and is thrown by

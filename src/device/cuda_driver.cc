@@ -61,7 +61,7 @@ CudaDriver load_cuda_driver(const std::string& name) {
   find(driver.cuStreamQuery, "cuStreamQuery");
   find(driver.cuStreamSynchronize, "cuStreamSynchronize");
   find(driver.cuStreamWaitEvent, "cuStreamWaitEvent");
-  find(driver.cuStreamIsCapturing, "cuStreamIsCapturing");
+  find(driver.cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo");
   find(driver.cuStreamGetCtx, "cuStreamGetCtx");
   find(driver.cuEventCreate, "cuEventCreate");
   find(driver.cuEventRecord, "cuEventRecord");

@@ -46,7 +46,7 @@ struct CudaDriver {
   int (*cuStreamQuery)(void*) = nullptr;
   int (*cuStreamSynchronize)(void*) = nullptr;
   int (*cuStreamWaitEvent)(void*, void*, unsigned) = nullptr;
-  int (*cuStreamIsCapturing)(void*, int*) = nullptr;
+  int (*cuStreamGetCaptureInfo)(void*, int*, std::uint64_t*) = nullptr;
   int (*cuStreamGetCtx)(void*, void**) = nullptr;
   int (*cuEventCreate)(void**, unsigned) = nullptr;
   int (*cuEventRecord)(void*, void*) = nullptr;
