@@ -105,6 +105,21 @@ def test_the_host_does_not_wait():
     run(2, late)
 
 
+def waits_in_a_barrier():
+    """A barrier that names the device returns after what its stream has."""
+    x, y = torch.ones(200_000, device=NAME), torch.ones(200_000, device=NAME)
+    dist.all_reduce(x)
+    for _ in range(200):
+        y.copy_(x)
+    copied = torch.accelerator.current_stream().record_event()
+    dist.barrier(device_ids=[0])
+    return copied.query()
+
+
+def test_a_barrier_waits_for_the_stream_of_its_device():
+    assert run(2, waits_in_a_barrier) == [True, True]
+
+
 def dropped_inputs():
     """Nobody keeps what is sent, and its memory is used again while it is."""
     device = torch.device(NAME)

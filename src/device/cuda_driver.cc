@@ -90,6 +90,14 @@ const CudaDriver& cuda_driver() {
   return driver;
 }
 
+void WhileOthersCapture::exchange() noexcept {
+  try {
+    cuda_driver().cuThreadExchangeStreamCaptureMode(&mode_);
+  } catch (const Error&) {
+    // No driver.
+  }
+}
+
 void check_cuda(int error, const char* call) {
   if (error == 0) {
     return;

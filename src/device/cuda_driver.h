@@ -78,4 +78,19 @@ const CudaDriver& cuda_driver();
 // Throws what `error` is (0: nothing), and in which call.
 void check_cuda(int error, const char* call);
 
+// While it lives, its thread may do what a capture of another stream would keep it from, and which
+// would end that capture: ask an event, wait for a stream. Without a driver nothing is captured.
+class WhileOthersCapture {
+ public:
+  WhileOthersCapture() noexcept { exchange(); }
+  WhileOthersCapture(const WhileOthersCapture&) = delete;
+  WhileOthersCapture& operator=(const WhileOthersCapture&) = delete;
+  ~WhileOthersCapture() { exchange(); }
+
+ private:
+  void exchange() noexcept;
+
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+};
+
 }  // namespace unisono::device
