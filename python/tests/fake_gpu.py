@@ -1,12 +1,14 @@
-"""The device "fakegpu": tensors that behave as CUDA's, without a GPU (fake_device/).
+"""The device "fakegpu": tensors that behave as CUDA's, without a GPU (fake_device/), and jobs on it.
 
 UNISONO_TEST_DEVICE=cuda takes a GPU in its place.
 """
 
+import ctypes
 import os
 import types
 from pathlib import Path
 
+import jobs
 import pytest
 import torch
 
@@ -15,9 +17,16 @@ DRIVER = BUILD / "dev/src/device/libunisono_testing_cuda.so"
 DEVICE = BUILD / "python/libfake_device.so"
 
 NAME = os.environ.get("UNISONO_TEST_DEVICE", "fakegpu")
+BACKEND = f"cpu:unisono,{NAME}:unisono"
+NO_DRIVER = "/nonexistent/libcuda.so"
 
 needed = pytest.mark.skipif(
     NAME == "fakegpu" and not (DRIVER.exists() and DEVICE.exists()), reason=f"there is no {DRIVER} or {DEVICE}: scripts/test-python"
+)
+
+# A process sees two devices of fakegpu.
+two_devices = pytest.mark.skipif(
+    NAME == "cuda" and torch.cuda.device_count() < 2, reason="there is one GPU alone"
 )
 
 
@@ -26,11 +35,59 @@ def load():
     if NAME != "fakegpu":
         return
     os.environ.setdefault("UNISONO_CUDA", str(DRIVER))
+    os.environ["FAKE_CUDA_DEVICES"] = "0,1"
     torch.utils.rename_privateuse1_backend("fakegpu")
     torch.ops.load_library(str(DEVICE))
     module = types.ModuleType("torch.fakegpu")
     module.is_available = lambda: True
-    module.device_count = lambda: 1
-    module.current_device = lambda: 0
-    module.set_device = lambda _: None
+    module.device_count = lambda: 2
+    module.current_device = torch.accelerator.current_device_index
+    module.set_device = torch.accelerator.set_device_index
     torch._register_device_module("fakegpu", module)
+
+
+def without_kernels():
+    """Operations go through memory of the host: the library finds no driver, the device has its own."""
+    load()
+    torch.ones(1, device=NAME)
+    os.environ["UNISONO_CUDA"] = NO_DRIVER
+
+
+WAYS = {"kernels": load, "host": without_kernels}
+
+
+def run(ranks, body, *args, way="kernels", **options):
+    return jobs.run(ranks, body, *args, **{"backend": BACKEND, "prepare": WAYS[way], **options})
+
+
+class Graph:
+    """What a `with` does becomes a graph of its stream, as under torch.cuda.graph."""
+
+    def __init__(self):
+        if NAME == "cuda":
+            self.graph = torch.cuda.CUDAGraph()
+            self.capture = torch.cuda.graph(self.graph)
+        else:
+            self.library = ctypes.CDLL(str(DEVICE))
+            self.library.fake_end_capture.restype = ctypes.c_void_p
+            self.capture = torch.Stream(NAME)
+
+    def __enter__(self):
+        torch.accelerator.current_stream().synchronize()
+        self.capture.__enter__()
+        if NAME != "cuda":
+            self.library.fake_begin_capture()
+        return self
+
+    def __exit__(self, *raised):
+        if NAME != "cuda":
+            self.graph = ctypes.c_void_p(self.library.fake_end_capture())
+        self.capture.__exit__(*raised)
+        if NAME != "cuda" and not self.graph:
+            raise RuntimeError("something was done that cannot be in a graph, or was not waited for")
+
+    def replay(self):
+        if NAME == "cuda":
+            self.graph.replay()
+        else:
+            self.library.fake_replay(self.graph)

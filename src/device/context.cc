@@ -12,7 +12,6 @@ namespace {
 constexpr int kMultiprocessorCount = 16;  // CU_DEVICE_ATTRIBUTE_...
 constexpr unsigned kNonBlocking = 1;      // CU_STREAM_...
 constexpr unsigned kLazyPeerAccess = 1;   // CU_IPC_MEM_...
-constexpr int kRelaxed = 2;               // CU_STREAM_CAPTURE_MODE_...
 
 }  // namespace
 
@@ -117,12 +116,9 @@ void Context::upload(std::uint64_t to, const void* from, std::size_t bytes) {
     return;
   }
   const CudaDriver& driver = cuda_driver();
-  int mode = kRelaxed;
-  driver.cuThreadExchangeStreamCaptureMode(&mode);
-  int error = driver.cuMemcpyHtoDAsync_v2(to, from, bytes, stream_);
-  error = error != 0 ? error : driver.cuStreamSynchronize(stream_);
-  driver.cuThreadExchangeStreamCaptureMode(&mode);
-  check_cuda(error, "cuMemcpyHtoDAsync");
+  const WhileOthersCapture relaxed;
+  const int error = driver.cuMemcpyHtoDAsync_v2(to, from, bytes, stream_);
+  check_cuda(error != 0 ? error : driver.cuStreamSynchronize(stream_), "cuMemcpyHtoDAsync");
 }
 
 InContext::InContext(const Context& context) {

@@ -61,7 +61,7 @@ CudaDriver load_cuda_driver(const std::string& name) {
   find(driver.cuStreamQuery, "cuStreamQuery");
   find(driver.cuStreamSynchronize, "cuStreamSynchronize");
   find(driver.cuStreamWaitEvent, "cuStreamWaitEvent");
-  find(driver.cuStreamIsCapturing, "cuStreamIsCapturing");
+  find(driver.cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo");
   find(driver.cuStreamGetCtx, "cuStreamGetCtx");
   find(driver.cuEventCreate, "cuEventCreate");
   find(driver.cuEventRecord, "cuEventRecord");
@@ -88,6 +88,14 @@ CudaDriver load_cuda_driver(const std::string& name) {
 const CudaDriver& cuda_driver() {
   static const CudaDriver driver = load_cuda_driver(read_env("UNISONO_CUDA").value_or(kLibrary));
   return driver;
+}
+
+void WhileOthersCapture::exchange() noexcept {
+  try {
+    cuda_driver().cuThreadExchangeStreamCaptureMode(&mode_);
+  } catch (const Error&) {
+    // No driver.
+  }
 }
 
 void check_cuda(int error, const char* call) {

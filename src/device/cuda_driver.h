@@ -46,7 +46,7 @@ struct CudaDriver {
   int (*cuStreamQuery)(void*) = nullptr;
   int (*cuStreamSynchronize)(void*) = nullptr;
   int (*cuStreamWaitEvent)(void*, void*, unsigned) = nullptr;
-  int (*cuStreamIsCapturing)(void*, int*) = nullptr;
+  int (*cuStreamGetCaptureInfo)(void*, int*, std::uint64_t*) = nullptr;
   int (*cuStreamGetCtx)(void*, void**) = nullptr;
   int (*cuEventCreate)(void**, unsigned) = nullptr;
   int (*cuEventRecord)(void*, void*) = nullptr;
@@ -77,5 +77,20 @@ const CudaDriver& cuda_driver();
 
 // Throws what `error` is (0: nothing), and in which call.
 void check_cuda(int error, const char* call);
+
+// While it lives, its thread may do what a capture of another stream would keep it from, and which
+// would end that capture: ask an event, wait for a stream. Without a driver nothing is captured.
+class WhileOthersCapture {
+ public:
+  WhileOthersCapture() noexcept { exchange(); }
+  WhileOthersCapture(const WhileOthersCapture&) = delete;
+  WhileOthersCapture& operator=(const WhileOthersCapture&) = delete;
+  ~WhileOthersCapture() { exchange(); }
+
+ private:
+  void exchange() noexcept;
+
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+};
 
 }  // namespace unisono::device

@@ -106,6 +106,7 @@ class DeviceState {
   CallShape key_of(const Call& call, bool direct, bool captured) const;
   const Launch& plan(const CallShape& kind);
   void wait_for_latest() const;
+  void destroy_events();
 
   // A device with its kernels.
   struct Device {
@@ -122,9 +123,14 @@ class DeviceState {
   SharedMemory memory_;
   std::unique_ptr<HostWords> words_ = nullptr;
   std::unique_ptr<Plans> plans_ = nullptr;
-  void* latest_ = nullptr;  // the event of the latest operation
-  void* latest_stream_ = nullptr;
-  bool has_latest_ = false;
+  struct Latest {  // operation
+    void* event = nullptr;
+    void* stream = nullptr;
+    bool is_there = false;
+    std::uint64_t capture = 0;  // in which it was captured
+  };
+  Latest latest_;
+  Latest captured_;
   bool has_left_ = false;
   std::unique_ptr<Watchdog> watchdog_ = nullptr;
 };
@@ -144,15 +150,14 @@ DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
     together(comm_, [&] {
       words_ = std::make_unique<HostWords>(context_, channels_);
       plans_ = std::make_unique<Plans>(context_, common(), options.scratch_bytes);
-      check_cuda(cuda_driver().cuEventCreate(&latest_, kNoTiming), "cuEventCreate");
+      check_cuda(cuda_driver().cuEventCreate(&latest_.event, kNoTiming), "cuEventCreate");
+      check_cuda(cuda_driver().cuEventCreate(&captured_.event, kNoTiming), "cuEventCreate");
       watchdog_ = std::make_unique<Watchdog>(
           comm_, *words_, channels_,
           options.timeout_ms < 0 ? kDefaultTimeoutMs : options.timeout_ms);
     });
   } catch (...) {
-    if (latest_ != nullptr) {
-      cuda_driver().cuEventDestroy_v2(latest_);
-    }
+    destroy_events();
     throw;
   }
 }
@@ -173,12 +178,12 @@ void DeviceState::leave(int timeout_ms) {
     const InContext here(context_);
     wait_for_latest();
     std::atomic_ref(*words_->stop()).store(1);
-    if (has_latest_) {
-      while (cuda_driver().cuEventQuery(latest_) == cuda::kNotReady) {
+    if (latest_.is_there) {
+      while (cuda_driver().cuEventQuery(latest_.event) == cuda::kNotReady) {
         std::this_thread::sleep_for(kSleep);
       }
     }
-    cuda_driver().cuEventDestroy_v2(latest_);
+    destroy_events();
     if (watchdog_->ended()) {
       // Kernels of other ranks may still reach this memory; theirs have been told to stop as well.
       std::this_thread::sleep_for(kUntilOthersStop);
@@ -205,10 +210,18 @@ Launch DeviceState::common() const {
   return launch;
 }
 
+void DeviceState::destroy_events() {
+  for (Latest* const latest : {&latest_, &captured_}) {
+    if (latest->event != nullptr) {
+      cuda_driver().cuEventDestroy_v2(std::exchange(latest->event, nullptr));
+    }
+  }
+}
+
 // Until the latest operation is done, or the group has ended.
 void DeviceState::wait_for_latest() const {
-  while (has_latest_ && !watchdog_->ended() &&
-         cuda_driver().cuEventQuery(latest_) == cuda::kNotReady) {
+  while (latest_.is_there && !watchdog_->ended() &&
+         cuda_driver().cuEventQuery(latest_.event) == cuda::kNotReady) {
     std::this_thread::sleep_for(kSleep);
   }
 }
@@ -296,7 +309,8 @@ void DeviceState::run(const Call& call, void* stream) {
                           : (has_none ? memory_.has_regions() : in_regions);
   const CudaDriver& driver = cuda_driver();
   int capturing = 0;
-  check_cuda(driver.cuStreamIsCapturing(stream, &capturing), "cuStreamIsCapturing");
+  std::uint64_t capture = 0;
+  check_cuda(driver.cuStreamGetCaptureInfo(stream, &capturing, &capture), "cuStreamGetCaptureInfo");
   const CallShape kind = key_of(call, direct, capturing != 0);
   Launch launch = plan(kind);
   launch.input = reinterpret_cast<std::uint64_t>(kind.in_place ? call.out : call.in);
@@ -309,8 +323,11 @@ void DeviceState::run(const Call& call, void* stream) {
     put_blocks(call, comm_.rank(), comm_.size(), launch);
   }
   launch.factor = call.reduction.factor;
-  if (has_latest_ && stream != latest_stream_ && capturing == 0) {
-    check_cuda(driver.cuStreamWaitEvent(stream, latest_, 0), "cuStreamWaitEvent");
+  // A graph has an order of its own, and knows nothing of what is not in it.
+  Latest& latest = capturing == 0 ? latest_ : captured_;
+  const bool is_before = latest.is_there && (capturing == 0 || latest.capture == capture);
+  if (is_before && stream != latest.stream) {
+    check_cuda(driver.cuStreamWaitEvent(stream, latest.event, 0), "cuStreamWaitEvent");
   }
   void* arguments[] = {&launch};
   const int error = driver.cuLaunchKernel(device_->kernels.of(call.dtype), launch.channels, 1, 1,
@@ -319,11 +336,8 @@ void DeviceState::run(const Call& call, void* stream) {
     check_stream(stream, context_, comm_.rank());
   }
   check_cuda(error, "cuLaunchKernel");
-  if (capturing == 0) {
-    check_cuda(driver.cuEventRecord(latest_, stream), "cuEventRecord");
-    latest_stream_ = stream;
-    has_latest_ = true;
-  }
+  check_cuda(driver.cuEventRecord(latest.event, stream), "cuEventRecord");
+  latest = {.event = latest.event, .stream = stream, .is_there = true, .capture = capture};
 }
 
 }  // namespace detail

@@ -78,7 +78,7 @@ TEST(DeviceGroup, AGraphIsReplayed) {
     Buffer memory(400);
     auto* const data = reinterpret_cast<std::int64_t*>(memory.data());
     std::fill_n(data, 50, 1);
-    driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(stream.handle(), 0);
+    driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(stream.handle(), kOfThread);
     for (int k = 0; k < 5; ++k) {
       group.run({.collective = Collective::all_reduce,
                  .in = data,
@@ -96,6 +96,49 @@ TEST(DeviceGroup, AGraphIsReplayed) {
     group.synchronize(stream.handle());
     EXPECT_EQ(data[0], 1 << 20);
     EXPECT_EQ(data[49], 1 << 20);
+    driver_function<int(void*)>("cuGraphDestroy")(graph);
+  });
+}
+
+// Branches of a graph run beside each other, and the calls of a group must not.
+TEST(DeviceGroup, CallsOfAGraphRunInTheirOrderWhateverTheirStreams) {
+  run_threads(2, [](Communicator& comm) {
+    const OwnStream one;
+    const OwnStream two;
+    DeviceGroup group(comm);
+    Buffer memory(8000);
+    auto* const data = reinterpret_cast<std::int32_t*>(memory.data());
+    std::fill_n(data, 2000, 1);
+    const auto sum = [&](std::int32_t* at, const OwnStream& stream) {
+      group.run({.collective = Collective::all_reduce,
+                 .in = at,
+                 .out = at,
+                 .count = 1000,
+                 .dtype = Dtype::i32},
+                stream.handle());
+    };
+    const auto follow = [](const OwnStream& before, const OwnStream& stream) {
+      void* event = nullptr;
+      cuda_driver().cuEventCreate(&event, 2);
+      cuda_driver().cuEventRecord(event, before.handle());
+      cuda_driver().cuStreamWaitEvent(stream.handle(), event, 0);
+      cuda_driver().cuEventDestroy_v2(event);
+    };
+    driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(one.handle(), kOfThread);
+    follow(one, two);
+    for (int k = 0; k < 5; ++k) {
+      sum(data, one);
+      sum(data + 1000, two);
+    }
+    follow(two, one);
+    void* graph = nullptr;
+    ASSERT_EQ(driver_function<int(void*, void**)>("cuStreamEndCapture")(one.handle(), &graph), 0);
+    for (int k = 0; k < 3; ++k) {
+      driver_function<int(void*, void*)>("cuGraphLaunch")(graph, one.handle());
+    }
+    group.synchronize(one.handle());
+    EXPECT_EQ(data[0], 1 << 15);
+    EXPECT_EQ(data[1999], 1 << 15);
     driver_function<int(void*)>("cuGraphDestroy")(graph);
   });
 }

@@ -84,7 +84,7 @@ TEST(DevicePeers, AGraphIsReplayedBetweenDevices) {
     DeviceGroup group(comm, {.device = comm.rank()});
     auto* const data = static_cast<std::int32_t*>(group.allocate(400));
     std::fill_n(data, 100, 1);
-    driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(one.handle(), 0);
+    driver_function<int(void*, int)>("cuStreamBeginCapture_v2")(one.handle(), kOfThread);
     group.run(sum_of(data, 100), one.handle());
     void* graph = nullptr;
     driver_function<int(void*, void**)>("cuStreamEndCapture")(one.handle(), &graph);

@@ -1,11 +1,8 @@
 // A driver of CUDA without a GPU, for tests: memory of the host that other processes can map,
 // streams that are threads, and kernels that run on the CPU. It has what unisono calls, and graphs.
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +11,7 @@
 #include "device/cuda_driver.h"
 #include "device/testing_block.h"
 #include "device/testing_memory.h"
+#include "device/testing_streams.h"
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
@@ -21,20 +19,20 @@ namespace {
 
 using namespace unisono;
 using namespace unisono::device;
+using fake::captures;
 using fake::current_context;
+using fake::Event;
+using fake::Graph;
 using fake::kInvalidContext;
+using fake::kInvalidHandle;
 using fake::kInvalidValue;
+using fake::kNotReady;
 using fake::kOutOfMemory;
 using fake::memory;
+using fake::Stream;
 
-constexpr int kInvalidHandle = 400;
-constexpr int kNotReady = 600;
 constexpr unsigned kDeviceMemory = 2;
 constexpr int kProcessors = 16;  // CU_DEVICE_ATTRIBUTE_...
-
-using Work = std::function<void()>;
-
-class Stream;
 
 struct Driver {
   std::mutex mutex = {};
@@ -49,85 +47,6 @@ Driver& driver() {
   static auto* const one = new Driver;  // streams of a process that exits may still run
   return *one;
 }
-
-// Work in the order in which it came.
-class Stream {
- public:
-  explicit Stream(fake::Context& context) : context_(context), thread_([this] { loop(); }) {}
-  ~Stream() {
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  fake::Context& context() const { return context_; }
-  void add(Work work) {
-    const std::lock_guard lock(mutex_);
-    if (capturing_) {
-      graph_.push_back(std::move(work));
-      return;
-    }
-    memory().work_begins();
-    queue_.push_back(std::move(work));
-    changed_.notify_all();
-  }
-  bool is_done() {
-    const std::lock_guard lock(mutex_);
-    return queue_.empty();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return queue_.empty(); });
-  }
-  bool capturing() {
-    const std::lock_guard lock(mutex_);
-    return capturing_;
-  }
-  void begin_capture() {
-    const std::lock_guard lock(mutex_);
-    capturing_ = true;
-  }
-  std::vector<Work> end_capture() {
-    const std::lock_guard lock(mutex_);
-    capturing_ = false;
-    return std::exchange(graph_, {});
-  }
-
- private:
-  void loop() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
-      if (queue_.empty()) {
-        return;
-      }
-      const Work work = queue_.front();
-      lock.unlock();
-      work();
-      memory().work_ends();
-      lock.lock();
-      queue_.pop_front();
-      changed_.notify_all();
-    }
-  }
-
-  fake::Context& context_;
-  std::mutex mutex_ = {};
-  std::condition_variable changed_ = {};
-  std::deque<Work> queue_ = {};
-  std::vector<Work> graph_ = {};
-  bool capturing_ = false;
-  bool closing_ = false;
-  std::thread thread_;
-};
-
-struct Event {
-  fake::Context* context = nullptr;
-  std::atomic<std::uint64_t> recorded = 0;
-  std::atomic<std::uint64_t> done = 0;
-};
 
 Stream& stream_of(void* stream) {
   if (stream != nullptr) {
@@ -251,6 +170,9 @@ FAKE int cuModuleLoadData(void** module, const void* image) {
   if (fails("cuModuleLoadData")) {
     return 209;
   }
+  if (const int error = captures().unsafe()) {
+    return error;
+  }
   if (current_context() == nullptr) {
     return kInvalidContext;
   }
@@ -279,6 +201,9 @@ FAKE int cuMemAlloc_v2(std::uint64_t* place, std::size_t bytes) {
   if (fails("cuMemAlloc_v2")) {
     return kOutOfMemory;
   }
+  if (const int error = captures().unsafe()) {
+    return error;
+  }
   return current_context() == nullptr ? kInvalidContext
                                       : memory().allocate(*current_context(), bytes, place);
 }
@@ -286,6 +211,9 @@ FAKE int cuMemFree_v2(std::uint64_t place) {
   return memory().give_back(place);
 }
 FAKE int cuMemHostAlloc(void** data, std::size_t bytes, unsigned) {
+  if (const int error = captures().unsafe()) {
+    return error;
+  }
   *data = fails("cuMemHostAlloc") ? nullptr : std::malloc(bytes);
   return *data == nullptr ? kOutOfMemory : 0;
 }
@@ -304,6 +232,9 @@ FAKE int cuMemsetD8Async(std::uint64_t place, unsigned char value, std::size_t b
 FAKE int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {
   if (fails("cuMemcpyHtoDAsync_v2")) {
     return kInvalidValue;
+  }
+  if (const int error = captures().unsafe()) {
+    return error;  // the memory of the host may be one that it waits for
   }
   stream_of(stream).add([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
   return 0;
@@ -348,14 +279,25 @@ FAKE int cuStreamDestroy_v2(void* stream) {
   return 0;
 }
 FAKE int cuStreamQuery(void* stream) {
+  if (const int error = captures().query(stream_of(stream))) {
+    return error;
+  }
   return stream_of(stream).is_done() ? 0 : kNotReady;
 }
 FAKE int cuStreamSynchronize(void* stream) {
+  if (const int error = captures().query(stream_of(stream))) {
+    return error;
+  }
   stream_of(stream).wait();
   return fails("cuStreamSynchronize") ? 700 : 0;
 }
 FAKE int cuStreamIsCapturing(void* stream, int* capturing) {
-  *capturing = stream_of(stream).capturing() ? 1 : 0;
+  *capturing = captures().id_of(stream_of(stream)) == 0 ? 0 : 1;
+  return 0;
+}
+FAKE int cuStreamGetCaptureInfo(void* stream, int* capturing, std::uint64_t* id) {
+  *id = captures().id_of(stream_of(stream));
+  *capturing = *id == 0 ? 0 : 1;
   return 0;
 }
 FAKE int cuEventCreate(void** event, unsigned) {
@@ -372,27 +314,17 @@ FAKE int cuEventDestroy_v2(void* event) {
   return 0;
 }
 FAKE int cuEventRecord(void* event, void* stream) {
-  const auto state = *static_cast<std::shared_ptr<Event>*>(event);
-  if (state->context != &stream_of(stream).context()) {
-    return kInvalidHandle;
-  }
-  const std::uint64_t ticket = ++state->recorded;
-  stream_of(stream).add([state, ticket] { state->done = ticket; });
-  return 0;
+  return stream_of(stream).record(*static_cast<std::shared_ptr<Event>*>(event));
 }
 FAKE int cuEventQuery(void* event) {
   const auto& state = *static_cast<std::shared_ptr<Event>*>(event);
+  if (const int error = captures().query(*state)) {
+    return error;
+  }
   return state->done >= state->recorded ? 0 : kNotReady;
 }
 FAKE int cuStreamWaitEvent(void* stream, void* event, unsigned) {
-  const auto state = *static_cast<std::shared_ptr<Event>*>(event);
-  const std::uint64_t ticket = state->recorded;
-  stream_of(stream).add([state, ticket] {
-    while (state->done < ticket) {
-      std::this_thread::yield();
-    }
-  });
-  return 0;
+  return stream_of(stream).wait_for(*static_cast<std::shared_ptr<Event>*>(event));
 }
 FAKE int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         unsigned, void* stream, void** arguments, void**) {
@@ -431,7 +363,8 @@ FAKE int cuPointerGetAttributes(unsigned count, const int* which, void** values,
   }
   return 0;
 }
-FAKE int cuThreadExchangeStreamCaptureMode(int*) {
+FAKE int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, fake::capture_mode());
   return 0;
 }
 FAKE int cuGetErrorName(int error, const char** name) {
@@ -447,25 +380,25 @@ FAKE int cuGetErrorName(int error, const char** name) {
   *name = found == names.end() ? "CUDA_ERROR_UNKNOWN" : found->second;
   return 0;
 }
-FAKE int cuStreamBeginCapture_v2(void* stream, int) {
-  stream_of(stream).begin_capture();
-  return 0;
+FAKE int cuStreamBeginCapture_v2(void* stream, int mode) {
+  return captures().begin(stream_of(stream), mode);
 }
 FAKE int cuStreamEndCapture(void* stream, void** graph) {
-  *graph = new std::vector<Work>(stream_of(stream).end_capture());
-  return 0;
+  std::shared_ptr<Graph> captured;
+  const int error = captures().end(stream_of(stream), &captured);
+  *graph = error == 0 ? new std::shared_ptr<Graph>(captured) : nullptr;
+  return error;
 }
 FAKE int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
   *executable = graph;
   return 0;
 }
 FAKE int cuGraphLaunch(void* executable, void* stream) {
-  for (const Work& work : *static_cast<std::vector<Work>*>(executable)) {
-    stream_of(stream).add(work);
-  }
+  stream_of(stream).add(
+      [graph = *static_cast<std::shared_ptr<Graph>*>(executable)] { graph->replay(); });
   return 0;
 }
 FAKE int cuGraphDestroy(void* graph) {
-  delete static_cast<std::vector<Work>*>(graph);
+  delete static_cast<std::shared_ptr<Graph>*>(graph);
   return 0;
 }

@@ -26,6 +26,8 @@ Function* driver_function(const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
+inline constexpr int kOfThread = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
 // From now on this process sees these devices, some of which do not reach others: see
 // testing_memory.h. REQUIRES: no thread uses the driver meanwhile.
 inline void see_devices(const std::string& devices, const std::string& apart = "") {

@@ -1,4 +1,6 @@
 // Each operation of c10d: its checks, and the pieces that it is made of.
+#include <ATen/DeviceAccelerator.h>
+
 #include <algorithm>
 
 #include "backend.h"
@@ -294,9 +296,23 @@ WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 // What a rank has put on its stream of the device before is done when it comes.
+namespace {
+
+// Whose stream a barrier waits for. PyTorch hands on device_ids alone, of its accelerator.
+std::optional<c10::Device> barrier_device(const c10d::BarrierOptions& options,
+                                          std::optional<c10::Device> bound) {
+  const auto accelerator = at::getAccelerator();
+  if (options.device_ids.empty() || !accelerator.has_value()) {
+    return bound;
+  }
+  return c10::Device(*accelerator, static_cast<c10::DeviceIndex>(options.device_ids.front()));
+}
+
+}  // namespace
+
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
-  if (options.device.has_value() && !options.device->is_cpu()) {
-    wait_for(current_stream(*options.device));
+  if (const auto device = barrier_device(options, getBoundDeviceId())) {
+    wait_for(current_stream(*device));
   }
   return launch({.type = OpType::BARRIER,
                  .op = "barrier",

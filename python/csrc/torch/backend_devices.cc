@@ -34,6 +34,9 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
                       ", and a tensor is on ", device, "; a group has one device on each rank");
     return known_device();
   }
+  TORCH_CHECK_VALUE(!is_capturing(device), "unisono: the first call on ", device,
+                    " makes what the group needs there, which cannot be part of a graph; make a "
+                    "call before the capture, or name device_id in init_process_group");
   std::shared_ptr<OnDevice> made;
   try {
     // Between hosts there is the network, which reads memory of the host.
@@ -55,6 +58,7 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
 
 void Backend::eagerConnectSingleDevice(at::Device device) {
   if (!device.is_cpu()) {
+    setBoundDeviceId(device);  // PyTorch does, but for groups that are split
     on_device(device);
   }
 }
@@ -86,12 +90,14 @@ WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, co
   try {
     const std::lock_guard lock(issuing_);
     description.sequence = ++sequence_;
-    const auto work = c10::make_intrusive<DeviceWork>(description, place);
+    const bool is_captured = is_capturing(place->device());
+    const auto work = c10::make_intrusive<DeviceWork>(description, place, is_captured);
     work->follow(
         place->run({.pieces = pieces,
                     .outputs = description.outputs,
                     .stream = launch.async ? place->own_stream() : current_stream(place->device()),
-                    .record = recorded(launch)}));
+                    .record = is_captured ? nullptr : recorded(launch),
+                    .is_captured = is_captured}));
     return launch.async ? noted(work) : nullptr;
   } catch (const unisono::Error& error) {
     if (error.code() != ErrorCode::usage) {

@@ -35,6 +35,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_property_readonly("options", &Backend::getBackendOptions)
       .def("_is_failed",
            [](Backend& backend) { return backend.getError() != c10d::ErrorType::SUCCESS; })
+      .def(
+          "perform_nocolor_split", [](Backend&, const py::object&) {}, py::arg("device"),
+          "PyTorch calls it on ranks that a new group leaves out, where device_id was named: only "
+          "members make it.")
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"));
   module.def("leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
              "Leaves all groups in order: peers do not take the end of this process for a crash.");

@@ -11,6 +11,7 @@
 
 #include "common/signals.h"
 #include "convert.h"
+#include "device/cuda_driver.h"
 #include "device/residence.h"
 
 namespace unisono_torch {
@@ -38,10 +39,19 @@ c10::Stream current_stream(c10::Device device) {
 }
 
 void wait_for(c10::Stream stream) {
-  guard_of(stream.device()).synchronizeStream(stream);
+  const auto guard = guard_of(stream.device());
+  TORCH_CHECK_VALUE(!guard.isStreamCapturing(stream),
+                    "unisono: the host would wait for a stream that captures a graph; barrier(), "
+                    "send, recv and what goes through memory of the host cannot be part of one");
+  guard.synchronizeStream(stream);
+}
+
+bool is_capturing(c10::Device device) {
+  return guard_of(device).isStreamCapturing(current_stream(device));
 }
 
 bool is_over(const c10::Event& event) noexcept {
+  const unisono::device::WhileOthersCapture relaxed;
   try {
     return event.query();
   } catch (...) {
@@ -91,8 +101,8 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
     }
   }
   const auto end = event_on(run.stream);
-  if (guard.isStreamCapturing(run.stream)) {
-    return end;  // of a graph, which has no time of its own
+  if (run.is_captured) {
+    return end;
   }
   if (run.record != nullptr) {
     run.record->finish_when([end, self = weak_from_this()] {
@@ -162,12 +172,14 @@ void OnDevice::close(int timeout_ms) {
   }
 }
 
-DeviceWork::DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place)
+DeviceWork::DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
+                       bool is_captured)
     : Work(description.rank, description.type,
            description.title.empty() ? nullptr : description.title.c_str(), description.inputs),
       outputs_(description.outputs),
       sequence_(description.sequence),
-      place_(std::move(place)) {}
+      place_(std::move(place)),
+      is_captured_(is_captured) {}
 
 void DeviceWork::follow(std::shared_ptr<c10::Event> end) {
   end_ = std::move(end);
@@ -182,7 +194,7 @@ void DeviceWork::end_record() {
 }
 
 bool DeviceWork::isCompleted() {
-  if (was_right_) {
+  if (was_right_ || is_captured_) {
     return true;
   }
   if (place_->failure().has_value()) {
@@ -283,6 +295,7 @@ void finish_on(c10::Device device, const std::function<void()>& steps) {
   // The groups' own are of the other pool.
   const c10::Stream stream = guard_of(device).getStreamFromGlobalPool(device, true);
   const c10::StreamGuard here(stream);
+  const unisono::device::WhileOthersCapture relaxed;
   steps();
   wait_for(stream);
 }

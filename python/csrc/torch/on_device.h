@@ -24,8 +24,11 @@ namespace unisono_torch {
 
 // The caller's stream of a device.
 c10::Stream current_stream(c10::Device device);
+// Refuses a stream that captures a graph: in it there is nothing that the host could wait for.
 void wait_for(c10::Stream stream);
-// An event that cannot be asked (of a captured graph, of a device that has failed) is over.
+// Whether what the caller does on the device becomes part of a graph.
+bool is_capturing(c10::Device device);
+// An event that cannot be asked (of a device that has failed) is over.
 bool is_over(const c10::Event& event) noexcept;
 // Whether kernels can reach the device's memory: CUDA's, whatever PyTorch calls the device.
 bool is_of_cuda(c10::Device device);
@@ -49,6 +52,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
     std::vector<at::Tensor> outputs;
     c10::Stream stream;
     std::shared_ptr<OperationRecord> record;
+    bool is_captured = false;  // in a graph, which has no time of its own
   };
   // Puts the calls and what follows them on a stream, after what the caller's stream has; says when
   // all is done. One thread at a time. Throws unisono::Error.
@@ -81,7 +85,9 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
 
 class DeviceWork final : public c10d::Work {
  public:
-  DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place);
+  // `is_captured`: it is part of a graph, and counts as ended: replays of it are not its own.
+  DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
+             bool is_captured);
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
   ~DeviceWork() override { end_record(); }
@@ -95,6 +101,7 @@ class DeviceWork final : public c10d::Work {
   std::vector<at::Tensor> result() override { return outputs_; }
   std::uint64_t getSequencenumber() const override { return sequence_; }
   void synchronize() override;
+  void blockCurrentStream() override { synchronize(); }
   // The caller's stream waits; with a limit, the caller does as well.
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
@@ -106,6 +113,7 @@ class DeviceWork final : public c10d::Work {
   std::vector<at::Tensor> outputs_;
   std::uint64_t sequence_;
   std::shared_ptr<OnDevice> place_;
+  bool is_captured_;
   std::shared_ptr<c10::Event> end_;
   std::atomic<bool> was_right_ = false;  // it was seen to end before the group did
   std::mutex future_mutex_;              // guards what follows

@@ -260,6 +260,12 @@ bool Together::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
+void Together::blockCurrentStream() {
+  for (const auto& part : parts_) {
+    part->blockCurrentStream();
+  }
+}
+
 bool Together::isCompleted() {
   return std::all_of(parts_.begin(), parts_.end(),
                      [](const auto& part) { return part->isCompleted(); });

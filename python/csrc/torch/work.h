@@ -100,6 +100,7 @@ class Together final : public c10d::Work {
   bool isCompleted() override;
   bool isSuccess() const override { return exception() == nullptr; }
   std::exception_ptr exception() const override;  // the first part's that has one
+  void blockCurrentStream() override;
   bool wait(std::chrono::milliseconds timeout) override;
   std::vector<at::Tensor> result() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;

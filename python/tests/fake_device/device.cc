@@ -12,6 +12,7 @@
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
@@ -27,15 +28,21 @@ using c10::Stream;
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return kFake; }
-  Device exchangeDevice(Device) const override { return Device(kFake, 0); }
-  Device getDevice() const override { return Device(kFake, 0); }
-  void setDevice(Device) const override {}
-  void uncheckedSetDevice(Device) const noexcept override {}
-  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
-  Stream getStream(Device) const override { return current_stream(); }
-  Stream getDefaultStream(Device) const override { return default_stream(); }
-  Stream getStreamFromGlobalPool(Device, bool) const override { return pooled_stream(); }
-  Stream getNewStream(Device, int) const override { return pooled_stream(); }
+  Device exchangeDevice(Device device) const override {
+    return Device(kFake, exchange_device(device.index()));
+  }
+  Device getDevice() const override { return Device(kFake, current_device()); }
+  void setDevice(Device device) const override { exchange_device(device.index()); }
+  void uncheckedSetDevice(Device device) const noexcept override {
+    exchange_device(device.index());
+  }
+  c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
+  Stream getStream(Device device) const override { return current_stream(device.index()); }
+  Stream getDefaultStream(Device device) const override { return default_stream(device.index()); }
+  Stream getStreamFromGlobalPool(Device device, bool) const override {
+    return pooled_stream(device.index());
+  }
+  Stream getNewStream(Device device, int) const override { return pooled_stream(device.index()); }
   Stream exchangeStream(Stream stream) const override { return exchange_stream(stream); }
   void* getStreamNativeHandle(const Stream stream) const override { return handle_of(stream); }
   void record(void** event, const Stream& stream, const c10::DeviceIndex,
@@ -48,6 +55,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* event) const override { return is_over(event); }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override { destroy(event); }
   bool queryStream(const Stream& stream) const override { return is_done(stream); }
+  bool isStreamCapturing(const Stream& stream) const override { return is_capturing(stream); }
   void synchronizeStream(const Stream& stream) const override { synchronize(stream); }
   void recordDataPtrOnStream(const c10::DataPtr& memory, const Stream& stream) const override {
     note_use(memory.get(), stream);
@@ -58,25 +66,31 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  c10::DeviceIndex deviceCount() const override { return 1; }
-  c10::DeviceIndex getCurrentDevice() const override { return 0; }
-  c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override { return 0; }
-  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return 0; }
-  void setCurrentDevice(c10::DeviceIndex) const override {}
-  Device getDeviceFromPtr(void*) const override { return Device(kFake, 0); }
+  c10::DeviceIndex deviceCount() const override { return kDevices; }
+  c10::DeviceIndex getCurrentDevice() const override { return current_device(); }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
+    return exchange_device(device);
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override {
+    return exchange_device(device);
+  }
+  void setCurrentDevice(c10::DeviceIndex device) const override { exchange_device(device); }
+  Device getDeviceFromPtr(void* memory) const override { return Device(kFake, device_of(memory)); }
 };
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 at::Tensor empty(c10::IntArrayRef sizes, std::optional<at::ScalarType> type,
-                 std::optional<at::Layout>, std::optional<Device>, std::optional<bool>,
+                 std::optional<at::Layout>, std::optional<Device> device, std::optional<bool>,
                  std::optional<at::MemoryFormat> format) {
+  const c10::OptionalDeviceGuard there(device);
   return at::detail::empty_generic(sizes, allocator(), kKeys, c10::dtype_or_default(type), format);
 }
 
 at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                          std::optional<at::ScalarType> type, std::optional<at::Layout>,
-                         std::optional<Device>, std::optional<bool>) {
+                         std::optional<Device> device, std::optional<bool>) {
+  const c10::OptionalDeviceGuard there(device);
   return at::detail::empty_strided_generic(sizes, strides, allocator(), kKeys,
                                            c10::dtype_or_default(type));
 }
@@ -97,7 +111,9 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
     return to;
   }
   const at::Tensor source = from.is_cpu() ? from.detach().clone() : as_cpu(from);
-  const Stream stream = current_stream();
+  TORCH_CHECK(from.is_cpu() || to.is_cpu() || from.device() == to.device(),
+              "no copies from device to device");
+  const Stream stream = current_stream((from.is_cpu() ? to : from).device().index());
   enqueue(stream, [source, target = as_cpu(to)] {
     const at::NoGradGuard no_grad;
     target.copy_(source);

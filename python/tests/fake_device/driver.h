@@ -8,16 +8,23 @@
 namespace fake_device {
 
 inline constexpr c10::DeviceType kFake = c10::DeviceType::PrivateUse1;
+inline constexpr c10::DeviceIndex kDevices = 2;
 
-c10::Stream default_stream();
-c10::Stream pooled_stream();
-c10::Stream current_stream();
+// The calling thread's.
+c10::DeviceIndex current_device();
+c10::DeviceIndex exchange_device(c10::DeviceIndex device);
+
+c10::Stream default_stream(c10::DeviceIndex device);
+c10::Stream pooled_stream(c10::DeviceIndex device);
+c10::Stream current_stream(c10::DeviceIndex device);
+// The stream becomes the current one of its device.
 c10::Stream exchange_stream(c10::Stream stream);
 void* handle_of(c10::Stream stream);
 
 // The work is done some time later, after what the stream has already.
 void enqueue(c10::Stream stream, std::function<void()> work);
 bool is_done(c10::Stream stream);
+bool is_capturing(c10::Stream stream);
 void synchronize(c10::Stream stream);
 
 void record(void** event, c10::Stream stream);
@@ -25,6 +32,21 @@ void block(void* event, c10::Stream stream);
 bool is_over(void* event);
 void destroy(void* event);
 
-void* allocate(std::size_t bytes);
+void* allocate(c10::DeviceIndex device, std::size_t bytes);
+c10::DeviceIndex device_of(const void* memory);
+
+// The thread may do what a capture keeps others from, as PyTorch's allocator may.
+class Relaxed {
+ public:
+  Relaxed() { exchange(); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+  ~Relaxed() { exchange(); }
+
+ private:
+  void exchange();
+
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+};
 
 }  // namespace fake_device

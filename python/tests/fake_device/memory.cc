@@ -1,10 +1,12 @@
 #include "memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,13 +21,26 @@ constexpr int kGarbage = 0x5A;
 
 struct Block {
   std::size_t bytes = 0;
-  c10::Stream stream = default_stream();  // of whoever asked for it
+  c10::Stream stream = default_stream(0);  // of whoever asked for it
   std::vector<c10::Stream> others = {};
 };
 
 struct Freed {
   void* memory = nullptr;
   std::vector<void*> events = {};
+};
+
+struct Arena {
+  std::byte* next = nullptr;
+  std::size_t left = 0;
+};
+
+struct Less {
+  using Key = std::pair<c10::Stream, std::size_t>;
+  static auto order(const Key& key) {
+    return std::tuple(key.first.device_index(), key.first.id(), key.second);
+  }
+  bool operator()(const Key& a, const Key& b) const { return order(a) < order(b); }
 };
 
 class Blocks {
@@ -41,9 +56,10 @@ class Blocks {
       bytes *= 2;
     }
     const std::lock_guard lock(mutex_);
-    void* const memory = take_freed(bytes);
-    void* const taken = memory == nullptr ? take_new(bytes) : memory;
-    used_[taken] = {.bytes = bytes, .stream = current_stream()};
+    const c10::Stream stream = current_stream(current_device());
+    void* const memory = take_freed(stream, bytes);
+    void* const taken = memory == nullptr ? take_new(stream.device_index(), bytes) : memory;
+    used_[taken] = {.bytes = bytes, .stream = stream};
     return taken;
   }
 
@@ -63,13 +79,14 @@ class Blocks {
       fake_device::block(freed.events.back(), block.stream);
     }
     enqueue(block.stream, [memory, bytes = block.bytes] { std::memset(memory, kGarbage, bytes); });
-    freed_[{block.stream.id(), block.bytes}].push_back(std::move(freed));
+    freed_[{block.stream, block.bytes}].push_back(std::move(freed));
   }
 
  private:
   // The latest that was freed, as caches like best.
-  void* take_freed(std::size_t bytes) {
-    auto& list = freed_[{current_stream().id(), bytes}];
+  void* take_freed(c10::Stream stream, std::size_t bytes) {
+    const Relaxed relaxed;
+    auto& list = freed_[{stream, bytes}];
     for (auto at = list.rbegin(); at != list.rend(); ++at) {
       if (std::all_of(at->events.begin(), at->events.end(), is_over)) {
         std::for_each(at->events.begin(), at->events.end(), destroy);
@@ -81,22 +98,22 @@ class Blocks {
     return nullptr;
   }
 
-  void* take_new(std::size_t bytes) {
-    if (bytes > left_) {
-      left_ = std::max(bytes, kArena);
-      arena_ = static_cast<std::byte*>(allocate(left_));
+  void* take_new(c10::DeviceIndex device, std::size_t bytes) {
+    Arena& arena = arenas_.at(static_cast<std::size_t>(device));
+    if (bytes > arena.left) {
+      arena.left = std::max(bytes, kArena);
+      arena.next = static_cast<std::byte*>(allocate(device, arena.left));
     }
-    void* const memory = arena_;
-    arena_ += bytes;
-    left_ -= bytes;
+    void* const memory = arena.next;
+    arena.next += bytes;
+    arena.left -= bytes;
     return memory;
   }
 
   std::mutex mutex_;
   std::map<void*, Block> used_;
-  std::map<std::pair<c10::StreamId, std::size_t>, std::list<Freed>> freed_;  // by stream, bytes
-  std::byte* arena_ = nullptr;
-  std::size_t left_ = 0;
+  std::map<std::pair<c10::Stream, std::size_t>, std::list<Freed>, Less> freed_;  // by bytes, too
+  std::array<Arena, kDevices> arenas_ = {};
 };
 
 void give_back(void* memory) {
@@ -107,11 +124,12 @@ class Allocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     void* const memory = bytes == 0 ? nullptr : Blocks::all().take(bytes);
-    return {memory, memory, memory == nullptr ? [](void*) {} : &give_back, c10::Device(kFake, 0)};
+    return {memory, memory, memory == nullptr ? [](void*) {} : &give_back,
+            c10::Device(kFake, current_device())};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    synchronize(current_stream());
+    synchronize(current_stream(current_device()));
     std::memcpy(to, from, bytes);
   }
 };

@@ -70,6 +70,10 @@ def _split(c10d, parent, split_ranks, options, group_desc, backend):
     group = parent.split_group(
         mine, timeout=options._timeout, opts=options, group_name=name, group_desc=group_desc
     )
+    device = c10d._get_default_group().bound_device_id
+    if device is not None:
+        group.bound_device_id = device
+        group._get_backend(device).eager_connect_single_device(device)
     ranks = c10d.get_process_group_ranks(parent)
     c10d._register_pg_in_world(
         group,

@@ -1,0 +1,120 @@
+// Streams, events and graphs of the driver without a GPU. Streams are threads; what streams capture
+// becomes a graph, whose branches run beside each other and wait for each other where the streams
+// did. What a capture does not allow ends it, as on a GPU.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device/testing_memory.h"
+
+namespace unisono::device::fake {
+
+inline constexpr int kInvalidHandle = 400;
+inline constexpr int kNotReady = 600;
+inline constexpr int kCaptureUnsupported = 900;
+inline constexpr int kCaptureInvalidated = 901;
+inline constexpr int kCaptureMerge = 902;
+inline constexpr int kCaptureUnmatched = 903;
+inline constexpr int kCaptureUnjoined = 904;
+inline constexpr int kCaptureIsolation = 905;
+inline constexpr int kCapturedEvent = 907;
+
+using Work = std::function<void()>;
+
+class Stream;
+
+struct Graph {
+  struct Piece {
+    const Stream* branch = nullptr;
+    Work work = nullptr;
+    std::vector<std::size_t> after = {};
+  };
+  std::vector<Piece> pieces = {};
+
+  void replay() const;
+};
+
+struct Capture {
+  std::uint64_t id = 0;
+  int mode = 0;
+  std::thread::id thread = std::this_thread::get_id();
+  bool failed = false;
+  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+  std::map<const Stream*, std::vector<std::size_t>> streams = {};  // what comes next is after these
+};
+
+struct Event {
+  const Context* context = nullptr;
+  std::atomic<std::uint64_t> recorded = 0;
+  std::atomic<std::uint64_t> done = 0;
+  std::weak_ptr<Capture> capture = {};  // where it was recorded last
+  bool is_captured = false;
+  std::vector<std::size_t> after = {};
+};
+
+// All captures of the process. Error codes of the driver, 0 for none.
+class Captures {
+ public:
+  int begin(const Stream& stream, int mode);
+  int end(const Stream& stream, std::shared_ptr<Graph>* graph);
+  // False: the stream does not capture.
+  bool take(const Stream& stream, const Work& work);
+  // 0: it does not.
+  std::uint64_t id_of(const Stream& stream);
+  // Whether the event or the wait became part of a capture; what else it did to one.
+  bool record(const Stream& stream, Event& event);
+  bool wait(const Stream& stream, const Event& event, int* error);
+  int query(const Event& event);
+  int query(const Stream& stream);
+  // Calls that might wait, or might make others wait, which a thread may only make in relaxed mode.
+  int unsafe();
+
+ private:
+  std::shared_ptr<Capture> of(const Stream& stream) const;
+  int unsafe_here();
+
+  std::mutex mutex_ = {};  // guards all captures, and what events have of them
+  std::vector<std::shared_ptr<Capture>> active_ = {};
+  std::uint64_t latest_ = 0;
+};
+
+Captures& captures();
+// The thread's (cuThreadExchangeStreamCaptureMode).
+int& capture_mode();
+
+// Work in the order in which it came.
+class Stream {
+ public:
+  explicit Stream(Context& context) : context_(context), thread_([this] { loop(); }) {}
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream();
+  Context& context() const { return context_; }
+  void add(Work work);
+  bool is_done();
+  void wait();
+  int record(const std::shared_ptr<Event>& event);
+  int wait_for(const std::shared_ptr<Event>& event);
+
+ private:
+  void loop();
+
+  Context& context_;
+  std::mutex mutex_ = {};
+  std::condition_variable changed_ = {};
+  std::deque<Work> queue_ = {};
+  bool closing_ = false;
+  std::thread thread_;
+};
+
+}  // namespace unisono::device::fake
