@@ -82,7 +82,7 @@ Backend::~Backend() {
     std::erase(backends(), this);
   }
   shutdown();
-  on_device_.reset();  // before what it works on
+  take_device().reset();  // before what it works on
   place_ = {};
   store_.reset();
 }
@@ -105,7 +105,7 @@ void Backend::leave(std::chrono::milliseconds limit) {
     if (!wait_for_all(std::chrono::seconds(5))) {
       // The progress thread still has some of it, and must not be the one that ends the world.
       static_cast<void>(new Place(std::move(place_)));
-      static_cast<void>(new std::shared_ptr<OnDevice>(std::move(on_device_)));
+      static_cast<void>(new std::shared_ptr<OnDevice>(take_device()));
       place_ = {};
       return;
     }
@@ -136,7 +136,7 @@ void Backend::leave_all() {
     if (backend->flights_->wait_for_all(std::chrono::milliseconds(0)) &&
         (place == nullptr || place->wait_for_all(kLast))) {
       backend->leave(kLast);
-      backend->on_device_.reset();
+      backend->take_device().reset();
       backend->place_ = {};
     }
   }

@@ -145,6 +145,7 @@ class Backend final : public c10d::Backend {
   // Collective where it has not been made. nullptr: there is none.
   std::shared_ptr<OnDevice> on_device(c10::Device device);
   std::shared_ptr<OnDevice> known_device();
+  std::shared_ptr<OnDevice> take_device();
   // limit: for what is under way, and for the other ranks of a device.
   void leave(std::chrono::milliseconds limit);
   bool wait_for_all(std::chrono::milliseconds limit);

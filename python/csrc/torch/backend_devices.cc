@@ -24,6 +24,11 @@ std::shared_ptr<OnDevice> Backend::known_device() {
   return on_device_;
 }
 
+std::shared_ptr<OnDevice> Backend::take_device() {
+  const std::lock_guard lock(device_mutex_);
+  return std::exchange(on_device_, nullptr);
+}
+
 // Where kernels cannot do it, operations on tensors of the device go through memory of the host.
 std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
   const InUse use(*this);

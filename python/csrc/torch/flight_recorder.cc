@@ -33,11 +33,11 @@ float getDurationFromEvent<unisono_torch::Mark>(unisono_torch::Mark&, unisono_to
 namespace unisono_torch {
 namespace {
 
-using Flights = c10d::FlightRecorder<Mark>;
+using PyTorchRecorder = c10d::FlightRecorder<Mark>;
 
-Flights& flights() {
+PyTorchRecorder& flights() {
   static auto* const all = [] {
-    Flights* made = Flights::get();
+    PyTorchRecorder* made = PyTorchRecorder::get();
     made->record_accelerator_version("unisono " + std::string(unisono_version()));
     return made;
   }();
@@ -65,13 +65,13 @@ class Recorded final : public OperationRecord {
     end_.is_asked = true;
   }
   Mark& end() noexcept { return end_; }
-  void known_as(const Flights::TraceIdentifier& id) { id_ = id; }
+  void known_as(const PyTorchRecorder::TraceIdentifier& id) { id_ = id; }
 
  private:
   std::shared_ptr<Status> status_;
   std::uint64_t sequence_;
   Mark end_;
-  Flights::TraceIdentifier id_ = {};
+  PyTorchRecorder::TraceIdentifier id_ = {};
 };
 
 // Many tensors alike, one of each rank, are one for PyTorch's tools: a row of each.

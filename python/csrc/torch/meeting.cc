@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -22,6 +20,7 @@
 
 #include "base/env.h"
 #include "base/host_identity.h"
+#include "base/secret.h"
 #include "common/signals.h"
 #include "convert.h"
 #include "meeting_store.h"
@@ -49,17 +48,6 @@ struct Line {
   bool has_token = false;             // of its own, which did not come over the store
   std::map<std::string, int> worlds;  // id -> rank there
 };
-
-std::string random_hex() {
-  std::random_device entropy;
-  std::string text;
-  for (int i = 0; i < 4; ++i) {
-    char word[9];
-    std::snprintf(word, sizeof(word), "%08x", entropy());
-    text += word;
-  }
-  return text;
-}
 
 std::string machine_name() {
   char name[256] = {};
@@ -96,7 +84,7 @@ std::string write_line(int rank, int size) {
   if (variable("UNISONO_TRANSPORT") == "tcp") {
     line << "/rank-" << rank;
   }
-  line << ' ' << machine_name() << ' ' << random_hex() << ' ' << size << ' '
+  line << ' ' << machine_name() << ' ' << unisono::random_hex(16) << ' ' << size << ' '
        << (variable("UNISONO_TOKEN").empty() ? 0 : 1);
   const std::lock_guard lock(known_mutex);
   for (const auto& [id, known] : known_worlds()) {

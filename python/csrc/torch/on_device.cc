@@ -50,13 +50,17 @@ bool is_capturing(c10::Device device) {
   return guard_of(device).isStreamCapturing(current_stream(device));
 }
 
-bool is_over(const c10::Event& event) noexcept {
+std::optional<bool> asked_whether_over(const c10::Event& event) noexcept {
   const unisono::device::WhileOthersCapture relaxed;
   try {
     return event.query();
   } catch (...) {
-    return true;
+    return std::nullopt;
   }
+}
+
+bool is_over(const c10::Event& event) noexcept {
+  return asked_whether_over(event).value_or(true);
 }
 
 bool is_of_cuda(c10::Device device) {
@@ -200,11 +204,12 @@ bool DeviceWork::isCompleted() {
   if (place_->failure().has_value()) {
     return true;
   }
-  if (!is_over(*end_)) {
+  const std::optional<bool> over = asked_whether_over(*end_);
+  if (over == false) {
     return false;
   }
-  // Kernels also end because the group does.
-  was_right_ = !place_->failure().has_value();
+  // Kernels also end because the group does, or the device fails.
+  was_right_ = over.has_value() && !place_->failure().has_value();
   return true;
 }
 

@@ -28,7 +28,8 @@ c10::Stream current_stream(c10::Device device);
 void wait_for(c10::Stream stream);
 // Whether what the caller does on the device becomes part of a graph.
 bool is_capturing(c10::Device device);
-// An event that cannot be asked (of a device that has failed) is over.
+// Nothing where it cannot be asked: its device has failed. For is_over() it is over then.
+std::optional<bool> asked_whether_over(const c10::Event& event) noexcept;
 bool is_over(const c10::Event& event) noexcept;
 // Whether kernels can reach the device's memory: CUDA's, whatever PyTorch calls the device.
 bool is_of_cuda(c10::Device device);
