@@ -1,0 +1,42 @@
+// Recordings of other programs that no program would leave, or that are rare.
+#include "imports/imports.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "imports/pickle.h"
+
+namespace unisono::cli {
+namespace {
+
+// A list of one text of `bytes` bytes, which it names `times` times.
+std::string pickle_that_repeats(std::size_t bytes, int times) {
+  std::string pickle("\x80\x04]X", 4);
+  for (int shift = 0; shift < 32; shift += 8) {
+    pickle += static_cast<char>(bytes >> shift);
+  }
+  pickle += std::string(bytes, 'a') + "\x94"  // MEMOIZE
+                                      "0(";
+  for (int i = 0; i < times; ++i) {
+    pickle += std::string("j\0\0\0\0", 5);
+  }
+  return pickle + "e.";
+}
+
+TEST(Pickle, RepeatsTextAsADumpDoes) {
+  const auto parsed = parse_pickle(pickle_that_repeats(150, 1000));
+  ASSERT_TRUE(parsed) << parsed.message;
+  EXPECT_EQ(parsed.value->size(), 1000U);
+}
+
+TEST(Pickle, DoesNotMakeMuchTextOfFewBytes) {
+  const std::string pickle = pickle_that_repeats(40'000, 2'000);  // 80 MB of 50 kB
+  const auto parsed = parse_pickle(pickle);
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.message, "it has too much text");
+}
+
+}  // namespace
+}  // namespace unisono::cli
