@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "imports/pickle.h"
 
@@ -17,8 +18,9 @@ std::string pickle_that_repeats(std::size_t bytes, int times) {
   for (int shift = 0; shift < 32; shift += 8) {
     pickle += static_cast<char>(bytes >> shift);
   }
-  pickle += std::string(bytes, 'a') + "\x94"  // MEMOIZE
-                                      "0(";
+  pickle += std::string(bytes, 'a') +
+            "\x94"  // MEMOIZE
+            "0(";
   for (int i = 0; i < times; ++i) {
     pickle += std::string("j\0\0\0\0", 5);
   }
@@ -36,6 +38,23 @@ TEST(Pickle, DoesNotMakeMuchTextOfFewBytes) {
   const auto parsed = parse_pickle(pickle);
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.message, "it has too much text");
+}
+
+nlohmann::json kineto(int rank, double start_us) {
+  const auto annotation = [](const char* name, double at_us) {
+    return nlohmann::json{
+        {"ph", "X"}, {"cat", "user_annotation"}, {"name", name}, {"ts", at_us}, {"dur", 10}};
+  };
+  return {{"distributedInfo", {{"rank", rank}, {"world_size", 2}}},
+          {"traceEvents", nlohmann::json::array({annotation("gloo:broadcast", start_us),
+                                                 annotation("gloo:all_reduce", start_us + 100)})}};
+}
+
+TEST(ReadKineto, HasEndsBeforeTheTimeZero) {
+  std::vector<ImportedRank> ranks = {read_kineto(kineto(0, -500), "a"),
+                                     read_kineto(kineto(1, 5000), "b")};
+  const auto recording = recording_of(ranks, align(ranks));
+  EXPECT_EQ(recording["ops"]["end_us"], (std::vector<double>{10, 110, 10, 110}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 
 #include "cli/failure.h"
 #include "imports/imports.h"
@@ -273,14 +274,14 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
     // A kernel is seen when it starts. A CPU backend is only looked at when it has ended.
     const bool is_kernel = name.starts_with("nccl:") || name.starts_with("xccl:");
     const double discovered = number(member(entry, "time_discovered_started_ns"), created);
-    rank.calls.push_back(
-        {.group = group,
-         .collective = collective,
-         .dtype = type.name,
-         .bytes = std::clamp(bytes, 0.0, kMostBytes),
-         .start_us = (is_kernel ? discovered : created) / 1000,
-         .end_us = number(member(entry, "time_discovered_completed_ns"), -1000) / 1000,
-         .sequence = sequence_of(member(entry, "collective_seq_id"))});
+    const double completed = number(member(entry, "time_discovered_completed_ns"), -1);
+    rank.calls.push_back({.group = group,
+                          .collective = collective,
+                          .dtype = type.name,
+                          .bytes = std::clamp(bytes, 0.0, kMostBytes),
+                          .start_us = (is_kernel ? discovered : created) / 1000,
+                          .end_us = completed < 0 ? std::nullopt : std::optional(completed / 1000),
+                          .sequence = sequence_of(member(entry, "collective_seq_id"))});
   }
   sort_calls(rank);
   return rank;
