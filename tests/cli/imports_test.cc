@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/failure.h"
 #include "imports/pickle.h"
 
 namespace unisono::cli {
@@ -55,6 +56,13 @@ TEST(ReadKineto, HasEndsBeforeTheTimeZero) {
                                      read_kineto(kineto(1, 5000), "b")};
   const auto recording = recording_of(ranks, align(ranks));
   EXPECT_EQ(recording["ops"]["end_us"], (std::vector<double>{10, 110, 10, 110}));
+}
+
+TEST(Read, RefusesRanksThatNobodyHas) {
+  for (const double rank : {1e300, -1e300, -1.0, 1e6}) {
+    EXPECT_THROW(read_kineto({{"distributedInfo", {{"rank", rank}}}}, "0"), UsageError) << rank;
+    EXPECT_THROW(read_flight_recorder({{"rank", rank}}, "0"), UsageError) << rank;
+  }
 }
 
 }  // namespace
