@@ -85,6 +85,11 @@ class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
   std::vector<std::unique_ptr<UcxTransport>> lanes_;
 };
 
+// Rank 0 drops what rank 1 says over UCX.
+void wrong_pass(std::string& introduction) {
+  introduction[0] = static_cast<char>(introduction[0] ^ 1);
+}
+
 std::vector<std::byte> bytes_of(std::size_t count) {
   std::vector<std::byte> data(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -201,6 +206,18 @@ TEST_P(UcxConnectionsTest, TellOfAPeerThatLeavesBehindAllThatItSent) {
   EXPECT_EQ(message.bytes, 4U);
   EXPECT_FALSE(static_cast<bool>(ranks_[1]->first_loss()));
   EXPECT_TRUE(comes_true([&] { return ranks_[0]->delivered([](int) { return false; }, 1000); }));
+}
+
+TEST_P(UcxConnectionsTest, TellOnceOfAPeerThatLeavesWithoutAWordOverUcx) {
+  meet(wrong_pass);
+  ranks_[1]->leave();
+  ASSERT_TRUE(comes_true([&] { return ranks_[0]->has_left(1); }));
+  ranks_[0]->look_for_losses();
+  const int events = ranks_[0]->events();
+  for (int look = 0; look < 10; ++look) {
+    ranks_[0]->look_for_losses();
+  }
+  EXPECT_EQ(ranks_[0]->events(), events);
 }
 
 TEST_P(UcxConnectionsTest, CarryAbortsOverTheOtherConnection) {
