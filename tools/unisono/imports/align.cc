@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/quantile.h"
 #include "imports/imports.h"
 
 namespace unisono::cli {
@@ -31,10 +32,6 @@ struct Meeting {
   std::size_t here = 0;                 // of whom it is the next
   bool is_whole = false;
 };
-
-double quantile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-}
 
 }  // namespace
 
@@ -92,8 +89,7 @@ std::vector<double> align(std::vector<ImportedRank>& ranks) {
       uncertainty[i] = -1;
       continue;
     }
-    std::ranges::sort(differences);
-    const double offset = quantile(differences, 0.5);
+    const double offset = median(differences);
     uncertainty[i] = (quantile(differences, 0.95) - quantile(differences, 0.05)) / 2;
     for (ImportedCall& call : rank.calls) {
       call.start_us -= offset;
