@@ -1,7 +1,7 @@
 // A machine of a stack, a memo and the opcodes of plain data. Values are numbered and refer to each
 // other by number, so that what a pickle uses twice is there once. JSON has no such references:
-// made into it, all may be no more than kMostValuesPerByte values and kMostTextPerByte bytes of text
-// for each byte, and no deeper than kDeepest.
+// made into it, all may be no more than kMostValuesPerByte values and kMostTextPerByte bytes of
+// text for each byte, and no deeper than kDeepest.
 #include "imports/pickle.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-// A dump of the flight recorder names each frame of a stack, of 7 values and some 150 bytes of text,
-// by five bytes.
+// A dump of the flight recorder names each frame of a stack, of 7 values and some 150 bytes of
+// text, by five bytes.
 constexpr std::size_t kMostValuesPerByte = 8;
 constexpr std::size_t kMostTextPerByte = 64;
 constexpr int kDeepest = 100;
