@@ -1,7 +1,6 @@
 #include "bootstrap/local_host.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,8 +8,10 @@
 #include <fstream>
 #include <functional>
 #include <set>
+#include <span>
 #include <utility>
 
+#include "base/secret.h"
 #include "bootstrap/process.h"
 
 namespace unisono::comm {
@@ -94,9 +95,7 @@ bool LocalHost::is_one_process() const noexcept {
 // Who can read whose memory: a container, a security module or other users may forbid it.
 void LocalHost::find_who_can_fetch() {
   std::uint64_t value = 0;
-  if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
-    throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
-  }
+  fill_random(std::as_writable_bytes(std::span(&value, 1)));
   const Probe mine{.address = reinterpret_cast<std::uint64_t>(&value), .value = value};
   const auto probes = ranks_.all_gather(std::as_bytes(std::span(&mine, 1)));
   std::vector<std::byte> reads;

@@ -215,6 +215,34 @@ bool CallQueue::drive_transfers() {
   return progress == PointToPoint::Progress::advanced;
 }
 
+// A thread that waits, and drives meanwhile; the progress thread goes on with what is left when
+// that ends, however it does.
+class CallQueue::Waiting {
+ public:
+  explicit Waiting(CallQueue& queue) : queue_(queue) {
+    queue_.waiters_.fetch_add(1, std::memory_order_relaxed);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    bool last = false;
+    {
+      const std::lock_guard lock(queue_.driving_);  // so that the progress thread cannot miss it
+      last = queue_.waiters_.fetch_sub(1, std::memory_order_relaxed) == 1 &&
+             queue_.pending_.load(std::memory_order_relaxed) != 0;
+      if (last) {
+        queue_.progressed_at_ = std::chrono::steady_clock::now();
+      }
+    }
+    if (last) {
+      queue_.group_.world().progress().wake();
+    }
+  }
+
+ private:
+  CallQueue& queue_;
+};
+
 void CallQueue::wait(RequestState& request, int timeout_ms) {
   World& world = group_.world();
   if (request.waited) {
@@ -225,7 +253,7 @@ void CallQueue::wait(RequestState& request, int timeout_ms) {
   if (!world.same_process()) {
     world.check_usable();
   }
-  waiters_.fetch_add(1, std::memory_order_relaxed);
+  const Waiting waiting(*this);
   Waiter waiter(world.surroundings(),
                 effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
   const auto poll = [&] {
@@ -263,18 +291,6 @@ void CallQueue::wait(RequestState& request, int timeout_ms) {
       }
     }
     // The world has ended now, and the next poll completes the request with the reason.
-  }
-  bool last = false;
-  {
-    const std::lock_guard lock(driving_);  // so that the progress thread cannot miss it
-    last = waiters_.fetch_sub(1, std::memory_order_relaxed) == 1 &&
-           pending_.load(std::memory_order_relaxed) != 0;
-    if (last) {
-      progressed_at_ = std::chrono::steady_clock::now();
-    }
-  }
-  if (last) {
-    world.progress().wake();
   }
   if (request.error != nullptr) {
     throw Error(*request.error);

@@ -75,6 +75,7 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   int effective_timeout(int timeout_ms) const;
 
  private:
+  class Waiting;
   // Something that is pending from now on, unless a blocking call runs alone: then it throws.
   void announce(const std::atomic<bool>& used);
   std::atomic<bool>& used_by(Fabric::Use use) {

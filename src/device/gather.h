@@ -1,4 +1,4 @@
-// What every rank of a communicator says of itself.
+// What every rank of a communicator says of itself, and of how it fared.
 #pragma once
 
 #include <algorithm>
@@ -7,22 +7,15 @@
 #include <cstring>
 #include <new>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "comm/gather.h"
 #include "unisono/communicator.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::device {
-
-template <class Element>
-std::vector<Element> gather(Communicator& comm, const Element& mine) {
-  std::vector<Element> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  return all;
-}
 
 // Does `step` on every rank; where it fails on one, all throw what that one says. So nobody waits
 // for a rank that has given up.

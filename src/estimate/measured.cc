@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "base/quantile.h"
 #include "base/words.h"
 
 namespace unisono::estimate {
@@ -189,14 +190,6 @@ std::string finish(MeasuredStep& step) {
   return problem_of(step.shape, step.layout, step.task);
 }
 
-double quantile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (place - std::floor(place));
-}
-
 // How far off, so that one row that is far off counts little more than one that is less so.
 double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants) {
   double sum = 0;
@@ -324,7 +317,7 @@ Residuals residuals_of(const std::vector<MeasuredStep>& steps,
       }
     }
   }
-  residuals.median = quantile(errors, 0.5);
+  residuals.median = median(errors);
   residuals.p90 = quantile(errors, 0.9);
   residuals.order = pairs > 0 ? concordant / pairs : 1;
   return residuals;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/hash.h"
+#include "comm/gather.h"
 #include "experts/options.h"
 
 namespace unisono::experts {
@@ -18,13 +19,6 @@ struct MistakeText {
 
 std::string rank_text(std::size_t rank) {
   return "rank " + std::to_string(rank);
-}
-
-template <typename Element>
-std::vector<Element> gather(Communicator& comm, const Element& mine) {
-  std::vector<Element> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  return all;
 }
 
 [[noreturn]] void throw_difference(

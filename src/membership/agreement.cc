@@ -1,11 +1,12 @@
 #include "membership/agreement.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
+#include "base/secret.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -99,9 +100,7 @@ std::vector<Standing> HostAgreement::look(const std::function<bool(int)>& is_gon
 // False: another was faster.
 bool HostAgreement::try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks) {
   std::uint64_t mark = 0;
-  if (::getrandom(&mark, sizeof(mark), 0) != sizeof(mark)) {
-    throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
-  }
+  fill_random(std::as_writable_bytes(std::span(&mark, 1)));
   if (!record_->state.compare_exchange_strong(
           state, state_of(round_, static_cast<std::uint64_t>(rank_)), std::memory_order_acq_rel)) {
     return false;

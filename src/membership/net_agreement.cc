@@ -1,15 +1,16 @@
 #include "membership/net_agreement.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <charconv>
 #include <climits>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
+#include "base/secret.h"
 #include "bootstrap/net_mesh.h"
 #include "bootstrap/text_exchange.h"
 #include "membership/quorum.h"
@@ -58,9 +59,7 @@ std::vector<int> take_line(std::string_view& text, int size) {
 
 std::string new_mark() {
   std::uint64_t mark = 0;
-  if (::getrandom(&mark, sizeof(mark), 0) != sizeof(mark)) {
-    throw Error(ErrorCode::resource, "no random numbers from the kernel\ncheck getrandom");
-  }
+  fill_random(std::as_writable_bytes(std::span(&mark, 1)));
   return std::to_string(mark);
 }
 

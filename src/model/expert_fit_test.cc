@@ -3,13 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
+
+#include "base/quantile.h"
 
 namespace unisono::model {
 namespace {
@@ -26,10 +27,7 @@ std::vector<ExpertPoint> load() {
 
 struct Errors {
   std::vector<double> all = {};
-  double at(double part) {
-    std::sort(all.begin(), all.end());
-    return all[static_cast<std::size_t>(part * static_cast<double>(all.size() - 1))];
-  }
+  double at(double part) const { return quantile(all, part); }
 };
 
 // Fits every fifth row of those that `takes`, and compares the others.

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/quantile.h"
 #include "schedule/schedule.h"
 
 namespace unisono::model {
@@ -101,18 +102,11 @@ void Errors::add(const Errors& more) {
 }
 
 double Errors::quantile(double part) const {
-  if (values.empty()) {
-    return 0;
-  }
   std::vector<double> sizes;
   for (const double value : values) {
     sizes.push_back(std::abs(value));
   }
-  std::sort(sizes.begin(), sizes.end());
-  const double place = part * static_cast<double>(sizes.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sizes.size() - 1);
-  return sizes[below] + (place - static_cast<double>(below)) * (sizes[above] - sizes[below]);
+  return unisono::quantile(std::move(sizes), part);
 }
 
 std::size_t Errors::worst() const {

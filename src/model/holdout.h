@@ -18,8 +18,7 @@ struct Errors {
 
   void add(const Errors& more);
   std::size_t count() const { return values.size(); }
-  // A quantile of the absolute values, between the nearest two; 0 without values. `part` is 0.5 for
-  // the median.
+  // The quantile of the absolute values; 0 without values. `part` is 0.5 for the median.
   double quantile(double part) const;
   // The point that is farthest off. REQUIRES: count() > 0.
   std::size_t worst() const;

@@ -14,17 +14,13 @@
 #include <vector>
 
 #include "base/collectives.h"
+#include "base/quantile.h"
 #include "model/plan_on.h"
 #include "model/simulator/simulate.h"
 #include "model/simulator/workload.h"
 
 namespace unisono::model {
 namespace {
-
-double quantile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values.at(static_cast<std::size_t>(part * static_cast<double>(values.size() - 1)));
-}
 
 Topology preset(const std::string& name) {
   auto parsed = make_preset(name);

@@ -6,6 +6,8 @@
 #include <string>
 #include <tuple>
 
+#include "base/quantile.h"
+
 namespace unisono::model {
 namespace {
 
@@ -25,15 +27,6 @@ std::map<Key, std::vector<double>> repeats_of(std::span<const Point> points) {
 
 // A gap is one draw, and often small by chance: it counts as much as this part of what is usual.
 constexpr double kUsualCounts = 2;
-
-double median(std::vector<double> values) {
-  if (values.empty()) {
-    return 0;
-  }
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // From the quickest to the second, in logarithms. REQUIRES: two times or more, sorted.
 double gap(const std::vector<double>& times) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "base/quantile.h"
 #include "model/least_squares.h"
 
 namespace unisono::model {
@@ -74,12 +75,6 @@ Trend trend_of(std::span<const double> x, const Form& form) {
 double eighth_power(double x) {
   const double fourth = x * x * x * x;
   return fourth * fourth;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 // What is known of machines in general: most of the quickest call is its floor; the largest vectors

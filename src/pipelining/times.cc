@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/json_text.h"
+#include "base/quantile.h"
 #include "pipeline/json.h"
 #include "pipeline/run.h"
 #include "pipelining/runner.h"
@@ -14,15 +15,6 @@ namespace {
 
 using pipeline::ActionKind;
 using Spans = std::vector<std::vector<pipeline::Span>>;
-
-double median(std::vector<double>& values) {
-  if (values.empty()) {
-    return 0;
-  }
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The costs of each stage as the medians of what its computations took. B is shared between I and W
 // by halves, where the schedule has B alone.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "bench/sweep.h"
-#include "bench/timing.h"
 #include "schedule/schedule.h"
 
 namespace unisono::cli {
@@ -174,12 +173,6 @@ TEST(CaseCounts, BusFactorsAreThoseOfNcclTests) {
   EXPECT_DOUBLE_EQ(factor(Collective::all_reduce), 1.5);
   EXPECT_DOUBLE_EQ(factor(Collective::reduce_scatter_v), 0.75);
   EXPECT_DOUBLE_EQ(factor(Collective::broadcast), 1);
-}
-
-TEST(Timing, QuantilesAreOfTheSortedValues) {
-  EXPECT_EQ(quantile({3, 1, 2}, 0.5), 2);
-  EXPECT_EQ(quantile({5}, 0.99), 5);
-  EXPECT_EQ(quantile({4, 3, 2, 1}, 1), 4);
 }
 
 }  // namespace

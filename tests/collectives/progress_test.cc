@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <span>
 #include <thread>
@@ -94,6 +95,41 @@ TEST(Progress, AnEndMayStartAnOperation) {
     first.wait();
     second.wait();
     return wrong + wrong_unless(data[0] == 4, "sum of sums");
+  }));
+}
+
+// What is told of an end must not throw; here that stands for a lack of memory while somebody
+// waits.
+TEST(Progress, GoesOnAfterAWaitThatThrew) {
+  expect_silence(on_ranks(Ranks::threads, 2, [](Communicator& comm) {
+    std::vector<float> data(100'000, 1.0F);
+    Communicator group = comm.split(0, comm.rank());
+    std::atomic<bool> stopped = false;
+    std::atomic<bool> goes_on = false;
+    Request first = comm.all_reduce_async(std::span(data), sum);
+    first.on_done([&](const Error*) {
+      stopped = true;
+      comes_true([&] { return goes_on.load(); });
+    });
+    std::string wrong = wrong_unless(comes_true([&] { return stopped.load(); }), "never told");
+    // The progress thread is in there now, so that it is the waiting thread that throws.
+    Request second = group.all_reduce_async(std::span(data), sum);
+    second.on_done([](const Error*) { throw std::bad_alloc(); });
+    bool threw = false;
+    try {
+      second.wait();
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    wrong += wrong_unless(threw, "the wait threw nothing");
+    goes_on = true;
+    std::atomic<bool> told = false;
+    Request third = group.all_reduce_async(std::span(data), sum);
+    third.on_done([&](const Error*) { told = true; });
+    wrong += wrong_unless(comes_true([&] { return told.load(); }), "nobody drives the group");
+    first.wait();
+    third.wait();
+    return wrong;
   }));
 }
 

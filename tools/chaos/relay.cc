@@ -16,7 +16,7 @@ std::int64_t clock_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-constexpr std::int64_t kLookUs = 2000;  // how soon it hears of mute() and its end
+constexpr std::int64_t kLookUs = 2000;  // how soon it hears of its end
 
 }  // namespace
 
@@ -45,9 +45,6 @@ void Relay::run() {
     }
     const auto limit = static_cast<std::uint64_t>(options_.mute_after);
     if (options_.mute_after >= 0 && passed_ >= limit) {
-      muted_ = true;
-    }
-    if (muted_) {
       std::this_thread::sleep_for(std::chrono::microseconds(kLookUs));
       continue;
     }

@@ -29,8 +29,6 @@ class Relay {
   Relay& operator=(const Relay&) = delete;
   ~Relay();
 
-  // From now on nothing passes, and neither side is told.
-  void mute() { muted_ = true; }
   // Both sides are reset.
   void reset() { resets_ = true; }
   // Nothing will pass any more, because both sides have ended or were reset.
@@ -57,7 +55,6 @@ class Relay {
   RelayOptions options_;
   std::array<Way, 2> ways_;
   std::atomic<bool> stops_ = false;
-  std::atomic<bool> muted_ = false;
   std::atomic<bool> resets_ = false;
   std::atomic<bool> over_ = false;
   std::atomic<std::uint64_t> passed_ = 0;

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/secret.h"
 #include "transport/tcp/socket.h"
-#include "unisono/error.hpp"
 
 namespace unisono::chaos {
 namespace {
@@ -27,20 +26,6 @@ constexpr int kSweepMs = 200;  // how soon lines that are over are forgotten
 std::int64_t clock_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-std::string random_key() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::array<unsigned char, 16> raw{};
-  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size())) {
-    throw Error(ErrorCode::resource, "the system gives no random numbers");
-  }
-  std::string key;
-  for (const unsigned char byte : raw) {
-    key += kDigits[byte >> 4U];
-    key += kDigits[byte & 15U];
-  }
-  return key;
 }
 
 // Steele, Lea and Flood's SplitMix64, one step: seeds that are near give links that are not alike.
@@ -67,7 +52,7 @@ std::thread quiet_thread(const Body& body) {
 
 RelayServer::RelayServer(const tcp::Address& address, const Options& link)
     : listener_(tcp::listen_at(address)),
-      place_{.address = tcp::local_address(listener_.get()), .key = random_key()},
+      place_{.address = tcp::local_address(listener_.get()), .key = random_hex(16)},
       link_(link),
       bell_(::eventfd(0, EFD_CLOEXEC)),
       thread_(quiet_thread([this] { run(); })) {}

@@ -59,8 +59,9 @@ void UcxLink::look_for_loss(std::int64_t now_us, bool said) noexcept {
   if (lost && !lost_) {
     lost_ = true;
     shared_->changed();
-  } else if (late && said) {
-    shared_->changed();  // has_left() says so now
+  } else if (late && said && !left_) {
+    left_ = true;
+    shared_->changed();
   }
 }
 

@@ -66,6 +66,7 @@ class UcxLink {
   UcxInbox inbox_;
   std::int64_t odd_us_ = 0;  // since when only one of the two connections lives; 0: both do
   bool lost_ = false;        // and for so long that it is a loss
+  bool left_ = false;        // or for so long that has_left() says so without its last word here
 };
 
 }  // namespace unisono::ucx

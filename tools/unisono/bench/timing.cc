@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+
+#include "base/quantile.h"
 
 namespace unisono::cli {
 namespace {
@@ -39,12 +40,6 @@ double time_batch(Communicator& comm, int calls, const std::function<void()>& ca
 }
 
 }  // namespace
-
-double quantile(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
-  const double place = p * static_cast<double>(values.size() - 1);
-  return values[static_cast<std::size_t>(std::lround(place))];
-}
 
 std::vector<std::vector<double>> gather_numbers(Communicator& comm,
                                                 const std::vector<double>& values) {
@@ -98,7 +93,7 @@ CallTiming measure(Communicator& comm, const TimingOptions& options,
     times.push_back(time_batch(comm, calls, call));
   }
   const std::vector<double> slow = slowest(comm, times);
-  return {.time_us = quantile(slow, 0.5),
+  return {.time_us = median(slow),
           .p99_us = quantile(slow, 0.99),
           .iterations = batches * calls,
           .batches = batches};

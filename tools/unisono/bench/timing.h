@@ -43,7 +43,4 @@ CallTiming measure(Communicator& comm, const TimingOptions& options,
 std::vector<std::vector<double>> gather_numbers(Communicator& comm,
                                                 const std::vector<double>& values);
 
-// The p-quantile, 0 <= p <= 1. REQUIRES: not empty.
-double quantile(std::vector<double> values, double p);
-
 }  // namespace unisono::cli

@@ -17,7 +17,6 @@ class Console {
   bool quiet() const { return quiet_; }
   bool verbose() const { return verbose_; }
   bool out_is_terminal() const { return out_terminal_; }
-  bool err_is_terminal() const { return err_terminal_; }
   bool out_color() const { return out_color_; }
   bool err_color() const { return err_color_; }
   // Columns of stdout: the terminal's, else $COLUMNS, else 100.

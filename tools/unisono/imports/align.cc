@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/quantile.h"
 #include "imports/imports.h"
 
 namespace unisono::cli {
@@ -13,8 +14,8 @@ using Key = std::tuple<std::string, int>;  // group, number
 
 // The collectives whose end is a moment of all ranks: nobody has the result before all have come.
 bool ends_together(const ImportedCall& call) {
-  return call.end_us >= 0 && (call.collective == "all_reduce" || call.collective == "all_gather" ||
-                              call.collective == "barrier" || call.collective == "all_to_all");
+  return call.end_us && (call.collective == "all_reduce" || call.collective == "all_gather" ||
+                         call.collective == "barrier" || call.collective == "all_to_all");
 }
 
 void number_calls(ImportedRank& rank) {
@@ -31,10 +32,6 @@ struct Meeting {
   std::size_t here = 0;                 // of whom it is the next
   bool is_whole = false;
 };
-
-double quantile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-}
 
 }  // namespace
 
@@ -73,7 +70,7 @@ std::vector<double> align(std::vector<ImportedRank>& ranks) {
   std::map<Key, double> ends;
   for (const ImportedCall& call : ranks.front().calls) {
     if (ends_together(call)) {
-      ends[{call.group, call.number}] = call.end_us;
+      ends[{call.group, call.number}] = *call.end_us;
     }
   }
   for (std::size_t i = 1; i < ranks.size(); ++i) {
@@ -85,19 +82,20 @@ std::vector<double> align(std::vector<ImportedRank>& ranks) {
     for (const ImportedCall& call : rank.calls) {
       const auto found = ends.find({call.group, call.number});
       if (ends_together(call) && found != ends.end()) {
-        differences.push_back(call.end_us - found->second);
+        differences.push_back(*call.end_us - found->second);
       }
     }
     if (differences.empty()) {
       uncertainty[i] = -1;
       continue;
     }
-    std::ranges::sort(differences);
-    const double offset = quantile(differences, 0.5);
+    const double offset = median(differences);
     uncertainty[i] = (quantile(differences, 0.95) - quantile(differences, 0.05)) / 2;
     for (ImportedCall& call : rank.calls) {
       call.start_us -= offset;
-      call.end_us -= call.end_us >= 0 ? offset : 0;
+      if (call.end_us) {
+        *call.end_us -= offset;
+      }
     }
   }
   return uncertainty;
@@ -121,7 +119,8 @@ std::int64_t order(std::vector<ImportedRank>& ranks) {
   std::iota(going.begin(), going.end(), std::size_t{0});
   const auto pass = [&](std::size_t rank) {
     ImportedCall& call = ranks[rank].calls[next[rank]++];
-    call.start_us = call.end_us = place;
+    call.start_us = place;
+    call.end_us = place;
     going.push_back(rank);
   };
   while (!going.empty()) {
@@ -142,7 +141,9 @@ std::int64_t order(std::vector<ImportedRank>& ranks) {
   std::int64_t stuck = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (; next[rank] < ranks[rank].calls.size(); ++next[rank], ++stuck) {
-      ranks[rank].calls[next[rank]].start_us = ranks[rank].calls[next[rank]].end_us = ++place;
+      ImportedCall& call = ranks[rank].calls[next[rank]];
+      call.start_us = ++place;
+      call.end_us = place;
     }
   }
   return stuck;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +17,9 @@ struct ImportedCall {
   std::string dtype = {};       // empty: not told
   double bytes = 0;             // the larger of what a rank sends and receives in all
   double start_us = 0;
-  double end_us = -1;          // below 0: it has not ended
-  int number = 0;              // of the calls of the group on this rank, from 1
-  std::int64_t sequence = -1;  // as PyTorch counts the calls of the group; below 0: not told
+  std::optional<double> end_us = {};  // none: it has not ended
+  int number = 0;                     // of the calls of the group on this rank, from 1
+  std::int64_t sequence = -1;         // as PyTorch counts the calls of the group; below 0: not told
 };
 
 // What one rank left.

@@ -1,7 +1,7 @@
 // A machine of a stack, a memo and the opcodes of plain data. Values are numbered and refer to each
 // other by number, so that what a pickle uses twice is there once. JSON has no such references:
-// made into it, all may be no more than kMostPerByte values for each byte, and no deeper than
-// kDeepest.
+// made into it, all may be no more than kMostValuesPerByte values and kMostTextPerByte bytes of
+// text for each byte, and no deeper than kDeepest.
 #include "imports/pickle.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostPerByte = 64;
+// A dump of the flight recorder names each frame of a stack, of 7 values and some 150 bytes of
+// text, by five bytes.
+constexpr std::size_t kMostValuesPerByte = 8;
+constexpr std::size_t kMostTextPerByte = 64;
 constexpr int kDeepest = 100;
 
 struct Refusal {
@@ -85,19 +88,38 @@ class Bytes {
   std::size_t at_ = 0;
 };
 
-// The value as JSON. `budget`: what it may still cost, in values and 32 bytes of text.
-json made(const std::vector<Value>& values, Index index, int depth, std::size_t& budget) {
+// What the JSON of a pickle may still have.
+struct Budget {
+  explicit Budget(std::size_t bytes)
+      : values(kMostValuesPerByte * bytes), text(kMostTextPerByte * bytes) {}
+  void spend_value() {
+    if (values == 0) {
+      throw Refusal{"it has too many values"};
+    }
+    --values;
+  }
+  void spend_text(std::size_t bytes) {
+    if (bytes > text) {
+      throw Refusal{"it has too much text"};
+    }
+    text -= bytes;
+  }
+
+  std::size_t values;
+  std::size_t text;  // in bytes
+};
+
+// The value as JSON.
+json made(const std::vector<Value>& values, Index index, int depth, Budget& budget) {
   const Value& value = values[index];
-  const std::size_t cost =
-      1 + (value.scalar.is_string() ? value.scalar.get_ref<const std::string&>().size() / 32 : 0);
   if (depth > kDeepest) {
     throw Refusal{"its values are nested too deep"};
   }
-  if (cost > budget) {
-    throw Refusal{"it has too many values"};
-  }
-  budget -= cost;
+  budget.spend_value();
   if (value.kind == Value::Kind::scalar) {
+    if (value.scalar.is_string()) {
+      budget.spend_text(value.scalar.get_ref<const std::string&>().size());
+    }
     return value.scalar;
   }
   json whole = value.kind == Value::Kind::dict ? json::object() : json::array();
@@ -106,8 +128,9 @@ json made(const std::vector<Value>& values, Index index, int depth, std::size_t&
     if (value.kind != Value::Kind::dict) {
       whole.push_back(std::move(item));
     } else {
-      whole[item.is_string() ? item.get<std::string>() : item.dump()] =
-          made(values, value.items[++i], depth + 1, budget);
+      const std::string key = item.is_string() ? item.get<std::string>() : item.dump();
+      budget.spend_text(item.is_string() ? 0 : key.size());  // else it has been paid for
+      whole[key] = made(values, value.items[++i], depth + 1, budget);
     }
   }
   return whole;
@@ -124,7 +147,7 @@ class Machine {
     if (stack_.size() != 1) {
       throw Refusal{"it ends with other than one value"};
     }
-    std::size_t budget = kMostPerByte * bytes_.position();
+    Budget budget(bytes_.position());
     return made(values_, stack_.back(), 0, budget);
   }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 
 #include "cli/failure.h"
 #include "imports/imports.h"
@@ -19,6 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMostBytes = 1e15;
+constexpr double kMostRanks = 1e6;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw UsageError(
@@ -52,7 +54,7 @@ std::vector<int> ranks_in(const json& value) {
   std::vector<int> ranks;
   for (const json& rank : list.is_array() ? list : kNothing) {
     const double given = number(rank, -1);
-    if (given >= 0 && given < 1e6) {
+    if (given >= 0 && given < kMostRanks) {
       ranks.push_back(static_cast<int>(given));
     }
   }
@@ -89,6 +91,15 @@ int rank_in_name(const std::string& path) {
   return last - first < 7 ? std::stoi(name.substr(first, last - first + 1)) : -1;
 }
 
+// The rank that a file says it is of, or else its name.
+int rank_said(const json& value, const std::string& path) {
+  const double given = number(value, rank_in_name(path));
+  if (given < 0 || given >= kMostRanks) {
+    refuse(path, "it does not say which rank it is of, and its name has no number");
+  }
+  return static_cast<int>(given);
+}
+
 // What a rank has in all: all_gather and gather are told by what it sends.
 double whole_bytes(const std::string& collective, double bytes, double ranks) {
   const bool by_part = collective == "all_gather" || collective == "gather";
@@ -106,7 +117,8 @@ std::size_t size_of_group(const ImportedRank& rank, const std::string& group) {
 }
 
 void read_groups(const json& info, ImportedRank& rank) {
-  const int size = static_cast<int>(std::clamp(number(member(info, "world_size"), 0), 0.0, 1e6));
+  const int size =
+      static_cast<int>(std::clamp(number(member(info, "world_size"), 0), 0.0, kMostRanks));
   for (const json& group : member(info, "pg_config")) {
     std::string name = text(member(group, "pg_name"));
     std::vector<int> ranks = ranks_in(member(group, "ranks"));
@@ -205,10 +217,7 @@ void sort_calls(ImportedRank& rank) {
 ImportedRank read_kineto(const json& document, const std::string& path) {
   ImportedRank rank{.path = path};
   const json& info = member(document, "distributedInfo");
-  rank.rank = static_cast<int>(number(member(info, "rank"), rank_in_name(path)));
-  if (rank.rank < 0 || rank.rank >= 1'000'000) {
-    refuse(path, "it does not say which rank it is of, and its name has no number");
-  }
+  rank.rank = rank_said(member(info, "rank"), path);
   rank.host = text(member(document, "host_name"));
   read_groups(info, rank);
   const double base_us = number(member(document, "baseTimeNanoseconds"), 0) / 1000;
@@ -242,10 +251,7 @@ ImportedRank read_kineto(const json& document, const std::string& path) {
 
 ImportedRank read_flight_recorder(const json& document, const std::string& path) {
   ImportedRank rank{.path = path};
-  rank.rank = static_cast<int>(number(member(document, "rank"), rank_in_name(path)));
-  if (rank.rank < 0 || rank.rank >= 1'000'000) {
-    refuse(path, "it does not say which rank it is of, and its name has no number");
-  }
+  rank.rank = rank_said(member(document, "rank"), path);
   for (const auto& [id, group] : member(document, "pg_config").items()) {
     const bool is_all = text(member(group, "desc")) == "default_pg";
     rank.groups[is_all ? "world" : id] = ranks_in(member(group, "ranks"));
@@ -273,14 +279,14 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
     // A kernel is seen when it starts. A CPU backend is only looked at when it has ended.
     const bool is_kernel = name.starts_with("nccl:") || name.starts_with("xccl:");
     const double discovered = number(member(entry, "time_discovered_started_ns"), created);
-    rank.calls.push_back(
-        {.group = group,
-         .collective = collective,
-         .dtype = type.name,
-         .bytes = std::clamp(bytes, 0.0, kMostBytes),
-         .start_us = (is_kernel ? discovered : created) / 1000,
-         .end_us = number(member(entry, "time_discovered_completed_ns"), -1000) / 1000,
-         .sequence = sequence_of(member(entry, "collective_seq_id"))});
+    const double completed = number(member(entry, "time_discovered_completed_ns"), -1);
+    rank.calls.push_back({.group = group,
+                          .collective = collective,
+                          .dtype = type.name,
+                          .bytes = std::clamp(bytes, 0.0, kMostBytes),
+                          .start_us = (is_kernel ? discovered : created) / 1000,
+                          .end_us = completed < 0 ? std::nullopt : std::optional(completed / 1000),
+                          .sequence = sequence_of(member(entry, "collective_seq_id"))});
   }
   sort_calls(rank);
   return rank;

@@ -102,8 +102,8 @@ ordered_json recording_of(const std::vector<ImportedRank>& ranks,
       ops["bytes"].push_back(static_cast<std::int64_t>(call.bytes));
       ops["dtype"].push_back(call.dtype.empty() ? "u8" : call.dtype);
       ops["start_us"].push_back(in_ns(call.start_us - first));
-      ops["end_us"].push_back(call.end_us < 0 ? ordered_json()
-                                              : ordered_json(in_ns(call.end_us - first)));
+      ops["end_us"].push_back(call.end_us ? ordered_json(in_ns(*call.end_us - first))
+                                          : ordered_json());
     }
   }
   return {{"format", "unisono.trace/1"},      {"name", "imported"}, {"ranks", rank_count(ranks)},
@@ -155,7 +155,7 @@ ImportedWorkload workload_of(const std::vector<ImportedRank>& ranks) {
                          {"compute_us", in_ns(gap)},
                          {"group", ordered_json::array({rank})}});
       }
-      free_us[rank] = std::max(since, call->end_us);
+      free_us[rank] = std::max(since, call->end_us.value_or(since));
     }
     const ImportedCall& call = *together->call;
     items.push_back({{"name", call.group + " " + call.collective},

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/quantile.h"
 #include "cli/failure.h"
 #include "cli/text_file.h"
 #include "plan/plan.h"
@@ -31,14 +32,9 @@ struct ModeFit {
   std::string name;
   std::vector<ExpertPoint> asked = {};  // for each machine, with the times of the fit
   std::size_t rows = 0;
-  // How far the fit to every second row is off on the others, in rising order; empty: no others.
+  // How far the fit to every second row is off on the others; empty: no others.
   std::vector<double> errors = {};
 };
-
-// REQUIRES: errors, in rising order.
-double quantile(const std::vector<double>& errors, double part) {
-  return errors[static_cast<std::size_t>(part * static_cast<double>(errors.size() - 1))];
-}
 
 void predict(std::vector<ExpertPoint>& points, const std::vector<ExpertPoint>& known) {
   const ExpertFit dispatch(known, ExpertFit::Call::dispatch);
@@ -67,7 +63,6 @@ std::vector<double> errors_of(const std::vector<ExpertPoint>& points) {
     errors.push_back(std::abs(predicted[i].dispatch_us / unseen[i].dispatch_us - 1));
     errors.push_back(std::abs(predicted[i].combine_us / unseen[i].combine_us - 1));
   }
-  std::sort(errors.begin(), errors.end());
   return errors;
 }
 

@@ -3,29 +3,17 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <span>
 #include <string_view>
 
-#include "unisono/error.hpp"
+#include "base/secret.h"
 
 namespace unisono::cli {
 namespace {
-
-std::string random_hex(std::size_t bytes) {
-  std::vector<unsigned char> raw(bytes);
-  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(bytes)) {
-    throw Error(ErrorCode::resource, "the system gives no random numbers");
-  }
-  std::string text;
-  for (const unsigned char byte : raw) {
-    text += fmt::format("{:02x}", byte);
-  }
-  return text;
-}
 
 // A port that no one listens on now; programs that are used to torchrun meet there.
 int free_port() {
@@ -46,9 +34,7 @@ int free_port() {
 // Nobody knows which ports of another host are free; those below 32768 are given out by asking.
 int port_by_chance() {
   std::uint16_t chance = 0;
-  if (::getrandom(&chance, sizeof(chance), 0) != sizeof(chance)) {
-    throw Error(ErrorCode::resource, "the system gives no random numbers");
-  }
+  fill_random(std::as_writable_bytes(std::span(&chance, 1)));
   return 20000 + chance % 12000;
 }
 

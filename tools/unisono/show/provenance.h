@@ -26,7 +26,6 @@ class Provenance {
 
   // Performs the moves of the next step.
   void advance();
-  int next_step() const { return step_; }
 
   // How often each contributor is in what the rank holds of the chunk: what it wrote last, or its
   // input.
