@@ -56,6 +56,20 @@ TEST(MscclXml, Refuses) {
   }
 }
 
+// A file of 1 MB for whose proof no memory is enough.
+TEST(MscclXml, RefusesWhatNoProofCanHold) {
+  std::string text =
+      "<algo name=\"a\" nchunksperloop=\"1\" ngpus=\"1\" coll=\"allreduce\" inplace=\"1\">"
+      "<gpu id=\"0\" i_chunks=\"1\" o_chunks=\"1\" s_chunks=\"0\">";
+  for (int block = 0; block < 17'000; ++block) {
+    text += "<tb id=\"" + std::to_string(block) +
+            "\" send=\"-1\" recv=\"-1\" chan=\"0\"><step s=\"0\" type=\"nop\"/></tb>";
+  }
+  const Parsed<MscclProgram> parsed = parse_xml(text + "</gpu></algo>");
+  EXPECT_EQ(parsed.message,
+            "17000 steps, with 17000 thread blocks of GPU 0, are more than are read");
+}
+
 TEST(MscclXml, DamagedBytesNeverCrash) {
   const std::string whole = to_xml(testing::all_pairs(3));
   std::mt19937 random(7);

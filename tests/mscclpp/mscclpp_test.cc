@@ -165,6 +165,15 @@ TEST(Mscclpp, NobodyEndsBeforeAllHasCome) {
   EXPECT_TRUE(goes_wrong_somewhere(plan));
 }
 
+// GPU 1 waits for two signals, and the second one does not come.
+TEST(Mscclpp, TheSignalThatIsMissingIsNamed) {
+  ExecutionPlan plan = testing::putting_to_all(3);
+  plan.gpus[2].blocks.front().front().channels.pop_back();
+  EXPECT_NE(first_flaw_of(plan).find("of GPU 1 waits for a signal of GPU 2 on channel 1"),
+            std::string::npos)
+      << first_flaw_of(plan);
+}
+
 // The first and the second thread of the block would count the same channel at once.
 TEST(Mscclpp, TwoThreadsCountAtOnce) {
   ExecutionPlan plan = testing::adding_in_scratch(3);

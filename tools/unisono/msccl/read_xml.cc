@@ -20,6 +20,8 @@ namespace {
 constexpr int kMostGpus = 4096;
 constexpr int kMostChunks = 1 << 20;
 constexpr std::size_t kMostSteps = 20'000'000;
+// Steps, times thread blocks of a GPU: what a proof knows of each at each, about 1 GB.
+constexpr std::size_t kMostKnown = std::size_t{1} << 28;
 
 class Reader {
  public:
@@ -247,6 +249,11 @@ class Reader {
     }
     for (std::size_t g = 0; g < program_.gpus.size(); ++g) {
       const std::vector<ThreadBlock>& blocks = program_.gpus[g].blocks;
+      if (steps_ > kMostKnown / std::max<std::size_t>(blocks.size(), 1)) {
+        return refuse(
+            fmt::format("{} steps, with {} thread blocks of GPU {}, are more than are read", steps_,
+                        blocks.size(), g));
+      }
       for (std::size_t b = 0; b < blocks.size(); ++b) {
         for (std::size_t s = 0; s < blocks[b].steps.size(); ++s) {
           const Step& step = blocks[b].steps[s];

@@ -68,7 +68,17 @@ class PlanFlow {
   executors::DataFlow flow_;
 };
 
-Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const PlanOrder& order) {
+// Which of the channels or semaphores that an operation waits for has nothing.
+std::size_t missing(const CounterTable& counters, const PlanOrder& order, std::size_t operation) {
+  const auto used = counters.of(operation);
+  const auto found = std::find_if(used.begin(), used.end(), [&](std::size_t counter) {
+    return counter != CounterTable::none() && order.counts[counter] == 0;
+  });
+  return found == used.end() ? 0 : static_cast<std::size_t>(found - used.begin());
+}
+
+Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const CounterTable& counters,
+              const PlanOrder& order) {
   constexpr std::size_t kMostTold = 4;
   std::string text = "nothing can go on: ";
   for (std::size_t i = 0; i < order.stuck.size() && i < kMostTold; ++i) {
@@ -76,11 +86,12 @@ Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const Plan
     const PlanOperation& operation = table.operation(order.stuck[i]);
     const auto& channels = plan.gpus[static_cast<std::size_t>(at.gpu)].channels;
     std::string what = fmt::format("the others at barrier {}", operation.barrier);
+    const std::size_t awaited = missing(counters, order, order.stuck[i]);
     if (!operation.channels.empty()) {
-      const auto channel = static_cast<std::size_t>(operation.channels.front());
+      const auto channel = static_cast<std::size_t>(operation.channels[awaited]);
       what = fmt::format("a signal of GPU {} on channel {}", channels[channel], channel);
     } else if (!operation.semaphores.empty()) {
-      what = fmt::format("semaphore {}", operation.semaphores.front());
+      what = fmt::format("semaphore {}", operation.semaphores[awaited]);
     }
     text += fmt::format("{}step {} of thread block {} of GPU {} waits for {}", i == 0 ? "" : "; ",
                         at.step, at.block, at.gpu, what);
@@ -168,7 +179,7 @@ PlanProof check(const ExecutionPlan& plan) {
   check_operations(plan, table, counters, proof.flaws);
   const PlanOrder order = order_of(table, counters);
   if (!order.stuck.empty()) {
-    proof.flaws.push_back(deadlock(plan, table, order));
+    proof.flaws.push_back(deadlock(plan, table, counters, order));
   } else {
     check_counts(plan, counters, order, proof.flaws);
   }
