@@ -96,6 +96,7 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
   if (console.json()) {
     const nlohmann::ordered_json json = {{"schema", "unisono.pipeline_show/1"},
                                          {"name", pipeline.name},
+                                         {"time_unit", time_unit_json(arguments)},
                                          {"makespan", run.makespan},
                                          {"ranks", spans_json(pipeline, run)}};
     fmt::print("{}\n", json.dump(2));
@@ -106,7 +107,8 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
   const auto column = [&](double time) {
     return std::min(columns, static_cast<std::size_t>(time * scale + 1e-6));
   };
-  fmt::print("{}  takes {:.6g}\n", console.paint(Paint::strong, pipeline.name), run.makespan);
+  fmt::print("{}  takes {}\n", console.paint(Paint::strong, pipeline.name),
+             pipeline_time(run.makespan, arguments));
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
     std::vector<Cell> cells(columns);
     for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {

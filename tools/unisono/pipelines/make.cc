@@ -35,10 +35,11 @@ double limit_of(const pipeline::Pipeline& pipeline, const Arguments& arguments) 
   return limit;
 }
 
-void print_json(const pipeline::Made& made, double limit) {
+void print_json(const pipeline::Made& made, double limit, const Arguments& arguments) {
   const pipeline::Verdict verdict = verify(made.pipeline);
   const nlohmann::ordered_json json = {
       {"schema", "unisono.pipeline_make/1"},
+      {"time_unit", time_unit_json(arguments)},
       {"makespan", made.makespan},
       {"bound", made.bound},
       {"limit", limit},
@@ -52,14 +53,16 @@ void print_json(const pipeline::Made& made, double limit) {
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_text(const pipeline::Made& made, double limit, const Console& console) {
+void print_text(const pipeline::Made& made, const Arguments& arguments, double limit,
+                const Console& console) {
+  const auto time = [&](double value) { return pipeline_time(value, arguments); };
   fmt::print("{}  p={} stages={} m={}\n", console.paint(Paint::strong, made.pipeline.name),
              made.pipeline.ranks, made.pipeline.stages(), made.pipeline.microbatches);
-  fmt::print("  takes {:.6g}; no order takes less than {:.6g}\n", made.makespan, made.bound);
+  fmt::print("  takes {}; no order takes less than {}\n", time(made.makespan), time(made.bound));
   if (!made.best_entry.empty()) {
     fmt::print(
-        "  {}, the best of the catalogue within {:.6g} bytes, takes {:.6g} ({:.1f} % more)\n",
-        made.best_entry, limit, made.best_entry_makespan,
+        "  {}, the best of the catalogue within {:.6g} bytes, takes {} ({:.1f} % more)\n",
+        made.best_entry, limit, time(made.best_entry_makespan),
         made.makespan > 0 ? 100 * (made.best_entry_makespan / made.makespan - 1) : 0);
   }
   fmt::print("  a rank holds at most {:.6g} bytes; lanes hold {} message{}\n",
@@ -89,9 +92,9 @@ int make_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
     fmt::print("{}",
                format == "csv" ? to_csv(made.value->pipeline) : to_json(made.value->pipeline));
   } else if (console.json()) {
-    print_json(*made.value, limit);
+    print_json(*made.value, limit, arguments);
   } else {
-    print_text(*made.value, limit, console);
+    print_text(*made.value, arguments, limit, console);
   }
   return kDone;
 }

@@ -161,6 +161,7 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
   if (console.json()) {
     print({{"schema", "unisono.pipeline_sim/1"},
            {"name", pipeline.name},
+           {"time_unit", time_unit_json(arguments)},
            {"makespan", run.makespan},
            {"makespan_unshared", alone.makespan},
            {"bubble", bubble},
@@ -176,12 +177,12 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
            {"ranks", spans_json(pipeline, run)}});
     return kDone;
   }
-  fmt::print(
-      "{}\n  takes {:.6g}, {:.6g} of it computing on the busiest rank; bubble {:.6g} ({:.1f} %)\n",
-      heading(pipeline, console), run.makespan, work, bubble, 100 * share);
+  const auto time = [&](double value) { return pipeline_time(value, arguments); };
+  fmt::print("{}\n  takes {}, {} of it computing on the busiest rank; bubble {} ({:.1f} %)\n",
+             heading(pipeline, console), time(run.makespan), time(work), time(bubble), 100 * share);
   if (arguments.has("on")) {
-    fmt::print("  messages that share links, or follow each other in a lane: {:.6g} more\n",
-               rounded_difference(run.makespan, alone.makespan));
+    fmt::print("  messages that share links, or follow each other in a lane: {} more\n",
+               time(rounded_difference(run.makespan, alone.makespan)));
   }
   return kDone;
 }
