@@ -78,7 +78,8 @@ constexpr Option kOptions[] = {
      .help = "How long each stage takes against the others: 1,1.2,0.9 for three stages."},
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "Messages take what the links between two ranks of a topology take. sim lets those that travel at once share their links. A preset "
+     .help = "Messages take what the links between two ranks of a topology take. sim lets those "
+             "that travel at once share their links. A preset "
              "or a file, as for unisono topo."},
     {.name = "message",
      .value = "BYTES",
@@ -107,11 +108,9 @@ constexpr Option kOptions[] = {
      .value = "STAGE=FACTOR",
      .help = "For sim: a stage that takes FACTOR times as long, such as 2=1.5."},
     {.name = "limit",
-     .value = "BYTES",
-     .help =
-         "For make: what a rank may hold at most, in the unit of the schedule's memory, where a "
-         "microbatch of a stage holds 1 unless a file says otherwise. Otherwise: what WHICH "
-         "holds."},
+     .value = "AMOUNT",
+     .help = "For make: what a rank may hold at most: so many microbatches of a stage, or bytes, "
+             "such as 4GiB, where a file says how many each holds. Otherwise: what WHICH holds."},
     {.name = "work",
      .value = "MILLIONS",
      .help = "For make: how many computations may be timed while it searches; 1000 take some "

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "cli/arguments.h"
 #include "cli/console.h"
@@ -36,6 +37,7 @@ std::string pipeline_time(double time, const Arguments& arguments);
 nlohmann::ordered_json time_unit_json(const Arguments& arguments);  // "us" or null
 // Whether a file says what its stages hold; otherwise a microbatch of a stage counts as 1.
 bool holds_bytes(const pipeline::Pipeline& pipeline);
+std::string_view memory_unit(const pipeline::Pipeline& pipeline);  // "byte" or "microbatch"
 std::string held_text(double held, const pipeline::Pipeline& pipeline);
 
 int list_pipelines(const Console& console);

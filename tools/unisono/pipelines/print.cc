@@ -111,7 +111,8 @@ int verify_pipeline(const pipeline::Pipeline& pipeline, bool has_more_actions,
            {"capacity", pipeline.capacity},
            {"least_capacity", verdict.least_capacity},
            {"peak_activations", verdict.peak_activations},
-           {"peak_bytes", verdict.peak_bytes},
+           {"memory_unit", memory_unit(pipeline)},
+           {"peak_memory", verdict.peak_bytes},
            {"findings", findings}});
     return verdict.right() ? kDone : kAnswerIsNo;
   }
@@ -173,7 +174,8 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
            {"lanes", pipeline.lanes},
            {"capacity", pipeline.capacity},
            {"peak_activations", verdict.peak_activations},
-           {"peak_bytes", verdict.peak_bytes},
+           {"memory_unit", memory_unit(pipeline)},
+           {"peak_memory", verdict.peak_bytes},
            {"ranks", spans_json(pipeline, run)}});
     return kDone;
   }

@@ -15,8 +15,7 @@ bool ends_in_unit(const std::string& value) {
 }
 
 bool are_microseconds(const Arguments& arguments) {
-  return arguments.has("on") ||
-         std::ranges::any_of(kPipelineTimes, [&](const char* option) {
+  return arguments.has("on") || std::ranges::any_of(kPipelineTimes, [&](const char* option) {
            return arguments.has(option) && ends_in_unit(arguments.text(option));
          });
 }
@@ -33,6 +32,10 @@ nlohmann::ordered_json time_unit_json(const Arguments& arguments) {
 bool holds_bytes(const pipeline::Pipeline& pipeline) {
   return std::ranges::any_of(pipeline.memory.activation_bytes,
                              [](double bytes) { return bytes != 1; });
+}
+
+std::string_view memory_unit(const pipeline::Pipeline& pipeline) {
+  return holds_bytes(pipeline) ? "byte" : "microbatch";
 }
 
 std::string held_text(double held, const pipeline::Pipeline& pipeline) {
