@@ -47,8 +47,13 @@ int simulate_step(const step::Step& step, const Arguments& arguments, const Cons
   }
   const model::Workload workload = *model::parse_workload_json(text).value;
   constexpr std::size_t kRecords = 200'000;
-  const model::SimulationResult result =
+  model::SimulationResult result =
       model::simulate(workload, topology, {.records = arguments.has("trace") ? kRecords : 0});
+  // A trace has all steps, where there is room for their messages.
+  if (arguments.has("trace") && result.simulated < result.messages &&
+      result.messages <= static_cast<double>(kRecords)) {
+    result = model::simulate(workload, topology, {.extrapolate = false, .records = kRecords});
+  }
   print_simulation(result, workload, &topology, console);
   if (arguments.has("trace")) {
     write_output(arguments.text("trace"), model::chrome_trace(result, workload));
