@@ -25,7 +25,7 @@ struct Ranking {
   std::vector<Refusal> refused = {};  // most layouts first
   double least_missing_bytes = 0;     // with nothing that fits: of the layout that misses least
   std::string least_missing = {};     // that layout
-  // Of those that memory allows and limits of time do not: the one that misses these least.
+  // The one that misses limits of time least, of those that memory allows and these do not.
   std::optional<Estimate> nearest = {};
 };
 

@@ -29,7 +29,7 @@ class StreamedBlocks : public BlockSource {
   Size size(std::size_t index) const override;
   const PlayBlock& block(std::size_t index) override;
   const std::vector<bool>& meeting() override;
-  // Of the operation; nullptr where the topology has none.
+  // The operation takes it; nullptr: the topology has none.
   const Protocol* protocol() const { return chosen_; }
 
  private:
