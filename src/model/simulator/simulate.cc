@@ -102,11 +102,12 @@ SimulationResult play_through(const Play& play, const PathTable& paths,
 // Both engines count as waiting whatever is neither moving nor computing.
 void tell_starts(const Play& play, SimulationResult& result) {
   for (const PlayItem& item : play.items) {
+    if (item.launch_us <= 0 || result.ranks.empty()) {
+      continue;
+    }
     for (const int actor : item.actors) {
-      if (item.launch_us > 0 && !result.ranks.empty()) {
-        const int rank = play.rank_of_actor[static_cast<std::size_t>(actor)];
-        result.ranks[static_cast<std::size_t>(rank)].starting_us += item.launch_us;
-      }
+      const int rank = play.rank_of_actor[static_cast<std::size_t>(actor)];
+      result.ranks[static_cast<std::size_t>(rank)].starting_us += item.launch_us;
     }
   }
   constexpr double kRounding = 1e-12;
