@@ -35,7 +35,7 @@ const std::vector<DeviceModel>& devices() {
                      .memory = 1.11,
                      .network = 1.2,
                      .experts = 1.75,
-                     .source = "11 throughputs, 25.11 to 26.06"}},
+                     .source = "11 throughputs of Megatron Bridge, 25.11 to 26.06"}},
       {.name = "h200",
        .bf16_flops = 989 * kTera,
        .f8_flops = 1979 * kTera,
@@ -82,7 +82,7 @@ const std::vector<DeviceModel>& devices() {
                      .memory = 3.83,
                      .network = 1.2,
                      .experts = 0.93,
-                     .source = "19 throughputs, 25.11 to 26.06"}},
+                     .source = "19 throughputs of Megatron Bridge, 25.11 to 26.06"}},
       {.name = "gb300",
        .bf16_flops = 2500 * kTera,
        .f8_flops = 5000 * kTera,
@@ -94,7 +94,7 @@ const std::vector<DeviceModel>& devices() {
                      .memory = 3.86,
                      .network = 1.2,
                      .experts = 0.83,
-                     .source = "18 throughputs, 25.11 to 26.08"}},
+                     .source = "18 throughputs of Megatron Bridge, 25.11 to 26.08"}},
   };
   return kDevices;
 }

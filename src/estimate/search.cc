@@ -32,6 +32,19 @@ class Sieve {
     ++refused_[why];
   }
 
+  // `times`: how many times as long as a limit of time it takes.
+  void refuse_slow(const Estimate& estimate, double times) {
+    if (estimate.memory.total() > cluster_.device.memory_bytes) {
+      refuse("memory");
+      return;
+    }
+    refuse("limits of time");
+    if (times < least_times_) {
+      least_times_ = times;
+      ranking_.nearest = estimate;
+    }
+  }
+
   // Whether it was fast enough to be kept.
   template <typename Faster>
   void take(const Estimate& estimate, const Faster& faster) {
@@ -74,6 +87,7 @@ class Sieve {
   Ranking<Estimate> ranking_;
   std::map<std::string, std::int64_t> refused_;
   double least_ = std::numeric_limits<double>::infinity();
+  double least_times_ = std::numeric_limits<double>::infinity();
 };
 
 // The axes of a stage are settled; what is left is chosen here.
@@ -194,10 +208,11 @@ Ranking<ServingEstimate> search_serving(const ModelShape& shape, const ServingTa
   const auto faster = [](const ServingEstimate& a, const ServingEstimate& b) {
     return a.tokens_per_s_device > b.tokens_per_s_device;
   };
-  const auto keeps = [&](const ServingEstimate& estimate) {
-    return (limits.first_token_s == 0 || estimate.first_token_s <= limits.first_token_s) &&
-           (limits.token_s == 0 || estimate.token_s <= limits.token_s);
+  const auto times_as_long = [&](const ServingEstimate& estimate) {
+    return std::max(limits.first_token_s == 0 ? 0 : estimate.first_token_s / limits.first_token_s,
+                    limits.token_s == 0 ? 0 : estimate.token_s / limits.token_s);
   };
+  const auto keeps = [&](const ServingEstimate& estimate) { return times_as_long(estimate) <= 1; };
   for (const int tp : divisors(cluster.devices, shape.heads)) {
     options.progress("layouts with tp=" + std::to_string(tp));
     for (const int pp : divisors(cluster.devices / tp, std::min(shape.layers, 64))) {
@@ -217,7 +232,7 @@ Ranking<ServingEstimate> search_serving(const ModelShape& shape, const ServingTa
       if (keeps(estimate)) {
         sieve.take(estimate, faster);
       } else {
-        sieve.refuse("limits of time");
+        sieve.refuse_slow(estimate, times_as_long(estimate));
       }
     }
   }

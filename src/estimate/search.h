@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Ranking {
   std::vector<Refusal> refused = {};  // most layouts first
   double least_missing_bytes = 0;     // with nothing that fits: of the layout that misses least
   std::string least_missing = {};     // that layout
+  // The one that misses limits of time least, of those that memory allows and these do not.
+  std::optional<Estimate> nearest = {};
 };
 
 struct SearchOptions {

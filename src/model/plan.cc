@@ -205,7 +205,7 @@ std::string reason(const Candidate& first, const Candidate& second) {
   const std::string& name = second.name;
   std::string text;
   if (first.cost.bytes > 0 || second.cost.bytes > 0) {
-    text = compared(first.cost.bytes, second.cost.bytes, "bytes", name) + ", ";
+    text = compared(first.cost.bytes, second.cost.bytes, "bytes on the critical path", name) + ", ";
   }
   const auto count = [](double messages) {
     return std::to_string(static_cast<std::int64_t>(messages)) +

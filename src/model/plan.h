@@ -59,8 +59,8 @@ inline constexpr double kMostRangeBytes = 17179869184.0;
 // Cost: up to kMostBuiltRanks it builds every schedule of the collective once.
 Plan make_plan(const Call& call, const Parameters& parameters, const Asked* asked = nullptr);
 
-// Why the first is before the second, in numbers: "same bytes as ring, 6 messages in a row instead
-// of 14". Both are of one plan.
+// Why the first is before the second, in numbers: "same bytes on the critical path as ring, 6
+// messages in a row instead of 14". Both are of one plan.
 std::string reason(const Candidate& first, const Candidate& second);
 
 }  // namespace unisono::model

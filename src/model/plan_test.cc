@@ -40,9 +40,10 @@ TEST(Plan, SaysWhyInNumbers) {
   const Plan plan = plan_of(Collective::all_reduce, 8, 67108864);
   const Candidate& best = plan.candidates.front();
   EXPECT_EQ(reason(best, *find(plan, "ring")),
-            "same bytes as ring, 6 messages in a row instead of 14");
+            "same bytes on the critical path as ring, 6 messages in a row instead of 14");
   EXPECT_EQ(reason(best, *find(plan, "recursive_doubling")),
-            "42 % less bytes than recursive_doubling, 6 messages in a row instead of 3, "
+            "42 % less bytes on the critical path than recursive_doubling, 6 messages in a row "
+            "instead of 3, "
             "71 % less reduced than there");
   const Plan barrier = plan_of(Collective::barrier, 2, 0);
   EXPECT_EQ(reason(barrier.candidates[0], barrier.candidates[1]), "as many messages");

@@ -99,11 +99,15 @@ Topology two_ranks(std::vector<Protocol> protocols) {
   return topology;
 }
 
-double time_us(const Topology& topology, double bytes) {
+SimulationResult broadcast_on(const Topology& topology, double bytes) {
   const Algorithm& flat = *find_algorithm(Collective::broadcast, "flat");
   Workload workload{.ranks = 2};
   workload.items.push_back(operation(flat, {.ranks = 2}, bytes));
-  return simulate(workload, topology).total_us;
+  return simulate(workload, topology);
+}
+
+double time_us(const Topology& topology, double bytes) {
+  return broadcast_on(topology, bytes).total_us;
 }
 
 TEST(Protocols, AnOperationTakesTheOneThatEndsFirst) {
@@ -114,6 +118,19 @@ TEST(Protocols, AnOperationTakesTheOneThatEndsFirst) {
   EXPECT_NEAR(time_us(both, 0), 5 + 1 + 2, 1e-9);
   EXPECT_NEAR(time_us(both, 1000), 5 + 1 + 2 + 4, 1e-9);
   EXPECT_NEAR(time_us(both, 1e6), 50 + 3 + 2 + 1000, 1e-9);
+}
+
+TEST(Protocols, WhatAnOperationTakesToStartIsNoWaiting) {
+  const Topology topology =
+      two_ranks({{.name = "soon", .start_us = 5, .message_us = 1, .share = 0.25}});
+  const SimulationResult result = broadcast_on(topology, 1000);
+  EXPECT_EQ(result.protocol.value_or(Protocol()).name, "soon");
+  for (const RankTimes& rank : result.ranks) {
+    EXPECT_NEAR(rank.starting_us, 5, 1e-9);
+    EXPECT_NEAR(rank.moving_us, 1 + 2 + 4, 1e-9);
+    EXPECT_NEAR(rank.waiting_us, 0, 1e-9);
+  }
+  EXPECT_FALSE(broadcast_on(two_ranks({}), 1000).protocol.has_value());
 }
 
 }  // namespace

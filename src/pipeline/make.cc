@@ -47,8 +47,8 @@ class Making {
     }
     add_greedy();
     if (starts_.empty() && made_.makespan == kInfinity) {
-      return Parsed<Made>::failure("no order is known that needs at most " +
-                                       json_number(options_.most_bytes) + " bytes on each rank",
+      return Parsed<Made>::failure("no order is known that keeps the limit of " +
+                                       json_number(options_.most_bytes) + " on each rank",
                                    "memory");
     }
     made_.bound = least_makespan(tasks_, options_.most_bytes);

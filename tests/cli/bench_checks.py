@@ -120,6 +120,14 @@ def bench_plot(program, scratch, environment):
              and " L" in element.get("d", "")]
     if len(drawn) != 5:
         return f"{len(drawn)} lines drawn, wanted 4 and the limit"
+    bench(program, environment, 2, ["all", "--plot", str(path)] + QUICK)
+    root = xml.etree.ElementTree.parse(path).getroot()
+    lowest = max(float(element.get("y")) for element in root.iter() if element.tag.endswith("text"))
+    if lowest > float(root.get("height")):
+        return f"the legend ends at {lowest}, the picture at {root.get('height')}"
+    other = bench(program, environment, 1, ["all_reduce", "--plot", "x.png"] + QUICK)
+    if other.returncode != 2 or "writes SVG" not in other.stderr:
+        return f"wrote SVG as x.png: {other.stdout}{other.stderr}"
     early = bench(program, environment, 1, ["all_reduce", "--plot", "/no/folder/x.svg"] + QUICK)
     if early.returncode != 2 or early.stdout or "cannot write" not in early.stderr:
         return f"measured before it looked at the file: {early.stdout}{early.stderr}"

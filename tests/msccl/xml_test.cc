@@ -63,7 +63,7 @@ TEST(MscclXml, RefusesWhatNoProofCanHold) {
       "<gpu id=\"0\" i_chunks=\"1\" o_chunks=\"1\" s_chunks=\"0\">";
   for (int block = 0; block < 17'000; ++block) {
     text += "<tb id=\"" + std::to_string(block) +
-            "\" send=\"-1\" recv=\"-1\" chan=\"0\"><step s=\"0\" type=\"nop\"/></tb>";
+            "\" send=\"-1\" recv=\"-1\" chan=\"0\"><step s=\"0\" type=\"nop\" cnt=\"0\"/></tb>";
   }
   const Parsed<MscclProgram> parsed = parse_xml(text + "</gpu></algo>");
   EXPECT_EQ(parsed.message,

@@ -59,17 +59,16 @@ constexpr Option kOptions[] = {
      .fallback = "2"},
     {.name = "forward",
      .value = "TIME",
-     .help = "What F of a microbatch takes on a rank, over all "
-             "its stages; also of a CSV file.",
+     .help = "What F of a microbatch takes on a rank, over all its stages, such as 2ms; also of a "
+             "CSV file. Numbers without a unit are microseconds with --on or beside a time that "
+             "has one.",
      .fallback = "1"},
     {.name = "input",
      .value = "TIME",
-     .help = "What I, the input gradient, takes. B takes I + W.",
-     .fallback = "1"},
+     .help = "What I, the input gradient, takes; otherwise as long as F. B takes I + W."},
     {.name = "weight",
      .value = "TIME",
-     .help = "What W, the weight gradient, takes.",
-     .fallback = "1"},
+     .help = "What W, the weight gradient, takes; otherwise as long as F."},
     {.name = "transfer",
      .value = "TIME",
      .help = "What a message between two ranks takes.",
@@ -79,8 +78,8 @@ constexpr Option kOptions[] = {
      .help = "How long each stage takes against the others: 1,1.2,0.9 for three stages."},
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "Messages take what the links between two ranks of a topology take; all times are "
-             "microseconds then. sim lets those that travel at once share their links. A preset "
+     .help = "Messages take what the links between two ranks of a topology take. sim lets those "
+             "that travel at once share their links. A preset "
              "or a file, as for unisono topo."},
     {.name = "message",
      .value = "BYTES",
@@ -109,11 +108,9 @@ constexpr Option kOptions[] = {
      .value = "STAGE=FACTOR",
      .help = "For sim: a stage that takes FACTOR times as long, such as 2=1.5."},
     {.name = "limit",
-     .value = "BYTES",
-     .help =
-         "For make: what a rank may hold at most, in the unit of the schedule's memory, where a "
-         "microbatch of a stage holds 1 unless a file says otherwise. Otherwise: what WHICH "
-         "holds."},
+     .value = "AMOUNT",
+     .help = "For make: what a rank may hold at most: so many microbatches of a stage, or bytes, "
+             "such as 4GiB, where a file says how many each holds. Otherwise: what WHICH holds."},
     {.name = "work",
      .value = "MILLIONS",
      .help = "For make: how many computations may be timed while it searches; 1000 take some "

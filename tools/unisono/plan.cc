@@ -140,7 +140,18 @@ int run_plan(const Arguments& arguments, const Console& console) {
   const model::Call call = call_of(arguments);
   const MoveCode code = code_of(arguments, call.collective);
   if (arguments.has("on")) {
-    check_options(arguments, "--on", {"link", "floor", "algorithm", "machine"});
+    if (arguments.has("algorithm")) {
+      const std::string& name = arguments.text("algorithm");
+      throw UsageError(
+          "--algorithm does not go with --on",
+          "there every algorithm is simulated; sim plays one, or the file of a schedule",
+          fmt::format("unisono sim {} --on {}",
+                      is_schedule_file(name)
+                          ? name
+                          : fmt::format("{}/{}", to_string(call.collective), name),
+                      arguments.text("on")));
+    }
+    check_options(arguments, "--on", {"link", "floor", "machine"});
     const Topology topology = load_topology(arguments.text("on"));
     model::Call here = call;
     here.ranks = arguments.has("ranks") ? call.ranks : topology.rank_count();

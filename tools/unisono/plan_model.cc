@@ -38,6 +38,14 @@ void save_plan(const Arguments& arguments, nlohmann::ordered_json plan,
   write_output(arguments.text("save"), plan.dump() + "\n");
 }
 
+// Refuses a program that has no options for such a layout before anything is searched.
+template <typename Layout>
+void check_flags(const Arguments& arguments, const Layout& any) {
+  if (arguments.has("flags")) {
+    launch_flags(arguments.text("flags"), any);
+  }
+}
+
 // 1 where nothing fits, so that a script can tell.
 template <typename Estimate>
 int exit_of(const estimate::Ranking<Estimate>& ranking) {
@@ -46,6 +54,7 @@ int exit_of(const estimate::Ranking<Estimate>& ranking) {
 
 int train(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "train", {"input", "output", "concurrency", "first-token", "token"});
+  check_flags(arguments, estimate::Layout());
   const ModelQuestion question = read_model_question(arguments);
   const estimate::TrainingTask task = read_training_task(arguments, question.cluster.device);
   if (arguments.has("explain")) {
@@ -91,6 +100,7 @@ int train(const Arguments& arguments, const Console& console) {
 int serve(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "serve",
                   {"batch", "sequence", "explain", "measured", "step", "simulate"});
+  check_flags(arguments, estimate::ServingLayout());
   const ModelQuestion question = read_model_question(arguments);
   const estimate::ServingTask task = read_serving_task(arguments, question.cluster.device);
   const estimate::ServingLimits limits{

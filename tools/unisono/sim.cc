@@ -190,9 +190,12 @@ model::Workload workload_of(const Arguments& arguments, const Topology* topology
 void write_trace(const std::string& path, const model::SimulationResult& result,
                  const model::Workload& workload, const Console& console) {
   write_output(path, model::chrome_trace(result, workload));
-  console.note(fmt::format("{} and {} in {}, for chrome://tracing or ui.perfetto.dev",
+  console.note(fmt::format("{}{} and {} in {}: unisono view {}, or ui.perfetto.dev",
                            times(result.records.size(), "message"),
-                           times(result.computes.size(), "compute step"), path));
+                           static_cast<double>(result.records.size()) < result.messages
+                               ? fmt::format(" of {:.0f}", result.messages)
+                               : std::string(),
+                           times(result.computes.size(), "compute step"), path, path));
 }
 
 // Says on a terminal how far a long simulation is.
@@ -308,8 +311,15 @@ int run_sim(const Arguments& arguments, const Console& console) {
   if (arguments.texts("bytes").size() > 1) {
     return run_sweep(arguments, network, options, console);
   }
-  const Simulation made =
-      simulate_size(arguments, network, options, arguments.bytes("bytes"), console);
+  const std::uint64_t bytes = arguments.bytes("bytes");
+  Simulation made = simulate_size(arguments, network, options, bytes, console);
+  // A trace has all steps, where there is room for their messages.
+  if (arguments.has("trace") && made.result.simulated < made.result.messages &&
+      made.result.messages <= static_cast<double>(options.records)) {
+    model::SimulationOptions all = options;
+    all.extrapolate = false;
+    made = simulate_size(arguments, network, all, bytes, console);
+  }
   print_simulation(made.result, made.workload, network.topology ? &*network.topology : nullptr,
                    console);
   if (arguments.has("trace")) {
@@ -387,7 +397,8 @@ constexpr Option kOptions[] = {
      .fallback = "300000000"},
     {.name = "trace",
      .value = "FILE",
-     .help = "Write messages and compute steps for chrome://tracing."}};
+     .help = "Write messages and compute steps for unisono view and chrome://tracing: all of them, "
+             "also of steps that repeat, up to a million messages."}};
 
 }  // namespace
 
@@ -401,7 +412,7 @@ const Command kSimCommand = {
                    "An algorithm on a known machine."},
                   {"unisono sim all_reduce/ring --on fat_tree:hosts=64 --degrade host3=0.5",
                    "One host has half of its bandwidth."},
-                  {"unisono sim step.json --on rail_optimised:nodes=4 --trace step.trace.json",
+                  {"unisono sim workload.json --on rail_optimised:nodes=4 --trace sim.json",
                    "A workload: operations of many groups, messages and compute steps."}}},
     .description =
         "Messages start when their data is ready and a port of either side is free. Their bytes "

@@ -100,6 +100,9 @@ void print_summary(const Topology& topology) {
   fmt::print("ranks     {}\n", topology.ranks.size());
   fmt::print("devices   {}  ({})\n", topology.devices.size(), devices);
   fmt::print("overhead  {:g} us a message\n", topology.overhead_us);
+  for (const Protocol& protocol : topology.protocols) {
+    fmt::print("protocol  {}: {}\n", protocol.name, protocol_text(protocol));
+  }
   for (const Rate& rate : rates_of(topology)) {
     fmt::print("links     {} of {} each in its direction, {:g} us\n", rate.links,
                rate_text(rate.bytes_per_us), rate.latency_us);
@@ -154,6 +157,17 @@ void print_route(const Topology& topology, const std::string& pair, const Consol
                width == 0 ? "no link" : rate_text(width), latency);
   }
 }
+
+}  // namespace
+
+std::string protocol_text(const Protocol& protocol) {
+  return fmt::format(
+      "an operation starts in {:.3g} us, a message costs {:.3g} us more, {:.0f} % of "
+      "the links' bandwidth",
+      protocol.start_us, protocol.message_us, 100 * protocol.share);
+}
+
+namespace {
 
 int run_topo(const Arguments& arguments, const Console& console) {
   if (arguments.has("presets")) {

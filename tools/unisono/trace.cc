@@ -15,6 +15,7 @@
 #include "cli/text_file.h"
 #include "cli/wrap.h"
 #include "imports/imports.h"
+#include "plan/plan.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "record/views.h"
@@ -89,7 +90,7 @@ int why_recording(const std::string& path, const Console& console) {
         trace.contains("ops") && trace["ops"].contains("rank") ? trace["ops"]["rank"].size() : 0;
     const std::string ranks = trace.value("ranks", nlohmann::ordered_json()).dump();
     fmt::print("{}  a recording of {} rank{}, {}\n", console.paint(Paint::strong, path), ranks,
-               ranks == "1" ? "" : "s", times(operations, "operation"));
+               ranks == "1" ? "" : "s", times(operations, "call"));
     if (!ended.empty()) {
       fmt::print("{}\n", console.paint(Paint::bad, "ended: " + ended));
     }
@@ -137,7 +138,7 @@ void write(const Arguments& arguments, const std::string& text, const std::strin
     return;
   }
   write_output(path, text);
-  console.note(fmt::format("{}  {} KiB", path, text.size() / 1024));
+  console.note(fmt::format("{}  {}", path, size_text(static_cast<double>(text.size()))));
 }
 
 // "job.json" -> "job.chrome.json"
@@ -194,8 +195,11 @@ void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arg
                     const Console& console) {
   const ImportedWorkload workload = workload_of(ranks);
   write_output(arguments.text("workload"), workload.document.dump(1) + "\n");
-  console.note(fmt::format("{}  {} that not all ranks have left out", arguments.text("workload"),
-                           times(workload.left_out, "call")));
+  console.note(fmt::format(
+      "{}  {}", arguments.text("workload"),
+      workload.left_out == 0
+          ? std::string("all calls that move data")
+          : fmt::format("without {} that not all ranks have", times(workload.left_out, "call"))));
   if (workload.without_size > 0) {
     console.note(fmt::format("{} of no bytes: the profiler tells sizes with record_shapes=True",
                              times(workload.without_size, "call")));
@@ -221,6 +225,16 @@ void import_order(std::vector<ImportedRank>& ranks, const Arguments& arguments,
   write_workload(ranks, arguments, console);
 }
 
+// A recording without them says nothing of what the others waited for.
+void note_missing(const std::vector<ImportedRank>& ranks, const Console& console) {
+  const std::vector<int> missing = missing_ranks(ranks);
+  if (!missing.empty()) {
+    console.note(fmt::format("{} of the job {} missing: no file is of {}", ranks_text(missing),
+                             missing.size() == 1 ? "is" : "are",
+                             missing.size() == 1 ? "it" : "them"));
+  }
+}
+
 int run_import(const Arguments& arguments, const Console& console) {
   std::vector<ImportedRank> ranks = read_ranks(arguments);
   const std::int64_t before_all = leave_out_before_all(ranks);
@@ -241,6 +255,7 @@ int run_import(const Arguments& arguments, const Console& console) {
   const std::string summary =
       fmt::format("{} of {}, {} and receives left out", times(calls, "collective"),
                   times(ranks.size(), "rank"), times(static_cast<std::size_t>(sends), "send"));
+  note_missing(ranks, console);
   if (!ranks.front().has_times) {
     console.note(summary + "; their order is known, not their times");
     import_order(ranks, arguments, console);

@@ -217,6 +217,14 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     data["topology"] = topology_data(path);
     return;
   }
+  if (begins(document, "format", "unisono.workload/")) {
+    throw UsageError(
+        fmt::format("{} is a workload, which has no times before it is simulated", path),
+        fmt::format("unisono sim {} --on dgx_h100:nodes=2 --trace sim.json, then "
+                    "unisono view sim.json",
+                    path),
+        "unisono help sim");
+  }
   if (const std::string format = format_of(document);
       !format.empty() && !format.starts_with("unisono.schedule/")) {
     throw UsageError(

@@ -153,7 +153,7 @@ TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
     ProtocolChoice of_parts(paths);
     of_whole.add(whole);
     std::vector<PlayBlock> parts;
-    std::optional<double> early;
+    std::optional<const Protocol*> early;
     for (int part = 0; part < schedule.phases[0].parts.count; ++part) {
       parts.push_back(maker.part_of(schedule, 0, part, bytes, actors));
       of_parts.add(parts.back());

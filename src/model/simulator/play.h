@@ -91,9 +91,10 @@ class BlockSource {
 struct PlayItem {
   std::vector<int> actors = {};
   std::vector<double> compute_us = {};  // per actor; empty for an operation
-  double launch_us = 0;
-  std::vector<int> after = {};      // items that have ended on all ranks before this one begins
-  std::vector<int> after_own = {};  // that each rank has itself ended, if it is in them
+  double launch_us = 0;                 // with what the protocol takes to start
+  const Protocol* protocol = nullptr;   // of the topology; nullptr: it has none
+  std::vector<int> after = {};          // items that have ended on all ranks before this one begins
+  std::vector<int> after_own = {};      // that each rank has itself ended, if it is in them
   std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by items that are alike
   std::shared_ptr<BlockSource> source = {};                   // instead of blocks
 

@@ -118,21 +118,21 @@ class Maker {
           item, made.actors,
           StreamedBlocks::Ranks{.of_actor = play_.rank_of_actor, .slowness = slowness_}, options_,
           paths_);
-      made.launch_us = options_.launch_us + source->start_us();
+      take(source->protocol(), made);
       made.source = source;
       return made;
     }
-    auto& [known, start_us] =
+    auto& [known, protocol] =
         known_[{item.compact.get(), item.schedule.get(), item.bytes, made.actors}];
     if (known == nullptr) {
       std::vector<PlayBlock> blocks = blocks_of(item, made.actors);
-      start_us = choose_protocol(blocks);
+      protocol = choose_protocol(blocks);
       known = std::make_shared<const std::vector<PlayBlock>>(std::move(blocks));
       for (const PlayBlock& block : *known) {
         count_messages(static_cast<std::int64_t>(block.messages.size()), index);
       }
     }
-    made.launch_us = options_.launch_us + start_us;
+    take(protocol, made);
     made.blocks = known;
     return made;
   }
@@ -152,16 +152,21 @@ class Maker {
     return blocks;
   }
 
-  double choose_protocol(std::vector<PlayBlock>& blocks) const {
+  void take(const Protocol* protocol, PlayItem& item) const {
+    item.protocol = protocol;
+    item.launch_us = options_.launch_us + (protocol == nullptr ? 0 : protocol->start_us);
+  }
+
+  const Protocol* choose_protocol(std::vector<PlayBlock>& blocks) const {
     ProtocolChoice choice(paths_);
     for (const PlayBlock& block : blocks) {
       choice.add(block);
     }
-    const double start_us = choice.choose();
+    const Protocol* protocol = choice.choose();
     for (PlayBlock& block : blocks) {
       choice.apply(block);
     }
-    return start_us;
+    return protocol;
   }
 
   // Counts the messages of an operation that may be.
@@ -202,7 +207,7 @@ class Maker {
   std::map<int, std::vector<int>> actors_;  // by stream and rank
   struct Known {
     std::shared_ptr<const std::vector<PlayBlock>> blocks;
-    double start_us = 0;  // of the protocol that they take
+    const Protocol* protocol = nullptr;
   };
   std::map<Key, Known> known_;
 };

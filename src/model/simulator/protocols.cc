@@ -99,10 +99,10 @@ bool ProtocolChoice::is_certain(double messages) const {
                       [chosen](const Protocol& other) { return other.share > chosen->share; });
 }
 
-double ProtocolChoice::choose(double messages) {
+const Protocol* ProtocolChoice::choose(double messages) {
   senders_ = {};
   chosen_ = quickest(messages);
-  return chosen_ == nullptr ? 0 : chosen_->start_us;
+  return chosen_;
 }
 
 void ProtocolChoice::apply(PlayBlock& block) const {

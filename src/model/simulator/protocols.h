@@ -18,10 +18,10 @@ class ProtocolChoice {
 
   // A block of the operation, before apply().
   void add(const PlayBlock& block);
-  // What the protocol takes to start; 0 where there are none. After all blocks were added.
-  double choose() { return choose(sum_.messages); }
+  // nullptr where there are none. After all blocks were added.
+  const Protocol* choose() { return choose(sum_.messages); }
   // As early as it is certain, where so many messages come one after the other in all blocks.
-  double choose(double messages);
+  const Protocol* choose(double messages);
   // Whether no more blocks need be added: more bytes only speak for the protocol that uses the most
   // of the bandwidth.
   bool is_certain(double messages) const;

@@ -64,8 +64,10 @@ std::vector<std::size_t> busiest_links(const SimulationResult& result) {
 std::string report_json(const SimulationResult& result, const Workload& workload,
                         const Topology* topology, const ReportOptions& options) {
   std::string text = "{\n  \"schema\": \"unisono.simulation/1\",\n  ";
-  text += field("time_us", result.total_us) + ",\n  " + field("messages", result.messages) +
-          ",\n  " + field("messages_played", result.simulated) +
+  text += field("time_us", result.total_us) +
+          ",\n  \"protocol\": " + (!result.protocol ? "null" : json_string(result.protocol->name)) +
+          ",\n  " + field("messages", result.messages) + ",\n  " +
+          field("messages_played", result.simulated) +
           ",\n  \"links_shared\": " + (result.shared_links ? "true" : "false") + ",\n" +
           critical_text(result) + ",\n";
   const std::size_t path = result.critical_records.size();
@@ -88,6 +90,7 @@ std::string report_json(const SimulationResult& result, const Workload& workload
                  return "\"rank\": " + std::to_string(i) + ", " +
                         field("moving_us", rank.moving_us) + ", " +
                         field("computing_us", rank.computing_us) + ", " +
+                        field("starting_us", rank.starting_us) + ", " +
                         field("waiting_us", rank.waiting_us);
                }) +
           ",\n";

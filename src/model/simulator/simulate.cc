@@ -99,6 +99,29 @@ SimulationResult play_through(const Play& play, const PathTable& paths,
   return SharedRates(play, paths, options).run();
 }
 
+// Both engines count as waiting whatever is neither moving nor computing.
+void tell_starts(const Play& play, SimulationResult& result) {
+  for (const PlayItem& item : play.items) {
+    if (item.launch_us <= 0 || result.ranks.empty()) {
+      continue;
+    }
+    for (const int actor : item.actors) {
+      const int rank = play.rank_of_actor[static_cast<std::size_t>(actor)];
+      result.ranks[static_cast<std::size_t>(rank)].starting_us += item.launch_us;
+    }
+  }
+  constexpr double kRounding = 1e-12;
+  for (RankTimes& rank : result.ranks) {
+    // Another stream may move data meanwhile.
+    rank.starting_us = std::min(rank.starting_us, rank.waiting_us);
+    rank.waiting_us -= rank.starting_us;
+    rank.waiting_us = rank.waiting_us > kRounding * result.total_us ? rank.waiting_us : 0;
+  }
+  if (play.items.size() == 1 && play.items.front().protocol != nullptr) {
+    result.protocol = *play.items.front().protocol;
+  }
+}
+
 SimulationResult play_out(const Workload& workload, const SimulationOptions& options,
                           PathTable& paths) {
   const Play play = make_play(workload, options, paths);
@@ -111,7 +134,9 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   if (options.progress != nullptr) {
     options.progress->all = least_played(play, false);
   }
-  return play_through(play, paths, options, shared);
+  SimulationResult result = play_through(play, paths, options, shared);
+  tell_starts(play, result);
+  return result;
 }
 
 // What flowed over the first link of a row did so over all of it. Which that is is found again, and

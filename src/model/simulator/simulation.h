@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/simulator/paths.h"
@@ -54,7 +55,8 @@ struct RankTimes {
   // was.
   double moving_us = 0;
   double computing_us = 0;  // compute steps
-  double waiting_us = 0;    // neither
+  double starting_us = 0;   // operations start, and it does neither meanwhile
+  double waiting_us = 0;    // none of these
 };
 
 struct LinkUse {
@@ -90,7 +92,7 @@ struct ComputeRecord {
 // The chain of messages and compute steps that led to the end. The parts add up to the whole.
 struct CriticalPath {
   std::int64_t messages = 0;
-  double latency_us = 0;  // overhead and links
+  double latency_us = 0;  // overhead and links, and what operations take to start
   double transfer_us = 0;
   double reduce_us = 0;
   double compute_us = 0;  // and lateness
@@ -108,6 +110,7 @@ struct SimulationResult {
   double messages = 0;                     // of the workload
   double simulated = 0;                    // of these, not extrapolated
   bool shared_links = false;               // which engine
+  std::optional<Protocol> protocol = {};  // of the only operation; none: of several, or it has none
 };
 
 }  // namespace unisono::model

@@ -54,7 +54,7 @@ void StreamedBlocks::choose_protocol() {
   for (std::size_t i = 0; i < places_.size() && !protocol_.is_certain(messages); ++i) {
     protocol_.add(make(i));
   }
-  start_us_ = protocol_.choose(messages);
+  chosen_ = protocol_.choose(messages);
 }
 
 const std::vector<bool>& StreamedBlocks::meeting() {

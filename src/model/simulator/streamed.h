@@ -29,8 +29,8 @@ class StreamedBlocks : public BlockSource {
   Size size(std::size_t index) const override;
   const PlayBlock& block(std::size_t index) override;
   const std::vector<bool>& meeting() override;
-  // What the protocol of the operation takes.
-  double start_us() const { return start_us_; }
+  // The operation takes it; nullptr: the topology has none.
+  const Protocol* protocol() const { return chosen_; }
 
  private:
   struct Place {
@@ -50,7 +50,7 @@ class StreamedBlocks : public BlockSource {
   std::vector<Place> places_;  // of blocks with messages
   std::optional<std::vector<bool>> meeting_;
   ProtocolChoice protocol_;
-  double start_us_ = 0;
+  const Protocol* chosen_ = nullptr;
   PlayBlock block_;
 };
 

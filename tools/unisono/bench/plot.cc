@@ -13,15 +13,18 @@ namespace unisono::cli {
 namespace {
 
 constexpr double kPlotRight = 650;
-constexpr double kHeight = 520;
+constexpr double kLeastHeight = 520;
 constexpr double kLeft = 78;
 constexpr double kLegend = 60;  // beside the longest name
 constexpr double kLetter = 6.7;
 constexpr double kTop = 56;
 constexpr double kBottom = 60;
-// Distinct also for the colour-blind (Okabe and Ito).
-constexpr std::string_view kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                        "#e69f00", "#56b4e9", "#000000", "#8c6d31"};
+constexpr double kRow = 20;  // of the legend
+// The first eight are distinct also for the colour-blind (Okabe and Ito).
+constexpr std::string_view kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+                                        "#56b4e9", "#000000", "#8c6d31", "#7b4173", "#bcbd22",
+                                        "#843c39", "#17becf", "#637939", "#ff9896", "#393b79",
+                                        "#aec7e8", "#b15928", "#98df8a", "#6a3d9a", "#999999"};
 
 struct Point {
   double bytes;
@@ -112,7 +115,7 @@ std::string path_of(const Series& series, const Scale& x, const Scale& y) {
 
 std::string axes(const Scale& x, const Scale& y) {
   std::string text;
-  const double bottom = kHeight - kBottom;
+  const double bottom = y.from;
   const double octaves = std::log2(x.most / x.least);
   const int skip = octaves > 16 ? 4 : octaves > 8 ? 2 : 1;
   const int first = static_cast<int>(std::ceil(std::log2(x.least) - 1e-9));
@@ -154,7 +157,7 @@ std::string lines(const std::vector<Series>& series, const Scale& x, const Scale
                             x.at(point.bytes), y.at(point.us), color);
       }
     }
-    const double row = kTop + 10 + static_cast<double>(i) * 20;
+    const double row = kTop + 10 + static_cast<double>(i) * kRow;
     text += fmt::format(
         "<path class='line' d='M{0} {1} h26' stroke='{2}' stroke-dasharray='{3}'/>"
         "<text x='{4}' y='{5}'>{6}</text>\n",
@@ -189,9 +192,13 @@ std::string plot_svg(const std::vector<Row>& rows) {
   if (most_bytes <= 0) {
     return {};
   }
-  const Scale x{least_bytes, std::max(most_bytes, 2 * least_bytes), kLeft, kPlotRight};
+  // A single size stands in the middle.
+  const double beside = most_bytes > least_bytes ? 1 : 2;
+  const Scale x{least_bytes / beside, most_bytes * beside, kLeft, kPlotRight};
+  const double height =
+      std::max(kLeastHeight, kTop + kBottom + kRow * static_cast<double>(series.size()));
   const Scale y{std::pow(10, std::floor(std::log10(least_us))),
-                std::pow(10, std::ceil(std::log10(most_us * 1.001))), kHeight - kBottom, kTop};
+                std::pow(10, std::ceil(std::log10(most_us * 1.001))), height - kBottom, kTop};
   std::size_t longest = 0;
   for (const Series& one : series) {
     longest = std::max(longest, one.name.size());
@@ -204,14 +211,14 @@ std::string plot_svg(const std::vector<Row>& rows) {
       "<rect width='{0}' height='{1}' fill='white'/>\n"
       "<text class='title' x='{2}' y='26'>{3}, {4} rank{5}</text>\n"
       "<text x='{2}' y='44'>median time of the slowest rank; lower is better</text>\n",
-      width, kHeight, kLeft,
+      width, height, kLeft,
       rows.front().what.workload.name() == rows.back().what.workload.name()
           ? rows.front().what.workload.name()
           : std::string_view("collectives"),
       rows.front().ranks, rows.front().ranks == 1 ? "" : "s");
   text += axes(x, y) + lines(series, x, y);
   text += fmt::format("<text x='{}' y='{}' text-anchor='middle'>size in bytes</text>\n</svg>\n",
-                      (kLeft + kPlotRight) / 2, kHeight - 16);
+                      (kLeft + kPlotRight) / 2, height - 16);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/bytes_text.h"
 #include "bench/page.h"
@@ -130,7 +131,13 @@ void Session::print_from(std::size_t i, const std::vector<Case>& cases) {
 // Said before anything is measured.
 void Session::check_plot() const {
   if (speaks_ && arguments_.has("plot")) {
-    check_output(arguments_.text("plot"));
+    const std::filesystem::path path = arguments_.text("plot");
+    if (path.has_extension() && path.extension() != ".svg") {
+      throw UsageError(fmt::format("--plot writes SVG, and {} is not named so", path.string()),
+                       fmt::format("--plot {}", path.stem().string() + ".svg"),
+                       "unisono help bench");
+    }
+    check_output(path.string());
   }
 }
 

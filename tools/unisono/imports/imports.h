@@ -78,6 +78,9 @@ std::int64_t order(std::vector<ImportedRank>& ranks);
 // things at the same place.
 std::vector<std::string> who_is_behind(const std::vector<ImportedRank>& ranks);
 
+// The ranks that files speak of and that left none themselves.
+std::vector<int> missing_ranks(const std::vector<ImportedRank>& ranks);
+
 // unisono.trace/1.
 nlohmann::ordered_json recording_of(const std::vector<ImportedRank>& ranks,
                                     const std::vector<double>& uncertainty);

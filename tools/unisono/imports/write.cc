@@ -75,6 +75,16 @@ struct Together {
 
 }  // namespace
 
+std::vector<int> missing_ranks(const std::vector<ImportedRank>& ranks) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < rank_count(ranks); ++rank) {
+    if (std::ranges::find(ranks, rank, &ImportedRank::rank) == ranks.end()) {
+      missing.push_back(rank);
+    }
+  }
+  return missing;
+}
+
 ordered_json recording_of(const std::vector<ImportedRank>& ranks,
                           const std::vector<double>& uncertainty) {
   const double first = first_moment(ranks);

@@ -1,6 +1,7 @@
 // The parts of `unisono plan-model`.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -48,6 +49,11 @@ void simulate_best(const ModelQuestion& question, const estimate::TrainingTask& 
 // What to give to another program for the layout: "megatron", "torchtitan" or "vllm".
 std::string launch_flags(std::string_view program, const estimate::Layout& layout);
 std::string launch_flags(std::string_view program, const estimate::ServingLayout& layout);
+
+// The machine of --on with more nodes, the fewest by doubling on which something fits: what
+// `fits` says of it. Empty: nothing does, or it is no preset with nodes or hosts.
+std::string larger_machine(const ModelQuestion& question, const std::string& on,
+                           const std::function<bool(const estimate::Cluster&)>& fits);
 
 void print_training(const ModelQuestion& question, const estimate::TrainingTask& task,
                     const estimate::Ranking<estimate::TrainingEstimate>& ranking,

@@ -65,20 +65,28 @@ void print_refused(const estimate::Ranking<Estimate>& ranking) {
   fmt::print("\n");
 }
 
-template <typename Estimate>
-bool print_nothing(const ModelQuestion& question, const estimate::Ranking<Estimate>& ranking) {
-  if (!ranking.best.empty()) {
-    return false;
+// `search`: with a cluster, what it gives there.
+template <typename Estimate, typename Search>
+void print_missing(const ModelQuestion& question, const estimate::Ranking<Estimate>& ranking,
+                   const Arguments& arguments, const Search& search) {
+  fmt::print("nothing fits: {} comes nearest and needs {} more than the {} of the {}\n",
+             ranking.least_missing, size_text(ranking.least_missing_bytes),
+             size_text(question.cluster.device.memory_bytes), question.cluster.device.name);
+  const std::string larger = larger_machine(
+      question, arguments.text("on"),
+      [&](const estimate::Cluster& cluster) { return !search(cluster).best.empty(); });
+  if (!larger.empty()) {
+    fmt::print("it fits with --on {}\n", larger);
   }
-  if (ranking.least_missing.empty()) {
-    fmt::print("no layout keeps what was asked for\n");
-  } else {
-    fmt::print("nothing fits: {} comes nearest and needs {} more than the {} of the {}\n",
-               ranking.least_missing, size_text(ranking.least_missing_bytes),
-               size_text(question.cluster.device.memory_bytes), question.cluster.device.name);
-  }
-  print_refused(ranking);
-  return true;
+}
+
+void print_too_slow(const estimate::Ranking<ServingEstimate>& ranking) {
+  const ServingEstimate& nearest = *ranking.nearest;
+  fmt::print(
+      "no layout keeps the limits of time: {} comes nearest, with {} to the first token and "
+      "{} a token for {} at once\n",
+      text_of(nearest.layout), time_text(nearest.first_token_s), time_text(nearest.token_s),
+      times(static_cast<std::size_t>(nearest.concurrency), "request"));
 }
 
 void print_memory(const MemoryParts& parts, double limit) {
@@ -161,10 +169,24 @@ void print_training(const ModelQuestion& question, const estimate::TrainingTask&
                     const Console& console) {
   print_head(question, fmt::format("training, batch {} x {} tokens, {}", task.batch, task.sequence,
                                    estimate::to_string(task.precision)));
-  if (print_nothing(question, ranking)) {
+  if (ranking.best.empty()) {
+    if (ranking.least_missing.empty()) {
+      fmt::print("no layout has the dimensions or the batch that are asked for\n");
+    } else {
+      print_missing(question, ranking, arguments, [&](const estimate::Cluster& cluster) {
+        return search_training(question.shape, task, cluster, {.most = 1});
+      });
+    }
+    print_refused(ranking);
     return;
   }
   print_rows(ranking.best, question.cluster.device.memory_bytes, console);
+  if (ranking.best.front().simulated_s > 0) {
+    fmt::print(
+        "simulated: played on the topology, where groups share links and collectives hide "
+        "behind nothing;\nstep: a sum in which a part of context, pipeline and data is "
+        "hidden\n");
+  }
   print_reasons(ranking);
   print_refused(ranking);
   fmt::print("\nthe first, part by part\n");
@@ -174,9 +196,11 @@ void print_training(const ModelQuestion& question, const estimate::TrainingTask&
 
 void print_explanation(const ModelQuestion& question, const estimate::TrainingTask& task,
                        const TrainingEstimate& estimate) {
-  fmt::print("step of {}: {}, {} microbatches, schedule {}\n", text_of(estimate.layout),
-             time_text(estimate.step_s), microbatches(estimate.layout, task),
-             schedule_of(estimate.layout));
+  const std::string schedule = schedule_of(estimate.layout);
+  const double count = microbatches(estimate.layout, task);
+  fmt::print("step of {}: {}, {}, {}\n", text_of(estimate.layout), time_text(estimate.step_s),
+             count == 1 ? std::string("1 microbatch") : fmt::format("{} microbatches", count),
+             schedule == "none" ? std::string("no pipeline") : "schedule " + schedule);
   print_time(estimate::step_parts(), estimate.parts);
   print_memory(estimate.memory, question.cluster.device.memory_bytes);
 }
@@ -186,7 +210,17 @@ void print_serving(const ModelQuestion& question, const estimate::ServingTask& t
                    const Console& console) {
   print_head(question, fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
                                    estimate::to_string(task.weights)));
-  if (print_nothing(question, ranking)) {
+  if (ranking.best.empty()) {
+    if (ranking.nearest) {
+      print_too_slow(ranking);
+    } else if (ranking.least_missing.empty()) {
+      fmt::print("no layout has the dimensions that are asked for\n");
+    } else {
+      print_missing(question, ranking, arguments, [&](const estimate::Cluster& cluster) {
+        return search_serving(question.shape, task, {}, cluster, {.most = 1});
+      });
+    }
+    print_refused(ranking);
     return;
   }
   const std::size_t width = layout_width(ranking.best);

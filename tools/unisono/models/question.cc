@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <string>
 #include <utility>
 
 #include "cli/failure.h"
@@ -12,6 +13,7 @@
 #include "estimate/config_json.h"
 #include "models/models.h"
 #include "topo/topo.h"
+#include "topology/presets.h"
 
 namespace unisono::cli {
 namespace {
@@ -141,6 +143,35 @@ ModelQuestion read_model_question(const Arguments& arguments) {
     fit_to_measured(arguments.text("measured"), question);
   }
   return question;
+}
+
+std::string larger_machine(const ModelQuestion& question, const std::string& on,
+                           const std::function<bool(const estimate::Cluster&)>& fits) {
+  constexpr int kDoublings = 6;
+  constexpr int kMostDevices = 4096;
+  if (find_preset(on.substr(0, on.find(':'))) == nullptr) {
+    return {};
+  }
+  const std::string& name = question.topology.name;
+  const std::size_t word = std::max(name.find("nodes=") + 1, name.find("hosts=") + 1);
+  if (word == 0) {
+    return {};
+  }
+  const std::size_t first = name.find('=', word) + 1;
+  const std::size_t end = std::min(name.find(',', first), name.size());
+  int nodes = std::stoi(name.substr(first, end - first));
+  for (int i = 0; i < kDoublings; ++i) {
+    nodes *= 2;
+    const std::string larger = name.substr(0, first) + std::to_string(nodes) + name.substr(end);
+    const Parsed<Topology> topology = make_preset(larger);
+    if (!topology || topology.value->rank_count() > kMostDevices) {
+      return {};
+    }
+    if (fits(estimate::cluster_of(*topology.value, question.cluster.device))) {
+      return larger;
+    }
+  }
+  return {};
 }
 
 estimate::TrainingTask read_training_task(const Arguments& arguments,

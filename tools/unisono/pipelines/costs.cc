@@ -16,7 +16,8 @@ namespace unisono::cli {
 namespace {
 
 double time_of(const Arguments& arguments, std::string_view option) {
-  const double time = arguments.real(option);
+  const double time = ends_in_unit(arguments.text(option)) ? arguments.seconds(option) * 1e6
+                                                           : arguments.real(option);
   constexpr double kMost = 1e12;
   if (!(time >= 0 && time <= kMost)) {
     throw UsageError(fmt::format("--{} is a time of 0 or more", option));
@@ -26,6 +27,17 @@ double time_of(const Arguments& arguments, std::string_view option) {
 
 // A microbatch takes the same on each rank, however many stages that has.
 void set_times(pipeline::Pipeline& pipeline, const Arguments& arguments) {
+  if (are_microseconds(arguments) && !arguments.has("forward")) {
+    throw UsageError("how long does a microbatch take? messages take microseconds here",
+                     "--forward says it, such as --forward 2ms");
+  }
+  const double forward = time_of(arguments, "forward");
+  const auto as_forward = [&](std::string_view option) {
+    return arguments.has(option) ? time_of(arguments, option) : forward;
+  };
+  const double input = as_forward("input");
+  const double weight = as_forward("weight");
+  const double transfer = time_of(arguments, "transfer");
   std::vector<double> stages_of_rank(static_cast<std::size_t>(pipeline.ranks), 0);
   for (const int rank : pipeline.stage_rank) {
     ++stages_of_rank[static_cast<std::size_t>(rank)];
@@ -35,10 +47,10 @@ void set_times(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   for (std::size_t stage = 0; stage < pipeline.stage_rank.size(); ++stage) {
     const double share =
         copies / stages_of_rank[static_cast<std::size_t>(pipeline.stage_rank[stage])];
-    pipeline.costs.forward[stage] = time_of(arguments, "forward") * share;
-    pipeline.costs.input[stage] = time_of(arguments, "input") * share;
-    pipeline.costs.weight[stage] = time_of(arguments, "weight") * share;
-    pipeline.costs.transfer[stage] = time_of(arguments, "transfer");
+    pipeline.costs.forward[stage] = forward * share;
+    pipeline.costs.input[stage] = input * share;
+    pipeline.costs.weight[stage] = weight * share;
+    pipeline.costs.transfer[stage] = transfer;
   }
 }
 

@@ -1,8 +1,11 @@
-// The bubble diagram: time from left to right, a row for each rank.
+// The bubble diagram: time from left to right, a row for each rank. Where the rows would be too
+// short for the numbers of the microbatches, they go on below, as lines of music do.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "cli/failure.h"
@@ -35,7 +38,7 @@ Paint paint_of(pipeline::ActionKind kind) {
   }
 }
 
-std::string row_of(const std::vector<Cell>& cells, const Console& console) {
+std::string row_of(std::span<const Cell> cells, const Console& console) {
   std::string text;
   for (std::size_t i = 0; i < cells.size();) {
     std::size_t end = i;
@@ -49,10 +52,49 @@ std::string row_of(const std::vector<Cell>& cells, const Console& console) {
   return text;
 }
 
+std::string label_of(const pipeline::Action& action) {
+  return std::string(to_string(action.kind)) + std::to_string(action.microbatch);
+}
+
+struct Scale {
+  double columns_a_time = 0;
+  std::size_t line = 0;  // columns after which the rows go on below
+  bool has_numbers = true;
+};
+
+Scale scale_of(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
+  constexpr std::size_t kColumns = kMostColumns - kLabel;
+  constexpr double kMostLines = 8;
+  double shortest = run.makespan;
+  double needed = 0;  // columns a time, so that each label has room
+  for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
+    for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
+      const double length = run.spans[rank][i].end - run.spans[rank][i].start;
+      if (is_compute(pipeline.actions[rank][i].kind) && length > 0) {
+        const auto label = static_cast<double>(label_of(pipeline.actions[rank][i]).size());
+        shortest = std::min(shortest, length);
+        needed = std::max(needed, label / length);
+      }
+    }
+  }
+  const double whole = run.makespan > 0 ? kColumns / run.makespan : 0;
+  if (needed <= whole) {
+    return {.columns_a_time = whole, .line = kColumns};
+  }
+  // Whole columns for the shortest computation: where the others are multiples of it, none is cut
+  // by the end of a line.
+  const double cell = std::ceil(needed * shortest);
+  if (cell / shortest * run.makespan > kColumns * kMostLines) {
+    return {.columns_a_time = whole, .line = kColumns, .has_numbers = false};
+  }
+  const auto of_cell = static_cast<std::size_t>(cell);
+  return {.columns_a_time = cell / shortest, .line = kColumns / of_cell * of_cell};
+}
+
 // A computation is its letter, its microbatch as far as there is room, and dashes.
 void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
           std::vector<Cell>& cells) {
-  const std::string label = std::string(to_string(action.kind)) + std::to_string(action.microbatch);
+  const std::string label = label_of(action);
   for (std::size_t column = first; column < end; ++column) {
     const std::size_t i = column - first;
     const bool has_room = end - first >= label.size();
@@ -96,26 +138,40 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
   if (console.json()) {
     const nlohmann::ordered_json json = {{"schema", "unisono.pipeline_show/1"},
                                          {"name", pipeline.name},
+                                         {"time_unit", time_unit_json(arguments)},
                                          {"makespan", run.makespan},
                                          {"ranks", spans_json(pipeline, run)}};
     fmt::print("{}\n", json.dump(2));
     return kDone;
   }
-  const std::size_t columns = kMostColumns - kLabel;
-  const double scale = run.makespan > 0 ? static_cast<double>(columns) / run.makespan : 0;
+  const Scale scale = scale_of(pipeline, run);
   const auto column = [&](double time) {
-    return std::min(columns, static_cast<std::size_t>(time * scale + 1e-6));
+    return static_cast<std::size_t>(time * scale.columns_a_time + 1e-6);
   };
-  fmt::print("{}  takes {:.6g}\n", console.paint(Paint::strong, pipeline.name), run.makespan);
+  const std::size_t columns = std::max<std::size_t>(column(run.makespan), 1);
+  fmt::print("{}  takes {}\n", console.paint(Paint::strong, pipeline.name),
+             pipeline_time(run.makespan, arguments));
+  std::vector<std::vector<Cell>> rows(run.spans.size(), std::vector<Cell>(columns));
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
-    std::vector<Cell> cells(columns);
     for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
       const pipeline::Span& span = run.spans[rank][i];
       if (is_compute(pipeline.actions[rank][i].kind)) {
-        draw(pipeline.actions[rank][i], column(span.start), column(span.end), cells);
+        draw(pipeline.actions[rank][i], column(span.start), column(span.end), rows[rank]);
       }
     }
-    fmt::print("{:>4}  {}\n", rank, row_of(cells, console));
+  }
+  for (std::size_t first = 0; first < columns; first += scale.line) {
+    fmt::print("{}", first > 0 ? "\n" : "");
+    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+      const std::span<const Cell> line(rows[rank]);
+      fmt::print("{:>4}  {}\n", rank,
+                 row_of(line.subspan(first, std::min(scale.line, columns - first)), console));
+    }
+  }
+  if (!scale.has_numbers) {
+    fmt::print("{}\n", console.paint(Paint::dim,
+                                     "too fine for text: --format pipeline writes a file, which "
+                                     "unisono view draws"));
   }
   return kDone;
 }

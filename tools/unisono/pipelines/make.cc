@@ -28,17 +28,26 @@ double limit_of(const pipeline::Pipeline& pipeline, const Arguments& arguments) 
     }
     return most_of(verdict.peak_bytes);
   }
-  const double limit = arguments.real("limit");
+  const bool has_unit = ends_in_unit(arguments.text("limit"));
+  if (has_unit && !holds_bytes(pipeline)) {
+    throw UsageError(fmt::format("--limit {}: what a microbatch of a stage holds is not known in "
+                                 "bytes",
+                                 arguments.text("limit")),
+                     "a number of microbatches, such as 4, or a file whose memory says bytes");
+  }
+  const double limit =
+      has_unit ? static_cast<double>(arguments.bytes("limit")) : arguments.real("limit");
   if (!(limit > 0)) {
-    throw UsageError("--limit is a number of bytes above 0");
+    throw UsageError("--limit is a number above 0");
   }
   return limit;
 }
 
-void print_json(const pipeline::Made& made, double limit) {
+void print_json(const pipeline::Made& made, double limit, const Arguments& arguments) {
   const pipeline::Verdict verdict = verify(made.pipeline);
   const nlohmann::ordered_json json = {
       {"schema", "unisono.pipeline_make/1"},
+      {"time_unit", time_unit_json(arguments)},
       {"makespan", made.makespan},
       {"bound", made.bound},
       {"limit", limit},
@@ -47,24 +56,26 @@ void print_json(const pipeline::Made& made, double limit) {
       {"best_entry_makespan", made.best_entry.empty()
                                   ? nlohmann::ordered_json(nullptr)
                                   : nlohmann::ordered_json(made.best_entry_makespan)},
-      {"peak_bytes", verdict.peak_bytes},
+      {"memory_unit", memory_unit(made.pipeline)},
+      {"peak_memory", verdict.peak_bytes},
       {"pipeline", nlohmann::ordered_json::parse(to_json(made.pipeline))}};
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_text(const pipeline::Made& made, double limit, const Console& console) {
+void print_text(const pipeline::Made& made, const Arguments& arguments, double limit,
+                const Console& console) {
+  const auto time = [&](double value) { return pipeline_time(value, arguments); };
   fmt::print("{}  p={} stages={} m={}\n", console.paint(Paint::strong, made.pipeline.name),
              made.pipeline.ranks, made.pipeline.stages(), made.pipeline.microbatches);
-  fmt::print("  takes {:.6g}; no order takes less than {:.6g}\n", made.makespan, made.bound);
+  fmt::print("  takes {}; no order takes less than {}\n", time(made.makespan), time(made.bound));
   if (!made.best_entry.empty()) {
-    fmt::print(
-        "  {}, the best of the catalogue within {:.6g} bytes, takes {:.6g} ({:.1f} % more)\n",
-        made.best_entry, limit, made.best_entry_makespan,
-        made.makespan > 0 ? 100 * (made.best_entry_makespan / made.makespan - 1) : 0);
+    fmt::print("  {}, the best of the catalogue within {}, takes {} ({:.1f} % more)\n",
+               made.best_entry, held_text(limit, made.pipeline), time(made.best_entry_makespan),
+               made.makespan > 0 ? 100 * (made.best_entry_makespan / made.makespan - 1) : 0);
   }
-  fmt::print("  a rank holds at most {:.6g} bytes; lanes hold {} message{}\n",
-             most_of(verify(made.pipeline).peak_bytes), made.pipeline.capacity,
-             made.pipeline.capacity == 1 ? "" : "s");
+  fmt::print("  a rank holds at most {}; lanes hold {} message{}\n",
+             held_text(most_of(verify(made.pipeline).peak_bytes), made.pipeline),
+             made.pipeline.capacity, made.pipeline.capacity == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -89,9 +100,9 @@ int make_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
     fmt::print("{}",
                format == "csv" ? to_csv(made.value->pipeline) : to_json(made.value->pipeline));
   } else if (console.json()) {
-    print_json(*made.value, limit);
+    print_json(*made.value, limit, arguments);
   } else {
-    print_text(*made.value, limit, console);
+    print_text(*made.value, arguments, limit, console);
   }
   return kDone;
 }

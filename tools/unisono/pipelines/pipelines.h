@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "cli/arguments.h"
 #include "cli/console.h"
@@ -25,6 +26,19 @@ pipeline::Run on_shared_links(const pipeline::Pipeline& pipeline, const pipeline
                               const Arguments& arguments);
 // Each action of each rank with its start and end.
 nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run);
+
+// The options that say a time.
+inline constexpr const char* kPipelineTimes[] = {"forward", "input", "weight", "transfer"};
+bool ends_in_unit(const std::string& value);  // "2ms"
+// Whether times are microseconds: one of them has a unit, or --on says what messages take.
+// Otherwise they count in a unit that nobody has named.
+bool are_microseconds(const Arguments& arguments);
+std::string pipeline_time(double time, const Arguments& arguments);
+nlohmann::ordered_json time_unit_json(const Arguments& arguments);  // "us" or null
+// Whether a file says what its stages hold; otherwise a microbatch of a stage counts as 1.
+bool holds_bytes(const pipeline::Pipeline& pipeline);
+std::string_view memory_unit(const pipeline::Pipeline& pipeline);  // "byte" or "microbatch"
+std::string held_text(double held, const pipeline::Pipeline& pipeline);
 
 int list_pipelines(const Console& console);
 // `has_more_actions`: than the file, which has no sends and receives.

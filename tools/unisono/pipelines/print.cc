@@ -111,7 +111,8 @@ int verify_pipeline(const pipeline::Pipeline& pipeline, bool has_more_actions,
            {"capacity", pipeline.capacity},
            {"least_capacity", verdict.least_capacity},
            {"peak_activations", verdict.peak_activations},
-           {"peak_bytes", verdict.peak_bytes},
+           {"memory_unit", memory_unit(pipeline)},
+           {"peak_memory", verdict.peak_bytes},
            {"findings", findings}});
     return verdict.right() ? kDone : kAnswerIsNo;
   }
@@ -161,6 +162,7 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
   if (console.json()) {
     print({{"schema", "unisono.pipeline_sim/1"},
            {"name", pipeline.name},
+           {"time_unit", time_unit_json(arguments)},
            {"makespan", run.makespan},
            {"makespan_unshared", alone.makespan},
            {"bubble", bubble},
@@ -172,16 +174,17 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
            {"lanes", pipeline.lanes},
            {"capacity", pipeline.capacity},
            {"peak_activations", verdict.peak_activations},
-           {"peak_bytes", verdict.peak_bytes},
+           {"memory_unit", memory_unit(pipeline)},
+           {"peak_memory", verdict.peak_bytes},
            {"ranks", spans_json(pipeline, run)}});
     return kDone;
   }
-  fmt::print(
-      "{}\n  takes {:.6g}, {:.6g} of it computing on the busiest rank; bubble {:.6g} ({:.1f} %)\n",
-      heading(pipeline, console), run.makespan, work, bubble, 100 * share);
+  const auto time = [&](double value) { return pipeline_time(value, arguments); };
+  fmt::print("{}\n  takes {}, {} of it computing on the busiest rank; bubble {} ({:.1f} %)\n",
+             heading(pipeline, console), time(run.makespan), time(work), time(bubble), 100 * share);
   if (arguments.has("on")) {
-    fmt::print("  messages that share links, or follow each other in a lane: {:.6g} more\n",
-               rounded_difference(run.makespan, alone.makespan));
+    fmt::print("  messages that share links, or follow each other in a lane: {} more\n",
+               time(rounded_difference(run.makespan, alone.makespan)));
   }
   return kDone;
 }

@@ -60,7 +60,7 @@ std::string mark_of(const Plan& plan, const Candidate& candidate) {
     return "  <- asked for";
   }
   if (&candidate == &plan.candidates.front()) {
-    return asked_in(plan) == nullptr ? "  <- chosen" : "  <- fastest";
+    return "  <- fastest";
   }
   return {};
 }

@@ -84,7 +84,8 @@ double lateness(const Operation& operation, const Uncertainty& clocks) {
 }
 
 // The beginning of the stretch up to the end in which the rank was last more often than not: where
-// the sum of +1 and -1 from there on is the greatest.
+// the sum of +1 and -1 from there on is the greatest. That it is last in the last operation alone
+// says nothing yet.
 std::size_t begin_of_lateness(const std::vector<Operation>& operations, int rank,
                               const Uncertainty& clocks) {
   std::size_t begin = operations.size();
@@ -98,7 +99,7 @@ std::size_t begin_of_lateness(const std::vector<Operation>& operations, int rank
       continue;
     }
     sum += begun.back().second == rank && lateness(operations[i], clocks) > 0 ? 1 : -1;
-    if (sum >= most && sum > 0) {
+    if (sum >= most && sum > 1) {
       most = sum;
       begin = i;
     }

@@ -41,7 +41,8 @@ struct Skew {
   std::vector<Rank> ranks = {};             // the one that held up most first
   std::vector<Label> labels = {};           // the one that held up most first
   std::vector<std::size_t> histogram = {};  // [k]: first to last less than 2^k us; the rest last
-  // Since when the first of the ranks is mostly the last: the operation, and its beginning.
+  // Since when the first of the ranks is mostly the last: the operation, and its beginning. Empty:
+  // it was not the last more often than not at the end.
   std::string since = {};
   double since_us = 0;
 };

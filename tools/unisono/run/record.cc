@@ -113,7 +113,7 @@ void JobRecorder::write(const JobResult& result, const LaunchOptions& options,
   const nlohmann::ordered_json document = merge_records(records, job_end(result, options));
   write_output(path_, dump(document));
   console.note(fmt::format("recorded {} and {} in {}: unisono view {}",
-                           plural(document["ops"]["rank"].size(), "operation"),
+                           plural(document["ops"]["rank"].size(), "call"),
                            plural(document["messages"]["from"].size(), "message"), path_, path_));
   for (const nlohmann::ordered_json& finding : document["findings"]) {
     if (finding["kind"] == "dropped") {

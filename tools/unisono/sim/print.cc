@@ -3,19 +3,35 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "base/collectives.h"
 #include "cli/wrap.h"
 #include "model/simulator/report.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
+#include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
 
 constexpr double kUsPerSecond = 1e6;
+constexpr double kBytesPerUsOfGb = 1e3;
 
 std::string us_text(double us) {
   return time_text(us / kUsPerSecond);
+}
+
+// Size over time; GB/s.
+double algbw(double bytes, double us) {
+  return us > 0 ? bytes / us / kBytesPerUsOfGb : 0;
+}
+
+// What algbw is multiplied by for busbw: of "all_reduce/ring"; none where it is no collective.
+std::optional<double> bus_factor_of(const model::Workload& workload) {
+  const std::string& name = workload.items.front().name;
+  const auto collective = parse_collective(name.substr(0, name.find('/')));
+  return collective ? std::optional(bus_factor(*collective, workload.ranks)) : std::nullopt;
 }
 
 std::string network_text(const model::Workload& workload, const Topology* topology) {
@@ -44,9 +60,13 @@ void print_ranks(const model::SimulationResult& result) {
                           [](const model::RankTimes& a, const model::RankTimes& b) {
                             return a.waiting_us < b.waiting_us;
                           });
+  const bool starts = std::ranges::any_of(
+      result.ranks, [](const model::RankTimes& rank) { return rank.starting_us > 0; });
   const auto row = [&](const char* word, const model::RankTimes& rank) {
-    fmt::print("  rank {:<6} waits {:<5}  moving {:>9}  computing {:>9}  waiting {:>9}\n",
-               &rank - result.ranks.data(), word, us_text(rank.moving_us),
+    const std::string starting =
+        starts ? fmt::format("  starting {:>9}", us_text(rank.starting_us)) : std::string();
+    fmt::print("  rank {:<6} waits {:<5}{}  moving {:>9}  computing {:>9}  waiting {:>9}\n",
+               &rank - result.ranks.data(), word, starting, us_text(rank.moving_us),
                us_text(rank.computing_us), us_text(rank.waiting_us));
   };
   row("most", *most);
@@ -78,11 +98,23 @@ void print_simulation(const model::SimulationResult& result, const model::Worklo
   }
   print_heading(workload, topology, console);
   fmt::print("time            {}\n", us_text(result.total_us));
+  double start_us = 0;
+  if (result.protocol) {
+    start_us = result.protocol->start_us;
+    fmt::print("protocol        {}: {}\n", result.protocol->name, protocol_text(*result.protocol));
+  }
+  if (workload.items.size() == 1 && workload.items.front().bytes > 0 && result.total_us > 0) {
+    const double rate = algbw(workload.items.front().bytes, result.total_us);
+    const auto factor = bus_factor_of(workload);
+    fmt::print("algbw           {:.2f} GB/s{}\n", rate,
+               factor ? fmt::format(", busbw {:.2f} GB/s", rate * *factor) : std::string());
+  }
   const model::CriticalPath& path = result.critical;
-  fmt::print("critical path   {}: latency {}, transfer {}, reducing {}, computing or late {}\n",
-             times(static_cast<std::size_t>(path.messages), "message"), us_text(path.latency_us),
-             us_text(std::max(0.0, path.transfer_us)), us_text(path.reduce_us),
-             us_text(path.compute_us));
+  fmt::print("critical path   {}: {}latency {}, transfer {}, reducing {}, computing or late {}\n",
+             times(static_cast<std::size_t>(path.messages), "message"),
+             start_us > 0 ? fmt::format("starting {}, ", us_text(start_us)) : std::string(),
+             us_text(path.latency_us - start_us), us_text(std::max(0.0, path.transfer_us)),
+             us_text(path.reduce_us), us_text(path.compute_us));
   fmt::print("messages        {:.0f}{}{}\n", result.messages,
              result.simulated < result.messages
                  ? fmt::format(", {:.0f} played until steady", result.simulated)
@@ -109,17 +141,18 @@ void print_sweep(const std::vector<SweepRow>& rows, const Topology* topology,
   const model::Workload& workload = rows.front().made.workload;
   const std::string& name = workload.items.front().name;
   const auto gb_per_s = [](const SweepRow& row) {
-    constexpr double kBytesPerUsOfGb = 1e3;
-    const double us = row.made.result.total_us;
-    return us > 0 ? static_cast<double>(row.bytes) / us / kBytesPerUsOfGb : 0;
+    return algbw(static_cast<double>(row.bytes), row.made.result.total_us);
   };
+  const auto factor = bus_factor_of(workload);
   if (!console.json()) {
-    fmt::print("{}  {}\n{}\n", console.paint(Paint::strong, name), network_text(workload, topology),
-               console.paint(Paint::strong,
-                             fmt::format("{:>12}  {:>9}  {:>8}", "size (B)", "time", "GB/s")));
+    fmt::print(
+        "{}  {}\n{}\n", console.paint(Paint::strong, name), network_text(workload, topology),
+        console.paint(Paint::strong, fmt::format("{:>9}  {:>9}  {:>10}{}", "size", "time",
+                                                 "algbw GB/s", factor ? "  busbw GB/s" : "")));
     for (const SweepRow& row : rows) {
-      fmt::print("{:>12}  {:>9}  {:>8.2f}\n", row.bytes, us_text(row.made.result.total_us),
-                 gb_per_s(row));
+      fmt::print("{:>9}  {:>9}  {:>10.2f}{}\n", size_text(static_cast<double>(row.bytes)),
+                 us_text(row.made.result.total_us), gb_per_s(row),
+                 factor ? fmt::format("  {:>10.2f}", gb_per_s(row) * *factor) : std::string());
     }
     return;
   }

@@ -45,7 +45,8 @@ bool read_count(std::string_view text, std::size_t most, std::size_t& count) {
   return error == std::errc() && end == text.data() + text.size() && count >= 1 && count <= most;
 }
 
-// "8x32": sequences, and tokens of each.
+}  // namespace
+
 step::TrainingTask training_task(const Arguments& arguments) {
   const std::string text = arguments.text("train");
   step::TrainingTask task = step::parse_training(arguments.text("with"));
@@ -60,8 +61,6 @@ step::TrainingTask training_task(const Arguments& arguments) {
   task.element_bytes = element_bytes(arguments.text("precision"));
   return task;
 }
-
-}  // namespace
 
 step::Step load_step(const std::string& path) {
   const std::string text = read_text_file(path);

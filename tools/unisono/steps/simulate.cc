@@ -47,9 +47,21 @@ int simulate_step(const step::Step& step, const Arguments& arguments, const Cons
   }
   const model::Workload workload = *model::parse_workload_json(text).value;
   constexpr std::size_t kRecords = 200'000;
-  const model::SimulationResult result =
+  model::SimulationResult result =
       model::simulate(workload, topology, {.records = arguments.has("trace") ? kRecords : 0});
+  // A trace has all steps, where there is room for their messages.
+  if (arguments.has("trace") && result.simulated < result.messages &&
+      result.messages <= static_cast<double>(kRecords)) {
+    result = model::simulate(workload, topology, {.extrapolate = false, .records = kRecords});
+  }
   print_simulation(result, workload, &topology, console);
+  if (arguments.has("train") && !console.json()) {
+    const step::TrainingTask task = training_task(arguments);
+    const double tokens_per_s = static_cast<double>(task.sequences) *
+                                static_cast<double>(task.length) / result.total_us * 1e6;
+    fmt::print("tokens          {:.0f} a second, {:.0f} of each rank\n", tokens_per_s,
+               tokens_per_s / ranks);
+  }
   if (arguments.has("trace")) {
     write_output(arguments.text("trace"), model::chrome_trace(result, workload));
     console.note(fmt::format("{} and {} in {}: unisono view {}",

@@ -7,11 +7,15 @@
 #include "cli/arguments.h"
 #include "cli/console.h"
 #include "step/step.h"
+#include "step/training_task.h"
 
 namespace unisono::cli {
 
 // A model by name or config.json under --layout, or a file. Throws UsageError.
 step::Step step_of(const std::string& which, const Arguments& arguments);
+
+// What --train, "8x32" (sequences, and tokens of each), and --with say. Throws UsageError.
+step::TrainingTask training_task(const Arguments& arguments);
 
 // Reads a file of unisono.step/1. Throws UsageError.
 step::Step load_step(const std::string& path);

@@ -8,20 +8,25 @@
 #include <utility>
 
 #include "cli/console.h"
+#include "plan/plan.h"
 
 namespace unisono::cli {
 namespace {
+
+std::string us_text(double us) {
+  return time_text(us * 1e-6);
+}
 
 void print_labels(const Skew& skew, const Console& console) {
   constexpr std::size_t kMost = 10;
   if (skew.labels.empty()) {
     return;
   }
-  fmt::print("{}\n", console.paint(Paint::dim, fmt::format("{:>12}  {:>6}  {:>5}  {}", "held up us",
+  fmt::print("{}\n", console.paint(Paint::dim, fmt::format("{:>12}  {:>6}  {:>5}  {}", "held up",
                                                            "ops", "late", "label")));
   for (std::size_t i = 0; i < std::min(skew.labels.size(), kMost); ++i) {
     const Skew::Label& label = skew.labels[i];
-    fmt::print("{:>12.1f}  {:>6}  {:>5}  {}\n", label.held_up_us, label.operations,
+    fmt::print("{:>12}  {:>6}  {:>5}  {}\n", us_text(label.held_up_us), label.operations,
                label.worst < 0 ? "-" : fmt::format("{}", label.worst), label.text);
   }
   if (skew.labels.size() > kMost) {
@@ -42,19 +47,20 @@ void print_skew(const std::string& path, const Skew& skew, const Console& consol
   }
   const Skew::Rank& worst = skew.ranks.front();
   fmt::print("{}\n",
-             console.paint(Paint::bad,
-                           fmt::format("rank {} is late most: last in {} of {}, by {:.1f} us",
-                                       worst.rank, worst.last, worst.operations, worst.late_us)));
+             console.paint(
+                 Paint::bad,
+                 fmt::format("rank {} held up the others most, {} in all: last in {} of {}, by {}",
+                             worst.rank, us_text(worst.held_up_us), worst.last, worst.operations,
+                             us_text(worst.late_us))));
   if (!skew.since.empty()) {
-    fmt::print("mostly last since {:.3f} ms, {}\n", skew.since_us / 1000, skew.since);
+    fmt::print("it is mostly the last since {}, {}\n", us_text(skew.since_us), skew.since);
   }
-  fmt::print(
-      "{}\n",
-      console.paint(Paint::dim, fmt::format("{:>4}  {:>6}  {:>6}  {:>10}  {:>10}  {:>12}", "rank",
-                                            "ops", "last", "mean us", "most us", "held up us")));
+  fmt::print("{}\n", console.paint(Paint::dim,
+                                   fmt::format("{:>4}  {:>6}  {:>6}  {:>10}  {:>10}  {:>12}",
+                                               "rank", "ops", "last", "mean", "most", "held up")));
   for (const Skew::Rank& rank : skew.ranks) {
-    fmt::print("{:>4}  {:>6}  {:>6}  {:>10.1f}  {:>10.1f}  {:>12.1f}\n", rank.rank, rank.operations,
-               rank.last, rank.late_us, rank.most_us, rank.held_up_us);
+    fmt::print("{:>4}  {:>6}  {:>6}  {:>10}  {:>10}  {:>12}\n", rank.rank, rank.operations,
+               rank.last, us_text(rank.late_us), us_text(rank.most_us), us_text(rank.held_up_us));
   }
   print_labels(skew, console);
   fmt::print("{}\n", console.paint(Paint::dim, "first to last, less than"));
@@ -97,8 +103,8 @@ void show_skew(const std::string& path, const Skew& skew, const Console& console
       {"schema", "unisono.skew/1"},
       {"operations", skew.operations},
       {"late", is_late ? nlohmann::ordered_json(skew.ranks.front().rank) : none},
-      {"since", is_late ? nlohmann::ordered_json(skew.since) : none},
-      {"since_us", is_late ? nlohmann::ordered_json(skew.since_us) : none},
+      {"since", skew.since.empty() ? none : nlohmann::ordered_json(skew.since)},
+      {"since_us", skew.since.empty() ? none : nlohmann::ordered_json(skew.since_us)},
       {"ranks", std::move(ranks)},
       {"labels", std::move(labels)},
       {"histogram", skew.histogram}};

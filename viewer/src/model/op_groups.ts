@@ -13,7 +13,7 @@ export interface OpGroup {
   open: number; // that did not end everywhere
   p50: number; // us, of those that ended; NaN: none did
   p99: number;
-  waiting: number; // share of the time of all ranks in the calls, 0 to 1
+  waiting: number; // share of the time of all ranks in the calls, 0 to 1; NaN: not known
   worst: number; // rank that came last most often; -1: nobody more often than once
   worstCalls: number;
   slowest: OpSummary;

@@ -13,7 +13,7 @@ export interface OpSummary {
   bytes: number;
   start: number;
   end: number; // of the last rank
-  waiting: number; // the longest
+  waiting: number; // the longest; NaN: not known
   straggler: number; // who came last
   missing: number[]; // ranks of the group that have no record of it
   open: number[]; // ranks that had not ended it
@@ -111,7 +111,7 @@ const VALUE: Record<Exclude<Sort, 'name'>, (op: OpSummary) => number> = {
   start: (op) => op.start,
   bytes: (op) => op.bytes,
   time: (op) => lengthOf(op, op.end - op.start),
-  waiting: (op) => lengthOf(op, op.waiting),
+  waiting: (op) => lengthOf(op, op.waiting || 0),
   last: (op) => op.missing[0] ?? op.straggler,
 };
 

@@ -224,7 +224,7 @@ export function bubble({ seconds, totalS }: PlannedLayout): number {
   return sum(seconds.filter(({ name }) => name === 'bubble')) / totalS;
 }
 
-// What the table can be sorted by, less first; the rank is that of the program.
+// What the table can be sorted by, less first; the rank is that of the program, which is by tokens a second.
 export const ORDERS = {
   rank: undefined,
   time: (each: PlannedLayout) => each.totalS,

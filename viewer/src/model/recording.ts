@@ -140,7 +140,7 @@ function fromTrace(document: Json): Recording {
       bytes: num(row.bytes, at('bytes')),
       start: num(row.start_us, at('start_us')),
       ...endOf(row.end_us, at('end_us')),
-      waiting: row.waiting_us === undefined ? 0 : num(row.waiting_us, at('waiting_us')),
+      waiting: row.waiting_us === undefined ? NaN : num(row.waiting_us, at('waiting_us')),
       root: row.root === undefined || row.root === null ? -1 : rank(row.root, at('root')),
       purpose: row.label === undefined || row.label === null ? '' : str(row.label, at('label')),
     };
@@ -398,7 +398,7 @@ function finish(recording: Recording, leftAt = leavings([], [])): Recording {
     if (!op.open) return op;
     const end = Math.max(op.start, endOfRank(op.rank, op.group));
     const since = latest.get(key(op.rank, labelOf(op))) ?? op.start;
-    return { ...op, end, waiting: Math.max(hasLeft(op) ? 0 : op.waiting, end - since) };
+    return { ...op, end, waiting: Math.max(hasLeft(op) ? 0 : op.waiting || 0, end - since) };
   });
   const transfers = recording.transfers.map((each) =>
     each.open ? { ...each, end: Math.max(each.start, until[each.rank] ?? last) } : each,

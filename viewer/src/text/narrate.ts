@@ -60,11 +60,12 @@ function whatMoves(lang: Lang, schedule: Schedule, { list, adds }: Messages): st
     senders.length === ranks &&
     list.length === ranks &&
     list.every(({ from, to }) => (to - from + ranks) % ranks === distance);
-  const isXor = list.every(({ from, to }) => (from ^ to) === (list[0]!.from ^ list[0]!.to));
+  const apart = Math.abs(list[0]!.from - list[0]!.to);
+  const isApart = list.every(({ from, to }) => Math.abs(from - to) === apart);
   const isMutual = list.every(({ from, to }) => list.some((b) => b.from === to && b.to === from));
-  if (isXor && isMutual && list.length > 1) {
+  if (isApart && isMutual && list.length === senders.length && list.length > 1) {
     const both = adds ? text(lang, 'and_both_add') : '';
-    return text(lang, 'say_pairs', { d: list[0]!.from ^ list[0]!.to, chunks, both });
+    return text(lang, 'say_pairs', { d: apart, chunks, both });
   }
   if (isMutual && list.length > 2 && !isRing && list.length === senders.length) {
     return text(lang, 'say_mutual', { chunks, both: adds ? text(lang, 'and_both_add') : '' });

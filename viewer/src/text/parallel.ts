@@ -215,7 +215,7 @@ export const PARALLEL_TEXTS = {
     '最后的层最先完成。一个桶的梯度一齐，它的 all_reduce 立即开始，与前面各层的计算重叠。整步中只剩 {hidden} 没有计算。',
   ],
   dp_backward_words1: [
-    'As soon as a bucket is complete, its reduce_scatter starts: the sum of each part is needed only where the optimizer’s state of that part is. In the whole step {hidden} are left in which nobody computes.',
+    'As soon as a bucket is complete, its reduce_scatter starts: the sum of each part is needed only where the optimiser’s state of that part is. In the whole step {hidden} are left in which nobody computes.',
     '一个桶的梯度一齐，reduce_scatter 立即开始：每一部分的和只需要送到持有对应优化器状态的 rank。整步中只剩 {hidden} 没有计算。',
   ],
   dp_backward_words2: [
@@ -245,12 +245,12 @@ export const PARALLEL_TEXTS = {
   ],
   dp_memory: ['What a rank keeps', '每个 rank 保留多少'],
   dp_memory_words: [
-    'Weights 2 bytes, gradients 2, the optimizer’s state 12 for each parameter. As ranks are added, what is sharded shrinks; what is copied does not.',
+    'Weights 2 bytes, gradients 2, the optimiser’s state 12 for each parameter. As ranks are added, what is sharded shrinks; what is copied does not.',
     '每个参数：权重 2 字节，梯度 2 字节，优化器状态 12 字节。rank 增加时，分片的部分变小，复制的部分不变。',
   ],
   dp_weights: ['weights', '权重'],
   dp_gradients: ['gradients', '梯度'],
-  dp_optimizer: ['optimizer', '优化器'],
+  dp_optimizer: ['optimiser', '优化器'],
   dp_network: ['sending', '通信'],
   dp_key: [
     'Grey: the same on every rank; a colour: only there. F: forward, B: backward. Stripes: the ranks whose gradients are in the sum.',

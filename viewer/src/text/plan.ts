@@ -59,7 +59,7 @@ export const PLAN_TEXTS = {
   plan_rank: ['Rank', '名次'],
   plan_time: ['Time', '时间'],
   plan_rate: ['Tokens/s a GPU', '每 GPU token/s'],
-  plan_communication: ['Exposed communication', '暴露的通信'],
+  plan_communication: ['Communication that shows (comm)', '暴露的通信（comm）'],
   plan_bubble: ['Bubble', '气泡'],
   plan_memory: ['Memory of the fullest rank', '占用最多的 rank 的显存'],
   plan_sort: ['Sorted by', '排序'],

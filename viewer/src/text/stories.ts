@@ -139,11 +139,11 @@ export const STORY_TEXTS = {
     '每个元素 2 字节。一个 rank 的激活：批 · 序列/CP · 隐藏 · 2 = {activations}。它的权重：12 · 隐藏²/TP · 2，其中注意力占 4，MLP 占 8（有 EP 时：组内每个 rank 一个专家）= {weights}。键和值与隐藏维度同宽。',
   ],
   zero_0: [
-    'ZeRO 0: every replica keeps all weights, gradients and optimizer state.',
+    'ZeRO 0: every replica keeps all weights, gradients and optimiser state.',
     'ZeRO 0：每个副本都保留全部权重、梯度和优化器状态。',
   ],
   zero_1: [
-    'ZeRO 1: each replica keeps a shard of the optimizer state, updates that part of the weights, and all collect the new weights.',
+    'ZeRO 1: each replica keeps a shard of the optimiser state, updates that part of the weights, and all collect the new weights.',
     'ZeRO 1：每个副本只保留优化器状态的一个分片，更新对应部分的权重，再收集全部新权重。',
   ],
   zero_2: [
@@ -268,7 +268,7 @@ export const STORY_TEXTS = {
     'gradients of one expert: each of its replicas keeps its shard',
     '一个专家的梯度：每个副本保留自己的分片',
   ],
-  at_weights_zero: ['new weights, after the optimizer', '优化器更新之后的新权重'],
+  at_weights_zero: ['new weights, after the optimiser', '优化器更新之后的新权重'],
   pipeline_title: ['The pipeline', '流水线'],
   pipeline_gpipe: ['GPipe: all forward, then all backward', 'GPipe：先全部前向，再全部反向'],
   pipeline_1f1b: ['1F1B: back as soon as possible', '1F1B：尽早反向'],

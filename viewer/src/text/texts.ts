@@ -140,8 +140,8 @@ const PAGE_TEXTS = {
   source: ['Source', '出处'],
   per_rank: ['{bytes} sent by the busiest rank in this step', '本步中最忙的 rank 发送 {bytes}'],
   sent_all: [
-    '{bytes} in all steps; the least possible is {bound}',
-    '全部步骤共 {bytes}；下界为 {bound}',
+    '{bytes} sent or received by the busiest rank in all steps; the least possible is {bound}',
+    '全部步骤中最忙的 rank 发送或接收 {bytes}；下界为 {bound}',
   ],
   model_time: [
     '{time} on a network with {alpha} a message and {gb} GB/s',

@@ -83,7 +83,6 @@ export const TOOL_TEXTS = {
     'Rank {rank} waits longest: {wait} of {total}.',
     'rank {rank} 等待最久：{total} 中的 {wait}。',
   ],
-  simulated: ['simulated', '模拟'],
   measured: ['recorded, until it is taken', '实测，至被接收'],
   predicted: [
     'predicted for {bytes}, {alpha} a message and {gb} GB/s',

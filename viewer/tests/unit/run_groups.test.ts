@@ -66,6 +66,8 @@ describe('groups', () => {
       ['layer 0 attention', 1],
       ['', 1],
     ]);
+    // A recording that does not say how long its ranks waited.
+    expect(groups.map(({ waiting }) => waiting)).toEqual([NaN, NaN, NaN]);
     const listing = { words: 'attention', onlyOpen: false, sort: 'start' as const, down: false };
     expect(listed(summarize(recording), listing).map(({ number }) => number)).toEqual([0]);
   });

@@ -214,6 +214,8 @@ describe('narration', () => {
       'Pairs of ranks 2 apart exchange one chunk and both add.',
     );
     expect(say('all_to_all/pairwise', 6, 1)).toBe('Ranks exchange one chunk in pairs.');
+    // 0 and 3, and 1 and 2, which are not as far apart.
+    expect(say('all_to_all/pairwise', 4, 0)).toBe('Ranks exchange one chunk in pairs.');
     expect(say('broadcast/binomial', 4, 0)).toMatch(/^Rank 0 sends one chunk to rank \d\.$/);
     expect(say('all_reduce/ring', 8, 0, 'zh')).toBe(
       '每个 rank 把一个块发给右边的 rank，对方把它累加到自己的数据上。',
