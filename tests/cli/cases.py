@@ -1,6 +1,7 @@
 """The approval cases: words of the command line, by name."""
 
 # One rank of a job, as a shell program.
+JOINS_NOT = "[ $RANK != 1 ] || exit 0; exec $0 bench barrier"
 DIES = "if [ $RANK = 2 ]; then echo allocating 18.2 GiB >&2; kill -9 $$; fi; exec sleep 60"
 EXITS = ("if [ $RANK = 1 ]; then echo cannot open data.bin >&2; exit 7; fi; "
          "trap 'exit 0' TERM; sleep 0.3; [ $RANK = 2 ] || echo peer is gone >&2; exit 3")
@@ -556,6 +557,10 @@ def approval_cases():
         "run_keep_going": run("run", "-n", "4", "--keep-going", "--", "sh", "-c",
                               "[ $RANK = 2 ] && kill -9 $$; sleep 0.2; [ $RANK != 0 ] || echo on"),
         "run_all_lost": run("run", "-n", "1", "--keep-going", "--", "sh", "-c", "exit 7"),
+        # A rank that never uses unisono is no error unless others wait for it.
+        "run_never_joined": run("run", "-n", "2", "--", "sh", "-c", JOINS_NOT, "PROGRAM"),
+        "run_never_joined_tcp": run("run", "-n", "2", "--transport", "tcp", "--", "sh", "-c",
+                                    JOINS_NOT, "PROGRAM"),
         "run_exit_code": run("run", "-n", "3", "--", "sh", "-c", EXITS),
         "run_timeout": run("run", "-n", "2", "--timeout", "300ms", "--", "sh", "-c",
                            "[ $RANK = 1 ] || { echo waiting >&2; exec sleep 60; }"),

@@ -181,6 +181,10 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   if (result.first_failure >= 0) {
     row["first_failure"] = result.first_failure;
   }
+  row["never_joined"] = nullptr;
+  if (result.never_joined >= 0) {
+    row["never_joined"] = result.never_joined;
+  }
   row["ranks"] = nlohmann::json::array();
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     row["ranks"].push_back({{"rank", rank},
