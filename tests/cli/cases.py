@@ -573,6 +573,9 @@ def approval_cases():
                                   "[ $RANK != 1 ] || exec sleep 60; sleep 0.5; echo no >&2; exit 9"),
         "run_chaos_random": run("run", "-n", "4", "--chaos", "kill=random,stop=random@1s+10ms,seed=7",
                                 "--", "true"),
+        # One has ended earlier than the job, one with it.
+        "run_chaos_missed": run("run", "-n", "2", "--chaos", "kill=1@200ms,kill=0@9s,seed=7", "--", "sh",
+                                "-c", "[ $RANK = 1 ] || exec sleep 0.5"),
         "run_chaos_stop": run("run", "-n", "1", "--chaos", "stop=0@50ms+100ms,seed=7", "--", "sleep",
                               "0.3"),
         "run_chaos_corrupt": run("run", "-n", "2", "--transport", "tcp", "--chaos",

@@ -170,6 +170,10 @@ JobResult Launcher::run() {
   drain();
   result_.lost_logs = logs_.tell_lost();
   result_.never_joined = log_.missed();
+  if (options_.chaos != nullptr) {
+    const std::vector<Chaos::Blow> left = options_.chaos->left();
+    result_.missed_blows.insert(result_.missed_blows.end(), left.begin(), left.end());
+  }
   const auto ended_well = [](const ProcessEnd& end) { return end.ended && !end.failed(); };
   result_.went_on = options_.keep_going && result_.first_failure >= 0 &&
                     std::any_of(result_.ends.begin(), result_.ends.end(), ended_well);
@@ -353,6 +357,9 @@ void Launcher::strike(Time now) {
   for (const Chaos::Blow& blow : options_.chaos->due(since)) {
     ProcessEnd& end = result_.ends[as_size(blow.rank)];
     if (end.ended) {
+      if (blow.signal != SIGCONT) {
+        result_.missed_blows.push_back(blow);
+      }
       continue;
     }
     const char* const name = ::sigabbrev_np(blow.signal);

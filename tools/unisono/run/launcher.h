@@ -71,7 +71,8 @@ struct JobResult {
   int launcher_signal = 0;             // that told the launcher to stop
   std::vector<Finding> findings = {};  // why it did not go on, when it was stopped
   double seconds = 0;
-  bool lost_logs = false;  // some of what ranks printed; the launcher has said so
+  std::vector<Chaos::Blow> missed_blows = {};  // of ranks that had ended before
+  bool lost_logs = false;                      // some of what ranks printed; the launcher has said so
 };
 
 class Launcher {
