@@ -88,8 +88,9 @@ std::string text_heading(const Heading& heading, const Console& console) {
   }
   if (heading.ranks == 1) {
     text +=
-        "# 1 rank: nothing is communicated, so there is no busbw; more ranks:\n"
-        "#         unisono run -n 4 -- unisono bench ...\n";
+        fmt::format("# 1 rank: nothing is communicated, so there is no busbw; {}more ranks:\n"
+                    "#         {}\n",
+                    heading.iterations > 0 ? "-n is --iters; " : "", kMoreRanks);
   }
   return text + (heading.narrow ? narrow_columns(heading, console) : columns(heading, console));
 }
