@@ -98,6 +98,8 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {"{} is a folder", "{} 是文件夹"},
     {"{} is empty", "{} 是空的"},
     {"cannot write {*}: there is no folder {*}", "不能写入 {*}：没有文件夹 {*}"},
+    {"cannot write {*}: no file can be made in {*}", "不能写入 {*}：{*} 中不能创建文件"},
+    {"a folder that takes files is needed", "需要能创建文件的文件夹"},
     {"cannot write {*}: it is a folder", "不能写入 {*}：它是文件夹"},
     {"cannot write {*}: the name is empty", "不能写入 {*}：名字是空的"},
     {"a file in a folder that exists is needed", "需要已有文件夹中的一个文件"},
