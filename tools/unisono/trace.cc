@@ -15,6 +15,7 @@
 #include "cli/text_file.h"
 #include "cli/wrap.h"
 #include "imports/imports.h"
+#include "plan/plan.h"
 #include "record/files.h"
 #include "record/merge.h"
 #include "record/views.h"
@@ -129,6 +130,17 @@ int run_why(const std::string& which, const Console& console) {
   return somebody_waits ? kAnswerIsNo : kDone;
 }
 
+void tell_written(const std::string& path, std::size_t bytes, const Console& console) {
+  if (console.json()) {
+    const nlohmann::ordered_json told{
+        {"schema", "unisono.written/1"}, {"file", path}, {"bytes", bytes}};
+    fmt::print("{}\n",
+               told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    console.note(fmt::format("{}  {}", path, size_text(static_cast<double>(bytes))));
+  }
+}
+
 void write(const Arguments& arguments, const std::string& text, const std::string& name,
            const Console& console) {
   const std::string path = arguments.has("output") ? arguments.text("output") : name;
@@ -137,7 +149,7 @@ void write(const Arguments& arguments, const std::string& text, const std::strin
     return;
   }
   write_output(path, text);
-  console.note(fmt::format("{}  {} KiB", path, text.size() / 1024));
+  tell_written(path, text.size(), console);
 }
 
 // "job.json" -> "job.chrome.json"
@@ -193,9 +205,13 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
                     const Console& console) {
   const ImportedWorkload workload = workload_of(ranks);
-  write_output(arguments.text("workload"), workload.document.dump(1) + "\n");
-  console.note(fmt::format("{}  {} that not all ranks have left out", arguments.text("workload"),
-                           times(workload.left_out, "call")));
+  const std::string text = workload.document.dump(1) + "\n";
+  write_output(arguments.text("workload"), text);
+  tell_written(arguments.text("workload"), text.size(), console);
+  if (workload.left_out > 0) {
+    console.note(fmt::format("{} left out that not all ranks have",
+                             times(workload.left_out, "call")));
+  }
   if (workload.without_size > 0) {
     console.note(fmt::format("{} of no bytes: the profiler tells sizes with record_shapes=True",
                              times(workload.without_size, "call")));
