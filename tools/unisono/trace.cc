@@ -111,10 +111,12 @@ int run_why(const std::string& which, const Console& console) {
     throw UsageError(fmt::format("there is no file '{}', and no job here has that name", which),
                      kSeenJobs, "unisono help trace");
   }
+  bool found = false;
   bool somebody_waits = false;
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
   for (const Job& job : find_jobs(which)) {
     const std::vector<Finding> findings = explain_hang(job, comm::flight_clock_ns());
+    found = true;
     somebody_waits |= !findings.empty();
     if (console.json()) {
       jobs.push_back({{"job", job.world.job},
@@ -126,6 +128,9 @@ int run_why(const std::string& which, const Console& console) {
   }
   if (console.json()) {
     print_json(std::move(jobs));
+  } else if (!found) {
+    fmt::print("{}\n", kNoJobs);
+    console.note(kSeenJobs);
   }
   return somebody_waits ? kAnswerIsNo : kDone;
 }

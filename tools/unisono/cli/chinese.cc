@@ -86,6 +86,8 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {"{} cannot serve the v-form", "{} 不能用于 v 形式"},
     {"--{} does not go with a schedule file", "--{} 不能与调度表文件同用"},
     {"{} says it already", "{} 里已经写明"},
+    {"--on and --link are two networks", "--on 和 --link 是两个网络"},
+    {"a topology, or links that are all alike", "一个拓扑，或全部相同的链路"},
     {"on which network? --on or --link says", "在什么网络上？用 --on 或 --link 说明"},
     {"{*}, or --link alpha=5us,beta=12.5GB/s", "{*}，或 --link alpha=5us,beta=12.5GB/s"},
     {"for example --link alpha=5us,beta=12.5GB/s", "例如 --link alpha=5us,beta=12.5GB/s"},
