@@ -17,9 +17,8 @@ namespace {
 // "end 3 killed" is "end" and "3 killed".
 std::pair<std::string_view, std::string_view> split_word(std::string_view text) {
   const std::size_t space = text.find(' ');
-  return space == std::string_view::npos
-             ? std::pair{text, std::string_view{}}
-             : std::pair{text.substr(0, space), text.substr(space + 1)};
+  return space == std::string_view::npos ? std::pair{text, std::string_view{}}
+                                         : std::pair{text.substr(0, space), text.substr(space + 1)};
 }
 
 int parse_rank(std::string_view text) {
@@ -104,7 +103,7 @@ JobLog SharedJobLog::read() const {
 }
 
 void SharedJobLog::add(const std::string& line) const {
-  // Of a file that is not the launcher's, nothing is changed.
+  // Nothing is added to a file that is not the launcher's.
   if (read().ranks <= 0) {
     return;
   }

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "bootstrap/roll_call.h"
+#include "bootstrap/absence.h"
 
 namespace unisono::comm {
 namespace {
@@ -22,8 +22,8 @@ class JobLogOfALauncher : public ::testing::Test {
     std::filesystem::remove(path_);
   }
   void write(const std::string& text) const { std::ofstream(path_) << text; }
-  static Absence missing_all(RollCall call) {
-    return call.find([](int) { return true; });
+  static Absence missing_all(AbsenceCheck check) {
+    return check.find([](int) { return true; });
   }
 
   const std::string path_ = ::testing::TempDir() + "job-log-" + std::to_string(::getpid());
@@ -44,8 +44,8 @@ TEST_F(JobLogOfALauncher, IsReadAsItWasWritten) {
 TEST_F(JobLogOfALauncher, SaysWhoWillNotJoinAndIsTold) {
   write(job_line("run-1", 4) + end_line(1, "exited with code 0") +
         end_line(3, "was killed by SIGKILL"));
-  RollCall call("run-1", 4);
-  const Absence absence = call.find([](int rank) { return rank == 3; });
+  AbsenceCheck check("run-1", 4);
+  const Absence absence = check.find([](int rank) { return rank == 3; });
   EXPECT_EQ(absence.rank, 3);
   EXPECT_EQ(absence.ranks, 1);
   EXPECT_TRUE(absence.message.starts_with("rank 3 was killed by SIGKILL before it joined"));

@@ -11,11 +11,11 @@
 
 #include "base/abstract_address.h"
 #include "base/env.h"
+#include "bootstrap/absence.h"
 #include "bootstrap/auth.h"
 #include "bootstrap/end_reason.h"
 #include "bootstrap/meet.h"
 #include "bootstrap/process.h"
-#include "bootstrap/roll_call.h"
 
 namespace unisono::comm {
 namespace {
@@ -169,7 +169,7 @@ Meeting meet_as_other(const Invitation& invitation) {
   constexpr microseconds kLongestPause(20'000);
   microseconds pause(250);
   const Deadline is_silent = Deadline::after_ms(kSilentMs);
-  RollCall roll_call(invitation.job, invitation.size);
+  AbsenceCheck absence_check(invitation.job, invitation.size);
   bool said = false;
   for (std::string obstacle;;) {
     Attempt attempt = attempt_to_meet(invitation);
@@ -189,7 +189,7 @@ Meeting meet_as_other(const Invitation& invitation) {
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;
     }
-    if (const Absence absence = roll_call.find([](int rank) { return rank == 0; });
+    if (const Absence absence = absence_check.find([](int rank) { return rank == 0; });
         absence.rank == 0) {
       throw Error(ErrorCode::connection, absence.message,
                   {.rank = names.number(invitation.rank), .peer = absence.rank});

@@ -85,7 +85,7 @@ void Lobby::wait() {
   if (!said_waiting_) {
     next = Deadline::earlier(next, silent_);
   }
-  if (roll_call_.is_held()) {
+  if (absence_check_.has_log()) {
     next = Deadline::earlier(next, Deadline::after_ms(kAskMs));
   }
   for (const Pending& pending : pending_) {
@@ -115,7 +115,7 @@ void Lobby::check_members() {
 }
 
 void Lobby::check_absent() {
-  const Absence absence = roll_call_.find([this](int rank) {
+  const Absence absence = absence_check_.find([this](int rank) {
     return rank > 0 && rank < invitation_.size && !members_[static_cast<std::size_t>(rank)].socket;
   });
   if (absence.rank >= 0) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/absence.h"
 #include "bootstrap/meet.h"
-#include "bootstrap/roll_call.h"
 
 namespace unisono::comm {
 
@@ -67,8 +67,8 @@ class Lobby {
   std::list<Pending> pending_;
   std::vector<Member> members_;  // by rank
   int joined_ = 1;
-  RollCall roll_call_{invitation_.job, invitation_.size};
-  int absent_ = 0;         // ranks that will not come
+  AbsenceCheck absence_check_{invitation_.job, invitation_.size};
+  int absent_ = 0;       // ranks that will not come
   std::string refusal_;  // the last one that was turned away, for the report
 };
 

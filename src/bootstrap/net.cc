@@ -8,13 +8,13 @@
 #include <thread>
 
 #include "base/asking.h"
+#include "bootstrap/absence.h"
 #include "bootstrap/addresses.h"
 #include "bootstrap/card.h"
 #include "bootstrap/net_mesh.h"
 #include "bootstrap/net_root.h"
 #include "bootstrap/net_setup.h"
 #include "bootstrap/probe.h"
-#include "bootstrap/roll_call.h"
 #include "unisono/error.hpp"
 
 namespace unisono::comm {
@@ -36,9 +36,9 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
   addresses[0] = target.addresses;
   const tcp::Identity self = identity_of(options, "/lobby");
   const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
-  RollCall roll_call(options.job, options.size);
-  const std::function<bool()> call_roll = [&] {
-    if (const Absence absence = roll_call.find([](int rank) { return rank == 0; });
+  AbsenceCheck absence_check(options.job, options.size);
+  const std::function<bool()> asked = [&] {
+    if (const Absence absence = absence_check.find([](int rank) { return rank == 0; });
         absence.rank == 0) {
       throw Error(ErrorCode::connection, absence.message,
                   {.rank = options.rank, .peer = absence.rank});
@@ -49,10 +49,11 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
   const Deadline deadline = connected.later_by_ms(kGraceMs);
   for (bool was_there = false;; was_there = true) {
     const int left_ms = connected.left_ms();
-    auto streams = tcp::meet(acceptor, self, addresses,
-                             {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
-                              .all_listen = was_there,
-                              .interrupted = roll_call.is_held() ? call_roll : options.interrupted});
+    auto streams =
+        tcp::meet(acceptor, self, addresses,
+                  {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
+                   .all_listen = was_there,
+                   .interrupted = absence_check.has_log() ? asked : options.interrupted});
     // Asked while it waits: rank 0 may vanish with its host, and its table never come.
     tcp::Vigil vigil(target.addresses);
     const std::function<bool()> look = [&] {

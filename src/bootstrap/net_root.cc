@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/asking.h"
+#include "bootstrap/absence.h"
 #include "bootstrap/meet.h"
-#include "bootstrap/roll_call.h"
 #include "bootstrap/text_exchange.h"
 #include "unisono/error.hpp"
 
@@ -24,7 +24,7 @@ class Host {
   Host(tcp::Acceptor& lobby, const BusinessCard& mine, const ConnectOptions& options)
       : lobby_(lobby),
         size_(options.size),
-        roll_call_(options.job, options.size),
+        absence_check_(options.job, options.size),
         exchange_(lobby, size_, kMostCardBytes),
         interrupted_(ten_times_a_second(options.interrupted)),
         deadline_(Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted_)),
@@ -52,7 +52,7 @@ class Host {
                     ", still waiting for " + missing());
       }
       int wait_ms = said_waiting_ ? 1000 : std::min(1000, silent_.left_ms());
-      wait_ms = roll_call_.is_held() ? std::min(wait_ms, kAskMs) : wait_ms;
+      wait_ms = absence_check_.has_log() ? std::min(wait_ms, kAskMs) : wait_ms;
       for (const auto& [rank, until] : away_) {
         wait_ms = std::min(wait_ms, until.left_ms());
       }
@@ -100,7 +100,7 @@ class Host {
   }
 
   void check_absent() {
-    const Absence absence = roll_call_.find([this](int rank) {
+    const Absence absence = absence_check_.find([this](int rank) {
       const auto at = static_cast<std::size_t>(rank);
       const bool is_missing = rank < size_ && !known_[at];
       if (is_missing) {
@@ -185,7 +185,7 @@ class Host {
 
   tcp::Acceptor& lobby_;
   int size_;
-  RollCall roll_call_;
+  AbsenceCheck absence_check_;
   TextExchange exchange_;
   Invitation invitation_;
   std::function<bool()> interrupted_;

@@ -158,7 +158,8 @@ Check check_simd() {
   const std::string target = kernels::target_name();
   const bool vector =
       target.find("SCALAR") == std::string::npos && target.find("EMU128") == std::string::npos;
-  return {"vector instructions", vector, vector_instructions(target), "reductions run without SIMD on this CPU"};
+  return {"vector instructions", vector, vector_instructions(target),
+          "reductions run without SIMD on this CPU"};
 }
 
 Check check_variables() {

@@ -139,8 +139,7 @@ void tell_written(const std::string& path, std::size_t bytes, const Console& con
   if (console.json()) {
     const nlohmann::ordered_json told{
         {"schema", "unisono.written/1"}, {"file", path}, {"bytes", bytes}};
-    fmt::print("{}\n",
-               told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     console.note(fmt::format("{}  {}", path, size_text(static_cast<double>(bytes))));
   }
@@ -214,8 +213,8 @@ void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arg
   write_output(arguments.text("workload"), text);
   tell_written(arguments.text("workload"), text.size(), console);
   if (workload.left_out > 0) {
-    console.note(fmt::format("{} left out that not all ranks have",
-                             times(workload.left_out, "call")));
+    console.note(
+        fmt::format("{} left out that not all ranks have", times(workload.left_out, "call")));
   }
   if (workload.without_size > 0) {
     console.note(fmt::format("{} of no bytes: the profiler tells sizes with record_shapes=True",

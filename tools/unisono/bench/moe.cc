@@ -201,9 +201,9 @@ void print_title(const Communicator& comm, const std::string& textbook) {
       "against bf16\n\n"
       "{:>6} {:>6} {:>4} {:>2} {:8} {:>10} {:>6} {:>6} {:>6} {:>10} {:>6} {:>6} {:>6} {:>8} {:>8} "
       "{:>6}\n",
-      comm.size(), comm.size() == 1 ? "" : "s", comm.hosts(), comm.hosts() == 1 ? "" : "s", textbook, "tokens", "hidden", "E",
-      "k", "routing", "dispatch", "x", "text", "i8", "combine", "x", "text", "i8", "list", "route",
-      "wrong");
+      comm.size(), comm.size() == 1 ? "" : "s", comm.hosts(), comm.hosts() == 1 ? "" : "s",
+      textbook, "tokens", "hidden", "E", "k", "routing", "dispatch", "x", "text", "i8", "combine",
+      "x", "text", "i8", "list", "route", "wrong");
 }
 
 std::string ratio_text(double us, double of) {
@@ -236,9 +236,16 @@ void print_json_row(const Communicator& comm, const MoeCase& row, const std::vec
   json["routing"] = row.routing;
   json["left_out"] = row.left_out;
   // In the order of Variant; null where it needs one host.
-  constexpr const char* kNames[kVariants] = {
-      "dispatch_us",    "combine_us", "textbook_dispatch_us", "textbook_combine_us",
-      "dispatch_i8_us", "combine_i8_us", "route_us", "copy_rows_us", "sum_rows_us", "list_us"};
+  constexpr const char* kNames[kVariants] = {"dispatch_us",
+                                             "combine_us",
+                                             "textbook_dispatch_us",
+                                             "textbook_combine_us",
+                                             "dispatch_i8_us",
+                                             "combine_i8_us",
+                                             "route_us",
+                                             "copy_rows_us",
+                                             "sum_rows_us",
+                                             "list_us"};
   for (std::size_t variant = 0; variant < kVariants; ++variant) {
     json[kNames[variant]] = nullptr;
     if (us[variant] > 0) {
@@ -263,8 +270,8 @@ TextbookExchange own_exchange(Communicator& comm) {
               }};
 }
 
-int run_bench_moe(Communicator& comm, const std::string& routing,
-                  const TextbookExchange& textbook, bool json) {
+int run_bench_moe(Communicator& comm, const std::string& routing, const TextbookExchange& textbook,
+                  bool json) {
   constexpr std::size_t kHidden = 2048;  // of a routing from a file
   const bool speaks = comm.rank() == 0;
   const std::vector<MoeCase> cases =

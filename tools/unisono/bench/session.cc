@@ -75,8 +75,8 @@ int Session::run() {
 // Where the form of the rows has no place for it.
 void Session::note_one_rank() const {
   if (speaks_ && comm_.size() == 1 && format_ != Format::text) {
-    console_.note(fmt::format(
-        "# 1 rank: nothing is communicated; -n is --iters; more ranks: {}", kMoreRanks));
+    console_.note(fmt::format("# 1 rank: nothing is communicated; -n is --iters; more ranks: {}",
+                              kMoreRanks));
   }
 }
 

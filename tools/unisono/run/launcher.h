@@ -12,8 +12,8 @@
 #include "base/unique_fd.h"
 #include "cli/console.h"
 #include "run/chaos.h"
-#include "run/job_log_file.h"
 #include "run/hosts.h"
+#include "run/job_log_file.h"
 #include "run/output.h"
 #include "run/rank_logs.h"
 #include "run/spawn.h"
@@ -72,7 +72,7 @@ struct JobResult {
   std::vector<Finding> findings = {};  // why it did not go on, when it was stopped
   double seconds = 0;
   std::vector<Chaos::Blow> missed_blows = {};  // of ranks that had ended before
-  bool lost_logs = false;                      // some of what ranks printed; the launcher has said so
+  bool lost_logs = false;  // some of what ranks printed; the launcher has said so
 };
 
 class Launcher {

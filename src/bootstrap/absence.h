@@ -16,19 +16,19 @@ struct Absence {
   std::string message = {};
 };
 
-class RollCall {
+class AbsenceCheck {
  public:
   // A meeting under another name, or of another size, has ranks of its own.
-  RollCall(const std::string& job, int size);
+  AbsenceCheck(const std::string& job, int size);
   // There is a log; find() must be called about ten times a second.
-  bool is_held() const { return held_; }
+  bool has_log() const { return has_log_; }
   // Looks at most ten times a second. The launcher is told of what is found, so that it blames the
   // rank that did not come.
   Absence find(const std::function<bool(int rank)>& is_missing);
 
  private:
   SharedJobLog log_;
-  bool held_;
+  bool has_log_;
   std::chrono::steady_clock::time_point next_;
 };
 

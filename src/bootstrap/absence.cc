@@ -1,17 +1,17 @@
-#include "bootstrap/roll_call.h"
+#include "bootstrap/absence.h"
 
 #include "base/asking.h"
 
 namespace unisono::comm {
 
-RollCall::RollCall(const std::string& job, int size) {
+AbsenceCheck::AbsenceCheck(const std::string& job, int size) {
   const JobLog log = log_.read();
-  held_ = log.ranks == size && log.job == job;
+  has_log_ = log.ranks == size && log.job == job;
 }
 
-Absence RollCall::find(const std::function<bool(int)>& is_missing) {
+Absence AbsenceCheck::find(const std::function<bool(int)>& is_missing) {
   const auto now = std::chrono::steady_clock::now();
-  if (!held_ || now < next_) {
+  if (!has_log_ || now < next_) {
     return {};
   }
   next_ = now + std::chrono::milliseconds(kAskMs);
