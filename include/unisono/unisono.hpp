@@ -1,6 +1,10 @@
 // unisono: everything of the C++ API.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "unisono needs C++20: give the compiler -std=c++20"
+#endif
+
 #include "unisono/allocator.hpp"
 #include "unisono/communicator.hpp"
 #include "unisono/device.hpp"

@@ -33,7 +33,7 @@ constexpr std::array<EnvVariable, 32> kVariables = {{
     {"UNISONO_HOST", "", "Ranks with different names count as being on different hosts"},
     {"UNISONO_RELAY", "", "Set by unisono run --chaos: what stands between ranks of several hosts"},
     {"UNISONO_LAUNCHER", "",
-     "Set by unisono run: where it writes why it ends ranks, before it does"},
+     "Set by unisono run: the file in which it and the ranks say who has ended, and why"},
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: for ever"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: for ever"},
     {"UNISONO_SILENCE_MS", "2000",

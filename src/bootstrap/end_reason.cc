@@ -1,14 +1,7 @@
 #include "bootstrap/end_reason.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-
-#include "base/env.h"
-#include "base/unique_fd.h"
 
 namespace unisono::comm {
 namespace {
@@ -27,29 +20,15 @@ bool may_be_launchers(const EndReason& end) {
          });
 }
 
-// Empty: there is no such launcher, or it lets the ranks run. A launcher that is no more may have
-// left its number to a process with other files, so nothing that a read may wait for is read.
-std::string read_reason(const std::string& path) {
-  constexpr int kHarmless = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  const UniqueFd file(path.empty() ? -1 : ::open(path.c_str(), kHarmless));
-  struct stat status = {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return {};
-  }
-  std::array<char, kMostReasonBytes> text;
-  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
-  std::string reason(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  return reason.starts_with(kEndedByLauncher) ? reason : std::string();
-}
-
 }  // namespace
 
-EndReasonReader::EndReasonReader() : path_(read_env("UNISONO_LAUNCHER").value_or("")) {}
-
 std::string EndReasonReader::end_and_advice(const EndReason& end, std::string_view advice) const {
-  std::string reason = may_be_launchers(end) ? read_reason(path_) : std::string();
-  if (!reason.empty() && !reason.starts_with(ended_after(end.process))) {
-    return reason;
+  if (may_be_launchers(end)) {
+    const JobLog log = log_.read();
+    if (log.reason.starts_with(kEndedByLauncher) &&
+        !log.reason.starts_with(ended_after(end.process))) {
+      return log.reason + "\n" + log.advice;
+    }
   }
   return end.how + "\n" + std::string(end.how == "killed by SIGTERM" ? kStopped : advice);
 }

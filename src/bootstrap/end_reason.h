@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "bootstrap/job_log.h"
+
 namespace unisono::comm {
 
-// How the launcher's reason begins, in the file that UNISONO_LAUNCHER names; the file is empty
-// before the launcher ends ranks.
+// How the reason in the launcher's log begins.
 inline constexpr std::string_view kEndedByLauncher = "ended by the launcher";
-inline constexpr std::size_t kMostReasonBytes = 1024;
 
 // "ended by the launcher after process 2 of the job ". Not "rank 2": worlds that have shrunk count
 // their ranks anew, and this reason is read in them too.
@@ -28,14 +28,14 @@ struct EndReason {
 class EndReasonReader {
  public:
   // Reads the environment, which other threads may not while the program changes it.
-  EndReasonReader();
+  EndReasonReader() = default;
   // "killed by SIGKILL\nlook at its last output". Where the launcher has begun to end the job, and
   // may have ended this rank too, its own reason stands in place of both: "ended by the launcher
   // after process 2 of the job exited with code 1\nlook ...". Any thread.
   std::string end_and_advice(const EndReason& end, std::string_view advice) const;
 
  private:
-  std::string path_;
+  SharedJobLog log_;
 };
 
 }  // namespace unisono::comm

@@ -20,7 +20,9 @@ class Words : public ::testing::Test {
     ::unsetenv("UNISONO_LAUNCHER");
     std::filesystem::remove(path_);
   }
-  void write(const std::string& words) const { std::ofstream(path_) << words; }
+  void write(const std::string& reason) const {
+    std::ofstream(path_) << job_line("job", 3) << reason_lines(reason, "look");
+  }
   static std::string said(const EndReason& end) {
     return EndReasonReader().end_and_advice(end, "advice");
   }
@@ -29,8 +31,9 @@ class Words : public ::testing::Test {
 };
 
 TEST_F(Words, StandForEndsThatMayBeTheLaunchers) {
-  const std::string words = ended_after(2) + "exited with code 7\nlook";
-  write(words);
+  const std::string reason = ended_after(2) + "exited with code 7";
+  const std::string words = reason + "\nlook";
+  write(reason);
   for (const char* how : {"killed by SIGTERM", "killed by SIGINT", "killed by SIGKILL",
                           "exited or was killed", "process 9 killed by SIGTERM"}) {
     EXPECT_EQ(said({.process = 1, .how = how}), words);
@@ -39,7 +42,7 @@ TEST_F(Words, StandForEndsThatMayBeTheLaunchers) {
 }
 
 TEST_F(Words, LeaveTheFirstCauseAndOtherEndsAsTheyAre) {
-  write(ended_after(2) + "was killed by SIGKILL\nlook");
+  write(ended_after(2) + "was killed by SIGKILL");
   EXPECT_EQ(said({.process = 2, .how = "killed by SIGKILL"}), "killed by SIGKILL\nadvice");
   EXPECT_EQ(said({.process = 2, .how = "closed", .by_its_closing = true}), "closed\nadvice");
   EXPECT_EQ(said({.process = 1, .how = "killed by SIGSEGV"}), "killed by SIGSEGV\nadvice");
@@ -50,7 +53,7 @@ TEST_F(Words, LeaveTheFirstCauseAndOtherEndsAsTheyAre) {
 TEST_F(Words, AreLookedForWhereTheyWereWhenTheWorldBegan) {
   const EndReasonReader launcher;
   ::unsetenv("UNISONO_LAUNCHER");
-  write(ended_after(2) + "exited with code 7\nlook");
+  write(ended_after(2) + "exited with code 7");
   EXPECT_EQ(launcher.end_and_advice({.process = 1, .how = "killed by SIGKILL"}, "advice"),
             ended_after(2) + "exited with code 7\nlook");
 }

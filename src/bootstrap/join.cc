@@ -11,6 +11,7 @@
 
 #include "base/abstract_address.h"
 #include "base/env.h"
+#include "bootstrap/absence.h"
 #include "bootstrap/auth.h"
 #include "bootstrap/end_reason.h"
 #include "bootstrap/meet.h"
@@ -168,6 +169,7 @@ Meeting meet_as_other(const Invitation& invitation) {
   constexpr microseconds kLongestPause(20'000);
   microseconds pause(250);
   const Deadline is_silent = Deadline::after_ms(kSilentMs);
+  AbsenceCheck absence_check(invitation.job, invitation.size);
   bool said = false;
   for (std::string obstacle;;) {
     Attempt attempt = attempt_to_meet(invitation);
@@ -186,6 +188,11 @@ Meeting meet_as_other(const Invitation& invitation) {
     }
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;
+    }
+    if (const Absence absence = absence_check.find([](int rank) { return rank == 0; });
+        absence.rank == 0) {
+      throw Error(ErrorCode::connection, absence.message,
+                  {.rank = names.number(invitation.rank), .peer = absence.rank});
     }
     invitation.deadline.throw_if_interrupted();
     if (invitation.deadline.passed()) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/asking.h"
 #include "bootstrap/auth.h"
 
 namespace unisono::comm {
@@ -51,6 +52,7 @@ Meeting Lobby::collect() {
       pending = attend(*pending) ? std::next(pending) : pending_.erase(pending);
     }
     accept_pending();
+    check_absent();
     if (joined_ < invitation_.size && deadline_.passed()) {
       fail_missing();
     }
@@ -83,6 +85,9 @@ void Lobby::wait() {
   if (!said_waiting_) {
     next = Deadline::earlier(next, silent_);
   }
+  if (absence_check_.has_log()) {
+    next = Deadline::earlier(next, Deadline::after_ms(kAskMs));
+  }
   for (const Pending& pending : pending_) {
     entries.push_back({pending.socket.get(), POLLIN, 0});
     next = Deadline::earlier(next, pending.deadline);
@@ -106,6 +111,16 @@ void Lobby::check_members() {
                " ranks were there\nlook at the output of that rank",
            static_cast<int>(rank));
     }
+  }
+}
+
+void Lobby::check_absent() {
+  const Absence absence = absence_check_.find([this](int rank) {
+    return rank > 0 && rank < invitation_.size && !members_[static_cast<std::size_t>(rank)].socket;
+  });
+  if (absence.rank >= 0) {
+    absent_ = absence.ranks;
+    fail(ErrorCode::connection, absence.message, absence.rank);
   }
 }
 
@@ -303,7 +318,7 @@ void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
 void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   // Also of an interruption, which must not end this.
   const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
-  int told = joined_ + static_cast<int>(pending_.size());
+  int told = joined_ + absent_ + static_cast<int>(pending_.size());
   // Their descriptors may be what is wanting.
   pending_.clear();
   members_.clear();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/absence.h"
 #include "bootstrap/meet.h"
 
 namespace unisono::comm {
@@ -46,6 +47,7 @@ class Lobby {
   bool let_in(Pending& pending);
   void turn_away(Pending& pending, const std::string& why);
   void check_members();
+  void check_absent();
   Meeting welcome();
   // `at_fault`: a rank as they meet; -1: none alone.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int at_fault = -1);
@@ -65,6 +67,8 @@ class Lobby {
   std::list<Pending> pending_;
   std::vector<Member> members_;  // by rank
   int joined_ = 1;
+  AbsenceCheck absence_check_{invitation_.job, invitation_.size};
+  int absent_ = 0;       // ranks that will not come
   std::string refusal_;  // the last one that was turned away, for the report
 };
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/asking.h"
+#include "bootstrap/absence.h"
 #include "bootstrap/addresses.h"
 #include "bootstrap/card.h"
 #include "bootstrap/net_mesh.h"
@@ -35,14 +36,24 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
   addresses[0] = target.addresses;
   const tcp::Identity self = identity_of(options, "/lobby");
   const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
+  AbsenceCheck absence_check(options.job, options.size);
+  const std::function<bool()> asked = [&] {
+    if (const Absence absence = absence_check.find([](int rank) { return rank == 0; });
+        absence.rank == 0) {
+      throw Error(ErrorCode::connection, absence.message,
+                  {.rank = options.rank, .peer = absence.rank});
+    }
+    return options.interrupted != nullptr && options.interrupted();
+  };
   const Deadline connected = Deadline::of_timeout(options.connect_timeout_ms);
   const Deadline deadline = connected.later_by_ms(kGraceMs);
   for (bool was_there = false;; was_there = true) {
     const int left_ms = connected.left_ms();
-    auto streams = tcp::meet(acceptor, self, addresses,
-                             {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
-                              .all_listen = was_there,
-                              .interrupted = options.interrupted});
+    auto streams =
+        tcp::meet(acceptor, self, addresses,
+                  {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
+                   .all_listen = was_there,
+                   .interrupted = absence_check.has_log() ? asked : options.interrupted});
     // Asked while it waits: rank 0 may vanish with its host, and its table never come.
     tcp::Vigil vigil(target.addresses);
     const std::function<bool()> look = [&] {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/asking.h"
+#include "bootstrap/absence.h"
 #include "bootstrap/meet.h"
 #include "bootstrap/text_exchange.h"
 #include "unisono/error.hpp"
@@ -23,6 +24,7 @@ class Host {
   Host(tcp::Acceptor& lobby, const BusinessCard& mine, const ConnectOptions& options)
       : lobby_(lobby),
         size_(options.size),
+        absence_check_(options.job, options.size),
         exchange_(lobby, size_, kMostCardBytes),
         interrupted_(ten_times_a_second(options.interrupted)),
         deadline_(Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted_)),
@@ -40,6 +42,7 @@ class Host {
         fail(ErrorCode::aborted, "rank 0 was interrupted before all ranks were there");
       }
       check_ranks();
+      check_absent();
       if (deadline_.passed()) {
         fail_missing();
       }
@@ -49,6 +52,7 @@ class Host {
                     ", still waiting for " + missing());
       }
       int wait_ms = said_waiting_ ? 1000 : std::min(1000, silent_.left_ms());
+      wait_ms = absence_check_.has_log() ? std::min(wait_ms, kAskMs) : wait_ms;
       for (const auto& [rank, until] : away_) {
         wait_ms = std::min(wait_ms, until.left_ms());
       }
@@ -92,6 +96,20 @@ class Host {
            "rank 0 cannot receive the other ranks: it has no descriptor free"
            "\nraise the limit of open files (ulimit -n): rank 0 needs "
            "about two for each other rank");
+    }
+  }
+
+  void check_absent() {
+    const Absence absence = absence_check_.find([this](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      const bool is_missing = rank < size_ && !known_[at];
+      if (is_missing) {
+        settled_[at] = true;
+      }
+      return is_missing;
+    });
+    if (absence.rank >= 0) {
+      fail(ErrorCode::connection, absence.message, absence.rank);
     }
   }
 
@@ -167,6 +185,7 @@ class Host {
 
   tcp::Acceptor& lobby_;
   int size_;
+  AbsenceCheck absence_check_;
   TextExchange exchange_;
   Invitation invitation_;
   std::function<bool()> interrupted_;

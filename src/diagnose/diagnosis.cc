@@ -207,8 +207,8 @@ void Diagnosis::raise_left(int peer) {
   raise(ErrorCode::peer_lost, peer,
         records_.name(peer) + " has left: it destroyed its communicator while " +
             records_.name(records_.rank()) +
-            " waits for it\nall ranks must make the same calls before they leave; see whether an "
-            "error ended it there");
+            " waits for it\nan error may have ended it there: see its last output; else all ranks "
+            "must make the same calls before they leave");
 }
 
 void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence) noexcept {

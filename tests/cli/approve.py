@@ -48,7 +48,8 @@ def normalised(text):
 def run_case(program, case, scratch):
     environment = clean_environment()
     environment.update(case.get("environment", {}))
-    command = [str(program)] + [word.replace("SCRATCH", scratch) for word in case["words"]]
+    command = [str(program)] + [word.replace("SCRATCH", scratch).replace("PROGRAM", str(program))
+                                for word in case["words"]]
     result = subprocess.run(command, cwd=case.get("folder", HERE / "files"), env=environment,
                             input=case.get("input", ""), capture_output=True, text=True,
                             timeout=LIMIT_S)

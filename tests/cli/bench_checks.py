@@ -39,6 +39,10 @@ def bench_moe(program, scratch, environment):
         last = result.stdout.splitlines()[-1].split() if result.stdout else []
         if result.returncode != 0 or last[:5] != ["2", "2048", "4", "2", "file"] or last[-1] != "0":
             return f"{transport}: code {result.returncode}\n{result.stdout}{result.stderr}"
+    result = bench(program, environment, 2, ["moe", "--json", "--routing", str(routing)])
+    row = json.loads(result.stdout)
+    if (row["schema"], row["tokens"], row["wrong"]) != ("unisono.bench_moe/1", 3, 0):
+        return f"json: {result.stdout}{result.stderr}"
     routing.write_text("0 3\n1 x\n")
     result = bench(program, environment, 2, ["moe", "--routing", str(routing)])
     if result.returncode == 0 or 'routing.txt:2: "x" is not an expert' not in result.stderr:
@@ -59,6 +63,10 @@ def bench_words(program, scratch, environment):
                    environment)
     if "nothing is communicated" not in alone.stdout:
         return f"one rank is not warned\n{alone.stdout}"
+    alone = output(program, ["bench", "all_reduce", "-b", "8", "-e", "8", "-n", "2", "--json",
+                             "--min-busbw", "1"], environment)
+    if "1 rank: nothing" not in alone.stderr or "next   unisono run -n 4" not in alone.stderr:
+        return f"one rank is not warned beside JSON\n{alone.stderr}"
     return None
 
 

@@ -1,6 +1,7 @@
 """The approval cases: words of the command line, by name."""
 
 # One rank of a job, as a shell program.
+JOINS_NOT = "[ $RANK != 1 ] || exit 0; exec $0 bench barrier"
 DIES = "if [ $RANK = 2 ]; then echo allocating 18.2 GiB >&2; kill -9 $$; fi; exec sleep 60"
 EXITS = ("if [ $RANK = 1 ]; then echo cannot open data.bin >&2; exit 7; fi; "
          "trap 'exit 0' TERM; sleep 0.3; [ $RANK = 2 ] || echo peer is gone >&2; exit 3")
@@ -374,6 +375,7 @@ def approval_cases():
         "sim_large": text("sim", "all_reduce/ring", "--on", "rail_optimised:nodes=128", "--bytes", "1GiB"),
         "sim_too_many": text("sim", "all_reduce/ring", "--on", "hgx_h200", "-n", "9"),
         "sim_too_many_messages": text("sim", "all_to_all/pairwise", "-n", "1000000", "--link", LINK),
+        "sim_two_networks": text("sim", "all_reduce/ring", "--on", "dgx_h100", "--link", "alpha=5us,beta=1GB/s"),
         "sim_no_network": text("sim", "all_reduce/ring"),
         "sim_no_schedule": text("sim", "--on", "hgx_h200"),
         "sim_bad_degrade": text("sim", "all_reduce/ring", "--on", "hgx_h200", "--degrade", "gpu0"),
@@ -469,6 +471,7 @@ def approval_cases():
         "plan_model_flags": text("plan-model", "llama3-8b", "--on", "dgx_h100", "--train", "--flags", "vllm"),
         "plan_model_unknown": text("plan-model", "llama3-71b", "--on", "dgx_h100", "--train"),
         "plan_model_nowhere": text("plan-model", "llama3-70b", "--train"),
+        "plan_model_two_tasks": text("plan-model", "llama3-8b", "--on", "dgx_h100", "--train", "--serve"),
         "plan_model_no_task": text("plan-model", "llama3-70b", "--on", "dgx_h100"),
         "plan_model_no_device": text("plan-model", "llama3-70b", "--on", "ethernet_cluster", "--serve"),
         "plan_model_precision": text("plan-model", "llama3-70b", "--on", "dgx_a100", "--train", "--precision", "f8"),
@@ -538,6 +541,9 @@ def approval_cases():
         "tune_bad_sizes": text("tune", "--sizes", "8,4Q"),
         "tune_bad_size": text("tune", "-e", "big", "-o", "never.json"),
         "tune_no_folder": text("tune", "--table", "times.csv", "-o", "times.csv/profile.json"),
+        "tune_no_files_there": text("tune", "-o", "/proc/profile.json"),
+        "export_no_files_there": text("export", "all_reduce/ring", "-o", "/proc/ring.xml"),
+        "export_told_as_json": text("export", "all_reduce/ring", "-o", "/dev/null", "--json"),
         "tune_no_home": text("tune", "--table", "times.csv", environment={"XDG_CONFIG_HOME": "", "HOME": ""}),
         "profile_absent": text("bench", "barrier", environment={"UNISONO_PROFILE": "absent.json"}),
         "wait_broken": text("bench", "barrier", environment={"UNISONO_WAIT": "spin=3000,sleep=1"}),
@@ -567,6 +573,10 @@ def approval_cases():
         "run_keep_going": run("run", "-n", "4", "--keep-going", "--", "sh", "-c",
                               "[ $RANK = 2 ] && kill -9 $$; sleep 0.2; [ $RANK != 0 ] || echo on"),
         "run_all_lost": run("run", "-n", "1", "--keep-going", "--", "sh", "-c", "exit 7"),
+        # A rank that never uses unisono is no error unless others wait for it.
+        "run_never_joined": run("run", "-n", "2", "--", "sh", "-c", JOINS_NOT, "PROGRAM"),
+        "run_never_joined_tcp": run("run", "-n", "2", "--transport", "tcp", "--", "sh", "-c",
+                                    JOINS_NOT, "PROGRAM"),
         "run_exit_code": run("run", "-n", "3", "--", "sh", "-c", EXITS),
         "run_timeout": run("run", "-n", "2", "--timeout", "300ms", "--", "sh", "-c",
                            "[ $RANK = 1 ] || { echo waiting >&2; exec sleep 60; }"),
@@ -579,6 +589,9 @@ def approval_cases():
                                   "[ $RANK != 1 ] || exec sleep 60; sleep 0.5; echo no >&2; exit 9"),
         "run_chaos_random": run("run", "-n", "4", "--chaos", "kill=random,stop=random@1s+10ms,seed=7",
                                 "--", "true"),
+        # One has ended earlier than the job, one with it.
+        "run_chaos_missed": run("run", "-n", "2", "--chaos", "kill=1@200ms,kill=0@9s,seed=7", "--", "sh",
+                                "-c", "[ $RANK = 1 ] || exec sleep 0.5"),
         "run_chaos_stop": run("run", "-n", "1", "--chaos", "stop=0@50ms+100ms,seed=7", "--", "sleep",
                               "0.3"),
         "run_chaos_corrupt": run("run", "-n", "2", "--transport", "tcp", "--chaos",

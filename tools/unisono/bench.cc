@@ -15,7 +15,7 @@ constexpr Option kOptions[] = {
     {.name = "min-bytes",
      .letter = 'b',
      .value = "SIZE",
-     .help = "Smallest size.",
+     .help = "Smallest size. Every size is rounded down to whole elements.",
      .fallback = "8"},
     {.name = "max-bytes",
      .letter = 'e',
@@ -48,7 +48,8 @@ constexpr Option kOptions[] = {
     {.name = "iters",
      .letter = 'n',
      .value = "N",
-     .help = "Timed calls a row; 0: as many as fit in --time-per-row.",
+     .help = "Timed calls a row, as in nccl-tests; 0: as many as fit in --time-per-row. Ranks are "
+             "those of unisono run -n.",
      .fallback = "0"},
     {.name = "warmup",
      .letter = 'w',
@@ -115,7 +116,7 @@ int run_bench(const Arguments& arguments, const Console& console) {
   Communicator comm = Communicator::connect();
   if (is_moe) {
     return run_bench_moe(comm, arguments.has("routing") ? arguments.text("routing") : "",
-                         own_exchange(comm));
+                         own_exchange(comm), console.json());
   }
   return Session(comm, arguments, console).run();
 }

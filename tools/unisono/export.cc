@@ -1,6 +1,8 @@
 // `unisono export`: a schedule in the words of another executor.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/arguments.h"
 #include "cli/asked_schedule.h"
 #include "cli/commands.h"
@@ -67,7 +69,14 @@ int run_export(const Arguments& arguments, const Console& console) {
   }
   const std::string path = arguments.text("output");
   write_output(path, text);
-  if (!console.quiet()) {
+  if (console.json()) {
+    const nlohmann::ordered_json told{{"schema", "unisono.export/1"},
+                                      {"file", path},
+                                      {"bytes", text.size()},
+                                      {"schedule", title_of(schedule)},
+                                      {"gpus", schedule.ranks}};
+    fmt::print("{}\n", told.dump());
+  } else if (!console.quiet()) {
     fmt::print("{}: {} for {} GPUs\n", path, title_of(schedule), schedule.ranks);
   }
   return kDone;

@@ -1,5 +1,6 @@
 // `unisono run`: starts ranks on this host, or through ssh and the like on others.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -167,6 +168,21 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console,
   return options;
 }
 
+std::string_view name_of(const Chaos::Blow& blow) {
+  return blow.signal == SIGKILL ? "kill" : blow.signal == SIGSTOP ? "stop" : "reset";
+}
+
+// A test that passes because nothing went wrong has shown nothing.
+void warn_of_missed_blows(const JobResult& result, const Console& console) {
+  for (const Chaos::Blow& blow : result.missed_blows) {
+    const std::string_view name = name_of(blow);
+    console.note(fmt::format("warning: chaos: rank {} had ended before it was to be {}", blow.rank,
+                             name == "kill"   ? "killed"
+                             : name == "stop" ? "stopped"
+                                              : "cut off"));
+  }
+}
+
 void print_json(const JobResult& result, const LaunchOptions& options) {
   nlohmann::ordered_json row;
   row["schema"] = "unisono.run/1";
@@ -175,11 +191,19 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   row["timed_out"] = result.timed_out;
   if (!options.replay.empty()) {
     row["replay"] = options.replay;
+    row["chaos_missed"] = nlohmann::json::array();
+    for (const Chaos::Blow& blow : result.missed_blows) {
+      row["chaos_missed"].push_back({{"rank", blow.rank}, {"what", name_of(blow)}});
+    }
   }
   row["went_on"] = result.went_on;
   row["first_failure"] = nullptr;
   if (result.first_failure >= 0) {
     row["first_failure"] = result.first_failure;
+  }
+  row["never_joined"] = nullptr;
+  if (result.never_joined >= 0) {
+    row["never_joined"] = result.never_joined;
   }
   row["ranks"] = nlohmann::json::array();
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
@@ -222,6 +246,7 @@ int run_run(const Arguments& arguments, const Console& console) {
     write_recording(*recorder, result, options, console);
   }
   report_failure(result, options, launcher.output(), console);
+  warn_of_missed_blows(result, console);
   if (console.json()) {
     print_json(result, options);
   }

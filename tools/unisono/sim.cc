@@ -257,7 +257,11 @@ struct Network {
 };
 
 Network network_of(const Arguments& arguments) {
-  if (arguments.has("on") == arguments.has("link")) {
+  if (arguments.has("on") && arguments.has("link")) {
+    throw UsageError("--on and --link are two networks", "a topology, or links that are all alike",
+                     "leave one of the two out");
+  }
+  if (!arguments.has("on") && !arguments.has("link")) {
     throw UsageError("on which network? --on or --link says",
                      "--on dgx_h100:nodes=2, or --link alpha=5us,beta=12.5GB/s",
                      "unisono topo --presets");

@@ -208,6 +208,11 @@ int run_top(const Arguments& arguments, const Console& console) {
   for (bool first = true;; first = false) {
     // Those that have been seen once may end.
     const std::vector<Job> jobs = first ? find_jobs(word) : matching_jobs(word);
+    if (jobs.empty() && first) {
+      fmt::print("{}\n", kNoJobs);
+      console.note(kSeenJobs);
+      return kDone;
+    }
     if (jobs.empty()) {
       fmt::print("\n{} has ended\n", word.empty() ? "the last job" : "it");
       return kDone;

@@ -111,10 +111,12 @@ int run_why(const std::string& which, const Console& console) {
     throw UsageError(fmt::format("there is no file '{}', and no job here has that name", which),
                      kSeenJobs, "unisono help trace");
   }
+  bool found = false;
   bool somebody_waits = false;
   nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
   for (const Job& job : find_jobs(which)) {
     const std::vector<Finding> findings = explain_hang(job, comm::flight_clock_ns());
+    found = true;
     somebody_waits |= !findings.empty();
     if (console.json()) {
       jobs.push_back({{"job", job.world.job},
@@ -126,8 +128,21 @@ int run_why(const std::string& which, const Console& console) {
   }
   if (console.json()) {
     print_json(std::move(jobs));
+  } else if (!found) {
+    fmt::print("{}\n", kNoJobs);
+    console.note(kSeenJobs);
   }
   return somebody_waits ? kAnswerIsNo : kDone;
+}
+
+void tell_written(const std::string& path, std::size_t bytes, const Console& console) {
+  if (console.json()) {
+    const nlohmann::ordered_json told{
+        {"schema", "unisono.written/1"}, {"file", path}, {"bytes", bytes}};
+    fmt::print("{}\n", told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    console.note(fmt::format("{}  {}", path, size_text(static_cast<double>(bytes))));
+  }
 }
 
 void write(const Arguments& arguments, const std::string& text, const std::string& name,
@@ -138,7 +153,7 @@ void write(const Arguments& arguments, const std::string& text, const std::strin
     return;
   }
   write_output(path, text);
-  console.note(fmt::format("{}  {}", path, size_text(static_cast<double>(text.size()))));
+  tell_written(path, text.size(), console);
 }
 
 // "job.json" -> "job.chrome.json"
@@ -194,12 +209,13 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
                     const Console& console) {
   const ImportedWorkload workload = workload_of(ranks);
-  write_output(arguments.text("workload"), workload.document.dump(1) + "\n");
-  console.note(fmt::format(
-      "{}  {}", arguments.text("workload"),
-      workload.left_out == 0
-          ? std::string("all calls that move data")
-          : fmt::format("without {} that not all ranks have", times(workload.left_out, "call"))));
+  const std::string text = workload.document.dump(1) + "\n";
+  write_output(arguments.text("workload"), text);
+  tell_written(arguments.text("workload"), text.size(), console);
+  if (workload.left_out > 0) {
+    console.note(
+        fmt::format("{} left out that not all ranks have", times(workload.left_out, "call")));
+  }
   if (workload.without_size > 0) {
     console.note(fmt::format("{} of no bytes: the profiler tells sizes with record_shapes=True",
                              times(workload.without_size, "call")));

@@ -181,7 +181,7 @@ constexpr Option kOptions[] = {
      .letter = 'o',
      .value = "FILE",
      .help = "The profile. Without it: $XDG_CONFIG_HOME/unisono/profile.json or "
-             "~/.config/unisono/profile.json, which programs read unasked."},
+             "~/.config/unisono/profile.json, which programs read unasked. Its folder is made."},
     {.name = "times",
      .value = "FILE",
      .help = "Write all that was measured to FILE as well (CSV), for --table."},
@@ -205,8 +205,8 @@ const Command kTuneCommand = {
     .examples = {{{"unisono tune",
                    "Measure 2, 4 and 8 ranks on this host; from then on programs "
                    "use what was found."},
-                  {"unisono tune -n 2,16 --time 30s -o big.json",
-                   "Other rank counts and more time; UNISONO_PROFILE=big.json uses it."},
+                  {"unisono tune -n 2,16 --time 1m -o big.json",
+                   "Other rank counts and twice the time; UNISONO_PROFILE=big.json uses it."},
                   {"mpirun -n 6 unisono tune --measure six.csv",
                    "Measure under another launcher; unisono tune --table six.csv does the rest."}}},
     .description =

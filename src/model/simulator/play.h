@@ -9,6 +9,12 @@
 #include <span>
 #include <vector>
 
+namespace unisono {
+
+struct Protocol;
+
+}
+
 namespace unisono::model {
 
 struct MessageCost {

@@ -87,9 +87,10 @@ std::string text_heading(const Heading& heading, const Console& console) {
         heading.hop_us);
   }
   if (heading.ranks == 1) {
-    text +=
-        "# 1 rank: nothing is communicated, so there is no busbw; more ranks:\n"
-        "#         unisono run -n 4 -- unisono bench ...\n";
+    text += fmt::format(
+        "# 1 rank: nothing is communicated, so there is no busbw; {}more ranks:\n"
+        "#         {}\n",
+        heading.iterations > 0 ? "-n is --iters; " : "", kMoreRanks);
   }
   return text + (heading.narrow ? narrow_columns(heading, console) : columns(heading, console));
 }

@@ -29,12 +29,16 @@ struct Row {
   double busbw() const;
 };
 
+// What to start where a world has one rank, and nothing to measure.
+inline constexpr const char* kMoreRanks = "unisono run -n 4 -- unisono bench ...";
+
 enum class Format : unsigned char { text, nccl_tests, csv, jsonl };
 
 struct Heading {
   int ranks = 1;
   int cpus = 1;
   int hosts = 1;
+  int iterations = 0;  // asked for
   double hop_us = 0;
   bool registered = false;
   bool persistent = false;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -194,15 +195,15 @@ class Bench {
 
 void print_title(const Communicator& comm, const std::string& textbook) {
   fmt::print(
-      "moe, bf16, {} ranks on {} host{}, expert_major, registered memory; medians in us\n"
+      "moe, bf16, {} rank{} on {} host{}, expert_major, registered memory; medians in us\n"
       "x: against the limit of one host: each rank copies the rows it needs, or reads k and writes "
       "one\ntext: against the textbook way: pack, counts, {}, permute; i8: rows as i8 "
       "against bf16\n\n"
       "{:>6} {:>6} {:>4} {:>2} {:8} {:>10} {:>6} {:>6} {:>6} {:>10} {:>6} {:>6} {:>6} {:>8} {:>8} "
       "{:>6}\n",
-      comm.size(), comm.hosts(), comm.hosts() == 1 ? "" : "s", textbook, "tokens", "hidden", "E",
-      "k", "routing", "dispatch", "x", "text", "i8", "combine", "x", "text", "i8", "list", "route",
-      "wrong");
+      comm.size(), comm.size() == 1 ? "" : "s", comm.hosts(), comm.hosts() == 1 ? "" : "s",
+      textbook, "tokens", "hidden", "E", "k", "routing", "dispatch", "x", "text", "i8", "combine",
+      "x", "text", "i8", "list", "route", "wrong");
 }
 
 std::string ratio_text(double us, double of) {
@@ -222,6 +223,40 @@ void print_row(const MoeCase& row, const std::vector<double>& us, std::int64_t w
   std::fflush(stdout);
 }
 
+void print_json_row(const Communicator& comm, const MoeCase& row, const std::vector<double>& us,
+                    std::int64_t wrong) {
+  nlohmann::ordered_json json;
+  json["schema"] = "unisono.bench_moe/1";
+  json["ranks"] = comm.size();
+  json["hosts"] = comm.hosts();
+  json["tokens"] = row.tokens;
+  json["hidden"] = row.hidden;
+  json["experts"] = row.experts;
+  json["k"] = row.k;
+  json["routing"] = row.routing;
+  json["left_out"] = row.left_out;
+  // In the order of Variant; null where it needs one host.
+  constexpr const char* kNames[kVariants] = {"dispatch_us",
+                                             "combine_us",
+                                             "textbook_dispatch_us",
+                                             "textbook_combine_us",
+                                             "dispatch_i8_us",
+                                             "combine_i8_us",
+                                             "route_us",
+                                             "copy_rows_us",
+                                             "sum_rows_us",
+                                             "list_us"};
+  for (std::size_t variant = 0; variant < kVariants; ++variant) {
+    json[kNames[variant]] = nullptr;
+    if (us[variant] > 0) {
+      json[kNames[variant]] = us[variant];
+    }
+  }
+  json["wrong"] = wrong;
+  fmt::print("{}\n", json.dump());
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 TextbookExchange own_exchange(Communicator& comm) {
@@ -235,14 +270,14 @@ TextbookExchange own_exchange(Communicator& comm) {
               }};
 }
 
-int run_bench_moe(Communicator& comm, const std::string& routing,
-                  const TextbookExchange& textbook) {
+int run_bench_moe(Communicator& comm, const std::string& routing, const TextbookExchange& textbook,
+                  bool json) {
   constexpr std::size_t kHidden = 2048;  // of a routing from a file
   const bool speaks = comm.rank() == 0;
   const std::vector<MoeCase> cases =
       routing.empty() ? cases_of(comm)
                       : std::vector<MoeCase>{read_routing(routing, kHidden, comm.size())};
-  if (speaks) {
+  if (speaks && !json) {
     print_title(comm, textbook.name);
     if (!routing.empty() && cases[0].left_out != 0) {
       fmt::print("{}\n", left_out_text(cases[0], comm.size()));
@@ -254,7 +289,9 @@ int run_bench_moe(Communicator& comm, const std::string& routing,
     const std::int64_t wrong = bench.check();
     const std::vector<double> us = bench.measure();
     wrong_in_all += wrong;
-    if (speaks) {
+    if (speaks && json) {
+      print_json_row(comm, row, us, wrong);
+    } else if (speaks) {
       print_row(row, us, wrong);
     }
   }

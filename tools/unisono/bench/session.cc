@@ -52,6 +52,7 @@ int Session::run() {
   heading_ = {.ranks = comm_.size(),
               .cpus = online_cpus(),
               .hosts = comm_.hosts(),
+              .iterations = static_cast<int>(arguments_.number("iters", 0, 100'000'000)),
               .hop_us = runner.hop_us(),
               .registered = arguments_.has("registered"),
               .persistent = arguments_.has("persistent"),
@@ -59,6 +60,7 @@ int Session::run() {
               .several = several(cases),
               .narrow = !table_.has_value() && !console_.verbose() && console_.width() < 150};
   add_to_table(heading_text(format_, heading_, console_));
+  note_one_rank();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     progress.show(fmt::format("{}/{}  {}", i + 1, cases.size(), case_text(cases[i])));
     rows_.push_back(runner.run(cases[i]));
@@ -69,6 +71,14 @@ int Session::run() {
   close_table();
   write_plot();
   return verdict();
+}
+
+// Where the form of the rows has no place for it.
+void Session::note_one_rank() const {
+  if (speaks_ && comm_.size() == 1 && format_ != Format::text) {
+    console_.note(fmt::format("# 1 rank: nothing is communicated; -n is --iters; more ranks: {}",
+                              kMoreRanks));
+  }
 }
 
 RunnerOptions Session::runner_options(const std::vector<Case>& cases) const {
@@ -212,7 +222,10 @@ bool Session::too_slow() const {
   if (detail.empty()) {
     return false;
   }
-  print_error(console_, "too_slow", "slower than asked", detail, "unisono doctor");
+  print_error(console_, "too_slow",
+              comm_.size() == 1 ? "slower than asked: one rank moves nothing, and has no busbw"
+                                : "slower than asked",
+              detail, comm_.size() == 1 ? kMoreRanks : "unisono doctor");
   return true;
 }
 

@@ -35,6 +35,7 @@ class Session {
   int verdict() const;
   std::string main_job_end() const;
   bool too_slow() const;
+  void note_one_rank() const;
 
   Communicator& comm_;
   const Arguments& arguments_;

@@ -187,8 +187,9 @@ void check_output(const std::string& path) {
   if (target.empty() || target.ends_with('/') || !above || !S_ISDIR(above->st_mode)) {
     refuse_output(path, ENOENT);
   }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    refuse_output(path, errno);
+  // Permissions say nothing of /proc and the like, where no file can be made.
+  if (const FreshFile tried(target); tried.fd() < 0) {
+    refuse_output(path, tried.error());
   }
 }
 
@@ -227,6 +228,11 @@ void refuse_output(const std::string& path, int error) {
                        fmt::format("name {}{}NAME", path, path.ends_with('/') ? "" : "/"));
     case ENOENT:
     case ENOTDIR:
+      if (const std::optional<struct stat> folder = status_of(folder_of(path));
+          folder && S_ISDIR(folder->st_mode) && !path.empty() && !path.ends_with('/')) {
+        misnamed(fmt::format("no file can be made in {}", folder_of(path)),
+                 "a folder that takes files is needed");
+      }
       misnamed(path.empty() ? "the name is empty"
                             : fmt::format("there is no folder {}", folder_of(path)),
                "a file in a folder that exists is needed");

@@ -132,7 +132,10 @@ ModelQuestion read_model_question(const Arguments& arguments) {
     throw UsageError("which machine? --on says", {},
                      "unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train");
   }
-  if (arguments.has("train") == arguments.has("serve")) {
+  if (arguments.has("train") && arguments.has("serve")) {
+    throw UsageError("--train and --serve are two questions", {}, "ask them one after the other");
+  }
+  if (!arguments.has("train") && !arguments.has("serve")) {
     throw UsageError("what for? give one of --train and --serve", {}, std::string(kHelp));
   }
   ModelQuestion question{.shape = read_shape(arguments.operands().front(), kHelp)};

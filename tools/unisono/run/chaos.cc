@@ -71,6 +71,16 @@ std::vector<Chaos::Blow> Chaos::due(Milliseconds since_start) {
   return blows;
 }
 
+std::vector<Chaos::Blow> Chaos::left() const {
+  std::vector<Blow> blows;
+  for (auto event = events_.rbegin(); event != events_.rend(); ++event) {
+    if (event->signal != SIGCONT) {
+      blows.push_back({.rank = event->rank, .signal = event->signal});
+    }
+  }
+  return blows;
+}
+
 std::optional<Chaos::Milliseconds> Chaos::next() const {
   return events_.empty() ? std::nullopt : std::optional(events_.back().at);
 }

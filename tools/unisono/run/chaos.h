@@ -16,7 +16,7 @@ namespace unisono::cli {
 class Chaos {
  public:
   using Milliseconds = std::chrono::milliseconds;
-  // A signal that a rank shall get.
+  // A signal that a rank shall get; 0: its connections are reset.
   struct Blow {
     int rank = 0;
     int signal = 0;
@@ -27,8 +27,10 @@ class Chaos {
 
   // For the ranks: how they find each other through it.
   std::vector<std::string> environment() const;
-  // What is due so long after the start of the job, each once.
+  // What signals are due so long after the start of the job, each once.
   std::vector<Blow> due(Milliseconds since_start);
+  // What has not been due yet, by time; a rank that was to go on again counts only as stopped.
+  std::vector<Blow> left() const;
   // When something will be; none: nothing is left.
   std::optional<Milliseconds> next() const;
 

@@ -44,7 +44,10 @@ bool stdin_is_our_terminal() {
 }  // namespace
 
 Launcher::Launcher(LaunchOptions options, const Console& console)
-    : options_(std::move(options)), console_(console), output_(options_.output) {
+    : options_(std::move(options)),
+      console_(console),
+      output_(options_.output),
+      log_(options_.job, options_.ranks) {
   result_.ends.resize(as_size(options_.ranks));
   own_group_.assign(as_size(options_.ranks), true);
 }
@@ -98,7 +101,7 @@ void Launcher::start_ranks() {
       if (!options_.rank_environment.empty()) {
         spawn_options.environment.push_back(options_.rank_environment[as_size(rank)]);
       }
-      spawn_options.environment.push_back(end_reason_.environment());
+      spawn_options.environment.push_back(log_.environment());
     } else {
       const RemoteRank& remote = options_.remote[as_size(rank)];
       spawn_options.program = remote.program;
@@ -166,6 +169,11 @@ JobResult Launcher::run() {
   guardian_.reset();
   drain();
   result_.lost_logs = logs_.tell_lost();
+  result_.never_joined = log_.missed();
+  if (options_.chaos != nullptr) {
+    const std::vector<Chaos::Blow> left = options_.chaos->left();
+    result_.missed_blows.insert(result_.missed_blows.end(), left.begin(), left.end());
+  }
   const auto ended_well = [](const ProcessEnd& end) { return end.ended && !end.failed(); };
   result_.went_on = options_.keep_going && result_.first_failure >= 0 &&
                     std::any_of(result_.ends.begin(), result_.ends.end(), ended_well);
@@ -222,7 +230,7 @@ void Launcher::read_signals(Time now) {
       tell_of_stop();
       result_.launcher_signal = signal;
       tell_of_failure();
-      end_reason_.write(
+      log_.write_reason(
           fmt::format("{}, because it got {} itself", comm::kEndedByLauncher, signal_name(signal)),
           "whoever sent that stopped the job");
     }
@@ -263,6 +271,10 @@ void Launcher::reap(Time now) {
     end.when = now;
     end.by_launcher = stage_ >= Stage::terminating;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+    if (!end.by_launcher) {
+      log_.write_end(rank, end.signal != 0 ? end_phrase(end)
+                                           : fmt::format("exited with code {}", end.exit_code));
+    }
     if (end.failed() && !end.killed_by_chaos()) {
       batch.push_back(rank);
     }
@@ -319,7 +331,7 @@ void Launcher::check_clock(Time now) {
         }
       }
       tell_of_stop();
-      end_reason_.write(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
+      log_.write_reason(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
                                     options_.timeout_s),
                         "the launcher says below who was waited for");
       signal_ranks(SIGTERM, false);
@@ -345,6 +357,9 @@ void Launcher::strike(Time now) {
   for (const Chaos::Blow& blow : options_.chaos->due(since)) {
     ProcessEnd& end = result_.ends[as_size(blow.rank)];
     if (end.ended) {
+      if (blow.signal != SIGCONT) {
+        result_.missed_blows.push_back(blow);
+      }
       continue;
     }
     const char* const name = ::sigabbrev_np(blow.signal);
@@ -371,7 +386,7 @@ void Launcher::tell_of_stop() {
 
 void Launcher::tell_of_failure() {
   if (const int rank = result_.first_failure; rank >= 0 && stage_ != Stage::running) {
-    end_reason_.write(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
+    log_.write_reason(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
                       "look at the last output of that process");
   }
 }

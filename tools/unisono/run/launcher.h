@@ -12,8 +12,8 @@
 #include "base/unique_fd.h"
 #include "cli/console.h"
 #include "run/chaos.h"
-#include "run/end_reason_file.h"
 #include "run/hosts.h"
+#include "run/job_log_file.h"
 #include "run/output.h"
 #include "run/rank_logs.h"
 #include "run/spawn.h"
@@ -64,12 +64,14 @@ struct JobResult {
   std::vector<ProcessEnd> ends;
   ProcessEnd::Time start;
   int first_failure = -1;  // rank; -1: none
+  int never_joined = -1;   // a rank that had ended while others waited for it in connect()
   bool went_on = false;    // without ranks that failed, and to a good end
   bool timed_out = false;
   std::vector<int> unfinished;         // ranks that still ran at the timeout
   int launcher_signal = 0;             // that told the launcher to stop
   std::vector<Finding> findings = {};  // why it did not go on, when it was stopped
   double seconds = 0;
+  std::vector<Chaos::Blow> missed_blows = {};  // of ranks that had ended before
   bool lost_logs = false;  // some of what ranks printed; the launcher has said so
 };
 
@@ -117,7 +119,7 @@ class Launcher {
   std::vector<bool> own_group_;
   std::vector<UniqueFd> inputs_;  // of remote ranks: their end tells them of ours
   int signal_fd_ = -1;
-  EndReasonFile end_reason_;
+  JobLogFile log_;
   std::optional<Guardian> guardian_;  // while the ranks run
   Stage stage_ = Stage::running;
   Time stage_end_;

@@ -105,6 +105,24 @@ Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
                              end_text(end).english, after, options.output.host, end.pid, mark)};
 }
 
+// It ended well, as it saw it, and the others could not begin.
+bool is_to_blame(const JobResult& result, int rank) {
+  return rank >= 0 && !result.ends[static_cast<std::size_t>(rank)].failed();
+}
+
+void report_never_joined(const JobResult& result, const LaunchOptions& options,
+                         const OutputMerger& output, const Console& console) {
+  const int rank = result.never_joined;
+  std::vector<Line> lines = {
+      line_of(result, options, rank, "the others waited for it in connect()")};
+  add_others(result, {rank}, lines);
+  std::string detail = table_of(lines) + tail_of(output, rank);
+  detail.pop_back();
+  print_error(console, "rank_failed",
+              fmt::format("the job cannot begin: rank {} ended without having joined", rank),
+              detail, hint(result, rank, options));
+}
+
 void report_rank(const JobResult& result, const LaunchOptions& options, const OutputMerger& output,
                  const Console& console) {
   const int rank = result.first_failure;
@@ -226,6 +244,8 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
     std::string table = table_of(lines);
     table.pop_back();
     console.note("unisono run: ranks were lost, and the others went on\n" + table);
+  } else if (result.first_failure >= 0 && is_to_blame(result, result.never_joined)) {
+    report_never_joined(result, options, output, console);
   } else if (result.first_failure >= 0) {
     report_rank(result, options, output, console);
   }

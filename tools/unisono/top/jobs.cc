@@ -285,15 +285,12 @@ std::vector<Job> matching_jobs(std::string_view word) {
 
 std::vector<Job> find_jobs(std::string_view word) {
   std::vector<Job> jobs = matching_jobs(word);
-  if (jobs.empty()) {
-    throw UsageError(
-        word.empty() ? "no job of unisono runs here"
-                     : fmt::format("no job here is named '{}' or has that process", word),
-        std::string(word.empty() ? ""
-                                 : "it takes the name of a job that runs now, or the number of one "
-                                   "of its processes\n") +
-            kSeenJobs,
-        "unisono help top");
+  if (jobs.empty() && !word.empty()) {
+    throw UsageError(fmt::format("no job here is named '{}' or has that process", word),
+                     fmt::format("it takes the name of a job that runs now, or the number of one "
+                                 "of its processes\n{}",
+                                 kSeenJobs),
+                     "unisono help top");
   }
   return jobs;
 }

@@ -1,0 +1,35 @@
+// Finds out that a rank which a meeting waits for has ended, and will never join: `unisono run`
+// says so in its log. Under other launchers, and between hosts, nothing is known.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "bootstrap/job_log.h"
+
+namespace unisono::comm {
+
+struct Absence {
+  int rank = -1;  // -1: nobody is known to be absent
+  int ranks = 0;  // how many of those who are waited for have ended
+  std::string message = {};
+};
+
+class AbsenceCheck {
+ public:
+  // A meeting under another name, or of another size, has ranks of its own.
+  AbsenceCheck(const std::string& job, int size);
+  // There is a log; find() must be called about ten times a second.
+  bool has_log() const { return has_log_; }
+  // Looks at most ten times a second. The launcher is told of what is found, so that it blames the
+  // rank that did not come.
+  Absence find(const std::function<bool(int rank)>& is_missing);
+
+ private:
+  SharedJobLog log_;
+  bool has_log_;
+  std::chrono::steady_clock::time_point next_;
+};
+
+}  // namespace unisono::comm

@@ -1,0 +1,115 @@
+#include "bootstrap/job_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/env.h"
+#include "base/unique_fd.h"
+
+namespace unisono::comm {
+namespace {
+
+// "end 3 killed" is "end" and "3 killed".
+std::pair<std::string_view, std::string_view> split_word(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  return space == std::string_view::npos ? std::pair{text, std::string_view{}}
+                                         : std::pair{text.substr(0, space), text.substr(space + 1)};
+}
+
+int parse_rank(std::string_view text) {
+  int rank = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  return error == std::errc{} && end == text.data() + text.size() ? rank : -1;
+}
+
+void take_line(std::string_view line, JobLog& log) {
+  const auto [kind, rest] = split_word(line);
+  const auto [first, second] = split_word(rest);
+  if (kind == "job") {
+    log.job = first;
+    log.ranks = parse_rank(second);
+  } else if (kind == "end" && parse_rank(first) >= 0) {
+    log.ends[parse_rank(first)] = second;
+  } else if (kind == "missed" && log.missed < 0) {
+    log.missed = parse_rank(first);
+  } else if (kind == "reason") {
+    log.reason = rest;
+  } else if (kind == "advice") {
+    log.advice = rest;
+  }
+}
+
+// A launcher that is no more may have left its number to a process with other files, so nothing
+// that a read or write may wait for is touched.
+UniqueFd open_log(const std::string& path, int how) {
+  constexpr int kHarmless = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  UniqueFd file(path.empty() ? -1 : ::open(path.c_str(), kHarmless | how));
+  struct stat status = {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return {};
+  }
+  return file;
+}
+
+}  // namespace
+
+JobLog parse_job_log(std::string_view text) {
+  JobLog log;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    take_line(text.substr(0, end), log);
+    text.remove_prefix(end + 1);
+  }
+  return log;
+}
+
+std::string read_job_log(int fd) {
+  std::string text;
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t got = ::pread(fd, part.data(), part.size(), static_cast<off_t>(text.size()));
+    if (got <= 0) {
+      return text;
+    }
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+}
+
+std::string job_line(const std::string& job, int ranks) {
+  return "job " + job + " " + std::to_string(ranks) + "\n";
+}
+
+std::string end_line(int rank, const std::string& how) {
+  return "end " + std::to_string(rank) + " " + how + "\n";
+}
+
+std::string missed_line(int rank) {
+  return "missed " + std::to_string(rank) + "\n";
+}
+
+std::string reason_lines(const std::string& reason, const std::string& advice) {
+  return "reason " + reason + "\nadvice " + advice + "\n";
+}
+
+SharedJobLog::SharedJobLog() : path_(read_env("UNISONO_LAUNCHER").value_or("")) {}
+
+JobLog SharedJobLog::read() const {
+  const UniqueFd file = open_log(path_, O_RDONLY);
+  return file ? parse_job_log(read_job_log(file.get())) : JobLog();
+}
+
+void SharedJobLog::add(const std::string& line) const {
+  // Nothing is added to a file that is not the launcher's.
+  if (read().ranks <= 0) {
+    return;
+  }
+  if (const UniqueFd file = open_log(path_, O_WRONLY | O_APPEND)) {
+    [[maybe_unused]] const ssize_t written = ::write(file.get(), line.data(), line.size());
+  }
+}
+
+}  // namespace unisono::comm
