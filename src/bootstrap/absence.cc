@@ -4,10 +4,23 @@
 
 namespace unisono::comm {
 
-AbsenceCheck::AbsenceCheck(const std::string& job, int size) {
-  const JobLog log = log_.read();
-  has_log_ = log.ranks == size && log.job == job;
+namespace {
+
+bool is_of(const JobLog& log, const std::string& job, int size) {
+  return log.ranks == size && log.job == job && !log.have_met;
 }
+
+}  // namespace
+
+void note_meeting(const std::string& job, int size) {
+  const SharedJobLog log;
+  if (is_of(log.read(), job, size)) {
+    log.add(met_line());
+  }
+}
+
+AbsenceCheck::AbsenceCheck(const std::string& job, int size)
+    : has_log_(is_of(log_.read(), job, size)) {}
 
 Absence AbsenceCheck::find(const std::function<bool(int)>& is_missing) {
   const auto now = std::chrono::steady_clock::now();
@@ -15,13 +28,17 @@ Absence AbsenceCheck::find(const std::function<bool(int)>& is_missing) {
     return {};
   }
   next_ = now + std::chrono::milliseconds(kAskMs);
+  constexpr std::string_view kEndedWell = "exited with code 0";
   Absence absence;
+  bool ended_well = true;
   for (const auto& [rank, how] : log_.read().ends) {
     if (!is_missing(rank)) {
       continue;
     }
     ++absence.ranks;
-    if (absence.rank < 0) {
+    // One that failed is the cause rather than one that ended well.
+    if (absence.rank < 0 || (ended_well && how != kEndedWell)) {
+      ended_well = how == kEndedWell;
       absence.rank = rank;
       absence.message = "rank " + std::to_string(rank) + " " + how +
                         " before it joined the others\nlook at its last output: all ranks of a job "

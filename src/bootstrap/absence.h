@@ -16,9 +16,13 @@ struct Absence {
   std::string message = {};
 };
 
+// Says in the log that the ranks of this job have met. Rank 0 does, once.
+void note_meeting(const std::string& job, int size);
+
 class AbsenceCheck {
  public:
-  // A meeting under another name, or of another size, has ranks of its own.
+  // A meeting under another name, of another size, or behind one in which all have met, has ranks
+  // of its own.
   AbsenceCheck(const std::string& job, int size);
   // There is a log; find() must be called about ten times a second.
   bool has_log() const { return has_log_; }

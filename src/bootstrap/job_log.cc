@@ -14,6 +14,9 @@
 namespace unisono::comm {
 namespace {
 
+constexpr std::string_view kBegin = "job ";
+constexpr std::size_t kMostBytes = std::size_t{1} << 22;  // more than a job of any size writes
+
 // "end 3 killed" is "end" and "3 killed".
 std::pair<std::string_view, std::string_view> split_word(std::string_view text) {
   const std::size_t space = text.find(' ');
@@ -35,6 +38,8 @@ void take_line(std::string_view line, JobLog& log) {
     log.ranks = parse_rank(second);
   } else if (kind == "end" && parse_rank(first) >= 0) {
     log.ends[parse_rank(first)] = second;
+  } else if (kind == "met") {
+    log.have_met = true;
   } else if (kind == "missed" && log.missed < 0) {
     log.missed = parse_rank(first);
   } else if (kind == "reason") {
@@ -70,13 +75,17 @@ JobLog parse_job_log(std::string_view text) {
 std::string read_job_log(int fd) {
   std::string text;
   std::array<char, 4096> part;
-  for (;;) {
+  while (text.size() < kMostBytes) {
     const ssize_t got = ::pread(fd, part.data(), part.size(), static_cast<off_t>(text.size()));
     if (got <= 0) {
-      return text;
+      break;
     }
     text.append(part.data(), static_cast<std::size_t>(got));
+    if (!text.starts_with(kBegin)) {
+      return {};
+    }
   }
+  return text;
 }
 
 std::string job_line(const std::string& job, int ranks) {
@@ -85,6 +94,10 @@ std::string job_line(const std::string& job, int ranks) {
 
 std::string end_line(int rank, const std::string& how) {
   return "end " + std::to_string(rank) + " " + how + "\n";
+}
+
+std::string met_line() {
+  return "met\n";
 }
 
 std::string missed_line(int rank) {

@@ -3,6 +3,7 @@
 //
 //   job NAME RANKS    first, by the launcher
 //   end RANK HOW      the process of that rank has ended; the launcher
+//   met               all ranks have met; ranks may be others from now on; rank 0
 //   missed RANK       a meeting waited for that rank, which had ended; a rank
 //   reason WHY        the launcher is about to end the ranks that are left
 //   advice WHAT       what to do about the reason
@@ -20,8 +21,9 @@ struct JobLog {
   std::string job = {};
   int ranks = 0;
   std::map<int, std::string> ends = {};  // "exited with code 0", by rank
-  int missed = -1;                       // the first of them; -1: none
-  std::string reason = {};               // empty: the launcher lets the ranks run
+  bool have_met = false;
+  int missed = -1;          // the first of them; -1: none
+  std::string reason = {};  // empty: the launcher lets the ranks run
   std::string advice = {};
 };
 
@@ -31,6 +33,7 @@ JobLog parse_job_log(std::string_view text);
 std::string read_job_log(int fd);
 std::string job_line(const std::string& job, int ranks);
 std::string end_line(int rank, const std::string& how);
+std::string met_line();
 std::string missed_line(int rank);
 std::string reason_lines(const std::string& reason, const std::string& advice);
 

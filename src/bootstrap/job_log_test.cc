@@ -52,6 +52,31 @@ TEST_F(JobLogOfALauncher, SaysWhoWillNotJoinAndIsTold) {
   EXPECT_EQ(SharedJobLog().read().missed, 3);
 }
 
+// The cause is rather who failed than who ended well.
+TEST_F(JobLogOfALauncher, BlamesWhoFailed) {
+  write(job_line("run-1", 4) + end_line(1, "exited with code 0") +
+        end_line(2, "was killed by SIGSEGV") + end_line(3, "exited with code 7"));
+  const Absence absence = missing_all({"run-1", 4});
+  EXPECT_EQ(absence.rank, 2);
+  EXPECT_EQ(absence.ranks, 3);
+}
+
+// A world that has shrunk grows with other ranks, under the same name.
+TEST_F(JobLogOfALauncher, EndsWithTheFirstMeeting) {
+  write(job_line("run-1", 4) + end_line(1, "was killed by SIGKILL"));
+  note_meeting("run-2", 4);
+  EXPECT_EQ(missing_all({"run-1", 4}).rank, 1);
+  note_meeting("run-1", 4);
+  EXPECT_TRUE(SharedJobLog().read().have_met);
+  EXPECT_EQ(missing_all({"run-1", 4}).rank, -1);
+  EXPECT_FALSE(AbsenceCheck("run-1", 4).has_log());
+}
+
+TEST_F(JobLogOfALauncher, IsNothingOfAnotherFile) {
+  write("end 1 was killed by SIGKILL\n" + job_line("run-1", 4));
+  EXPECT_EQ(SharedJobLog().read().ranks, 0);
+}
+
 TEST_F(JobLogOfALauncher, IsOfNoOtherMeeting) {
   write(job_line("run-1", 4) + end_line(1, "exited with code 0"));
   EXPECT_EQ(missing_all({"run-2", 4}).rank, -1);

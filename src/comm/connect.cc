@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/env.h"
+#include "bootstrap/absence.h"
 #include "bootstrap/connect_network.h"
 #include "bootstrap/net.h"
 #include "membership/abort_word.h"
@@ -78,7 +79,11 @@ std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry)
 }  // namespace
 
 std::shared_ptr<World> connect(const ConnectOptions& options) {
-  return connect(options, Ancestry());
+  std::shared_ptr<World> world = connect(options, Ancestry());
+  if (world->rank() == 0) {
+    note_meeting(world->options().job, world->size());
+  }
+  return world;
 }
 
 std::shared_ptr<World> meet_here(Setup setup, const Deadline& deadline, Interrupted interrupted) {

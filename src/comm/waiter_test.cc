@@ -54,7 +54,7 @@ TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
 // that passed is seen.
 TEST(Waiter, ReadsTheClockOnceForAPoll) {
   Alone alone;
-  alone.policy = {.spin = 0, .yield_us = 1'000'000};
+  alone.policy = {.spin = 0, .yield_us = 1'000'000'000};  // it sleeps on no machine
   Waiter waiter(alone, 0);
   std::vector<WaitClock::Clock::time_point> times;
   const auto poll = [&] {

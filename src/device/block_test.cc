@@ -173,6 +173,14 @@ class Operation {
   std::uint32_t stop_ = 0;
 };
 
+TEST(DeviceLateWord, IsOneWaitForOneOperation) {
+  constexpr std::uint64_t kEpoch = std::uint64_t{7} << 32;
+  EXPECT_EQ(late_rank(late_word(63, kEpoch + 1)), 63U);
+  EXPECT_TRUE(is_same_wait(late_word(1, kEpoch + 1), late_word(2, kEpoch + 9)));
+  EXPECT_FALSE(is_same_wait(late_word(1, kEpoch + 1), late_word(1, 2 * kEpoch + 1)));
+  EXPECT_FALSE(is_same_wait(0, 0));
+}
+
 bool may_be_in_place(const Algorithm& algorithm) {
   return algorithm.in_place && cut_of(algorithm.collective) == VectorCut::none &&
          moves_data(algorithm.collective);

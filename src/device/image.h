@@ -75,14 +75,16 @@ struct Status {                // in memory of the host
   std::uint32_t mismatch = 0;  // the rank that means another call, plus 1
 };
 
-// A rank that is waited for, and its count. Who comes late again and again is another word each
-// time, so the host sees how long one wait takes.
+// A rank that is waited for, and of its count the operation: who comes late again and again is
+// waited for anew each time. Threads of a block that wait for different ranks write in turns.
 UNISONO_DEVICE inline std::uint32_t late_word(std::uint32_t rank, std::uint64_t count) {
-  const auto mixed = static_cast<std::uint32_t>(count ^ count >> 32);
-  return mixed << 8 | (rank + 1);
+  return static_cast<std::uint32_t>(count >> 32) << 8 | (rank + 1);
 }
 UNISONO_DEVICE inline std::uint32_t late_rank(std::uint32_t word) {
   return (word & 255U) - 1;
+}
+UNISONO_DEVICE inline bool is_same_wait(std::uint32_t word, std::uint32_t other) {
+  return word != 0 && other != 0 && word >> 8 == other >> 8;
 }
 static_assert(kMaxRanks < 255);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "device/context.h"
 #include "unisono/communicator.hpp"
@@ -107,8 +108,7 @@ std::optional<Error> Watchdog::lateness() {
     late = std::atomic_ref(words_.status()[c].late).load();
   }
   const std::int64_t now = now_ms();
-  if (late == 0 || late != late_) {
-    late_ = late;
+  if (!is_same_wait(late, std::exchange(late_, late))) {
     late_since_ = now;
     return std::nullopt;
   }

@@ -2,8 +2,6 @@
 
 namespace unisono::step {
 
-using Linear = Node::Linear;
-
 void add_plain_attention(DecoderParts& p) {
   const Placements heads = {{"tp", shard("heads")}};
   const Placements kv_heads = {{"tp", shard("kv_heads")}};
@@ -61,7 +59,7 @@ void keep(DecoderParts& p, const std::string& cache, const std::string& made) {
                      .reads = {made},
                      .writes = {cache},
                      .pointwise = std::move(dims),
-                     .linear = Linear::together,
+                     .linear = Node::Linear::together,
                      .renamed = {{"rows", "keys"}}});
   } else {
     dims.front() = "keys";
@@ -72,7 +70,7 @@ void keep(DecoderParts& p, const std::string& cache, const std::string& made) {
 void attention_output(DecoderParts& p) {
   p.build.product("attention output", "attended", "attention_output", "y");
   p.build.redistribute("attention summed", "y", "tp", partial(), replicate());
-  p.build.pointwise("attention added", {"x", "y"}, "x", {"rows", "width"}, Linear::together);
+  p.build.pointwise("attention added", {"x", "y"}, "x", {"rows", "width"}, Node::Linear::together);
 }
 
 }  // namespace unisono::step

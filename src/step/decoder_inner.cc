@@ -4,8 +4,6 @@
 
 namespace unisono::step {
 
-using Linear = Node::Linear;
-
 namespace {
 
 // gate and up together, and what is between.
@@ -33,7 +31,7 @@ void move_rows(DecoderParts& p, Node::Kind kind, const std::string& name,
                      .reads = is_dispatch ? std::vector{reads.front()} : reads,
                      .writes = {write},
                      .pointwise = {"rows", "slots", "width"},
-                     .linear = Linear::each,
+                     .linear = Node::Linear::each,
                      .renamed = std::move(renamed)});
     return;
   }
@@ -122,7 +120,8 @@ void expert_inner(DecoderParts& p) {
             shard("rows"), {{"slots", "rows"}}, sent);
   p.build.redistribute("tokens gathered", "y", "ep", shard("rows"), replicate());
   if (p.shape.shared_ffn > 0) {
-    p.build.pointwise("shared added", {"y", "shared"}, "y", {"rows", "width"}, Linear::together);
+    p.build.pointwise("shared added", {"y", "shared"}, "y", {"rows", "width"},
+                      Node::Linear::together);
   }
 }
 

@@ -135,8 +135,10 @@ int run_why(const std::string& which, const Console& console) {
   return somebody_waits ? kAnswerIsNo : kDone;
 }
 
-void tell_written(const std::string& path, std::size_t bytes, const Console& console) {
-  if (console.json()) {
+// `is_free`: nothing else is written to standard output.
+void tell_written(const std::string& path, std::size_t bytes, bool is_free,
+                  const Console& console) {
+  if (console.json() && is_free) {
     const nlohmann::ordered_json told{
         {"schema", "unisono.written/1"}, {"file", path}, {"bytes", bytes}};
     fmt::print("{}\n", told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -153,7 +155,7 @@ void write(const Arguments& arguments, const std::string& text, const std::strin
     return;
   }
   write_output(path, text);
-  tell_written(path, text.size(), console);
+  tell_written(path, text.size(), true, console);
 }
 
 // "job.json" -> "job.chrome.json"
@@ -207,11 +209,11 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
 }
 
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
-                    const Console& console) {
+                    bool has_recording, const Console& console) {
   const ImportedWorkload workload = workload_of(ranks);
   const std::string text = workload.document.dump(1) + "\n";
   write_output(arguments.text("workload"), text);
-  tell_written(arguments.text("workload"), text.size(), console);
+  tell_written(arguments.text("workload"), text.size(), !has_recording, console);
   if (workload.left_out > 0) {
     console.note(
         fmt::format("{} left out that not all ranks have", times(workload.left_out, "call")));
@@ -238,7 +240,7 @@ void import_order(std::vector<ImportedRank>& ranks, const Arguments& arguments,
   for (const std::string& behind : who_is_behind(ranks)) {
     console.note(behind);
   }
-  write_workload(ranks, arguments, console);
+  write_workload(ranks, arguments, false, console);
 }
 
 // A recording without them says nothing of what the others waited for.
@@ -292,7 +294,7 @@ int run_import(const Arguments& arguments, const Console& console) {
     console.note("their groups are not told: all calls are taken as those of all ranks");
   }
   if (arguments.has("workload")) {
-    write_workload(ranks, arguments, console);
+    write_workload(ranks, arguments, true, console);
   }
   return kDone;
 }

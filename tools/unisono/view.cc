@@ -51,15 +51,6 @@ nlohmann::ordered_json schedule_data(const Schedule& schedule) {
   return data;
 }
 
-std::string read_for_page(const std::string& path) {
-  std::string text = read_text_file(path);
-  if (text.size() > kLargestFile) {
-    throw UsageError(fmt::format("{} is too large for a page", path),
-                     fmt::format("more than {} bytes", kLargestFile));
-  }
-  return text;
-}
-
 bool is_recording(const nlohmann::ordered_json& document) {
   return (document.is_object() && document.contains("traceEvents")) ||
          begins(document, "format", "unisono.trace/") || begins(document, "schema", "unisono.why/");
@@ -153,7 +144,7 @@ nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Co
 // A schedule, or anything else that the page reads: it says itself what is wrong with that.
 // `op`: of a recording only this operation; "": all.
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
-  const std::string text = read_for_page(path);
+  const std::string text = read_text_file(path, kLargestFile);
   const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
   if (path.ends_with(".csv") || begins(document, "format", "unisono.pipeline/")) {
     if (!op.empty()) {

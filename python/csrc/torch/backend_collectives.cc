@@ -295,7 +295,6 @@ WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
       tensor, false, unisono::kAnySource, tag);
 }
 
-// What a rank has put on its stream of the device before is done when it comes.
 namespace {
 
 // Whose stream a barrier waits for. PyTorch hands on device_ids alone, of its accelerator.
@@ -310,6 +309,7 @@ std::optional<c10::Device> barrier_device(const c10d::BarrierOptions& options,
 
 }  // namespace
 
+// What a rank has put on its stream of the device before is done when it comes.
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
   if (const auto device = barrier_device(options, getBoundDeviceId())) {
     wait_for(current_stream(*device));

@@ -111,7 +111,7 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
   if (run.record != nullptr) {
     run.record->finish_when([end, self = weak_from_this()] {
       const auto place = self.lock();
-      return is_over(*end) && (place == nullptr || !place->failure().has_value());
+      return asked_whether_over(*end) == true && (place == nullptr || !place->failure().has_value());
     });
   }
   const std::lock_guard lock(ends_mutex_);
@@ -253,6 +253,9 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
     std::this_thread::sleep_for(kLookEvery);
   }
   throw_if_failed();
+  if (!was_right_ && !is_captured_) {
+    static_cast<void>(end_->query());  // says why it cannot be asked
+  }
   return true;
 }
 

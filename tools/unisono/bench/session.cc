@@ -76,8 +76,8 @@ int Session::run() {
 // Where the form of the rows has no place for it.
 void Session::note_one_rank() const {
   if (speaks_ && comm_.size() == 1 && format_ != Format::text) {
-    console_.note(fmt::format("# 1 rank: nothing is communicated; -n is --iters; more ranks: {}",
-                              kMoreRanks));
+    console_.note(fmt::format("1 rank: nothing is communicated; {}more ranks: {}",
+                              heading_.iterations > 0 ? "-n is --iters; " : "", kMoreRanks));
   }
 }
 
@@ -141,10 +141,10 @@ void Session::print_from(std::size_t i, const std::vector<Case>& cases) {
 // Said before anything is measured.
 void Session::check_plot() const {
   if (speaks_ && arguments_.has("plot")) {
-    const std::filesystem::path path = arguments_.text("plot");
+    std::filesystem::path path = arguments_.text("plot");
     if (path.has_extension() && path.extension() != ".svg") {
       throw UsageError(fmt::format("--plot writes SVG, and {} is not named so", path.string()),
-                       fmt::format("--plot {}", path.stem().string() + ".svg"),
+                       fmt::format("--plot {}", path.replace_extension(".svg").string()),
                        "unisono help bench");
     }
     check_output(path.string());

@@ -16,8 +16,6 @@
 namespace unisono::cli {
 namespace {
 
-constexpr std::size_t kLargest = 1'000'000'000;
-
 struct CloseGz {
   void operator()(gzFile file) const { ::gzclose_r(file); }
 };
@@ -43,15 +41,15 @@ GzFile open_text(const std::string& path) {
 
 }  // namespace
 
-std::string read_text_file(const std::string& path) {
+std::string read_text_file(const std::string& path, std::size_t most) {
   const GzFile file = open_text(path);
   std::string text;
   std::vector<char> block(1 << 16);
   int got = 0;
   while ((got = ::gzread(file.get(), block.data(), static_cast<unsigned>(block.size()))) > 0) {
     text.append(block.data(), static_cast<std::size_t>(got));
-    if (text.size() > kLargest) {
-      throw UsageError(fmt::format("{} is larger than 1 GB", path));
+    if (text.size() > most) {
+      throw UsageError(fmt::format("{} is larger than {} MB", path, most / 1'000'000));
     }
   }
   int status = Z_OK;

@@ -61,14 +61,13 @@ std::vector<std::string> Chaos::environment() const {
 std::vector<Chaos::Blow> Chaos::due(Milliseconds since_start) {
   std::vector<Blow> blows;
   for (; !events_.empty() && events_.back().at <= since_start; events_.pop_back()) {
-    const Event& event = events_.back();
-    if (event.signal == 0) {
-      relay_->reset(event.rank);
-    } else {
-      blows.push_back({.rank = event.rank, .signal = event.signal});
-    }
+    blows.push_back({.rank = events_.back().rank, .signal = events_.back().signal});
   }
   return blows;
+}
+
+void Chaos::reset(int rank) {
+  relay_->reset(rank);
 }
 
 std::vector<Chaos::Blow> Chaos::left() const {

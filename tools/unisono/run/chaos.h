@@ -27,8 +27,10 @@ class Chaos {
 
   // For the ranks: how they find each other through it.
   std::vector<std::string> environment() const;
-  // What signals are due so long after the start of the job, each once.
+  // What is due so long after the start of the job, each once.
   std::vector<Blow> due(Milliseconds since_start);
+  // REQUIRES: a Blow of signal 0 was due.
+  void reset(int rank);
   // What has not been due yet, by time; a rank that was to go on again counts only as stopped.
   std::vector<Blow> left() const;
   // When something will be; none: nothing is left.

@@ -169,7 +169,8 @@ JobResult Launcher::run() {
   guardian_.reset();
   drain();
   result_.lost_logs = logs_.tell_lost();
-  result_.never_joined = log_.missed();
+  const int missed = log_.missed();  // as some rank has said
+  result_.never_joined = missed < static_cast<int>(result_.ends.size()) ? missed : -1;
   if (options_.chaos != nullptr) {
     const std::vector<Chaos::Blow> left = options_.chaos->left();
     result_.missed_blows.insert(result_.missed_blows.end(), left.begin(), left.end());
@@ -360,6 +361,10 @@ void Launcher::strike(Time now) {
       if (blow.signal != SIGCONT) {
         result_.missed_blows.push_back(blow);
       }
+      continue;
+    }
+    if (blow.signal == 0) {
+      options_.chaos->reset(blow.rank);
       continue;
     }
     const char* const name = ::sigabbrev_np(blow.signal);
