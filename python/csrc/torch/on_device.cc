@@ -111,7 +111,8 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
   if (run.record != nullptr) {
     run.record->finish_when([end, self = weak_from_this()] {
       const auto place = self.lock();
-      return asked_whether_over(*end) == true && (place == nullptr || !place->failure().has_value());
+      return asked_whether_over(*end) == true &&
+             (place == nullptr || !place->failure().has_value());
     });
   }
   const std::lock_guard lock(ends_mutex_);
