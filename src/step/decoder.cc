@@ -11,8 +11,6 @@
 namespace unisono::step {
 namespace {
 
-using Linear = Node::Linear;
-
 std::size_t count(double number) {
   return static_cast<std::size_t>(number);
 }
@@ -128,7 +126,7 @@ class DecoderMaker {
       build_.pointwise("inner norm", {"x", "inner_norm"}, "normal", {"rows"});
       part == 0 ? dense_inner(p_, "", "inner", "y") : expert_inner(p_);
       build_.redistribute("inner summed", "y", "tp", partial(), replicate());
-      build_.pointwise("inner added", {"x", "y"}, "x", {"rows", "width"}, Linear::together);
+      build_.pointwise("inner added", {"x", "y"}, "x", {"rows", "width"}, Node::Linear::together);
     }
   }
 

@@ -6,8 +6,6 @@ namespace unisono::step {
 namespace {
 
 using Dims = std::vector<std::string>;
-using Linear = Node::Linear;
-
 const Dims kRouted = {"experts", "sequences", "slots", "width"};
 const Dims kWeights = {"experts", "sequences", "slots"};
 const Dims kScores = {"sequences", "places", "chosen"};
@@ -72,7 +70,7 @@ std::string ExpertsPart::scores_backward() {
                   .writes = {name("d weights")},
                   .pointwise = kWeights,
                   .summed = {"width"},
-                  .linear = Linear::each});
+                  .linear = Node::Linear::each});
   p_.activation(name("d scores"), kScores);
   to_rows("gradient of scores combined", name("d weights"), name("d scores"), 1);
   p_.activation(name("d router out"), kRouterOut);
@@ -81,7 +79,7 @@ std::string ExpertsPart::scores_backward() {
                   .reads = {name("d scores"), name("scores")},
                   .writes = {name("d router out")},
                   .pointwise = p_.rows,
-                  .linear = Linear::each});
+                  .linear = Node::Linear::each});
   const std::string made = name("d inner in by router");
   p_.product("d inner in", name("d router out"), name("router"), made, kLayerRows);
   return made;
@@ -97,7 +95,7 @@ void ExpertsPart::weight_gradients() {
 
 void ExpertsPart::weigh(const std::string& node, const std::string& rows, const std::string& made) {
   p_.activation(made, kRouted);
-  build_.pointwise(node, {rows, name("weights")}, made, kRouted, Linear::each);
+  build_.pointwise(node, {rows, name("weights")}, made, kRouted, Node::Linear::each);
 }
 
 void ExpertsPart::to_experts(const std::string& node, const std::string& rows,
@@ -136,7 +134,7 @@ void ExpertsPart::move(Node node) {
                   .writes = std::move(node.writes),
                   .pointwise = {"sequences", "places", "slots", "width"},
                   .summed = {"experts", "chosen"},
-                  .linear = Linear::each,
+                  .linear = Node::Linear::each,
                   .renamed = std::move(node.renamed)});
 }
 

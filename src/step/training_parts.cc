@@ -6,8 +6,6 @@
 
 namespace unisono::step {
 
-using Linear = Node::Linear;
-
 namespace {
 
 constexpr const char* kExpertHidden = "expert_hidden";
@@ -143,7 +141,7 @@ void TrainingParts::by_rows(const std::string& name, std::vector<std::string> re
 
 void TrainingParts::sum(const std::string& name, std::vector<std::string> reads,
                         const std::string& write, std::vector<std::string> dims) {
-  build.pointwise(name, std::move(reads), write, std::move(dims), Linear::together);
+  build.pointwise(name, std::move(reads), write, std::move(dims), Node::Linear::together);
 }
 
 void TrainingParts::product(const std::string& name, const std::string& x,
@@ -162,7 +160,7 @@ void TrainingParts::weight_gradient(const std::string& weight, const std::string
             .reads = {x, dy},
             .writes = {made},
             .pointwise = dims,
-            .linear = Linear::each,
+            .linear = Node::Linear::each,
             .flops = 2};
   std::copy_if(of_rows.begin(), of_rows.end(), std::back_inserter(node.summed),
                [&](const std::string& row) { return !has_name(dims, row); });

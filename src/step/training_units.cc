@@ -6,8 +6,6 @@ namespace unisono::step {
 namespace {
 
 using Names = std::vector<std::string>;
-using Linear = Node::Linear;
-
 // What ZeRO shards over, and where sequences or their places are cut. Experts are cut along ep.
 constexpr const char* kShardAxes = "copy,dp,ep,cp,uly";
 constexpr const char* kExpertShardAxes = "copy,dp,cp,uly";
@@ -83,7 +81,7 @@ void Units::add_squares(std::size_t begin, std::size_t end, int stage, const std
   build_.element_bytes(p_.task.element_bytes);
   if (!squares.empty()) {
     build_.section("norm", stage);
-    build_.pointwise("norm", squares, sum, {"one"}, Linear::together);
+    build_.pointwise("norm", squares, sum, {"one"}, Node::Linear::together);
   }
 }
 
