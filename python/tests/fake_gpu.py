@@ -26,7 +26,7 @@ needed = pytest.mark.skipif(
 
 # A process sees two devices of fakegpu.
 two_devices = pytest.mark.skipif(
-    NAME == "cuda" and torch.cuda.device_count() < 2, reason="there is one GPU alone"
+    NAME == "cuda" and torch.cuda.device_count() < 2, reason="there is one GPU alone: a machine with two runs it"
 )
 
 
@@ -44,6 +44,14 @@ def load():
     module.current_device = torch.accelerator.current_device_index
     module.set_device = torch.accelerator.set_device_index
     torch._register_device_module("fakegpu", module)
+
+
+def reduced_once():
+    """A tensor behind its first all_reduce: all ranks are there, and the group has its device."""
+    x = torch.ones(1_000, device=NAME)
+    torch.distributed.all_reduce(x)
+    x.cpu()
+    return x
 
 
 def without_kernels():

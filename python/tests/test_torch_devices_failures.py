@@ -18,9 +18,7 @@ pytestmark = fake_gpu.needed
 
 
 def one_dies(how):
-    x = torch.ones(1_000, device=NAME)
-    dist.all_reduce(x)
-    x.cpu()
+    x = fake_gpu.reduced_once()
     if dist.get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return caught(how, x)
@@ -46,9 +44,7 @@ def test_a_rank_that_dies_is_named(how):
 
 
 def one_is_late():
-    x = torch.ones(1_000, device=NAME)
-    dist.all_reduce(x)
-    x.cpu()
+    x = fake_gpu.reduced_once()
     if dist.get_rank() == 1:
         jobs.hear("over")
         return None
@@ -110,9 +106,7 @@ def one_leaves():
     """Rank 0 ends as after an exception, and rank 1 has begun what needs it."""
     from unisono.torch import extension
 
-    x = torch.ones(1_000, device=NAME)
-    dist.all_reduce(x)
-    x.cpu()
+    x = fake_gpu.reduced_once()
     if dist.get_rank() == 0:
         extension().leave_all()
         return None, ""
@@ -129,9 +123,7 @@ def test_a_rank_that_leaves_ends_the_others():
 
 def looks_no_more(folder):
     """Rank 1 dies in what rank 0 has begun, and rank 0 asks for nothing more."""
-    x = torch.ones(1_000, device=NAME)
-    dist.all_reduce(x)
-    x.cpu()
+    x = fake_gpu.reduced_once()
     if dist.get_rank() == 1:
         jobs.hear("begun")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -153,9 +145,7 @@ def test_a_failure_that_nobody_asks_for_is_said_at_the_end(tmp_path):
 
 
 def destroyed_meanwhile():
-    x = torch.ones(1_000, device=NAME)
-    dist.all_reduce(x)
-    x.cpu()
+    x = fake_gpu.reduced_once()
     if dist.get_rank() == 1:
         jobs.hear("over")
         return None

@@ -28,7 +28,6 @@ Absence AbsenceCheck::find(const std::function<bool(int)>& is_missing) {
     return {};
   }
   next_ = now + std::chrono::milliseconds(kAskMs);
-  constexpr std::string_view kEndedWell = "exited with code 0";
   Absence absence;
   bool ended_well = true;
   for (const auto& [rank, how] : log_.read().ends) {

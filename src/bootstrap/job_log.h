@@ -27,6 +27,9 @@ struct JobLog {
   std::string advice = {};
 };
 
+// HOW of a process that ended as it wished.
+inline constexpr std::string_view kEndedWell = "exited with code 0";
+
 // Lines that make no sense, and one that is not yet whole, are passed over.
 JobLog parse_job_log(std::string_view text);
 // Empty if the file cannot be read.

@@ -123,7 +123,8 @@ class DeviceState {
   SharedMemory memory_;
   std::unique_ptr<HostWords> words_ = nullptr;
   std::unique_ptr<Plans> plans_ = nullptr;
-  struct Latest {  // operation
+  // The latest operation, of the calls or of a capture.
+  struct Latest {
     void* event = nullptr;
     void* stream = nullptr;
     bool is_there = false;
