@@ -144,6 +144,10 @@ template <class C, class Machine>
 UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
                                 const KernelPass& pass, unsigned char* const* pointers,
                                 std::uint64_t bytes) {
+  const bool plain = pass.sources == 1 && pass.finish == 0 && launch.multiplies == 0;
+  if (plain && pass.targets == 1 && pointers[0] == pointers[1]) {
+    return;  // a part in place, which others may be reading
+  }
   constexpr unsigned kUnroll = C::kLanes > 8 ? 2 : 4;
   // Where all operands begin at the same place in their vectors, what is before the first whole one
   // is done alone; where they do not, all is done by elements.
@@ -161,7 +165,6 @@ UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
   }
   const std::uint64_t threads = machine.threads();
   const std::uint64_t whole = vectors / (kUnroll * threads) * (kUnroll * threads);
-  const bool plain = pass.sources == 1 && pass.finish == 0 && launch.multiplies == 0;
   if (plain) {
     for (std::uint64_t i = 0; i < whole; i += kUnroll * threads) {
       copy_vectors<kUnroll>(pass, pointers, head, i + machine.thread(), threads);

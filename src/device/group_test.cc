@@ -47,6 +47,33 @@ TEST(DeviceGroup, OneRankMultipliesInPlace) {
   });
 }
 
+// A rank's own part is where it belongs. Copied onto itself it would be written while others read it:
+// ThreadSanitizer sees that.
+TEST(DeviceGroup, APartInPlaceIsNotWritten) {
+  run_threads(4, [](Communicator& comm) {
+    constexpr std::size_t kCount = 20'000;
+    const OwnStream stream;
+    DeviceGroup group(comm);
+    Buffer memory(4 * kCount);
+    const std::size_t rank = static_cast<std::size_t>(comm.rank());
+    for (int k = 0; k < 20; ++k) {
+      unsigned char* const part = memory.data() + rank * kCount;
+      std::fill_n(part, kCount, static_cast<unsigned char>(rank + 1));
+      group.run({.collective = Collective::all_gather,
+                 .in = part,
+                 .out = memory.data(),
+                 .count = kCount,
+                 .dtype = Dtype::u8},
+                stream.handle());
+      group.synchronize(stream.handle());
+      for (std::size_t r = 0; r < 4; ++r) {
+        EXPECT_EQ(memory.data()[r * kCount + rank], r + 1);
+      }
+      comm.barrier();
+    }
+  });
+}
+
 TEST(DeviceGroup, OperationsFollowEachOtherWithoutTheHost) {
   run_threads(3, [](Communicator& comm) {
     DeviceGroup group(comm);
