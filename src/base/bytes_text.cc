@@ -1,6 +1,8 @@
 #include "base/bytes_text.h"
 
 #include <array>
+#include <cmath>
+#include <cstdio>
 #include <limits>
 
 namespace unisono {
@@ -39,35 +41,31 @@ std::optional<int> unit_shift(std::string_view unit) {
 
 }  // namespace
 
-std::string format_bytes(std::uint64_t bytes) {
-  int unit = 0;
-  while (unit < 6 && (bytes >> (10 * (unit + 1))) != 0) {
+std::string format_bytes(double bytes) {
+  constexpr std::array<const char*, 7> kNames = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  double value = bytes;
+  // What would be rounded to 1024 of a unit is 1 of the next.
+  while (unit + 1 < kNames.size() && std::round(value) >= 1024) {
+    value /= 1024;
     ++unit;
   }
-  // Hundredths of the unit, rounded; only the remainder is scaled, so that nothing overflows.
-  std::uint64_t hundredths = 0;
-  for (;; ++unit) {
-    const int shift = 10 * unit;
-    const std::uint64_t one = std::uint64_t{1} << shift;
-    const std::uint64_t rest = bytes & (one - 1);
-    const std::uint64_t fraction =
-        shift >= 10 ? ((rest >> (shift - 10)) * 100 + 512) / 1024 : std::uint64_t{0};
-    hundredths = (bytes >> shift) * 100 + fraction;
-    if (hundredths < 102'400 || unit == 6) {
-      break;
+  const bool is_whole = unit == 0 || value == std::round(value);
+  const int decimals = is_whole || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  std::array<char, 400> text;  // the longest double has 309 digits
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  std::string number = text.data();
+  if (decimals != 0) {
+    number.erase(number.find_last_not_of('0') + 1);
+    if (number.back() == '.') {
+      number.pop_back();
     }
   }
-  std::string text = std::to_string(hundredths / 100);
-  if (const std::uint64_t fraction = hundredths % 100; fraction != 0) {
-    text += '.';
-    text += static_cast<char>('0' + fraction / 10);
-    if (fraction % 10 != 0) {
-      text += static_cast<char>('0' + fraction % 10);
-    }
-  }
-  constexpr std::array<std::string_view, 7> kNames = {"B",   "KiB", "MiB", "GiB",
-                                                      "TiB", "PiB", "EiB"};
-  return text.append(kNames.at(static_cast<std::size_t>(unit)));
+  return number + ' ' + kNames[unit];
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  return format_bytes(static_cast<double>(bytes));
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
@@ -89,8 +87,12 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
       return std::nullopt;
     }
   }
+  const bool ends_in_point = at != 0 && text[at - 1] == '.';
+  if (at + 1 < text.size() && text[at] == ' ') {
+    ++at;  // "64 MiB"
+  }
   const auto shift = unit_shift(text.substr(at));
-  if (!digits || !shift || (point && (*shift == 0 || text[at - 1] == '.'))) {
+  if (!digits || !shift || (point && (*shift == 0 || ends_in_point))) {
     return std::nullopt;
   }
   value <<= *shift;

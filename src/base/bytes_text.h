@@ -1,4 +1,4 @@
-// Sizes as text: "64MiB" out, "64M", "64MiB", "1024", "1K" in (binary units).
+// Sizes as text: "64 MiB" out, "64M", "64MiB", "64 MiB", "1024", "1K" in (binary units).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,9 @@
 
 namespace unisono {
 
-std::string format_bytes(std::uint64_t bytes);  // "8B", "64KiB", "1.5MiB"
+// "8 B", "64 KiB", "1.5 MiB": three digits, but whole numbers whole.
+std::string format_bytes(std::uint64_t bytes);
+std::string format_bytes(double bytes);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace unisono

@@ -52,15 +52,20 @@ TEST(Env, KnowsANameWithoutItsUnit) {
 }
 
 TEST(FormatBytes, PicksTheUnit) {
-  EXPECT_EQ(format_bytes(0), "0B");
-  EXPECT_EQ(format_bytes(8), "8B");
-  EXPECT_EQ(format_bytes(1023), "1023B");
-  EXPECT_EQ(format_bytes(64 << 10), "64KiB");
-  EXPECT_EQ(format_bytes(3 << 19), "1.5MiB");
-  EXPECT_EQ(format_bytes(1280), "1.25KiB");
-  EXPECT_EQ(format_bytes((1 << 20) + 1), "1MiB");
-  EXPECT_EQ(format_bytes((1 << 20) - 1), "1MiB");
-  EXPECT_EQ(format_bytes(~std::uint64_t{0}), "16EiB");
+  constexpr std::uint64_t kKiB = 1024;
+  EXPECT_EQ(format_bytes(0.0), "0 B");
+  EXPECT_EQ(format_bytes(8.0), "8 B");
+  EXPECT_EQ(format_bytes(1023.0), "1023 B");
+  EXPECT_EQ(format_bytes(64 * kKiB), "64 KiB");
+  EXPECT_EQ(format_bytes(1000 * kKiB), "1000 KiB");
+  EXPECT_EQ(format_bytes(1536 * kKiB), "1.5 MiB");
+  EXPECT_EQ(format_bytes(1280.0), "1.25 KiB");
+  EXPECT_EQ(format_bytes(12.34 * 1024), "12.3 KiB");
+  EXPECT_EQ(format_bytes(1000.3 * 1024), "1000 KiB");
+  EXPECT_EQ(format_bytes(kKiB * kKiB + 1), "1 MiB");
+  EXPECT_EQ(format_bytes(kKiB * kKiB - 1), "1 MiB");
+  EXPECT_EQ(format_bytes(~std::uint64_t{0}), "16 EiB");
+  EXPECT_EQ(format_bytes(1e30), "867361737988 EiB");
 }
 
 TEST(ParseBytes, TakesWhatPeopleWrite) {
@@ -72,14 +77,19 @@ TEST(ParseBytes, TakesWhatPeopleWrite) {
   EXPECT_EQ(parse_bytes("64MB"), 64U << 20);
   EXPECT_EQ(parse_bytes("64mib"), 64U << 20);
   EXPECT_EQ(parse_bytes("1.5MiB"), 3U << 19);
+  EXPECT_EQ(parse_bytes("64 MiB"), 64U << 20);
   EXPECT_EQ(parse_bytes("15E"), std::uint64_t{15} << 60);
   EXPECT_EQ(parse_bytes("18446744073709551615"), ~std::uint64_t{0});
 }
 
 TEST(ParseBytes, RefusesTheRest) {
-  for (const char* text : {"", "K", "-1", "+1", " 1", "1 K", "1KK", "1iB", "1BB", "1.5", "1.",
-                           "1.K", ".", "0.3K", "16E", "18446744073709551616", "1e3", "0x10",
-                           "99999999999999999999999999999999999999999999"}) {
+  for (const char* text : {"",     "K",    "-1",
+                           "+1",   " 1",   "1 ",
+                           "1  K", "1KK",  "1iB",
+                           "1BB",  "1.5",  "1.",
+                           "1.K",  "1. K", ".",
+                           "0.3K", "16E",  "18446744073709551616",
+                           "1e3",  "0x10", "99999999999999999999999999999999999999999999"}) {
     EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
   }
 }

@@ -47,8 +47,8 @@ TEST(DeviceGroup, OneRankMultipliesInPlace) {
   });
 }
 
-// A rank's own part is where it belongs. Copied onto itself it would be written while others read it:
-// ThreadSanitizer sees that.
+// A rank's own part is where it belongs. Copied onto itself it would be written while others read
+// it: ThreadSanitizer sees that.
 TEST(DeviceGroup, APartInPlaceIsNotWritten) {
   run_threads(4, [](Communicator& comm) {
     constexpr std::size_t kCount = 20'000;

@@ -34,10 +34,6 @@ std::string padded(std::string text, std::size_t width, bool right) {
   return right ? std::string(missing, ' ') + text : text + std::string(missing, ' ');
 }
 
-std::string size_text(double bytes) {
-  return format_bytes(static_cast<std::uint64_t>(bytes + 0.5));
-}
-
 std::string reason_text(const Explanation& explanation) {
   switch (explanation.why) {
     case Explanation::Why::call:
@@ -110,7 +106,7 @@ std::string_view to_string(Explanation::Why why) {
 
 std::string Explanation::text() const {
   std::string text = std::string(to_string(collective)) + "  " + std::to_string(ranks) +
-                     (ranks == 1 ? " rank  " : " ranks  ") + size_text(bytes) + "\n\n";
+                     (ranks == 1 ? " rank  " : " ranks  ") + format_bytes(bytes) + "\n\n";
   std::size_t width = 9;
   for (const Candidate& candidate : candidates) {
     width = std::max(width, candidate.algorithm.size());
@@ -122,7 +118,7 @@ std::string Explanation::text() const {
   };
   line("algorithm", "steps", "sent/rank", "predicted", false);
   for (const Candidate& candidate : candidates) {
-    line(candidate.algorithm, std::to_string(candidate.steps), size_text(candidate.sent_bytes),
+    line(candidate.algorithm, std::to_string(candidate.steps), format_bytes(candidate.sent_bytes),
          candidate.predicted_us < 0 ? "-" : time_text(candidate.predicted_us), candidate.chosen);
   }
   for (const Unable& one : unable) {

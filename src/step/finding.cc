@@ -52,9 +52,8 @@ std::string sentence(const Finding& f) {
       return f.stage < 0 ? "in the end no stage has " + f.tensor
                          : "in the end stage " + std::to_string(f.stage) + " has no " + f.tensor;
     case Kind::memory:
-      return "rank " + std::to_string(f.rank) + " needs " +
-             format_bytes(static_cast<std::uint64_t>(f.bytes)) + ", more than the " +
-             format_bytes(static_cast<std::uint64_t>(f.most_bytes)) + " that are stated";
+      return "rank " + std::to_string(f.rank) + " needs " + format_bytes(f.bytes) +
+             ", more than the " + format_bytes(f.most_bytes) + " that are stated";
   }
   return {};
 }

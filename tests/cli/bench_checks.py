@@ -55,9 +55,9 @@ def bench_words(program, scratch, environment):
     result = bench(program, environment, 2, ["all_reduce/ring", "-b", "1K", "-e", "1K", "--iters", "5"])
     lines = result.stdout.splitlines()
     rows = [line.split() for line in lines if line.startswith(" ")]
-    if result.returncode != 0 or [row[2] for row in rows] != ["ring", "ring"]:
+    if result.returncode != 0 or [row[3] for row in rows] != ["ring", "ring"]:
         return f"code {result.returncode}\n{result.stdout}{result.stderr}"
-    if any(row[5] != "-" for row in rows) or max(len(line) for line in lines) > 90:
+    if any(row[6] != "-" for row in rows) or max(len(line) for line in lines) > 90:
         return f"p99 of five batches, or rows that are too long\n{result.stdout}"
     alone = output(program, ["bench", "all_reduce", "-b", "1K", "-e", "1K", "--iters", "5"],
                    environment)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/bytes_text.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -143,7 +144,7 @@ void tell_written(const std::string& path, std::size_t bytes, bool is_free,
         {"schema", "unisono.written/1"}, {"file", path}, {"bytes", bytes}};
     fmt::print("{}\n", told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
-    console.note(fmt::format("{}  {}", path, size_text(static_cast<double>(bytes))));
+    console.note(fmt::format("{}  {}", path, format_bytes(bytes)));
   }
 }
 

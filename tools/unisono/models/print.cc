@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/bytes_text.h"
 #include "cli/wrap.h"
 #include "estimate/parts.h"
 #include "models/models.h"
@@ -70,8 +71,8 @@ template <typename Estimate, typename Search>
 void print_missing(const ModelQuestion& question, const estimate::Ranking<Estimate>& ranking,
                    const Arguments& arguments, const Search& search) {
   fmt::print("nothing fits: {} comes nearest and needs {} more than the {} of the {}\n",
-             ranking.least_missing, size_text(ranking.least_missing_bytes),
-             size_text(question.cluster.device.memory_bytes), question.cluster.device.name);
+             ranking.least_missing, format_bytes(ranking.least_missing_bytes),
+             format_bytes(question.cluster.device.memory_bytes), question.cluster.device.name);
   const std::string larger = larger_machine(
       question, arguments.text("on"),
       [&](const estimate::Cluster& cluster) { return !search(cluster).best.empty(); });
@@ -90,11 +91,11 @@ void print_too_slow(const estimate::Ranking<ServingEstimate>& ranking) {
 }
 
 void print_memory(const MemoryParts& parts, double limit) {
-  fmt::print("memory of the fullest rank: {} of {}  {}\n", size_text(parts.total()),
-             size_text(limit), bar(parts.total() / limit, 20));
+  fmt::print("memory of the fullest rank: {} of {}  {}\n", format_bytes(parts.total()),
+             format_bytes(limit), bar(parts.total() / limit, 20));
   for (const auto& part : estimate::memory_parts()) {
     if (const double bytes = parts.*part.value; bytes > 0) {
-      fmt::print("  {:<16} {:>9}  {}\n", part.name, size_text(bytes), bar(bytes / limit, 20));
+      fmt::print("  {:<16} {:>9}  {}\n", part.name, format_bytes(bytes), bar(bytes / limit, 20));
     }
   }
 }
@@ -151,7 +152,7 @@ void print_rows(const std::vector<TrainingEstimate>& rows, double limit, const C
                estimate.tokens_per_s_device, percent(estimate.utilisation),
                percent(communication(estimate.parts) / estimate.step_s),
                percent(estimate.parts.bubble / estimate.step_s),
-               bar(estimate.memory.total() / limit, 6), size_text(estimate.memory.total()));
+               bar(estimate.memory.total() / limit, 6), format_bytes(estimate.memory.total()));
   }
 }
 
@@ -232,7 +233,7 @@ void print_serving(const ModelQuestion& question, const estimate::ServingTask& t
     fmt::print("{:<{}} {:>8.0f} {:>11} {:>9} {:>9.1f}  {} {}\n", text_of(estimate.layout), width,
                estimate.concurrency, time_text(estimate.first_token_s), time_text(estimate.token_s),
                estimate.tokens_per_s_device, bar(estimate.memory.total() / limit, 8),
-               size_text(estimate.memory.total()));
+               format_bytes(estimate.memory.total()));
   }
   print_reasons(ranking);
   print_refused(ranking);

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes_text.h"
 #include "pipelines/pipelines.h"
 #include "plan/plan.h"
 
@@ -40,7 +41,7 @@ std::string_view memory_unit(const pipeline::Pipeline& pipeline) {
 
 std::string held_text(double held, const pipeline::Pipeline& pipeline) {
   return holds_bytes(pipeline)
-             ? size_text(held)
+             ? format_bytes(held)
              : fmt::format("{:.6g} microbatch{} of a stage", held, held == 1 ? "" : "es");
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "bench/moe_routing.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
@@ -53,8 +54,8 @@ void print_text(const model::ExpertShape& shape, const Topology& topology,
                                                "time", "busiest link")));
   for (const Row& row : rows) {
     fmt::print("{:<11}  {:<8}  {:>8}  {:>9}  {:>9}  {:>8}  {:>8}  {}\n", row.mode, row.call,
-               size_text(row.cost.row_bytes), size_text(row.cost.sent_bytes),
-               size_text(row.cost.host_bytes), time_text(row.cost.bound_us * 1e-6),
+               format_bytes(row.cost.row_bytes), format_bytes(row.cost.sent_bytes),
+               format_bytes(row.cost.host_bytes), time_text(row.cost.bound_us * 1e-6),
                time_text(row.cost.time_us * 1e-6),
                row.cost.bound_link.empty() ? "none" : row.cost.bound_link);
   }

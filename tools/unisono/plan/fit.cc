@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
 #include "cli/target.h"
@@ -62,7 +63,7 @@ void print_factors(std::string_view what, const std::map<int, double>& factors) 
 void print_trend(const std::string& group, const Trend& trend) {
   fmt::print("  {:<12} starts in {}\n", group.empty() ? "fitted" : group, time_text(trend.floor_s));
   fmt::print("               pipelined    {} a message, {}, less than {} a rank is not faster\n",
-             time_text(trend.alpha_s), rate(trend.beta_s_per_byte), size_text(trend.ramp_bytes));
+             time_text(trend.alpha_s), rate(trend.beta_s_per_byte), format_bytes(trend.ramp_bytes));
   fmt::print("               direct       {} a message, {}\n", time_text(trend.direct_alpha_s),
              rate(trend.direct_beta_s_per_byte));
   print_factors("bytes", trend.byte_factors);

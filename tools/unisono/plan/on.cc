@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "cli/failure.h"
 #include "model/plan_on.h"
@@ -48,7 +49,7 @@ void print_text(const Result& result, const Console& console) {
     width = std::max(width, row.name.size());
   }
   fmt::print("{}  {} rank{}  {}   simulated on {}\n\n", to_string(result.call.collective),
-             result.call.ranks, result.call.ranks == 1 ? "" : "s", size_text(result.call.bytes),
+             result.call.ranks, result.call.ranks == 1 ? "" : "s", format_bytes(result.call.bytes),
              result.network);
   fmt::print("{}\n",
              console.paint(Paint::strong, fmt::format("{:<{}}  {:>10}  {:>8}  {:>7}", "algorithm",

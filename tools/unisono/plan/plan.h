@@ -23,8 +23,6 @@ double s_per_byte(std::string_view what, std::string_view text, std::string_view
 std::string link_text(const model::Parameters& parameters);
 // "9.43 ms": three digits and a unit.
 std::string time_text(double seconds);
-// "112 MiB", "146 KiB": as bytes_text, but of any number and to three digits.
-std::string size_text(double bytes);
 std::string tokens_text(double tokens);  // "1 token", "4096 tokens"
 // To six digits, as measurements and predictions are not better than that.
 double rounded(double value);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "cli/failure.h"
 #include "plan/choice.h"
@@ -53,8 +54,8 @@ std::string beyond_measurements(const std::vector<model::Point>& points, const m
     beyond.push_back(fmt::format("{} ranks (measured: {})", call.ranks, fmt::join(counts, ", ")));
   }
   if (call.bytes < least || call.bytes > most) {
-    beyond.push_back(fmt::format("{} (measured: {} to {})", size_text(call.bytes), size_text(least),
-                                 size_text(most)));
+    beyond.push_back(fmt::format("{} (measured: {} to {})", format_bytes(call.bytes),
+                                 format_bytes(least), format_bytes(most)));
   }
   return beyond.empty() ? "" : fmt::format("extrapolated to {}", fmt::join(beyond, " and "));
 }
@@ -170,7 +171,7 @@ class Prediction {
     }
     found->chosen = true;
     why_ = fmt::format("chosen for {} rank{} from {}", row->ranks, row->ranks == 1 ? "" : "s",
-                       size_text(row->from_bytes));
+                       format_bytes(row->from_bytes));
     if (found != rows_.begin()) {
       // A choice stays unless another algorithm is 5 % faster. More than that is no near miss:
       // this call is far from what was measured.
@@ -240,7 +241,7 @@ void print_json(const Prediction& prediction, const model::NamedMachine& named,
 void print_text(const Prediction& prediction, const model::NamedMachine& named,
                 const model::Call& call, double bus_bytes, const Console& console) {
   fmt::print("{}  {} rank{}  {}   {}, fitted to {} measurements\n\n", to_string(call.collective),
-             call.ranks, call.ranks == 1 ? "" : "s", size_text(call.bytes), named.name,
+             call.ranks, call.ranks == 1 ? "" : "s", format_bytes(call.bytes), named.name,
              named.machine.points().size());
   const bool measured = prediction.has_measured();
   fmt::print("{}\n",

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "plan/plan.h"
 
@@ -25,8 +26,8 @@ double busbw(const Plan& plan, const Candidate& candidate) {
 
 std::string heading(const Plan& plan) {
   return fmt::format("{}  {} rank{}  {}   one port a rank, {}", to_string(plan.call.collective),
-                     plan.call.ranks, plan.call.ranks == 1 ? "" : "s", size_text(plan.call.bytes),
-                     link_text(plan.parameters));
+                     plan.call.ranks, plan.call.ranks == 1 ? "" : "s",
+                     format_bytes(plan.call.bytes), link_text(plan.parameters));
 }
 
 std::string row_text(const Plan& plan, const Candidate& candidate, std::size_t width) {
@@ -36,7 +37,7 @@ std::string row_text(const Plan& plan, const Candidate& candidate, std::size_t w
   const bool has_rate = rate > 0;
   return fmt::format(
       "{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}  {:>7}  {:>7}", candidate.name, width,
-      candidate.moved.steps, has_sent ? size_text(sent) : "-",
+      candidate.moved.steps, has_sent ? format_bytes(sent) : "-",
       has_sent && plan.bound.bytes > 0 ? fmt::format("{:.2f}x", sent / plan.bound.bytes) : "-",
       time_text(candidate.time_s), has_rate ? fmt::format("{:.2f}", rate * 1e-9) : "-",
       has_rate ? fmt::format("{:.0f} %", 100 * rate * plan.parameters.beta_s_per_byte) : "-");
@@ -80,7 +81,7 @@ void print_table(const Plan& plan, const Console& console) {
   }
   fmt::print("{}\n", console.paint(Paint::dim,
                                    fmt::format("{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}", "lower bound",
-                                               width, "", size_text(plan.bound.bytes), "",
+                                               width, "", format_bytes(plan.bound.bytes), "",
                                                time_text(plan.bound.time_s(plan.parameters)))));
 }
 
@@ -94,7 +95,7 @@ std::string ranges_text(const Plan& plan) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     parts.push_back(i + 1 < ranges.size()
                         ? fmt::format("{} below {}", ranges[i].algorithm->name,
-                                      size_text(ranges[i + 1].from_bytes))
+                                      format_bytes(ranges[i + 1].from_bytes))
                         : fmt::format("{} from there on", ranges[i].algorithm->name));
   }
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -1,4 +1,5 @@
 #include "plan/trials.h"
+#include "base/bytes_text.h"
 
 #include <fmt/format.h>
 
@@ -73,7 +74,7 @@ std::string rows_text(const std::vector<Point>& points) {
   }
   return fmt::format("{} row{}: {}, {} ranks, {} to {}", points.size(),
                      points.size() == 1 ? "" : "s", fmt::join(names, ", "), fmt::join(ranks, " "),
-                     size_text(least), size_text(most));
+                     format_bytes(least), format_bytes(most));
 }
 
 void add_trial(std::vector<Trial>& trials, std::string name, model::Errors errors) {
@@ -91,7 +92,7 @@ void print_trials(const std::vector<Trial>& trials) {
     fmt::print("  {:<28} {:>6}  {:>7}  {:>7}  {:+.1f} % at {}, {} ranks, {}\n", trial.name,
                trial.errors.count(), percent(trial.errors.quantile(0.5)),
                percent(trial.errors.quantile(0.9)), 100 * trial.errors.values[worst],
-               to_string(point.collective), point.ranks, size_text(point.bytes));
+               to_string(point.collective), point.ranks, format_bytes(point.bytes));
   }
   if (trials.empty()) {
     fmt::print("  too few rows to leave any out\n");

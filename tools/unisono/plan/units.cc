@@ -117,18 +117,6 @@ double rounded(double value) {
   return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
 }
 
-std::string size_text(double bytes) {
-  constexpr Unit kDown[] = {{"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}};
-  for (const Unit& unit : kDown) {
-    if (bytes >= unit.factor) {
-      const double value = bytes / unit.factor;
-      return value == std::round(value) ? fmt::format("{:.0f} {}", value, unit.name)
-                                        : fmt::format("{:.3g} {}", value, unit.name);
-    }
-  }
-  return fmt::format("{:.0f} B", bytes);
-}
-
 std::string link_text(const model::Parameters& parameters) {
   const auto rate = [](double s_per_byte) { return fmt::format("{:.4g} GB/s", 1e-9 / s_per_byte); };
   std::string text =

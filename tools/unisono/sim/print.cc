@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "cli/wrap.h"
 #include "model/simulator/report.h"
@@ -46,7 +47,7 @@ void print_heading(const model::Workload& workload, const Topology* topology,
   std::string what = fmt::format("{} items", workload.items.size());
   if (workload.items.size() == 1) {
     const model::WorkItem& item = workload.items.front();
-    what = item.name + (item.compute_us > 0 ? "" : "  " + size_text(item.bytes));
+    what = item.name + (item.compute_us > 0 ? "" : "  " + format_bytes(item.bytes));
   }
   fmt::print("{}  {}\n", console.paint(Paint::strong, what), network_text(workload, topology));
 }
@@ -83,8 +84,8 @@ void print_links(const model::SimulationResult& result, const Topology& topology
   for (std::size_t i = 0; i < std::min(kMostShown, busiest.size()); ++i) {
     const model::LinkUse& use = result.links[busiest[i]];
     fmt::print("  {:<32}  {:>9}  busy {:>9}  full {:>3.0f} %\n",
-               model::link_name(topology, busiest[i]), size_text(use.bytes), us_text(use.busy_us),
-               100 * use.full_us / std::max(result.total_us, 1e-300));
+               model::link_name(topology, busiest[i]), format_bytes(use.bytes),
+               us_text(use.busy_us), 100 * use.full_us / std::max(result.total_us, 1e-300));
   }
 }
 
@@ -150,7 +151,7 @@ void print_sweep(const std::vector<SweepRow>& rows, const Topology* topology,
         console.paint(Paint::strong, fmt::format("{:>9}  {:>9}  {:>10}{}", "size", "time",
                                                  "algbw GB/s", factor ? "  busbw GB/s" : "")));
     for (const SweepRow& row : rows) {
-      fmt::print("{:>9}  {:>9}  {:>10.2f}{}\n", size_text(static_cast<double>(row.bytes)),
+      fmt::print("{:>9}  {:>9}  {:>10.2f}{}\n", format_bytes(static_cast<double>(row.bytes)),
                  us_text(row.made.result.total_us), gb_per_s(row),
                  factor ? fmt::format("  {:>10.2f}", gb_per_s(row) * *factor) : std::string());
     }

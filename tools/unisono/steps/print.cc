@@ -23,10 +23,6 @@ void print(const Json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-std::string size_text(double bytes) {
-  return format_bytes(static_cast<std::uint64_t>(bytes));
-}
-
 std::string heading(const step::Step& step, const Console& console) {
   return fmt::format("{}  {}", console.paint(Paint::strong, step.name), step.mesh);
 }
@@ -60,14 +56,14 @@ void print_totals(const step::Step& step, const std::vector<std::vector<step::Ca
   const step::Memory& most = memory[fullest];
   fmt::print("\n{}\n", console.paint(Paint::strong,
                                      fmt::format("rank {}, which needs most memory", fullest)));
-  fmt::print("  {} = weights {}, cache {}, activations {}\n", size_text(most.total()),
-             size_text(most.weights), size_text(most.cache), size_text(most.activations));
+  fmt::print("  {} = weights {}, cache {}, activations {}\n", format_bytes(most.total()),
+             format_bytes(most.weights), format_bytes(most.cache), format_bytes(most.activations));
   const std::map<std::string, Sum> sums = sums_of(calls[fullest]);
   if (sums.empty()) {
     fmt::print("  calls nobody\n");
   }
   for (const auto& [what, sum] : sums) {
-    fmt::print("  {} x {}, {}\n", sum.calls, what, size_text(sum.bytes));
+    fmt::print("  {} x {}, {}\n", sum.calls, what, format_bytes(sum.bytes));
   }
 }
 
@@ -91,7 +87,7 @@ void print_rank(const step::Step& step, const std::vector<step::Call>& calls, in
     const std::string whom =
         call.peer >= 0 ? fmt::format("{} {}", call.what == "send" ? "to" : "from", call.peer)
                        : "ranks " + group_text(call.group);
-    fmt::print("  {:<30} {:<14} {:<16} {}\n", where, call.what, whom, size_text(call.bytes));
+    fmt::print("  {:<30} {:<14} {:<16} {}\n", where, call.what, whom, format_bytes(call.bytes));
   }
 }
 

@@ -200,8 +200,7 @@ void Sections::print(const step::Visit& visit, const Said& said) const {
               ? fmt::format("cut {}; nothing moves", way)
               : fmt::format("{}{} {}{}, {}",
                             said.messages > 1 ? fmt::format("{} x ", said.messages) : "", said.what,
-                            way, node.by == "merge" ? ", merged" : "",
-                            format_bytes(static_cast<std::uint64_t>(said.bytes)));
+                            way, node.by == "merge" ? ", merged" : "", format_bytes(said.bytes));
   fmt::print("{}\n", console_.paint(Paint::accent, line));
 }
 

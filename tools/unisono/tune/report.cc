@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "plan/plan.h"
 #include "tune/tune.h"
 
@@ -38,7 +39,7 @@ std::vector<Line> lines_of(const std::vector<Row>& rows,
         lines.back().ranks != row.ranks) {
       lines.push_back({.collective = row.collective, .ranks = row.ranks, .text = text});
     } else {
-      lines.back().text += fmt::format(", {} from {}", text, size_text(row.from_bytes));
+      lines.back().text += fmt::format(", {} from {}", text, format_bytes(row.from_bytes));
     }
   }
   return lines;
@@ -66,7 +67,7 @@ std::string reach_of(const model::Machine& machine) {
   std::string text;
   for (const auto& [ranks, bytes] : largest) {
     text += fmt::format("{}{} rank{} {}", text.empty() ? "" : ", ", ranks, ranks == 1 ? "" : "s",
-                        size_text(bytes));
+                        format_bytes(bytes));
   }
   return text;
 }
