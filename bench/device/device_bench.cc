@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/quantile.h"
 #include "device/cuda_driver.h"
 #include "unisono/device.hpp"
 
@@ -99,11 +100,6 @@ void to_host(void* to, const void* from, std::size_t bytes, const Stream& stream
 double us_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
       .count();
-}
-
-double median(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
 }
 
 // One rank's side.

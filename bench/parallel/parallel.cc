@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/quantile.h"
 #include "pipeline/catalog.h"
 #include "pipeline/run.h"
 #include "unisono/parallel/gradient_buckets.hpp"
@@ -38,10 +39,6 @@ struct Variant {
   const char* name;
   std::function<void()> run;
   std::vector<double> ms = {};
-  double median() {
-    std::sort(ms.begin(), ms.end());
-    return ms[ms.size() / 2];
-  }
 };
 
 // The time of the slowest rank.
@@ -67,10 +64,10 @@ void measure(Communicator& comm, const char* title, std::vector<Variant> variant
   }
   if (comm.rank() == 0) {
     std::printf("%s\n", title);
-    const double first = variants.front().median();
+    const double first = unisono::median(variants.front().ms);
     for (Variant& variant : variants) {
-      std::printf("  %-44s %8.3f ms   %5.2f\n", variant.name, variant.median(),
-                  variant.median() / first);
+      std::printf("  %-44s %8.3f ms   %5.2f\n", variant.name, unisono::median(variant.ms),
+                  unisono::median(variant.ms) / first);
     }
     std::fflush(stdout);
   }
@@ -345,9 +342,9 @@ void pipelines(Communicator& comm) {
       }
     }
     if (comm.rank() == 0) {
-      const double median = variant.median();
-      std::printf("%-8s %8.2f ms, predicted %8.2f: %+.2f %%\n", name, median, predicted,
-                  100 * (median / predicted - 1));
+      const double usual = unisono::median(variant.ms);
+      std::printf("%-8s %8.2f ms, predicted %8.2f: %+.2f %%\n", name, usual, predicted,
+                  100 * (usual / predicted - 1));
     }
   }
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "base/quantile.h"
 #include "model/simulator/simulate.h"
 #include "replay.h"
 #include "topology/presets.h"
@@ -123,11 +124,6 @@ Row compare(const Case& asked, model::Contention contention) {
       theirs.wall_s, row.speedup, ours.shared_links ? "shared" : "alone");
   std::fflush(stdout);
   return row;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 int run(std::span<const Case> cases) {

@@ -1,4 +1,5 @@
 #include "bench/moe.h"
+#include "base/quantile.h"
 
 #include <fmt/format.h>
 
@@ -77,10 +78,8 @@ std::vector<double> time_in_turn(Communicator& comm,
     }
   }
   std::vector<double> medians;
-  for (std::vector<double>& all : times) {
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-    std::nth_element(all.begin(), middle, all.end());
-    medians.push_back(*middle);
+  for (const std::vector<double>& all : times) {
+    medians.push_back(median(all));
   }
   return medians;
 }
