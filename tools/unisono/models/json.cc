@@ -129,6 +129,9 @@ void add_ranking(const estimate::Ranking<Estimate>& ranking, Json& json) {
   for (const Estimate& estimate : ranking.best) {
     json["layouts"].push_back(estimate_json(estimate));
   }
+  if (ranking.best.empty() && ranking.nearest) {
+    json["nearest"] = estimate_json(*ranking.nearest);
+  }
   add_refused(ranking, json);
 }
 

@@ -7,6 +7,7 @@
 #include "model/simulator/report.h"
 #include "models/models.h"
 #include "sim/sim.h"
+#include "step/calls.h"
 #include "step/workload.h"
 #include "steps/steps.h"
 #include "topo/topo.h"
@@ -22,6 +23,18 @@ estimate::Precision precision_of(const step::Step& step) {
     bytes = tensor.kind == step::Tensor::Kind::weight ? tensor.element_bytes : bytes;
   }
   return bytes == 1 ? estimate::Precision::f8 : estimate::Precision::bf16;
+}
+
+// How much of what the devices could compute in the time is computed.
+double utilisation(const step::Step& step, double total_us, double flops_per_s) {
+  double flops = 0;
+  const auto calls = step::calls_of(step);
+  for (const auto& of_rank : calls) {
+    for (const step::Call& call : of_rank) {
+      flops += call.flops;
+    }
+  }
+  return flops / (flops_per_s * total_us * 1e-6 * static_cast<double>(calls.size()));
 }
 
 }  // namespace
@@ -55,6 +68,11 @@ int simulate_step(const step::Step& step, const Arguments& arguments, const Cons
     result = model::simulate(workload, topology, {.extrapolate = false, .records = kRecords});
   }
   print_simulation(result, workload, &topology, console);
+  if (!console.json()) {
+    fmt::print("utilisation     {:.1f} % of the {} of {}\n",
+               100 * utilisation(step, result.total_us, device.flops(precision_of(step))),
+               estimate::to_string(precision_of(step)), device.name);
+  }
   if (arguments.has("train") && !console.json()) {
     const step::TrainingTask task = training_task(arguments);
     const double tokens_per_s = static_cast<double>(task.sequences) *
