@@ -47,8 +47,8 @@ struct DeviceOptions {
   std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory
 };
 
-// Thread rule: one thread at a time calls run() and allocate(); check() and synchronize() may be
-// called from any thread.
+// Thread rule: one thread at a time calls run() and allocate(); check(), synchronize() and
+// set_timeout() may be called from any thread.
 class UNISONO_EXPORT DeviceGroup {
  public:
   // Collective. `comm` must live as long. Errors: config (no driver, no such device, a library
@@ -70,6 +70,9 @@ class UNISONO_EXPORT DeviceGroup {
   // reach this one's memory. Who has not come after timeout_ms (-1: the limit of `comm`) ends the
   // communicator for all ranks. No other call may follow.
   void close(int timeout_ms = -1);
+  // From now on the limit of DeviceOptions::timeout_ms, on this rank. Throws usage if it is
+  // negative.
+  void set_timeout(int timeout_ms);
   // Throws what has ended the group.
   void check() const;
   // Returns when all of the stream is done. timeout_ms 0: no limit.

@@ -98,6 +98,7 @@ class DeviceState {
 
   void run(const Call& call, void* stream);
   void* allocate(std::size_t bytes);
+  void set_timeout(int timeout_ms);
   void check() const;
   void synchronize(void* stream, int timeout_ms) const;
 
@@ -255,6 +256,14 @@ void DeviceState::synchronize(void* stream, int timeout_ms) const {
   }
 }
 
+void DeviceState::set_timeout(int timeout_ms) {
+  if (timeout_ms < 0) {
+    throw Error(ErrorCode::usage, "a limit of " + std::to_string(timeout_ms) +
+                                      " ms for device groups\ngive 0 for none, or more");
+  }
+  watchdog_->set_limit(timeout_ms);
+}
+
 void* DeviceState::allocate(std::size_t bytes) {
   check();
   const InContext here(context_);
@@ -357,6 +366,9 @@ void* DeviceGroup::allocate(std::size_t bytes) {
 void DeviceGroup::close(int timeout_ms) {
   state_->leave(timeout_ms);
   state_.reset();
+}
+void DeviceGroup::set_timeout(int timeout_ms) {
+  state_->set_timeout(timeout_ms);
 }
 void DeviceGroup::check() const {
   state_->check();

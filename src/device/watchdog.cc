@@ -112,13 +112,14 @@ std::optional<Error> Watchdog::lateness() {
     late_since_ = now;
     return std::nullopt;
   }
-  if (limit_ms_ == 0 || now - late_since_ <= limit_ms_) {
+  const int limit_ms = limit_ms_;
+  if (limit_ms == 0 || now - late_since_ <= limit_ms) {
     return std::nullopt;
   }
   const auto peer = static_cast<int>(late_rank(late));
   return Error(ErrorCode::timeout,
                "device group: rank " + std::to_string(peer) + " has not come for " +
-                   std::to_string(limit_ms_) +
+                   std::to_string(limit_ms) +
                    " ms\nsee what it does; DeviceOptions::timeout_ms is the limit",
                {.rank = comm_.rank(), .peer = peer});
 }

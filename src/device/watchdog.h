@@ -49,6 +49,7 @@ class Watchdog {
 
   // What has ended the group. Any thread.
   std::optional<Error> ended() const;
+  void set_limit(int limit_ms) noexcept { limit_ms_ = limit_ms; }
 
  private:
   void watch();
@@ -60,7 +61,7 @@ class Watchdog {
   Communicator& comm_;
   const HostWords& words_;
   std::uint32_t channels_;
-  int limit_ms_;
+  std::atomic<int> limit_ms_;
   std::uint32_t late_ = 0;  // what is waited for: a late_word()
   std::int64_t late_since_ = 0;
 
