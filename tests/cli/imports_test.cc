@@ -28,6 +28,15 @@ std::string pickle_that_repeats(std::size_t bytes, int times) {
   return pickle + "e.";
 }
 
+TEST(TypesOfTorch, HaveTheirSizes) {
+  EXPECT_EQ(type_named_by_torch("Short").bytes, 2);
+  EXPECT_EQ(type_named_by_torch("ComplexFloat").bytes, 8);
+  EXPECT_EQ(type_named_by_torch("ComplexDouble").bytes, 16);
+  EXPECT_EQ(type_named_by_torch("Float8_e4m3fn").name, "f8e4m3");
+  EXPECT_EQ(type_named_by_torch("Bool").name, "bool");
+  EXPECT_EQ(type_named_by_torch("what is not known").bytes, 1);
+}
+
 TEST(Pickle, RepeatsTextAsADumpDoes) {
   const auto parsed = parse_pickle(pickle_that_repeats(150, 1000));
   ASSERT_TRUE(parsed) << parsed.message;

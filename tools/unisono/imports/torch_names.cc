@@ -44,7 +44,8 @@ struct Type {
   std::string_view name;
   int bytes;
 };
-constexpr std::array<Type, 16> kTypes = {{{"Float", "f32", 4},
+// Some have no name here, but a size.
+constexpr std::array<Type, 29> kTypes = {{{"Float", "f32", 4},
                                           {"float", "f32", 4},
                                           {"BFloat16", "bf16", 2},
                                           {"c10::BFloat16", "bf16", 2},
@@ -56,10 +57,23 @@ constexpr std::array<Type, 16> kTypes = {{{"Float", "f32", 4},
                                           {"long int", "i64", 8},
                                           {"Int", "i32", 4},
                                           {"int", "i32", 4},
+                                          {"Short", "", 2},
+                                          {"short int", "", 2},
                                           {"Char", "i8", 1},
                                           {"signed char", "i8", 1},
                                           {"Byte", "u8", 1},
-                                          {"unsigned char", "u8", 1}}};
+                                          {"unsigned char", "u8", 1},
+                                          {"Bool", "bool", 1},
+                                          {"bool", "bool", 1},
+                                          {"UInt16", "", 2},
+                                          {"UInt32", "u32", 4},
+                                          {"UInt64", "u64", 8},
+                                          {"Float8_e4m3fn", "f8e4m3", 1},
+                                          {"Float8_e5m2", "f8e5m2", 1},
+                                          {"ComplexHalf", "", 4},
+                                          {"ComplexFloat", "", 8},
+                                          {"c10::complex<float>", "", 8},
+                                          {"ComplexDouble", "", 16}}};
 
 }  // namespace
 
