@@ -33,7 +33,7 @@ Python_add_library(unisono_torch MODULE WITH_SOABI
                    csrc/torch/backend_memory.cc csrc/torch/convert.cc csrc/torch/flight_recorder.cc
                    csrc/torch/meeting.cc csrc/torch/meeting_store.cc csrc/torch/module.cc
                    csrc/torch/on_device.cc csrc/torch/peer_memory.cc csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc
-                   csrc/torch/symmetric_memory.cc csrc/torch/symmetric_ops.cc
+                   csrc/torch/streams.cc csrc/torch/symmetric_memory.cc csrc/torch/symmetric_ops.cc
                    csrc/torch/symmetric_signals.cc csrc/torch/work.cc csrc/common/signals.cc)
 option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
 set_target_properties(unisono_torch PROPERTIES OUTPUT_NAME _C CXX_VISIBILITY_PRESET hidden

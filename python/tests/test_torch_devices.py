@@ -196,13 +196,14 @@ def mistakes():
         caught(dist.all_gather_into_tensor, torch.ones(8), there),
         caught(dist.all_reduce_coalesced, [there, here]),
         caught(dist.group.WORLD._get_backend(there.device).allocate_tensor, 4, dtype=torch.float32, device=there.device),
-    ]
+    ], [dist.group.WORLD._get_backend(x.device).supports_tensor_alloc(x.device) for x in (here, there)]
 
 
 def test_mistakes_are_told():
-    for mixed, coalesced, allocated in run(2, mistakes):
+    for (mixed, coalesced, allocated), can_allocate in run(2, mistakes):
         assert mixed == (
             "ValueError", f"unisono:all_gather_into_tensor: tensors on cpu and {NAME}:0; all must be on one device"
         )  # fmt: skip
         assert coalesced[0] == "ValueError" and "all must be on one device" in coalesced[1]
         assert allocated[0] == "ValueError" and "memory of the CPU" in allocated[1]
+        assert can_allocate == [True, False], "FSDP asks before it allocates"

@@ -48,6 +48,20 @@ def test_a_graph_makes_its_calls_at_each_replay():
     assert run(2, replayed) == [want] * 2
 
 
+def with_a_factor_there():
+    x, factor = torch.ones(8, device=NAME), torch.tensor(3.0, device=NAME)
+    dist.all_reduce(x, dist._make_nccl_premul_sum(factor))
+    with Graph():
+        said = caught(dist.all_reduce, x, dist._make_nccl_premul_sum(factor))
+    return said, x.cpu().unique().tolist()
+
+
+def test_a_factor_on_the_device_is_not_read_in_a_graph():
+    for (kind, text), x in run(2, with_a_factor_there):
+        assert kind == "ValueError" and "factor of PREMUL_SUM" in text and "give a number" in text, text
+        assert x == [6.0]
+
+
 def with_a_first_call():
     x = torch.ones(8, device=NAME)
     with Graph():

@@ -1,6 +1,7 @@
 """Works, groups and tools of PyTorch over tensors of a device, on a device without a GPU."""
 
 import os
+import warnings
 from datetime import timedelta
 
 import fake_gpu
@@ -169,6 +170,64 @@ def with_options():
 
 def test_a_group_takes_the_options_of_the_backend():
     assert run(2, with_options) == [(True, [2.0] * 3)] * 2
+
+
+def with_two_limits():
+    from unisono.torch import extension
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        group = dist.new_group(
+            [0, 1], backend=BACKEND, timeout=timedelta(seconds=9), pg_options=extension().Options(timedelta(seconds=7))
+        )
+    limit = group._get_backend(torch.device(NAME, 0)).options._timeout
+    return limit.seconds, [str(one.message) for one in said if "pg_options" in str(one.message)]
+
+
+def test_the_limit_of_the_call_goes_before_that_of_its_options():
+    for limit, said in run(2, with_two_limits):
+        assert limit == 9
+        assert said and "the timeout of the call, 0:00:09, is used" in said[0], said
+
+
+def in_a_mesh(store):
+    """A mesh of two dimensions, whose groups PyTorch splits off where the default group has a device."""
+    device, rank = own_device(), int(os.environ["RANK"])
+    dist.init_process_group(
+        BACKEND, store=dist.FileStore(store, 4), rank=rank, world_size=4, device_id=device
+    )
+    mesh = dist.init_device_mesh(NAME, (2, 2), mesh_dim_names=("dp", "tp"))
+    sums = []
+    for name in ("dp", "tp"):
+        x = torch.full((7,), float(rank), device=device)
+        dist.all_reduce(x, group=mesh.get_group(name))
+        sums.append(x.cpu().unique().tolist())
+    dist.destroy_process_group()
+    return sums
+
+
+def test_a_mesh_of_two_dimensions_with_device_id(tmp_path):
+    sums = run(4, in_a_mesh, str(tmp_path / "store"), backend=None)
+    assert sums == [[[2.0], [1.0]], [[4.0], [1.0]], [[2.0], [5.0]], [[4.0], [5.0]]]
+
+
+def shrunk():
+    rank = dist.get_rank()
+    x = torch.ones(5, device=NAME)
+    dist.all_reduce(x)
+    x.cpu()
+    if rank == 1:
+        return None
+    group = dist.shrink_group([1])
+    y, z = torch.ones(3), torch.ones(4, device=NAME)
+    dist.all_reduce(y, group=group)
+    dist.all_reduce(z, group=group)
+    return y.tolist(), z.cpu().tolist()
+
+
+def test_a_group_that_was_shrunk_works_on_its_devices():
+    got = run(3, shrunk)
+    assert got == [([2.0] * 3, [2.0] * 4), None, ([2.0] * 3, [2.0] * 4)]
 
 
 def what_is_said(folder):

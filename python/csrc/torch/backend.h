@@ -97,10 +97,7 @@ class Backend final : public c10d::Backend {
   Pointer<c10d::Backend> shrink(const std::vector<int64_t>& left_out, int flags,
                                 const Pointer<c10d::Backend::Options>& options) override;
 
-  void setTimeout(std::chrono::milliseconds timeout) override {
-    timeout_ms_ = timeout.count();
-    options_->timeout = timeout;  // for those that ask
-  }
+  void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
   // Collective.
@@ -108,7 +105,8 @@ class Backend final : public c10d::Backend {
   c10d::ErrorType getError() override;
   // What has ended the group, in PyTorch's words; nullptr: nothing.
   std::exception_ptr failure();
-  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  // Memory of the CPU, whose device has no index.
+  bool supportsTensorAlloc(c10::DeviceIndex device) override { return device < 0; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
   // Memory that the peers read where it is; whoever has some of it may outlive the group.
   std::shared_ptr<c10::Allocator> getMemAllocator() override;
@@ -146,6 +144,8 @@ class Backend final : public c10d::Backend {
   std::shared_ptr<OnDevice> on_device(c10::Device device);
   std::shared_ptr<OnDevice> known_device();
   std::shared_ptr<OnDevice> take_device();
+  std::optional<c10::Device> device();
+  void wait_for_device(const c10d::BarrierOptions& options);
   // limit: for what is under way, and for the other ranks of a device.
   void leave(std::chrono::milliseconds limit);
   bool wait_for_all(std::chrono::milliseconds limit);

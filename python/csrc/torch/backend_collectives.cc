@@ -295,25 +295,8 @@ WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
       tensor, false, unisono::kAnySource, tag);
 }
 
-namespace {
-
-// Whose stream a barrier waits for. PyTorch hands on device_ids alone, of its accelerator.
-std::optional<c10::Device> barrier_device(const c10d::BarrierOptions& options,
-                                          std::optional<c10::Device> bound) {
-  const auto accelerator = at::getAccelerator();
-  if (options.device_ids.empty() || !accelerator.has_value()) {
-    return bound;
-  }
-  return c10::Device(*accelerator, static_cast<c10::DeviceIndex>(options.device_ids.front()));
-}
-
-}  // namespace
-
-// What a rank has put on its stream of the device before is done when it comes.
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
-  if (const auto device = barrier_device(options, getBoundDeviceId())) {
-    wait_for(current_stream(*device));
-  }
+  wait_for_device(options);
   return launch({.type = OpType::BARRIER,
                  .op = "barrier",
                  .timeout = options.timeout,

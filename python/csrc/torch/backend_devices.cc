@@ -61,6 +61,40 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
   return made;
 }
 
+void Backend::setTimeout(std::chrono::milliseconds timeout) {
+  timeout_ms_ = timeout.count();
+  options_->timeout = timeout;  // for those that ask
+  if (const auto place = known_device()) {
+    place->set_limit(timeout_ms(c10d::kUnsetTimeout));
+  }
+}
+
+// A group whose ranks have not met on a device yet has none.
+std::optional<c10::Device> Backend::device() {
+  const std::lock_guard lock(issuing_);
+  return device_.has_value() ? device_ : getBoundDeviceId();
+}
+
+// What a rank has put on its streams of the device before is done when it goes on.
+void Backend::wait_for_device(const c10d::BarrierOptions& options) {
+  const auto accelerator = at::getAccelerator();
+  std::optional<c10::Device> device = this->device();
+  // PyTorch hands on device_ids alone, of its accelerator.
+  if (!options.device_ids.empty() && accelerator.has_value()) {
+    device = c10::Device(*accelerator, static_cast<c10::DeviceIndex>(options.device_ids.front()));
+  }
+  if (!device.has_value()) {
+    return;
+  }
+  wait_for(current_stream(*device));
+  const auto place = known_device();
+  const int limit = timeout_ms(options.timeout);
+  TORCH_CHECK_WITH(DistBackendError,
+                   place == nullptr || place->wait_for_all(std::chrono::milliseconds(limit)),
+                   "unisono: barrier: what was under way on ", *device, " is not done after ",
+                   limit, " ms; see which rank has not made the same calls");
+}
+
 void Backend::eagerConnectSingleDevice(at::Device device) {
   if (!device.is_cpu()) {
     setBoundDeviceId(device);  // PyTorch does, but for groups that are split
@@ -92,14 +126,20 @@ WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, co
   const InUse use(*this);
   use.group();  // throws where it has been left
   Operation::Description description = describe(launch);
+  const Tensors outputs = description.outputs;
+  const bool is_captured = is_capturing(place->device());
+  if (launch.async && !is_captured) {
+    for (const Piece& piece : pieces) {
+      description.held.insert(description.held.end(), piece.held.begin(), piece.held.end());
+    }
+  }
   try {
     const std::lock_guard lock(issuing_);
     description.sequence = ++sequence_;
-    const bool is_captured = is_capturing(place->device());
-    const auto work = c10::make_intrusive<DeviceWork>(description, place, is_captured);
+    const auto work = c10::make_intrusive<DeviceWork>(std::move(description), place, is_captured);
     work->follow(
         place->run({.pieces = pieces,
-                    .outputs = description.outputs,
+                    .outputs = outputs,
                     .stream = launch.async ? place->own_stream() : current_stream(place->device()),
                     .record = is_captured ? nullptr : recorded(launch),
                     .is_captured = is_captured}));

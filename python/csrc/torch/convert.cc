@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "streams.h"
+
 namespace unisono_torch {
 namespace {
 
@@ -44,8 +46,14 @@ double factor_of(const c10d::ReduceOp& op) {
   const auto* supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(supplement != nullptr, "unisono: PREMUL_SUM without its factor; make it with ",
                     "torch.distributed._make_nccl_premul_sum(factor)");
-  return supplement->tensor_factor.defined() ? supplement->tensor_factor.item<double>()
-                                             : supplement->double_factor;
+  const at::Tensor& factor = supplement->tensor_factor;
+  if (!factor.defined()) {
+    return supplement->double_factor;
+  }
+  TORCH_CHECK_VALUE(factor.is_cpu() || !is_capturing(factor.device()),
+                    "unisono: the host would read the factor of PREMUL_SUM on ", factor.device(),
+                    ", which captures a graph; give a number");
+  return factor.item<double>();
 }
 
 unisono::Reduction reduction_of(const c10d::ReduceOp& op) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/FlightRecorderDetail.hpp>
 #include <utility>
 
@@ -46,31 +48,73 @@ PyTorchRecorder& flights() {
 
 using Status = c10d::ProcessGroupStatus;
 
+// A dump looks at marks after it has left the recorder's lock: what ends meanwhile is kept for it.
+class Dump {
+ public:
+  Dump() {
+    const std::lock_guard lock(mutex());
+    ++running();
+  }
+  Dump(const Dump&) = delete;
+  Dump& operator=(const Dump&) = delete;
+  ~Dump() {
+    std::vector<std::unique_ptr<Mark>> unused;
+    const std::lock_guard lock(mutex());
+    if (--running() == 0) {
+      unused.swap(kept());
+    }
+  }
+  // Takes the mark of an operation that the recorder has no more.
+  static void leave(std::unique_ptr<Mark> mark) {
+    const std::lock_guard lock(mutex());
+    if (running() != 0) {
+      kept().push_back(std::move(mark));
+    }
+  }
+
+ private:
+  static std::mutex& mutex() {  // guards the rest
+    static auto* const one = new std::mutex;
+    return *one;
+  }
+  static int& running() {
+    static int count = 0;
+    return count;
+  }
+  static std::vector<std::unique_ptr<Mark>>& kept() {
+    static auto* const marks = new std::vector<std::unique_ptr<Mark>>;
+    return *marks;
+  }
+};
+
 class Recorded final : public OperationRecord {
  public:
   Recorded(std::shared_ptr<Status> status, std::uint64_t sequence)
       : status_(std::move(status)), sequence_(sequence) {}
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
-  ~Recorded() override { flights().retire_id(id_.id, id_.reset_epoch, false); }
+  ~Recorded() override {
+    flights().retire_id(id_.id, id_.reset_epoch, false);
+    Dump::leave(std::move(end_));
+  }
 
   void finish() noexcept override {
-    end_.is_set = true;
+    end_->is_set = true;
     if (sequence_ != 0) {
       status_->lastCompletedSeq = static_cast<std::int64_t>(sequence_);
     }
   }
   void finish_when(std::function<bool()> is_over) override {
-    end_.is_over = std::move(is_over);
-    end_.is_asked = true;
+    end_->is_over = std::move(is_over);
+    end_->is_asked = true;
   }
-  Mark& end() noexcept { return end_; }
+  Mark& end() noexcept { return *end_; }
   void known_as(const PyTorchRecorder::TraceIdentifier& id) { id_ = id; }
 
  private:
   std::shared_ptr<Status> status_;
   std::uint64_t sequence_;
-  Mark end_;
+  std::unique_ptr<Mark> end_ = std::make_unique<Mark>();
   PyTorchRecorder::TraceIdentifier id_ = {};
 };
 
@@ -140,10 +184,12 @@ std::unique_ptr<GroupRecord> record_group(std::string name, std::string descript
 }
 
 std::string dump_flights(bool operations, bool stacks, bool only_active) {
+  const Dump dump;
   return flights().dump(std::nullopt, operations, stacks, only_active);
 }
 
 std::string dump_flights_json(bool operations, bool only_active) {
+  const Dump dump;
   return flights().dump_json(std::nullopt, operations, only_active);
 }
 

@@ -16,7 +16,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::module_::import("torch.distributed");  // registers the bases
   py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(
       module, "Options")
-      .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
+      .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
+      // PyTorch copies a group's options for the groups that it makes of it.
+      .def("__deepcopy__", [](const Backend::Options& options, const py::dict&) {
+        return c10::make_intrusive<Backend::Options>(options.timeout);
+      });
   py::class_<Backend, c10::intrusive_ptr<Backend>, c10d::Backend>(
       module, "Backend", "The unisono backend of one process group.")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,

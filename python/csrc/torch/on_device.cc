@@ -1,6 +1,7 @@
 #include "on_device.h"
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
@@ -22,46 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kLookEvery = std::chrono::microseconds(50);
 constexpr auto kAskDeviceEvery = std::chrono::milliseconds(100);  // whether Ctrl-C has been pressed
 
-c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type());
-}
-
-std::shared_ptr<c10::Event> event_on(c10::Stream stream) {
-  auto event = std::make_shared<c10::Event>(stream.device_type());
-  event->record(stream);
-  return event;
-}
-
 }  // namespace
-
-c10::Stream current_stream(c10::Device device) {
-  return guard_of(device).getStream(device);
-}
-
-void wait_for(c10::Stream stream) {
-  const auto guard = guard_of(stream.device());
-  TORCH_CHECK_VALUE(!guard.isStreamCapturing(stream),
-                    "unisono: the host would wait for a stream that captures a graph; barrier(), "
-                    "send, recv and what goes through memory of the host cannot be part of one");
-  guard.synchronizeStream(stream);
-}
-
-bool is_capturing(c10::Device device) {
-  return guard_of(device).isStreamCapturing(current_stream(device));
-}
-
-std::optional<bool> asked_whether_over(const c10::Event& event) noexcept {
-  const unisono::device::WhileOthersCapture relaxed;
-  try {
-    return event.query();
-  } catch (...) {
-    return std::nullopt;
-  }
-}
-
-bool is_over(const c10::Event& event) noexcept {
-  return asked_whether_over(event).value_or(true);
-}
 
 bool is_of_cuda(c10::Device device) {
   if (device.is_cuda()) {
@@ -78,14 +40,15 @@ bool is_of_cuda(c10::Device device) {
 OnDevice::OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms,
                    std::shared_ptr<Flights> flights)
     : device_(device),
-      own_(guard_of(device).getStreamFromGlobalPool(device)),
+      own_(stream_for_group(device)),
       pid_(getpid()),
       flights_(std::move(flights)),
       group_(std::make_unique<unisono::DeviceGroup>(
           group, unisono::DeviceOptions{.device = device.index(), .timeout_ms = limit_ms})) {}
 
 std::shared_ptr<c10::Event> OnDevice::run(Run run) {
-  const auto guard = guard_of(device_);
+  const c10::DeviceGuard there(device_);
+  const c10::impl::VirtualGuardImpl guard(device_.type());
   if (const c10::Stream caller = current_stream(device_); caller != run.stream) {
     event_on(caller)->block(run.stream);
     // Their memory belongs to the caller's stream, and must not be used anew before this is done.
@@ -148,15 +111,27 @@ std::optional<unisono::Error> OnDevice::failure() const {
   return failure_;
 }
 
+void OnDevice::set_limit(int limit_ms) {
+  const std::lock_guard lock(mutex_);
+  if (group_ != nullptr) {
+    group_->set_timeout(limit_ms);
+  }
+}
+
 bool OnDevice::wait_for_all(std::chrono::milliseconds limit) {
   const auto end = Clock::now() + limit;
-  const std::lock_guard lock(ends_mutex_);
-  while (latest_ != nullptr && !is_over(*latest_) && !failure().has_value()) {
+  std::shared_ptr<c10::Event> latest;
+  {
+    const std::lock_guard lock(ends_mutex_);
+    latest = latest_;
+  }
+  while (latest != nullptr && !is_over(*latest) && !failure().has_value()) {
     if (Clock::now() >= end) {
       return false;
     }
     std::this_thread::sleep_for(kLookEvery);
   }
+  const std::lock_guard lock(ends_mutex_);
   note_ends();
   return true;
 }
@@ -177,14 +152,15 @@ void OnDevice::close(int timeout_ms) {
   }
 }
 
-DeviceWork::DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
+DeviceWork::DeviceWork(Operation::Description description, std::shared_ptr<OnDevice> place,
                        bool is_captured)
     : Work(description.rank, description.type,
            description.title.empty() ? nullptr : description.title.c_str(), description.inputs),
-      outputs_(description.outputs),
+      outputs_(std::move(description.outputs)),
       sequence_(description.sequence),
       place_(std::move(place)),
-      is_captured_(is_captured) {}
+      is_captured_(is_captured),
+      held_(std::move(description.held)) {}
 
 void DeviceWork::follow(std::shared_ptr<c10::Event> end) {
   end_ = std::move(end);
@@ -230,7 +206,12 @@ void DeviceWork::throw_if_failed() const {
 }
 
 void DeviceWork::synchronize() {
+  const c10::DeviceGuard there(place_->device());
   end_->block(current_stream(place_->device()));
+  // What is freed from now on is used anew behind this wait.
+  std::vector<at::Tensor> done;
+  const std::lock_guard lock(mutex_);
+  done.swap(held_);
 }
 
 bool DeviceWork::wait(std::chrono::milliseconds timeout) {
@@ -262,7 +243,7 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
 
 // Ended from the beginning: whoever takes its value has a stream that waits.
 c10::intrusive_ptr<c10::ivalue::Future> DeviceWork::getFuture() {
-  const std::lock_guard lock(future_mutex_);
+  const std::lock_guard lock(mutex_);
   if (future_ == nullptr) {
     future_ = c10::make_intrusive<c10::ivalue::Future>(
         c10::ListType::create(c10::TensorType::get()), std::vector{place_->device()});
@@ -301,8 +282,7 @@ void move_to_host(Piece& piece, std::size_t in_bytes, std::size_t out_bytes) {
 }
 
 void finish_on(c10::Device device, const std::function<void()>& steps) {
-  // The groups' own are of the other pool.
-  const c10::Stream stream = guard_of(device).getStreamFromGlobalPool(device, true);
+  const c10::Stream stream = spare_stream(device);
   const c10::StreamGuard here(stream);
   const unisono::device::WhileOthersCapture relaxed;
   steps();

@@ -2,10 +2,6 @@
 // nobody waits on the host.
 #pragma once
 
-#include <c10/core/Device.h>
-#include <c10/core/Event.h>
-#include <c10/core/Stream.h>
-
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -18,19 +14,11 @@
 #include "unisono/device.hpp"
 
 #include "pieces.h"
+#include "streams.h"
 #include "work.h"
 
 namespace unisono_torch {
 
-// The caller's stream of a device.
-c10::Stream current_stream(c10::Device device);
-// Refuses a stream that captures a graph: in it there is nothing that the host could wait for.
-void wait_for(c10::Stream stream);
-// Whether what the caller does on the device becomes part of a graph.
-bool is_capturing(c10::Device device);
-// Nothing where it cannot be asked: its device has failed. For is_over() it is over then.
-std::optional<bool> asked_whether_over(const c10::Event& event) noexcept;
-bool is_over(const c10::Event& event) noexcept;
 // Whether kernels can reach the device's memory: CUDA's, whatever PyTorch calls the device.
 bool is_of_cuda(c10::Device device);
 
@@ -63,6 +51,8 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   // Whether the program has had that as an exception.
   bool is_told() const noexcept { return is_told_; }
   void note_told() noexcept { is_told_ = true; }
+  // Sets the limit of operations that begin from now on.
+  void set_limit(int limit_ms);
   // False: what was put on streams is not done after this time.
   bool wait_for_all(std::chrono::milliseconds limit);
   // As DeviceGroup::close(). What had ended the group before is known afterwards, too.
@@ -87,8 +77,8 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
 class DeviceWork final : public c10d::Work {
  public:
   // `is_captured`: it is part of a graph, and counts as ended: replays of it are not its own.
-  DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
-             bool is_captured);
+  // `description.held` lives until a stream waits for the operation.
+  DeviceWork(Operation::Description description, std::shared_ptr<OnDevice> place, bool is_captured);
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
   ~DeviceWork() override { end_record(); }
@@ -117,7 +107,8 @@ class DeviceWork final : public c10d::Work {
   bool is_captured_;
   std::shared_ptr<c10::Event> end_;
   std::atomic<bool> was_right_ = false;  // it was seen to end before the group did
-  std::mutex future_mutex_;              // guards what follows
+  std::mutex mutex_;                     // guards what follows
+  std::vector<at::Tensor> held_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 

@@ -1,6 +1,7 @@
 #include "work.h"
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/StreamGuard.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 
 #include "common/signals.h"
 #include "convert.h"
+#include "device/cuda_driver.h"
+#include "streams.h"
 
 namespace unisono_torch {
 namespace {
@@ -180,12 +183,47 @@ void Operation::complete(const unisono::Error* error) {
   }
 }
 
+namespace {
+
+// Where tensors are that are not the CPU's.
+std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<c10::Device> devices;
+  for (const at::Tensor& tensor : tensors) {
+    const c10::Device device = tensor.device();
+    if (!device.is_cpu() && std::find(devices.begin(), devices.end(), device) == devices.end()) {
+      devices.push_back(device);
+    }
+  }
+  return devices;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> future_of(const std::vector<at::Tensor>& tensors) {
+  return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
+                                                  devices_of(tensors));
+}
+
+// Whoever takes the value waits for streams on which all of it is done: `steps` put that there.
+template <typename Steps>
+void end_with(c10::ivalue::Future& future, const std::vector<at::Tensor>& tensors,
+              const Steps& steps) {
+  const unisono::device::WhileOthersCapture relaxed;
+  std::vector<c10::Stream> streams;
+  for (const c10::Device device : devices_of(tensors)) {
+    streams.push_back(spare_stream(device));
+  }
+  const c10::MultiStreamGuard here(streams);
+  steps();
+  future.markCompleted(c10::IValue(tensors));
+}
+
+}  // namespace
+
 void Operation::end_future(const c10::intrusive_ptr<c10::ivalue::Future>& future,
                            const std::vector<at::Tensor>& outputs, std::exception_ptr failure) {
   if (failure != nullptr) {
     future->setError(std::move(failure));
   } else {
-    future->markCompleted(c10::IValue(outputs));
+    end_with(*future, outputs, [] {});
   }
 }
 
@@ -196,8 +234,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
     if (future_ != nullptr) {
       return future_;
     }
-    future_ =
-        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    future_ = future_of(outputs_);
     ended = ended_;
   }
   if (ended) {
@@ -290,17 +327,26 @@ std::vector<at::Tensor> Together::result() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> Together::getFuture() {
-  const auto type = c10::ListType::create(c10::TensorType::get());
-  c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(c10::FutureType::create(type));
+  using Future = c10::ivalue::Future;
+  const auto outputs = result();
+  const auto type = c10::FutureType::create(c10::ListType::create(c10::TensorType::get()));
+  c10::List<c10::intrusive_ptr<Future>> parts(type);
   for (const auto& part : parts_) {
-    futures.push_back(part->getFuture());
+    parts.push_back(part->getFuture());
   }
-  return c10::collectAll(futures)->then(
-      [outputs = result()](c10::ivalue::Future& ended) {
-        static_cast<void>(ended.value());  // throws what went wrong
-        return c10::IValue(outputs);
-      },
-      type);
+  auto all = future_of(outputs);
+  c10::collectAll(parts)->addCallback([all, parts, outputs](Future& ended) {
+    if (ended.hasError()) {
+      all->setError(ended.exception_ptr());
+      return;
+    }
+    end_with(*all, outputs, [&] {
+      for (const c10::intrusive_ptr<Future>& part : parts) {
+        part->wait();  // they have ended: the streams wait, not this thread
+      }
+    });
+  });
+  return all;
 }
 
 }  // namespace unisono_torch

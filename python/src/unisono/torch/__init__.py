@@ -16,6 +16,7 @@ lost, disagrees, or does not come in time.
 import atexit
 import importlib
 import os
+import warnings
 
 __all__ = ["MoEDispatcher", "enable_symmetric_memory", "register", "replace_gloo"]
 
@@ -55,10 +56,25 @@ def extension():
     return _extension
 
 
+def _limit(options, backend_options):
+    """The limit of the call, as with other backends; that of our own Options where it names none."""
+    from torch.distributed.distributed_c10d import _get_default_timeout
+
+    asked = getattr(backend_options, "_timeout", None)
+    is_named = options.timeout != _get_default_timeout("unisono")
+    if asked is None or asked == options.timeout:
+        return options.timeout
+    if isinstance(backend_options, extension().Options) and not is_named:
+        return asked
+    warnings.warn(
+        f"unisono: the timeout of the call, {options.timeout}, is used, not the {asked} of its pg_options",
+        stacklevel=3,
+    )
+    return options.timeout
+
+
 def _create(options, backend_options=None):
-    timeout = options.timeout
-    if backend_options is not None and getattr(backend_options, "_timeout", None) is not None:
-        timeout = backend_options._timeout
+    timeout = _limit(options, backend_options)
     members = options.global_ranks_in_group or []
     backend = extension().Backend(
         options.store, options.group_rank, options.group_size, timeout, list(members)
@@ -79,10 +95,11 @@ def register():
         return
     if "UNISONO" not in dist.Backend._plugins:
         dist.Backend.register_backend("unisono", _create, extended_api=True, devices=["cpu", "cuda"])
-        from unisono.torch import _flight_recorder, _split, _timeout
+        from unisono.torch import _flight_recorder, _shrink, _split, _timeout
 
         _timeout.extend(lambda: extension().Backend)
         _split.extend(extension)
+        _shrink.extend(extension)
         _flight_recorder.extend(lambda: _extension)
     if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
         replace_gloo()

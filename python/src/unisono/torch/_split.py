@@ -15,6 +15,7 @@ def extend(extension):
     `extension()` is the loaded extension. Other groups are PyTorch's matter as before.
     """
     import torch.distributed as dist
+    from torch.distributed import device_mesh
     from torch.distributed import distributed_c10d as c10d
 
     original = c10d.split_group
@@ -38,7 +39,7 @@ def extend(extension):
         return _split(c10d, parent, split_ranks, extension().Options(timeout), group_desc, name)
 
     split_group._unisono = True
-    c10d.split_group = dist.split_group = split_group
+    c10d.split_group = dist.split_group = device_mesh.split_group = split_group
 
 
 def _is_unisono(group, extension):

@@ -2,8 +2,6 @@
 
 import functools
 
-import torch
-
 
 def extend(unisono_backend):
     """Lets torch.distributed._set_pg_timeout, which others call too, reach unisono groups as well.
@@ -19,14 +17,13 @@ def extend(unisono_backend):
     @functools.wraps(original)
     def set_timeout(timeout, group=None):
         asked = c10d._get_default_group() if group is None else group
-        cpu = torch.device("cpu")
-        known = isinstance(asked, c10d.ProcessGroup) and not c10d._rank_not_in_group(asked)
-        if known and cpu in asked._device_types:
-            backend = asked._get_backend(cpu)
-            if isinstance(backend, unisono_backend()):
+        if isinstance(asked, c10d.ProcessGroup) and not c10d._rank_not_in_group(asked):
+            backends = [asked._get_backend(device) for device in asked._device_types]
+            ours = [backend for backend in backends if isinstance(backend, unisono_backend())]
+            for backend in ours:
                 backend._set_default_timeout(timeout)
-                if asked._device_types == [cpu]:
-                    return
+            if ours and len(ours) == len(backends):
+                return
         original(timeout, group)
 
     c10d._set_pg_timeout = set_timeout

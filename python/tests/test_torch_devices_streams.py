@@ -1,0 +1,109 @@
+"""What waits for what a device still does: futures and barriers, on a device without a GPU."""
+
+import fake_gpu
+import jobs
+import pytest
+import torch
+import torch.distributed as dist
+from fake_gpu import NAME, WAYS, run
+
+pytestmark = fake_gpu.needed
+
+LARGE = 200_000
+
+
+def long_work(times=200):
+    """Puts on the current stream what takes the device a while."""
+    x, y = torch.ones(LARGE, device=NAME), torch.ones(LARGE, device=NAME)
+    for _ in range(times):
+        y.copy_(x)
+    return torch.accelerator.current_stream()
+
+
+def value_of_several():
+    x = torch.full((1_000,), float(dist.get_rank()), device=NAME)
+    dist.all_reduce(torch.ones(3, device=NAME))
+    if dist.get_rank() == 1:
+        jobs.hear("used")
+    with dist._coalescing_manager(device=torch.device(NAME, 0), async_ops=True) as several:
+        dist.broadcast(x, 1)
+    several.works[0].get_future().wait()
+    used = x * 1
+    if dist.get_rank() == 0:
+        jobs.say("used")  # only now does rank 1 send
+    return used.cpu().unique().tolist()
+
+
+def test_the_future_of_several_makes_the_stream_wait():
+    assert run(2, value_of_several) == [[1.0]] * 2
+
+
+def what_a_hook_makes():
+    """As a hook of DistributedDataParallel that works in then(), under a stream of the program's."""
+    dist.all_reduce(torch.ones(3, device=NAME))
+    side = torch.Stream(torch.device(NAME, 0))
+    with side:
+        x = torch.ones(LARGE, device=NAME)
+
+        def hook(future):
+            long_work()
+            return future.value()[0] * 3
+
+        made = dist.all_reduce(x, async_op=True).get_future().then(hook)
+        used = made.wait() + 1
+        got = used.cpu()
+    return got.unique().tolist()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_callback_makes_is_waited_for(way):
+    assert run(2, what_a_hook_makes, way=way) == [[7.0]] * 2
+
+
+def device_of_a_hook():
+    """A callback works on the rank's own device."""
+    device = torch.device(NAME, dist.get_rank())
+    work = dist.all_reduce(torch.ones(9, device=device), async_op=True)
+    made = work.get_future().then(lambda future: torch.empty(3, device=NAME) + future.value()[0][:3])
+    return str(made.wait().device)
+
+
+@fake_gpu.two_devices
+@pytest.mark.parametrize("way", WAYS)
+def test_a_callback_has_the_device_of_its_operation(way):
+    with jobs.Job(2, device_of_a_hook, backend=fake_gpu.BACKEND, prepare=WAYS[way]) as job:
+        got = [job.ending(rank).value for rank in range(2)]
+    assert got == [f"{NAME}:0", f"{NAME}:1"]
+
+
+def in_a_barrier():
+    """A barrier of a group that has used a device returns after what its streams have there."""
+    dist.all_reduce(torch.ones(3, device=NAME))
+    copied = long_work().record_event()
+    works = [dist.all_reduce(torch.ones(LARGE, device=NAME), async_op=True) for _ in range(20)]
+    dist.barrier()
+    return copied.query(), [work.is_completed() for work in works]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_barrier_waits_for_the_device_of_its_group(way):
+    assert run(2, in_a_barrier, way=way) == [(True, [True] * 20)] * 2
+
+
+def without_wait():
+    """Inputs live until somebody waits for the operation, whatever their allocator."""
+    import weakref
+
+    dist.all_reduce(torch.ones(3, device=NAME))
+    out = torch.zeros(2, 1_000, device=NAME)
+    mine = torch.ones(1_000, device=NAME)
+    alive = weakref.ref(mine.untyped_storage())
+    work = dist.all_gather_into_tensor(out, mine, async_op=True)
+    del mine
+    before = alive() is not None
+    work.wait()
+    return before, alive() is not None
+
+
+def test_inputs_live_until_the_operation_is_waited_for():
+    assert run(2, without_wait) == [(True, False)] * 2
