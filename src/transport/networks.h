@@ -24,7 +24,7 @@ struct NetworkTraits {
   std::string (*version)() = nullptr;               // empty where it cannot be had
   std::vector<std::string> (*devices)() = nullptr;  // by its own names. Throws config
   // Throws config where it cannot be had, and resource.
-  std::unique_ptr<IntroducedNetwork> (*create)(int rank, int ranks, int silence_ms) = nullptr;
+  std::unique_ptr<IntroducedNetwork> (*create)(int rank, int ranks) = nullptr;
 };
 
 // The first is TCP, whose connections the others are introduced over: it has only names.

@@ -17,6 +17,7 @@
 
 #include "base/env.h"
 #include "transport/networks.h"
+#include "transport/tcp/connections.h"
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
 #include "unisono/error.hpp"
@@ -51,8 +52,8 @@ class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
     if (spoil != nullptr) {
       spoil(to_1[0]);
     }
-    ranks_[0]->meet(std::move(mesh_[0]), to_0);
-    ranks_[1]->meet(std::move(mesh_[1]), to_1);
+    ranks_[0]->meet(std::make_unique<tcp::Connections>(0, std::move(mesh_[0])), to_0);
+    ranks_[1]->meet(std::make_unique<tcp::Connections>(1, std::move(mesh_[1])), to_1);
   }
   bool comes_true(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -69,7 +70,7 @@ class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
   void open() {
     for (int rank = 0; rank < 2; ++rank) {
       lanes_.push_back(std::make_unique<UcxTransport>(*ranks_[static_cast<std::size_t>(rank)],
-                                                      LaneKey{.group = kGroup},
+                                                      transport::LaneKey{.group = kGroup},
                                                       std::vector<int>{0, 1}, rank));
     }
   }
@@ -104,7 +105,7 @@ TEST_P(UcxConnectionsTest, CopyNothingOfALongMessageThatIsFetched) {
   meet();
   ASSERT_TRUE(connected());
   open();
-  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  const std::vector<std::byte> data = bytes_of(transport::kMostBytes);
   std::vector<std::byte> got(data.size());
   for (int lap = 0; lap < 20; ++lap) {
     std::fill(got.begin(), got.end(), std::byte{0});
@@ -128,9 +129,9 @@ TEST_P(UcxConnectionsTest, AnnounceNothingWhereUcxCopiesAnyway) {
   ASSERT_TRUE(connected());
   open();
   const bool copies = std::string(GetParam()) == "tcp";
-  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  const std::vector<std::byte> data = bytes_of(transport::kMostBytes);
   const std::size_t most = lanes_[0]->shareable_bytes(1, data.data(), data.size());
-  EXPECT_EQ(most, copies ? kEagerBytes : tcp::kMostBytes);
+  EXPECT_EQ(most, copies ? kEagerBytes : transport::kMostBytes);
   EXPECT_EQ(lanes_[0]->limits().slot_bytes, most);
   ASSERT_TRUE(lanes_[0]->share(1, data.data(), most, 9));
   std::byte* const room = lanes_[0]->reserve(1, most);
@@ -186,7 +187,7 @@ TEST_P(UcxConnectionsTest, NameAPeerThatIsGone) {
   meet();
   ASSERT_TRUE(connected());
   open();
-  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  const std::vector<std::byte> data = bytes_of(transport::kMostBytes);
   ASSERT_TRUE(lanes_[0]->share(1, data.data(), data.size(), 9));
   lanes_[1].reset();
   ranks_[1].reset();  // without a last word
