@@ -4,6 +4,7 @@
 // UNISONO_NETWORK (base/env.cc).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,5 +30,7 @@ struct NetworkTraits {
 
 // The first is TCP, whose connections the others are introduced over: it has only names.
 std::span<const NetworkTraits> networks();
+// The number there of the one that UNISONO_NETWORK names; TCP's if it names none. Throws config.
+std::uint8_t asked_network();
 
 }  // namespace unisono::transport

@@ -9,18 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/env.h"
-#include "transport/networks.h"
 #include "transport/tcp/connections.h"
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
-#include "unisono/error.hpp"
 
 // What UCX allocates when it is loaded stays, as it does not expect to be unloaded.
 extern "C" __attribute__((visibility("default"))) const char*
@@ -266,23 +262,6 @@ TEST(Ucx, NamesItsDevices) {
   }
 }
 
-// The error that these variables make; none: "".
-std::string problem_with(const std::map<std::string, std::string>& variables) {
-  std::string problem;
-  for (const auto& [name, value] : variables) {
-    ::setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-  }
-  try {
-    static_cast<void>(tcp::protection_of(read_env("UNISONO_CHECKSUM").value_or("")));
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  for (const auto& [name, value] : variables) {
-    ::unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
-  }
-  return problem;
-}
-
 TEST(Ucx, CopiesOnlyOverTheSystemsTcp) {
   ::setenv("UCX_NET_DEVICES", "lo", 1);  // NOLINT(concurrency-mt-unsafe)
   ::setenv("UCX_TLS", "tcp,self", 1);    // NOLINT(concurrency-mt-unsafe)
@@ -291,30 +270,6 @@ TEST(Ucx, CopiesOnlyOverTheSystemsTcp) {
   EXPECT_FALSE(Worker(0, 2).only_copies());
   ::unsetenv("UCX_TLS");          // NOLINT(concurrency-mt-unsafe)
   ::unsetenv("UCX_NET_DEVICES");  // NOLINT(concurrency-mt-unsafe)
-}
-
-TEST(Ucx, IsAskedForByTheNameOfTheNetwork) {
-  ::setenv("UNISONO_NETWORK", "ucx", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_EQ(transport::networks()[tcp::protection_of("").network].name, "ucx");
-  EXPECT_FALSE(tcp::protection_of("").checksum) << "only TCP has them";
-  ::setenv("UNISONO_NETWORK", "tcp", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_EQ(tcp::protection_of("").network, 0);
-  ::unsetenv("UNISONO_NETWORK");  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_EQ(tcp::protection_of("").network, 0);
-  EXPECT_TRUE(tcp::protection_of("").checksum);
-  EXPECT_FALSE(tcp::protection_of("0").checksum);
-  EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucz"}}),
-            "config: UNISONO_NETWORK=ucz is neither tcp nor ucx\ncorrect or unset UNISONO_NETWORK");
-}
-
-TEST(Ucx, IsNotHeldForProtected) {
-  for (const std::string name : {"UNISONO_TLS", "UNISONO_CHECKSUM"}) {
-    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucx"}, {name, "1"}}),
-              "config: " + name +
-                  "=1, but over UCX messages are neither encrypted nor checked"
-                  "\nunset it, or use UNISONO_NETWORK=tcp");
-    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "tcp"}, {name, "1"}}), "");
-  }
 }
 
 }  // namespace
