@@ -5,14 +5,15 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "bootstrap/job_log.h"
 
 namespace unisono::comm {
 
 struct Absence {
-  int rank = -1;  // -1: nobody is known to be absent
-  int ranks = 0;  // how many of those who are waited for have ended
+  int rank = -1;                // -1: nobody is known to be absent
+  std::vector<int> ranks = {};  // those who are waited for and have ended
   std::string message = {};
 };
 
