@@ -1,5 +1,5 @@
 // Finds out that a rank which a meeting waits for has ended, and will never join: `unisono run`
-// says so in its log. Under other launchers, and between hosts, nothing is known.
+// says so in its log. Under other launchers nothing is known.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,8 @@ struct Absence {
   std::string message = {};
 };
 
-// Says in the log that the ranks of this job have met. Rank 0 does, once.
+// Says in the log that the ranks of this job have met, if no other rank has: between hosts each has
+// a log of its own.
 void note_meeting(const std::string& job, int size);
 
 class AbsenceCheck {
