@@ -34,7 +34,7 @@ Absence AbsenceCheck::find(const std::function<bool(int)>& is_missing) {
     if (!is_missing(rank)) {
       continue;
     }
-    ++absence.ranks;
+    absence.ranks.push_back(rank);
     // One that failed is the cause rather than one that ended well.
     if (absence.rank < 0 || (ended_well && how != kEndedWell)) {
       ended_well = how == kEndedWell;

@@ -1,22 +1,24 @@
 // Finds out that a rank which a meeting waits for has ended, and will never join: `unisono run`
-// says so in its log. Under other launchers, and between hosts, nothing is known.
+// says so in its log. Under other launchers nothing is known.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "bootstrap/job_log.h"
 
 namespace unisono::comm {
 
 struct Absence {
-  int rank = -1;  // -1: nobody is known to be absent
-  int ranks = 0;  // how many of those who are waited for have ended
+  int rank = -1;                // -1: nobody is known to be absent
+  std::vector<int> ranks = {};  // those who are waited for and have ended
   std::string message = {};
 };
 
-// Says in the log that the ranks of this job have met. Rank 0 does, once.
+// Says in the log that the ranks of this job have met, if no other rank has: between hosts each has
+// a log of its own.
 void note_meeting(const std::string& job, int size);
 
 class AbsenceCheck {

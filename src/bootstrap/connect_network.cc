@@ -77,9 +77,11 @@ std::unique_ptr<transport::Network> introduce(const transport::NetworkTraits& ki
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
   // Behind the channels: of a process that ends, the system closes first what was opened first.
-  auto network = kind.create(rank, meeting.identity.size, silence_of(read_env));
+  auto network = kind.create(rank, meeting.identity.size);
   const std::vector<std::string> introductions = exchange(kind, *network, channels, rank, deadline);
-  network->meet(std::move(channels), introductions);
+  network->meet(
+      std::make_unique<tcp::Connections>(rank, std::move(channels), connections_options()),
+      introductions);
   for (std::vector<int> missing = network->missing(); !missing.empty();
        missing = network->missing()) {
     network->look_for_losses();

@@ -22,7 +22,6 @@
 
 #include "base/secret.h"
 #include "transport/tcp/certificates.h"
-#include "transport/tcp/lane.h"
 #include "transport/tcp/protection.h"
 
 namespace unisono::tcp {

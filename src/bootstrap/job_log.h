@@ -1,9 +1,10 @@
 // What `unisono run` and the ranks of its host tell each other in a file that UNISONO_LAUNCHER
-// names. Everyone adds whole lines to its end:
+// names; with --hosts each rank has one of its own, in which its shell writes who has ended.
+// Everyone adds whole lines to its end:
 //
 //   job NAME RANKS    first, by the launcher
 //   end RANK HOW      the process of that rank has ended; the launcher
-//   met               all ranks have met; ranks may be others from now on; rank 0
+//   met               all ranks have met; ranks may be others from now on; a rank
 //   missed RANK       a meeting waited for that rank, which had ended; a rank
 //   reason WHY        the launcher is about to end the ranks that are left
 //   advice WHAT       what to do about the reason

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "bootstrap/absence.h"
 
@@ -47,7 +48,7 @@ TEST_F(JobLogOfALauncher, SaysWhoWillNotJoinAndIsTold) {
   AbsenceCheck check("run-1", 4);
   const Absence absence = check.find([](int rank) { return rank == 3; });
   EXPECT_EQ(absence.rank, 3);
-  EXPECT_EQ(absence.ranks, 1);
+  EXPECT_EQ(absence.ranks, std::vector<int>{3});
   EXPECT_TRUE(absence.message.starts_with("rank 3 was killed by SIGKILL before it joined"));
   EXPECT_EQ(SharedJobLog().read().missed, 3);
 }
@@ -58,7 +59,7 @@ TEST_F(JobLogOfALauncher, BlamesWhoFailed) {
         end_line(2, "was killed by SIGSEGV") + end_line(3, "exited with code 7"));
   const Absence absence = missing_all({"run-1", 4});
   EXPECT_EQ(absence.rank, 2);
-  EXPECT_EQ(absence.ranks, 3);
+  EXPECT_EQ(absence.ranks, (std::vector<int>{1, 2, 3}));
 }
 
 // A world that has shrunk grows with other ranks, under the same name.

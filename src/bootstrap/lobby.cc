@@ -318,7 +318,15 @@ void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
 void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   // Also of an interruption, which must not end this.
   const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
-  int told = joined_ + absent_ + static_cast<int>(pending_.size());
+  // Where a child of a rank that has ended has its connection, that looks as if it were there.
+  const auto is_pending = [this](int rank) {
+    return std::any_of(pending_.begin(), pending_.end(), [rank](const Pending& pending) {
+      return pending.said_hello && pending.hello.rank == rank;
+    });
+  };
+  int told = joined_ + static_cast<int>(pending_.size());
+  told += static_cast<int>(
+      std::count_if(absent_.begin(), absent_.end(), [&](int rank) { return !is_pending(rank); }));
   // Their descriptors may be what is wanting.
   pending_.clear();
   members_.clear();

@@ -68,8 +68,8 @@ class Lobby {
   std::vector<Member> members_;  // by rank
   int joined_ = 1;
   AbsenceCheck absence_check_{invitation_.job, invitation_.size};
-  int absent_ = 0;       // ranks that will not come
-  std::string refusal_;  // the last one that was turned away, for the report
+  std::vector<int> absent_;  // ranks that will not come
+  std::string refusal_;      // the last one that was turned away, for the report
 };
 
 }  // namespace unisono::comm

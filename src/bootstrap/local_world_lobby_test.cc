@@ -4,13 +4,17 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
 #include "base/abstract_address.h"
 #include "bootstrap/auth.h"
+#include "bootstrap/job_log.h"
 #include "bootstrap/testing.h"
 #include "bootstrap/wire.h"
 
@@ -100,6 +104,42 @@ TEST(Lobby, TokenOnOneSideOnly) {
             "config: rank 1 has a job token, but rank 0 has none\nthe same UNISONO_TOKEN on "
             "all ranks");
   EXPECT_EQ(results[1], results[0]);
+}
+
+// The connection of a dead rank stays open where a child of it has it: that is one rank, not two,
+// and rank 0 still waits for the one that is late.
+TEST(Lobby, RankThatDiesBeforeItsProofIsCountedOnce) {
+  const std::string job = unique_name("once");
+  const std::string log = ::testing::TempDir() + job;
+  std::ofstream(log) << job_line(job, 3);
+  ::setenv("UNISONO_LAUNCHER", log.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  std::atomic<bool> is_told = false;
+  const auto results = as_threads(3, [&](int rank) {
+    if (rank == 1) {
+      const UniqueFd socket = connect_raw(job);
+      const AwaitSocket wait = [&](short events) {
+        wait_for(socket.get(), events, Deadline::never());
+      };
+      send_hello(socket.get(), make_hello(1, 3, true, 0));
+      const auto challenge = receive_frame(socket.get(), wait);
+      SharedJobLog().add(end_line(1, "was killed by SIGKILL"));
+      const auto error = receive_frame(socket.get(), wait);
+      is_told = true;
+      return challenge && error ? std::string(error_from(*error).what()) : "no words";
+    }
+    while (rank == 2 && !is_told) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ConnectOptions options = options_for(rank, 3, job, rank == 2 ? 3000 : 60'000);
+    options.token = kToken;
+    return join(options);
+  });
+  for (const std::string& text : results) {
+    EXPECT_EQ(text.rfind("connection: rank 1 was killed by SIGKILL before it joined", 0), 0U)
+        << text;
+  }
+  ::unsetenv("UNISONO_LAUNCHER");  // NOLINT(concurrency-mt-unsafe)
+  std::filesystem::remove(log);
 }
 
 // A rank with a token does not believe a listener that has not proved to know it.

@@ -100,14 +100,11 @@ class Host {
   }
 
   void check_absent() {
-    const Absence absence = absence_check_.find([this](int rank) {
-      const auto at = static_cast<std::size_t>(rank);
-      const bool is_missing = rank < size_ && !known_[at];
-      if (is_missing) {
-        settled_[at] = true;
-      }
-      return is_missing;
-    });
+    const Absence absence = absence_check_.find(
+        [this](int rank) { return rank < size_ && !known_[static_cast<std::size_t>(rank)]; });
+    for (const int rank : absence.ranks) {
+      settled_[static_cast<std::size_t>(rank)] = true;
+    }
     if (absence.rank >= 0) {
       fail(ErrorCode::connection, absence.message, absence.rank);
     }

@@ -80,9 +80,7 @@ std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry)
 
 std::shared_ptr<World> connect(const ConnectOptions& options) {
   std::shared_ptr<World> world = connect(options, Ancestry());
-  if (world->rank() == 0) {
-    note_meeting(world->options().job, world->size());
-  }
+  note_meeting(world->options().job, world->size());
   return world;
 }
 

@@ -121,7 +121,7 @@ class TcpWorld final : public World {
       connections_.push_back(std::make_unique<tcp::Connections>(
           rank, std::move(mesh[static_cast<std::size_t>(rank)])));
       transports_.push_back(std::make_unique<tcp::TcpTransport>(
-          *connections_.back(), tcp::LaneKey{.group = 7}, members, rank));
+          *connections_.back(), transport::LaneKey{.group = 7}, members, rank));
     }
   }
   ~TcpWorld() override {
@@ -171,7 +171,8 @@ class UcxWorld final : public World {
             peer == rank ? "" : connections_[static_cast<std::size_t>(peer)]->introduction(rank));
       }
       connections_[static_cast<std::size_t>(rank)]->meet(
-          std::move(mesh[static_cast<std::size_t>(rank)]), introductions);
+          std::make_unique<tcp::Connections>(rank, std::move(mesh[static_cast<std::size_t>(rank)])),
+          introductions);
     }
     for (std::size_t connected = 0; connected < connections_.size();) {
       connected = 0;
@@ -180,8 +181,8 @@ class UcxWorld final : public World {
       }
     }
     for (const auto& mine : connections_) {
-      transports_.push_back(std::make_unique<ucx::UcxTransport>(*mine, ucx::LaneKey{.group = 7},
-                                                                members, mine->rank()));
+      transports_.push_back(std::make_unique<ucx::UcxTransport>(
+          *mine, transport::LaneKey{.group = 7}, members, mine->rank()));
     }
   }
   ~UcxWorld() override {

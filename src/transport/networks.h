@@ -4,6 +4,7 @@
 // UNISONO_NETWORK (base/env.cc).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,10 +25,12 @@ struct NetworkTraits {
   std::string (*version)() = nullptr;               // empty where it cannot be had
   std::vector<std::string> (*devices)() = nullptr;  // by its own names. Throws config
   // Throws config where it cannot be had, and resource.
-  std::unique_ptr<IntroducedNetwork> (*create)(int rank, int ranks, int silence_ms) = nullptr;
+  std::unique_ptr<IntroducedNetwork> (*create)(int rank, int ranks) = nullptr;
 };
 
 // The first is TCP, whose connections the others are introduced over: it has only names.
 std::span<const NetworkTraits> networks();
+// The number there of the one that UNISONO_NETWORK names; TCP's if it names none. Throws config.
+std::uint8_t asked_network();
 
 }  // namespace unisono::transport

@@ -46,8 +46,8 @@ class Pair {
       channels[static_cast<std::size_t>(1 - rank)].push_back(std::move(channel));
       connections_[rank] = std::make_unique<Connections>(
           rank, std::move(channels), ConnectionsOptions{.silence_ms = silence_ms});
-      transports_[rank] = std::make_unique<TcpTransport>(*connections_[rank], LaneKey{.group = 1},
-                                                         std::vector<int>{0, 1}, rank);
+      transports_[rank] = std::make_unique<TcpTransport>(
+          *connections_[rank], transport::LaneKey{.group = 1}, std::vector<int>{0, 1}, rank);
     };
     make(0, std::move(a));
     make(1, std::move(b));
@@ -201,14 +201,14 @@ TEST(LinkChaos, AResetInTheMiddleIsNoticed) {
 // A reader that takes next to nothing: the sender holds its windows and no more.
 TEST(LinkChaos, ASlowLinkBoundsWhatTheSenderHolds) {
   Pair pair({.link = chaos::parse("rate=80kbit").value->link});
-  const std::vector<std::byte> data(kMostBytes);
+  const std::vector<std::byte> data(transport::kMostBytes);
   std::size_t taken = 0;
   for (const auto end = Clock::now() + std::chrono::milliseconds(300); Clock::now() < end;) {
     taken += pair.transport(0).share(1, data.data(), data.size(), 0) ? 1U : 0U;
     taken += pair.transport(0).send(1, data.data(), 1000, 0) ? 1U : 0U;
     pair.at(0).progress();
   }
-  EXPECT_LE(taken, 8 + kShortWindow / 1000);
+  EXPECT_LE(taken, 8 + transport::kShortWindow / 1000);
   EXPECT_LE(pair.at(0).link(1)->slots(), 8U);
   EXPECT_FALSE(pair.at(0).failure());
 }

@@ -43,7 +43,7 @@ inline std::string frames_from(std::string_view text) {
     wire += text.substr(0, payload);
     text.remove_prefix(payload);
     // The rest of a long message is zeros, so that short inputs reach what lies behind.
-    if (header.bytes > payload && header.bytes <= tcp::kMostBytes) {
+    if (header.bytes > payload && header.bytes <= transport::kMostBytes) {
       wire.append(header.bytes - payload, '\0');
     }
     if (wire.size() > (std::size_t{8} << 20)) {
@@ -81,7 +81,7 @@ inline std::string tcp_frames_property(std::string_view text) {
   streams.emplace_back(UniqueFd(ends[0]), nullptr, (text.front() & 4) != 0);
   tcp::LinkEvents events;
   constexpr std::uint32_t kSlots = 3;
-  std::vector<std::byte> memory(tcp::kMostBytes);
+  std::vector<std::byte> memory(transport::kMostBytes);
   const std::size_t most = (text.front() & 16) != 0 ? memory.size() : 1000;
   tcp::TcpLink link(1, std::move(streams), kSlots, &events);
   tcp::Lane* lane = link.open({.group = 1, .epoch = 0});
@@ -102,7 +102,7 @@ inline std::string tcp_frames_property(std::string_view text) {
     transport::Incoming message;
     const bool fetches = (text.front() & 2) != 0;
     if (fetches ? link.peek_unread(*lane, message) : link.peek(*lane, message)) {
-      if ((message.data == nullptr && !fetches) || message.bytes > tcp::kMostBytes) {
+      if ((message.data == nullptr && !fetches) || message.bytes > transport::kMostBytes) {
         return "a message that cannot be";
       }
       if (message.data != nullptr ||

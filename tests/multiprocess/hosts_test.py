@@ -59,11 +59,11 @@ def bytes_sent(host, device):
     return json.loads(shown)[0]["stats64"]["tx"]["bytes"]
 
 
-def run(ranks, *program, environment=None, timeout=120):
+def run(ranks, *program, environment=None, timeout=120, launcher="ip netns exec {host}"):
     """The job's ranks side by side on both hosts; ranks is how many each has."""
     hosts = ",".join(f"{host}:{ranks}" for host, _ in HOSTS)
     return subprocess.run(
-        [PROGRAM, "run", "--hosts", hosts, "--launcher", "ip netns exec {host}", "--", *program],
+        [PROGRAM, "run", "--hosts", hosts, "--launcher", launcher, "--", *program],
         capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})})
 
 
@@ -185,6 +185,28 @@ class Hosts(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 30)
         self.assertNotEqual(job.returncode, 0)
         self.assertRegex(said, r"rank [01] is gone: the connection to rank [01]")
+
+    def test_a_rank_that_ends_before_it_joins_is_named_at_once(self):
+        # Rank 0 hears it from the launcher, the others from rank 0; of rank 0 all from the launcher.
+        for rank, others in ((1, {0, 2, 3}), (3, {0, 1, 2}), (0, {1, 2, 3})):
+            script = f"[ $RANK = {rank} ] && exit 0; exec {PROGRAM} bench barrier"
+            done = run(2, "sh", "-c", script, environment={"UNISONO_CONNECT_TIMEOUT_MS": "600000"})
+            self.assertNotEqual(done.returncode, 0)
+            said_by = set()
+            for line in done.stderr.splitlines():
+                if found := re.search(rf"(?::(\d+)|\[ranks ([\d,-]+)\]) .*rank {rank} exited with code 0 before it joined",
+                                      line):
+                    said_by |= ranks_of(found[1] or found[2])
+            self.assertEqual(said_by, others, done.stderr)
+
+    def test_a_shell_that_starts_late_hears_of_it_too(self):
+        # Its script and what the launcher says wait for it together.
+        with tempfile.TemporaryDirectory() as folder:
+            late = pathlib.Path(folder, "late")
+            late.write_text(f'[ "$1" = {HOSTS[0][0]} ] || sleep 1\nexec ip netns exec "$@"\n')
+            done = run(1, "sh", "-c", f"[ $RANK = 0 ] && exit 0; exec {PROGRAM} bench barrier", launcher=f"sh {late} {{host}}",
+                       environment={"UNISONO_CONNECT_TIMEOUT_MS": "600000"}, timeout=60)
+            self.assertIn("rank 0 exited with code 0 before it joined", done.stderr)
 
     def test_a_missing_rank_is_named_by_all(self):
         script = (f"[ $RANK = 1 ] && exec sleep 5; "

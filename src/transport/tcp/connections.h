@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "transport/network.h"
+#include "transport/introduced_network.h"
 #include "transport/tcp/channel.h"
 #include "transport/tcp/failure.h"
 #include "transport/tcp/fork_guard.h"
@@ -28,7 +28,7 @@ struct ConnectionsOptions {
   int slots = 8;  // long messages of a lane that may be under way, and its memory
 };
 
-class Connections final : public transport::Network {
+class Connections final : public transport::IntroducingNetwork {
  public:
   // `channels` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
   // rank itself, and to those that are reached in another way. Throws resource.
@@ -58,10 +58,11 @@ class Connections final : public transport::Network {
   bool wait(int timeout_us) noexcept override;
   void wake() noexcept override { events_.ring(); }
   int waker() const noexcept override { return wake_.get(); }
-  // wait() also returns when this descriptor is readable. Throws resource.
-  void wake_for(int descriptor);
-  // Something has come for threads that wait(), in another way than over these connections.
-  void note_arrival() noexcept { events_.arrived(); }
+  bool reaches(int rank) const noexcept override {
+    return links_[static_cast<std::size_t>(rank)].link != nullptr;
+  }
+  void wake_for(int descriptor) override;
+  void note_arrival() noexcept override { events_.arrived(); }
 
   int events() const noexcept override { return events_.failures.load(std::memory_order_acquire); }
   transport::Loss first_loss() override { return tcp::loss_of(failure()); }

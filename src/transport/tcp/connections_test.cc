@@ -26,7 +26,7 @@ class TcpPair : public ::testing::Test {
     b_ = std::make_unique<Connections>(1, std::move(mesh[1]), options_);
   }
   static std::unique_ptr<TcpTransport> group(Connections& connections, std::uint64_t number) {
-    return std::make_unique<TcpTransport>(connections, LaneKey{.group = number},
+    return std::make_unique<TcpTransport>(connections, transport::LaneKey{.group = number},
                                           std::vector<int>{0, 1}, connections.rank());
   }
   bool arrives(transport::Transport& at, std::size_t bytes, std::uint64_t signature) {
@@ -60,7 +60,7 @@ TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {
   const auto b1 = group(*b_, 1);
   const auto a2 = group(*a_, 2);
   const auto b2 = group(*b_, 2);
-  const std::vector<std::byte> data(kMostBytes);
+  const std::vector<std::byte> data(transport::kMostBytes);
   int sent = 0;
   for (int tries = 0; tries < 200; ++tries) {
     sent += a1->share(1, data.data(), data.size(), 1) ? 1 : 0;
@@ -68,7 +68,7 @@ TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {
   }
   EXPECT_EQ(sent, options_.slots);
   for (std::uint64_t i = 0; i < 2000; ++i) {
-    const std::size_t bytes = i % 10 == 0 ? kMostBytes : 100;
+    const std::size_t bytes = i % 10 == 0 ? transport::kMostBytes : 100;
     const bool taken =
         bytes > 1024 ? a2->share(1, data.data(), bytes, i) : a2->send(1, data.data(), bytes, i);
     ASSERT_TRUE(taken) << i;
@@ -76,7 +76,7 @@ TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {
   }
   EXPECT_LE(b_->link(0)->slots(), 2U * static_cast<std::size_t>(options_.slots));
   for (int i = 0; i < sent; ++i) {
-    EXPECT_TRUE(arrives(*b1, kMostBytes, 1));
+    EXPECT_TRUE(arrives(*b1, transport::kMostBytes, 1));
   }
 }
 
@@ -85,7 +85,7 @@ TEST_F(TcpTinyPair, AGroupThatIsClosedInTheMiddleOfAMessageStopsNoOther) {
   const auto a2 = group(*a_, 2);
   const auto b2 = group(*b_, 2);
   {
-    const std::vector<std::byte> data(kMostBytes);
+    const std::vector<std::byte> data(transport::kMostBytes);
     ASSERT_TRUE(a1->share(1, data.data(), data.size(), 1));
     ASSERT_TRUE(a1->send(1, data.data(), 100, 1));
     ASSERT_FALSE(a1->drained(1, a1->mark(1)));
@@ -99,13 +99,13 @@ TEST_F(TcpTinyPair, AGroupThatIsClosedInTheMiddleOfAMessageStopsNoOther) {
 TEST_F(TcpTinyPair, WhatTheKernelDoesNotTakeGoesOutTogether) {
   const auto a1 = group(*a_, 1);
   const auto b1 = group(*b_, 1);
-  const std::vector<std::byte> data(kMostBytes);
+  const std::vector<std::byte> data(transport::kMostBytes);
   ASSERT_TRUE(a1->share(1, data.data(), data.size(), 0));
   for (std::uint64_t i = 1; i < 200; ++i) {
     ASSERT_TRUE(a1->send(1, &i, sizeof(i), i));
   }
   EXPECT_FALSE(a1->flush(transport::kEveryLane));
-  ASSERT_TRUE(arrives(*b1, kMostBytes, 0));
+  ASSERT_TRUE(arrives(*b1, transport::kMostBytes, 0));
   for (std::uint64_t i = 1; i < 200; ++i) {
     ASSERT_TRUE(arrives(*b1, sizeof(i), i));
   }
@@ -114,7 +114,7 @@ TEST_F(TcpTinyPair, WhatTheKernelDoesNotTakeGoesOutTogether) {
 
 // What group 1 cannot get rid of is no matter of group 2, whose messages have all gone.
 TEST(TcpFlush, WaitsForItsOwnGroupAlone) {
-  const std::vector<std::byte> data(kMostBytes);
+  const std::vector<std::byte> data(transport::kMostBytes);
   Mesh mesh = socket_mesh(3, 1, "127.0.0.1", {.send_buffer = 2048});
   Connections a(0, std::move(mesh[0]));
   TcpTransport first(a, {.group = 1}, {0, 1}, 0);
@@ -262,7 +262,7 @@ TEST_F(TcpPair, AFailureWakesAllWhoSleep) {
 TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
   const auto a1 = group(*a_, 1);
   const auto b1 = group(*b_, 1);
-  std::vector<std::byte> data(kMostBytes);
+  std::vector<std::byte> data(transport::kMostBytes);
   for (std::size_t i = 0; i < data.size(); ++i) {
     data[i] = static_cast<std::byte>(i * 7);
   }
@@ -294,7 +294,7 @@ TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
 TEST_F(TcpTinyPair, SendsNothingMoreToAPeerThatHasLeft) {
   auto a1 = group(*a_, 1);
   const auto a2 = group(*a_, 2);
-  auto data = std::make_unique<std::vector<std::byte>>(kMostBytes);
+  auto data = std::make_unique<std::vector<std::byte>>(transport::kMostBytes);
   ASSERT_TRUE(a1->share(1, data->data(), data->size(), 1));
   ASSERT_FALSE(a1->drained(1, a1->mark(1)));
   b_->leave();

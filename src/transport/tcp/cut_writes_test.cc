@@ -79,7 +79,7 @@ namespace {
 class Talker {
  public:
   Talker(Connections& connections, std::uint64_t group, const std::vector<std::byte>& data)
-      : transport_(connections, LaneKey{.group = group}, {0, 1}, connections.rank()),
+      : transport_(connections, transport::LaneKey{.group = group}, {0, 1}, connections.rank()),
         data_(data),
         other_(1 - connections.rank()) {}
 

@@ -206,7 +206,7 @@ bool Inbox::begin_frame(In& from) noexcept {
 
 // nullptr: the frame is to be dropped, or the link has failed.
 Lane* Inbox::lane_of(const FrameHeader& header) noexcept {
-  const LaneKey key{.group = header.group, .epoch = header.epoch};
+  const transport::LaneKey key{.group = header.group, .epoch = header.epoch};
   Lane* lane = nullptr;
   switch (lanes_->find(key, lane, [&key] { return make_lane(key); })) {
     case LaneTable::Outcome::found:
@@ -227,7 +227,7 @@ bool Inbox::begin_message(In& from) noexcept {
   const FrameHeader& header = from.header;
   const std::size_t bytes = header.bytes;
   Lane::In& message = lane.incoming(header.number);
-  if (header.number - lane.next >= kMessages || message.known ||
+  if (header.number - lane.next >= transport::kMessages || message.known ||
       !lane.held.holds(bytes, slots_per_lane_)) {
     health_->fail(Reason::protocol, 0, "a message beyond the window of its lane");
     return false;
@@ -237,13 +237,13 @@ bool Inbox::begin_message(In& from) noexcept {
     return false;
   }
   ++lane.come;
-  from.parked = !is_short(bytes) && from.begin == from.end && &lane != eager_;
+  from.parked = !transport::is_short(bytes) && from.begin == from.end && &lane != eager_;
   from.withheld = 0;
-  message.data = is_short(bytes) ? lane.in_ring.place(bytes)
-                 : from.parked   ? nullptr
-                                 : slots_.take();
+  message.data = transport::is_short(bytes) ? lane.in_ring.place(bytes)
+                 : from.parked              ? nullptr
+                                            : slots_.take();
   if (message.data == nullptr && !from.parked) {
-    health_->fail(is_short(bytes) ? Reason::protocol : Reason::memory, 0,
+    health_->fail(transport::is_short(bytes) ? Reason::protocol : Reason::memory, 0,
                   "short messages out of order");
     return false;
   }
@@ -252,7 +252,7 @@ bool Inbox::begin_message(In& from) noexcept {
   message.signature = header.signature;
   message.known = true;
   from.target = message.data;
-  from.long_ones = !is_short(bytes);
+  from.long_ones = !transport::is_short(bytes);
   return true;
 }
 
@@ -319,7 +319,7 @@ bool Inbox::peek(Lane& lane, transport::Incoming& message) noexcept {
 
 bool Inbox::release(Lane& lane) noexcept {
   Lane::In& message = lane.incoming(lane.next);
-  if (is_short(message.bytes)) {
+  if (transport::is_short(message.bytes)) {
     lane.in_ring.release(message.data, message.bytes);
   } else if (message.data != nullptr) {
     slots_.give_back(message.data);
@@ -340,7 +340,7 @@ void Inbox::close(Lane& lane) noexcept {
     }
   }
   for (Lane::In& message : lane.in) {
-    if (message.data != nullptr && !is_short(message.bytes)) {
+    if (message.data != nullptr && !transport::is_short(message.bytes)) {
       slots_.give_back(message.data);
     }
   }

@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "transport/memory.h"
 #include "transport/tcp/frame_writer.h"
 #include "transport/tcp/lane.h"
 #include "transport/tcp/link_health.h"
-#include "transport/tcp/memory.h"
 #include "transport/transport.h"
 
 namespace unisono::tcp {
@@ -90,7 +90,7 @@ class Inbox {
   std::uint32_t slots_per_lane_;
   LaneTable* lanes_;
   LinkHealth* health_;
-  Slots slots_;
+  transport::Slots slots_;
   const Lane* eager_ = nullptr;  // of receive()
   const Lane* own_ = nullptr;    // and the lane that its caller looks at
   std::array<char, kMostReason> reason_ = {};

@@ -30,7 +30,7 @@ TcpLink::TcpLink(int peer, std::vector<Channel> channels, std::uint32_t slots, L
       outbox_(streams_, slots, &lanes_, &health_),
       inbox_(streams_, slots, &lanes_, &health_) {}
 
-Lane* TcpLink::open(const LaneKey& key) noexcept {
+Lane* TcpLink::open(const transport::LaneKey& key) noexcept {
   return lanes_.open(key, [&key] { return make_lane(key); });
 }
 
@@ -51,7 +51,7 @@ bool TcpLink::has_room(const Lane& lane, std::size_t bytes) noexcept {
 // Longer messages have no place in the ring.
 bool TcpLink::send(Lane& lane, const void* data, std::size_t bytes,
                    std::uint64_t signature) noexcept {
-  if (!is_short(bytes) || !has_room(lane, bytes)) {
+  if (!transport::is_short(bytes) || !has_room(lane, bytes)) {
     return false;
   }
   outbox_.send(lane, data, bytes, signature);

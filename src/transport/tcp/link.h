@@ -33,7 +33,7 @@ class TcpLink {
   std::mutex mutex;  // guards all of the link and its lanes
 
   // A lane of a group, from when it is opened until it is closed. nullptr: no memory.
-  Lane* open(const LaneKey& key) noexcept;
+  Lane* open(const transport::LaneKey& key) noexcept;
   // REQUIRES: what was shared over it is still there, unless it is drained or the link is gone.
   void close(Lane* lane) noexcept;
   // Frames of earlier epochs are dropped from now on.

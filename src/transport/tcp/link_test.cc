@@ -22,7 +22,7 @@
 namespace unisono::tcp {
 namespace {
 
-constexpr LaneKey kGroup{.group = 5};
+constexpr transport::LaneKey kGroup{.group = 5};
 
 class TcpLinkTest : public ::testing::Test {
  protected:
@@ -51,7 +51,7 @@ class TcpLinkTest : public ::testing::Test {
     frame += payload;
     write(frame.data(), frame.size());
   }
-  void message(std::uint32_t number, std::size_t bytes, const LaneKey& lane = kGroup) {
+  void message(std::uint32_t number, std::size_t bytes, const transport::LaneKey& lane = kGroup) {
     write({.kind = FrameKind::message,
            .epoch = lane.epoch,
            .group = lane.group,
@@ -169,22 +169,22 @@ TEST_F(TcpLinkTest, DropsTheConnectionAtRandomBytes) {
 TEST_F(TcpLinkTest, RefusesMoreThanTheWindowHolds) {
   Lane* lane = link_->open(kGroup);
   for (std::uint32_t i = 0; i < 4; ++i) {
-    message(i, kMostBytes);
+    message(i, transport::kMostBytes);
   }
   EXPECT_EQ(reason(), Reason::none);
   EXPECT_LE(link_->slots(), 4U);
-  message(4, kMostBytes);
+  message(4, transport::kMostBytes);
   EXPECT_EQ(reason(), Reason::protocol);
   transport::Incoming first;
   EXPECT_TRUE(link_->peek(*lane, first)) << "what came before is still there";
 }
 
 TEST_F(TcpLinkTest, RefusesMoreShortMessagesThanTheWindowHolds) {
-  for (std::uint32_t i = 0; i < kShortWindow / kShortBytes; ++i) {
-    message(i, kShortBytes);
+  for (std::uint32_t i = 0; i < transport::kShortWindow / transport::kShortBytes; ++i) {
+    message(i, transport::kShortBytes);
   }
   EXPECT_EQ(reason(), Reason::none);
-  message(kShortWindow / kShortBytes, 1);
+  message(transport::kShortWindow / transport::kShortBytes, 1);
   EXPECT_EQ(reason(), Reason::protocol);
 }
 
@@ -201,7 +201,7 @@ TEST_F(TcpLinkTest, RefusesAMessageThatOneIsMissingBefore) {
 }
 
 TEST_F(TcpLinkTest, RefusesANumberFarAhead) {
-  message(kMessages, 10);
+  message(transport::kMessages, 10);
   EXPECT_EQ(reason(), Reason::protocol);
 }
 

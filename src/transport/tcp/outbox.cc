@@ -18,7 +18,7 @@ Outbox::Outbox(std::span<LinkStream> streams, std::uint32_t slots, LaneTable* la
 }
 
 bool Outbox::has_room(const Lane& lane, std::size_t bytes) const noexcept {
-  Window window = lane.unreleased;
+  transport::Window window = lane.unreleased;
   if (lane.reserved != nullptr) {
     window.add(lane.reserved_bytes);
   }

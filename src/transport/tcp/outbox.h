@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "transport/memory.h"
 #include "transport/tcp/frame_writer.h"
 #include "transport/tcp/lane.h"
 #include "transport/tcp/link_health.h"
-#include "transport/tcp/memory.h"
 
 namespace unisono::tcp {
 
@@ -66,7 +66,7 @@ class Outbox {
   };
 
   std::size_t stream_for(std::uint32_t number, std::size_t bytes) const noexcept {
-    return is_short(bytes) ? 0 : number % streams_.size();
+    return transport::is_short(bytes) ? 0 : number % streams_.size();
   }
   void put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
            Lane::Storage storage) noexcept;
@@ -87,7 +87,7 @@ class Outbox {
   std::uint32_t slots_per_lane_;
   LaneTable* lanes_;
   LinkHealth* health_;
-  Slots slots_;
+  transport::Slots slots_;
   std::size_t credits_due_ = 0;
   bool abort_due_ = false;
   bool aborting_ = false;

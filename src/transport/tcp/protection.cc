@@ -7,30 +7,6 @@
 #include "unisono/error.hpp"
 
 namespace unisono::tcp {
-namespace {
-
-constexpr const char* kNetwork = "UNISONO_NETWORK";
-
-// The number of the network that is asked for.
-std::uint8_t asked_network() {
-  const std::string name = read_env(kNetwork).value_or("");
-  if (name.empty()) {
-    return 0;
-  }
-  std::string all;
-  std::uint8_t number = 0;
-  for (const transport::NetworkTraits& network : transport::networks()) {
-    if (name == network.name) {
-      return number;
-    }
-    all += (number == 0 ? "neither " : " nor ") + std::string(network.name);
-    ++number;
-  }
-  throw Error(ErrorCode::config,
-              std::string(kNetwork) + "=" + name + " is " + all + "\ncorrect or unset " + kNetwork);
-}
-
-}  // namespace
 
 Protection protection_of(std::string_view checksum) {
   if (!checksum.empty() && checksum != "0" && checksum != "1") {
@@ -38,7 +14,7 @@ Protection protection_of(std::string_view checksum) {
                                        " is neither 0 nor 1\ncorrect or unset UNISONO_CHECKSUM, or "
                                        "the option `checksum`");
   }
-  const std::uint8_t network = asked_network();
+  const std::uint8_t network = transport::asked_network();
   const Protection read{.tls = read_flag("UNISONO_TLS"),
                         .checksum = checksum == "1" || (checksum.empty() && network == 0),
                         .certificates = !read_env("UNISONO_TLS_IDENTITY").value_or("").empty(),

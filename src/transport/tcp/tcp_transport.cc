@@ -11,12 +11,12 @@ constexpr std::size_t kInlineBytes = 1024;
 
 }  // namespace
 
-TcpTransport::TcpTransport(Connections& connections, const LaneKey& group, std::vector<int> members,
-                           int rank)
+TcpTransport::TcpTransport(Connections& connections, const transport::LaneKey& group,
+                           std::vector<int> members, int rank)
     : connections_(connections),
       rank_(rank),
       limits_{.inline_bytes = kInlineBytes,
-              .slot_bytes = kMostBytes,
+              .slot_bytes = transport::kMostBytes,
               .multicast = false,
               .through_kernel = true},
       lanes_(members.size()) {
@@ -163,7 +163,7 @@ bool TcpTransport::drained(int lane, transport::Mark mark) noexcept {
 // Here, because lanes know their connections, which need not know lanes.
 std::unique_ptr<transport::Transport> Connections::lanes(std::uint64_t group,
                                                          std::span<const int> members, int rank) {
-  return std::make_unique<TcpTransport>(*this, LaneKey{.group = group, .epoch = epoch_},
+  return std::make_unique<TcpTransport>(*this, transport::LaneKey{.group = group, .epoch = epoch_},
                                         std::vector<int>(members.begin(), members.end()), rank);
 }
 

@@ -8,6 +8,7 @@
 
 #include "transport/tcp/connections.h"
 #include "transport/transport.h"
+#include "transport/window.h"
 
 namespace unisono::tcp {
 
@@ -16,7 +17,8 @@ class TcpTransport final : public transport::Transport {
   // `members`: the rank in the world of each rank of the group, of which this one is `rank`. All
   // members give the group the same number, which no other group of the epoch has; lanes for
   // another use are another group. Throws resource.
-  TcpTransport(Connections& connections, const LaneKey& group, std::vector<int> members, int rank);
+  TcpTransport(Connections& connections, const transport::LaneKey& group, std::vector<int> members,
+               int rank);
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
   ~TcpTransport() override { close(); }
@@ -34,7 +36,7 @@ class TcpTransport final : public transport::Transport {
   std::byte* reserve(int lane, std::size_t bytes) noexcept override;
   void commit(int lane, std::size_t bytes, std::uint64_t signature) noexcept override;
   std::size_t shareable_bytes(int, const void*, std::size_t bytes) noexcept override {
-    return std::min(bytes, kMostBytes);
+    return std::min(bytes, transport::kMostBytes);
   }
   bool share(int lane, const void* data, std::size_t bytes,
              std::uint64_t signature) noexcept override;

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "transport/window.h"
+
 namespace unisono::tcp {
 namespace {
 
@@ -52,7 +54,7 @@ std::uint32_t check_of(const std::byte* header) noexcept {
 std::size_t most_bytes(FrameKind kind) noexcept {
   switch (kind) {
     case FrameKind::message:
-      return kMostBytes;
+      return transport::kMostBytes;
     case FrameKind::abort:
       return kMostReason;
     default:

@@ -48,9 +48,7 @@ struct FrameHeader {
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
 
-// The longest message and the longest reason of an abort.
-inline constexpr std::size_t kMostBytes = std::size_t{256} << 10;
-inline constexpr std::size_t kMostReason = 1024;
+inline constexpr std::size_t kMostReason = 1024;  // the longest reason of an abort
 
 enum class BadFrame : std::uint8_t { none, check, version, kind, length };
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "transport/window.h"
+
 namespace unisono::tcp {
 namespace {
 
@@ -63,8 +65,8 @@ TEST(TcpWire, RefusesLengthsBeyondTheLimitOfTheKind) {
     const Bytes frame = encoded(header);
     return decode(frame, header);
   };
-  EXPECT_EQ(verdict(FrameKind::message, kMostBytes), BadFrame::none);
-  EXPECT_EQ(verdict(FrameKind::message, kMostBytes + 1), BadFrame::length);
+  EXPECT_EQ(verdict(FrameKind::message, transport::kMostBytes), BadFrame::none);
+  EXPECT_EQ(verdict(FrameKind::message, transport::kMostBytes + 1), BadFrame::length);
   EXPECT_EQ(verdict(FrameKind::message, 0xffffffff), BadFrame::length);
   EXPECT_EQ(verdict(FrameKind::abort, kMostReason), BadFrame::none);
   EXPECT_EQ(verdict(FrameKind::abort, kMostReason + 1), BadFrame::length);

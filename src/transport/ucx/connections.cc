@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/secret.h"
-#include "transport/tcp/connections.h"
 #include "unisono/error.hpp"
 
 namespace unisono::ucx {
@@ -52,15 +51,12 @@ std::optional<PeerMessage> plain_message(const void* header, std::size_t header_
 
 }  // namespace
 
-std::unique_ptr<transport::IntroducedNetwork> create(int rank, int ranks, int silence_ms) {
-  return std::make_unique<UcxConnections>(rank, ranks, silence_ms);
+std::unique_ptr<transport::IntroducedNetwork> create(int rank, int ranks) {
+  return std::make_unique<UcxConnections>(rank, ranks);
 }
 
-UcxConnections::UcxConnections(int rank, int ranks, int silence_ms)
-    : rank_(rank),
-      silence_ms_(silence_ms),
-      worker_(rank, ranks),
-      links_(static_cast<std::size_t>(ranks)) {
+UcxConnections::UcxConnections(int rank, int ranks)
+    : rank_(rank), worker_(rank, ranks), links_(static_cast<std::size_t>(ranks)) {
   shared_.worker = &worker_;
   worker_.handle(
       kPacked,
@@ -113,15 +109,14 @@ std::string UcxConnections::introduction(int peer) {
   return text + worker_.address();
 }
 
-void UcxConnections::meet(tcp::Channels channels, const std::vector<std::string>& introductions) {
+void UcxConnections::meet(std::unique_ptr<transport::IntroducingNetwork> control,
+                          const std::vector<std::string>& introductions) {
   const std::lock_guard lock(shared_.mutex);
-  for (std::size_t peer = 0; peer < channels.size(); ++peer) {
-    if (channels[peer].empty()) {
+  for (std::size_t peer = 0; peer < links_.size(); ++peer) {
+    if (!control->reaches(static_cast<int>(peer))) {
       links_[peer].reset();
     }
   }
-  auto control = std::make_unique<tcp::Connections>(
-      rank_, std::move(channels), tcp::ConnectionsOptions{.silence_ms = silence_ms_});
   control->wake_for(worker_.descriptor());
   control_ = std::move(control);
   shared_.arrived = [this] { control_->note_arrival(); };

@@ -11,25 +11,21 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/tcp/channel.h"
 #include "transport/ucx/link.h"
 #include "transport/ucx/ucx_network.h"
-
-namespace unisono::tcp {
-class Connections;
-}  // namespace unisono::tcp
 
 namespace unisono::ucx {
 
 class UcxConnections final : public transport::IntroducedNetwork {
  public:
-  UcxConnections(int rank, int ranks, int silence_ms = transport::kSilenceMs);
+  UcxConnections(int rank, int ranks);
   UcxConnections(const UcxConnections&) = delete;
   UcxConnections& operator=(const UcxConnections&) = delete;
   ~UcxConnections() override;
 
   std::string introduction(int peer) override;
-  void meet(tcp::Channels channels, const std::vector<std::string>& introductions) override;
+  void meet(std::unique_ptr<transport::IntroducingNetwork> control,
+            const std::vector<std::string>& introductions) override;
   std::vector<int> missing() override;
 
   int rank() const noexcept { return rank_; }
@@ -62,12 +58,11 @@ class UcxConnections final : public transport::IntroducedNetwork {
   bool progress_locked() noexcept;
 
   int rank_;
-  int silence_ms_;
   Worker worker_;  // this and the rest are guarded by the mutex of shared_, but for control_
   Shared shared_;
   std::vector<std::unique_ptr<UcxLink>> links_;  // by rank; after meet(), nullptr: no connection
   std::uint32_t epoch_ = 0;
-  std::unique_ptr<tcp::Connections> control_;
+  std::unique_ptr<transport::IntroducingNetwork> control_;
 };
 
 }  // namespace unisono::ucx

@@ -9,17 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/env.h"
-#include "transport/networks.h"
+#include "transport/tcp/connections.h"
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
-#include "unisono/error.hpp"
 
 // What UCX allocates when it is loaded stays, as it does not expect to be unloaded.
 extern "C" __attribute__((visibility("default"))) const char*
@@ -51,8 +48,8 @@ class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
     if (spoil != nullptr) {
       spoil(to_1[0]);
     }
-    ranks_[0]->meet(std::move(mesh_[0]), to_0);
-    ranks_[1]->meet(std::move(mesh_[1]), to_1);
+    ranks_[0]->meet(std::make_unique<tcp::Connections>(0, std::move(mesh_[0])), to_0);
+    ranks_[1]->meet(std::make_unique<tcp::Connections>(1, std::move(mesh_[1])), to_1);
   }
   bool comes_true(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -69,7 +66,7 @@ class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
   void open() {
     for (int rank = 0; rank < 2; ++rank) {
       lanes_.push_back(std::make_unique<UcxTransport>(*ranks_[static_cast<std::size_t>(rank)],
-                                                      LaneKey{.group = kGroup},
+                                                      transport::LaneKey{.group = kGroup},
                                                       std::vector<int>{0, 1}, rank));
     }
   }
@@ -104,7 +101,7 @@ TEST_P(UcxConnectionsTest, CopyNothingOfALongMessageThatIsFetched) {
   meet();
   ASSERT_TRUE(connected());
   open();
-  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  const std::vector<std::byte> data = bytes_of(transport::kMostBytes);
   std::vector<std::byte> got(data.size());
   for (int lap = 0; lap < 20; ++lap) {
     std::fill(got.begin(), got.end(), std::byte{0});
@@ -128,9 +125,9 @@ TEST_P(UcxConnectionsTest, AnnounceNothingWhereUcxCopiesAnyway) {
   ASSERT_TRUE(connected());
   open();
   const bool copies = std::string(GetParam()) == "tcp";
-  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  const std::vector<std::byte> data = bytes_of(transport::kMostBytes);
   const std::size_t most = lanes_[0]->shareable_bytes(1, data.data(), data.size());
-  EXPECT_EQ(most, copies ? kEagerBytes : tcp::kMostBytes);
+  EXPECT_EQ(most, copies ? kEagerBytes : transport::kMostBytes);
   EXPECT_EQ(lanes_[0]->limits().slot_bytes, most);
   ASSERT_TRUE(lanes_[0]->share(1, data.data(), most, 9));
   std::byte* const room = lanes_[0]->reserve(1, most);
@@ -186,7 +183,7 @@ TEST_P(UcxConnectionsTest, NameAPeerThatIsGone) {
   meet();
   ASSERT_TRUE(connected());
   open();
-  const std::vector<std::byte> data = bytes_of(tcp::kMostBytes);
+  const std::vector<std::byte> data = bytes_of(transport::kMostBytes);
   ASSERT_TRUE(lanes_[0]->share(1, data.data(), data.size(), 9));
   lanes_[1].reset();
   ranks_[1].reset();  // without a last word
@@ -265,23 +262,6 @@ TEST(Ucx, NamesItsDevices) {
   }
 }
 
-// The error that these variables make; none: "".
-std::string problem_with(const std::map<std::string, std::string>& variables) {
-  std::string problem;
-  for (const auto& [name, value] : variables) {
-    ::setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-  }
-  try {
-    static_cast<void>(tcp::protection_of(read_env("UNISONO_CHECKSUM").value_or("")));
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  for (const auto& [name, value] : variables) {
-    ::unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
-  }
-  return problem;
-}
-
 TEST(Ucx, CopiesOnlyOverTheSystemsTcp) {
   ::setenv("UCX_NET_DEVICES", "lo", 1);  // NOLINT(concurrency-mt-unsafe)
   ::setenv("UCX_TLS", "tcp,self", 1);    // NOLINT(concurrency-mt-unsafe)
@@ -290,30 +270,6 @@ TEST(Ucx, CopiesOnlyOverTheSystemsTcp) {
   EXPECT_FALSE(Worker(0, 2).only_copies());
   ::unsetenv("UCX_TLS");          // NOLINT(concurrency-mt-unsafe)
   ::unsetenv("UCX_NET_DEVICES");  // NOLINT(concurrency-mt-unsafe)
-}
-
-TEST(Ucx, IsAskedForByTheNameOfTheNetwork) {
-  ::setenv("UNISONO_NETWORK", "ucx", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_EQ(transport::networks()[tcp::protection_of("").network].name, "ucx");
-  EXPECT_FALSE(tcp::protection_of("").checksum) << "only TCP has them";
-  ::setenv("UNISONO_NETWORK", "tcp", 1);  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_EQ(tcp::protection_of("").network, 0);
-  ::unsetenv("UNISONO_NETWORK");  // NOLINT(concurrency-mt-unsafe)
-  EXPECT_EQ(tcp::protection_of("").network, 0);
-  EXPECT_TRUE(tcp::protection_of("").checksum);
-  EXPECT_FALSE(tcp::protection_of("0").checksum);
-  EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucz"}}),
-            "config: UNISONO_NETWORK=ucz is neither tcp nor ucx\ncorrect or unset UNISONO_NETWORK");
-}
-
-TEST(Ucx, IsNotHeldForProtected) {
-  for (const std::string name : {"UNISONO_TLS", "UNISONO_CHECKSUM"}) {
-    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucx"}, {name, "1"}}),
-              "config: " + name +
-                  "=1, but over UCX messages are neither encrypted nor checked"
-                  "\nunset it, or use UNISONO_NETWORK=tcp");
-    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "tcp"}, {name, "1"}}), "");
-  }
 }
 
 }  // namespace

@@ -54,8 +54,9 @@ ucs_status_t UcxInbox::take(const PeerMessage& arrival) noexcept {
 ucs_status_t UcxInbox::take_message(UcxLane& lane, const PeerMessage& arrival) noexcept {
   const std::uint32_t number = arrival.header.number;
   InMessage& message = lane.incoming(number);
-  if (number - lane.next >= kMessages || message.state != InMessage::State::none ||
-      arrival.bytes > tcp::kMostBytes || !lane.held.holds(arrival.bytes, shared_->slots_per_lane)) {
+  if (number - lane.next >= transport::kMessages || message.state != InMessage::State::none ||
+      arrival.bytes > transport::kMostBytes ||
+      !lane.held.holds(arrival.bytes, shared_->slots_per_lane)) {
     endpoint_->mark_damaged("a message beyond the window of its lane");
     return UCS_OK;
   }
@@ -85,7 +86,7 @@ ucs_status_t UcxInbox::keep(UcxLane& lane, InMessage& message,
   // The ring is released in the order of the lane, and so must be filled in it.
   const bool in_order = !lane.in_ring_used ||
                         static_cast<std::int32_t>(arrival.header.number - lane.in_ring_latest) > 0;
-  if (tcp::is_short(arrival.bytes) && in_order) {
+  if (transport::is_short(arrival.bytes) && in_order) {
     message.data = lane.in_ring.place(arrival.bytes);
     message.storage = InMessage::Storage::ring;
     lane.in_ring_used = true;

@@ -1,6 +1,6 @@
-// Both directions of one group's lane to one peer, with the windows of the lanes over TCP
-// (transport/tcp/lane.h): the writer counts what the reader has room for, and the reader tells what
-// it has released in every message, or in one of its own once it is a quarter of something.
+// Both directions of one group's lane to one peer, with the window of every network
+// (transport/window.h): the reader tells what it has released in every message, or in one of its
+// own.
 //
 // A short message is copied behind its header, and goes as one. A longer one goes from where it
 // lies: UCX asks the reader where it shall go, and reads or writes the memory of both sides. Where
@@ -12,13 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/tcp/lane.h"
-#include "transport/tcp/memory.h"
+#include "transport/lane_table.h"
+#include "transport/memory.h"
+#include "transport/window.h"
 
 namespace unisono::ucx {
-
-using tcp::kMessages;
-using tcp::LaneKey;
 
 // What stands before a message, as it lies in memory: the ranks of a job have one byte order.
 struct MessageHeader {
@@ -84,7 +82,7 @@ struct PeerMessage {
 };
 
 struct UcxLane {
-  UcxLane(UcxLink* owner, UcxOutbox* sender, UcxInbox* receiver, const LaneKey& name)
+  UcxLane(UcxLink* owner, UcxOutbox* sender, UcxInbox* receiver, const transport::LaneKey& name)
       : link(owner), inbox(receiver), key(name) {
     for (OutMessage& message : out) {
       message.outbox = sender;
@@ -99,39 +97,39 @@ struct UcxLane {
   UcxLane(const UcxLane&) = delete;
   UcxLane& operator=(const UcxLane&) = delete;
 
-  OutMessage& outgoing(std::uint32_t number) noexcept { return out[number % kMessages]; }
-  InMessage& incoming(std::uint32_t number) noexcept { return in[number % kMessages]; }
+  OutMessage& outgoing(std::uint32_t number) noexcept { return out[number % transport::kMessages]; }
+  InMessage& incoming(std::uint32_t number) noexcept { return in[number % transport::kMessages]; }
   bool is_quiet() const noexcept { return under_way == 0; }
 
   UcxLink* link;
   UcxInbox* inbox;
-  LaneKey key;
+  transport::LaneKey key;
   bool open = false;    // a transport uses it; before, it only collects what comes early
   bool closed = false;  // and no transport does any more: it lives until nothing is under way
 
-  tcp::Pages out_memory{tcp::kRingBytes};
-  tcp::MessageRing out_ring{out_memory.data()};
-  std::array<OutMessage, kMessages> out = {};
+  transport::Pages out_memory{transport::kRingBytes};
+  transport::MessageRing out_ring{out_memory.data()};
+  std::array<OutMessage, transport::kMessages> out = {};
   // Messages given to the lane. Its user, who alone changes it, reads it without the mutex.
   std::uint32_t sent = 0;
   // UCX needs the memory of all before no more. Its user reads it without the mutex.
   std::atomic<std::uint32_t> drained = 0;
   std::uint32_t told = 0;      // the peer says that it is done with all before
   std::uint32_t released = 0;  // both
-  tcp::Window unreleased = {};
+  transport::Window unreleased = {};
   std::byte* reserved = nullptr;
   std::size_t reserved_bytes = 0;
 
-  tcp::Pages in_memory{tcp::kRingBytes};
-  tcp::MessageRing in_ring{in_memory.data()};
+  transport::Pages in_memory{transport::kRingBytes};
+  transport::MessageRing in_ring{in_memory.data()};
   bool in_ring_used = false;  // and the number of the message that was put there last
   std::uint32_t in_ring_latest = 0;
-  std::array<InMessage, kMessages> in = {};
-  std::uint32_t next = 0;       // the message that peek() shows
-  tcp::Window unreported = {};  // released, and the peer has not heard of it
-  tcp::Window held = {};        // come and not released
-  bool reader_fetches = false;  // its reader says where long messages shall go,
-  bool reader_takes = false;    // or wants them in slots; neither: it has not asked yet
+  std::array<InMessage, transport::kMessages> in = {};
+  std::uint32_t next = 0;             // the message that peek() shows
+  transport::Window unreported = {};  // released, and the peer has not heard of it
+  transport::Window held = {};        // come and not released
+  bool reader_fetches = false;        // its reader says where long messages shall go,
+  bool reader_takes = false;          // or wants them in slots; neither: it has not asked yet
   OutMessage credit = {};
   bool credit_due = false;
   std::uint32_t announced = 0;  // messages come of which only the header is here

@@ -31,7 +31,7 @@ class UcxLink {
   // Where UCX knows no way there, the link is broken.
   void connect(int rank, const Introduction& peer) noexcept;
 
-  UcxLane* open(const LaneKey& key) noexcept { return lanes_.open(key); }
+  UcxLane* open(const transport::LaneKey& key) noexcept { return lanes_.open(key); }
   // Memory that was shared over it, or that it is read into, is not looked at any more: where UCX
   // has not ended with that, the endpoint is given up, and the peer can be reached no more.
   void close(UcxLane* lane) noexcept;

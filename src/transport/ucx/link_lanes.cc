@@ -7,7 +7,7 @@
 
 namespace unisono::ucx {
 
-std::unique_ptr<UcxLane> LinkLanes::make(const LaneKey& key) {
+std::unique_ptr<UcxLane> LinkLanes::make(const transport::LaneKey& key) {
   auto lane = std::make_unique<UcxLane>(link_, outbox_, inbox_, key);
   if (lane->in_memory.data() == nullptr || lane->out_memory.data() == nullptr) {
     return nullptr;
@@ -17,13 +17,13 @@ std::unique_ptr<UcxLane> LinkLanes::make(const LaneKey& key) {
   return lane;
 }
 
-UcxLane* LinkLanes::open(const LaneKey& key) noexcept {
+UcxLane* LinkLanes::open(const transport::LaneKey& key) noexcept {
   return table_.open(key, [this, &key] { return make(key); });
 }
 
 UcxLane* LinkLanes::find(const MessageHeader& header, Endpoint& endpoint) noexcept {
   using Outcome = transport::LaneTable<UcxLane>::Outcome;
-  const LaneKey key{.group = header.group, .epoch = header.epoch};
+  const transport::LaneKey key{.group = header.group, .epoch = header.epoch};
   UcxLane* lane = nullptr;
   switch (table_.find(key, lane, [this, &key] { return make(key); })) {
     case Outcome::found:

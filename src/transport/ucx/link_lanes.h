@@ -22,7 +22,7 @@ class LinkLanes {
   LinkLanes& operator=(const LinkLanes&) = delete;
 
   // nullptr: no memory.
-  UcxLane* open(const LaneKey& key) noexcept;
+  UcxLane* open(const transport::LaneKey& key) noexcept;
   // The lane that a message of the peer names. nullptr: the message is to be dropped, or the
   // endpoint is broken now.
   UcxLane* find(const MessageHeader& header, Endpoint& endpoint) noexcept;
@@ -39,7 +39,7 @@ class LinkLanes {
 
  private:
   // nullptr, or std::bad_alloc: no memory.
-  std::unique_ptr<UcxLane> make(const LaneKey& key);
+  std::unique_ptr<UcxLane> make(const transport::LaneKey& key);
 
   UcxLink* link_;
   UcxOutbox* outbox_;

@@ -42,7 +42,7 @@ void UcxOutbox::send_leave() noexcept {
 }
 
 bool UcxOutbox::has_room_now(const UcxLane& lane, std::size_t bytes) const noexcept {
-  tcp::Window window = lane.unreleased;
+  transport::Window window = lane.unreleased;
   if (lane.reserved != nullptr) {
     window.add(lane.reserved_bytes);
   }
@@ -60,7 +60,7 @@ bool UcxOutbox::has_room(UcxLane& lane, std::size_t bytes) noexcept {
 
 bool UcxOutbox::send(UcxLane& lane, const void* data, std::size_t bytes,
                      std::uint64_t signature) noexcept {
-  if (!tcp::is_short(bytes) || !has_room(lane, bytes)) {
+  if (!transport::is_short(bytes) || !has_room(lane, bytes)) {
     return false;
   }
   std::byte* const place = lane.out_ring.place(sizeof(MessageHeader) + bytes);

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "transport/tcp/memory.h"
+#include "transport/memory.h"
 #include "transport/ucx/worker.h"
 
 namespace unisono::ucx {
@@ -31,8 +31,8 @@ struct Shared {
   Worker* worker = nullptr;
   std::function<void()> arrived = nullptr;  // something for another thread than the one that looks
   const UcxLane* own = nullptr;             // what that thread looks at next
-  tcp::Slots out_slots;
-  tcp::Slots in_slots;
+  transport::Slots out_slots;
+  transport::Slots in_slots;
   UcxTraffic traffic;
   static constexpr std::size_t kMostAnnounced = 256;
   std::uint32_t slots_per_lane = 8;

@@ -19,6 +19,6 @@ std::string version();
 std::vector<std::string> devices();
 
 // Throws config where UCX is not there, and resource.
-std::unique_ptr<transport::IntroducedNetwork> create(int rank, int ranks, int silence_ms);
+std::unique_ptr<transport::IntroducedNetwork> create(int rank, int ranks);
 
 }  // namespace unisono::ucx

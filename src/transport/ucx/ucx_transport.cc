@@ -21,11 +21,11 @@ bool is_flushed(const UcxLane& lane) noexcept {
 
 }  // namespace
 
-UcxTransport::UcxTransport(UcxConnections& connections, const LaneKey& group,
+UcxTransport::UcxTransport(UcxConnections& connections, const transport::LaneKey& group,
                            const std::vector<int>& members, int rank)
     : shared_(connections.shared()),
       rank_(rank),
-      most_bytes_(shared_.worker->only_copies() ? kEagerBytes : tcp::kMostBytes),
+      most_bytes_(shared_.worker->only_copies() ? kEagerBytes : transport::kMostBytes),
       limits_{.inline_bytes = kInlineBytes,
               .slot_bytes = most_bytes_,
               .multicast = false,
@@ -178,7 +178,7 @@ bool UcxTransport::drained(int number, transport::Mark mark) noexcept {
 std::unique_ptr<transport::Transport> UcxConnections::lanes(std::uint64_t group,
                                                             std::span<const int> members,
                                                             int rank) {
-  return std::make_unique<UcxTransport>(*this, LaneKey{.group = group, .epoch = epoch_},
+  return std::make_unique<UcxTransport>(*this, transport::LaneKey{.group = group, .epoch = epoch_},
                                         std::vector<int>(members.begin(), members.end()), rank);
 }
 

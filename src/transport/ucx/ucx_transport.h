@@ -14,8 +14,8 @@ namespace unisono::ucx {
 class UcxTransport final : public transport::Transport {
  public:
   // As TcpTransport. Throws resource.
-  UcxTransport(UcxConnections& connections, const LaneKey& group, const std::vector<int>& members,
-               int rank);
+  UcxTransport(UcxConnections& connections, const transport::LaneKey& group,
+               const std::vector<int>& members, int rank);
   UcxTransport(const UcxTransport&) = delete;
   UcxTransport& operator=(const UcxTransport&) = delete;
   ~UcxTransport() override { close(); }

@@ -21,8 +21,7 @@ std::vector<std::string> devices() {
   return {};
 }
 
-std::unique_ptr<transport::IntroducedNetwork> create(int /*rank*/, int /*ranks*/,
-                                                     int /*silence_ms*/) {
+std::unique_ptr<transport::IntroducedNetwork> create(int /*rank*/, int /*ranks*/) {
   throw Error(ErrorCode::config,
               std::string("UNISONO_NETWORK=ucx, but ") + kProblem +
                   "\ninstall UCX's headers (Debian: libucx-dev) and build again, "

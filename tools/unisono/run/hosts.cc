@@ -17,7 +17,10 @@
 namespace unisono::cli {
 namespace {
 
-constexpr std::size_t kMostScript = 60'000;  // what a pipe takes before anybody reads it
+// A shell that reads its commands by blocks (dash) takes what stands behind the script in the last
+// of them, and nobody else sees it: so much behind it is blank.
+constexpr std::size_t kReadAhead = 8192;
+constexpr std::size_t kMostScript = 57'000;  // what a pipe takes with it before anybody reads
 
 [[noreturn]] void refuse(const std::string& what) {
   throw UsageError(what, "--hosts a:4,b:4, or --hosts @FILE with a line for each host",
@@ -102,7 +105,7 @@ bool is_variable_name(std::string_view name) {
 
 // What the shell of a rank does: sets the variables, starts the program, sends it the signals that
 // its input names, a line each, and ends it when its input ends, as it does when whoever started it
-// is no more.
+// is no more. Lines of the launcher's log go to a file that has no name (bootstrap/job_log.h).
 std::string script_of(const std::vector<std::string>& program,
                       const std::vector<std::string>& environment, const std::string& folder) {
   // One compound command, which a shell reads whole before it runs any of it: what `read`
@@ -127,9 +130,15 @@ std::string script_of(const std::vector<std::string>& program,
             "group=\n"
             "if command -v setsid >/dev/null 2>&1; then group=setsid; fi\n"
             "$group sh -c '"
-            "$0 \"$@\" </dev/null 3<&- &\n"
+            "log=$(mktemp 2>/dev/null) && exec 4>>\"$log\" && rm \"$log\" &&\n"
+            "echo \"job $UNISONO_JOB $WORLD_SIZE\" >&4 && export UNISONO_LAUNCHER=/proc/$$/fd/4\n"
+            "$0 \"$@\" </dev/null 3<&- 4>&- &\n"
             "rank=$!\n"
-            "{ while read -r word <&3; do kill -$word -$rank || kill -$word $rank; done\n"
+            "{ while read -r word rest <&3; do case $word in\n"
+            "\"\") ;;\n"
+            "end) echo \"end $rest\" >&4 ;;\n"
+            "*) kill -$word -$rank || kill -$word $rank ;;\n"
+            "esac; done\n"
             "kill -TERM -$rank || kill -TERM $rank; sleep 1\n"
             "kill -KILL -$rank || kill -KILL $rank; } >/dev/null 2>&1 &\n"
             "watch=$!\n"
@@ -150,7 +159,7 @@ std::string script_of(const std::vector<std::string>& program,
                     script.size(), kMostScript),
         "put them into a file that the hosts share");
   }
-  return script;
+  return script + std::string(kReadAhead - 1, ' ') + "\n";
 }
 
 std::string working_folder() {

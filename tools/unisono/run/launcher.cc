@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "bootstrap/end_reason.h"
+#include "bootstrap/job_log.h"
 #include "cli/failure.h"
 #include "run/spawn.h"
 #include "unisono/error.hpp"
@@ -78,6 +79,7 @@ UniqueFd Launcher::open_input(const std::string& script) {
     throw Error(ErrorCode::resource,
                 fmt::format("no pipe to a rank of another host: {}", std::strerror(errno)));
   }
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);  // a host that hangs must not stop us
   inputs_.emplace_back(ends[1]);
   return UniqueFd(ends[0]);
 }
@@ -273,8 +275,7 @@ void Launcher::reap(Time now) {
     end.by_launcher = stage_ >= Stage::terminating;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
     if (!end.by_launcher) {
-      log_.write_end(rank, end.signal != 0 ? end_phrase(end)
-                                           : fmt::format("exited with code {}", end.exit_code));
+      note_end(rank);
     }
     if (end.failed() && !end.killed_by_chaos()) {
       batch.push_back(rank);
@@ -290,6 +291,19 @@ void Launcher::reap(Time now) {
     if (!options_.keep_going) {
       stage_ = Stage::grace;
       stage_end_ = now + (options_.remote.empty() ? kGrace : kGraceOfHosts);
+    }
+  }
+}
+
+// On several hosts each rank has a log of its own. Rank 0 waits there for all, and all wait for it.
+void Launcher::note_end(int rank) {
+  const ProcessEnd& end = result_.ends[as_size(rank)];
+  const std::string how =
+      end.signal != 0 ? end_phrase(end) : fmt::format("exited with code {}", end.exit_code);
+  log_.write_end(rank, how);
+  for (std::size_t to = 0; to < inputs_.size(); ++to) {
+    if (rank == 0 || to == 0) {
+      tell_child(inputs_[to].get(), comm::end_line(rank, how));
     }
   }
 }

@@ -102,6 +102,7 @@ class Launcher {
   void look_for_killed(const std::vector<int>& batch);
   void check_clock(Time now);
   void strike(Time now);
+  void note_end(int rank);
   void tell_of_stop();
   void tell_of_failure();  // if that is what ends the job
   void signal_ranks(int signal, bool from_terminal);

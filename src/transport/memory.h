@@ -1,5 +1,5 @@
-// Memory of a connection: pages that cost nothing until they are touched, and slots for messages,
-// handed out again while they are in the cache.
+// Memory of lanes between hosts: pages that cost nothing until they are touched, slots for long
+// messages, handed out again while they are in the cache, and rings for short ones.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "transport/tcp/wire.h"
+#include "transport/window.h"
 
-namespace unisono::tcp {
+namespace unisono::transport {
 
 // Zeros. data() is nullptr if the system gives none.
 class Pages {
@@ -79,4 +79,47 @@ class Slots {
   std::vector<std::byte*> free_;
 };
 
-}  // namespace unisono::tcp
+// A message that does not fit before the end of the ring begins anew at its start.
+inline constexpr std::size_t kRingBytes = kShortWindow + 2 * kShortBytes;
+
+// Short messages in a ring of memory, released in order.
+class MessageRing {
+ public:
+  explicit MessageRing(std::byte* memory) : memory_(memory) {}
+
+  // nullptr: no room.
+  std::byte* place(std::size_t bytes) noexcept {
+    const std::size_t room = room_of(bytes);
+    if (used_ == 0) {
+      head_ = 0;
+      tail_ = 0;
+    }
+    const bool wrapped = used_ != 0 && head_ <= tail_;
+    if (!wrapped && head_ + room > kRingBytes) {
+      head_ = 0;
+      return room <= tail_ ? take(room) : nullptr;
+    }
+    return head_ + room <= (wrapped ? tail_ : kRingBytes) ? take(room) : nullptr;
+  }
+  // The oldest.
+  void release(const std::byte* data, std::size_t bytes) noexcept {
+    const std::size_t room = room_of(bytes);
+    tail_ = static_cast<std::size_t>(data - memory_) + room;
+    used_ -= room;
+  }
+
+ private:
+  std::byte* take(std::size_t room) noexcept {
+    std::byte* data = memory_ + head_;
+    head_ += room;
+    used_ += room;
+    return data;
+  }
+
+  std::byte* memory_;
+  std::size_t head_ = 0;
+  std::size_t tail_ = 0;
+  std::size_t used_ = 0;
+};
+
+}  // namespace unisono::transport

@@ -1,0 +1,51 @@
+#include "transport/tcp/protection.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "base/env.h"
+#include "unisono/error.hpp"
+
+namespace unisono::tcp {
+namespace {
+
+// The error that these variables make; none: "".
+std::string problem_with(const std::map<std::string, std::string>& variables) {
+  std::string problem;
+  for (const auto& [name, value] : variables) {
+    ::setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  try {
+    static_cast<void>(protection_of(read_env("UNISONO_CHECKSUM").value_or("")));
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  for (const auto& [name, value] : variables) {
+    ::unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
+  }
+  return problem;
+}
+
+TEST(Protection, HasChecksumsOverTcpAlone) {
+  EXPECT_TRUE(protection_of("").checksum);
+  EXPECT_FALSE(protection_of("0").checksum);
+  ::setenv("UNISONO_NETWORK", "ucx", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_FALSE(protection_of("").checksum);
+  ::unsetenv("UNISONO_NETWORK");  // NOLINT(concurrency-mt-unsafe)
+}
+
+TEST(Protection, IsNotHeldForWhatUcxCarries) {
+  for (const std::string name : {"UNISONO_TLS", "UNISONO_CHECKSUM"}) {
+    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucx"}, {name, "1"}}),
+              "config: " + name +
+                  "=1, but over UCX messages are neither encrypted nor checked"
+                  "\nunset it, or use UNISONO_NETWORK=tcp");
+    EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "tcp"}, {name, "1"}}), "");
+  }
+}
+
+}  // namespace
+}  // namespace unisono::tcp

@@ -1,0 +1,55 @@
+// How much of a lane may be under way, over any network between hosts.
+//
+// The reader of a lane has room for kMessages messages, kShortWindow bytes of those that are short
+// and a few slots of those that are long; the writer counts, and sends nothing beyond. So a lane
+// that nobody reads takes that much memory at most, and nothing on the connection waits for it.
+// The reader tells what it has released in whatever it sends anyway, or on its own once it is a
+// quarter of what is short, or half of the slots.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace unisono::transport {
+
+inline constexpr std::uint32_t kMessages = 256;  // of a lane at once; divides 2^32
+inline constexpr std::size_t kShortBytes = std::size_t{16} << 10;
+inline constexpr std::size_t kShortWindow = std::size_t{128} << 10;
+inline constexpr std::size_t kMostBytes = std::size_t{256} << 10;  // the longest message
+
+constexpr bool is_short(std::size_t bytes) noexcept {
+  return bytes <= kShortBytes;
+}
+constexpr std::size_t room_of(std::size_t bytes) noexcept {
+  return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
+}
+
+// How much of a lane's window is taken.
+struct Window {
+  std::uint32_t messages = 0;
+  std::size_t short_bytes = 0;
+  std::uint32_t slots = 0;
+
+  bool holds(std::size_t bytes, std::uint32_t most_slots) const noexcept {
+    return messages < kMessages &&
+           (is_short(bytes) ? short_bytes + room_of(bytes) <= kShortWindow : slots < most_slots);
+  }
+  void add(std::size_t bytes) noexcept {
+    ++messages;
+    short_bytes += is_short(bytes) ? room_of(bytes) : 0;
+    slots += is_short(bytes) ? 0U : 1U;
+  }
+  void remove(std::size_t bytes) noexcept {
+    --messages;
+    short_bytes -= is_short(bytes) ? room_of(bytes) : 0;
+    slots -= is_short(bytes) ? 0U : 1U;
+  }
+  // Whether its writer should be told by a frame that says nothing else.
+  bool is_worth_a_frame(std::uint32_t most_slots) const noexcept {
+    return messages >= kMessages / 4 || short_bytes >= kShortWindow / 4 ||
+           slots >= std::max(most_slots / 2, 1U);
+  }
+};
+
+}  // namespace unisono::transport
