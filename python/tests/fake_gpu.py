@@ -39,7 +39,7 @@ def load():
     torch.utils.rename_privateuse1_backend("fakegpu")
     torch.ops.load_library(str(DEVICE))
     module = types.ModuleType("torch.fakegpu")
-    module.is_available = lambda: True
+    module.is_available = module.is_initialized = lambda: True
     module.device_count = lambda: 2
     module.current_device = torch.accelerator.current_device_index
     module.set_device = torch.accelerator.set_device_index

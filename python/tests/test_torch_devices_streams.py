@@ -21,14 +21,14 @@ def long_work(times=200):
 
 
 def value_of_several():
-    x = torch.full((1_000,), float(dist.get_rank()), device=NAME)
+    x, used = (torch.full((1_000,), float(dist.get_rank()), device=NAME) for _ in range(2))
     dist.all_reduce(torch.ones(3, device=NAME))
     if dist.get_rank() == 1:
         jobs.hear("used")
     with dist._coalescing_manager(device=torch.device(NAME, 0), async_ops=True) as several:
-        dist.broadcast(x, 1)
+        dist.broadcast(x, 1, async_op=True)
     several.works[0].get_future().wait()
-    used = x * 1
+    used.copy_(x)
     if dist.get_rank() == 0:
         jobs.say("used")  # only now does rank 1 send
     return used.cpu().unique().tolist()
@@ -71,9 +71,7 @@ def device_of_a_hook():
 @fake_gpu.two_devices
 @pytest.mark.parametrize("way", WAYS)
 def test_a_callback_has_the_device_of_its_operation(way):
-    with jobs.Job(2, device_of_a_hook, backend=fake_gpu.BACKEND, prepare=WAYS[way]) as job:
-        got = [job.ending(rank).value for rank in range(2)]
-    assert got == [f"{NAME}:0", f"{NAME}:1"]
+    assert run(2, device_of_a_hook, way=way) == [f"{NAME}:0", f"{NAME}:1"]
 
 
 def in_a_barrier():

@@ -1,6 +1,7 @@
 #include "work.h"
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <unistd.h>
 
@@ -207,10 +208,14 @@ template <typename Steps>
 void end_with(c10::ivalue::Future& future, const std::vector<at::Tensor>& tensors,
               const Steps& steps) {
   const unisono::device::WhileOthersCapture relaxed;
+  const std::vector<c10::Device> devices = devices_of(tensors);
   std::vector<c10::Stream> streams;
-  for (const c10::Device device : devices_of(tensors)) {
+  for (const c10::Device device : devices) {
     streams.push_back(spare_stream(device));
   }
+  // Callbacks begin on this device.
+  const c10::OptionalDeviceGuard there(devices.empty() ? std::nullopt
+                                                       : std::optional(devices.front()));
   const c10::MultiStreamGuard here(streams);
   steps();
   future.markCompleted(c10::IValue(tensors));
