@@ -15,10 +15,11 @@
 // allocate() in a group that has some.
 // There is no kernel for `user`, nor for premul_sum of integers. A call's own timeout_ms is
 // refused: DeviceOptions has the group's. The in-place rule is that of communicator.hpp, but that
-// an all_reduce is in place on all ranks or on none, and all_to_all on none. Calls may be captured
-// into CUDA graphs, where they run in their order whatever their streams; all ranks must replay
-// theirs in the same order. To the group's other calls a replay has the order of its stream alone:
-// let other streams wait for it by an event, and let it be done before the group is closed.
+// an all_reduce is in place on all ranks or on none, a broadcast on all (`in` may be null), and
+// all_to_all on none. Calls may be captured into CUDA graphs, where they run in their order
+// whatever their streams; all ranks must replay theirs in the same order. To the group's other
+// calls a replay has the order of its stream alone: let other streams wait for it by an event, and
+// let it be done before the group is closed.
 //
 // Errors: what is wrong with a call is told at once (usage). What happens later (a rank that dies,
 // is late or means another call) stops the kernels of all ranks within some 20 ms, and is thrown by

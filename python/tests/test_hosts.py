@@ -197,7 +197,7 @@ def refused_with(store_file, variables, limit_s):
     [
         ([{"UNISONO_TOKEN": "x" * 16}, {}], "UNISONO_TOKEN is set on rank 0 but not on rank 1"),
         ([{"UNISONO_TLS": "1"}] * 2, "UNISONO_TLS=1 needs UNISONO_TOKEN"),
-        ([{"UNISONO_TRANSPORT": "shm"}] * 2, "UNISONO_TRANSPORT=shm connects ranks of one host"),
+        ([{"UNISONO_TRANSPORT": "shm"}] * 2, "have different UNISONO_HOST, a and b"),
     ],
     ids=["token", "tls", "shm"],
 )

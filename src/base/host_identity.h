@@ -12,4 +12,8 @@ std::string boot_id();
 // what stands for it), the network namespace, where they would meet, and the user.
 std::string host_identity(const std::string& machine);
 
+// What sets two of them apart, for people who see one name of both machines: "network namespaces,
+// 1 and 2". What stands behind them is a name (UNISONO_HOST), if anything. Empty: nothing.
+std::string difference_of_hosts(const std::string& one, const std::string& other);
+
 }  // namespace unisono

@@ -28,6 +28,17 @@ TEST(HostIdentity, NamesMachineNamespaceAndUser) {
   EXPECT_NE(host_identity("m"), host_identity("n"));
 }
 
+TEST(HostIdentity, WhatSetsTwoApartIsSaid) {
+  const std::string one = "boot-1/4026531840/1000";
+  EXPECT_EQ(difference_of_hosts(one, one), "");
+  EXPECT_EQ(difference_of_hosts(one, "boot-2/4026531840/1000"), "boots, boot-1 and boot-2");
+  EXPECT_EQ(difference_of_hosts(one, "boot-1/4026532001/1000"),
+            "network namespaces, 4026531840 and 4026532001");
+  EXPECT_EQ(difference_of_hosts(one, "boot-1/4026531840/0"), "users, 1000 and 0");
+  EXPECT_EQ(difference_of_hosts(one + "/a", one + "/b"), "UNISONO_HOST, a and b");
+  EXPECT_EQ(difference_of_hosts(one, one + "/b/c"), "UNISONO_HOST, none and b/c");
+}
+
 TEST(HostIdentity, IsTheSameInAnotherProcess) {
   std::array<int, 2> ends = {};
   ASSERT_EQ(::pipe(ends.data()), 0);

@@ -62,6 +62,7 @@ CudaDriver load_cuda_driver(const std::string& name) {
   find(driver.cuStreamSynchronize, "cuStreamSynchronize");
   find(driver.cuStreamWaitEvent, "cuStreamWaitEvent");
   find(driver.cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo");
+  find(driver.cuStreamGetId, "cuStreamGetId");
   find(driver.cuStreamGetCtx, "cuStreamGetCtx");
   find(driver.cuEventCreate, "cuEventCreate");
   find(driver.cuEventRecord, "cuEventRecord");

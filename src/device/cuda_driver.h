@@ -47,6 +47,7 @@ struct CudaDriver {
   int (*cuStreamSynchronize)(void*) = nullptr;
   int (*cuStreamWaitEvent)(void*, void*, unsigned) = nullptr;
   int (*cuStreamGetCaptureInfo)(void*, int*, std::uint64_t*) = nullptr;
+  int (*cuStreamGetId)(void*, std::uint64_t*) = nullptr;
   int (*cuStreamGetCtx)(void*, void**) = nullptr;
   int (*cuEventCreate)(void**, unsigned) = nullptr;
   int (*cuEventRecord)(void*, void*) = nullptr;

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -103,6 +104,7 @@ class DeviceState {
   void synchronize(void* stream, int timeout_ms) const;
 
  private:
+  static std::optional<std::uint64_t> id_of(void* stream);
   Launch common() const;
   CallShape key_of(const Call& call, bool direct, bool captured) const;
   const Launch& plan(const CallShape& kind);
@@ -127,7 +129,7 @@ class DeviceState {
   // The latest operation, of the calls or of a capture.
   struct Latest {
     void* event = nullptr;
-    void* stream = nullptr;
+    std::optional<std::uint64_t> stream = {};  // id_of() it
     bool is_there = false;
     std::uint64_t capture = 0;  // in which it was captured
   };
@@ -197,6 +199,13 @@ void DeviceState::leave(int timeout_ms) {
   } catch (const Error&) {
     // Who does not come has stopped as well: its world has ended.
   }
+}
+
+// What no other stream has ever had, as a stream may get the handle of one that was destroyed.
+// Nothing where the driver does not say it. A stream that captures must not be asked.
+std::optional<std::uint64_t> DeviceState::id_of(void* stream) {
+  std::uint64_t id = 0;
+  return cuda_driver().cuStreamGetId(stream, &id) == 0 ? std::optional(id) : std::nullopt;
 }
 
 Launch DeviceState::common() const {
@@ -308,7 +317,7 @@ void DeviceState::run(const Call& call, void* stream) {
   const Residence in = residence_of(call.in, context_.number());
   const Residence out = residence_of(call.out, context_.number());
   check_buffers(in, out, context_, comm_.rank());
-  const Reach reach = reach_of(call, comm_.rank(), comm_.size());
+  const engine::Extent reach = extent_of(call, comm_.rank(), comm_.size());
   const std::uint32_t in_region = memory_.region_of(call.in, reach.input);
   const std::uint32_t out_region = memory_.region_of(call.out, reach.output);
   const bool has_none = call.in == nullptr && call.out == nullptr;  // blocks of no elements
@@ -336,7 +345,8 @@ void DeviceState::run(const Call& call, void* stream) {
   // A graph has an order of its own, and knows nothing of what is not in it.
   Latest& latest = capturing == 0 ? latest_ : captured_;
   const bool is_before = latest.is_there && (capturing == 0 || latest.capture == capture);
-  if (is_before && stream != latest.stream) {
+  const auto id = capturing == 0 ? id_of(stream) : std::nullopt;
+  if (is_before && (!id || id != latest.stream)) {
     check_cuda(driver.cuStreamWaitEvent(stream, latest.event, 0), "cuStreamWaitEvent");
   }
   void* arguments[] = {&launch};
@@ -347,7 +357,7 @@ void DeviceState::run(const Call& call, void* stream) {
   }
   check_cuda(error, "cuLaunchKernel");
   check_cuda(driver.cuEventRecord(latest.event, stream), "cuEventRecord");
-  latest = {.event = latest.event, .stream = stream, .is_there = true, .capture = capture};
+  latest = {.event = latest.event, .stream = id, .is_there = true, .capture = capture};
 }
 
 }  // namespace detail

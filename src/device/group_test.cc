@@ -1,6 +1,8 @@
 // Collectives on device memory between threads, on a driver without a GPU.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "device/testing_driver.h"
 #include "unisono/device.hpp"
 
@@ -95,6 +97,43 @@ TEST(DeviceGroup, OperationsFollowEachOtherWithoutTheHost) {
     group.synchronize(two.handle());
     EXPECT_EQ(data[0], 59049);
     EXPECT_EQ(data[999], 59049);
+  });
+}
+
+// The driver gives the handle of a stream to the next one as soon as the first is destroyed, while
+// its calls may be under way.
+TEST(DeviceGroup, AStreamIsNotTakenForOneBeforeItOfTheSameHandle) {
+  run_threads(2, [](Communicator& comm) {
+    DeviceGroup group(comm);
+    Buffer memory(4000);
+    auto* const data = reinterpret_cast<std::int32_t*>(memory.data());
+    std::fill_n(data, 1000, 1);
+    const auto sum = [&](std::size_t count, const OwnStream& stream) {
+      group.run({.collective = Collective::all_reduce,
+                 .in = data,
+                 .out = data,
+                 .count = count,
+                 .dtype = Dtype::i32},
+                stream.handle());
+    };
+    if (comm.rank() == 1) {
+      comm.barrier();  // the other one has made both calls
+    }
+    auto first = std::make_optional<OwnStream>();
+    sum(1000, *first);
+    const void* const handle = first->handle();
+    first.reset();
+    const OwnStream second;
+    if (comm.rank() == 0) {
+      EXPECT_EQ(second.handle(), handle);
+    }
+    sum(500, second);
+    if (comm.rank() == 0) {
+      comm.barrier();
+    }
+    group.synchronize(second.handle());
+    EXPECT_EQ(data[0], 4);
+    EXPECT_EQ(data[999], 2);
   });
 }
 

@@ -51,12 +51,15 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
   run_threads(2, [](Communicator& comm) {
     DeviceGroup group(comm);
     Buffer device(64);
+    const std::string here = " on rank " + std::to_string(comm.rank()) + ": ";
     const auto told = [&](const Call& call) {
-      return std::string(error_of([&] { group.run(call, nullptr); }).summary());
+      std::string text(error_of([&] { group.run(call, nullptr); }).summary());
+      const std::size_t at = text.find(here);
+      return at == std::string::npos ? text : text.replace(at, here.size(), ": ");
     };
     EXPECT_EQ(
         told({.collective = Collective::broadcast, .out = device.data(), .count = 1, .root = 5}),
-        "broadcast: root 5 of 2 ranks");
+        "broadcast: root 5 is not a rank");
     EXPECT_EQ(told({.collective = Collective::all_reduce,
                     .in = device.data(),
                     .out = device.data(),
@@ -65,7 +68,7 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
                     .reduction = ReduceOp::bxor}),
               "all_reduce: no kernel of device memory does bxor of f32");
     EXPECT_EQ(told({.collective = Collective::all_gather, .in = device.data(), .count = 1}),
-              "all_gather: out is null");
+              "all_gather: `out` is null, but 2 bytes are written to it");
     EXPECT_EQ(
         told({.collective = Collective::all_gather_v, .in = device.data(), .out = device.data()}),
         "all_gather_v: counts has 0 entries for 2 ranks");
@@ -78,12 +81,20 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
                     .in = device.data(),
                     .out = device.data() + 4,
                     .count = 4}),
-              "all_to_all: in and out overlap, and not in the one way that is in place");
+              "all_to_all: `in` and `out` overlap, and not in the one way that is in place");
     EXPECT_EQ(told({.collective = Collective::all_gather,
                     .in = device.data() + 1,
                     .out = device.data(),
                     .count = 4}),
-              "all_gather: in and out overlap, and not in the one way that is in place");
+              "all_gather: `in` and `out` overlap, and not in the one way that is in place");
+    EXPECT_EQ(told({.collective = Collective::all_reduce, .out = device.data(), .count = 1}),
+              "all_reduce: `in` is null, but 1 bytes are read from it");
+    EXPECT_EQ(told({.collective = Collective::broadcast,
+                    .in = device.data() + 8,
+                    .out = device.data(),
+                    .count = 1,
+                    .root = comm.rank()}),
+              "broadcast: on device memory a broadcast is in place");
     Call limited = all_reduce(device.data(), 4);
     limited.timeout_ms = 100;
     EXPECT_EQ(told(limited), "all_reduce: a call on device memory has no time limit of its own");
@@ -108,7 +119,8 @@ TEST(DeviceMistakes, OnlyFlatReducesInPlace) {
                  .algorithm = "binomial"},
                 nullptr);
     });
-    EXPECT_EQ(error.summary(), "reduce: on device memory only flat reduces in place");
+    EXPECT_EQ(error.summary(), "reduce on rank " + std::to_string(comm.rank()) +
+                                   ": on device memory only flat reduces in place");
   });
 }
 

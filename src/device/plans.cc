@@ -25,7 +25,7 @@ constexpr std::uint64_t kLine = 128;
 // More than any slice, and small enough to be added to.
 constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_kind(const std::string& what) {
   throw Error(ErrorCode::usage, what);
 }
 
@@ -40,15 +40,15 @@ std::string algorithm_of(const CallShape& kind) {
 Schedule schedule_of(const CallShape& kind, const std::string& name, int ranks) {
   const Algorithm* algorithm = find_algorithm(kind.collective, name);
   if (algorithm == nullptr) {
-    refuse("no algorithm " + name + " for " + std::string(to_string(kind.collective)) +
-           "\nsee unisono list");
+    refuse_kind("no algorithm " + name + " for " + std::string(to_string(kind.collective)) +
+                "\nsee unisono list");
   }
   const Shape shape = complete(
       *algorithm,
       {.ranks = ranks, .root = kind.root, .parameters = parse_parameters(*algorithm, name)});
   if (!can_serve(*algorithm, shape)) {
-    refuse(name + " does not serve " + std::to_string(ranks) + " ranks\n" +
-           std::string(algorithm->limits));
+    refuse_kind(name + " does not serve " + std::to_string(ranks) + " ranks\n" +
+                std::string(algorithm->limits));
   }
   Schedule schedule = build_schedule(*algorithm, shape);
   schedule.collective = kind.collective;
@@ -64,8 +64,8 @@ void check_average(const CallShape& kind, const std::string& name, const BoundIm
   }
   for (const KernelPass& pass : image.passes) {
     if (pass.finish != 0 && pass.sources != static_cast<std::uint32_t>(ranks)) {
-      refuse(name + " sums in several passes, in which the average of " +
-             std::string(to_string(kind.dtype)) + " would wrap\nuse flat");
+      refuse_kind(name + " sums in several passes, in which the average of " +
+                  std::string(to_string(kind.dtype)) + " would wrap\nuse flat");
     }
   }
 }
@@ -131,8 +131,8 @@ Launch Plans::make(const CallShape& kind, Zone& zone) const {
   const Graph graph = build_graph(schedule, {.in_place = kind.in_place, .direct = kind.direct});
   const bool by_blocks = is_v_form(kind.collective);
   if (by_blocks && !goes_by_blocks(graph, schedule)) {
-    refuse(name + " does not serve " + std::string(to_string(kind.collective)) +
-           " in device memory\nuse flat");
+    refuse_kind(name + " does not serve " + std::string(to_string(kind.collective)) +
+                " in device memory\nuse flat");
   }
   const BoundImage image = by_blocks
                                ? bind_blocks(graph, schedule, rank)
@@ -168,8 +168,8 @@ Launch Plans::make(const CallShape& kind, Zone& zone) const {
   if (image.slots != 0) {
     const std::uint64_t room = scratch_bytes_ / most / image.slots / kLine * kLine;
     if (room == 0) {
-      refuse("the scratch of a device group is too small for " + name +
-             "\nask for more DeviceOptions::scratch_bytes");
+      refuse_kind("the scratch of a device group is too small for " + name +
+                  "\nask for more DeviceOptions::scratch_bytes");
     }
     launch.part = std::min(slice, room);
   }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "device/cuda_driver.h"
 #include "device/testing_block.h"
@@ -41,6 +43,7 @@ struct Driver {
   std::atomic<std::uint64_t> launches = 0;
   std::atomic<int> contexts = 0;
   std::map<const fake::Context*, Stream*> legacy = {};
+  std::vector<Stream**> free_handles = {};  // of streams that were destroyed
 };
 
 Driver& driver() {
@@ -50,7 +53,7 @@ Driver& driver() {
 
 Stream& stream_of(void* stream) {
   if (stream != nullptr) {
-    return *static_cast<Stream*>(stream);
+    return **static_cast<Stream**>(stream);
   }
   fake::Context& context = *current_context();
   const std::lock_guard lock(driver().mutex);
@@ -267,15 +270,32 @@ FAKE int cuStreamCreate(void** stream, unsigned) {
   if (current_context() == nullptr) {
     return kInvalidContext;
   }
-  *stream = new Stream(*current_context());
+  auto* const made = new Stream(*current_context());
+  const std::lock_guard lock(driver().mutex);
+  std::vector<Stream**>& handles = driver().free_handles;
+  if (handles.empty()) {
+    handles.push_back(new Stream*(nullptr));
+  }
+  Stream** const handle = handles.back();
+  handles.pop_back();
+  *handle = made;
+  *stream = handle;
   return 0;
+}
+FAKE int cuStreamGetId(void* stream, std::uint64_t* id) {
+  *id = stream_of(stream).id();
+  return captures().id_of(stream_of(stream)) == 0 ? 0 : fake::kCaptureUnsupported;
 }
 FAKE int cuStreamGetCtx(void* stream, void** context) {
   *context = &stream_of(stream).context();
   return 0;
 }
+// Returns at once: what the stream still has to do is done. The next stream gets its handle.
 FAKE int cuStreamDestroy_v2(void* stream) {
-  delete static_cast<Stream*>(stream);
+  auto* const handle = static_cast<Stream**>(stream);
+  std::thread([destroyed = *handle] { delete destroyed; }).detach();
+  const std::lock_guard lock(driver().mutex);
+  driver().free_handles.push_back(handle);
   return 0;
 }
 FAKE int cuStreamQuery(void* stream) {

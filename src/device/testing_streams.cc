@@ -195,6 +195,11 @@ int Captures::unsafe_here() {
   return error;
 }
 
+std::uint64_t Stream::next_id() {
+  static std::atomic<std::uint64_t> latest = 0;
+  return ++latest;
+}
+
 Stream::~Stream() {
   {
     const std::lock_guard lock(mutex_);

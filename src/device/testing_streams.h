@@ -100,6 +100,8 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();
   Context& context() const { return context_; }
+  // No other stream has had it.
+  std::uint64_t id() const { return id_; }
   void add(Work work);
   bool is_done();
   void wait();
@@ -109,7 +111,10 @@ class Stream {
  private:
   void loop();
 
+  static std::uint64_t next_id();
+
   Context& context_;
+  const std::uint64_t id_ = next_id();
   std::mutex mutex_ = {};
   std::condition_variable changed_ = {};
   std::deque<Work> queue_ = {};

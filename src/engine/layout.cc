@@ -1,6 +1,7 @@
 #include "engine/layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace unisono::engine {
 namespace {
@@ -107,6 +108,15 @@ std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes&
       break;
   }
   return places;
+}
+
+std::size_t offset_of(std::span<const std::size_t> counts, std::span<const std::size_t> displs,
+                      std::size_t index) {
+  if (!displs.empty()) {
+    return displs[index];
+  }
+  const auto before = counts.first(index);
+  return std::accumulate(before.begin(), before.end(), std::size_t{0});
 }
 
 Extent extent_of(const Schedule& schedule, int rank, std::span<const ChunkPlace> places) {

@@ -35,6 +35,10 @@ struct Sizes {
 // [chunk] for one rank. In all_to_all_v only the rank's own rows and columns have sizes.
 std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes& sizes);
 
+// Where part `index` begins, in elements, of parts as in Sizes.
+std::size_t offset_of(std::span<const std::size_t> counts, std::span<const std::size_t> displs,
+                      std::size_t index);
+
 // Bytes of a rank's input and output buffer from its start to its last used byte. 0: it has none.
 struct Extent {
   std::size_t input = 0;

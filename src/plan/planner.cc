@@ -1,52 +1,20 @@
 #include "plan/planner.h"
 
-#include <algorithm>
-#include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/collectives.h"
 #include "base/hash.h"
+#include "engine/call_checks.h"
 #include "plan/choice.h"
 #include "plan/programs.h"
 #include "plan/user_schedule.h"
-#include "unisono/error.hpp"
 
 namespace unisono::comm {
 namespace {
 
-// Beyond this, bytes cannot be counted safely (and no machine has them).
-constexpr std::size_t kMostBytes = std::size_t{1} << 56;
-
-// What follows asks tables about both.
-void check_words(const Call& call) {
-  if (static_cast<int>(call.collective) >= kCollectiveCount ||
-      static_cast<int>(call.dtype) >= kDtypeCount) {
-    throw Error(ErrorCode::usage, "not a collective or dtype of unisono\nuse the enumerations");
-  }
-}
-
 bool is_v(const Call& call) {
   return is_v_form(call.collective);
-}
-
-const std::byte* at(const void* base, std::size_t bytes) {
-  return static_cast<const std::byte*>(base) + bytes;
-}
-
-// The element offset of a rank's part in the whole vector.
-std::size_t part_offset(const Call& call, int rank) {
-  const auto r = static_cast<std::size_t>(rank);
-  if (call.counts.empty()) {
-    return call.count * r;
-  }
-  if (!call.displs.empty()) {
-    return call.displs[r];
-  }
-  std::size_t offset = 0;
-  for (std::size_t i = 0; i < r; ++i) {
-    offset += call.counts[i];
-  }
-  return offset;
 }
 
 engine::Sizes sizes_of(const Call& call) {
@@ -78,14 +46,6 @@ std::size_t whole_lines(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-std::size_t total(std::span<const std::size_t> counts) {
-  std::size_t sum = 0;
-  for (const std::size_t count : counts) {
-    sum += std::min(count, kMostBytes);  // a sum that is too large is refused, never wrapped
-  }
-  return sum;
-}
-
 }  // namespace
 
 Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
@@ -102,63 +62,13 @@ Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks
       forced_(parse_forced(forced)) {}
 
 void Planner::refuse(const Call& call, const std::string& what, const std::string& hint) const {
-  throw Error(ErrorCode::usage,
-              std::string(to_string(call.collective)) + " on rank " + std::to_string(rank_) + ": " +
-                  what + "\n" + hint,
-              {.rank = rank_, .peer = -1, .collective = std::string(to_string(call.collective))});
-}
-
-bool Planner::is_in_place(const Call& call) const {
-  if (call.in == nullptr || call.out == nullptr) {
-    return false;
-  }
-  const CollectiveTraits& traits = traits_of(call.collective);
-  if (is_rooted(call.collective) && rank_ != call.root) {
-    return false;
-  }
-  const std::size_t part = part_offset(call, rank_) * size_of(call.dtype);
-  if (cut_of(call.collective) != VectorCut::parts) {
-    return call.in == call.out && moves_data(call.collective);
-  }
-  return traits.input == Holding::part ? call.in == at(call.out, part)
-                                       : call.out == at(call.in, part);
+  engine::refuse(call, rank_, what, hint);
 }
 
 void Planner::check_shape(const Call& call) const {
-  check_words(call);
+  engine::check_words(call);
   check_accuracy(call);
-  const auto n = static_cast<std::size_t>(ranks_);
-  if (is_rooted(call.collective) && (call.root < 0 || call.root >= ranks_)) {
-    refuse(call, "root " + std::to_string(call.root) + " is not a rank",
-           "ranks are 0 to " + std::to_string(ranks_ - 1));
-  }
-  if (is_v(call)) {
-    const bool pairs = cut_of(call.collective) == VectorCut::pairs;
-    const auto wrong = [&](std::span<const std::size_t> list, bool required) {
-      return list.size() != n && (required || !list.empty());
-    };
-    if (wrong(call.counts, true) || wrong(call.displs, false) || wrong(call.recv_counts, pairs) ||
-        wrong(call.recv_displs, false)) {
-      refuse(call,
-             "counts and displs must have one entry for each of the " + std::to_string(ranks_) +
-                 " ranks",
-             "check the lengths of the lists");
-    }
-  }
-  if (call.collective == Collective::all_to_all_v) {
-    const auto me = static_cast<std::size_t>(rank_);
-    if (call.counts[me] != call.recv_counts[me]) {
-      refuse(call,
-             "it sends " + std::to_string(call.counts[me]) + " elements to itself, but receives " +
-                 std::to_string(call.recv_counts[me]),
-             "counts and recv_counts must agree for the rank itself");
-    }
-  }
-  const std::size_t most = kMostBytes / moved_size(call) / (n * n);
-  if (call.count > most || total(call.counts) > most || total(call.displs) > most * n ||
-      total(call.recv_counts) > most || total(call.recv_displs) > most * n) {
-    refuse(call, "more elements than memory can hold", "check the counts for negative numbers");
-  }
+  engine::check_shape(call, {.rank = rank_, .ranks = ranks_}, moved_size(call));
   if (reduces(call.collective)) {
     const ReduceOp op = call.reduction.op;
     if (op == ReduceOp::user && call.reduction.user.combine == nullptr) {
@@ -174,28 +84,6 @@ void Planner::check_shape(const Call& call) const {
                  " is not defined",
              "see `unisono list --dtypes` for the pairs that are");
     }
-  }
-}
-
-void Planner::check_buffers(const Call& call, const Prepared& prepared, bool in_place) const {
-  const engine::Extent extent = prepared.extent;
-  if (extent.input != 0 && call.in == nullptr) {
-    refuse(call, "`in` is null, but " + std::to_string(extent.input) + " bytes are read from it",
-           "pass the buffer, or the count 0");
-  }
-  if (extent.output != 0 && call.out == nullptr) {
-    refuse(call, "`out` is null, but " + std::to_string(extent.output) + " bytes are written to it",
-           "pass the buffer, or the count 0");
-  }
-  if (in_place || extent.input == 0 || extent.output == 0) {
-    return;
-  }
-  const auto in = reinterpret_cast<std::uintptr_t>(call.in);
-  const auto out = reinterpret_cast<std::uintptr_t>(call.out);
-  if (in < out + extent.output && out < in + extent.input) {
-    refuse(call, "`in` and `out` overlap, and not in the one way that is in place",
-           "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
-           "in-place rule");
   }
 }
 
@@ -216,13 +104,15 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   const engine::Sizes sizes = sizes_of(call);
   const auto places = engine::lay_out(compiled.schedule, rank_, sizes);
 
-  Prepared prepared{.collective = call.collective,
-                    .dtype = call.dtype,
-                    .op = call.reduction.op,
-                    .root = root,
-                    .count = is_v(call) ? total(call.counts) : call.count,
-                    .algorithm = choice.name,
-                    .encoded = choice.encoded != nullptr};
+  Prepared prepared{
+      .collective = call.collective,
+      .dtype = call.dtype,
+      .op = call.reduction.op,
+      .root = root,
+      .count = is_v(call) ? std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0})
+                          : call.count,
+      .algorithm = choice.name,
+      .encoded = choice.encoded != nullptr};
   prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, ranks_);
   prepared.factor = call.reduction.factor;
   prepared.moved = engine::extent_of(compiled.schedule, rank_, places);
@@ -277,28 +167,23 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
 }
 
 const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
-  check_words(call);
+  engine::check_words(call);
+  engine::check_lists(call, {.rank = rank_, .ranks = ranks_});  // first: what follows reads them
+  const bool in_place = engine::is_in_place(call, rank_);
   if (is_v(call)) {
-    check_shape(call);  // first: what follows reads the lists
-    const bool in_place = is_in_place(call);
+    check_shape(call);
     latest_v_ = std::make_shared<const Prepared>(prepare(call, in_place));
-    check_buffers(call, *latest_v_, in_place);
+    engine::check_buffers(call, rank_, latest_v_->extent);
     return latest_v_;
   }
-  if (!(call.counts.empty() && call.displs.empty() && call.recv_counts.empty() &&
-        call.recv_displs.empty())) {
-    refuse(call, "it has one count for all ranks, but lists of counts or displs are given",
-           "leave the lists out, or call the v-form");
-  }
-  const bool in_place = is_in_place(call);
   const PlanKey key = key_of(call, in_place);
   if (const RecentPlans::Entry* const found = recent_.find(key)) {
-    check_buffers(call, *found->plan, in_place);
+    engine::check_buffers(call, rank_, found->plan->extent);
     return recent_.set_latest(call, *found);
   }
   check_shape(call);
   auto prepared = std::make_shared<const Prepared>(prepare(call, in_place));
-  check_buffers(call, *prepared, in_place);
+  engine::check_buffers(call, rank_, prepared->extent);
   return recent_.set_latest(call, recent_.add(key, std::move(prepared)));
 }
 

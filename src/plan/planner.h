@@ -112,8 +112,6 @@ class Planner {
   std::string_view if_it_serves(const Call& call, const std::string& name) const;
   Prepared prepare(const Call& call, bool in_place);
   void check_shape(const Call& call) const;
-  void check_buffers(const Call& call, const Prepared& prepared, bool in_place) const;
-  bool is_in_place(const Call& call) const;
   [[noreturn]] void refuse(const Call& call, const std::string& what,
                            const std::string& hint) const;
 

@@ -65,8 +65,8 @@ static void check_arguments(unisono_comm_t comm) {
                 "see `unisono list --dtypes` for the pairs that are"));
   FAILS(unisono_all_gather_v(x, x, NULL, NULL, UNISONO_F32, comm), UNISONO_USAGE,
         on_rank(comm,
-                "usage: all_gather_v on rank %d: counts and displs must have one entry for each of "
-                "the 3 ranks\ncheck the lengths of the lists"));
+                "usage: all_gather_v on rank %d: counts has 0 entries for 3 ranks\n"
+                "give one for each rank"));
   FAILS(unisono_all_gather_v(x, x, counts, NULL, UNISONO_F32, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_gather_v on rank %d: more elements than memory can hold\n"

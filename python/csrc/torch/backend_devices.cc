@@ -114,8 +114,8 @@ WorkPointer Backend::launch(const Launch& launch, std::span<Piece> pieces) {
     return launch_on_device(place, launch, pieces);
   }
   for (Piece& piece : pieces) {
-    const auto reach = unisono::device::reach_of(piece.call, getRank(), getSize());
-    move_to_host(piece, reach.input, reach.output);
+    const auto extent = unisono::device::extent_of(piece.call, getRank(), getSize());
+    move_to_host(piece, extent.input, extent.output);
   }
   return launch_on_host(launch, pieces);
 }

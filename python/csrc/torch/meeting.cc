@@ -127,6 +127,15 @@ bool on_several_hosts(const std::vector<Line>& lines) {
                      [&](const Line& line) { return line.host != lines.front().host; });
 }
 
+// Where two ranks are that do not share a host.
+std::string apart(const Line& one, const std::string& other_rank, const Line& other) {
+  if (one.name != other.name) {
+    return "rank 0 is on " + one.name + " and " + other_rank + " on " + other.name;
+  }
+  return "rank 0 and " + other_rank + ", both on " + one.name + ", have different " +
+         unisono::difference_of_hosts(one.host, other.host);
+}
+
 // What would only be noticed while the ranks of several hosts connect, and worded less well.
 void check_across_hosts(const std::vector<Line>& lines) {
   const auto refuse = [](const std::string& what) {
@@ -140,8 +149,8 @@ void check_across_hosts(const std::vector<Line>& lines) {
              "\nset the same secret on all ranks, or on none: then one goes over the store");
     }
     if (lines[rank].host != lines[0].host && variable("UNISONO_TRANSPORT") == "shm") {
-      refuse("UNISONO_TRANSPORT=shm connects ranks of one host, but rank 0 is on " + lines[0].name +
-             " and " + other + " on " + lines[rank].name +
+      refuse("UNISONO_TRANSPORT=shm connects ranks of one host, but " +
+             apart(lines[0], other, lines[rank]) +
              "\nunset UNISONO_TRANSPORT, or make this group within a host");
     }
   }

@@ -1,0 +1,72 @@
+// A graph while it is made: the passes of all ranks as nodes, the messages between them, and the
+// parts of the work, which build_graph() does one after the other.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "device/graph.h"
+
+namespace unisono::device {
+
+struct GraphNode {
+  int rank = 0;
+  GraphPass pass = {};
+  std::vector<int> after = {};                          // nodes
+  int pusher = -1;                                      // node that does its work; -1: itself
+  std::vector<std::pair<int, std::size_t>> lanes = {};  // message, index of the source
+};
+
+struct GraphMessage {
+  int from = 0;
+  GraphCell source = {};
+  int reader = -1;  // node
+  int writer = -1;  // node of the sender's pass whose sum it carries
+  int copy = -1;    // node, where it is staged
+  bool push = false;
+  bool stage = false;
+};
+
+// What a rank's program does to its cells, in its order.
+struct GraphAccess {
+  int node = -1;  // own; -1: a send
+  int message = -1;
+};
+
+struct GraphDraft {
+  int chunks = 0;
+  int slots = 0;
+  bool in_place = false;
+  std::vector<GraphNode> nodes = {};
+  std::vector<GraphMessage> messages = {};
+  std::vector<std::vector<GraphAccess>> order = {};  // [rank]
+  std::vector<std::vector<int>> touched = {};        // [rank]: nodes of others that use its cells
+
+  GraphNode& node(int number) { return nodes[static_cast<std::size_t>(number)]; }
+  const GraphNode& node(int number) const { return nodes[static_cast<std::size_t>(number)]; }
+  GraphMessage& message(int number) { return messages[static_cast<std::size_t>(number)]; }
+  const GraphMessage& message(int number) const {
+    return messages[static_cast<std::size_t>(number)];
+  }
+  // The same for cells that are the same memory.
+  std::size_t key(const GraphCell& cell) const;
+};
+
+// Nodes, messages and order, without what waits for what.
+GraphDraft draft_graph(const Schedule& schedule, const GraphOptions& options);
+// What each node comes after, and what touches a rank's cells, with the messages as they are pushed
+// now.
+void connect_passes(GraphDraft& draft);
+// Which messages are pushed. REQUIRES: connect_passes().
+void choose_pushes(GraphDraft& draft);
+// Which passes make a sum whole. REQUIRES: connect_passes().
+void find_sums(GraphDraft& draft);
+Graph write_graph(const GraphDraft& draft);
+
+// Visits the nodes whose work is their own, each after those that it comes after, each rank's in
+// its order. False: some wait for each other. REQUIRES: connect_passes().
+bool visit_in_order(const GraphDraft& draft, const std::function<void(int node)>& visit);
+
+}  // namespace unisono::device

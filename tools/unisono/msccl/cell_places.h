@@ -1,0 +1,40 @@
+// Where the chunks of a schedule lie in the buffers of a program's GPUs.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "msccl/program.h"
+#include "schedule/cells.h"
+
+namespace unisono::msccl {
+
+// Chunks of a move that lie beside each other wherever they are read or written.
+struct MovePiece {
+  BufferPlace source = {};
+  BufferPlace target = {};
+  BufferPlace before = {};  // where the target's value is before a move that reduces
+  int chunks = 1;
+};
+
+// The schedule must live as long.
+class CellPlaces {
+ public:
+  explicit CellPlaces(const Schedule& schedule);
+
+  // How many chunks a rank keeps in scratch.
+  int scratch_chunks(int rank) const;
+  BufferPlace of(const Cell& cell) const;
+  std::vector<MovePiece> pieces_of(const Move& move) const;
+  // Whether some move writes the cell.
+  bool is_written(const Cell& cell) const;
+
+ private:
+  MovePiece piece_of(const Move& move, int chunk) const;
+
+  const Schedule& schedule_;
+  FirstWrites first_writes_;
+  std::vector<std::map<int, int>> slots_;  // chunk -> place in scratch, of each rank
+};
+
+}  // namespace unisono::msccl
