@@ -131,7 +131,7 @@ TEST(Explain, OneRankAndNoBytes) {
       explained({.collective = Collective::gather, .dtype = Dtype::f64}, 1, without_profile());
   EXPECT_EQ(all.chosen, "flat");
   EXPECT_EQ(all.bytes, 0);
-  EXPECT_NE(all.text().find("gather  1 rank  0B\n"), std::string::npos) << all.text();
+  EXPECT_NE(all.text().find("gather  1 rank  0 B\n"), std::string::npos) << all.text();
 }
 
 class ExplainProfile : public ::testing::Test {
@@ -172,10 +172,10 @@ TEST_F(ExplainProfile, AsText) {
   all.candidates[1].predicted_us = 1234;
   all.unable.push_back({.algorithm = "other", .reason = "cannot serve 2 ranks (odd ones)"});
   EXPECT_EQ(all.text(),
-            "barrier  2 ranks  0B\n\n"
+            "barrier  2 ranks  0 B\n\n"
             "algorithm      steps  sent/rank  predicted\n"
-            "flat               1         0B    1.50 us  <- chosen\n"
-            "dissemination      1         0B    1.23 ms\n"
+            "flat               1        0 B    1.50 us  <- chosen\n"
+            "dissemination      1        0 B    1.23 ms\n"
             "other cannot serve 2 ranks (odd ones)\n\n"
             "why  the profile FILE says so\n");
 }
