@@ -21,6 +21,12 @@ def run(*words, **more):
     return {"suite": "run", "words": list(words), **more}
 
 
+def in_order(name, pause=0):
+    """A program whose ranks say their number one after the other, each so many seconds after the one before."""
+    return (f"[ $RANK = 0 ] || until [ -e SCRATCH/{name}$((RANK-1)) ]; do sleep 0.01; done; "
+            f"echo $RANK; sleep {pause}; : >SCRATCH/{name}$RANK")
+
+
 def approval_cases():
     return {
         "overview": text("help"),
@@ -554,14 +560,11 @@ def approval_cases():
         "run_merge": run("run", "-n", "3", "--prefix=always", "--", "sh", "-c",
                          "echo same; echo also >&2"),
         "run_quiet": run("run", "-q", "-n", "1", "--", "sh", "-c", "echo quiet $UNISONO_QUIET"),
-        "run_prefix": run("run", "-n", "3", "--", "sh", "-c", "sleep 0.$RANK; echo $RANK"),
+        "run_prefix": run("run", "-n", "3", "--", "sh", "-c", in_order("prefix", pause=0.5)),
         "run_table": run("run", "-n", "3", "--", "sh", "-c", "[ $RANK != 0 ] || printf 'a b\\nc'"),
-        "run_no_prefix": run("run", "-n", "2", "--no-prefix", "--", "sh", "-c",
-                             "sleep 0.$RANK; echo $RANK"),
-        "run_color": run("run", "-n", "2", "--color=always", "--prefix=always", "--", "sh", "-c",
-                         "sleep 0.$RANK; echo $RANK"),
-        "run_only": run("run", "-n", "4", "--only", "1-2", "--", "sh", "-c",
-                        "sleep 0.$RANK; echo $RANK"),
+        "run_no_prefix": run("run", "-n", "2", "--no-prefix", "--", "sh", "-c", in_order("no_prefix")),
+        "run_color": run("run", "-n", "2", "--color=always", "--prefix=always", "--", "sh", "-c", in_order("color")),
+        "run_only": run("run", "-n", "4", "--only", "1-2", "--", "sh", "-c", in_order("only")),
         "run_variables": run("run", "-n", "2", "--only", "1", "--env", "EXTRA=a b", "--", "sh", "-c",
                              "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR "
                              "$EXTRA ${#UNISONO_TOKEN}",
