@@ -230,6 +230,15 @@ def test_a_group_that_was_shrunk_works_on_its_devices():
     assert got == [([2.0] * 3, [2.0] * 4), None, ([2.0] * 3, [2.0] * 4)]
 
 
+def shrunk_on_the_cpu():
+    dist.all_reduce(torch.ones(3))
+    return None if dist.get_rank() == 1 else [str(device) for device in dist.shrink_group([1])._device_types]
+
+
+def test_a_group_that_was_shrunk_has_no_device_that_its_parent_had_not():
+    assert run(3, shrunk_on_the_cpu, backend="cpu:unisono") == [["cpu"], None, ["cpu"]]
+
+
 def what_is_said(folder):
     said = os.open(f"{folder}/said-{dist.get_rank()}", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 2)

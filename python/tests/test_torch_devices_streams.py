@@ -1,5 +1,9 @@
 """What waits for what a device still does: futures and barriers, on a device without a GPU."""
 
+import signal
+import threading
+import time
+
 import fake_gpu
 import jobs
 import pytest
@@ -82,9 +86,77 @@ def in_a_barrier():
     return copied.query(), [work.is_completed() for work in works]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_barrier_waits_for_the_device_of_its_group(way):
-    assert run(2, in_a_barrier, way=way) == [(True, [True] * 20)] * 2
+def test_a_barrier_waits_for_the_device_of_its_group():
+    assert run(2, in_a_barrier) == [(True, [True] * 20)] * 2
+
+
+def test_a_barrier_waits_for_the_stream_where_there_are_no_kernels():
+    assert [copied for copied, _ in run(2, in_a_barrier, way="host")] == [True] * 2
+
+
+def in_another_order():
+    """A barrier that runs beside does not hold up the host: rank 1 comes to it by what rank 0 sends."""
+    x, message = torch.ones(1_000, device=NAME), torch.zeros(3)
+    dist.all_reduce(x)
+    if dist.get_rank() == 0:
+        works = [dist.all_reduce(x, async_op=True), dist.barrier(async_op=True)]
+        dist.send(message, 1)
+    else:
+        dist.recv(message, 0)
+        works = [dist.all_reduce(x, async_op=True), dist.barrier(async_op=True)]
+    for work in works:
+        work.wait()
+    return works[1].is_completed(), x.cpu().unique().tolist()
+
+
+def test_a_barrier_beside_does_not_wait_on_the_host():
+    assert run(2, in_another_order) == [(True, [4.0])] * 2
+
+
+def interrupted():
+    """Ctrl-C ends a barrier whose device waits for a rank that does not come."""
+    x = fake_gpu.reduced_once()
+    if dist.get_rank() == 1:
+        jobs.hear("over")
+        return None
+    dist.all_reduce(x)
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dist.barrier()
+    took = time.monotonic() - begin
+    jobs.say("over")
+    return took < 20
+
+
+def test_an_interrupt_ends_a_barrier():
+    with jobs.Job(2, interrupted, backend=fake_gpu.BACKEND, prepare=fake_gpu.load) as job:
+        assert job.ending(0).value is True
+
+
+def without_a_work():
+    """Nobody has the operation: its input lives until the device is done with it."""
+    import weakref
+
+    x = fake_gpu.reduced_once()
+    out = torch.zeros(2, 1_000, device=NAME)
+    if dist.get_rank() == 1:
+        jobs.hear("looked")
+    mine = torch.ones(1_000, device=NAME)
+    alive = weakref.ref(mine.untyped_storage())
+    dist.all_gather_into_tensor(out, mine, async_op=True)
+    del mine
+    before = alive() is not None
+    if dist.get_rank() == 0:
+        jobs.say("looked")
+    out.cpu()
+    dist.barrier()
+    dist.all_reduce(x)
+    return before, alive() is not None
+
+
+def test_inputs_live_until_the_end_where_nobody_waits():
+    assert run(2, without_a_work) == [(True, False)] * 2
 
 
 def without_wait():

@@ -46,20 +46,19 @@ void check_call(const Call& call, int me, int ranks) {
       !call.algorithm.empty() && call.algorithm != "flat" && call.algorithm != "reproducible") {
     refuse("on device memory only flat reduces in place", "use flat, or give another out");
   }
-  const engine::Extent extent = extent_of(call, me, ranks);
+  engine::Extent extent = extent_of(call, me, ranks);
   if (cut_of(call.collective) == VectorCut::pairs && extent.input != 0 && extent.output != 0 &&
       engine::is_in_place(call, me)) {
     refuse("on device memory nothing is exchanged in place", "give another out");
   }
-  Call used = call;
   if (call.collective == Collective::broadcast) {
     // Nor do they know where else the root's data could be.
     if (extent.input != 0 && call.in != nullptr && call.in != call.out) {
       refuse("on device memory a broadcast is in place", "give the root's data as out");
     }
-    used.in = call.out;
+    extent.input = 0;  // `out` is both
   }
-  engine::check_buffers(used, me, extent);
+  engine::check_buffers(call, me, extent);
 }
 
 engine::Extent extent_of(const Call& call, int me, int ranks) {

@@ -317,9 +317,9 @@ void DeviceState::run(const Call& call, void* stream) {
   const Residence in = residence_of(call.in, context_.number());
   const Residence out = residence_of(call.out, context_.number());
   check_buffers(in, out, context_, comm_.rank());
-  const engine::Extent reach = extent_of(call, comm_.rank(), comm_.size());
-  const std::uint32_t in_region = memory_.region_of(call.in, reach.input);
-  const std::uint32_t out_region = memory_.region_of(call.out, reach.output);
+  const engine::Extent extent = extent_of(call, comm_.rank(), comm_.size());
+  const std::uint32_t in_region = memory_.region_of(call.in, extent.input);
+  const std::uint32_t out_region = memory_.region_of(call.out, extent.output);
   const bool has_none = call.in == nullptr && call.out == nullptr;  // blocks of no elements
   const bool in_regions =
       (call.in == nullptr || in_region != 0) && (call.out == nullptr || out_region != 0);

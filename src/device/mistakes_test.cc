@@ -89,12 +89,16 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
               "all_gather: `in` and `out` overlap, and not in the one way that is in place");
     EXPECT_EQ(told({.collective = Collective::all_reduce, .out = device.data(), .count = 1}),
               "all_reduce: `in` is null, but 1 bytes are read from it");
+    EXPECT_EQ(told({.collective = Collective::broadcast, .count = 1, .root = comm.rank()}),
+              "broadcast: `out` is null, but 1 bytes are written to it");
     EXPECT_EQ(told({.collective = Collective::broadcast,
                     .in = device.data() + 8,
                     .out = device.data(),
                     .count = 1,
                     .root = comm.rank()}),
               "broadcast: on device memory a broadcast is in place");
+    EXPECT_EQ(error_of([&] { group.set_timeout(-1); }).summary(),
+              "a limit of -1 ms for device groups");
     Call limited = all_reduce(device.data(), 4);
     limited.timeout_ms = 100;
     EXPECT_EQ(told(limited), "all_reduce: a call on device memory has no time limit of its own");
@@ -164,9 +168,12 @@ TEST(DeviceMistakes, BlocksThatDoNotAgreeAreNamed) {
   });
 }
 
-TEST(DeviceMistakes, ARankThatDoesNotComeIsNamed) {
-  run_threads(2, [](Communicator& comm) {
-    DeviceGroup group(comm, {.timeout_ms = 200});
+void expect_that_rank_1_does_not_come(const DeviceOptions& options, int set_ms) {
+  run_threads(2, [&](Communicator& comm) {
+    DeviceGroup group(comm, options);
+    if (set_ms >= 0) {
+      group.set_timeout(set_ms);
+    }
     Buffer device(4000);
     const Error error = error_of([&] {
       if (comm.rank() == 0) {
@@ -179,6 +186,14 @@ TEST(DeviceMistakes, ARankThatDoesNotComeIsNamed) {
     EXPECT_NE(error.message().find("rank 1 has not come for 200 ms"), std::string::npos)
         << error.what();
   });
+}
+
+TEST(DeviceMistakes, ARankThatDoesNotComeIsNamed) {
+  expect_that_rank_1_does_not_come({.timeout_ms = 200}, -1);
+}
+
+TEST(DeviceMistakes, TheLimitMayBeSetLater) {
+  expect_that_rank_1_does_not_come({.timeout_ms = 600'000}, 200);
 }
 
 // A third of the limit each time, and more than the limit together.

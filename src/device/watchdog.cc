@@ -120,7 +120,7 @@ std::optional<Error> Watchdog::lateness() {
   return Error(ErrorCode::timeout,
                "device group: rank " + std::to_string(peer) + " has not come for " +
                    std::to_string(limit_ms) +
-                   " ms\nsee what it does; DeviceOptions::timeout_ms is the limit",
+                   " ms\nsee what it does; DeviceOptions::timeout_ms or set_timeout() is the limit",
                {.rank = comm_.rank(), .peer = peer});
 }
 

@@ -95,7 +95,8 @@ void check_lists(const Call& call, Caller caller) {
         (list.required || !list.entries.empty())) {
       refuse(call, caller.rank,
              std::string(list.name) + " has " + std::to_string(list.entries.size()) +
-                 " entries for " + std::to_string(caller.ranks) + " ranks",
+                 (list.entries.size() == 1 ? " entry" : " entries") + " for " +
+                 std::to_string(caller.ranks) + " ranks",
              "give one for each rank");
     }
   }

@@ -20,6 +20,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/bytes_text.h"
 #include "base/env.h"
 #include "base/hash.h"
 #include "base/host_identity.h"
@@ -97,13 +98,13 @@ struct GrowingFile {
 
 // Now, and not when the memory is touched and there is none.
 void GrowingFile::allocate(off_t offset, off_t bytes) {
-  const std::string room = "a recording takes " + std::to_string(bytes >> 10) + " KiB";
+  const std::string room = "a recording takes " + format_bytes(static_cast<std::uint64_t>(bytes));
   rlimit limit = {};
   // Beyond this limit the kernel would end the program by SIGXFSZ.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       static_cast<rlim_t>(offset + bytes) > limit.rlim_cur) {
-    refuse_and_restore("files may have " + std::to_string(limit.rlim_cur >> 10) +
-                       " KiB (ulimit -f), and " + room);
+    refuse_and_restore("files may have " + format_bytes(std::uint64_t{limit.rlim_cur}) +
+                       " (ulimit -f), and " + room);
   }
   if (const int error = ::posix_fallocate(fd.get(), offset, bytes); error != 0) {
     refuse_and_restore(std::string(std::strerror(error)) + " (" + room + ")");

@@ -10,8 +10,8 @@
 
 namespace unisono::transport {
 
-// Those connections.
-class IntroducingNetwork : public Network {
+// The authenticated connections.
+class ControlNetwork : public Network {
  public:
   virtual bool reaches(int rank) const noexcept = 0;
   // wait() also returns when this descriptor is readable. Throws resource.
@@ -26,7 +26,7 @@ class IntroducedNetwork : public Network {
   virtual std::string introduction(int peer) = 0;
   // Begins to connect with all peers that `control` reaches: `introductions` by rank, of each what
   // it said to this rank; of one that hung up, nothing. Throws resource.
-  virtual void meet(std::unique_ptr<IntroducingNetwork> control,
+  virtual void meet(std::unique_ptr<ControlNetwork> control,
                     const std::vector<std::string>& introductions) = 0;
   // Goes on with it. Those that have not been heard over this network yet.
   virtual std::vector<int> missing() = 0;

@@ -474,6 +474,7 @@ def approval_cases():
         "plan_model_serve": text("plan-model", "deepseek-v3", "--on", "dgx_h100:nodes=4", "--serve", "--input", "4096", "--output", "1024",
                                  "--precision", "f8", "--token", "60ms", "--top", "3", "--flags", "vllm"),
         "plan_model_too_slow": text("plan-model", "llama3-70b", "--on", "hgx_h200", "--serve", "--first-token", "1us"),
+        "plan_model_too_slow_json": text("plan-model", "llama3-70b", "--on", "hgx_h200", "--serve", "--first-token", "1us", "--json"),
         "plan_model_flags": text("plan-model", "llama3-8b", "--on", "dgx_h100", "--train", "--flags", "vllm"),
         "plan_model_unknown": text("plan-model", "llama3-71b", "--on", "dgx_h100", "--train"),
         "plan_model_nowhere": text("plan-model", "llama3-70b", "--train"),

@@ -32,6 +32,8 @@ TEST(TypesOfTorch, HaveTheirSizes) {
   EXPECT_EQ(type_named_by_torch("Short").bytes, 2);
   EXPECT_EQ(type_named_by_torch("ComplexFloat").bytes, 8);
   EXPECT_EQ(type_named_by_torch("ComplexDouble").bytes, 16);
+  EXPECT_EQ(type_named_by_torch("c10::complex<double>").bytes, 16);
+  EXPECT_EQ(type_named_by_torch("short unsigned int").bytes, 2);
   EXPECT_EQ(type_named_by_torch("Float8_e4m3fn").name, "f8e4m3");
   EXPECT_EQ(type_named_by_torch("Bool").name, "bool");
   EXPECT_EQ(type_named_by_torch("what is not known").bytes, 1);

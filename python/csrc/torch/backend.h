@@ -145,7 +145,6 @@ class Backend final : public c10d::Backend {
   std::shared_ptr<OnDevice> known_device();
   std::shared_ptr<OnDevice> take_device();
   std::optional<c10::Device> device();
-  void wait_for_device(const c10d::BarrierOptions& options);
   // limit: for what is under way, and for the other ranks of a device.
   void leave(std::chrono::milliseconds limit);
   bool wait_for_all(std::chrono::milliseconds limit);

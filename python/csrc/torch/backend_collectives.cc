@@ -295,15 +295,6 @@ WorkPointer Backend::recvAnysource(Tensors& tensors, int tag) {
       tensor, false, unisono::kAnySource, tag);
 }
 
-WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
-  wait_for_device(options);
-  return launch({.type = OpType::BARRIER,
-                 .op = "barrier",
-                 .timeout = options.timeout,
-                 .async = options.asyncOp},
-                Piece{.call = {.collective = unisono::Collective::barrier}});
-}
-
 // Both kinds take the whole time, and say of all ranks that have not come what they do; afterwards
 // the world is unusable.
 void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {

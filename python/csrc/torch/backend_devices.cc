@@ -75,24 +75,39 @@ std::optional<c10::Device> Backend::device() {
   return device_.has_value() ? device_ : getBoundDeviceId();
 }
 
-// What a rank has put on its streams of the device before is done when it goes on.
-void Backend::wait_for_device(const c10d::BarrierOptions& options) {
+// What a rank has put on its streams of the device before is done when all go on: kernels of the
+// group's own, or the host, waits for it.
+WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
   const auto accelerator = at::getAccelerator();
+  const auto place = known_device();
   std::optional<c10::Device> device = this->device();
   // PyTorch hands on device_ids alone, of its accelerator.
   if (!options.device_ids.empty() && accelerator.has_value()) {
     device = c10::Device(*accelerator, static_cast<c10::DeviceIndex>(options.device_ids.front()));
   }
-  if (!device.has_value()) {
-    return;
+  if (device.has_value()) {
+    check_not_capturing(current_stream(*device));
+    if (place == nullptr || place->device() != *device) {
+      const auto reached = event_on(current_stream(*device));
+      look_until([&] { return is_over(*reached); }, std::chrono::milliseconds(-1));
+    }
   }
-  wait_for(current_stream(*device));
-  const auto place = known_device();
-  const int limit = timeout_ms(options.timeout);
-  TORCH_CHECK_WITH(DistBackendError,
-                   place == nullptr || place->wait_for_all(std::chrono::milliseconds(limit)),
-                   "unisono: barrier: what was under way on ", *device, " is not done after ",
-                   limit, " ms; see which rank has not made the same calls");
+  Launch launch{.type = c10d::OpType::BARRIER,
+                .op = "barrier",
+                .timeout = options.timeout,
+                .async = options.asyncOp};
+  Piece piece{.call = {.collective = unisono::Collective::barrier}};
+  if (place == nullptr) {
+    return launch_on_host(launch, std::span(&piece, 1));
+  }
+  launch.async = true;
+  const WorkPointer work = launch_on_device(place, launch, std::span(&piece, 1));
+  if (options.asyncOp) {
+    return work;
+  }
+  const bool is_limited = options.timeout > std::chrono::milliseconds(0);
+  work->wait(is_limited ? options.timeout : kNoTimeout);
+  return nullptr;
 }
 
 void Backend::eagerConnectSingleDevice(at::Device device) {
@@ -126,22 +141,24 @@ WorkPointer Backend::launch_on_device(const std::shared_ptr<OnDevice>& place, co
   const InUse use(*this);
   use.group();  // throws where it has been left
   Operation::Description description = describe(launch);
-  const Tensors outputs = description.outputs;
   const bool is_captured = is_capturing(place->device());
+  std::shared_ptr<Tensors> held;
   if (launch.async && !is_captured) {
+    held = std::make_shared<Tensors>();
     for (const Piece& piece : pieces) {
-      description.held.insert(description.held.end(), piece.held.begin(), piece.held.end());
+      held->insert(held->end(), piece.held.begin(), piece.held.end());
     }
   }
   try {
     const std::lock_guard lock(issuing_);
     description.sequence = ++sequence_;
-    const auto work = c10::make_intrusive<DeviceWork>(std::move(description), place, is_captured);
+    const auto work = c10::make_intrusive<DeviceWork>(description, place, is_captured, held);
     work->follow(
         place->run({.pieces = pieces,
-                    .outputs = outputs,
+                    .outputs = description.outputs,
                     .stream = launch.async ? place->own_stream() : current_stream(place->device()),
                     .record = is_captured ? nullptr : recorded(launch),
+                    .held = held,
                     .is_captured = is_captured}));
     return launch.async ? noted(work) : nullptr;
   } catch (const unisono::Error& error) {

@@ -81,8 +81,8 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
   const std::lock_guard lock(ends_mutex_);
   latest_ = end;
   note_ends();
-  if (run.record != nullptr) {
-    recorded_.emplace_back(end, std::move(run.record));
+  if (run.record != nullptr || run.held != nullptr) {
+    under_way_.push_back({end, std::move(run.record), std::move(run.held)});
   }
   return end;
 }
@@ -90,11 +90,11 @@ std::shared_ptr<c10::Event> OnDevice::run(Run run) {
 // A record that is dropped before its operation ended is one of an operation that failed.
 // REQUIRES: ends_mutex_.
 void OnDevice::note_ends() {
-  while (!recorded_.empty() && is_over(*recorded_.front().first)) {
-    if (!failure().has_value()) {
-      recorded_.front().second->finish();
+  while (!under_way_.empty() && is_over(*under_way_.front().end)) {
+    if (under_way_.front().record != nullptr && !failure().has_value()) {
+      under_way_.front().record->finish();
     }
-    recorded_.pop_front();
+    under_way_.pop_front();
   }
 }
 
@@ -152,15 +152,15 @@ void OnDevice::close(int timeout_ms) {
   }
 }
 
-DeviceWork::DeviceWork(Operation::Description description, std::shared_ptr<OnDevice> place,
-                       bool is_captured)
+DeviceWork::DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
+                       bool is_captured, std::shared_ptr<std::vector<at::Tensor>> held)
     : Work(description.rank, description.type,
            description.title.empty() ? nullptr : description.title.c_str(), description.inputs),
-      outputs_(std::move(description.outputs)),
+      outputs_(description.outputs),
       sequence_(description.sequence),
       place_(std::move(place)),
       is_captured_(is_captured),
-      held_(std::move(description.held)) {}
+      held_(std::move(held)) {}
 
 void DeviceWork::follow(std::shared_ptr<c10::Event> end) {
   end_ = std::move(end);
@@ -211,28 +211,37 @@ void DeviceWork::synchronize() {
   // What is freed from now on is used anew behind this wait.
   std::vector<at::Tensor> done;
   const std::lock_guard lock(mutex_);
-  done.swap(held_);
+  if (held_ != nullptr) {
+    done.swap(*held_);
+  }
 }
 
-bool DeviceWork::wait(std::chrono::milliseconds timeout) {
-  throw_if_failed();
-  synchronize();
-  if (timeout <= kNoTimeout) {
-    return true;
-  }
-  const auto end = Clock::now() + timeout;
-  auto ask = Clock::now();
-  while (!isCompleted()) {
-    if (Clock::now() >= end) {
-      throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
-                                  std::to_string(timeout.count()) +
-                                  " ms; the operation goes on, and may be waited for again");
+bool look_until(const std::function<bool()>& is_over, std::chrono::milliseconds limit) {
+  const auto begin = Clock::now();
+  for (auto ask = begin; !is_over(); std::this_thread::sleep_for(kLookEvery)) {
+    if (limit.count() >= 0 && Clock::now() - begin >= limit) {
+      return false;
     }
     if (Clock::now() >= ask) {
       ask += kAskDeviceEvery;
       unisono_signals::throw_if_interrupted();
     }
-    std::this_thread::sleep_for(kLookEvery);
+  }
+  return true;
+}
+
+bool DeviceWork::wait(std::chrono::milliseconds timeout) {
+  throw_if_failed();
+  synchronize();
+  const bool is_limited = timeout > kNoTimeout;
+  if (!is_limited && opType_ != c10d::OpType::BARRIER) {
+    return true;
+  }
+  if (!look_until([this] { return isCompleted(); },
+                  is_limited ? timeout : std::chrono::milliseconds(-1))) {
+    throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
+                                std::to_string(timeout.count()) +
+                                " ms; the operation goes on, and may be waited for again");
   }
   throw_if_failed();
   if (!was_right_ && !is_captured_) {

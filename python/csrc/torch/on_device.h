@@ -41,6 +41,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
     std::vector<at::Tensor> outputs;
     c10::Stream stream;
     std::shared_ptr<OperationRecord> record;
+    std::shared_ptr<std::vector<at::Tensor>> held = nullptr;  // alive until the end
     bool is_captured = false;  // in a graph, which has no time of its own
   };
   // Puts the calls and what follows them on a stream, after what the caller's stream has; says when
@@ -51,7 +52,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   // Whether the program has had that as an exception.
   bool is_told() const noexcept { return is_told_; }
   void note_told() noexcept { is_told_ = true; }
-  // Sets the limit of operations that begin from now on.
+  // As DeviceGroup::set_timeout().
   void set_limit(int limit_ms);
   // False: what was put on streams is not done after this time.
   bool wait_for_all(std::chrono::milliseconds limit);
@@ -71,14 +72,20 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   std::atomic<bool> is_told_ = false;
   std::mutex ends_mutex_;  // guards what follows
   std::shared_ptr<c10::Event> latest_;
-  std::deque<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<OperationRecord>>> recorded_;
+  struct UnderWay {
+    std::shared_ptr<c10::Event> end;
+    std::shared_ptr<OperationRecord> record;
+    std::shared_ptr<std::vector<at::Tensor>> held;
+  };
+  std::deque<UnderWay> under_way_;
 };
 
 class DeviceWork final : public c10d::Work {
  public:
   // `is_captured`: it is part of a graph, and counts as ended: replays of it are not its own.
-  // `description.held` lives until a stream waits for the operation.
-  DeviceWork(Operation::Description description, std::shared_ptr<OnDevice> place, bool is_captured);
+  // `held` is dropped when a stream waits for the operation, which may be before its end.
+  DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
+             bool is_captured, std::shared_ptr<std::vector<at::Tensor>> held);
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
   ~DeviceWork() override { end_record(); }
@@ -93,7 +100,7 @@ class DeviceWork final : public c10d::Work {
   std::uint64_t getSequencenumber() const override { return sequence_; }
   void synchronize() override;
   void blockCurrentStream() override { synchronize(); }
-  // The caller's stream waits; with a limit, the caller does as well.
+  // The caller's stream waits; with a limit, and for a barrier, the caller does as well.
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
@@ -108,9 +115,12 @@ class DeviceWork final : public c10d::Work {
   std::shared_ptr<c10::Event> end_;
   std::atomic<bool> was_right_ = false;  // it was seen to end before the group did
   std::mutex mutex_;                     // guards what follows
-  std::vector<at::Tensor> held_;
+  std::shared_ptr<std::vector<at::Tensor>> held_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
+
+// Looks now and then. False: it is not over after the limit (none: negative). Ctrl-C ends it.
+bool look_until(const std::function<bool()>& is_over, std::chrono::milliseconds limit);
 
 // Its buffers become memory of the host: what they have is copied there when the caller's stream
 // comes to it, which is waited for, and what the call makes of it is copied back afterwards.

@@ -59,12 +59,15 @@ bool is_over(const c10::Event& event) noexcept {
   return asked_whether_over(event).value_or(true);
 }
 
-void wait_for(c10::Stream stream) {
-  const auto guard = guard_of(stream.device());
-  TORCH_CHECK_VALUE(!guard.isStreamCapturing(stream),
+void check_not_capturing(c10::Stream stream) {
+  TORCH_CHECK_VALUE(!guard_of(stream.device()).isStreamCapturing(stream),
                     "unisono: the host would wait for a stream that captures a graph; barrier(), "
                     "send, recv and what goes through memory of the host cannot be part of one");
-  guard.synchronizeStream(stream);
+}
+
+void wait_for(c10::Stream stream) {
+  check_not_capturing(stream);
+  guard_of(stream.device()).synchronizeStream(stream);
 }
 
 bool is_capturing(c10::Device device) {

@@ -23,8 +23,9 @@ std::shared_ptr<c10::Event> event_on(c10::Stream stream);
 std::optional<bool> asked_whether_over(const c10::Event& event) noexcept;
 bool is_over(const c10::Event& event) noexcept;
 
-// Refuses a stream that captures a graph: in it there is nothing that the host could wait for.
-void wait_for(c10::Stream stream);
+// In a graph there is nothing that the host could wait for.
+void check_not_capturing(c10::Stream stream);
+void wait_for(c10::Stream stream);  // refuses a stream that captures one
 // Whether what the caller does on the device becomes part of a graph.
 bool is_capturing(c10::Device device);
 

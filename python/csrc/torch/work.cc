@@ -204,21 +204,26 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of(const std::vector<at::Tensor>&
 }
 
 // Whoever takes the value waits for streams on which all of it is done: `steps` put that there.
+// What fails is the future's error.
 template <typename Steps>
 void end_with(c10::ivalue::Future& future, const std::vector<at::Tensor>& tensors,
               const Steps& steps) {
   const unisono::device::WhileOthersCapture relaxed;
-  const std::vector<c10::Device> devices = devices_of(tensors);
-  std::vector<c10::Stream> streams;
-  for (const c10::Device device : devices) {
-    streams.push_back(spare_stream(device));
+  try {
+    const std::vector<c10::Device> devices = devices_of(tensors);
+    std::vector<c10::Stream> streams;
+    for (const c10::Device device : devices) {
+      streams.push_back(spare_stream(device));
+    }
+    // Callbacks begin on this device.
+    const c10::OptionalDeviceGuard there(devices.empty() ? std::nullopt
+                                                         : std::optional(devices.front()));
+    const c10::MultiStreamGuard here(streams);
+    steps();
+    future.markCompleted(c10::IValue(tensors));
+  } catch (...) {
+    future.setErrorIfNeeded(std::current_exception());
   }
-  // Callbacks begin on this device.
-  const c10::OptionalDeviceGuard there(devices.empty() ? std::nullopt
-                                                       : std::optional(devices.front()));
-  const c10::MultiStreamGuard here(streams);
-  steps();
-  future.markCompleted(c10::IValue(tensors));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct ConnectionsOptions {
   int slots = 8;  // long messages of a lane that may be under way, and its memory
 };
 
-class Connections final : public transport::IntroducingNetwork {
+class Connections final : public transport::ControlNetwork {
  public:
   // `channels` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
   // rank itself, and to those that are reached in another way. Throws resource.

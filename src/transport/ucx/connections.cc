@@ -109,7 +109,7 @@ std::string UcxConnections::introduction(int peer) {
   return text + worker_.address();
 }
 
-void UcxConnections::meet(std::unique_ptr<transport::IntroducingNetwork> control,
+void UcxConnections::meet(std::unique_ptr<transport::ControlNetwork> control,
                           const std::vector<std::string>& introductions) {
   const std::lock_guard lock(shared_.mutex);
   for (std::size_t peer = 0; peer < links_.size(); ++peer) {

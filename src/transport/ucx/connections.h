@@ -24,7 +24,7 @@ class UcxConnections final : public transport::IntroducedNetwork {
   ~UcxConnections() override;
 
   std::string introduction(int peer) override;
-  void meet(std::unique_ptr<transport::IntroducingNetwork> control,
+  void meet(std::unique_ptr<transport::ControlNetwork> control,
             const std::vector<std::string>& introductions) override;
   std::vector<int> missing() override;
 
@@ -62,7 +62,7 @@ class UcxConnections final : public transport::IntroducedNetwork {
   Shared shared_;
   std::vector<std::unique_ptr<UcxLink>> links_;  // by rank; after meet(), nullptr: no connection
   std::uint32_t epoch_ = 0;
-  std::unique_ptr<transport::IntroducingNetwork> control_;
+  std::unique_ptr<transport::ControlNetwork> control_;
 };
 
 }  // namespace unisono::ucx

@@ -1,5 +1,4 @@
 #include "bench/moe.h"
-#include "base/quantile.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/quantile.h"
 #include "bench/moe_check.h"
 #include "bench/moe_routing.h"
 #include "bench/moe_textbook.h"

@@ -45,7 +45,7 @@ struct Type {
   int bytes;
 };
 // Some have no name here, but a size.
-constexpr std::array<Type, 29> kTypes = {{{"Float", "f32", 4},
+constexpr std::array<Type, 36> kTypes = {{{"Float", "f32", 4},
                                           {"float", "f32", 4},
                                           {"BFloat16", "bf16", 2},
                                           {"c10::BFloat16", "bf16", 2},
@@ -73,7 +73,14 @@ constexpr std::array<Type, 29> kTypes = {{{"Float", "f32", 4},
                                           {"ComplexHalf", "", 4},
                                           {"ComplexFloat", "", 8},
                                           {"c10::complex<float>", "", 8},
-                                          {"ComplexDouble", "", 16}}};
+                                          {"ComplexDouble", "", 16},
+                                          {"c10::complex<double>", "", 16},
+                                          {"c10::complex<c10::Half>", "", 4},
+                                          {"short unsigned int", "", 2},
+                                          {"unsigned int", "u32", 4},
+                                          {"long unsigned int", "u64", 8},
+                                          {"c10::Float8_e4m3fn", "f8e4m3", 1},
+                                          {"c10::Float8_e5m2", "f8e5m2", 1}}};
 
 }  // namespace
 

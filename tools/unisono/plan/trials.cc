@@ -1,5 +1,4 @@
 #include "plan/trials.h"
-#include "base/bytes_text.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/bytes_text.h"
 #include "cli/failure.h"
 #include "cli/text_file.h"
 #include "model/nccl_log.h"

@@ -20,7 +20,6 @@ namespace {
 // A shell that reads its commands by blocks (dash) takes what stands behind the script in the last
 // of them, and nobody else sees it: so much behind it is blank.
 constexpr std::size_t kReadAhead = 8192;
-constexpr std::size_t kMostScript = 57'000;  // what a pipe takes with it before anybody reads
 
 [[noreturn]] void refuse(const std::string& what) {
   throw UsageError(what, "--hosts a:4,b:4, or --hosts @FILE with a line for each host",
@@ -153,12 +152,6 @@ std::string script_of(const std::vector<std::string>& program,
       "\n"
       "exit $?\n"
       "}\n";
-  if (script.size() > kMostScript) {
-    throw UsageError(
-        fmt::format("the variables and arguments of a rank have {} bytes, more than {}",
-                    script.size(), kMostScript),
-        "put them into a file that the hosts share");
-  }
   return script + std::string(kReadAhead - 1, ' ') + "\n";
 }
 

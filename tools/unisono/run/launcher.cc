@@ -71,19 +71,6 @@ Launcher::~Launcher() {
   }
 }
 
-// A pipe that holds the script already. Returns the end that is read.
-UniqueFd Launcher::open_input(const std::string& script) {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0 ||
-      ::write(ends[1], script.data(), script.size()) != static_cast<ssize_t>(script.size())) {
-    throw Error(ErrorCode::resource,
-                fmt::format("no pipe to a rank of another host: {}", std::strerror(errno)));
-  }
-  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);  // a host that hangs must not stop us
-  inputs_.emplace_back(ends[1]);
-  return UniqueFd(ends[0]);
-}
-
 void Launcher::start_ranks() {
   const std::vector<int> cpus = allowed_cpus();
   for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -109,7 +96,7 @@ void Launcher::start_ranks() {
       spawn_options.program = remote.program;
       spawn_options.environment.clear();
       spawn_options.cpus.clear();
-      input = open_input(remote.script);
+      inputs_.emplace_back(input).add(remote.script);
       spawn_options.input = input.get();
     }
     spawn_options.own_group = rank != 0 || !stdin_is_our_terminal();
@@ -151,11 +138,19 @@ JobResult Launcher::run() {
     for (const Lane& lane : lanes_) {
       polls.push_back({.fd = lane.fd, .events = POLLIN, .revents = 0});  // -1 is passed over
     }
+    for (const RemoteInput& input : inputs_) {
+      polls.push_back({.fd = input.has_more() ? input.fd() : -1, .events = POLLOUT, .revents = 0});
+    }
     ::poll(polls.data(), polls.size(), poll_timeout_ms(std::chrono::steady_clock::now()));
     const Time now = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       if (polls[i + 1].revents != 0) {
         read_lane(lanes_[i], now);
+      }
+    }
+    for (RemoteInput& input : inputs_) {
+      if (input.has_more()) {
+        input.write();
       }
     }
     read_signals(now);
@@ -303,7 +298,7 @@ void Launcher::note_end(int rank) {
   log_.write_end(rank, how);
   for (std::size_t to = 0; to < inputs_.size(); ++to) {
     if (rank == 0 || to == 0) {
-      tell_child(inputs_[to].get(), comm::end_line(rank, how));
+      inputs_[to].add(comm::end_line(rank, how));
     }
   }
 }
@@ -390,7 +385,7 @@ void Launcher::strike(Time now) {
     }
     if (!options_.remote.empty()) {
       // To its shell: see hosts.cc.
-      tell_child(inputs_[as_size(blow.rank)].get(), fmt::format("{}\n", name));
+      inputs_[as_size(blow.rank)].add(fmt::format("{}\n", name));
     } else {
       ::kill(own_group_[as_size(blow.rank)] ? -end.pid : end.pid, blow.signal);
     }

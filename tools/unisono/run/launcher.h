@@ -16,6 +16,7 @@
 #include "run/job_log_file.h"
 #include "run/output.h"
 #include "run/rank_logs.h"
+#include "run/remote_input.h"
 #include "run/spawn.h"
 #include "top/why.h"
 
@@ -92,7 +93,6 @@ class Launcher {
     Stream stream = Stream::out;
     int fd = -1;  // -1: ended
   };
-  UniqueFd open_input(const std::string& script);
   void start_ranks();
   int poll_timeout_ms(Time now) const;
   void read_lane(Lane& lane, Time now);
@@ -118,7 +118,7 @@ class Launcher {
   std::vector<Lane> lanes_;
   RankLogs logs_;
   std::vector<bool> own_group_;
-  std::vector<UniqueFd> inputs_;  // of remote ranks: their end tells them of ours
+  std::vector<RemoteInput> inputs_;  // of remote ranks: their end tells them of ours
   int signal_fd_ = -1;
   JobLogFile log_;
   std::optional<Guardian> guardian_;  // while the ranks run

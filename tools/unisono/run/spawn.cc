@@ -166,10 +166,12 @@ Spawned spawn(const SpawnOptions& options) {
   return {.pid = pid, .out = out.read_end, .err = err.read_end};
 }
 
-void tell_child(int pipe, std::string_view text) {
+std::size_t tell_child(int pipe, std::string_view text) {
   const auto before = ::signal(SIGPIPE, SIG_IGN);
-  [[maybe_unused]] const ssize_t written = ::write(pipe, text.data(), text.size());
+  const ssize_t written = ::write(pipe, text.data(), text.size());
+  const bool is_full = written < 0 && errno == EAGAIN;
   ::signal(SIGPIPE, before);
+  return written >= 0 ? static_cast<std::size_t>(written) : is_full ? 0 : text.size();
 }
 
 std::vector<int> allowed_cpus() {

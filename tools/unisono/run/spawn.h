@@ -29,8 +29,8 @@ struct Spawned {
 Spawned spawn(const SpawnOptions& options);
 
 // Writes to a pipe that a child reads, or no longer reads: then it does nothing, and no SIGPIPE
-// comes.
-void tell_child(int pipe, std::string_view text);
+// comes. Returns how much is told: of a pipe that does not block maybe not all.
+std::size_t tell_child(int pipe, std::string_view text);
 
 // CPUs that this process may use, ascending.
 std::vector<int> allowed_cpus();

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/bytes_text.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
 #include "view/desktop.h"
@@ -34,7 +35,8 @@ int deliver_page(nlohmann::ordered_json data, const std::string& name, const Arg
         {"schema", "unisono.view_result/1"}, {"file", path}, {"opened", opened}};
     fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!console.quiet()) {
-    fmt::print("{}  {} KiB{}\n", path, page.size() / 1024, opened ? "" : ": open it in a browser");
+    fmt::print("{}  {}{}\n", path, format_bytes(page.size()),
+               opened ? "" : ": open it in a browser");
   }
   return kDone;
 }

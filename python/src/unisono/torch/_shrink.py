@@ -2,30 +2,31 @@
 
 import functools
 
-import torch
-
 
 def extend(extension):
-    """Lets a group that was shrunk work on all devices that its parent did.
+    """Lets a group that was shrunk work on all devices on which its parent had one of our backends.
 
     `extension()` is the loaded extension. Other groups are PyTorch's matter as before.
     """
     from torch.distributed import distributed_c10d as c10d
 
-    original = c10d._create_shrunk_process_group
+    original = c10d._finalize_shrunk_group
     if hasattr(original, "__wrapped__"):
         return
 
     @functools.wraps(original)
-    def create(new_backend, remaining_ranks, metadata, is_default_group):
-        group = original(new_backend, remaining_ranks, metadata, is_default_group)
-        if isinstance(new_backend, extension().Backend):
-            accelerator = torch.accelerator.current_accelerator()
-            for device in {torch.device("cpu"), torch.device(accelerator.type if accelerator else "cuda")}:
-                if device not in group._device_types:
-                    group._register_backend(device, c10d.ProcessGroup.BackendType.CUSTOM, new_backend)
-            if group.bound_device_id is not None:
-                new_backend.eager_connect_single_device(group.bound_device_id)
+    def finalize(group_info, excluded_ranks_set, new_backend):
+        devices = _devices_of(group_info["process_group"], extension().Backend)
+        group = original(group_info, excluded_ranks_set, new_backend)
+        for device in devices:
+            if device not in group._device_types:
+                group._register_backend(device, c10d.ProcessGroup.BackendType.CUSTOM, new_backend)
+        if devices and group.bound_device_id is not None:
+            new_backend.eager_connect_single_device(group.bound_device_id)
         return group
 
-    c10d._create_shrunk_process_group = create
+    c10d._finalize_shrunk_group = finalize
+
+
+def _devices_of(group, backend):
+    return [device for device in group._device_types if isinstance(group._get_backend(device), backend)]
