@@ -50,11 +50,11 @@ TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
   EXPECT_EQ(alone.sleeps, 0);
 }
 
-// Reading the clock takes as long as a look, so a poll that asks twice gets one reading, and time
-// that passed is seen.
-TEST(Waiter, ReadsTheClockOnceForAPoll) {
+// What polls read twice each, in a wait that advances once and then gives way; empty where it slept,
+// as it does when giving way takes long.
+std::vector<WaitClock::Clock::time_point> times_of_polls() {
   Alone alone;
-  alone.policy = {.spin = 0, .yield_us = 1'000'000'000};  // it sleeps on no machine
+  alone.policy = {.spin = 0, .yield_us = 1'000'000'000};
   Waiter waiter(alone, 0);
   std::vector<WaitClock::Clock::time_point> times;
   const auto poll = [&] {
@@ -63,9 +63,22 @@ TEST(Waiter, ReadsTheClockOnceForAPoll) {
     if (times.size() == 2) {
       return Polled::advanced;
     }
-    return times.size() == 8 ? Polled::finished : Polled::idle;
+    return times.size() >= 8 ? Polled::finished : Polled::idle;
   };
   EXPECT_EQ(waiter.wait(poll, [] {}), Waiter::Verdict::finished);
+  return alone.sleeps == 0 ? times : std::vector<WaitClock::Clock::time_point>();
+}
+
+// Reading the clock takes as long as a look, so a poll that asks twice gets one reading, and time
+// that passed is seen.
+TEST(Waiter, ReadsTheClockOnceForAPoll) {
+  std::vector<WaitClock::Clock::time_point> times;
+  for (int attempt = 0; attempt < 1000 && times.empty(); ++attempt) {
+    times = times_of_polls();
+  }
+  if (times.empty()) {
+    GTEST_SKIP() << "giving way takes long here each time";
+  }
   ASSERT_EQ(times.size(), 8U);
   for (std::size_t i = 0; i < times.size(); i += 2) {
     EXPECT_EQ(times[i], times[i + 1]);
