@@ -44,8 +44,12 @@ def test_a_rank_that_dies_is_named(how):
     assert kind == "DistBackendError" and "rank 1" in text, text
 
 
-def one_is_late():
+def one_is_late(limit=None):
     x = fake_gpu.reduced_once()
+    if limit is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            dist.distributed_c10d._set_pg_timeout(limit)
     if dist.get_rank() == 1:
         jobs.hear("over")
         return None
@@ -60,21 +64,8 @@ def test_a_rank_that_is_late_is_named():
     assert kind == "DistBackendError" and "timeout" in text and "rank 1" in text, text
 
 
-def one_is_late_for_a_new_limit():
-    x = fake_gpu.reduced_once()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1))
-    if dist.get_rank() == 1:
-        jobs.hear("over")
-        return None
-    said = caught(waits_for_it, x)
-    jobs.say("over")
-    return said
-
-
 def test_a_limit_that_is_set_later_is_that_of_kernels_too():
-    with jobs.Job(2, one_is_late_for_a_new_limit, backend=BACKEND, prepare=fake_gpu.load) as job:
+    with jobs.Job(2, one_is_late, timedelta(seconds=1), backend=BACKEND, prepare=fake_gpu.load) as job:
         kind, text = job.ending(0).value
     assert kind == "DistBackendError" and "rank 1 has not come for 1000 ms" in text, text
 

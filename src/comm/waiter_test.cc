@@ -50,8 +50,8 @@ TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
   EXPECT_EQ(alone.sleeps, 0);
 }
 
-// What polls read twice each, in a wait that advances once and then gives way; empty where it slept,
-// as it does when giving way takes long.
+// What polls read twice each, in a wait that advances once and then gives way; empty where it
+// slept, as it does when giving way takes long.
 std::vector<WaitClock::Clock::time_point> times_of_polls() {
   Alone alone;
   alone.policy = {.spin = 0, .yield_us = 1'000'000'000};
