@@ -77,7 +77,8 @@ TEST(Waiter, ReadsTheClockOnceForAPoll) {
     times = times_of_polls();
   }
   if (times.empty()) {
-    GTEST_SKIP() << "giving way takes long here each time";
+    GTEST_SKIP()
+        << "giving way takes long here each time: run it where other programs leave a core free";
   }
   ASSERT_EQ(times.size(), 8U);
   for (std::size_t i = 0; i < times.size(); i += 2) {

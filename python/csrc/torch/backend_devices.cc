@@ -100,6 +100,7 @@ WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
   if (place == nullptr) {
     return launch_on_host(launch, std::span(&piece, 1));
   }
+  check_not_capturing(current_stream(place->device()));  // device_ids may have named another
   launch.async = true;
   const WorkPointer work = launch_on_device(place, launch, std::span(&piece, 1));
   if (options.asyncOp) {
