@@ -11,7 +11,7 @@
 namespace unisono::cli {
 namespace {
 
-constexpr Option kOptions[] = {
+constexpr Option kBenchOptions[] = {
     {.name = "min-bytes",
      .letter = 'b',
      .value = "SIZE",
@@ -91,7 +91,7 @@ constexpr Option kOptions[] = {
     {.name = "all", .help = "With --main-job: all rows on the screen, too, and no file."}};
 
 void check_moe(const Arguments& arguments) {
-  for (const Option& option : kOptions) {
+  for (const Option& option : kBenchOptions) {
     if (option.name != "routing" && arguments.has(option.name)) {
       throw UsageError(fmt::format("--{} does not go with moe", option.name),
                        "moe takes --routing, and no other option", "unisono help bench");
@@ -151,7 +151,7 @@ const Command kBenchCommand = {
         "counts elements on all ranks (exit code 1).\n\n"
         "moe measures dispatch and combine of mixtures of experts on fixed cases, or on the "
         "routing of a file, and takes no other option.",
-    .options = kOptions,
+    .options = kBenchOptions,
     .run = run_bench};
 
 }  // namespace unisono::cli

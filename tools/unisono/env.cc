@@ -15,7 +15,7 @@
 namespace unisono::cli {
 namespace {
 
-struct Row {
+struct Setting {
   EnvVariable variable;
   std::string value;
   bool set = false;
@@ -26,11 +26,11 @@ bool is_secret(std::string_view name) {
   return name.ends_with("_TOKEN");
 }
 
-std::vector<Row> read_rows() {
-  std::vector<Row> rows;
+std::vector<Setting> read_rows() {
+  std::vector<Setting> rows;
   for (const EnvVariable& variable : env_variables()) {
     const auto value = read_env(variable.name);
-    Row row{.variable = variable, .value = {}, .set = value.has_value()};
+    Setting row{.variable = variable, .value = {}, .set = value.has_value()};
     row.value = value ? (is_secret(variable.name) ? "(hidden)" : *value)
                       : std::string(variable.default_value);
     rows.push_back(row);
@@ -38,11 +38,11 @@ std::vector<Row> read_rows() {
   return rows;
 }
 
-std::string_view origin_of(const Row& row) {
+std::string_view origin_of(const Setting& row) {
   return row.set ? "environment" : "default";
 }
 
-std::string meaning_of(const Row& row) {
+std::string meaning_of(const Setting& row) {
   return row.set && !row.variable.default_value.empty()
              ? fmt::format("{} (default {})", row.variable.help, row.variable.default_value)
              : std::string(row.variable.help);
@@ -54,22 +54,22 @@ std::string indented(const std::string& text, int width) {
   return lines;
 }
 
-void print_text(const std::vector<Row>& rows, const Console& console) {
+void print_text(const std::vector<Setting>& rows, const Console& console) {
   std::size_t names = 8;
   std::size_t values = 5;
-  for (const Row& row : rows) {
+  for (const Setting& row : rows) {
     names = std::max(names, row.variable.name.size());
     values = std::max(values, std::min<std::size_t>(row.value.size(), 40));
   }
   std::size_t meanings = 7;
-  for (const Row& row : rows) {
+  for (const Setting& row : rows) {
     meanings = std::max(meanings, meaning_of(row).size());
   }
   const std::size_t before = names + values + 17;
   const bool one_line = before + meanings <= static_cast<std::size_t>(console.width());
   fmt::print("{:<{}}  {:<{}}  from{}\n", "variable", names, "value", values,
              one_line ? "         meaning" : "");
-  for (const Row& row : rows) {
+  for (const Setting& row : rows) {
     const std::string value = fmt::format("{:<{}}", row.value.empty() ? "-" : row.value, values);
     fmt::print("{:<{}}  {}  {}\n", row.variable.name, names,
                console.paint(row.set ? Paint::accent : Paint::plain, value),
@@ -80,7 +80,7 @@ void print_text(const std::vector<Row>& rows, const Console& console) {
 }
 
 int run_env(const Arguments&, const Console& console) {
-  const std::vector<Row> rows = read_rows();
+  const std::vector<Setting> rows = read_rows();
   if (!console.json()) {
     print_text(rows, console);
     return kDone;
@@ -88,7 +88,7 @@ int run_env(const Arguments&, const Console& console) {
   nlohmann::ordered_json result;
   result["schema"] = "unisono.env/1";
   result["variables"] = nlohmann::json::array();
-  for (const Row& row : rows) {
+  for (const Setting& row : rows) {
     result["variables"].push_back({{"name", row.variable.name},
                                    {"value", row.value},
                                    {"default", row.variable.default_value},

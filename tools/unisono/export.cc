@@ -82,7 +82,7 @@ int run_export(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kExportOptions[] = {
     {.name = "to",
      .value = "FORM",
      .help = "msccl-xml: the XML that MSCCL's executors inside NCCL and RCCL read. msccl++: the "
@@ -119,7 +119,7 @@ const Command kExportCommand = {
         "The forms have words for all_reduce, all_gather, reduce_scatter, all_to_all, broadcast "
         "and reduce. `verify`, `show`, `sim`, `plan` and `view` read such files as well, whoever "
         "made them.",
-    .options = kOptions,
+    .options = kExportOptions,
     .run = run_export};
 
 }  // namespace unisono::cli

@@ -120,7 +120,7 @@ int run_learn(const Arguments& arguments, const Console& console) {
   return deliver_page(std::move(data), fmt::format("learn-{}.html", name), arguments, console);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kLearnOptions[] = {
     {.name = "lang",
      .value = "LANGUAGE",
      .help = "The language that the page opens in. Without it: that of the browser.",
@@ -148,7 +148,7 @@ const Command kLearnCommand = {
         "unisono runs. Besides the topics that are listed it knows every collective, and short "
         "names "
         "such as tp, sp, dp, fsdp, cp, pp, ep and moe.",
-    .options = kOptions,
+    .options = kLearnOptions,
     .run = run_learn};
 
 }  // namespace unisono::cli

@@ -224,7 +224,7 @@ int run_list(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kListOptions[] = {
     {.name = "names", .help = "Only collective/algorithm, one a line."},
     {.name = "dtypes", .help = "The data types, and the reduce operations that each one has."},
     {.name = "collectives", .help = "Only the names of the collectives, one a line."}};
@@ -246,7 +246,7 @@ const Command kListCommand = {
         "its name, collective/algorithm. A parameter follows the name: "
         "broadcast/chain:segments=16. Without it the algorithm has a default for it, which may "
         "depend on n.",
-    .options = kOptions,
+    .options = kListOptions,
     .run = run_list};
 
 }  // namespace unisono::cli

@@ -42,7 +42,7 @@ int run_pipeline(const Arguments& arguments, const Console& console) {
                        : show_pipeline(pipeline, arguments, console);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kPipelineOptions[] = {
     {.name = "ranks",
      .letter = 'n',
      .value = "P",
@@ -153,7 +153,7 @@ const Command kPipelineCommand = {
         "proved, and never slower than WHICH where that keeps the limit.\n\n"
         "show draws time from left to right, one row for each rank: the letter "
         "and the number are the action and its microbatch, and dots are waiting.",
-    .options = kOptions,
+    .options = kPipelineOptions,
     .run = run_pipeline};
 
 }  // namespace unisono::cli

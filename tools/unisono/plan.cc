@@ -15,7 +15,7 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostRanks = 1'000'000;
+constexpr int kMostPlannedRanks = 1'000'000;
 
 model::Call call_of(const Arguments& arguments) {
   if (arguments.operands().empty()) {
@@ -24,7 +24,7 @@ model::Call call_of(const Arguments& arguments) {
                      "unisono list");
   }
   return {.collective = collective_of(arguments.operands().front()),
-          .ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks)),
+          .ranks = static_cast<int>(arguments.number("ranks", 1, kMostPlannedRanks)),
           .bytes = static_cast<double>(arguments.bytes("bytes"))};
 }
 
@@ -170,7 +170,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kPlanOptions[] = {
     {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
     {.name = "bytes",
      .letter = 'b',
@@ -271,7 +271,7 @@ const Command kPlanCommand = {
         "--fit TABLE --on TOPOLOGY fits what starting, messages and links of the topology cost, so "
         "that other rank counts, nodes and collectives follow from its structure; --save writes it "
         "for --on.",
-    .options = kOptions,
+    .options = kPlanOptions,
     .run = run_plan};
 
 }  // namespace unisono::cli

@@ -126,7 +126,7 @@ int run_plan_model(const Arguments& arguments, const Console& console) {
                                                            : train(arguments, console);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kPlanModelOptions[] = {
     {.name = "on",
      .value = "TOPOLOGY",
      .help = "The machine, a preset or a file as `unisono topo` takes them; all of its devices."},
@@ -219,7 +219,7 @@ const Command kPlanModelCommand = {
         "With --save plan.json, `unisono view plan.json` shows the layouts as bars to sort, with "
         "sliders for the links and the batch.\n\n"
         "The exit code is 1 where nothing fits.",
-    .options = kOptions,
+    .options = kPlanModelOptions,
     .run = run_plan_model};
 
 }  // namespace unisono::cli

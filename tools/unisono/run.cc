@@ -253,7 +253,7 @@ int run_run(const Arguments& arguments, const Console& console) {
   return job_exit_code(result);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kRunOptions[] = {
     {.name = "ranks",
      .letter = 'n',
      .value = "N",
@@ -344,7 +344,7 @@ const Command kRunCommand = {
         "A rank that --chaos kills looks to the others like any rank that dies, and the launcher "
         "lets them go on: the job succeeds if they do. Choices left to chance are printed as the "
         "command that makes them again.",
-    .options = kOptions,
+    .options = kRunOptions,
     .run = run_run};
 
 }  // namespace unisono::cli

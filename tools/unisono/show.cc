@@ -35,7 +35,7 @@ int run_show(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kShowOptions[] = {
     {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
     {.name = "root",
      .value = "R",
@@ -77,7 +77,7 @@ const Command kShowCommand = {
         "long, and an empty one is not drawn.\n\n"
         "Where strips would be wider than the terminal, each step is one line of counts; --step "
         "then lists the moves of that step.",
-    .options = kOptions,
+    .options = kShowOptions,
     .run = run_show};
 
 }  // namespace unisono::cli

@@ -34,7 +34,7 @@
 namespace unisono::cli {
 namespace {
 
-constexpr std::int64_t kMostRanks = kMostTopologyRanks;
+constexpr std::int64_t kMostSimulatedRanks = kMostTopologyRanks;
 
 // A file says in its format what it is.
 bool is_workload(const std::string& text) {
@@ -78,8 +78,8 @@ model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments
   // Nothing can be wrong with an algorithm of the catalogue and the same counts at both ends.
   const bool is_trusted =
       !is_schedule_file(arguments.operands().front()) && schedule.counts.receive.empty();
-  const std::vector<Finding> findings =
-      is_trusted ? std::vector<Finding>() : engine::verify_with_sizes(schedule);
+  const std::vector<unisono::Finding> findings =
+      is_trusted ? std::vector<unisono::Finding>() : engine::verify_with_sizes(schedule);
   if (!findings.empty()) {
     throw UsageError(fmt::format("{} is not a valid exchange of these counts", title_of(schedule)),
                      to_text(findings.front()),
@@ -173,7 +173,7 @@ model::Workload workload_of(const Arguments& arguments, const Topology* topology
   refuse_element(arguments);
   const Algorithm& algorithm = algorithm_of(target);
   const int ranks = arguments.has("ranks")
-                        ? static_cast<int>(arguments.number("ranks", 1, kMostRanks))
+                        ? static_cast<int>(arguments.number("ranks", 1, kMostSimulatedRanks))
                         : most_ranks;
   const Shape shape{.ranks = ranks,
                     .root = static_cast<int>(arguments.number("root", 0, ranks - 1)),
@@ -256,7 +256,7 @@ struct Network {
   model::Parameters flat = {};
 };
 
-Network network_of(const Arguments& arguments) {
+Network simulated_network(const Arguments& arguments) {
   if (arguments.has("on") && arguments.has("link")) {
     throw UsageError("--on and --link are two networks", "a topology, or links that are all alike",
                      "leave one of the two out");
@@ -310,7 +310,7 @@ int run_sim(const Arguments& arguments, const Console& console) {
                      "unisono sim all_reduce/ring --on dgx_h100:nodes=2 --bytes 1GiB",
                      "unisono list");
   }
-  const Network network = network_of(arguments);
+  const Network network = simulated_network(arguments);
   const model::SimulationOptions options = simulation_options(arguments);
   if (arguments.texts("bytes").size() > 1) {
     return run_sweep(arguments, network, options, console);
@@ -332,7 +332,7 @@ int run_sim(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kSimOptions[] = {
     {.name = "on",
      .value = "TOPOLOGY",
      .help = "A preset or a file, as `unisono topo` takes them."},
@@ -424,7 +424,7 @@ const Command kSimCommand = {
         "until they are steady, so a ring of 100,000 ranks takes a second.\n\n"
         "A file is a schedule (unisono.schedule/1) or a workload (unisono.workload/1). The result "
         "is always the same for the same arguments and seed.",
-    .options = kOptions,
+    .options = kSimOptions,
     .run = run_sim};
 
 }  // namespace unisono::cli

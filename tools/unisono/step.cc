@@ -31,7 +31,7 @@ int run_step(const Arguments& arguments, const Console& console) {
                        : show_step(step, arguments, console);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kStepOptions[] = {
     {.name = "layout",
      .value = "AXES",
      .help = "For a model: the axes of the mesh, the slowest first, such as pp=2,tp=4. Axes are pp "
@@ -114,7 +114,7 @@ const Command kStepCommand = {
         "Exit code 1: it is not right.\n\n"
         "sim plays it on a topology. What a rank computes takes the longer of its products and its "
         "bytes, with the constants that plan-model has fitted for the device.",
-    .options = kOptions,
+    .options = kStepOptions,
     .run = run_step};
 
 }  // namespace unisono::cli

@@ -234,7 +234,7 @@ int run_top(const Arguments& arguments, const Console& console) {
   }
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kTopOptions[] = {
     {.name = "once", .help = "Print once; so too where the output is not a terminal."},
     {.name = "every", .value = "TIME", .help = "How often to look.", .fallback = "1s"}};
 
@@ -260,7 +260,7 @@ const Command kTopCommand = {
         "from outside: the job needs no special way of being started, may hang or be stopped, "
         "and does not notice. This user must be allowed to read its processes "
         "(process_vm_readv). In a job over several hosts only the ranks of this one are seen.",
-    .options = kOptions,
+    .options = kTopOptions,
     .run = run_top};
 
 }  // namespace unisono::cli

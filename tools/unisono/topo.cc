@@ -189,7 +189,7 @@ int run_topo(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kTopoOptions[] = {
     {.name = "presets", .help = "List the presets with their parameters; --json: and sources."},
     {.name = "discover",
      .help = "This host: its sockets, cores, GPUs and NICs, as hwloc sees them; also without a "
@@ -214,7 +214,7 @@ const Command kTopoCommand = {
         "again. A file is checked: links that lead nowhere, bandwidth of zero, units that are not "
         "known, ranks that cannot reach each other are errors with their place.\n\n"
         "Bandwidths are of one direction.",
-    .options = kOptions,
+    .options = kTopoOptions,
     .run = run_topo};
 
 }  // namespace unisono::cli

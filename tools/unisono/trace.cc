@@ -338,7 +338,7 @@ int run_trace(const Arguments& arguments, const Console& console) {
                           : run_merge(which, arguments, console);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kTraceOptions[] = {
     {.name = "format",
      .value = "WHICH",
      .help = "For export. chrome: the trace event format of chrome://tracing and Perfetto.",
@@ -399,7 +399,7 @@ const Command kTraceCommand = {
         "their order, too. Inputs are "
         "made up, so the hash of the results is the same each time. Exit code 1: it cannot have "
         "been as it is recorded, or nothing of it can be played.",
-    .options = kOptions,
+    .options = kTraceOptions,
     .run = run_trace};
 
 }  // namespace unisono::cli

@@ -153,7 +153,7 @@ int run_tune(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kTuneOptions[] = {
     {.name = "ranks",
      .letter = 'n',
      .value = "COUNTS",
@@ -220,7 +220,7 @@ const Command kTuneCommand = {
         "threads move a call at most: more take part only where they gain as much. "
         "Programs read it when they connect. UNISONO_PROFILE names another file, or none; a forced "
         "algorithm comes first.",
-    .options = kOptions,
+    .options = kTuneOptions,
     .run = run_tune};
 
 }  // namespace unisono::cli

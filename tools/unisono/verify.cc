@@ -23,12 +23,12 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostRanks = 1024;
+constexpr int kMostVerifiedRanks = 1024;
 constexpr std::size_t kMostFindings = 20;
 
 struct Checked {
   Schedule schedule;
-  std::vector<Finding> findings;
+  std::vector<unisono::Finding> findings;
   bool in_place = true;  // right in place as well
 };
 
@@ -48,14 +48,14 @@ Checked check(Schedule schedule, const Algorithm* algorithm) {
   Checked result{.schedule = std::move(schedule), .findings = {}, .in_place = true};
   result.findings = engine::verify_with_sizes(result.schedule);
   if (algorithm != nullptr) {
-    const std::vector<Finding> claims = verify_claims(*algorithm, result.schedule);
+    const std::vector<unisono::Finding> claims = verify_claims(*algorithm, result.schedule);
     result.findings.insert(result.findings.end(), claims.begin(), claims.end());
   }
   result.in_place = lies_alike(result.schedule.counts) && verify_in_place(result.schedule).empty();
   return result;
 }
 
-std::string place_of(const Finding& finding, const Schedule& schedule) {
+std::string place_of(const unisono::Finding& finding, const Schedule& schedule) {
   if (finding.line == 0) {
     return {};
   }
@@ -72,7 +72,7 @@ void print_findings(const Checked& checked, const Console& console) {
     width = std::max(width, sentence(checked.findings[i]).size());
   }
   for (std::size_t i = 0; i < shown; ++i) {
-    const Finding& finding = checked.findings[i];
+    const unisono::Finding& finding = checked.findings[i];
     // Steps are counted from 1, as `show` does.
     const std::string step = finding.step < 0 ? "end" : fmt::format("step {}", finding.step + 1);
     const std::string place = place_of(finding, checked.schedule);
@@ -115,9 +115,9 @@ void print_checked(const Checked& checked, const Console& console) {
   }
 }
 
-bool has_sound_structure(const std::vector<Finding>& findings) {
-  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.kind == Finding::Kind::structure;
+bool has_sound_structure(const std::vector<unisono::Finding>& findings) {
+  return std::none_of(findings.begin(), findings.end(), [](const unisono::Finding& finding) {
+    return finding.kind == unisono::Finding::Kind::structure;
   });
 }
 
@@ -143,7 +143,7 @@ nlohmann::ordered_json json_of(const Checked& checked) {
     row["final_state"] = final_state_text(checked.schedule);
   }
   row["findings"] = nlohmann::json::array();
-  for (const Finding& finding : checked.findings) {
+  for (const unisono::Finding& finding : checked.findings) {
     row["findings"].push_back({{"kind", to_string(finding.kind)},
                                {"step", finding.step},
                                {"rank", finding.rank},
@@ -168,7 +168,7 @@ struct Range {
 };
 
 // "4" or "1..64".
-Range read_ranks(const Arguments& arguments) {
+Range verified_ranks(const Arguments& arguments) {
   const std::string text = arguments.text("ranks");
   const std::size_t dots = text.find("..");
   try {
@@ -182,14 +182,14 @@ Range read_ranks(const Arguments& arguments) {
       end += dots + 2;
     }
     if (end == text.size() && range.first >= 1 && range.last >= range.first &&
-        range.last <= kMostRanks) {
+        range.last <= kMostVerifiedRanks) {
       return range;
     }
   } catch (const std::logic_error&) {
     // Not a number, or too large for one: reported below.
   }
   throw UsageError(fmt::format("--ranks cannot be '{}'", text),
-                   fmt::format("a number from 1 to {}, or a range such as 1..64", kMostRanks),
+                   fmt::format("a number from 1 to {}, or a range such as 1..64", kMostVerifiedRanks),
                    "unisono help verify");
 }
 
@@ -244,7 +244,7 @@ class Verifier {
 int verify_sweep(std::span<const Algorithm* const> algorithms,
                  const AlgorithmParameters& parameters, const Arguments& arguments,
                  const Console& console) {
-  const Range range = read_ranks(arguments);
+  const Range range = verified_ranks(arguments);
   Verifier verifier(range, parameters, arguments, console);
   nlohmann::ordered_json rows = nlohmann::json::array();
   std::int64_t schedules = 0;
@@ -337,7 +337,7 @@ int run_verify(const Arguments& arguments, const Console& console) {
     return verify_one(
         check(asked_schedule(arguments, "verify", asked_counts(arguments)), &algorithm), console);
   }
-  const Range range = arguments.has("ranks") ? read_ranks(arguments) : Range{};
+  const Range range = arguments.has("ranks") ? verified_ranks(arguments) : Range{};
   if (arguments.has("ranks") && range.first == range.last &&
       (!is_rooted(algorithm.collective) || arguments.has("root"))) {
     const int root =
@@ -349,7 +349,7 @@ int run_verify(const Arguments& arguments, const Console& console) {
   return verify_sweep(std::span(&chosen, 1), parameters, arguments, console);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kVerifyOptions[] = {
     {.name = "all", .help = "Every algorithm of the catalogue."},
     {.name = "ranks",
      .letter = 'n',
@@ -387,7 +387,7 @@ const Command kVerifyCommand = {
         "place in an order that nothing fixes.\n\n"
         "Exit code 0: right; 1: wrong, each finding with its step and the source line of the move; "
         "2: the file cannot be read as a schedule.",
-    .options = kOptions,
+    .options = kVerifyOptions,
     .run = run_verify};
 
 }  // namespace unisono::cli

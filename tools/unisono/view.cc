@@ -27,16 +27,16 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostRanks = 1024;
+constexpr int kMostViewedRanks = 1024;
 constexpr int kMostRouted = 16;  // ranks of a routing
 // What a page can play: the ring of 512 ranks has half a million.
-constexpr std::size_t kMostMoves = 2'000'000;
+constexpr std::size_t kMostViewedMoves = 2'000'000;
 constexpr std::size_t kLargestFile = 64'000'000;
 
 nlohmann::ordered_json schedule_data(const Schedule& schedule) {
-  if (schedule.moves.size() > kMostMoves) {
+  if (schedule.moves.size() > kMostViewedMoves) {
     throw UsageError(fmt::format("{} moves are too many for a page", schedule.moves.size()),
-                     fmt::format("at most {}", kMostMoves), "unisono show prints any schedule");
+                     fmt::format("at most {}", kMostViewedMoves), "unisono show prints any schedule");
   }
   nlohmann::ordered_json data = pack(schedule);
   data["collective"] = to_string(called_form(schedule));
@@ -88,7 +88,7 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
     return fmt::format("{}/{}", to_string(algorithm->collective), algorithm->name) == name;
   });
   const std::vector<int> members = members_of(operation);
-  if (found == listed.end() || members.empty() || members.size() > kMostRanks) {
+  if (found == listed.end() || members.empty() || members.size() > kMostViewedRanks) {
     return;
   }
   Shape shape{.ranks = static_cast<int>(members.size())};
@@ -234,7 +234,7 @@ void add_algorithm(const std::string& target, const Arguments& arguments,
                      "unisono run --record FILE makes one");
   }
   data["schedule"] =
-      schedule_data(asked_schedule(arguments, "view", asked_counts(arguments), kMostRanks));
+      schedule_data(asked_schedule(arguments, "view", asked_counts(arguments), kMostViewedRanks));
   // A v-form has the schedule of the plain form; the page says that it draws equal blocks.
   data["schedule"]["collective"] = to_string(collective_of(target.substr(0, target.find('/'))));
 }
@@ -316,7 +316,7 @@ int run_view(const Arguments& arguments, const Console& console) {
   return deliver_page(std::move(data), default_name(arguments), arguments, console);
 }
 
-constexpr Option kOptions[] = {
+constexpr Option kViewOptions[] = {
     {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "8"},
     {.name = "root",
      .value = "R",
@@ -376,7 +376,7 @@ const Command kViewCommand = {
         "or what unisono trace why --json "
         "printed. Files can also be dropped on the page. Where there is a "
         "desktop, the page is opened with xdg-open.",
-    .options = kOptions,
+    .options = kViewOptions,
     .run = run_view};
 
 }  // namespace unisono::cli

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kMostRanks = 4096;  // as a page reads
+constexpr int kMostTimelineRanks = 4096;  // as a page reads
 constexpr const char* kWorld = "world";
 
 // A group of columns of one length.
@@ -123,7 +123,7 @@ class Writer {
   explicit Writer(const ordered_json& trace)
       : trace_(trace),
         ranks_(static_cast<int>(
-            whole_of(trace.value("ranks", ordered_json()), "/ranks", 1, kMostRanks))),
+            whole_of(trace.value("ranks", ordered_json()), "/ranks", 1, kMostTimelineRanks))),
         ops_(trace, "ops",
              {"rank", "number", "collective", "bytes", "start_us", "end_us", "group", "algorithm",
               "waiting_us", "label"},

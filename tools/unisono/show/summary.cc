@@ -13,7 +13,7 @@ namespace unisono::cli {
 namespace {
 
 // Provenance is left out beyond so many bytes, and so many bytes looked at in all steps.
-constexpr std::uint64_t kMostBytes = 256'000'000;
+constexpr std::uint64_t kMostShownBytes = 256'000'000;
 constexpr std::uint64_t kMostWork = 4'000'000'000;
 constexpr int kMostMoves = 64;  // listed for one step
 
@@ -108,7 +108,7 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
       steps, "phase", phases, "moves", unit_of(schedule), "most/rank", "results whole after");
   const std::uint64_t bytes = Provenance::cost_bytes(schedule);
   const bool follow =
-      bytes <= kMostBytes && bytes * static_cast<std::uint64_t>(schedule.steps) <= kMostWork;
+      bytes <= kMostShownBytes && bytes * static_cast<std::uint64_t>(schedule.steps) <= kMostWork;
   std::vector<Provenance> state;  // none or one
   if (follow) {
     state.emplace_back(schedule);
