@@ -40,16 +40,18 @@ help:
 
 release-tool:
 	@$(SETUP) build
-	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target unisono
+	@scripts/build release unisono
 
-run: release-tool
+run:
+	@echo "make run: builds (6 min on two cores the first time), then measures on $(RANKS) processes (1 min)"
+	@$(MAKE) --no-print-directory release-tool
+	@echo "Measuring now; every result is checked."
 	@$(MAIN_JOB)
+	@echo "  make llm  # ask a language model on two processes"
 
 release:
 	@$(SETUP) build
-	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target unisono_shared unisono_static unisono_manual
+	@scripts/build release unisono_installed
 
 test:
 	@$(SETUP) build test python viewer
@@ -58,16 +60,14 @@ test:
 # A small GPT, trained under every layout of a list, compared with one process.
 parallel:
 	@$(SETUP) build parallel
-	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target unisono example_transformer
+	@scripts/build release unisono example_transformer
 	@$(TRANSFORMER) --save build/transformer
 	@for ranks in 1 2 4 8; do \
 	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --compare build/transformer || exit 1; done
 
 llm-build:
 	@$(SETUP) build llm
-	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release --target unisono example_llm
+	@scripts/build release unisono example_llm
 
 llm: llm-build
 	@file=$$(scripts/fetch-model $(MODEL)) && \
@@ -83,8 +83,7 @@ reliability:
 
 bench:
 	@$(SETUP) build bench
-	@cmake --preset release --log-level=WARNING >/dev/null
-	@cmake --build --preset release
+	@scripts/build release all
 	bench/report/run --build build/release $(BENCH)
 
 viewer:

@@ -45,7 +45,10 @@ Console plain_console() {
 }
 
 TEST(Page, FitsOnAScreen) {
-  std::istringstream page(page_text(main_job_rows(), facts(), plain_console()));
+  PageFacts busy = facts();
+  busy.others = 127.5;
+  busy.cpus = 128;
+  std::istringstream page(page_text(main_job_rows(), busy, plain_console()));
   int lines = 0;
   for (std::string line; std::getline(page, line); ++lines) {
     EXPECT_LE(display_width(line), 80) << line;
@@ -67,6 +70,15 @@ TEST(Page, HasALineForEachCollectiveAndABar) {
   const std::string plain = page_text(main_job_rows(), ascii, plain_console());
   EXPECT_NE(plain.find("  50% ### "), std::string::npos) << plain;
   EXPECT_TRUE(std::all_of(plain.begin(), plain.end(), [](char c) { return c >= 0; }));
+}
+
+TEST(Page, WarnsOfOtherProcesses) {
+  PageFacts busy = facts();
+  EXPECT_EQ(page_text(main_job_rows(), busy, plain_console()).find("Others used"),
+            std::string::npos);
+  busy.others = 1.26;
+  EXPECT_NE(page_text(main_job_rows(), busy, plain_console()).find("Others used 1.3 of 2 cores: "),
+            std::string::npos);
 }
 
 TEST(Page, SaysWhatIsWrong) {

@@ -68,6 +68,14 @@ constexpr Topic kOthers[] = {
     {"fsdp", "", "#parallel?story=data&set=4.3.7.16384"},
     {"cp", "", "#parallel?story=context"},
     {"ring_attention", "", "#parallel?story=context"},
+    {"attention", "", "#parallel?story=context"},
+    {"sequence", "", "#parallel?story=tensor&set=4.1.8192.8192"},
+    {"latency", "", "#time"},
+    {"bandwidth", "", "#time"},
+    {"topology", "", "#traffic"},
+    {"bubble", "", "#pipeline"},
+    {"1f1b", "", "#pipeline"},
+    {"gpipe", "", "#pipeline"},
     {"fusion", "", "#parallel?story=overlap"},
     {"pp", "", "#pipeline"},
     {"ep", "", "#moe"},
@@ -109,8 +117,10 @@ int run_learn(const Arguments& arguments, const Console& console) {
   const Topic* const topic = find_topic(name);
   if (topic == nullptr) {
     std::vector<std::string_view> names;
-    for (const Topic& candidate : kTopics) {
-      names.push_back(candidate.name);
+    for (const auto topics : {std::span<const Topic>(kTopics), std::span<const Topic>(kOthers)}) {
+      for (const Topic& candidate : topics) {
+        names.push_back(candidate.name);
+      }
     }
     throw UsageError(fmt::format("nothing to learn about '{}' here", name),
                      did_you_mean(name, names), "unisono learn lists the topics");
@@ -132,6 +142,10 @@ constexpr Option kLearnOptions[] = {
     {.name = "no-open", .help = "Write the page, and do not open it on the desktop."}};
 
 }  // namespace
+
+bool has_topic(std::string_view word) {
+  return find_topic(word) != nullptr;
+}
 
 const Command kLearnCommand = {
     .name = "learn",

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::array<std::uint64_t, 3> kSizes = {8, std::uint64_t{64} << 10U,
                                                  std::uint64_t{16} << 20U};
+constexpr double kNoticedCores = 0.2;
 constexpr std::size_t kBarWidth = 6;
 constexpr std::size_t kAlgorithmWidth = 16;
 
@@ -114,7 +115,13 @@ std::string heading(const PageFacts& facts, const Console& console) {
   if (facts.hosts == 1 && facts.ranks > facts.cpus) {
     text += ", more than there are cores: short calls are slow";
   }
-  return text + "\n";
+  text += "\n";
+  if (facts.others >= kNoticedCores) {
+    text +=
+        fmt::format("Others used {:.1f} of {} cores: times are too long; ignore the percentages\n",
+                    facts.others, facts.cpus);
+  }
+  return text;
 }
 
 std::string table_heading(const Console& console) {
@@ -129,9 +136,8 @@ std::string table_heading(const Console& console) {
 std::string next_steps(const std::string& program) {
   return fmt::format(
       "Try next:\n"
-      "  {0} view  # a page that plays every algorithm\n"
-      "  {0} show all_reduce/ring  # in text\n"
-      "  {0} doctor  # is this host set up well?\n",
+      "  {0} learn  # how it works, in the terminal\n"
+      "  {0} view  # a page that plays every algorithm\n",
       program);
 }
 

@@ -17,6 +17,7 @@ struct PageFacts {
   int cpus = 1;
   std::string cpu;                // its model; may be empty
   std::uint64_t cache_bytes = 0;  // of its last level; 0: not known
+  double others = 0;              // mean number of cores that other processes used meanwhile
   std::string table;              // the file of all rows; empty: they were printed
   std::string program;            // how to call this program
   bool unicode = true;            // bars of blocks, not of ASCII

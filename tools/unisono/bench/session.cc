@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
@@ -25,6 +26,13 @@ bool several(const std::vector<Case>& cases) {
   return std::any_of(cases.begin(), cases.end(), [&](const Case& row) {
     return row.workload.name() != cases.front().workload.name();
   });
+}
+
+CpuUse cpu_use_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return {.at_s = std::chrono::duration<double>(now).count(),
+          .machine_s = used_cpu_s(),
+          .own_s = own_cpu_s()};
 }
 
 }  // namespace
@@ -61,16 +69,28 @@ int Session::run() {
               .narrow = !table_.has_value() && !console_.verbose() && console_.width() < 150};
   add_to_table(heading_text(format_, heading_, console_));
   note_one_rank();
+  start_ = cpu_use_now();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     progress.show(fmt::format("{}/{}  {}", i + 1, cases.size(), case_text(cases[i])));
     rows_.push_back(runner.run(cases[i]));
     print_from(i, cases);
   }
   progress.clear();
+  others_ = paged_ ? cores_of_others() : 0;
   add_to_table(footer_text(format_, rows_, console_));
   close_table();
   write_plot();
   return verdict();
+}
+
+// Collective: all ranks add what they used. Returns 0 if ranks are on several hosts, as rank 0 sees
+// its own only.
+double Session::cores_of_others() const {
+  const CpuUse now = cpu_use_now();
+  double ranks_s = now.own_s - start_.own_s;
+  comm_.all_reduce(std::span<double>(&ranks_s, 1), sum);
+  const double machine_s = now.machine_s - start_.machine_s;
+  return comm_.hosts() > 1 ? 0 : std::max(0.0, machine_s - ranks_s) / (now.at_s - start_.at_s);
 }
 
 // Where the form of the rows has no place for it.
@@ -198,6 +218,7 @@ std::string Session::main_job_end() const {
                              .cpus = online_cpus(),
                              .cpu = cpu_model(),
                              .cache_bytes = last_cache_bytes(),
+                             .others = others_,
                              .table = arguments_.has("all") ? "" : arguments_.text("table"),
                              .program = own_path(),
                              .unicode = terminal_has_unicode()},

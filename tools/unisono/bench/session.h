@@ -15,6 +15,13 @@
 
 namespace unisono::cli {
 
+// When, and what processor time this machine and this process had used by then.
+struct CpuUse {
+  double at_s = 0;
+  double machine_s = 0;
+  double own_s = 0;
+};
+
 class Session {
  public:
   Session(Communicator& comm, const Arguments& arguments, const Console& console);
@@ -34,6 +41,7 @@ class Session {
   void write_plot() const;
   int verdict() const;
   std::string main_job_end() const;
+  double cores_of_others() const;
   bool too_slow() const;
   void note_one_rank() const;
 
@@ -44,6 +52,8 @@ class Session {
   bool paged_ = false;  // ends with a page; its rows go to table_, if that is open
   std::optional<std::string> table_;
   bool speaks_ = false;
+  CpuUse start_;
+  double others_ = 0;
   Format format_ = Format::text;
   Heading heading_;
   std::vector<Row> rows_;

@@ -1,10 +1,12 @@
 #include "bench/this_machine.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/env.h"
 
@@ -52,6 +54,27 @@ std::string own_path() {
 
 int online_cpus() {
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+double used_cpu_s() {
+  std::ifstream file("/proc/stat");
+  std::string line;
+  std::getline(file, line);
+  std::istringstream fields(line);
+  std::string cpu;
+  double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
+  fields >> cpu >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal;
+  const double ticks = user + nice + system + irq + softirq + steal;
+  return cpu == "cpu" ? ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)) : 0;
+}
+
+double own_cpu_s() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 }  // namespace unisono::cli

@@ -10,6 +10,11 @@ namespace unisono::cli {
 std::string cpu_model();           // "": the system does not say
 std::uint64_t last_cache_bytes();  // the largest level of cache that it names; 0: it names none
 int online_cpus();
+// Processor seconds that all processes of this machine, and others of its host, have used since its
+// start (proc(5), /proc/stat); 0 if the system does not report them.
+double used_cpu_s();
+// Processor seconds of this process.
+double own_cpu_s();
 
 // Whether the locale's characters are UTF-8.
 bool terminal_has_unicode();

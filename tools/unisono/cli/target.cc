@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/wrap.h"
 #include "unisono/error.hpp"
@@ -18,8 +19,15 @@ Collective collective_of(std::string_view word) {
   for (int i = 0; i < kCollectiveCount; ++i) {
     names.push_back(to_string(static_cast<Collective>(i)));
   }
-  throw UsageError(fmt::format("unknown collective '{}'", word), did_you_mean(word, names),
-                   "unisono list");
+  const Algorithm* named = find_algorithm(Collective::all_reduce, word);
+  for (const Algorithm* algorithm : catalog()) {
+    named = named == nullptr && algorithm->name == word ? algorithm : named;
+  }
+  const std::string detail =
+      named != nullptr ? fmt::format("did you mean {}/{}?", to_string(named->collective), word)
+                       : did_you_mean(word, names);
+  throw UsageError(fmt::format("unknown collective '{}'", word), detail,
+                   has_topic(word) ? fmt::format("unisono learn {}", word) : "unisono list");
 }
 
 bool is_schedule_file(const std::string& target) {
