@@ -1,5 +1,5 @@
-// Compares predictions with published times of GPU machines that the fit has not seen. The errors are
-// those of docs/internals/measurements.md.
+// Compares predictions with published times of GPU machines that the fit has not seen. The errors
+// are those of docs/internals/measurements.md.
 #include <gtest/gtest.h>
 
 #include <array>
