@@ -121,7 +121,7 @@ def stage(program):
             # Shown in the Chinese folder too, from where the page lies one folder further up.
             target.with_suffix(".zh.md").write_text(with_figures(text, staged_place(source)[:-3] + ".zh.md"))
         target.write_text(with_figures(text, place))
-    for image in (ROOT / "docs").rglob("*.png"):
+    for image in (path for path in (ROOT / "docs").rglob("*") if path.suffix in (".png", ".svg")):
         target = STAGED / image.relative_to(ROOT / "docs")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(image, target)

@@ -8,6 +8,7 @@
   commands   every `unisono VERB --option` in a shell block exists
   tests      every test that docs/reliability.md names exists
   openings   no sentence begins with "Of", or with a "who" or "what" that is not a question: such sentences were stumbled over
+  pictures   docs/images shows what the program's schedules do (--update draws it)
   twins      x.zh.md has the blocks, the words of code and the links of x.md, and leads to Chinese where there is some
 """
 import argparse
@@ -92,6 +93,16 @@ def output(options):
             yield f"{place}: {command} prints\n{printed}"
     if count < 1:
         yield "no output was found"
+
+
+def pictures(options):
+    committed = options.source / "docs/images/ring.svg"
+    with tempfile.TemporaryDirectory() as scratch:
+        drawn = committed if options.update else pathlib.Path(scratch) / committed.name
+        subprocess.run([sys.executable, str(options.source / "scripts/animate-schedule"), "all_reduce/ring", "-n", "4",
+                        "--program", str(options.program), "-o", str(drawn)], check=True)
+        if drawn.read_text() != committed.read_text():
+            yield f"{committed.relative_to(options.source)}: scripts/animate-schedule draws another picture"
 
 
 def excerpts(options):
@@ -207,7 +218,7 @@ def twins(options):
         yield f"only {count} documents in Chinese were found"
 
 
-CHECKS = {"programs": programs, "output": output, "excerpts": excerpts, "links": links,
+CHECKS = {"programs": programs, "output": output, "pictures": pictures, "excerpts": excerpts, "links": links,
           "commands": commands, "tests": tests, "twins": twins, "openings": openings}
 
 
