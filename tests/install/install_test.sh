@@ -2,6 +2,7 @@
 # One case of the installation tests: install_test.sh CASE SOURCE BUILD
 #   install       installs BUILD, then moves the tree: it must not know where it was installed
 #   tool          the installed program, its man pages and completion scripts
+#   readme        the program and the commands of the README
 #   find_package  static  c_project  pkg_config  subdirectory   build and run a user's project
 # CXX, CC, LAUNCHER: the compilers, and ccache or nothing.
 set -euo pipefail
@@ -60,6 +61,22 @@ case $case in
     pkg-config --static --libs unisono | grep -q -e -lcrypto
     make -C "$work/$case" -f "$here/make_project/Makefile" VPATH="$here" CXX="$CXX"
     LD_LIBRARY_PATH=$(libdir) "$work/$case/consumer"
+    ;;
+  readme)
+    # The program and the commands of the README's chapter, but for the build.
+    fresh "$work/$case"
+    cd "$work/$case"
+    export HOME=$PWD
+    sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '/^```/d' >app.cc
+    for file in README.md README.zh.md; do
+      sed -n '/^## \(Install\|安装\)$/,/^## Python/p' "$source/$file" | sed -n '/^```sh$/,/^```$/p' |
+        sed '/^```/d; /^make release$/d' >"$file.sh"
+    done
+    cmp README.md.sh README.zh.md.sh
+    sed "s#build/release#$build#; s#^g++ #$CXX #" README.md.sh >commands.sh
+    grep -q '^cmake --install ' commands.sh
+    bash -ex commands.sh | tee output.txt
+    grep -qx 'rank 3 of 4: 6' output.txt
     ;;
   llm)
     # The example that says that it needs nothing but the installed library.
