@@ -62,7 +62,7 @@ WORDS = {
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
                  "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl", "tests/msccl", "src/model/nccl_log",
-                 "tests/cli/expected/export_", "tests/cli/files/plan_", "tests/fuzz/seeds/mscclpp",
+                 "tests/cli/transcripts/export.txt", "tests/cli/files/plan_", "tests/fuzz/seeds/mscclpp",
                  "viewer/src/text/calls.ts", "tools/unisono/imports/", "tests/cli/files/kineto",
                  "tests/cli/files/flight_recorder")
 MARK = r"^\s*(?://|#|<!--|/?\*|\"{3})\s?"
