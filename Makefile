@@ -17,15 +17,19 @@ MODEL ?= smollm2
 QUESTION ?= What is the capital of France?
 OTHER ?= Paris is the capital of France.
 
+# Which suites `make test` and `make test-all` run, for example SUITES="dev tsan"; scripts/test --help names them.
+SUITES ?=
+
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test parallel llm llm-build llm-layouts reliability bench viewer site release-tool check \
+.PHONY: help run test test-all parallel llm llm-build llm-layouts reliability bench viewer site release-tool check \
         release clean
 
 help:
 	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
-	@echo "make test     build and run every test, also under the sanitizers"
+	@echo "make test     build and run every test once: what to run before a change"
+	@echo "make test-all make test, sanitizers, long forms, slow Python tests, PyTorch's own (hours)"
 	@echo "make parallel train a small GPT under every layout of a list, and compare with one process"
 	@echo "make llm      fetch a language model MODEL and ask it QUESTION on two processes"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
@@ -55,7 +59,11 @@ release:
 
 test:
 	@$(SETUP) build test python viewer
-	@scripts/test
+	@scripts/test $(SUITES)
+
+test-all:
+	@$(SETUP) build test python viewer
+	@scripts/test --all $(SUITES)
 
 # A small GPT, trained under every layout of a list, compared with one process.
 parallel:

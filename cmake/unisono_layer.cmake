@@ -34,15 +34,16 @@ function(unisono_layer name)
 endfunction()
 
 # A GoogleTest program over the whole library:
-#   unisono_test(name SOURCES... [LINKS...] [ARGS...] [TIMEOUT seconds] [LABELS...] [SERIAL])
+#   unisono_test(name SOURCES... [LINKS...] [ARGS...] [LONG args...] [TIMEOUT seconds] [LABELS...] [SERIAL])
 # TIMEOUT is 300 unless given, and four times as long under a sanitizer. SERIAL: nothing else runs
-# beside it. Labels:
+# beside it. LONG: the arguments of a longer form, long_<name>, which `make test-all` runs (ctest -C long).
+# Labels:
 #   threads   also run under ThreadSanitizer
 #   slow      not run under AddressSanitizer: it would take minutes
 #   no_asan   not run under AddressSanitizer: it cannot
 #   computes  its own code is optimised: most of its time is spent there
 function(unisono_test name)
-  cmake_parse_arguments(TEST "SERIAL" "TIMEOUT" "SOURCES;LINKS;ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "SERIAL" "TIMEOUT" "SOURCES;LINKS;ARGS;LONG;LABELS" ${ARGN})
   if(NOT UNISONO_TESTS)
     return()
   endif()
@@ -65,6 +66,10 @@ function(unisono_test name)
   add_test(NAME ${name} COMMAND ${name} ${TEST_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}"
                                           RUN_SERIAL ${TEST_SERIAL})
+  if(TEST_LONG AND NOT UNISONO_SANITIZE)
+    add_test(NAME long_${name} COMMAND ${name} ${TEST_LONG} CONFIGURATIONS long)
+    set_tests_properties(long_${name} PROPERTIES TIMEOUT 3600 LABELS long)
+  endif()
   # What a sanitizer does not run, it does not build either.
   if((UNISONO_SANITIZE MATCHES thread AND NOT threads IN_LIST TEST_LABELS)
      OR (UNISONO_SANITIZE MATCHES address

@@ -62,7 +62,7 @@ WORDS = {
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
                  "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl", "tests/msccl", "src/model/nccl_log",
-                 "tests/cli/expected/export_", "tests/cli/files/plan_", "tests/fuzz/seeds/mscclpp",
+                 "tests/cli/transcripts/export.txt", "tests/cli/files/plan_", "tests/fuzz/seeds/mscclpp",
                  "viewer/src/text/calls.ts", "tools/unisono/imports/", "tests/cli/files/kineto",
                  "tests/cli/files/flight_recorder")
 MARK = r"^\s*(?://|#|<!--|/?\*|\"{3})\s?"
@@ -146,8 +146,23 @@ def check_include(name, bracket, target, layers):
     return None
 
 
-def check_words(line):
-    for wrong, right in WORDS.items():
+def letters_of(pattern):
+    """A run of letters for each alternative of a pattern: a text without any of them cannot match."""
+    plain = re.sub(r"\(\?:[^)]*\)|\[[^]]*\]|\\.|\w\?", " ", pattern)
+    return [max(re.findall(r"[A-Za-z]+", alternative), key=len) for alternative in plain.split("|")]
+
+
+LETTERS = {wrong: letters_of(wrong) for wrong in WORDS}
+
+
+def words_in(text):
+    """The part of WORDS that may match in a text. A search for letters is much quicker than one for a pattern."""
+    return {wrong: right for wrong, right in WORDS.items()
+            if any(letters in text for letters in LETTERS[wrong])}
+
+
+def check_words(line, words):
+    for wrong, right in words.items():
         for word in re.finditer(wrong, line):
             yield f"words: '{word.group()}' is spelt {right}"
     if UNFINISHED.search(line):
@@ -279,22 +294,26 @@ def check_file(root, name, layers):
     if path.suffix in (".h", ".hpp") and len(ours) > MOST_INCLUDES:
         yield (f"{name}:1: size: it includes {len(ours)} headers of the project; at most "
                f"{MOST_INCLUDES}")
+    foreign = name.startswith(FOREIGN_NAMES)
+    words = {} if foreign else words_in(text)
+    has_code, has_prose = path.suffix in CODE, path.suffix in HAS_PROSE
+    must_not_read = (has_code and name.startswith("src/") and name != "src/base/env.cc"
+                     and not name.endswith("_test.cc"))
     before = ""
     for number, line in enumerate(text.splitlines(), 1):
-        goes_on = COMMENT.match(before) and not before.rstrip().endswith(".")
-        begins = BEGINS_WITH_OF.match(line) and not goes_on
-        if path.suffix in HAS_PROSE and (begins or SENTENCE_WITH_OF.search(line)):
+        goes_on = has_prose and COMMENT.match(before) and not before.rstrip().endswith(".")
+        begins = has_prose and BEGINS_WITH_OF.match(line) and not goes_on
+        if begins or (has_prose and SENTENCE_WITH_OF.search(line)):
             yield f"{name}:{number}: prose: begin the sentence with its subject"
         before = line
-        include = INCLUDE.match(line) if path.suffix in CODE else None
+        include = INCLUDE.match(line) if has_code else None
         finding = check_include(name, *include.groups(), layers) if include else None
         if finding:
             yield f"{name}:{number}: {finding}"
-        if not name.startswith(FOREIGN_NAMES):
-            for finding in check_words(line):
+        if not foreign:
+            for finding in check_words(line, words):
                 yield f"{name}:{number}: {finding}"
-        if (name.startswith("src/") and name != "src/base/env.cc" and not name.endswith("_test.cc")
-                and path.suffix in CODE and READS_ENVIRONMENT.search(line.split("//")[0])):
+        if must_not_read and READS_ENVIRONMENT.search(line.split("//")[0]):
             yield f"{name}:{number}: environment: read it through base/env.h"
 
 

@@ -7,5 +7,9 @@ export default defineConfig({
   plugins: [svelte(), viteSingleFile()],
   build: { outDir: '../build/viewer', emptyOutDir: true, target: 'es2022' },
   // A browser on a busy machine may take its time.
-  test: { include: ['tests/**/*.test.ts'], testTimeout: 60_000 },
+  test: {
+    include: ['tests/**/*.test.ts'],
+    globalSetup: ['tests/page/one_browser.ts'],
+    testTimeout: 60_000,
+  },
 });

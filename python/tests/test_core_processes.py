@@ -151,12 +151,11 @@ except unisono.ConnectionFailed as error:
 def test_time_runs_out_on_all_ranks(tmp_path):
     body = """
 try:
-    if rank == 0:
-        comm.barrier(timeout_ms=200)
-    else:
-        time.sleep(1)
-        comm.barrier()
+    while rank == 1 and not pathlib.Path(sys.argv[3] + "late").exists():
+        time.sleep(0.01)
+    comm.barrier(timeout_ms=200)
 except unisono.Timeout as error:
+    pathlib.Path(sys.argv[3] + "late").touch()
     print(isinstance(error, TimeoutError))
 """
     assert ends(start(tmp_path, 2, body)) == [(0, "True\n", "")] * 2

@@ -88,7 +88,7 @@ TEST(Join, TheLeastPatientRankSetsTheTimeForAll) {
   const std::string job = unique_name("patience");
   const auto start = Clock::now();
   const auto results = as_threads(3, [&](int rank) {
-    return rank == 2 ? "" : join(options_for(rank, 3, job, rank == 0 ? 60'000 : 200));
+    return rank == 2 ? "" : join(options_for(rank, 3, job, rank == 0 ? 60'000 : 1000));
   });
   EXPECT_LT(seconds_since(start), 30.0);
   EXPECT_NE(results[0].find("joined 2 of 3; missing rank 2 after"), std::string::npos)
@@ -172,14 +172,20 @@ TEST(Join, ImpossibleNumbersAreRefused) {
 
 TEST(Join, AllGatherNamesTheRankThatDoesNotCome) {
   const std::string job = unique_name("absent");
+  const testing::SharedEvent gave_up;
   const auto results = as_threads(3, [&](int rank) {
     const auto world = LocalWorld::join(options_for(rank, 3, job, 3000));
     if (rank == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(4500));
-      return std::string();
+      return std::string(gave_up.wait(2) ? "" : "the others wait");
     }
-    world->all_gather({});
-    return std::string("gathered");
+    const std::string said = testing::run_one(
+        [&](int) {
+          world->all_gather({});
+          return std::string("gathered");
+        },
+        rank);
+    gave_up.happen();
+    return said;
   });
   EXPECT_EQ(results[0].rfind("timeout: rank 1 did not take part in the set-up within 3000 ms", 0),
             0U)

@@ -1,6 +1,7 @@
 // Ranks for tests: as threads, and as forked processes.
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -113,6 +114,31 @@ inline std::vector<std::string> as_processes(int ranks, const Body& body) {
   }
   return results;
 }
+
+// Something that happens in one rank and that others wait for, be they threads or forked processes.
+// Made before the ranks are.
+class SharedEvent {
+ public:
+  SharedEvent()
+      : page_(::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        count_(new(page_) std::atomic<int>(0)) {}
+  SharedEvent(const SharedEvent&) = delete;
+  SharedEvent& operator=(const SharedEvent&) = delete;
+  ~SharedEvent() { ::munmap(page_, sizeof(std::atomic<int>)); }
+  void happen() const { ++*count_; }
+  // Waits until it has happened so often. Returns false after a minute: something hangs.
+  bool wait(int times = 1) const {
+    for (int ms = 0; ms < 60'000 && *count_ < times; ++ms) {
+      ::usleep(1000);
+    }
+    return *count_ >= times;
+  }
+
+ private:
+  void* page_;
+  std::atomic<int>* count_;
+};
 
 inline std::string unique_name(const char* what) {
   static std::atomic<int> counter = 0;

@@ -17,7 +17,10 @@
 namespace unisono {
 namespace {
 
-constexpr int kLateMs = 30;
+// The others are in the call long before the late rank comes, also where they are slow to get
+// there.
+constexpr int kLateMs = 120;
+constexpr int kLeastMs = 15;
 
 const Statistics::Row* find(const Statistics& statistics, const std::string& what) {
   for (const Statistics::Row& row : statistics.rows) {
@@ -32,9 +35,8 @@ void be_late() {
   std::this_thread::sleep_for(std::chrono::milliseconds(kLateMs));
 }
 
-// At least half of what it was late: threads do not start together.
 void expect_waited_for(const Statistics::Row& row, int late) {
-  EXPECT_GE(row.waiting_for_s.at(static_cast<std::size_t>(late)), kLateMs * 1e-3 / 2);
+  EXPECT_GE(row.waiting_for_s.at(static_cast<std::size_t>(late)), kLeastMs * 1e-3);
   for (std::size_t rank = 0; rank < row.waiting_for_s.size(); ++rank) {
     EXPECT_LE(row.waiting_for_s[rank], row.waiting_s * 1.000001);
   }

@@ -33,6 +33,7 @@ TEST(Interrupt, EndsAWaitOnAllRanks) {
   std::vector<std::string> said(2);
   const std::string job = "interrupt-" + std::to_string(::getpid());
   std::atomic<bool> connected = false;
+  const testing::SharedEvent ended;
   const auto body = [&](int rank) {
     ConnectOptions options;
     options.rank = rank;
@@ -40,17 +41,18 @@ TEST(Interrupt, EndsAWaitOnAllRanks) {
     options.job = job;
     options.interrupted = [&, rank] { return rank == 0 && connected; };
     Communicator world = Communicator::connect(options);
-    connected = true;
-    const auto begin = std::chrono::steady_clock::now();
     try {
-      // Rank 1 computes for so long that rank 0 is asked.
-      std::this_thread::sleep_for(std::chrono::milliseconds(rank * 2000));
+      if (rank == 0) {
+        connected = true;
+      } else {  // rank 0 waits for a rank that does not come
+        EXPECT_TRUE(ended.wait());
+      }
       world.barrier();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::aborted);
       said[static_cast<std::size_t>(rank)] = error.what();
     }
-    EXPECT_TRUE(rank == 1 || std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+    ended.happen();
   };
   std::thread other(body, 1);
   body(0);
@@ -66,7 +68,7 @@ std::atomic<bool> may_wake = false;
 // The thread that gets this signal stands still.
 void sleep_in_signal(int /*signal*/) {
   is_asleep = true;
-  for (int ms = 0; ms < 10'000 && !may_wake; ++ms) {
+  for (int ms = 0; ms < 30'000 && !may_wake; ++ms) {
     ::usleep(1000);
   }
 }
@@ -76,7 +78,7 @@ std::pair<std::string, double> said_by_shrink(Communicator& world) {
   const auto begin = std::chrono::steady_clock::now();
   std::string said;
   try {
-    const Communicator shrunk = world.shrink({.timeout_ms = 10'000});
+    const Communicator shrunk = world.shrink({.timeout_ms = 100'000});
   } catch (const Error& error) {
     said = error.what();
   }
@@ -127,7 +129,7 @@ TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
   ::signal(SIGUSR2, SIG_DFL);
   for (const auto& [text, seconds] : said) {
     EXPECT_EQ(text.find("aborted: rank 0 was interrupted"), 0U) << text;
-    EXPECT_LT(seconds, 5);
+    EXPECT_LT(seconds, 60);  // and not until the time limit
   }
 }
 
@@ -192,7 +194,7 @@ TEST(Interrupt, EndsALookUpOfAName) {
   }
   EXPECT_NE(said.find("was interrupted"), std::string::npos) << said;
   EXPECT_GE(took.count(), 0.2);
-  EXPECT_LT(took.count(), 2);
+  EXPECT_LT(took.count(), 4.5);
 }
 
 enum class Way { name, file, network };

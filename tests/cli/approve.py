@@ -1,13 +1,15 @@
 """Approval tests of the command line: what each command prints, and its exit code.
 
     approve.py --program build/dev/tools/unisono/unisono            compares
-    approve.py --program ... --update                               writes what is printed now
+    approve.py --program ... --accept                               writes what is printed now
     approve.py --program ... --suite text --only verify_right
 
-The expected output of a case is expected/<name>.txt: standard output, then standard error and the
-exit code where there are any. Names of hosts, process numbers and times are replaced first.
+A case is some lines of a file in transcripts/, which transcripts.py explains; --accept fills in what a
+new one prints. Checks that need a program are functions in *_checks.py. As many run at a time as there
+are processors. Names of hosts, process numbers and times are replaced before anything is compared.
 """
 import argparse
+import concurrent.futures
 import difflib
 import os
 import pathlib
@@ -17,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-import cases
 import checks
+import transcripts
 from check_tools import LIMIT_S
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,54 +36,59 @@ def clean_environment():
     return kept
 
 
-def normalised(text):
+def normalised(text, scratch):
     host = socket.gethostname().split(".")[0]
-    text = re.sub(rf"\b{re.escape(host)}(?=(:\d+ | pid ))", "HOST", text)
+    # A colour may come before the name and after the number of the rank.
+    text = re.sub(rf"(?:\b|(?<=\033\[\d\dm)){re.escape(host)}(?=(:\d+\b| pid ))", "HOST", text)
     text = re.sub(r"\bpid \d+", "pid N", text)
     text = re.sub(r"\d+\.\d s after", "T s after", text)
     text = re.sub(r"启动后 \d+\.\d 秒", "启动后 T 秒", text)
     # The source lines of the catalogue's moves change with its files.
     text = re.sub(r'"line": ?\[[\d, ]*\]', '"line": [...]', text)
-    return text
+    return text.replace(scratch, "SCRATCH")
 
 
-def run_case(program, case, scratch):
-    environment = clean_environment()
-    environment.update(case.get("environment", {}))
-    command = [str(program)] + [word.replace("SCRATCH", scratch).replace("PROGRAM", str(program))
-                                for word in case["words"]]
-    result = subprocess.run(command, cwd=case.get("folder", HERE / "files"), env=environment,
-                            input=case.get("input", ""), capture_output=True, text=True,
-                            timeout=LIMIT_S)
-    text = normalised(result.stdout).replace(scratch, "SCRATCH")
-    if result.stderr:
-        text += "--- stderr\n" + normalised(result.stderr)
-    if result.returncode != 0:
-        text += f"--- exit code {result.returncode}\n"
-    return text
+def run_case(program, case):
+    """The lines that a transcript would have of it now."""
+    with tempfile.TemporaryDirectory() as scratch:
+        words = [word.replace("SCRATCH", scratch).replace("PROGRAM", str(program)) for word in case.words]
+        result = subprocess.run([str(program), *words], cwd=HERE / "files", env=clean_environment() | case.environment,
+                                input=case.input, capture_output=True, text=True, timeout=LIMIT_S)
+        return transcripts.printed_lines(normalised(result.stdout, scratch), normalised(result.stderr, scratch),
+                                         result.returncode)
 
 
-def compare(name, text, update):
-    path = HERE / "expected" / f"{name}.txt"
-    before = path.read_text() if path.exists() else None
-    if text == before:
-        return True
-    if update:
-        path.write_text(text)
-        print(f"updated  {name}")
-        return True
-    print(f"FAILED   {name}")
-    lines = difflib.unified_diff((before or "").splitlines(), text.splitlines(),
-                                 f"expected/{name}.txt", "printed", lineterm="")
-    print("\n".join(lines))
-    return False
+def run_check(program, check):
+    """What is wrong, as lines, or none."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return (check(program, pathlib.Path(scratch), clean_environment()) or "").splitlines()
 
 
-def forget_unused(names):
-    for path in (HERE / "expected").glob("*.txt"):
-        if path.stem not in names:
-            path.unlink()
-            print(f"removed  {path.stem}")
+def difference(case, printed):
+    return list(difflib.unified_diff(case.printed, printed, case.place, "printed", lineterm=""))
+
+
+def compare(futures, accept):
+    """Prints what is wrong and what was accepted, as it comes. Returns how many cases failed."""
+    failed = 0
+    for future in concurrent.futures.as_completed(futures):
+        name, case = futures[future]
+        try:
+            problem = future.result() if case is None else difference(case, future.result())
+        except (OSError, ValueError, KeyError, IndexError, AssertionError, subprocess.SubprocessError) as error:
+            problem, case = [f"{type(error).__name__}: {error}"], None
+        if problem and accept and case is not None:
+            case.printed = future.result()
+            print(f"accepted {name}", flush=True)
+        elif problem:
+            failed += 1
+            print(f"FAILED   {name}", *problem, sep="\n", flush=True)
+    return failed
+
+
+def suite_of(path):
+    """The jobs of `unisono run` take their time, and are a test of their own."""
+    return "run" if path.stem == "run" else "text"
 
 
 def main():
@@ -89,28 +96,29 @@ def main():
     parser.add_argument("--program", required=True, type=pathlib.Path)
     parser.add_argument("--suite", choices=["text", "run", "bench", "all"], default="all")
     parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--accept", action="store_true", help="write what is printed now into transcripts/")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases at a time (processors)")
     options = parser.parse_args()
     program = options.program.resolve()
 
-    failed = 0
-    ran = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, case in cases.approval_cases().items():
-            if options.suite in (case["suite"], "all") and options.only in name:
-                ran += 1
-                failed += not compare(name, run_case(program, case, scratch), options.update)
-        for name, suite, check in checks.all_checks():
-            if options.suite in (suite, "all") and options.only in name:
-                ran += 1
-                problem = check(program, pathlib.Path(scratch), clean_environment())
-                if problem:
-                    failed += 1
-                    print(f"FAILED   {name}\n{problem}")
-    if options.update and options.suite == "all" and not options.only:
-        forget_unused(cases.approval_cases().keys())
-    print(f"{ran} cases, {failed} failed")
-    return 1 if failed or ran == 0 else 0
+    def wanted(suite, name):
+        return options.suite in (suite, "all") and options.only in name
+
+    try:
+        files = transcripts.read_all(HERE / "transcripts")
+    except ValueError as error:
+        sys.exit(f"approve.py: {error}")
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = {pool.submit(run_check, program, check): (name, None)  # first, as some take long
+                   for name, suite, check in checks.all_checks() if wanted(suite, name)}
+        futures |= {pool.submit(run_case, program, case): (case.name, case)
+                    for path, (cases, _) in files.items() for case in cases if wanted(suite_of(path), case.name)}
+        failed = compare(futures, options.accept)
+    if options.accept:
+        for path, (cases, comments) in files.items():
+            transcripts.write(path, cases, comments)
+    print(f"{len(futures)} cases, {failed} failed")
+    return 1 if failed or not futures else 0
 
 
 if __name__ == "__main__":

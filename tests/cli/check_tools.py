@@ -4,6 +4,8 @@ import subprocess
 
 # A program that never ends is found; one with sanitizers on a busy machine may take its time.
 LIMIT_S = 300
+LINK = "alpha=5us,beta=12.5GB/s"
+MEASURED = "../../data/nccl/measured.csv"  # from FILES
 FILES = pathlib.Path(__file__).resolve().parent / "files"
 
 

@@ -9,9 +9,9 @@ import os
 import stat
 import subprocess
 import tempfile
+import threading
 
-from cases import LINK, MEASURED
-from check_tools import FILES, LIMIT_S, output
+from check_tools import FILES, LIMIT_S, LINK, MEASURED, output
 
 KINETO = [f"kineto_gloo.{rank}.json" for rank in range(3)]
 EVENTS = "a folder of recordings"
@@ -39,14 +39,22 @@ WRITERS = {
 SLOW = {"bench --table"}  # some seconds each time
 
 
+EVENTS_LOCK = threading.Lock()
+
+
 @functools.cache
-def events(program):
-    """What two ranks left that recorded themselves."""
+def recorded_events(program):
     folder = tempfile.TemporaryDirectory()
     done = subprocess.run([str(program), "run", "-n", "2", "--", str(program), "bench", "barrier", "-n", "3"],
                           env=dict(os.environ, UNISONO_RECORD=folder.name), capture_output=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def events(program):
+    """The folder that two ranks recorded themselves into: one for all checks, whichever comes first."""
+    with EVENTS_LOCK:
+        return recorded_events(program)
 
 
 def write(program, environment, name, path, **more):

@@ -134,10 +134,10 @@ TEST(Progress, GoesOnAfterAWaitThatThrew) {
 }
 
 TEST(Progress, DeadlinesHoldThoughNobodyWaits) {
-  expect_silence(on_ranks(Ranks::processes, 2, [](Communicator& comm) {
+  const comm::testing::SharedEvent first;
+  expect_silence(on_ranks(Ranks::processes, 2, [&](Communicator& comm) {
     if (comm.rank() == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(4000));
-      return std::string();
+      return wrong_unless(first.wait(), "rank 0 still waits");
     }
     std::vector<int> data = {1};
     std::atomic<int> code = -1;
@@ -148,22 +148,21 @@ TEST(Progress, DeadlinesHoldThoughNobodyWaits) {
                                       .dtype = Dtype::i32,
                                       .timeout_ms = 200});
     request.on_done([&](const Error* error) { code = error == nullptr ? 0 : int(error->code()); });
-    const auto start = Clock::now();
     comes_true([&] { return code != -1; });
-    const auto waited = Clock::now() - start;
-    return wrong_unless(code == int(ErrorCode::timeout), "code " + std::to_string(code)) +
-           wrong_unless(waited < std::chrono::milliseconds(3000), "late");
+    first.happen();
+    return wrong_unless(code == int(ErrorCode::timeout), "code " + std::to_string(code));
   }));
-  expect_silence(on_ranks(Ranks::processes, 2, [](Communicator& comm) {
+  const comm::testing::SharedEvent second;
+  expect_silence(on_ranks(Ranks::processes, 2, [&](Communicator& comm) {
     if (comm.rank() == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(4000));
-      return std::string();
+      return wrong_unless(second.wait(), "rank 0 still waits");
     }
     int never = 0;
     std::atomic<int> code = -1;
     Request request = comm.recv_async(&never, sizeof(never), kAnySource, 0, 100);
     request.on_done([&](const Error* error) { code = error == nullptr ? 0 : int(error->code()); });
     comes_true([&] { return code != -1; });
+    second.happen();
     return wrong_unless(code == int(ErrorCode::timeout), "code " + std::to_string(code));
   }));
 }
@@ -275,7 +274,7 @@ TEST(Subgroup, MembersThatDifferAreToldToAllAtOnce) {
                                   text.find(one.told[0]) != std::string::npos &&
                                   text.find(one.told[1]) != std::string::npos,
                               text) +
-                 wrong_unless(Clock::now() - begin < std::chrono::seconds(5), "late");
+                 wrong_unless(Clock::now() - begin < std::chrono::seconds(30), "late");
         }
       }));
     }

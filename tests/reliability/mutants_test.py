@@ -53,7 +53,7 @@ MUTANTS = [
 ]  # fmt: skip
 TARGETS = ["engine_test", "engine_chaos_test", "cut_writes_test", "transport_test", "comm_test", "bootstrap_test", "membership_test", "error_test", "collective_progress",
            "collective_forms", "random_collectives"]  # fmt: skip
-# The sooner a test tells, the earlier it comes. A tenth of what make test draws.
+# The sooner a test finds something, the earlier it comes. Each draws less than in make test.
 TESTS = [
     ("src/engine/engine_test", []),
     ("tests/collectives/engine_chaos_test", ["--count", "400"]),

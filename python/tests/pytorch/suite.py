@@ -4,7 +4,7 @@
     build/venv/bin/python python/tests/pytorch/suite.py --ranks 2,3,4
 
 Prints, for each number of ranks, which tests gloo passes and unisono does not, and fails if there
-are any that expected.py does not name with a reason. Needs expecttest, as PyTorch's tests do.
+are any that expected.py does not name with a reason. The last line counts them for scripts/test.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def run_way(way, ranks, options):
 
 
 def compare(way, ranks, gloo, ours, in_place):
-    """Prints what only gloo passes, by its reason; how many of these nobody has explained."""
+    """Prints what only gloo passes, by its reason; returns how many of these have no reason."""
     unexplained = 0
     explained = {}
     for test, result in sorted(gloo.items()):
@@ -75,6 +75,7 @@ def main():
     parser.add_argument("tests", nargs="*", help="parts of names of tests; none: all")
     options = parser.parse_args()
     unexplained = 0
+    compared = 0
     for ranks in (int(text) for text in options.ranks.split(",")):
         found = {way: run_way(way, ranks, options) for way in WAYS}
         if not any(result == "pass" for result in found["gloo"].values()):
@@ -83,7 +84,9 @@ def main():
         for way in list(WAYS)[1:]:
             in_place = found["in gloo's place"]
             unexplained += compare(way, ranks, found["gloo"], found[way], in_place)
+            compared += sum(result == "pass" for result in found["gloo"].values())
     print(f"{unexplained} tests that gloo passes and unisono does not are not explained")
+    print(f"{compared - unexplained} passed, {unexplained} failed")
     return min(unexplained, 1)
 
 

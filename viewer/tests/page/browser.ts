@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { chromium, type Browser, type Page } from 'playwright-core';
+import { inject } from 'vitest';
+import { launchOptions } from './one_browser';
 
 export interface Options {
   width?: number;
@@ -16,9 +18,10 @@ export interface Opened {
   close: () => Promise<void>;
 }
 
+// The browser of one_browser.ts: closing what this returns ends its own pages, and not the others'.
 export function launch(): Promise<Browser> {
-  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-  return chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  const endpoint = inject('browser');
+  return endpoint ? chromium.connect(endpoint) : chromium.launch(launchOptions);
 }
 
 export async function open(
