@@ -27,18 +27,18 @@ BENCH ?=
         release clean
 
 help:
-	@echo "make run      build the release and run the main job: every collective on $(RANKS) processes"
-	@echo "make test     build and run every test once: what to run before a change"
+	@echo "make run      build the release, run every collective on $(RANKS) processes (7 min on 2 cores, then 1)"
+	@echo "make llm      fetch a language model MODEL and ask it QUESTION on two processes (some min, then 1)"
+	@echo "make test     build and run every test once: what to run before a change (half an hour, then 15 min)"
 	@echo "make test-all make test, sanitizers, long forms, slow Python tests, PyTorch's own (hours)"
-	@echo "make parallel train a small GPT under every layout of a list, and compare with one process"
-	@echo "make llm      fetch a language model MODEL and ask it QUESTION on two processes"
+	@echo "make parallel train a small GPT under every layout of a list, compare with one process (10 min)"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
-	@echo "make reliability  the tests of docs/reliability.md with their full numbers (about two hours)"
-	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine"
-	@echo "make viewer   build the page of unisono view from viewer/ (needs Node; the rest does not)"
-	@echo "make site     build the documents as a site with the page in them, into build/site"
-	@echo "make check    format, layers and spelling of the sources"
-	@echo "make release  build the library and the tools into build/release"
+	@echo "make reliability  the tests of docs/reliability.md with their full numbers (two hours)"
+	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine (an hour)"
+	@echo "make viewer   build the page of unisono view from viewer/ (1 min; needs Node, the rest does not)"
+	@echo "make site     build the documents as a site with the page in them, into build/site (8 min, then 1)"
+	@echo "make check    format, layers and spelling of the sources (1 min)"
+	@echo "make release  build all that cmake --install copies, in build/release (7 min)"
 	@echo "make clean    remove build/"
 	@echo "RANKS=N changes the number of processes; SETUP=true installs nothing"
 
