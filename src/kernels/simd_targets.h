@@ -1,7 +1,8 @@
 // Which Highway targets the kernels are compiled for. Include before hwy/foreach_target.h.
 //
-// One target per kind of machine in use, to bound compile time: AVX2 and AVX-512 ("AVX3") on x86, NEON
-// on Arm, and portable code (EMU128) everywhere, which also serves x86 processors older than 2013.
+// One target per kind of machine in use, to bound compile time: AVX2 and AVX-512 ("AVX3") on x86,
+// NEON on Arm, and portable code (EMU128) everywhere, which also serves x86 processors older than
+// 2013.
 #pragma once
 
 #define HWY_DISABLED_TARGETS \
