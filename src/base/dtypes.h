@@ -25,7 +25,7 @@ struct DtypeTraits {
   std::string_view nccl;         // as nccl-tests write it
   std::string_view safetensors;  // as files of that format write it
   DtypeKind kind;
-  Dtype sum;              // of as many integers as a world has ranks, where that can be held
+  Dtype sum;              // in what avg sums: holds the sum of all ranks, if a wider type does
   int exponent_bits = 0;  // of floats
   int mantissa_bits = 0;
   bool has_infinity = true;  // without, the largest code is NaN and what overflows becomes it
@@ -38,10 +38,10 @@ inline constexpr std::array<DtypeTraits, kDtypeCount> kDtypes = {{
     {Dtype::u32, "u32", "uint32", "U32", DtypeKind::integer, Dtype::u64},
     {Dtype::i64, "i64", "int64", "I64", DtypeKind::integer, Dtype::i64},
     {Dtype::u64, "u64", "uint64", "U64", DtypeKind::integer, Dtype::u64},
-    {Dtype::f16, "f16", "half", "F16", DtypeKind::floating, Dtype::f16, 5, 10},
-    {Dtype::bf16, "bf16", "bfloat16", "BF16", DtypeKind::floating, Dtype::bf16, 8, 7},
-    {Dtype::f8e4m3, "f8e4m3", "f8e4m3", "F8_E4M3", DtypeKind::floating, Dtype::f8e4m3, 4, 3, false},
-    {Dtype::f8e5m2, "f8e5m2", "f8e5m2", "F8_E5M2", DtypeKind::floating, Dtype::f8e5m2, 5, 2},
+    {Dtype::f16, "f16", "half", "F16", DtypeKind::floating, Dtype::f32, 5, 10},
+    {Dtype::bf16, "bf16", "bfloat16", "BF16", DtypeKind::floating, Dtype::f32, 8, 7},
+    {Dtype::f8e4m3, "f8e4m3", "f8e4m3", "F8_E4M3", DtypeKind::floating, Dtype::f32, 4, 3, false},
+    {Dtype::f8e5m2, "f8e5m2", "f8e5m2", "F8_E5M2", DtypeKind::floating, Dtype::f32, 5, 2},
     {Dtype::f32, "f32", "float", "F32", DtypeKind::floating, Dtype::f32, 8, 23},
     {Dtype::f64, "f64", "double", "F64", DtypeKind::floating, Dtype::f64, 11, 52},
     {Dtype::boolean, "bool", "bool", "BOOL", DtypeKind::boolean, Dtype::boolean},
@@ -85,7 +85,7 @@ constexpr bool is_integer(Dtype dtype) {
 }
 
 // As what the elements of a call are moved and summed: for avg, integers of up to 32 bits as ones
-// that hold the sum of 2^24 ranks.
+// that hold the sum of 2^24 ranks, and floats of less than 32 bits as f32.
 constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
   return reduces(collective) && op == ReduceOp::avg ? traits_of(dtype).sum : dtype;
 }

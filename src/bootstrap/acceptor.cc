@@ -174,6 +174,9 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
     return false;  // it only looked whether anybody listens: there is nothing to report
   }
   if (!there) {
+    if (pending.inside || shake.is_of_the_token()) {
+      lost_.push_back(shake.peer().peer);
+    }
     turn_away(pending, !pending.peer.tls_problem().empty() ? pending.peer.tls_problem()
                        : pending.inside ? "hung up before it was told that it is let in"
                                         : "hung up before it had proved who it is");

@@ -97,6 +97,9 @@ class Acceptor {
   std::int64_t next_deadline_ms() const;
   // Who has been let in since the last call.
   std::vector<Admitted> take_admitted();
+  // The ranks that have hung up since the last call before they were let in: they come again, or
+  // are gone.
+  std::vector<int> take_lost() { return std::exchange(lost_, {}); }
   // Whoever took this one found that it is dead: the rank may come again.
   void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
   // One line for each host that was refused, of the first of them; of the first that said which
@@ -129,6 +132,7 @@ class Acceptor {
   std::list<Pending> pending_;
   std::set<std::pair<int, int>> inside_;  // rank and stream
   std::vector<Admitted> admitted_;
+  std::vector<int> lost_;
   struct Line {
     std::string text;
     bool knows_peer = false;

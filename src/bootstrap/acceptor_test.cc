@@ -73,6 +73,27 @@ TEST_F(TcpAcceptor, IsNotDisturbedByStrangers) {
   EXPECT_EQ(acceptor_.refusals().size(), 1U) << "one line for each host";
 }
 
+// It died, perhaps; whoever has not the token may say that it is any rank.
+TEST_F(TcpAcceptor, NamesARankThatHangsUpAfterItsGreetingIfItHasTheToken) {
+  Identity other = identity(1, 2);
+  other.token = "another token 00";
+  for (const auto& [who, lost] :
+       {std::pair(identity(1, 2), std::vector<int>{1}), std::pair(other, std::vector<int>{})}) {
+    const Handshake shake = Handshake::dial(who, {.peer = 0, .stream = 0});
+    const auto hello = shake.output();
+    UniqueFd socket = knock({reinterpret_cast<const char*>(hello.data()), hello.size()});
+    for (int i = 0; i < 1000 && acceptor_.pending() == 0; ++i) {
+      step_for(1);
+    }
+    socket.reset();
+    for (int i = 0; i < 1000 && acceptor_.pending() != 0; ++i) {
+      step_for(1);
+    }
+    EXPECT_EQ(acceptor_.take_lost(), lost) << who.token;
+    EXPECT_TRUE(acceptor_.take_admitted().empty());
+  }
+}
+
 TEST_F(TcpAcceptor, DropsWhoSaysTooLittleForTooLong) {
   const UniqueFd slow = knock("u");
   std::int64_t now_ms = 1000;

@@ -136,8 +136,10 @@ Handshake Handshake::dial(const Identity& self, const Wanted& wanted) {
   shake.peer_ = wanted;
   shake.knows_peer_ = true;
   shake.due_ = Step::answer;
-  shake.say(shake.greeting(Step::hello));
-  std::memcpy(shake.hello_.data(), shake.out_.data(), kHandshakeBytes);
+  Greeting hello = shake.greeting(Step::hello);
+  std::memcpy(shake.hello_.data(), &hello, kHandshakeBytes);
+  hello.proof = shake.proof_of_hello();
+  shake.say(hello);
   return shake;
 }
 
@@ -259,6 +261,19 @@ Digest Handshake::keyed(char purpose) const {
   said.insert(said.end(), hello_.begin(), hello_.begin() + kGreetingBytes);
   said.insert(said.end(), answer_.begin(), answer_.begin() + kGreetingBytes);
   return hmac_sha256(self_.token, said);
+}
+
+// By the hello alone, so that anybody who has heard it can repeat it: it lets nobody in.
+Digest Handshake::proof_of_hello() const {
+  std::vector<std::byte> said{std::byte{'H'}};
+  said.insert(said.end(), hello_.begin(), hello_.begin() + kGreetingBytes);
+  return hmac_sha256(self_.token, said);
+}
+
+bool Handshake::is_of_the_token() const {
+  Greeting hello;
+  std::memcpy(&hello, hello_.data(), sizeof(hello));
+  return has_greeted() && equal(hello.proof, proof_of_hello());
 }
 
 void Handshake::hear_hello(const Greeting& hello) {

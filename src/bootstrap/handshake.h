@@ -1,14 +1,15 @@
 // How two ranks prove to each other that they are of the same job, before anything else is said.
 //
-//   dialer -> listener   hello    who I am, whom I want, a nonce
+//   dialer -> listener   hello    who I am, whom I want, a nonce, a proof that I have the token
 //   listener -> dialer   answer   who I am, my nonce, my proof
 //   dialer -> listener   proof    mine
 //   listener -> dialer   verdict  welcome, or what is wrong
 //
 // Each is one frame of 128 bytes. A proof is an HMAC-SHA-256 with the job's token over the side and
 // both greetings, so over rank, size, version, job and both nonces: no proof fits another
-// connection, and none can be sent back. Whoever finds something wrong says what in a verdict, and
-// hangs up.
+// connection, and none can be sent back. That of the hello is over the hello alone: by it a
+// listener knows which rank it was that hung up before it could prove more. Whoever finds something
+// wrong says what in a verdict, and hangs up.
 //
 // No input or output here: bytes in, bytes out.
 #pragma once
@@ -87,6 +88,8 @@ class Handshake {
   bool has_checked_peer() const { return due_ == Step::verdict || state_ == State::admitting; }
   // It has said a greeting of this job.
   bool has_greeted() const { return listens_ && due_ == Step::proof; }
+  // The same, and who says so had the token; not that it is still the same that says it now.
+  bool is_of_the_token() const;
   const Identity& self() const { return self_; }
   bool knows_peer() const { return knows_peer_; }
   // It has named the job of this rank, which anybody may know: not proved.
@@ -116,6 +119,7 @@ class Handshake {
   void hear_verdict(const Greeting& verdict);
   Digest proof_of(bool listener) const { return keyed(listener ? 'L' : 'D'); }
   // A digest of both greetings, by the token.
+  Digest proof_of_hello() const;
   Digest keyed(char purpose) const;
 
   Identity self_;

@@ -54,7 +54,7 @@ class Host {
       int wait_ms = said_waiting_ ? 1000 : std::min(1000, silent_.left_ms());
       wait_ms = absence_check_.has_log() ? std::min(wait_ms, kAskMs) : wait_ms;
       for (const auto& [rank, until] : away_) {
-        wait_ms = std::min(wait_ms, until.left_ms());
+        wait_ms = exchange_.is_here(rank) ? wait_ms : std::min(wait_ms, until.left_ms());
       }
       wait_ms = deadline_.poll_ms() < 0 ? wait_ms : std::min(wait_ms, deadline_.poll_ms());
       exchange_.wait(wait_ms);
@@ -73,6 +73,7 @@ class Host {
   void take(const TextExchange::Received& received) {
     const auto at = static_cast<std::size_t>(received.rank);
     if (received.hung_up && !known_[at]) {
+      away_.erase(received.rank);
       away_.try_emplace(received.rank, Deadline::after_ms(kComesAgainMs));
       return;
     }
@@ -87,7 +88,7 @@ class Host {
 
   void check_ranks() {
     for (const auto& [rank, until] : away_) {
-      if (until.passed()) {
+      if (until.passed() && !exchange_.is_here(rank)) {
         fail_without(rank);
       }
     }

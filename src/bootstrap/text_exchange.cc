@@ -23,6 +23,11 @@ std::vector<TextExchange::Received> TextExchange::receive() {
     peers_[static_cast<std::size_t>(admitted.peer.peer)] = {.socket = std::move(admitted.socket)};
   }
   std::vector<Received> received;
+  for (const int rank : acceptor_.take_lost()) {
+    if (!is_here(rank)) {
+      received.push_back({.rank = rank, .hung_up = true});
+    }
+  }
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
     if (!peer.socket) {

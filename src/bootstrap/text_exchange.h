@@ -25,6 +25,9 @@ class TextExchange {
     std::string text = {};  // else: all that it says
   };
   std::vector<Received> receive();
+  bool is_here(int rank) const {
+    return static_cast<bool>(peers_[static_cast<std::size_t>(rank)].socket);
+  }
   // All who are here and have not been told. Returns who that was.
   std::vector<int> tell(std::string_view text, const Deadline& deadline);
 

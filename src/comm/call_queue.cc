@@ -1,7 +1,9 @@
 #include "comm/call_queue.h"
 
+#include <cstdio>
 #include <exception>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "comm/group.h"
@@ -62,9 +64,15 @@ void CallQueue::start(const std::shared_ptr<RequestState>& request) {
     if (request->prepared != nullptr) {
       queue_.push_back(request);
     } else {
-      moving_.reserve(moving_.size() + 1);  // nothing fails once it has begun
-      operations_.begin(request->transfer);
+      request->transfer.owner = request.get();
+      request->transfer.place = moving_.size();
       moving_.push_back(request);
+      try {
+        operations_.begin(request->transfer);
+      } catch (...) {
+        moving_.pop_back();
+        throw;
+      }
     }
   } catch (...) {
     pending_.fetch_sub(1, std::memory_order_release);
@@ -114,6 +122,9 @@ void CallQueue::complete(RequestState& request, std::unique_ptr<Error> error) {
   operations_.diagnosis().end_wait();
   request.error = std::move(error);
   if (request.on_done != nullptr) {
+    if (request.error != nullptr) {
+      group_.world().membership().abort().note_told();
+    }
     finished_.push_back(
         [done = std::exchange(request.on_done, nullptr),
          failure = request.error == nullptr ? nullptr : std::make_shared<Error>(*request.error)] {
@@ -126,11 +137,7 @@ void CallQueue::complete(RequestState& request, std::unique_ptr<Error> error) {
 
 void CallQueue::fail_all() {
   const auto fail = [this](RequestState& request) {
-    try {
-      operations_.throw_abort(request.prepared.get());
-    } catch (const Error& error) {
-      complete(request, std::make_unique<Error>(error));
-    }
+    complete(request, std::make_unique<Error>(operations_.end(request.prepared.get())));
   };
   while (!queue_.empty()) {
     const auto request = std::move(queue_.front());
@@ -204,14 +211,16 @@ bool CallQueue::drive_transfers() {
     fail_all();
     return true;
   }
-  std::erase_if(moving_, [this](const std::shared_ptr<RequestState>& request) {
-    if (!PointToPoint::finished(request->transfer)) {
-      return false;
+  while (PendingTransfer* const transfer = operations_.take_finished()) {
+    std::shared_ptr<RequestState>& place = moving_[transfer->place];
+    const std::shared_ptr<RequestState> request = std::move(place);
+    if (place = std::move(moving_.back()); place != nullptr) {
+      place->transfer.place = transfer->place;
     }
+    moving_.pop_back();
     operations_.end(request->transfer);
     complete(*request, nullptr);
-    return true;
-  });
+  }
   return progress == PointToPoint::Progress::advanced;
 }
 
@@ -244,6 +253,26 @@ class CallQueue::Waiting {
 };
 
 void CallQueue::wait(RequestState& request, int timeout_ms) {
+  await(request, timeout_ms);
+  if (request.error != nullptr) {
+    group_.world().membership().abort().note_told();
+    throw Error(*request.error);
+  }
+}
+
+// One line for the first request: the others have failed for the same reason.
+void CallQueue::drop(RequestState& request) noexcept {
+  try {
+    await(request, -1);
+    if (request.error != nullptr && !group_.world().membership().abort().note_told()) {
+      std::fprintf(stderr, "unisono: rank %d dropped a request without wait(), and it failed: %s\n",
+                   group_.world().rank(), std::string(request.error->summary()).c_str());
+    }
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): nobody can be told
+  }
+}
+
+void CallQueue::await(RequestState& request, int timeout_ms) {
   World& world = group_.world();
   if (request.waited) {
     throw Error(ErrorCode::usage, "this request has been waited for already\nwait once",
@@ -291,9 +320,6 @@ void CallQueue::wait(RequestState& request, int timeout_ms) {
       }
     }
     // The world has ended now, and the next poll completes the request with the reason.
-  }
-  if (request.error != nullptr) {
-    throw Error(*request.error);
   }
 }
 

@@ -67,6 +67,7 @@ class CallQueue final : public detail::RequestDriver, private Driven {
 
   void post(const std::shared_ptr<RequestState>& request);
   void wait(RequestState& request, int timeout_ms) override;
+  void drop(RequestState& request) noexcept override;
   bool test(RequestState& request) override;
   void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
   int source(const RequestState& request) const override;
@@ -76,6 +77,8 @@ class CallQueue final : public detail::RequestDriver, private Driven {
 
  private:
   class Waiting;
+  // As wait(), but leaves the error to the caller.
+  void await(RequestState& request, int timeout_ms);
   // Something that is pending from now on, unless a blocking call runs alone: then it throws.
   void announce(const std::atomic<bool>& used);
   std::atomic<bool>& used_by(Fabric::Use use) {

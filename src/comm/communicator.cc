@@ -2,6 +2,7 @@
 #include "unisono/communicator.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -86,6 +87,17 @@ void detail::expect_parts(const Call& call, std::size_t in, std::size_t out, int
   check("out", out, traits.output, total(call.recv_counts));
 }
 
+void detail::RequestDriver::drop(RequestState& request) noexcept {
+  try {
+    wait(request, -1);
+  } catch (const std::exception& error) {
+    if (std::uncaught_exceptions() == 0) {
+      std::fprintf(stderr, "unisono: a request was dropped without wait(), and it failed: %s\n",
+                   error.what());
+    }
+  }
+}
+
 Request::Request() = default;
 Request::Request(std::shared_ptr<detail::RequestState> state) : state_(std::move(state)) {}
 Request::Request(Request&&) noexcept = default;
@@ -95,10 +107,7 @@ Request& Request::operator=(Request&& other) noexcept {
 }
 Request::~Request() {
   if (state_ != nullptr && !state_->waited) {
-    try {
-      wait();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): documented
-    }
+    state_->driver->drop(*state_);
   }
 }
 void Request::wait(int timeout_ms) {

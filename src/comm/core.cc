@@ -9,6 +9,7 @@
 #include "comm/operations.h"
 #include "comm/waiter.h"
 #include "diagnose/remote_records.h"
+#include "engine/call_checks.h"
 #include "plan/planner.h"
 
 namespace unisono::detail {
@@ -251,6 +252,8 @@ void Core::check_transfer(const comm::PendingTransfer& transfer) const {
                     std::to_string(size() - 1),
                 {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
   }
+  engine::check_size(transfer.bytes, std::string(verb) + " on " + group_->name(rank()),
+                     {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
   if (transfer.bytes != 0 && transfer.data == nullptr) {
     throw Error(ErrorCode::usage,
                 std::string(verb) + " on " + group_->name(rank()) + ": the buffer is null, but " +

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "unisono/communicator.hpp"
@@ -43,6 +44,9 @@ class Core final : public std::enable_shared_from_this<Core> {
   // What makes a slice of a long call for each of the world's helper threads. REQUIRES: it has
   // some. Before any call of the user's.
   void take_helpers(std::vector<std::function<void(const Call& slice)>> helpers);
+
+  // Until this one ends.
+  void keep(std::shared_ptr<const void> claim) { claim_ = std::move(claim); }
 
   int rank() const noexcept;
   int size() const noexcept;
@@ -85,6 +89,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   const std::unique_ptr<comm::CallQueue> queue_;
   bool together_ = false;  // operations are collected
   std::vector<std::shared_ptr<RequestState>> collected_;
+  std::shared_ptr<const void> claim_;
   std::unique_ptr<comm::Helpers> helpers_;  // nullptr: it has none
 };
 

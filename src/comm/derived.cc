@@ -204,7 +204,7 @@ std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::ui
   world.check_usable();
   int rank = -1;
   std::vector<int> ranks = members_of_subgroup(group, members, rank);
-  world.rosters().enter(group.id(), id, ranks);
+  std::shared_ptr<const void> claim = world.rosters().enter(group.id(), id, ranks);
   Hash hash;
   hash.add("subgroup").add(group.id()).add(id);
   for (const int member : ranks) {
@@ -215,6 +215,7 @@ std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::ui
       world.segments().meet(ranks, layout.bytes, hash.value(), world.options().connect_timeout_ms);
   auto part = std::make_shared<Core>(group.shared_world(), std::move(segment), std::move(ranks),
                                      rank, hash.value());
+  part->keep(std::move(claim));
   give_helpers(*part);
   return part;
 }

@@ -84,6 +84,8 @@ Operations::~Operations() {
   };
   Waiter(group_.world().surroundings(), kReclaimMs).wait(reclaim, [] {});
   close_lanes();  // what still comes shall not find memory that goes before them
+  diagnosis_->look_back(latest_);
+  group_.records().tell_last(latest_.sequence);
 }
 
 void Operations::begin(const Prepared& prepared, const Call& call, const Prepared& counted,
@@ -100,7 +102,9 @@ void Operations::start(const Prepared& prepared, const Call& call, std::uint64_t
   if (executor_->writer().on()) {
     record_begin(prepared);
   }
-  latest_.signature = mix(prepared.signature ^ latest_.sequence ^ salt);
+  // With the signature of the call before: ranks that disagreed without meeting, as two roots of a
+  // broadcast do, notice in the next call, whatever it is.
+  latest_.signature = mix(prepared.signature ^ latest_.sequence ^ salt ^ mix(latest_.signature));
   write_record(group_.records().mine(), latest_.sequence, latest_.signature, prepared.record);
   std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
   std::byte* out = static_cast<std::byte*>(call.out);
@@ -138,7 +142,7 @@ void Operations::finish(const Prepared& prepared, const Call& call) {
     const void* const made =
         prepared.narrows() ? scratch_.data() + prepared.staged_output : call.out;
     prepared.around.after(call.out, made, prepared.extent.output / size_of(call.dtype),
-                          group_.size());
+                          prepared.around.divisor);
     if (executor_->writer().on()) {
       executor_->writer().stamp();
     }
@@ -255,6 +259,10 @@ PointToPoint::Progress Operations::poll_transfers() {
   return transfers().queue.poll();
 }
 
+PendingTransfer* Operations::take_finished() {
+  return transfers().queue.take_finished();
+}
+
 void Operations::begin(PendingTransfer& transfer) {
   Transfers& all = transfers();
   if (all.writer.on()) {
@@ -346,6 +354,11 @@ void Operations::close_lanes() noexcept {
 }
 
 void Operations::throw_abort(const Prepared* prepared) {
+  group_.world().membership().abort().note_told();
+  throw end(prepared);
+}
+
+Error Operations::end(const Prepared* prepared) {
   diagnosis_->end_wait();
   close_lanes();
   ErrorContext context{.rank = group_.world().rank()};
@@ -354,7 +367,7 @@ void Operations::throw_abort(const Prepared* prepared) {
     context.op_seq = static_cast<std::int64_t>(latest_.sequence);
     context.step = static_cast<int>(executor_->waiting().step) + 1;
   }
-  group_.world().membership().abort().throw_reason(std::move(context));
+  return group_.world().membership().abort().reason(std::move(context));
 }
 
 TransferState state_of(const PendingTransfer& transfer) {

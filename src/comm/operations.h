@@ -60,18 +60,21 @@ class Operations {
   // A send or receive: begin(), poll_transfers() until it is finished, end().
   void begin(PendingTransfer& transfer);
   PointToPoint::Progress poll_transfers();
+  // As PointToPoint::take_finished().
+  PendingTransfer* take_finished();
   void end(const PendingTransfer& transfer);
   void run(std::span<PendingTransfer> transfers, int timeout_ms);
   // After poll_transfers() has failed.
   void raise_transfer_fault();
 
-  // Throws why the world has ended. `prepared`: the collective that this ends.
-  [[noreturn]] void throw_abort(const Prepared* prepared);
+  // Why the world has ended. `prepared`: the collective that this ends.
+  Error end(const Prepared* prepared);
 
  private:
   // Made at the first send or receive, as most groups have none.
   struct Transfers;
   Transfers& transfers();
+  [[noreturn]] void throw_abort(const Prepared* prepared);
   void start(const Prepared& prepared, const Call& call, std::uint64_t salt);
   int late_rank() const noexcept;
   bool has_entered(int rank) const noexcept;

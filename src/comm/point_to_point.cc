@@ -46,6 +46,7 @@ void PointToPoint::post(PendingTransfer& transfer) {
   if (transfer.peer == kAnySource) {
     from_any_.push(transfer);
     for (int rank = 0; rank < transport_.ranks(); ++rank) {
+      note_receive(rank, transfer.tag);
       keep_busy(rank);
     }
     return;
@@ -55,7 +56,12 @@ void PointToPoint::post(PendingTransfer& transfer) {
     send_to_self(transfer);
     return;
   }
-  (transfer.send ? peer.sends : peer.receives).push(transfer);
+  if (transfer.send) {
+    peer.sends.push(transfer);
+  } else {
+    peer.receives.push(transfer);
+    note_receive(transfer.peer, transfer.tag);
+  }
   transfer.posted = transfer.send;
   keep_busy(transfer.peer);
 }
@@ -65,9 +71,12 @@ void PointToPoint::send_to_self(PendingTransfer& transfer) {
   Stored stored{.tag = transfer.tag};
   stored.data.assign(transfer.data, transfer.data + transfer.bytes);
   stored.done = transfer.bytes;
-  peers_[static_cast<std::size_t>(transfer.peer)].stored.push_back(std::move(stored));
+  Peer& self = peers_[static_cast<std::size_t>(transfer.peer)];
+  self.stored[transfer.tag].push_back(std::move(stored));
+  self.servable.push_back(transfer.tag);
   transfer.opened = true;
   transfer.done = transfer.bytes;
+  note_finished(transfer);
 }
 
 PointToPoint::Progress PointToPoint::fail(int peer, std::string what) {
@@ -150,7 +159,9 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
     if (!transport_.flush(peer)) {
       return result;
     }
-    sends.take([](const PendingTransfer&) { return true; })->posted = false;
+    sends.pop();
+    transfer.posted = false;
+    note_finished(transfer);
   }
   return result;
 }
@@ -164,10 +175,9 @@ PointToPoint::Progress PointToPoint::size_mismatch(int peer, const PendingTransf
 }
 
 PendingTransfer* PointToPoint::take_wanted(int peer_rank, int tag) {
-  const auto wants = [tag](const PendingTransfer& one) { return one.tag == tag; };
-  PendingTransfer* wanted = peers_[static_cast<std::size_t>(peer_rank)].receives.take(wants);
+  PendingTransfer* wanted = peers_[static_cast<std::size_t>(peer_rank)].receives.take(tag);
   if (wanted == nullptr) {
-    wanted = from_any_.take(wants);
+    wanted = from_any_.take(tag);
     if (wanted != nullptr) {
       wanted->peer = peer_rank;
     }
@@ -175,26 +185,58 @@ PendingTransfer* PointToPoint::take_wanted(int peer_rank, int tag) {
   return wanted;
 }
 
+void PointToPoint::note_finished(PendingTransfer& transfer) noexcept {
+  if (transfer.owner != nullptr) {
+    done_.push(transfer);
+  }
+}
+
+void PointToPoint::note_receive(int peer_rank, int tag) {
+  Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
+  if (!peer.stored.empty() && peer.stored.contains(tag)) {
+    peer.servable.push_back(tag);
+  }
+}
+
 PointToPoint::Progress PointToPoint::serve_from_store(int peer_rank) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Progress result = Progress::idle;
-  for (auto found = peer.stored.begin(); found != peer.stored.end();) {
-    PendingTransfer* transfer = nullptr;
-    if (found->done == found->data.size()) {
-      transfer = take_wanted(peer_rank, found->tag);
+  while (!peer.servable.empty()) {
+    const int tag = peer.servable.back();
+    peer.servable.pop_back();
+    const Progress served = serve_from_store(peer_rank, tag);
+    if (served == Progress::failed) {
+      return served;
     }
+    result = served == Progress::advanced ? served : result;
+  }
+  return result;
+}
+
+PointToPoint::Progress PointToPoint::serve_from_store(int peer_rank, int tag) {
+  Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
+  const auto stored = peer.stored.find(tag);
+  Progress result = Progress::idle;
+  while (stored != peer.stored.end()) {
+    const Stored& first = stored->second.front();
+    PendingTransfer* const transfer =
+        first.done == first.data.size() ? take_wanted(peer_rank, tag) : nullptr;
     if (transfer == nullptr) {
-      ++found;
-      continue;
+      break;
     }
-    if (found->data.size() != transfer->bytes) {
-      return size_mismatch(peer_rank, *transfer, found->data.size());
+    if (first.data.size() != transfer->bytes) {
+      return size_mismatch(peer_rank, *transfer, first.data.size());
     }
-    std::copy(found->data.begin(), found->data.end(), transfer->data);
+    std::copy(first.data.begin(), first.data.end(), transfer->data);
     transfer->done = transfer->bytes;
     transfer->opened = true;
-    found = peer.stored.erase(found);
+    note_finished(*transfer);
     result = Progress::advanced;
+    stored->second.pop_front();
+    if (stored->second.empty()) {
+      peer.stored.erase(stored);
+      break;
+    }
   }
   return result;
 }
@@ -217,8 +259,10 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
   }
   PendingTransfer* wanted = take_wanted(peer_rank, envelope.tag);
   if (wanted == nullptr) {
-    peer.stored.push_back({.tag = envelope.tag, .data = std::vector<std::byte>(envelope.bytes)});
-    peer.store = &peer.stored.back();
+    std::vector<std::byte> data(envelope.bytes);
+    auto& of_tag = peer.stored[envelope.tag];
+    of_tag.push_back({.tag = envelope.tag, .data = std::move(data)});
+    peer.store = &of_tag.back();
   } else {
     if (wanted->bytes != envelope.bytes) {
       return size_mismatch(peer_rank, *wanted, envelope.bytes);
@@ -292,6 +336,11 @@ PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* d
   }
   transport_.release(peer_rank);
   if (done == all) {
+    if (receive != nullptr) {
+      note_finished(*receive);
+    } else {
+      peer.servable.push_back(peer.store->tag);
+    }
     peer.coming = false;
     peer.receive = nullptr;
     peer.store = nullptr;

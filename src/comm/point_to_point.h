@@ -13,13 +13,22 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "transport/send.h"
 
+namespace unisono::detail {
+
+struct RequestState;
+
+}  // namespace unisono::detail
+
 namespace unisono::comm {
 
 struct PendingTransfer {
+  // Whoever is told that it has finished (take_finished()); nullptr: its poster looks.
+  detail::RequestState* owner = nullptr;
   bool send = false;
   int peer = 0;  // of a receive also kAnySource, until its message has come
   int tag = 0;
@@ -33,6 +42,7 @@ struct PendingTransfer {
   transport::Mark mark = 0;
   std::uint64_t recorded = 0;       // the place of its event, where there is a recording
   PendingTransfer* next = nullptr;  // in the queue that it waits in
+  std::size_t place = 0;            // its owner's, of what it has posted
 };
 
 // Transfers in the order of post(), linked through them: posting allocates nothing.
@@ -42,28 +52,49 @@ class TransferQueue {
   PendingTransfer& front() const noexcept { return *first_; }
   void push(PendingTransfer& transfer) noexcept {
     transfer.next = nullptr;
-    *end_ = &transfer;
-    end_ = &transfer.next;
+    (first_ == nullptr ? first_ : last_->next) = &transfer;
+    last_ = &transfer;
   }
-  // The first one that `wanted` takes, out of the queue; nullptr if there is none.
-  template <typename Wanted>
-  PendingTransfer* take(const Wanted& wanted) {
-    for (PendingTransfer** link = &first_; *link != nullptr; link = &(*link)->next) {
-      PendingTransfer* transfer = *link;
-      if (wanted(*transfer)) {
-        *link = transfer->next;
-        if (end_ == &transfer->next) {
-          end_ = link;
-        }
-        return transfer;
-      }
-    }
-    return nullptr;
+  // REQUIRES: !empty().
+  PendingTransfer& pop() noexcept {
+    PendingTransfer& transfer = *first_;
+    first_ = transfer.next;
+    return transfer;
   }
 
  private:
   PendingTransfer* first_ = nullptr;
-  PendingTransfer** end_ = &first_;
+  PendingTransfer* last_ = nullptr;
+};
+
+// Receives that wait for messages, by tag: finding the first of a tag costs the same however many
+// are posted.
+class ReceiveQueues {
+ public:
+  bool empty() const noexcept { return size_ == 0; }
+  void push(PendingTransfer& transfer) {
+    by_tag_[transfer.tag].push(transfer);
+    ++size_;
+  }
+  // The first one of this tag, out of its queue; nullptr if there is none.
+  PendingTransfer* take(int tag) noexcept {
+    const auto found = size_ == 0 ? by_tag_.end() : by_tag_.find(tag);
+    if (found == by_tag_.end() || found->second.empty()) {
+      return nullptr;
+    }
+    --size_;
+    PendingTransfer& first = found->second.pop();
+    if (found->second.empty() && by_tag_.size() > kKeptTags) {
+      by_tag_.erase(found);
+    }
+    return &first;
+  }
+
+ private:
+  // So many empty queues are kept, as a program uses its tags again and again.
+  static constexpr std::size_t kKeptTags = 64;
+  std::unordered_map<int, TransferQueue> by_tag_;
+  std::size_t size_ = 0;
 };
 
 class PointToPoint {
@@ -78,6 +109,8 @@ class PointToPoint {
   enum class Progress : std::uint8_t { idle, advanced, failed };
   Progress poll();
   static bool finished(const PendingTransfer& transfer);
+  // The next transfer with an owner that has finished; nullptr: none since the last one.
+  PendingTransfer* take_finished() noexcept { return done_.empty() ? nullptr : &done_.pop(); }
   // After failed: what is wrong, and with whom.
   const std::string& fault() const { return fault_; }
   int fault_peer() const { return fault_peer_; }
@@ -95,9 +128,10 @@ class PointToPoint {
   };
   struct Peer {
     TransferQueue sends = {};
-    TransferQueue receives = {};
-    std::list<Stored> stored = {};
-    bool busy = false;  // in busy_
+    ReceiveQueues receives = {};
+    std::unordered_map<int, std::list<Stored>> stored = {};  // by tag, in the order of arrival
+    std::vector<int> servable = {};  // tags of stored messages that a receive may want now
+    bool busy = false;               // in busy_
     // The message that is coming in: into a receive, or into the store.
     bool coming = false;
     std::size_t fetched = 0;  // of the lane's next message, where it is an offer
@@ -113,6 +147,9 @@ class PointToPoint {
   Progress take_data(int peer, const std::byte* data, std::size_t bytes);
   Progress open_message(int peer, const transport::Incoming& message);
   Progress serve_from_store(int peer);
+  Progress serve_from_store(int peer, int tag);
+  void note_receive(int peer, int tag);
+  void note_finished(PendingTransfer& transfer) noexcept;
   PendingTransfer* take_wanted(int peer, int tag);
   void keep_busy(int peer);
   Progress size_mismatch(int peer, const PendingTransfer& transfer, std::size_t sent);
@@ -126,7 +163,8 @@ class PointToPoint {
   std::uint64_t short_signature_;  // and the tag in its lower half
   std::vector<Peer> peers_;        // does not move: the queues point into it
   std::vector<int> busy_;          // those with something posted or coming in
-  TransferQueue from_any_;         // receives from whoever sends first
+  TransferQueue done_;             // finished, of those that have an owner
+  ReceiveQueues from_any_;         // receives from whoever sends first
   std::string fault_;
   int fault_peer_ = -1;
 };

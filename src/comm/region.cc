@@ -13,6 +13,7 @@
 #include "bootstrap/local_host.h"
 #include "comm/mappings.h"
 #include "comm/world.h"
+#include "engine/call_checks.h"
 #include "membership/watch.h"
 
 namespace unisono::detail {
@@ -74,6 +75,7 @@ RegionState::~RegionState() {
 std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world,
                                       std::size_t bytes) {
   world->check_usable();
+  engine::check_size(bytes, "allocate", {.rank = world->rank()});
   auto region = std::make_unique<RegionState>();
   region->world = world;
   region->usable = bytes;
@@ -99,6 +101,7 @@ std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world,
 std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
                                    std::span<std::byte> memory) {
   world->check_usable();
+  engine::check_size(memory.size(), "register_buffer", {.rank = world->rank()});
   auto region = std::make_unique<RegionState>();
   region->world = world;
   region->adopted = true;

@@ -27,6 +27,9 @@ class RequestDriver {
  public:
   // Throws what ended the operation.
   virtual void wait(RequestState& request, int timeout_ms) = 0;
+  // The same where nobody can catch: reports an error on stderr, unless the program has been told
+  // what ended all operations.
+  virtual void drop(RequestState& request) noexcept;
   virtual bool test(RequestState& request) = 0;
   virtual void on_done(RequestState& request, std::function<void(const Error*)> tell) = 0;
   // The rank that the message of a receive came from; kAnySource: none has come.

@@ -1,6 +1,7 @@
 #include "comm/world.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -109,7 +110,28 @@ World::~World() {
   abort.tell_observer();
   abort.pass_on();
   take_leave(abort.culprit());
+  tell_of_failure();
   host_->leave();
+}
+
+// A program may have caught the error, or not have been told: the launcher hears of it all the
+// same. If ranks disagree in their last calls, no call is left that could tell them.
+void World::tell_of_failure() noexcept {
+  try {
+    membership_->watch().listen();
+    const std::optional<Error> failure = membership_->abort().complete();
+    if (!failure || membership_->shrunk()) {
+      return;
+    }
+    if (failure->code() == ErrorCode::mismatch && !membership_->abort().note_told()) {
+      std::fprintf(stderr, "unisono: rank %d leaves a world whose ranks disagree: %s\n", rank_,
+                   failure->what());
+    }
+    const std::vector<int>& first = setup_.ancestry.first_ranks;
+    log_.add(failed_line(first.empty() ? rank_ : first[static_cast<std::size_t>(rank_)],
+                         failure->what()));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is leaving
+  }
 }
 
 // The last message must reach the systems of the peers: a connection that is closed while bytes
@@ -118,6 +140,9 @@ World::~World() {
 void World::take_leave(std::optional<int> culprit) noexcept {
   if (network() == nullptr) {
     return;
+  }
+  if (!culprit && remote_records_ != nullptr) {
+    remote_records_->tell_last();
   }
   network()->leave();
   const Deadline host_deadline = Deadline::after_ms(kLostHostMs);

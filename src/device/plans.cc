@@ -59,7 +59,8 @@ Schedule schedule_of(const CallShape& kind, const std::string& name, int ranks) 
 // not.
 void check_average(const CallShape& kind, const std::string& name, const BoundImage& image,
                    int ranks) {
-  if (kind.op != ReduceOp::avg || traits_of(kind.dtype).sum == kind.dtype) {
+  if (kind.op != ReduceOp::avg || !is_integer(kind.dtype) ||
+      traits_of(kind.dtype).sum == kind.dtype) {
     return;
   }
   for (const KernelPass& pass : image.passes) {

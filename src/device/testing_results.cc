@@ -50,7 +50,8 @@ Bytes reduce(const Trial& trial, std::size_t at, std::size_t count) {
   const Dtype dtype = trial.dtype;
   const Reduction& reduction = trial.reduction;
   const std::size_t size = size_of(dtype);
-  const Dtype moved = moved_dtype(trial.collective, dtype, reduction.op);
+  const Dtype moved =
+      is_integer(dtype) ? moved_dtype(trial.collective, dtype, reduction.op) : dtype;
   const bool scaled = reduction.op == ReduceOp::avg || reduction.op == ReduceOp::premul_sum;
   std::vector<Bytes> operands;
   std::vector<const void*> sources;

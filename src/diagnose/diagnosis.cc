@@ -1,5 +1,7 @@
 #include "diagnose/diagnosis.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -63,54 +65,84 @@ void Diagnosis::raise(ErrorCode code, int culprit, const std::string& text) {
   abort_.raise(code, culprit < 0 ? -1 : records_.world_rank(culprit), text);
 }
 
-// About the operation with the number of `theirs`.
-void Diagnosis::raise_disagreement(int peer, const OperationRecord& theirs) {
+// The earliest call in which the two are known to differ. A signature includes those of all calls
+// before, so the calls after the first difference differ as well.
+std::optional<OperationRecord> Diagnosis::first_disagreement(const FlightRecorder& theirs) const {
+  std::optional<OperationRecord> first;
+  const std::uint64_t newest = newest_record(theirs).sequence;
+  for (std::uint64_t back = 0; back < std::min<std::uint64_t>(newest, kFlightEntries); ++back) {
+    const auto their_call = read_record(theirs, newest - back);
+    const auto mine = read_record(records_.mine(), newest - back);
+    if (their_call && mine && their_call->signature != mine->signature) {
+      first = their_call;
+    }
+  }
+  return first;
+}
+
+void Diagnosis::raise_disagreement(int peer, const FlightRecorder& told) {
   const int rank = records_.rank();
-  const auto mine = read_record(records_.mine(), theirs.sequence);
-  std::string a =
-      records_.name(rank) + " calls " + (mine.has_value() ? describe(*mine) : "another operation");
-  std::string b = records_.name(peer) + " calls " + describe(theirs);
+  const auto theirs = first_disagreement(told);
+  const auto mine = theirs ? read_record(records_.mine(), theirs->sequence) : std::nullopt;
+  std::string first = records_.name(rank);
+  std::string second = records_.name(peer);
+  if (!mine) {  // the peer went on, and has overwritten it meanwhile
+    raise(ErrorCode::mismatch, peer,
+          first + " and " + second + " made different calls\n" +
+              std::string(to_string(Advice::same_calls)));
+    return;
+  }
+  const std::string number = "operation #" + std::to_string(theirs->sequence) + ": ";
+  const bool same = describe(*mine) == describe(*theirs);
+  if (!same) {
+    first += " calls " + describe(*mine);
+    second += " calls " + describe(*theirs);
+  }
   if (peer < rank) {
-    std::swap(a, b);
+    std::swap(first, second);
   }
-  std::vector<OperationRecord> calls{theirs};
-  if (mine.has_value()) {
-    calls.push_back(*mine);
+  if (!same) {
+    raise(ErrorCode::mismatch, peer,
+          number + first + "; " + second + "\n" +
+              std::string(to_string(advice_on(std::array{*theirs, *mine}))));
+    return;
   }
+  const std::uint64_t before = theirs->sequence - 1;
+  const bool agreed_before =
+      before == 0 || (read_record(told, before) && read_record(records_.mine(), before));
   raise(ErrorCode::mismatch, peer,
-        "operation #" + std::to_string(theirs.sequence) + ": " + a + "; " + b + "\n" +
-            std::string(to_string(advice_on(calls))));
+        number + first + " and " + second + " call " + describe(*mine) +
+            (agreed_before ? ", but not alike\n" +
+                                 std::string(to_string(advice_on(std::array{*theirs, *mine})))
+                           : ", but an earlier call of theirs differed\n" +
+                                 std::string(to_string(Advice::same_calls))));
 }
 
 void Diagnosis::raise_fault(const Operation& operation) {
   const engine::Fault& fault = executor_.fault();
-  const auto disagreeing = [&](const FlightRecorder& theirs) -> std::optional<OperationRecord> {
-    const auto same = read_record(theirs, operation.sequence);
-    if (same.has_value() && same->signature != operation.signature) {
-      return same;
-    }
-    // Left over from an operation that this rank took for another one, and finished.
-    const auto earlier = find_record(theirs, fault.signature);
-    return earlier.has_value() && earlier->sequence != operation.sequence ? earlier : std::nullopt;
-  };
-  const FlightRecorder* const told =
-      await_record(fault.from, operation,
-                   [&](const FlightRecorder& theirs) { return disagreeing(theirs).has_value(); });
-  if (told != nullptr) {
-    if (const auto theirs = disagreeing(*told)) {
-      raise_disagreement(fault.from, *theirs);
-      return;
-    }
+  // In this operation, or in an earlier one that both have finished without meeting.
+  const FlightRecorder* const told = await_record(
+      fault.from, operation,
+      [&](const FlightRecorder& theirs) { return first_disagreement(theirs).has_value(); });
+  if (told != nullptr && first_disagreement(*told)) {
+    raise_disagreement(fault.from, *told);
+    return;
   }
   const auto mine = read_record(records_.mine(), operation.sequence);
-  const bool counts_of_each =
-      !mine || is_v_form(mine->collective) || mine->collective == Collective::all_to_all;
+  const std::string number = "operation #" + std::to_string(operation.sequence) + ": ";
+  const std::string sender = records_.name(fault.from);
+  const std::string receiver = records_.name(records_.rank());
+  if (mine && mine->collective != Collective::all_to_all_v) {
+    raise(ErrorCode::mismatch, fault.from,
+          number + sender + " sends " + receiver + " a message of another call" +
+              calls(told, fault.from, operation) + "\n" +
+              std::string(to_string(Advice::same_calls)));
+    return;
+  }
   raise(ErrorCode::mismatch, fault.from,
-        "operation #" + std::to_string(operation.sequence) + ": " + records_.name(fault.from) +
-            " sends " + records_.name(records_.rank()) + " another number of bytes than the " +
+        number + sender + " sends " + receiver + " another number of bytes than the " +
             std::to_string(fault.expected) + " it expects" + calls(told, fault.from, operation) +
-            (counts_of_each ? "\nsend counts and receive counts must agree"
-                            : "\nall ranks must pass the same count and data type"));
+            "\nsend counts and receive counts must agree");
 }
 
 // "; rank 1 calls ..., rank 0 calls ...", as far as is known.
@@ -145,11 +177,20 @@ bool Diagnosis::find_disagreement(const Operation& operation) {
     const FlightRecorder* const told = records_.find(peer);
     const auto theirs = told == nullptr ? std::nullopt : read_record(*told, operation.sequence);
     if (theirs.has_value() && theirs->signature != operation.signature) {
-      raise_disagreement(peer, *theirs);
+      raise_disagreement(peer, *told);
       return true;
     }
   }
   return false;
+}
+
+void Diagnosis::look_back(const Operation& operation) {
+  if (records_.has_remote()) {
+    records_.hear_others();
+  }
+  if (operation.sequence != 0 && !abort_.is_set()) {
+    find_disagreement(operation);
+  }
 }
 
 void Diagnosis::look_around(const Operation& operation) {
@@ -203,7 +244,13 @@ void Diagnosis::look_for_leaver(int peer, int& leaver) {
   raise_left(peer);
 }
 
+// Unless it left because its calls were others.
 void Diagnosis::raise_left(int peer) {
+  if (const FlightRecorder* const told = records_.find(peer);
+      told != nullptr && first_disagreement(*told)) {
+    raise_disagreement(peer, *told);
+    return;
+  }
   raise(ErrorCode::peer_lost, peer,
         records_.name(peer) + " has left: it destroyed its communicator while " +
             records_.name(records_.rank()) +

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,6 +49,9 @@ class Diagnosis {
     std::uint64_t sequence = 0;
     std::uint64_t signature = 0;
   };
+  // Compares the latest collective with those of the other ranks, as far as this rank knows them
+  // without waiting: for a rank that makes no further call.
+  void look_back(const Operation& operation);
   // Called now and then while the operation waits: ranks that wait for each other in different
   // operations would wait for ever, so it compares what they do, and looks for ranks that left.
   void look_around(const Operation& operation);
@@ -90,7 +94,8 @@ class Diagnosis {
   std::string calls(const FlightRecorder* told, int peer, const Operation& operation) const;
   Culprit find_culprit(int waited_for, std::int64_t since_ns) const;
   bool find_disagreement(const Operation& operation);
-  void raise_disagreement(int peer, const OperationRecord& theirs);
+  std::optional<OperationRecord> first_disagreement(const FlightRecorder& theirs) const;
+  void raise_disagreement(int peer, const FlightRecorder& told);
   void raise_left(int peer);
   void raise(ErrorCode code, int culprit, const std::string& text);
 

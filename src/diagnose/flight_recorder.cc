@@ -53,6 +53,12 @@ std::string_view to_string(Advice advice) {
     case Advice::same_accuracy:
       return "all ranks must bear the same error, by one algorithm: compare their "
              "UNISONO_ACCURACY, UNISONO_ALGORITHM and what their calls say";
+    case Advice::same_counts:
+      return "each rank must have the same count on all ranks: they differ, although their sum "
+             "does "
+             "not";
+    case Advice::same_factor:
+      return "all ranks must give premul_sum the same factor";
     case Advice::same_group:
       return "in group() too, where several all_reduces became this one, each must have the same "
              "count";
@@ -74,9 +80,13 @@ Advice advice_on(std::span<const OperationRecord> calls) {
     same_algorithm &= std::string_view(call.algorithm) == calls.front().algorithm;
     same_code &= code_name(call.algorithm) == code_name(calls.front().algorithm);
   }
-  return same_algorithm ? Advice::same_group
-         : same_code    ? Advice::same_algorithm
-                        : Advice::same_accuracy;
+  if (!same_algorithm) {
+    return same_code ? Advice::same_algorithm : Advice::same_accuracy;
+  }
+  const OperationRecord& call = calls.front();
+  return is_v_form(call.collective)                                    ? Advice::same_counts
+         : reduces(call.collective) && call.op == ReduceOp::premul_sum ? Advice::same_factor
+                                                                       : Advice::same_group;
 }
 
 void set_algorithm(OperationRecord& record, std::string_view name) noexcept {

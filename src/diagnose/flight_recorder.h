@@ -33,7 +33,14 @@ std::string describe(const OperationRecord& record);
 std::string describe_call(const OperationRecord& record);
 
 // What ranks must do whose calls of one number are these, and do not agree.
-enum class Advice : std::uint8_t { same_calls, same_algorithm, same_accuracy, same_group };
+enum class Advice : std::uint8_t {
+  same_calls,
+  same_algorithm,
+  same_accuracy,
+  same_counts,  // of each rank, in a v-form
+  same_factor,  // of premul_sum
+  same_group
+};
 Advice advice_on(std::span<const OperationRecord> calls);
 std::string_view to_string(Advice advice);
 

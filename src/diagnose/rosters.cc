@@ -61,7 +61,26 @@ Rosters::Rosters(const Hosts& hosts, LocalHost& host, transport::Network* networ
 
 Rosters::~Rosters() = default;
 
-void Rosters::enter(std::uint64_t group, std::uint64_t id, std::span<const int> members) {
+// REQUIRES: mutex_ is held. Both groups would have the same lanes, and their messages would be
+// taken for each other's.
+std::shared_ptr<const void> Rosters::claim(const Roster& roster) {
+  const std::pair key(roster.group, roster.id);
+  if (!claimed_.insert(key).second) {
+    throw Error(ErrorCode::usage,
+                "subgroup " + std::to_string(roster.id) + ": rank " + std::to_string(rank_) +
+                    " has a group with this id already\ngive each group that is made of one "
+                    "communicator an id of its own, or end the first one before",
+                {.rank = rank_});
+  }
+  const auto release = [this, key](const void*) {
+    const std::lock_guard held(mutex_);
+    claimed_.erase(key);
+  };
+  return {this, release};
+}
+
+std::shared_ptr<const void> Rosters::enter(std::uint64_t group, std::uint64_t id,
+                                           std::span<const int> members) {
   Roster roster{};
   roster.group = group;
   roster.id = id;
@@ -104,6 +123,7 @@ void Rosters::enter(std::uint64_t group, std::uint64_t id, std::span<const int> 
   if (differs) {
     abort_.throw_reason({.rank = rank_});
   }
+  return claim(roster);
 }
 
 void Rosters::look() noexcept {

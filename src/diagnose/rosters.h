@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,8 +35,11 @@ class Rosters {
   ~Rosters();
 
   // This rank makes the group `id` out of `group`. Tells the members, and ends the world if one of
-  // them, or a rank that takes this one for a member, has named others. Does not wait.
-  void enter(std::uint64_t group, std::uint64_t id, std::span<const int> members);
+  // them, or a rank that takes this one for a member, has named others. Does not wait. The new
+  // group keeps what it returns: until then, no other group of this rank may have the id. Throws
+  // usage, if one has.
+  std::shared_ptr<const void> enter(std::uint64_t group, std::uint64_t id,
+                                    std::span<const int> members);
   // Takes in what members on other hosts have told.
   void look() noexcept;
 
@@ -44,6 +48,7 @@ class Rosters {
     Roster roster;
     std::vector<int> members;
   };
+  std::shared_ptr<const void> claim(const Roster& roster);
   void publish(const Roster& roster) noexcept;
   void listen();
   bool compare(const Mine& mine, int rank, const Roster& theirs);
@@ -54,7 +59,8 @@ class Rosters {
   const int rank_;
   std::mutex mutex_;  // guards what follows, and this rank's board
   std::unique_ptr<transport::Transport> lanes_;
-  std::deque<Mine> mine_;                     // the latest
+  std::set<std::pair<std::uint64_t, std::uint64_t>> claimed_;  // groups made of, and ids
+  std::deque<Mine> mine_;                                      // the latest
   std::deque<std::pair<int, Roster>> heard_;  // the latest from other hosts, and from whom
 };
 

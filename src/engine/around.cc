@@ -1,5 +1,7 @@
 #include "engine/around.h"
 
+#include <bit>
+
 #include "base/collectives.h"
 #include "base/dtypes.h"
 
@@ -26,7 +28,7 @@ kernels::ScaleFunction find_make_logical(Dtype dtype) {
 }  // namespace
 
 Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks) {
-  Around result{.moved = moved_dtype(collective, dtype, op)};
+  Around result{.moved = moved_dtype(collective, dtype, op), .divisor = 1.0 * ranks};
   if (!reduces(collective)) {
     return result;
   }
@@ -36,6 +38,10 @@ Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks) {
   } else if (result.moved != dtype) {
     result.before = kernels::find_widen(dtype);
     result.after = kernels::find_average(dtype);
+    if (is_float(dtype)) {
+      result.scale = 1.0 / static_cast<double>(std::bit_ceil(static_cast<unsigned>(ranks)));
+      result.divisor = ranks * result.scale;
+    }
   } else if (op == ReduceOp::avg) {
     result.after = kernels::find_divide(dtype);
   } else if (logical && ranks == 1) {

@@ -9,13 +9,17 @@ namespace unisono::engine {
 
 struct Around {
   Dtype moved = Dtype::u8;                  // of the elements that the program works on
-  kernels::ScaleFunction before = nullptr;  // with the call's factor; nullptr: nothing to do
-  kernels::ScaleFunction after = nullptr;   // with the number of ranks as its factor
+  kernels::ScaleFunction before = nullptr;  // nullptr: nothing to do
+  kernels::ScaleFunction after = nullptr;   // likewise
+  double scale = 1;    // what `before` multiplies by; of premul_sum: the call's
+  double divisor = 1;  // of `after`
 };
 
-// premul_sum is multiplied before. avg is divided after; of integers of up to 32 bits it is widened
-// before and narrowed after. land, lor and lxor of one rank become 0 or 1 after, as a single source
-// is only copied. A collective that reduces nothing has nothing around it.
+// premul_sum is multiplied before. avg is divided after; of integers of up to 32 bits, and floats
+// of less, it is widened before and narrowed after. Such floats are multiplied before by the power
+// of two that keeps the sum of all ranks in the range of f32, which is exact. land, lor and lxor of
+// one rank become 0 or 1 after, as a single source is only copied. A collective that reduces
+// nothing has nothing around it.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
 
 }  // namespace unisono::engine

@@ -5,7 +5,6 @@
 
 #include "base/collectives.h"
 #include "base/dtypes.h"
-#include "unisono/error.hpp"
 
 namespace unisono::engine {
 namespace {
@@ -129,6 +128,16 @@ void check_buffers(const Call& call, int rank, const Extent& extent) {
     refuse(call, rank, "`in` and `out` overlap, and not in the one way that is in place",
            "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
            "in-place rule");
+  }
+}
+
+void check_size(std::size_t bytes, const std::string& call, const ErrorContext& context) {
+  if (bytes > kMostBytes) {
+    throw Error(ErrorCode::usage,
+                call + ": " + std::to_string(bytes) +
+                    " bytes are more than memory can hold\nthe size was computed as " +
+                    std::to_string(static_cast<std::int64_t>(bytes)) + ": check it",
+                context);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/layout.h"
 #include "unisono/call.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::engine {
 
@@ -30,6 +31,10 @@ void check_lists(const Call& call, Caller caller);
 void check_shape(const Call& call, Caller caller, std::size_t element);
 // REQUIRES: check_shape(). `extent`: what the call reads and writes.
 void check_buffers(const Call& call, int rank, const Extent& extent);
+
+// Throws usage if no memory holds so many bytes: a negative number became a size. `call`: what is
+// refused, "send on rank 0".
+void check_size(std::size_t bytes, const std::string& call, const ErrorContext& context);
 
 // In the one way that communicator.hpp says. REQUIRES: check_lists().
 bool is_in_place(const Call& call, int rank);

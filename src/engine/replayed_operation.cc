@@ -122,7 +122,7 @@ void ReplayedOperation::begin(int rank) {
   mine.begun = true;
   if (!mine.wide.empty()) {
     mine.around.before(mine.wide.data(), mine.memory.data() + mine.in,
-                       mine.extent.input / mine.element, 1);
+                       mine.extent.input / mine.element, mine.around.scale);
   }
 }
 
@@ -323,7 +323,7 @@ bool ReplayedOperation::finish(int which) {
     const std::byte* const made =
         rank.wide.empty() ? output
                           : rank.wide.data() + rank.wide.size() - count * rank.program.element;
-    rank.around.after(output, made, count, static_cast<double>(ranks_.size()));
+    rank.around.after(output, made, count, rank.around.divisor);
   }
   return true;
 }

@@ -16,9 +16,9 @@ ReduceFunction find_reduce(Dtype dtype, ReduceOp op);
 ScaleFunction find_multiply(Dtype dtype);
 ScaleFunction find_divide(Dtype dtype);
 
-// avg of integers of up to 32 bits, whose sums do not fit: `dtype` to the type that holds them
-// (whatever the factor), and back, divided and truncated towards zero. 8 bits are summed in 32, 32
-// in 64, of the same sign. nullptr for other types. REQUIRES: at most 2^20 ranks.
+// avg of types whose sums do not fit: to a wider type, and back, divided. Integers of 8 bits go to
+// 32, those of 32 to 64, whatever the factor, and truncate; floats of less than 32 bits go to f32,
+// times the factor, and are rounded once. nullptr for other types. REQUIRES: at most 2^20 ranks.
 ScaleFunction find_widen(Dtype dtype);
 ScaleFunction find_average(Dtype dtype);
 

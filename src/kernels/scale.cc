@@ -124,7 +124,9 @@ ScaleFunction find_divide(Dtype dtype) {
 ScaleFunction find_widen(Dtype dtype) {
   return with_dtype(dtype, [](auto type) -> ScaleFunction {
     constexpr Dtype kSum = traits_of(type.value).sum;
-    if constexpr (kSum != type.value) {
+    if constexpr (is_float(type.value)) {
+      return find_widen_float(type.value);
+    } else if constexpr (kSum != type.value) {
       return widen<TypeOf<type.value>, TypeOf<kSum>>;
     }
     return nullptr;
@@ -134,7 +136,9 @@ ScaleFunction find_widen(Dtype dtype) {
 ScaleFunction find_average(Dtype dtype) {
   return with_dtype(dtype, [](auto type) -> ScaleFunction {
     constexpr Dtype kSum = traits_of(type.value).sum;
-    if constexpr (kSum != type.value) {
+    if constexpr (is_float(type.value)) {
+      return find_average_float(type.value);
+    } else if constexpr (kSum != type.value) {
       return average<TypeOf<type.value>, TypeOf<kSum>>;
     }
     return nullptr;

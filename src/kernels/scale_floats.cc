@@ -1,5 +1,8 @@
-// Multiplication and division of floats by one number.
+// Multiplication and division of floats by one number, and narrow floats to f32 and back.
+#include <type_traits>
+
 #include "base/dtypes.h"
+#include "kernels/coded_rows.h"
 #include "kernels/scale_tables.h"
 #include "kernels/simd_targets.h"
 
@@ -7,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/scale_floats.cc"
 #include "hwy/foreach_target.h"  // first, as it includes this file again
 #include "hwy/highway.h"
+#include "kernels/codes-inl.h"
 #include "kernels/f8-inl.h"
 #include "kernels/formats-inl.h"
 #include "kernels/memory-inl.h"
@@ -36,6 +40,86 @@ void scale(void* target, const void* source, std::size_t count, double factor) {
   }
 }
 
+struct F8e5m2Lanes : Widened<std::uint8_t> {
+  template <class Op>
+  static HWY_INLINE Acc decode(Raw raw) {
+    return decode_narrow<2, 15, true>(hn::PromoteTo(BitsTag(), raw));
+  }
+  template <class Op>
+  static HWY_INLINE Raw encode(Acc acc) {
+    return shrink(encode_narrow<2, 15, 0x47800000U, 0x7eU>(acc));  // 65536
+  }
+};
+
+// The format of a narrow float with as many elements to a vector as f32.
+template <typename T>
+using WideLanesOf = std::conditional_t<
+    std::is_same_v<T, bf16>, Bf16Lanes,
+    std::conditional_t<std::is_same_v<T, f8e4m3>, F8e4m3Lanes,
+                       std::conditional_t<std::is_same_v<T, f8e5m2>, F8e5m2Lanes, FormatOf<T>>>>;
+
+template <class Lanes>
+void widen(void* target, const void* source, std::size_t count, double factor) {
+  using D = typename Lanes::D;
+  constexpr std::size_t kSize = sizeof(typename Lanes::Lane);
+  const FloatTag wide;
+  const std::size_t lanes = hn::Lanes(wide);
+  const FloatVec by = broadcast_float(factor);
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  std::size_t i = 0;
+  for (; count - i >= lanes; i += lanes) {
+    const auto value = Lanes::template decode<ProdOp>(load(D(), from + i * kSize));
+    store(wide, hn::Mul(value, by), to + i * sizeof(float));
+  }
+  if (i != count) {
+    const auto value = Lanes::template decode<ProdOp>(load_first(D(), from + i * kSize, count - i));
+    store_first(wide, hn::Mul(value, by), to + i * sizeof(float), count - i);
+  }
+}
+
+template <class Lanes>
+void average(void* target, const void* source, std::size_t count, double divisor) {
+  using D = typename Lanes::D;
+  constexpr std::size_t kSize = sizeof(typename Lanes::Lane);
+  const FloatTag wide;
+  const std::size_t lanes = hn::Lanes(wide);
+  const FloatVec by = broadcast_float(divisor);
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  std::size_t i = 0;
+  for (; count - i >= lanes; i += lanes) {
+    const FloatVec sum = load(wide, from + i * sizeof(float));
+    store(D(), Lanes::template encode<DivideOp>(hn::Div(sum, by)), to + i * kSize);
+  }
+  if (i != count) {
+    const FloatVec sum = load_first(wide, from + i * sizeof(float), count - i);
+    store_first(D(), Lanes::template encode<DivideOp>(hn::Div(sum, by)), to + i * kSize, count - i);
+  }
+}
+
+constexpr bool is_narrow_float(Dtype dtype) {
+  return is_float(dtype) && traits_of(dtype).sum != dtype;
+}
+
+ScaleFunction find_widen_floats(Dtype dtype) {
+  return with_dtype(dtype, [](auto type) -> ScaleFunction {
+    if constexpr (is_narrow_float(type.value)) {
+      return widen<WideLanesOf<TypeOf<type.value>>>;
+    }
+    return nullptr;
+  });
+}
+
+ScaleFunction find_average_floats(Dtype dtype) {
+  return with_dtype(dtype, [](auto type) -> ScaleFunction {
+    if constexpr (is_narrow_float(type.value)) {
+      return average<WideLanesOf<TypeOf<type.value>>>;
+    }
+    return nullptr;
+  });
+}
+
 template <class Op>
 ScaleFunction find_scale(Dtype dtype) {
   return with_dtype(dtype, [](auto type) -> ScaleFunction {
@@ -61,6 +145,8 @@ namespace unisono::kernels {
 namespace {
 HWY_EXPORT(find_multiply_floats);
 HWY_EXPORT(find_divide_floats);
+HWY_EXPORT(find_widen_floats);
+HWY_EXPORT(find_average_floats);
 }  // namespace
 
 ScaleFunction find_multiply_float(Dtype dtype) {
@@ -68,6 +154,12 @@ ScaleFunction find_multiply_float(Dtype dtype) {
 }
 ScaleFunction find_divide_float(Dtype dtype) {
   return HWY_DYNAMIC_DISPATCH(find_divide_floats)(dtype);
+}
+ScaleFunction find_widen_float(Dtype dtype) {
+  return HWY_DYNAMIC_DISPATCH(find_widen_floats)(dtype);
+}
+ScaleFunction find_average_float(Dtype dtype) {
+  return HWY_DYNAMIC_DISPATCH(find_average_floats)(dtype);
 }
 
 }  // namespace unisono::kernels

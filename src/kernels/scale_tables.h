@@ -9,5 +9,8 @@ namespace unisono::kernels {
 
 ScaleFunction find_multiply_float(Dtype dtype);
 ScaleFunction find_divide_float(Dtype dtype);
+// Of those that are summed in f32.
+ScaleFunction find_widen_float(Dtype dtype);
+ScaleFunction find_average_float(Dtype dtype);
 
 }  // namespace unisono::kernels

@@ -270,6 +270,49 @@ TEST(ScaleIntegerTest, AveragesOfNarrowIntegersAreThoseOfTheirWholeSums) {
   EXPECT_EQ(find_average(Dtype::f32), nullptr);
 }
 
+// Each code of the type, as often as there are ranks: the average is that number.
+template <typename T>
+void expect_averages_of_equals(Dtype dtype) {
+  using Bits = decltype(T::bits);
+  constexpr std::size_t kCodes = std::size_t{1} << (8 * sizeof(T));
+  std::vector<T> values(kCodes);
+  for (std::size_t code = 0; code < kCodes; ++code) {
+    values[code] = T{static_cast<Bits>(code)};
+  }
+  for (const int ranks : {1, 2, 3, 5, 7, 64}) {
+    const double scale = 1.0 / static_cast<double>(std::bit_ceil(static_cast<unsigned>(ranks)));
+    std::vector<std::byte> narrow(values.size() * sizeof(T) + 1);  // at odd addresses
+    std::vector<std::byte> wide(values.size() * sizeof(float) + 1);
+    std::memcpy(narrow.data() + 1, values.data(), values.size() * sizeof(T));
+    find_widen(dtype)(wide.data() + 1, narrow.data() + 1, values.size(), scale);
+    std::vector<float> sums(values.size());
+    std::memcpy(sums.data(), wide.data() + 1, sums.size() * sizeof(float));
+    for (float& sum : sums) {
+      const float one = sum;
+      for (int rank = 1; rank < ranks; ++rank) {
+        sum += one;
+      }
+    }
+    std::memcpy(wide.data() + 1, sums.data(), sums.size() * sizeof(float));
+    find_average(dtype)(narrow.data() + 1, wide.data() + 1, values.size(), ranks * scale);
+    std::vector<T> averages(values.size());
+    std::memcpy(averages.data(), narrow.data() + 1, averages.size() * sizeof(T));
+    for (std::size_t code = 0; code < kCodes; ++code) {
+      const float value = to_float(values[code]);
+      const float average = to_float(averages[code]);
+      ASSERT_TRUE(std::isnan(value) ? std::isnan(average) : value == average)
+          << to_string(dtype) << " " << value << ": " << average << " of " << ranks;
+    }
+  }
+}
+
+TEST(ScaleFloatTest, TheAverageOfEqualNarrowFloatsIsThatFloat) {
+  expect_averages_of_equals<f16>(Dtype::f16);
+  expect_averages_of_equals<bf16>(Dtype::bf16);
+  expect_averages_of_equals<f8e4m3>(Dtype::f8e4m3);
+  expect_averages_of_equals<f8e5m2>(Dtype::f8e5m2);
+}
+
 TEST(ScaleIntegerTest, BooleansHaveNoScale) {
   EXPECT_EQ(find_multiply(Dtype::boolean), nullptr);
   EXPECT_EQ(find_divide(Dtype::boolean), nullptr);

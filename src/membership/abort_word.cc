@@ -142,13 +142,23 @@ Error AbortWord::read(ErrorContext context) const {
   return {static_cast<ErrorCode>(record_.code), record_.text, std::move(context)};
 }
 
-void AbortWord::throw_reason(ErrorContext context) const {
+Error AbortWord::reason(ErrorContext context) const {
   // The writer may be between claiming the record and completing it; if it died there, say so.
   for (int ms = 0; record_.state.load(std::memory_order_acquire) != 2 && ms < kWritingMs; ++ms) {
     usleep(1000);
   }
   tell_observer();
-  throw read(std::move(context));
+  return read(std::move(context));
+}
+
+void AbortWord::throw_reason(ErrorContext context) const {
+  note_told();
+  throw reason(std::move(context));
+}
+
+std::optional<Error> AbortWord::complete() const {
+  return record_.state.load(std::memory_order_acquire) == 2 ? std::optional(read({}))
+                                                            : std::nullopt;
 }
 
 std::optional<Error> AbortWord::failure() {
@@ -160,7 +170,11 @@ std::optional<Error> AbortWord::failure() {
     const bool is_first = unwritten_since_ms_.compare_exchange_strong(never, now_ms);
     return is_first || now_ms - never < kWritingMs ? std::nullopt : std::optional(read({}));
   }
-  return state == 0 ? std::nullopt : std::optional(read({}));
+  if (state == 0) {
+    return std::nullopt;
+  }
+  note_told();
+  return read({});
 }
 
 }  // namespace unisono::comm

@@ -53,8 +53,14 @@ class AbortWord {
   void take(const transport::Network::Abort& abort);
 
   // REQUIRES: is_set(). Waits a little for a rank that has begun to write the reason.
+  Error reason(ErrorContext context) const;
+  // The same, and the program knows it.
   [[noreturn]] void throw_reason(ErrorContext context) const;
-  // What throw_reason() would throw, if it would, without waiting.
+  // Whether a call has told this rank's program the reason. Returns what was noted before.
+  bool note_told() const noexcept { return told_.exchange(true, std::memory_order_relaxed); }
+  // What throw_reason() would throw if the reason is complete.
+  std::optional<Error> complete() const;
+  // What throw_reason() would throw, if it would, without waiting. The program is told.
   std::optional<Error> failure();
 
  private:
@@ -68,6 +74,7 @@ class AbortWord {
   int rank_;
   int ranks_;
   Observer observer_;
+  mutable std::atomic<bool> told_ = false;
   std::atomic<std::int64_t> unwritten_since_ms_ = 0;  // when failure() first found a reason begun
 };
 

@@ -1,5 +1,6 @@
 #include "plan/planner.h"
 
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -114,7 +115,8 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
       .algorithm = choice.name,
       .encoded = choice.encoded != nullptr};
   prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, ranks_);
-  prepared.factor = call.reduction.factor;
+  prepared.factor =
+      call.reduction.op == ReduceOp::premul_sum ? call.reduction.factor : prepared.around.scale;
   prepared.moved = engine::extent_of(compiled.schedule, rank_, places);
   const std::size_t widening = size_of(prepared.around.moved) / size_of(call.dtype);
   prepared.extent = {.input = prepared.moved.input / widening,
@@ -140,6 +142,9 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   hash.add(group_id_).add(static_cast<std::uint64_t>(call.collective));
   hash.add(static_cast<std::uint64_t>(call.dtype)).add(static_cast<std::uint64_t>(root));
   hash.add(reducing ? static_cast<std::uint64_t>(call.reduction.op) : 0).add(call.count);
+  if (reducing && call.reduction.op == ReduceOp::premul_sum) {
+    hash.add(std::bit_cast<std::uint64_t>(call.reduction.factor));
+  }
   hash.add(static_cast<std::uint64_t>(ranks_)).add(std::string_view(prepared.algorithm));
   if (choice.user != nullptr) {
     hash.add(choice.user->content);

@@ -4,13 +4,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "algorithms/catalog.h"
+#include "base/collectives.h"
 #include "ranks.h"
 #include "unisono/allocator.hpp"
 
@@ -391,6 +395,75 @@ std::string abort_in_the_last_step(Communicator& comm, bool async) {
 TEST_P(Forms, AbortInTheLastStepLeavesNoResult) {
   run(2, [](Communicator& comm) { return abort_in_the_last_step(comm, false); });
   run(2, [](Communicator& comm) { return abort_in_the_last_step(comm, true); });
+}
+
+// By every algorithm, in each reduction: the sum of so large numbers is none of their type.
+template <typename T>
+std::string wrong_averages(Communicator& comm, T value) {
+  std::string wrong;
+  const auto n = static_cast<std::size_t>(comm.size());
+  for (const Algorithm* algorithm : catalog()) {
+    const Collective collective = algorithm->collective;
+    if (!reduces(collective) || !can_serve(*algorithm, {.ranks = comm.size()})) {
+      continue;
+    }
+    for (const std::size_t count : {std::size_t{1}, std::size_t{300}, std::size_t{20'000}}) {
+      const std::vector<T> in(collective == Collective::reduce_scatter ? n * count : count, value);
+      std::vector<T> out(count);
+      Call call{.collective = collective,
+                .in = in.data(),
+                .out = out.data(),
+                .count = count,
+                .dtype = detail::dtype_of<T>(),
+                .reduction = avg,
+                .algorithm = algorithm->name};
+      comm.plan(call).start();
+      const bool has_result = collective != Collective::reduce || comm.rank() == 0;
+      wrong += wrong_unless(
+          !has_result ||
+              (to_float(out.front()) == to_float(value) && to_float(out.back()) == to_float(value)),
+          std::string(to_string(collective)) + " " + std::string(algorithm->name) + ": " +
+              std::to_string(to_float(out.back())));
+    }
+  }
+  return wrong;
+}
+
+TEST_P(Forms, AveragesOfEqualNarrowFloats) {
+  for (const int ranks : {1, 2, 3, 5, 7, 8}) {
+    run(ranks, [](Communicator& comm) {
+      return wrong_averages(comm, to_f16(60'000)) + wrong_averages(comm, to_bf16(3e38F)) +
+             wrong_averages(comm, to_f8e4m3(448)) + wrong_averages(comm, to_f8e5m2(40'960)) +
+             wrong_averages(comm, to_f16(0x1p-24F));
+    });
+  }
+}
+
+// Nobody catches what the destructor finds.
+TEST(DroppedRequest, ReportsItsErrorOnce) {
+  ::testing::internal::CaptureStderr();
+  const auto said = on_ranks(Ranks::threads, 2, [](Communicator& comm) -> std::string {
+    std::byte data[2] = {};
+    if (comm.rank() == 0) {
+      {
+        const Request first = comm.recv_async(&data[0], 1, 1, 3, 50);  // never sent
+        const Request second = comm.recv_async(&data[1], 1, 1, 4, 50);
+      }
+      return "";
+    }
+    try {
+      comm.barrier();
+    } catch (const Error& error) {
+      return wrong_unless(error.code() == ErrorCode::timeout, error.what());
+    }
+    return "no error";
+  });
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_NE(text.find("unisono: rank 0 dropped a request without wait(), and it failed: recv"),
+            std::string::npos)
+      << text;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -293,6 +294,33 @@ TEST(Subgroup, RefusesMistakes) {
         wrong += wrong_unless(error.code() == ErrorCode::usage, error.what());
       }
     }
+    return wrong;
+  }));
+}
+
+// Also where the others name the same ranks, so that no list differs.
+TEST(Subgroup, AnIdThatALivingGroupHasIsRefused) {
+  expect_silence(on_ranks(Ranks::processes, 2, [](Communicator& comm) {
+    const int members[] = {0, 1};
+    std::string wrong;
+    std::optional<Communicator> first = comm.subgroup(members, 7);
+    try {
+      Communicator second = comm.subgroup(members, 7);
+      second.barrier();
+      wrong += "no error; ";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      wrong += wrong_unless(
+          error.code() == ErrorCode::usage && text.find("subgroup 7") != std::string::npos, text);
+    }
+    first->barrier();                                     // goes on
+    Communicator of_first = first->subgroup(members, 7);  // of another communicator
+    of_first.barrier();
+    comm.barrier();
+    first.reset();
+    comm.barrier();
+    Communicator again = comm.subgroup(members, 7);
+    again.barrier();
     return wrong;
   }));
 }

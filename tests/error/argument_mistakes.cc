@@ -63,6 +63,51 @@ std::vector<Mistake> buffers() {
            }},
       {.name = "send_null",
        .make = [](Communicator& comm) { comm.send(nullptr, 8, 1 - comm.rank()); }},
+      {.name = "send_negative",
+       .make =
+           [](Communicator& comm) {
+             const int bytes = -4;
+             std::array<std::byte, 8> data = {};
+             comm.send(data.data(), static_cast<std::size_t>(bytes), 1 - comm.rank());
+           }},
+      {.name = "send_async_negative",
+       .make =
+           [](Communicator& comm) {
+             const int bytes = -4;
+             std::array<std::byte, 8> data = {};
+             comm.send_async(data.data(), static_cast<std::size_t>(bytes), 1 - comm.rank()).wait();
+           }},
+      {.name = "recv_negative",
+       .make =
+           [](Communicator& comm) {
+             const int bytes = -1;
+             std::array<std::byte, 8> data = {};
+             comm.recv(data.data(), static_cast<std::size_t>(bytes), 1 - comm.rank());
+           }},
+      {.name = "exchange_negative",
+       .make =
+           [](Communicator& comm) {
+             const int bytes = -8;
+             std::array<std::byte, 8> data = {};
+             comm.exchange(data.data(), static_cast<std::size_t>(bytes), 1 - comm.rank(),
+                           data.data(), data.size(), 1 - comm.rank());
+           }},
+      {.name = "allocate_negative",
+       .ranks = 1,
+       .make =
+           [](Communicator& comm) {
+             const int bytes = -4096;
+             static_cast<void>(comm.allocate(static_cast<std::size_t>(bytes)));
+           }},
+      {.name = "register_negative",
+       .ranks = 1,
+       .make =
+           [](Communicator& comm) {
+             const int bytes = -4096;
+             std::array<std::byte, 8> data = {};
+             static_cast<void>(
+                 comm.register_buffer({data.data(), static_cast<std::size_t>(bytes)}));
+           }},
       {.name = "register_null",
        .ranks = 1,
        .make =

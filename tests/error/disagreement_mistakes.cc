@@ -94,6 +94,19 @@ std::vector<Mistake> disagreement_mistakes() {
              std::vector<float> out(counts[0] + counts[1]);
              comm.all_gather_v(std::span<const float>(in), std::span(out), counts);
            }},
+      {.name = "disagree_counts_v_of_one_sum",
+       .make =
+           [](Communicator& comm) {
+             const Counts counts = comm.rank() == 0 ? Counts{2, 4} : Counts{3, 3};
+             const std::vector<float> in(counts[static_cast<std::size_t>(comm.rank())]);
+             std::vector<float> out(6);
+             comm.all_gather_v(std::span<const float>(in), std::span(out), counts);
+           }},
+      {.name = "disagree_factor",
+       .make =
+           [](Communicator& comm) {
+             sum_all<float>(comm, 8, Reduction::premul_sum(comm.rank() == 0 ? 0.5 : 0.25));
+           }},
       {.name = "disagree_sent_and_received",
        .make =
            [](Communicator& comm) {

@@ -46,6 +46,11 @@ Text advice(comm::Advice what) {
       return {std::string(to_string(what)),
               "所有 rank 必须用同一个算法容许同样的误差：比较它们的 "
               "UNISONO_ACCURACY、UNISONO_ALGORITHM 以及各自的调用"};
+    case comm::Advice::same_counts:
+      return {std::string(to_string(what)),
+              "所有 rank 必须给每个 rank 同样的 count：各 count 不同，尽管总和相同"};
+    case comm::Advice::same_factor:
+      return {std::string(to_string(what)), "所有 rank 必须给 premul_sum 同样的系数"};
     case comm::Advice::same_group:
       return {std::string(to_string(what)),
               "在 group() 中也是如此：多个 all_reduce 合并为这一个，其中每一个的 count 都必须相同"};
