@@ -153,10 +153,12 @@ void rotate(const Turns& turns, std::span<float> x) {
   }
 }
 
-up::AttentionKernel attention_kernel(const up::HeadShare& share, std::size_t heads_a_key,
-                                     std::size_t window) {
+up::AttentionKernel attention_kernel(std::size_t window) {
   const auto forward = [=](const up::AttentionBlock& block, float* out, float* log_sum) {
     const up::AttentionShape& shape = block.shape;
+    const float* query = block.query.as<float>().data();
+    const float* key = block.key.as<float>().data();
+    const float* value = block.value.as<float>().data();
     const std::size_t queries = block.query_positions.size();
     const std::size_t keys = block.key_positions.size();
     const std::size_t row = shape.heads * shape.dim;
@@ -169,17 +171,17 @@ up::AttentionKernel attention_kernel(const up::HeadShare& share, std::size_t hea
     std::vector<float> scores(queries * keys);
     const float scale = 1.0F / std::sqrt(static_cast<float>(shape.dim));
     for (std::size_t head = 0; head < shape.heads; ++head) {
-      const std::size_t shared = (share.query.first + head) / heads_a_key - share.key_value.first;
+      const std::size_t shared = shape.key_value_of(head);
       multiply(
           {.rows = queries, .columns = keys, .inner = shape.dim, .scale = scale, .is_turned = true},
-          {block.query + head * shape.dim, row}, {block.key + shared * shape.dim, key_row},
-          scores.data(), keys);
+          {query + head * shape.dim, row}, {key + shared * shape.dim, key_row}, scores.data(),
+          keys);
       for (std::size_t q = 0; q < queries; ++q) {
         log_sum[q * shape.heads + head] = softmax(
             {&scores[q * keys], keys}, block.query_positions[q], block.key_positions, window);
       }
       multiply({.rows = queries, .columns = shape.dim, .inner = keys}, {scores.data(), keys},
-               {block.value + shared * shape.dim, key_row}, out + head * shape.dim, row);
+               {value + shared * shape.dim, key_row}, out + head * shape.dim, row);
     }
   };
   return {.forward = forward};

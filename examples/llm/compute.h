@@ -43,9 +43,8 @@ struct Turns {
 Turns turns_of(const Rope& rope, std::span<const std::size_t> positions);
 void rotate(const Turns& turns, std::span<float> x);
 
-// Attention of this rank's heads. Queries share keys by their numbers in the whole model, so that
-// heads may be cut anywhere. `window`: a query sees so many keys, its own included; 0: all before.
-unisono::parallel::AttentionKernel attention_kernel(const unisono::parallel::HeadShare& share,
-                                                    std::size_t heads_a_key, std::size_t window);
+// Attention of this rank's heads. `window`: the most keys that a query sees, its own included; 0:
+// all before.
+unisono::parallel::AttentionKernel attention_kernel(std::size_t window);
 
 }  // namespace llm

@@ -131,19 +131,20 @@ std::vector<float> Encoder::attend(const Layer& layer, Texts texts,
   const std::vector<float> v = product(layer.v);
   const up::AttentionShape shape{
       .heads = share_.query.count, .key_value_heads = share_.query.count, .dim = shape_.dim};
-  const auto kernel = attention_kernel(share_, 1, 0);
+  const auto kernel = attention_kernel(0);
   std::vector<float> out(q.size());
   std::vector<float> log_sum(rows * shape.heads);
   std::size_t first = 0;
   for (const auto& tokens : texts) {
     const std::vector<std::size_t> places(tokens.size(), 0);  // none is before another
     const std::size_t at = first * shape.heads * shape.dim;
+    const std::size_t count = tokens.size() * shape.heads * shape.dim;
     kernel.forward({.shape = shape,
                     .query_positions = places,
                     .key_positions = places,
-                    .query = &q[at],
-                    .key = &k[at],
-                    .value = &v[at]},
+                    .query = std::span(q).subspan(at, count),
+                    .key = std::span(k).subspan(at, count),
+                    .value = std::span(v).subspan(at, count)},
                    &out[at], &log_sum[first * shape.heads]);
     first += tokens.size();
   }

@@ -217,9 +217,12 @@ void Model::attention(Layer& layer, std::size_t number) {
 // everywhere, and kept by one rank of cp in turn.
 std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<const float> q,
                                  std::span<const float> k, std::span<const float> v) {
-  const up::AttentionShape shape{
-      .heads = share_.query.count, .key_value_heads = share_.key_value.count, .dim = shape_.dim};
-  const auto kernel = attention_kernel(share_, shape_.heads / shape_.key_value_heads, window);
+  const up::AttentionShape shape{.heads = share_.query.count,
+                                 .key_value_heads = share_.key_value.count,
+                                 .dim = shape_.dim,
+                                 .heads_per_key = share_.heads_per_key,
+                                 .offset = share_.offset};
+  const auto kernel = attention_kernel(window);
   const auto cp = static_cast<std::size_t>(mesh_.size("cp"));
   const bool is_cut = cp > 1 && call_length_ > 1;
   if (cp == 1 || is_cut || length_ % cp == static_cast<std::size_t>(mesh_.coordinate("cp"))) {
@@ -237,9 +240,9 @@ std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<con
   kernel.forward({.shape = shape,
                   .query_positions = positions_,
                   .key_positions = cached_,
-                  .query = q.data(),
-                  .key = layer.keys.data(),
-                  .value = layer.values.data()},
+                  .query = q,
+                  .key = layer.keys,
+                  .value = layer.values},
                  out.data(), log_sum.data());
   if (cp > 1) {
     const Timed timed(times_.communication);

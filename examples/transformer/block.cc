@@ -27,7 +27,9 @@ Block::Block(const Groups& groups, const Local& local) : groups_(groups), local_
   shape_ = {.batch = local.batch,
             .heads = share_.query.count,
             .key_value_heads = share_.key_value.count,
-            .dim = config.head_dim()};
+            .dim = config.head_dim(),
+            .heads_per_key = share_.heads_per_key,
+            .offset = share_.offset};
 }
 
 std::span<const float> Block::own_rows(std::span<const float> weight) const {

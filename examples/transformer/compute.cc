@@ -210,8 +210,7 @@ struct Rows {
     return (b * queries + row) * shape.heads + head;
   }
   std::size_t key_at(std::size_t b, std::size_t row, std::size_t head) const {
-    const std::size_t group = shape.heads / shape.key_value_heads;
-    return ((b * keys + row) * shape.key_value_heads + head / group) * shape.dim;
+    return ((b * keys + row) * shape.key_value_heads + shape.key_value_of(head)) * shape.dim;
   }
 };
 
@@ -230,15 +229,17 @@ void for_each_row(const up::AttentionBlock& block, const Body& body) {
 void attention_forward(const up::AttentionBlock& block, float* out, float* log_sum) {
   const std::size_t dim = block.shape.dim;
   const Rows rows{block.shape, block.query_positions.size(), block.key_positions.size()};
+  const float* keys = block.key.as<float>().data();
+  const float* values = block.value.as<float>().data();
   const float scale = 1 / std::sqrt(static_cast<float>(dim));
   std::vector<float> scores(rows.keys);
   for_each_row(block, [&](std::size_t b, std::size_t row, std::size_t head) {
     const std::size_t at = rows.sums_at(b, row, head);
-    const float* query = block.query + at * dim;
+    const float* query = block.query.as<float>().data() + at * dim;
     float largest = -std::numeric_limits<float>::infinity();
     for (std::size_t j = 0; j < rows.keys; ++j) {
       const bool seen = !block.shape.causal || block.key_positions[j] <= block.query_positions[row];
-      scores[j] = seen ? scale * dot(query, block.key + rows.key_at(b, j, head), dim)
+      scores[j] = seen ? scale * dot(query, keys + rows.key_at(b, j, head), dim)
                        : -std::numeric_limits<float>::infinity();
       largest = std::max(largest, scores[j]);
     }
@@ -252,7 +253,7 @@ void attention_forward(const up::AttentionBlock& block, float* out, float* log_s
       const float weight = std::exp(scores[j] - largest);
       if (weight != 0) {
         sum += weight;
-        add_scaled(out + at * dim, block.value + rows.key_at(b, j, head), weight, dim);
+        add_scaled(out + at * dim, values + rows.key_at(b, j, head), weight, dim);
       }
     }
     for (std::size_t k = 0; k < dim; ++k) {
@@ -265,20 +266,22 @@ void attention_forward(const up::AttentionBlock& block, float* out, float* log_s
 void attention_backward(const up::AttentionBlock& block, const up::AttentionBackward& back) {
   const std::size_t dim = block.shape.dim;
   const Rows rows{block.shape, block.query_positions.size(), block.key_positions.size()};
+  const float* keys = block.key.as<float>().data();
+  const float* values = block.value.as<float>().data();
   const float scale = 1 / std::sqrt(static_cast<float>(dim));
   for_each_row(block, [&](std::size_t b, std::size_t row, std::size_t head) {
     const std::size_t at = rows.sums_at(b, row, head);
-    const float* query = block.query + at * dim;
-    const float* gradient = back.gradient + at * dim;
+    const float* query = block.query.as<float>().data() + at * dim;
+    const float* gradient = back.gradient.as<float>().data() + at * dim;
     for (std::size_t j = 0; j < rows.keys; ++j) {
       if (block.shape.causal && block.key_positions[j] > block.query_positions[row]) {
         continue;
       }
       const std::size_t key = rows.key_at(b, j, head);
-      const float weight = std::exp(scale * dot(query, block.key + key, dim) - back.log_sum[at]);
-      const float slope = scale * weight * (dot(gradient, block.value + key, dim) - back.delta[at]);
+      const float weight = std::exp(scale * dot(query, keys + key, dim) - back.log_sum[at]);
+      const float slope = scale * weight * (dot(gradient, values + key, dim) - back.delta[at]);
       add_scaled(back.value_gradient + key, gradient, weight, dim);
-      add_scaled(back.query_gradient + at * dim, block.key + key, slope, dim);
+      add_scaled(back.query_gradient + at * dim, keys + key, slope, dim);
       add_scaled(back.key_gradient + key, query, slope, dim);
     }
   });

@@ -232,6 +232,8 @@ def test_vocabulary():
 
     unisono.run_threads(3, body)
     assert parallel.head_share(8, 2, 4, 1) == (slice(2, 4, 1), slice(0, 1, 1))
+    assert parallel.head_share(8, 4, 3, 2) == (slice(5, 8, 1), slice(2, 4, 1))
+    assert parallel.head_map(8, 4, 3, 2) == [0, 1, 1]  # 5, 6 and 7 use 2, 3 and 3
 
 
 def grouped(x, heads):

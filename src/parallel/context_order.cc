@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "parallel/floats.h"
 #include "unisono/parallel/context_parallel.hpp"
 #include "unisono/parallel/placement.hpp"
 
@@ -77,7 +78,7 @@ void merge_attention(std::size_t rows, std::size_t dim, const float* other,
   }
 }
 
-void merge_decoded(Communicator& axis, const AttentionShape& shape, std::span<float> out,
+void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
                    std::span<float> log_sum) {
   const std::size_t rows = shape.batch * shape.heads;
   if (out.size() != rows * shape.dim || log_sum.size() != rows) {
@@ -87,16 +88,35 @@ void merge_decoded(Communicator& axis, const AttentionShape& shape, std::span<fl
                                       std::to_string(rows) +
                                       "\npass [batch, heads, dim] and [batch, heads]");
   }
-  std::vector<float> mine(out.begin(), out.end());
-  mine.insert(mine.end(), log_sum.begin(), log_sum.end());
-  std::vector<float> all(mine.size() * static_cast<std::size_t>(axis.size()));
-  axis.all_gather(mine, all);
-  std::fill(out.begin(), out.end(), 0.0F);
+  expect_float("merge_decoded", "out", out.dtype(), out.dtype());
+  const auto bytes_of = [](ConstAnySpan span) {
+    return std::span(static_cast<const std::byte*>(span.data()),
+                     span.size() * size_of(span.dtype()));
+  };
+  // Log-sum-exps first, so that both are aligned.
+  const auto sums = bytes_of(log_sum);
+  const auto parts = bytes_of(out);
+  std::vector<std::byte> mine(sums.begin(), sums.end());
+  mine.insert(mine.end(), parts.begin(), parts.end());
+  mine.resize((mine.size() + sizeof(float) - 1) / sizeof(float) * sizeof(float));
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(axis.size()));
+  const bool is_wide = out.dtype() == Dtype::f32;
+  axis.run({.collective = Collective::all_gather,
+            .in = mine.data(),
+            .out = all.data(),
+            .count = is_wide ? mine.size() / sizeof(float) : mine.size(),
+            .dtype = is_wide ? Dtype::f32 : Dtype::u8});
+  const WrittenFloats whole(out);
+  std::fill(whole.span().begin(), whole.span().end(), 0.0F);
   std::fill(log_sum.begin(), log_sum.end(), -std::numeric_limits<float>::infinity());
   // In the order of the ranks, so that all of them have the same bits.
   for (std::size_t at = 0; at < all.size(); at += mine.size()) {
-    merge_attention(rows, shape.dim, &all[at], &all[at + out.size()], out.data(), log_sum.data());
+    const ConstAnySpan theirs(&all[at], rows, Dtype::f32);
+    const ReadFloats part(ConstAnySpan(all.data() + at + sums.size(), out.size(), out.dtype()));
+    merge_attention(rows, shape.dim, part.span().data(), theirs.as<float>().data(),
+                    whole.span().data(), log_sum.data());
   }
+  whole.finish();
 }
 
 }  // namespace unisono::parallel

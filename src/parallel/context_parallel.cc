@@ -2,9 +2,12 @@
 #include "unisono/parallel/context_parallel.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "parallel/floats.h"
 #include "parallel/ring_attention.h"
 #include "unisono/parallel/placement.hpp"
 
@@ -15,18 +18,27 @@ namespace {
   throw Error(ErrorCode::usage, "context attention: " + what + "\n" + next);
 }
 
-void expect(const char* name, std::size_t have, std::size_t need) {
-  if (have != need) {
-    refuse(std::string("`") + name + "` has " + std::to_string(have) + " elements, not " +
+void expect(const char* name, ConstAnySpan has, std::size_t need, Dtype dtype) {
+  expect_float("context attention", name, has.dtype(), dtype);
+  if (has.size() != need) {
+    refuse(std::string("`") + name + "` has " + std::to_string(has.size()) + " elements, not " +
                std::to_string(need),
            "ContextAxes::positions() says which rows a rank has");
   }
 }
 
-Tensor tensor(const float* data, std::size_t batch, std::size_t rows, std::size_t heads,
+Tensor tensor(ConstAnySpan data, std::size_t batch, std::size_t rows, std::size_t heads,
               std::size_t dim) {
-  return Tensor::packed(const_cast<float*>(data), Dtype::f32, {batch, rows, heads, dim});
+  return Tensor::packed(const_cast<void*>(data.data()), data.dtype(), {batch, rows, heads, dim});
 }
+
+// Elements of any type in memory of their own.
+struct Room {
+  Room(std::size_t elements, Dtype dtype)
+      : memory(elements * size_of(dtype)), span(memory.data(), elements, dtype) {}
+  std::vector<std::byte> memory;
+  AnySpan span;
+};
 
 // A context whose sequence is cut along the outer axis alone: after Ulysses, or without it.
 class Context {
@@ -45,7 +57,18 @@ class Context {
       positions_.push_back(std::move(places));
     }
     const auto u = static_cast<std::size_t>(inside);
-    if (shape.heads % u != 0 || shape.key_value_heads % u != 0) {
+    const bool is_even = shape.key_value_heads != 0 && shape.heads % shape.key_value_heads == 0;
+    if (shape.heads_per_key != 0 &&
+        (shape.heads == 0 || shape.key_value_of(shape.heads - 1) + 1 != shape.key_value_heads)) {
+      refuse(std::to_string(shape.heads) + " heads, " + std::to_string(shape.heads_per_key) +
+                 " for each key-value head from number " + std::to_string(shape.offset) +
+                 " on, do not use " + std::to_string(shape.key_value_heads) + " key-value heads",
+             "take the numbers from head_share()");
+    }
+    if (u > 1 &&
+        (!is_even || shape.heads % u != 0 || shape.key_value_heads % u != 0 || shape.offset != 0 ||
+         (shape.heads_per_key != 0 &&
+          shape.heads_per_key != shape.heads / shape.key_value_heads))) {
       refuse(std::to_string(shape.heads) + " heads and " + std::to_string(shape.key_value_heads) +
                  " key-value heads cannot be divided among the " + std::to_string(inside) +
                  " ranks of Ulysses",
@@ -65,27 +88,35 @@ class Context {
   }
   const std::vector<std::vector<std::size_t>>& positions() const { return positions_; }
 
-  // From rows to heads. `heads`: how many `data` has, on this rank.
-  std::vector<float> to_heads(std::span<const float> data, std::size_t heads,
-                              std::size_t dim) const {
-    const auto u = static_cast<std::size_t>(has_heads() ? axes_.heads->size() : 1);
-    if (u == 1) {
-      return {data.begin(), data.end()};
-    }
-    std::vector<float> out(shape_.batch * rows() * heads / u * dim);
-    redistribute(*axes_.heads, tensor(data.data(), shape_.batch, local_rows_, heads, dim), Shard(1),
-                 tensor(out.data(), shape_.batch, rows(), heads / u, dim), Shard(2));
-    return out;
-  }
-  void to_rows(std::span<const float> data, std::size_t heads, std::size_t dim,
-               std::span<float> out) const {
+  // From rows to heads. `heads`: how many `data` has, on this rank. Where nothing moves, the result
+  // is `data`; else it lies in `room`.
+  ConstAnySpan to_heads(ConstAnySpan data, std::size_t heads, std::size_t dim,
+                        std::optional<Room>& room) const {
     if (!has_heads()) {
-      std::copy(data.begin(), data.end(), out.begin());
+      return data;
+    }
+    const auto u = static_cast<std::size_t>(axes_.heads->size());
+    room.emplace(shape_.batch * rows() * heads / u * dim, data.dtype());
+    redistribute(*axes_.heads, tensor(data, shape_.batch, local_rows_, heads, dim), Shard(1),
+                 tensor(room->span, shape_.batch, rows(), heads / u, dim), Shard(2));
+    return room->span;
+  }
+  // Back again, rounded to the type of `out` before it travels.
+  void to_rows(std::span<const float> data, std::size_t heads, std::size_t dim, AnySpan out) const {
+    if (!has_heads()) {
+      convert(data, out);
       return;
     }
     const auto u = static_cast<std::size_t>(axes_.heads->size());
-    redistribute(*axes_.heads, tensor(data.data(), shape_.batch, rows(), heads / u, dim), Shard(2),
-                 tensor(out.data(), shape_.batch, local_rows_, heads, dim), Shard(1));
+    ConstAnySpan from = data;
+    std::optional<Room> room;
+    if (out.dtype() != Dtype::f32) {
+      room.emplace(data.size(), out.dtype());
+      convert(data, room->span);
+      from = room->span;
+    }
+    redistribute(*axes_.heads, tensor(from, shape_.batch, rows(), heads / u, dim), Shard(2),
+                 tensor(out, shape_.batch, local_rows_, heads, dim), Shard(1));
   }
 
  private:
@@ -109,7 +140,7 @@ class Context {
 };
 
 ContextJob job_of(const ContextAxes& axes, const Context& context, const AttentionKernel& kernel,
-                  const float* query, const float* key, const float* value) {
+                  ConstAnySpan query, ConstAnySpan key, ConstAnySpan value) {
   return {.axis = *axes.outer,
           .shape = context.inside(),
           .kernel = kernel,
@@ -119,8 +150,8 @@ ContextJob job_of(const ContextAxes& axes, const Context& context, const Attenti
           .value = value};
 }
 
-AttentionBlock block_of(const Context& context, const float* query, const float* key,
-                        const float* value) {
+AttentionBlock block_of(const Context& context, ConstAnySpan query, ConstAnySpan key,
+                        ConstAnySpan value) {
   return {.shape = context.inside(),
           .query_positions = context.mine(),
           .key_positions = context.mine(),
@@ -130,14 +161,14 @@ AttentionBlock block_of(const Context& context, const float* query, const float*
 }
 
 // All keys or values of the axis.
-std::vector<float> gather(const ContextJob& job, const float* part) {
+Room gather(const ContextJob& job, ConstAnySpan part) {
   const auto n = static_cast<std::size_t>(job.axis.size());
   const std::size_t rows = job.mine().size();
   const AttentionShape& shape = job.shape;
-  std::vector<float> whole(job.key_count(job.axis.rank()) * n);
+  Room whole(job.key_count(job.axis.rank()) * n, part.dtype());
   redistribute(
       job.axis, tensor(part, shape.batch, rows, shape.key_value_heads, shape.dim), Shard(1),
-      tensor(whole.data(), shape.batch, rows * n, shape.key_value_heads, shape.dim), Replicate());
+      tensor(whole.span, shape.batch, rows * n, shape.key_value_heads, shape.dim), Replicate());
   return whole;
 }
 
@@ -152,32 +183,32 @@ std::vector<std::size_t> all_positions(const ContextJob& job) {
 }  // namespace
 
 void gathered_forward(const ContextJob& job, float* out, float* log_sum) {
-  const std::vector<float> key = gather(job, job.key);
-  const std::vector<float> value = gather(job, job.value);
+  const Room key = gather(job, job.key);
+  const Room value = gather(job, job.value);
   const std::vector<std::size_t> positions = all_positions(job);
   job.kernel.forward({.shape = job.shape,
                       .query_positions = job.mine(),
                       .key_positions = positions,
                       .query = job.query,
-                      .key = key.data(),
-                      .value = value.data()},
+                      .key = key.span,
+                      .value = value.span},
                      out, log_sum);
 }
 
-void gathered_backward(const ContextJob& job, const float* gradient, const float* log_sum,
-                       const float* delta, const ContextGradients& gradients) {
-  const std::vector<float> key = gather(job, job.key);
-  const std::vector<float> value = gather(job, job.value);
+void gathered_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
+                       const float* delta, const WideGradients& gradients) {
+  const Room key = gather(job, job.key);
+  const Room value = gather(job, job.value);
   const std::vector<std::size_t> positions = all_positions(job);
-  std::vector<float> key_gradient(key.size());
-  std::vector<float> value_gradient(value.size());
+  std::vector<float> key_gradient(key.span.size());
+  std::vector<float> value_gradient(value.span.size());
   std::fill(gradients.query.begin(), gradients.query.end(), 0.0F);
   job.kernel.backward({.shape = job.shape,
                        .query_positions = job.mine(),
                        .key_positions = positions,
                        .query = job.query,
-                       .key = key.data(),
-                       .value = value.data()},
+                       .key = key.span,
+                       .value = value.span},
                       {.gradient = gradient,
                        .log_sum = log_sum,
                        .delta = delta,
@@ -189,34 +220,33 @@ void gathered_backward(const ContextJob& job, const float* gradient, const float
   const auto n = static_cast<std::size_t>(job.axis.size());
   for (const auto& [whole, part] :
        {std::pair(&key_gradient, gradients.key), std::pair(&value_gradient, gradients.value)}) {
-    redistribute(
-        job.axis, tensor(whole->data(), shape.batch, rows * n, shape.key_value_heads, shape.dim),
-        Partial(), tensor(part.data(), shape.batch, rows, shape.key_value_heads, shape.dim),
-        Shard(1));
+    redistribute(job.axis, tensor(*whole, shape.batch, rows * n, shape.key_value_heads, shape.dim),
+                 Partial(), tensor(part, shape.batch, rows, shape.key_value_heads, shape.dim),
+                 Shard(1));
   }
 }
 
 void context_attention(const ContextAxes& axes, const AttentionShape& shape, std::size_t length,
-                       const AttentionKernel& kernel, std::span<const float> query,
-                       std::span<const float> key, std::span<const float> value,
-                       std::span<float> out, std::span<float> log_sum) {
+                       const AttentionKernel& kernel, ConstAnySpan query, ConstAnySpan key,
+                       ConstAnySpan value, AnySpan out, std::span<float> log_sum) {
   const Context context(axes, shape, length);
   const std::size_t tokens = shape.batch * context.local_rows();
-  expect("query", query.size(), tokens * shape.heads * shape.dim);
-  expect("key", key.size(), tokens * shape.key_value_heads * shape.dim);
-  expect("value", value.size(), key.size());
-  expect("out", out.size(), query.size());
-  expect("log_sum", log_sum.size(), tokens * shape.heads);
-  const std::vector<float> q = context.to_heads(query, shape.heads, shape.dim);
-  const std::vector<float> k = context.to_heads(key, shape.key_value_heads, shape.dim);
-  const std::vector<float> v = context.to_heads(value, shape.key_value_heads, shape.dim);
+  const Dtype dtype = query.dtype();
+  expect("query", query, tokens * shape.heads * shape.dim, dtype);
+  expect("key", key, tokens * shape.key_value_heads * shape.dim, dtype);
+  expect("value", value, key.size(), dtype);
+  expect("out", out, query.size(), dtype);
+  expect("log_sum", log_sum, tokens * shape.heads, Dtype::f32);
+  std::array<std::optional<Room>, 3> rooms;
+  const ConstAnySpan q = context.to_heads(query, shape.heads, shape.dim, rooms[0]);
+  const ConstAnySpan k = context.to_heads(key, shape.key_value_heads, shape.dim, rooms[1]);
+  const ConstAnySpan v = context.to_heads(value, shape.key_value_heads, shape.dim, rooms[2]);
   std::vector<float> result(q.size());
   std::vector<float> result_log_sum(q.size() / std::max<std::size_t>(shape.dim, 1));
   if (axes.outer == nullptr || axes.outer->size() == 1) {
-    kernel.forward(block_of(context, q.data(), k.data(), v.data()), result.data(),
-                   result_log_sum.data());
+    kernel.forward(block_of(context, q, k, v), result.data(), result_log_sum.data());
   } else {
-    const ContextJob job = job_of(axes, context, kernel, q.data(), k.data(), v.data());
+    const ContextJob job = job_of(axes, context, kernel, q, k, v);
     axes.method == ContextMethod::ring
         ? ring_forward(job, result.data(), result_log_sum.data())
         : gathered_forward(job, result.data(), result_log_sum.data());
@@ -227,49 +257,54 @@ void context_attention(const ContextAxes& axes, const AttentionShape& shape, std
 
 void context_attention_backward(const ContextAxes& axes, const AttentionShape& shape,
                                 std::size_t length, const AttentionKernel& kernel,
-                                std::span<const float> query, std::span<const float> key,
-                                std::span<const float> value, std::span<const float> out,
-                                std::span<const float> log_sum, std::span<const float> gradient,
-                                const ContextGradients& gradients) {
+                                ConstAnySpan query, ConstAnySpan key, ConstAnySpan value,
+                                ConstAnySpan out, std::span<const float> log_sum,
+                                ConstAnySpan gradient, const ContextGradients& gradients) {
   const Context context(axes, shape, length);
   const std::size_t tokens = shape.batch * context.local_rows();
-  expect("query", query.size(), tokens * shape.heads * shape.dim);
-  expect("key", key.size(), tokens * shape.key_value_heads * shape.dim);
-  expect("value", value.size(), key.size());
-  expect("out", out.size(), query.size());
-  expect("gradient", gradient.size(), query.size());
-  expect("log_sum", log_sum.size(), tokens * shape.heads);
-  expect("gradients.query", gradients.query.size(), query.size());
-  expect("gradients.key", gradients.key.size(), key.size());
-  expect("gradients.value", gradients.value.size(), value.size());
+  const Dtype dtype = query.dtype();
+  expect("query", query, tokens * shape.heads * shape.dim, dtype);
+  expect("key", key, tokens * shape.key_value_heads * shape.dim, dtype);
+  expect("value", value, key.size(), dtype);
+  expect("out", out, query.size(), dtype);
+  expect("gradient", gradient, query.size(), dtype);
+  expect("log_sum", log_sum, tokens * shape.heads, Dtype::f32);
+  expect("gradients.query", gradients.query, query.size(), dtype);
+  expect("gradients.key", gradients.key, key.size(), dtype);
+  expect("gradients.value", gradients.value, value.size(), dtype);
   std::vector<float> delta(log_sum.size());
-  for (std::size_t row = 0; row < delta.size(); ++row) {
-    for (std::size_t k = 0; k < shape.dim; ++k) {
-      delta[row] += out[row * shape.dim + k] * gradient[row * shape.dim + k];
+  {
+    const ReadFloats results(out);
+    const ReadFloats slopes(gradient);
+    for (std::size_t row = 0; row < delta.size(); ++row) {
+      for (std::size_t k = 0; k < shape.dim; ++k) {
+        delta[row] += results.span()[row * shape.dim + k] * slopes.span()[row * shape.dim + k];
+      }
     }
   }
-  const std::vector<float> q = context.to_heads(query, shape.heads, shape.dim);
-  const std::vector<float> k = context.to_heads(key, shape.key_value_heads, shape.dim);
-  const std::vector<float> v = context.to_heads(value, shape.key_value_heads, shape.dim);
-  const std::vector<float> g = context.to_heads(gradient, shape.heads, shape.dim);
-  const std::vector<float> sums = context.to_heads(log_sum, shape.heads, 1);
-  const std::vector<float> deltas = context.to_heads(delta, shape.heads, 1);
+  std::array<std::optional<Room>, 6> rooms;
+  const ConstAnySpan q = context.to_heads(query, shape.heads, shape.dim, rooms[0]);
+  const ConstAnySpan k = context.to_heads(key, shape.key_value_heads, shape.dim, rooms[1]);
+  const ConstAnySpan v = context.to_heads(value, shape.key_value_heads, shape.dim, rooms[2]);
+  const ConstAnySpan g = context.to_heads(gradient, shape.heads, shape.dim, rooms[3]);
+  const auto sums = context.to_heads(log_sum, shape.heads, 1, rooms[4]).as<float>();
+  const auto deltas = context.to_heads(delta, shape.heads, 1, rooms[5]).as<float>();
   std::vector<float> dq(q.size());
   std::vector<float> dk(k.size());
   std::vector<float> dv(v.size());
-  const ContextGradients inside{.query = dq, .key = dk, .value = dv};
   if (axes.outer == nullptr || axes.outer->size() == 1) {
-    kernel.backward(block_of(context, q.data(), k.data(), v.data()), {.gradient = g.data(),
-                                                                      .log_sum = sums.data(),
-                                                                      .delta = deltas.data(),
-                                                                      .query_gradient = dq.data(),
-                                                                      .key_gradient = dk.data(),
-                                                                      .value_gradient = dv.data()});
+    kernel.backward(block_of(context, q, k, v), {.gradient = g,
+                                                 .log_sum = sums.data(),
+                                                 .delta = deltas.data(),
+                                                 .query_gradient = dq.data(),
+                                                 .key_gradient = dk.data(),
+                                                 .value_gradient = dv.data()});
   } else {
-    const ContextJob job = job_of(axes, context, kernel, q.data(), k.data(), v.data());
+    const ContextJob job = job_of(axes, context, kernel, q, k, v);
+    const WideGradients inside{.query = dq, .key = dk, .value = dv};
     axes.method == ContextMethod::ring
-        ? ring_backward(job, g.data(), sums.data(), deltas.data(), inside)
-        : gathered_backward(job, g.data(), sums.data(), deltas.data(), inside);
+        ? ring_backward(job, g, sums.data(), deltas.data(), inside)
+        : gathered_backward(job, g, sums.data(), deltas.data(), inside);
   }
   context.to_rows(dq, shape.heads, shape.dim, gradients.query);
   context.to_rows(dk, shape.key_value_heads, shape.dim, gradients.key);

@@ -14,6 +14,26 @@
 namespace unisono::parallel {
 namespace {
 
+std::vector<float> floats_of(ConstAnySpan elements) {
+  std::vector<float> floats(elements.size());
+  convert(elements, floats);
+  return floats;
+}
+
+// A block in f32, whatever its type.
+struct Wide {
+  explicit Wide(const AttentionBlock& b)
+      : shape(b.shape),
+        query_positions(b.query_positions),
+        key_positions(b.key_positions),
+        query(floats_of(b.query)),
+        key(floats_of(b.key)),
+        value(floats_of(b.value)) {}
+  AttentionShape shape;
+  std::span<const std::size_t> query_positions, key_positions;
+  std::vector<float> query, key, value;
+};
+
 // One query of one head against a block: weights before normalisation, and their greatest logit.
 struct Scores {
   std::vector<double> logits;
@@ -24,15 +44,15 @@ struct At {
   std::size_t batch, row, head;
 };
 
-std::size_t query_at(const AttentionBlock& b, const At& at) {
+std::size_t query_at(const Wide& b, const At& at) {
   return (at.batch * b.query_positions.size() + at.row) * b.shape.heads + at.head;
 }
-std::size_t key_at(const AttentionBlock& b, const At& at, std::size_t key) {
-  const std::size_t head = at.head * b.shape.key_value_heads / b.shape.heads;
+std::size_t key_at(const Wide& b, const At& at, std::size_t key) {
+  const std::size_t head = b.shape.key_value_of(at.head);
   return ((at.batch * b.key_positions.size() + key) * b.shape.key_value_heads + head) * b.shape.dim;
 }
 
-Scores scores(const AttentionBlock& b, const At& at) {
+Scores scores(const Wide& b, const At& at) {
   Scores result;
   for (std::size_t j = 0; j < b.key_positions.size(); ++j) {
     double logit = -std::numeric_limits<double>::infinity();
@@ -50,7 +70,7 @@ Scores scores(const AttentionBlock& b, const At& at) {
 }
 
 template <typename Body>
-void for_each_row(const AttentionBlock& b, const Body& body) {
+void for_each_row(const Wide& b, const Body& body) {
   for (std::size_t batch = 0; batch < b.shape.batch; ++batch) {
     for (std::size_t row = 0; row < b.query_positions.size(); ++row) {
       for (std::size_t head = 0; head < b.shape.heads; ++head) {
@@ -60,7 +80,8 @@ void for_each_row(const AttentionBlock& b, const Body& body) {
   }
 }
 
-void forward(const AttentionBlock& b, float* out, float* log_sum) {
+void forward(const AttentionBlock& block, float* out, float* log_sum) {
+  const Wide b(block);
   for_each_row(b, [&](const At& at) {
     const Scores s = scores(b, at);
     const std::size_t q = query_at(b, at);
@@ -80,7 +101,9 @@ void forward(const AttentionBlock& b, float* out, float* log_sum) {
   });
 }
 
-void backward(const AttentionBlock& b, const AttentionBackward& back) {
+void backward(const AttentionBlock& block, const AttentionBackward& back) {
+  const Wide b(block);
+  const std::vector<float> gradient = floats_of(back.gradient);
   for_each_row(b, [&](const At& at) {
     const Scores s = scores(b, at);
     const std::size_t q = query_at(b, at);
@@ -89,11 +112,10 @@ void backward(const AttentionBlock& b, const AttentionBackward& back) {
       const std::size_t key = key_at(b, at, j);
       double slope = -back.delta[q];
       for (std::size_t k = 0; k < b.shape.dim; ++k) {
-        slope += static_cast<double>(back.gradient[q * b.shape.dim + k]) * b.value[key + k];
+        slope += static_cast<double>(gradient[q * b.shape.dim + k]) * b.value[key + k];
       }
       for (std::size_t k = 0; k < b.shape.dim; ++k) {
-        back.value_gradient[key + k] +=
-            static_cast<float>(weight * back.gradient[q * b.shape.dim + k]);
+        back.value_gradient[key + k] += static_cast<float>(weight * gradient[q * b.shape.dim + k]);
         back.query_gradient[q * b.shape.dim + k] +=
             static_cast<float>(weight * slope * b.key[key + k]);
         back.key_gradient[key + k] +=
@@ -288,9 +310,9 @@ TEST(Context, DecodesOverAShardedCache) {
   forward({.shape = shape,
            .query_positions = one,
            .key_positions = all,
-           .query = q.data(),
-           .key = k.data(),
-           .value = v.data()},
+           .query = q,
+           .key = k,
+           .value = v},
           right.data(), right_sum.data());
   run_threads(4, [&](Communicator& comm) {
     // The last rank has no keys yet.
@@ -304,13 +326,135 @@ TEST(Context, DecodesOverAShardedCache) {
     forward({.shape = shape,
              .query_positions = one,
              .key_positions = places,
-             .query = q.data(),
-             .key = keys.data(),
-             .value = values.data()},
+             .query = q,
+             .key = keys,
+             .value = values},
             out.data(), log_sum.data());
     merge_decoded(comm, shape, out, log_sum);
     expect_near(out, right, "out");
     expect_near(log_sum, right_sum, "log_sum");
+  });
+}
+
+// Rank 2 of 3 with 8 heads and 4 key-value heads: heads 5 to 7 use the key-value heads 2, 3 and 3.
+TEST(Context, HeadsThatAreCutUnevenlyUseTheirKeys) {
+  const Whole w = whole_of({.heads = 8, .key_value_heads = 4, .dim = 2}, 5);
+  const auto heads_of = [](const std::vector<float>& all, std::size_t width, std::size_t first,
+                           std::size_t count) {
+    std::vector<float> part;
+    for (std::size_t row = 0; row < all.size(); row += width) {
+      const auto at = all.begin() + static_cast<std::ptrdiff_t>(row + first);
+      part.insert(part.end(), at, at + static_cast<std::ptrdiff_t>(count));
+    }
+    return part;
+  };
+  const AttentionShape shape{
+      .heads = 3, .key_value_heads = 2, .dim = 2, .heads_per_key = 2, .offset = 1};
+  const auto q = heads_of(w.q, 16, 10, 6);
+  const auto k = heads_of(w.k, 8, 4, 4);
+  const auto v = heads_of(w.v, 8, 4, 4);
+  const ContextAxes alone;
+  std::vector<float> out(q.size());
+  std::vector<float> log_sum(15);
+  context_attention(alone, shape, 5, kKernel, q, k, v, out, log_sum);
+  EXPECT_EQ(out, heads_of(w.out, 16, 10, 6));
+  const AttentionShape wrong{
+      .heads = 3, .key_value_heads = 2, .dim = 2, .heads_per_key = 3, .offset = 0};
+  EXPECT_THROW(context_attention(alone, wrong, 5, kKernel, q, k, v, out, log_sum), Error);
+  run_threads(2, [](Communicator& comm) {  // 6 heads do not share 4 evenly
+    const std::vector<float> x(6);
+    std::vector<float> y(6);
+    EXPECT_THROW(context_attention({.heads = &comm}, {.heads = 6, .key_value_heads = 4}, 2, kKernel,
+                                   x, std::span(x).first(4), std::span(x).first(4), y, y),
+                 Error);
+  });
+}
+
+template <typename T>
+std::vector<T> narrow(const std::vector<float>& values) {
+  std::vector<T> result(values.size());
+  convert(values, result);
+  return result;
+}
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](T x, T y) { return x.bits == y.bits; });
+}
+
+template <typename T>
+class ContextOf : public ::testing::Test {};
+using Narrow = ::testing::Types<bf16, f16, f8e4m3, f8e5m2>;
+TYPED_TEST_SUITE(ContextOf, Narrow);
+
+// A kernel sees the numbers that f32 would have, so each result is that of f32, rounded once.
+template <typename T>
+void expect_rounded_once(const ContextAxes& axes, const AttentionShape& shape, std::size_t length) {
+  const std::size_t rows = shape.batch * axes.positions(length).size();
+  const auto rank = static_cast<unsigned>(axes.rank());
+  const auto numbers = [&](std::size_t heads, unsigned seed) {
+    return narrow<T>(random_values(rows * heads * shape.dim, 8 * rank + seed));
+  };
+  const auto q = numbers(shape.heads, 1);
+  const auto k = numbers(shape.key_value_heads, 2);
+  const auto v = numbers(shape.key_value_heads, 3);
+  const auto g = numbers(shape.heads, 4);
+  const auto wide_q = floats_of(q);
+  const auto wide_k = floats_of(k);
+  const auto wide_v = floats_of(v);
+  std::vector<float> wide_out(q.size());
+  std::vector<float> wide_sum(rows * shape.heads);
+  context_attention(axes, shape, length, kKernel, wide_q, wide_k, wide_v, wide_out, wide_sum);
+  std::vector<T> out(q.size());
+  std::vector<float> sum(wide_sum.size());
+  context_attention(axes, shape, length, kKernel, q, k, v, out, sum);
+  EXPECT_TRUE(same_bits(out, narrow<T>(wide_out)));
+  EXPECT_EQ(sum, wide_sum);
+  std::vector<float> wide_dq(q.size());
+  std::vector<float> wide_dk(k.size());
+  std::vector<float> wide_dv(k.size());
+  context_attention_backward(axes, shape, length, kKernel, wide_q, wide_k, wide_v, floats_of(out),
+                             sum, floats_of(g),
+                             {.query = wide_dq, .key = wide_dk, .value = wide_dv});
+  std::vector<T> dq(q.size());
+  std::vector<T> dk(k.size());
+  std::vector<T> dv(k.size());
+  context_attention_backward(axes, shape, length, kKernel, q, k, v, out, sum, g,
+                             {.query = dq, .key = dk, .value = dv});
+  EXPECT_TRUE(same_bits(dq, narrow<T>(wide_dq)));
+  EXPECT_TRUE(same_bits(dk, narrow<T>(wide_dk)));
+  EXPECT_TRUE(same_bits(dv, narrow<T>(wide_dv)));
+}
+
+TYPED_TEST(ContextOf, EachResultIsRoundedOnce) {
+  for (const int ranks : {1, 2, 3, 4, 5}) {
+    run_threads(ranks, [](Communicator& comm) {
+      const AttentionShape odd{.batch = 2, .heads = 4, .key_value_heads = 2, .dim = 3};
+      for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{13}}) {
+        expect_rounded_once<TypeParam>({.outer = &comm}, odd, length);
+      }
+      const auto n = static_cast<std::size_t>(comm.size());
+      expect_rounded_once<TypeParam>({.outer = &comm, .method = ContextMethod::all_gather}, odd,
+                                     2 * n);
+      const AttentionShape cut{.batch = 2, .heads = 2 * n, .key_value_heads = n, .dim = 3};
+      expect_rounded_once<TypeParam>({.heads = &comm}, cut, 2 * n);
+    });
+  }
+}
+
+TYPED_TEST(ContextOf, DecodingMergesInF32) {
+  run_threads(3, [](Communicator& comm) {
+    const AttentionShape shape{.batch = 1, .heads = 3, .dim = 5};
+    auto out = narrow<TypeParam>(random_values(15, 1 + static_cast<unsigned>(comm.rank())));
+    auto sums = random_values(3, 9 + static_cast<unsigned>(comm.rank()));
+    auto wide_out = floats_of(out);
+    auto wide_sums = sums;
+    merge_decoded(comm, shape, wide_out, wide_sums);
+    merge_decoded(comm, shape, out, sums);
+    EXPECT_EQ(sums, wide_sums);
+    EXPECT_TRUE(same_bits(out, narrow<TypeParam>(wide_out)));
+    std::vector<double> doubles(15);
+    EXPECT_THROW(merge_decoded(comm, shape, doubles, sums), Error);
   });
 }
 

@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "parallel/floats.h"
 #include "unisono/parallel/sharded_state.hpp"
 
 namespace unisono::parallel {
 
-// Elements of f32 or bf16, of which there are any number or none.
+// Elements of f32, bf16 or f16, of which there are any number or none.
 class Elements {
  public:
   void make(Dtype dtype, std::size_t count) {
@@ -41,11 +42,12 @@ struct FlatUnit {
   Elements gradients = {};   // whole; with stages 2 and 3 only until they are reduced
   Elements reduced = {};     // stages 2 and 3: this rank's part of the gradients
   // The elements that this rank updates.
-  std::vector<float> master = {};  // bf16 alone
+  std::vector<float> master = {};  // none where the parameters are f32
   std::vector<float> mean = {};
   std::vector<float> variance = {};
 
   Request gathering = {};
+  SumOnce sum = {};  // what `reducing` works on
   Request reducing = {};
   bool is_gathering = false;
   bool is_ready = false;

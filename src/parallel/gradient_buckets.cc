@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "parallel/floats.h"
 #include "parallel/gradient_watch.h"
 #include "parallel/stopwatch.h"
 
@@ -156,10 +157,10 @@ std::span<float> GradientBuckets::gradient(std::size_t index) {
   return std::span(state_->buckets[gradient.bucket].data).subspan(gradient.first, gradient.count);
 }
 
-void GradientBuckets::add_bf16(std::size_t index, std::span<const bf16> values) {
+void GradientBuckets::add_to(std::size_t index, ConstAnySpan values) {
   const std::span<float> target = gradient(index);
   if (!state_->options.zeroed) {
-    refuse("add_bf16() to gradients that are not zero when a step begins",
+    refuse("add_to() to gradients that are not zero when a step begins",
            "leave BucketOptions::zeroed true, or write to gradient()");
   }
   if (values.size() != target.size()) {
@@ -167,8 +168,10 @@ void GradientBuckets::add_bf16(std::size_t index, std::span<const bf16> values) 
                std::to_string(target.size()),
            "give the whole gradient");
   }
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    target[i] += to_float(values[i]);
+  expect_float("gradient buckets", "values", values.dtype(), values.dtype());
+  const ReadFloats more(values);
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    target[i] += more.span()[i];
   }
 }
 

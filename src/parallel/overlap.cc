@@ -11,6 +11,7 @@
 
 #include "kernels/kernels.h"
 #include "parallel/core_use.h"
+#include "parallel/floats.h"
 #include "parallel/stopwatch.h"
 
 namespace unisono::parallel {
@@ -66,20 +67,29 @@ class Collectives {
   void compute(const Compute& compute) {
     CoreUse::of_this_thread().observe(compute);
   }
-  void start(const Call& call, std::vector<Request>& requests) {
+  // A sum that is under way, or done.
+  struct Sum {
+    SumOnce sum;
+    Request request;
+  };
+  void start(const Call& call, std::vector<Sum>& sums) {
+    SumOnce sum(communicator_, call);
     if (behind_) {
-      requests.push_back(communicator_.run_async(call));
+      Request request = communicator_.run_async(sum.call());
+      sums.push_back({std::move(sum), std::move(request)});
     } else {
-      waits_.time([&] { communicator_.run(call); });
+      waits_.time([&] { communicator_.run(sum.call()); });
+      sum.finish();
     }
   }
-  void wait(std::vector<Request>& requests) {
+  void wait(std::vector<Sum>& sums) {
     waits_.time([&] {
-      for (Request& request : requests) {
-        request.wait();
+      for (Sum& sum : sums) {
+        sum.request.wait();
+        sum.sum.finish();
       }
     });
-    requests.clear();
+    sums.clear();
   }
   Overlapped told() const { return {.exposed_us = waits_.us()}; }
 
@@ -94,13 +104,13 @@ class Collectives {
 namespace detail {
 
 Overlapped all_gather_then(Communicator& communicator, const void* shard, std::size_t shard_count,
-                           const OutElements& whole, std::size_t width,
+                           AnySpan whole, std::size_t width,
                            const std::function<void(Range rows)>& compute) {
   constexpr const char* kCall = "all_gather_then";
   const Neighbours at(communicator);
-  const std::size_t rows = rows_of(kCall, whole.count, width);
-  const std::size_t row_bytes = width * size_of(whole.dtype);
-  auto* data = static_cast<std::byte*>(whole.data);
+  const std::size_t rows = rows_of(kCall, whole.size(), width);
+  const std::size_t row_bytes = width * size_of(whole.dtype());
+  auto* data = static_cast<std::byte*>(whole.data());
   const auto block = [&](int step) {
     return shard_range(rows, at.ranks, (at.rank - step + at.ranks) % at.ranks);
   };
@@ -143,14 +153,13 @@ Overlapped all_gather_then(Communicator& communicator, const void* shard, std::s
   return {.exposed_us = waits.us()};
 }
 
-Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
-                               const OutElements& shard, std::size_t width,
-                               const WriteRows& compute) {
+Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows, AnySpan shard,
+                               std::size_t width, const WriteRows& compute) {
   constexpr const char* kCall = "then_reduce_scatter";
   const Neighbours at(communicator);
-  expect(kCall, "shard", shard.count, shard_range(rows, at.ranks, at.rank).count, width);
-  if (kernels::find_reduce(shard.dtype, ReduceOp::sum) == nullptr) {
-    refuse(kCall, "elements of " + std::string(to_string(shard.dtype)) + " have no sum",
+  expect(kCall, "shard", shard.size(), shard_range(rows, at.ranks, at.rank).count, width);
+  if (kernels::find_reduce(shard.dtype(), ReduceOp::sum) == nullptr) {
+    refuse(kCall, "elements of " + std::string(to_string(shard.dtype())) + " have no sum",
            "use a type that all_reduce() sums");
   }
   // All compute the block of one rank after the other, in pieces, each of which is summed to that
@@ -158,12 +167,12 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
   // it first. Only the sum of the last piece has nothing to hide behind.
   constexpr int kPieces = 8;  // of all blocks, at least
   constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
-  const std::size_t row_bytes = width * size_of(shard.dtype);
+  const std::size_t row_bytes = width * size_of(shard.dtype());
   Collectives collectives(communicator);
   // Memory of two blocks: one is summed while the next one is computed.
   struct Part {
     std::unique_ptr<std::byte[]> data = {};
-    std::vector<Request> sums = {};
+    std::vector<Collectives::Sum> sums = {};
   };
   std::array<Part, 2> parts;
   const std::size_t most_bytes =
@@ -180,7 +189,8 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
     if (owner != at.rank && room.data == nullptr) {
       room.data = std::make_unique_for_overwrite<std::byte[]>(most_bytes);
     }
-    std::byte* const out = owner == at.rank ? static_cast<std::byte*>(shard.data) : room.data.get();
+    std::byte* const out =
+        owner == at.rank ? static_cast<std::byte*>(shard.data()) : room.data.get();
     for (int i = 0; i < pieces; ++i) {
       const Range piece = shard_range(block.count, pieces, i);
       std::byte* const part = out + piece.first * row_bytes;
@@ -190,7 +200,7 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
                          .in = part,
                          .out = owner == at.rank ? part : nullptr,
                          .count = piece.count * width,
-                         .dtype = shard.dtype,
+                         .dtype = shard.dtype(),
                          .reduction = sum,
                          .root = owner},
                         room.sums);
@@ -202,25 +212,25 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
   return collectives.told();
 }
 
-Overlapped then_all_reduce(Communicator& communicator, const OutElements& whole, std::size_t width,
-                           int blocks, const WriteRows& compute) {
+Overlapped then_all_reduce(Communicator& communicator, AnySpan whole, std::size_t width, int blocks,
+                           const WriteRows& compute) {
   constexpr const char* kCall = "then_all_reduce";
-  const std::size_t rows = rows_of(kCall, whole.count, width);
+  const std::size_t rows = rows_of(kCall, whole.size(), width);
   if (blocks < 1) {
     refuse(kCall, std::to_string(blocks) + " blocks", "cut the rows into at least one");
   }
   Collectives collectives(communicator);
-  std::vector<Request> sums;
+  std::vector<Collectives::Sum> sums;
   for (int i = 0; i < blocks; ++i) {
     const Range block = shard_range(rows, blocks, i);
     std::byte* out =
-        static_cast<std::byte*>(whole.data) + block.first * width * size_of(whole.dtype);
+        static_cast<std::byte*>(whole.data()) + block.first * width * size_of(whole.dtype());
     collectives.compute([&] { compute(block, out); });
     collectives.start({.collective = Collective::all_reduce,
                        .in = out,
                        .out = out,
                        .count = block.count * width,
-                       .dtype = whole.dtype,
+                       .dtype = whole.dtype(),
                        .reduction = sum},
                       sums);
   }

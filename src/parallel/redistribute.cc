@@ -10,6 +10,7 @@
 #include "base/dtypes.h"
 #include "kernels/kernels.h"
 #include "parallel/cards.h"
+#include "parallel/floats.h"
 #include "parallel/strided.h"
 #include "unisono/parallel/placement.hpp"
 
@@ -54,7 +55,9 @@ struct Job {
   void run(Call call) const {
     call.dtype = in.dtype;
     call.timeout_ms = timeout_ms;
-    comm.run(call);
+    SumOnce sum(comm, call);
+    comm.run(sum.call());
+    sum.finish();
   }
 };
 
@@ -68,10 +71,11 @@ void reduce_in_place(const Job& job, std::vector<Tensor>& sources) {
   }
 }
 
-// The collective widens such elements before it sums them.
+// The collective sums such elements in a wider type, and rounds the mean once.
 bool is_summed_wider(const Job& job) {
-  return job.from.kind == Kind::partial &&
-         moved_dtype(Collective::reduce_scatter, job.in.dtype, job.from.op) != job.in.dtype;
+  return job.from.kind == Kind::partial && job.from.op == ReduceOp::avg &&
+         (is_narrow(job.in.dtype) ||
+          moved_dtype(Collective::reduce_scatter, job.in.dtype, job.from.op) != job.in.dtype);
 }
 
 // Every rank reads what it needs where its peers have it. False: they cannot all be read.

@@ -13,7 +13,7 @@ constexpr int kGradientTag = 2;
 
 // Keys, then values, of one rank.
 struct Travelling {
-  std::vector<float> data;
+  std::vector<std::byte> data;
   int owner = 0;
 };
 
@@ -27,28 +27,34 @@ class Ring {
   int owner(int step) const { return (job_.axis.rank() - step + 2 * ranks()) % ranks(); }
 
   Travelling first() const {
-    const std::size_t count = job_.key_count(job_.axis.rank());
     Travelling block{.data = {}, .owner = job_.axis.rank()};
-    block.data.assign(job_.key, job_.key + count);
-    block.data.insert(block.data.end(), job_.value, job_.value + count);
+    for (const ConstAnySpan& part : {job_.key, job_.value}) {
+      const auto* from = static_cast<const std::byte*>(part.data());
+      block.data.insert(block.data.end(), from, from + part.size() * size_of(part.dtype()));
+    }
     return block;
   }
   Travelling room(int owner) const {
-    return {.data = std::vector<float>(2 * job_.key_count(owner)), .owner = owner};
+    return {.data = std::vector<std::byte>(2 * job_.key_count(owner) * size_of(job_.key.dtype())),
+            .owner = owner};
   }
-  Request send(const std::vector<float>& data, int tag) const {
-    return job_.axis.send_async(data.data(), data.size() * sizeof(float), next(), tag);
+  template <typename T>
+  Request send(const std::vector<T>& data, int tag) const {
+    return job_.axis.send_async(data.data(), data.size() * sizeof(T), next(), tag);
   }
-  Request receive(std::vector<float>& data, int tag) const {
-    return job_.axis.recv_async(data.data(), data.size() * sizeof(float), before(), tag);
+  template <typename T>
+  Request receive(std::vector<T>& data, int tag) const {
+    return job_.axis.recv_async(data.data(), data.size() * sizeof(T), before(), tag);
   }
   AttentionBlock block(const Travelling& keys) const {
+    const std::size_t count = job_.key_count(keys.owner);
+    const Dtype dtype = job_.key.dtype();
     return {.shape = job_.shape,
             .query_positions = job_.mine(),
             .key_positions = job_.positions[static_cast<std::size_t>(keys.owner)],
             .query = job_.query,
-            .key = keys.data.data(),
-            .value = keys.data.data() + job_.key_count(keys.owner)};
+            .key = {keys.data.data(), count, dtype},
+            .value = {keys.data.data() + count * size_of(dtype), count, dtype}};
   }
   // Whether a query here sees a key of that rank.
   bool is_seen(int owner) const {
@@ -89,8 +95,8 @@ void ring_forward(const ContextJob& job, float* out, float* log_sum) {
   }
 }
 
-void ring_backward(const ContextJob& job, const float* gradient, const float* log_sum,
-                   const float* delta, const ContextGradients& gradients) {
+void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
+                   const float* delta, const WideGradients& gradients) {
   const Ring ring(job);
   std::fill(gradients.query.begin(), gradients.query.end(), 0.0F);
   Travelling here = ring.first();
@@ -102,9 +108,9 @@ void ring_backward(const ContextJob& job, const float* gradient, const float* lo
     Travelling coming = last ? Travelling{} : ring.room(ring.owner(step + 1));
     Request received = last ? Request() : ring.receive(coming.data, kBlockTag);
     Request sent = last ? Request() : ring.send(here.data, kBlockTag);
-    sums.assign(here.data.size(), 0.0F);
+    sums.assign(2 * job.key_count(here.owner), 0.0F);
     Request summed = step == 0 ? Request() : ring.receive(sums, kGradientTag);
-    std::vector<float> own(here.data.size());
+    std::vector<float> own(sums.size());
     if (ring.is_seen(here.owner)) {
       job.kernel.backward(ring.block(here),
                           {.gradient = gradient,

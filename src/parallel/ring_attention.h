@@ -17,9 +17,9 @@ struct ContextJob {
   const AttentionKernel& kernel;
   // The places of each rank of the axis.
   std::vector<std::vector<std::size_t>> positions;
-  const float* query = nullptr;
-  const float* key = nullptr;
-  const float* value = nullptr;
+  ConstAnySpan query = {};
+  ConstAnySpan key = {};
+  ConstAnySpan value = {};
 
   const std::vector<std::size_t>& mine() const {
     return positions[static_cast<std::size_t>(axis.rank())];
@@ -32,12 +32,19 @@ struct ContextJob {
   std::size_t rows() const { return shape.batch * mine().size() * shape.heads; }
 };
 
+// Sums of gradients.
+struct WideGradients {
+  std::span<float> query;
+  std::span<float> key;
+  std::span<float> value;
+};
+
 void ring_forward(const ContextJob& job, float* out, float* log_sum);
 // `delta` as in AttentionBackward; the gradients are written.
-void ring_backward(const ContextJob& job, const float* gradient, const float* log_sum,
-                   const float* delta, const ContextGradients& gradients);
+void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
+                   const float* delta, const WideGradients& gradients);
 void gathered_forward(const ContextJob& job, float* out, float* log_sum);
-void gathered_backward(const ContextJob& job, const float* gradient, const float* log_sum,
-                       const float* delta, const ContextGradients& gradients);
+void gathered_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
+                       const float* delta, const WideGradients& gradients);
 
 }  // namespace unisono::parallel

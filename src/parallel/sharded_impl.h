@@ -26,7 +26,7 @@ struct ShardedState::State {
   Stopwatch waits = {};
   std::int64_t steps = 0;
 
-  bool mixed() const { return options.dtype == Dtype::bf16; }
+  bool mixed() const { return options.dtype != Dtype::f32; }
   std::size_t ranks() const { return static_cast<std::size_t>(axis.size()); }
   std::size_t rank() const { return static_cast<std::size_t>(axis.rank()); }
   FlatUnit& unit(std::size_t index) {

@@ -19,8 +19,8 @@ ShardedState::ShardedState(Communicator& axis, std::vector<std::vector<Parameter
   if (options.stage < 0 || options.stage > 3) {
     refuse_state("there is no stage " + std::to_string(options.stage), "stages are 0, 1, 2 and 3");
   }
-  if (options.dtype != Dtype::f32 && options.dtype != Dtype::bf16) {
-    refuse_state("parameters of " + std::string(to_string(options.dtype)), "use f32 or bf16");
+  if (options.dtype != Dtype::f32 && options.dtype != Dtype::bf16 && options.dtype != Dtype::f16) {
+    refuse_state("parameters of " + std::string(to_string(options.dtype)), "use f32, bf16 or f16");
   }
   if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
     refuse_state("gradients are combined by " + std::string(to_string(options.op)),
@@ -109,7 +109,8 @@ std::span<const std::byte> ShardedState::parameters(std::size_t unit) {
 std::span<const float> ShardedState::parameters_f32(std::size_t unit) {
   const auto bytes = parameters(unit);
   if (state_->mixed()) {
-    refuse_state("the parameters are bf16", "read them with parameters()");
+    refuse_state("the parameters are " + std::string(to_string(state_->options.dtype)),
+                 "read them with parameters()");
   }
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
@@ -144,7 +145,8 @@ std::span<std::byte> ShardedState::gradients(std::size_t unit) {
 std::span<float> ShardedState::gradients_f32(std::size_t unit) {
   const auto bytes = gradients(unit);
   if (state_->mixed()) {
-    refuse_state("the gradients are bf16", "write them with gradients()");
+    refuse_state("the gradients are " + std::string(to_string(state_->options.dtype)),
+                 "write them with gradients()");
   }
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }

@@ -13,9 +13,9 @@ float Elements::get(std::size_t element) const {
     std::memcpy(&value, bytes_.data() + element * sizeof(value), sizeof(value));
     return value;
   }
-  bf16 value;
-  std::memcpy(&value, bytes_.data() + element * sizeof(value), sizeof(value));
-  return to_float(value);
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, bytes_.data() + element * sizeof(bits), sizeof(bits));
+  return dtype_ == Dtype::f16 ? to_float(f16{bits}) : to_float(bf16{bits});
 }
 
 void Elements::set(std::size_t element, float value) {
@@ -23,8 +23,8 @@ void Elements::set(std::size_t element, float value) {
     std::memcpy(at(element), &value, sizeof(value));
     return;
   }
-  const bf16 narrow = to_bf16(value);
-  std::memcpy(at(element), &narrow, sizeof(narrow));
+  const std::uint16_t bits = dtype_ == Dtype::f16 ? to_f16(value).bits : to_bf16(value).bits;
+  std::memcpy(at(element), &bits, sizeof(bits));
 }
 
 void ShardedState::State::start_reducing(FlatUnit& one) {
@@ -41,24 +41,27 @@ void ShardedState::State::start_reducing(FlatUnit& one) {
     one.reduced.make(options.dtype, one.share);
     call.out = one.reduced.at(0);
   }
-  one.reducing = axis.run_async(call);
+  one.sum = SumOnce(axis, call);
+  one.reducing = axis.run_async(one.sum.call());
 }
 
 void ShardedState::State::finish_reducing(FlatUnit& one) {
   waits.time([&] { one.reducing.wait(); });
+  one.sum.finish();
+  one.sum = {};
   if (options.stage >= 2) {
     one.gradients.free();
   }
   if (options.replicas != nullptr) {
     std::byte* mine = sums(one).at(sums_from(one));
-    waits.time([&] {
-      options.replicas->run({.collective = Collective::all_reduce,
-                             .in = mine,
-                             .out = mine,
-                             .count = updated(one),
-                             .dtype = options.dtype,
-                             .reduction = options.op});
-    });
+    SumOnce sum(*options.replicas, {.collective = Collective::all_reduce,
+                                    .in = mine,
+                                    .out = mine,
+                                    .count = updated(one),
+                                    .dtype = options.dtype,
+                                    .reduction = options.op});
+    waits.time([&] { options.replicas->run(sum.call()); });
+    sum.finish();
   }
 }
 

@@ -245,7 +245,7 @@ TEST(GradientBuckets, HoldTheMeanAfterEachStep) {
       buckets.begin();
       ASSERT_EQ(buckets.gradient(0)[0], 9);
       const std::vector<bf16> half(5, to_bf16(static_cast<float>(comm.rank())));
-      buckets.add_bf16(1, half);
+      buckets.add_to(1, half);
       buckets.ready(1);
       buckets.ready(0);
       const std::span<float> first = buckets.gradient(0);
@@ -290,10 +290,37 @@ TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
     EXPECT_EQ(buckets.gradient(unused)[0], 4.0F);
     buckets.begin();
     const std::vector<bf16> more(5);
-    EXPECT_THROW(buckets.add_bf16(written, more), Error);
+    EXPECT_THROW(buckets.add_to(written, more), Error);
     buckets.ready(written);
     buckets.ready(unused);
     buckets.finish();
+  });
+}
+
+TEST(ShardedState, SumsF16InF32) {
+  for (const int stage : {0, 1, 2, 3}) {
+    run_threads(3, [&](Communicator& comm) {
+      ShardedState state(comm, {{{.name = "w", .count = 4}}},
+                         {.stage = stage, .dtype = Dtype::f16, .op = ReduceOp::sum});
+      const std::vector<float> ones(4, 1.0F);
+      state.set(0, ones);
+      state.parameters(0);
+      // 1 + 2^-11 + 2^-11 is 1 + 2^-10 in f32; rounded at each step it is 1.
+      const float own = comm.rank() == 0 ? 1.0F : std::ldexp(1.0F, -11);
+      const std::vector<f16> gradient(4, to_f16(own));
+      const std::span<std::byte> target = state.gradients(0);
+      ASSERT_EQ(target.size(), 8U);
+      std::memcpy(target.data(), gradient.data(), 8);
+      state.gradients_ready(0);
+      EXPECT_EQ(state.step(), 2 * (1 + std::ldexp(1.0, -10)));
+      for (const float value : state.whole(0)) {
+        EXPECT_NEAR(value, 1 - 1e-3, 1e-6);
+      }
+      EXPECT_THROW(state.parameters_f32(0), Error);
+    });
+  }
+  run_threads(1, [](Communicator& comm) {
+    EXPECT_THROW(ShardedState(comm, {}, {.dtype = Dtype::f8e4m3}), Error);
   });
 }
 

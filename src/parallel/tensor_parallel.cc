@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "parallel/floats.h"
+
 namespace unisono::parallel {
 namespace {
 
@@ -22,15 +24,17 @@ struct Crossing {
   const char* name;
   Communicator& axis;
   const RegionShape& shape;
-  std::span<const float> in;
-  std::span<float> out;
+  ConstAnySpan in;
+  AnySpan out;
 
-  Tensor tensor(const float* data, bool outside) const {
+  Tensor tensor(ConstAnySpan data, bool outside) const {
     const std::size_t rows = outside ? shape.outside(axis).count : shape.rows;
-    return Tensor::packed(const_cast<float*>(data), Dtype::f32, {rows, shape.width});
+    return Tensor::packed(const_cast<void*>(data.data()), data.dtype(), {rows, shape.width});
   }
   void go(bool inwards, const Placement& from, const Placement& to) const {
     const std::size_t outside = shape.outside(axis).count;
+    expect_float(name, "in", in.dtype(), in.dtype());
+    expect_float(name, "out", out.dtype(), in.dtype());
     expect_rows(name, inwards ? "outside" : "inside", in.size(), inwards ? outside : shape.rows,
                 shape.width);
     expect_rows(name, inwards ? "inside" : "outside", out.size(), inwards ? shape.rows : outside,
@@ -38,32 +42,32 @@ struct Crossing {
     if (from == to && in.data() == out.data()) {
       return;
     }
-    redistribute(axis, tensor(in.data(), inwards), from, tensor(out.data(), !inwards), to);
+    redistribute(axis, tensor(in, inwards), from, tensor(out, !inwards), to);
   }
 };
 
 }  // namespace
 
-void enter_region(Communicator& axis, const RegionShape& shape, std::span<const float> outside,
-                  std::span<float> inside) {
+void enter_region(Communicator& axis, const RegionShape& shape, ConstAnySpan outside,
+                  AnySpan inside) {
   Crossing{"enter_region", axis, shape, outside, inside}.go(
       true, shape.sequence ? Shard(0) : Replicate(), Replicate());
 }
 
-void enter_region_backward(Communicator& axis, const RegionShape& shape,
-                           std::span<const float> inside, std::span<float> outside) {
+void enter_region_backward(Communicator& axis, const RegionShape& shape, ConstAnySpan inside,
+                           AnySpan outside) {
   Crossing{"enter_region_backward", axis, shape, inside, outside}.go(
       false, Partial(), shape.sequence ? Shard(0) : Replicate());
 }
 
-void leave_region(Communicator& axis, const RegionShape& shape, std::span<const float> inside,
-                  std::span<float> outside) {
+void leave_region(Communicator& axis, const RegionShape& shape, ConstAnySpan inside,
+                  AnySpan outside) {
   Crossing{"leave_region", axis, shape, inside, outside}.go(
       false, Partial(), shape.sequence ? Shard(0) : Replicate());
 }
 
-void leave_region_backward(Communicator& axis, const RegionShape& shape,
-                           std::span<const float> outside, std::span<float> inside) {
+void leave_region_backward(Communicator& axis, const RegionShape& shape, ConstAnySpan outside,
+                           AnySpan inside) {
   Crossing{"leave_region_backward", axis, shape, outside, inside}.go(
       true, shape.sequence ? Shard(0) : Replicate(), Replicate());
 }
@@ -88,7 +92,10 @@ HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks, 
   const Range query = shard_range(heads, ranks, rank);
   const std::size_t first = query.first / group;
   const std::size_t last = (query.first + query.count - 1) / group;
-  return {.query = query, .key_value = {.first = first, .count = last - first + 1}};
+  return {.query = query,
+          .key_value = {.first = first, .count = last - first + 1},
+          .heads_per_key = group,
+          .offset = query.first - first * group};
 }
 
 }  // namespace unisono::parallel

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -145,6 +146,34 @@ TEST(TensorParallel, SharesHeads) {
   EXPECT_THROW(head_share(8, 3, 2, 0), Error);
   EXPECT_THROW(head_share(2, 2, 3, 0), Error);
   EXPECT_THROW(head_share(8, 8, 3, 0, true), Error);
+}
+
+// By the definition: query head h of the model uses key-value head h * key_value_heads / heads.
+TEST(TensorParallel, EveryLocalHeadFindsItsKeys) {
+  for (std::size_t key_value_heads = 1; key_value_heads <= 6; ++key_value_heads) {
+    for (std::size_t heads = key_value_heads; heads <= 24; heads += key_value_heads) {
+      for (int ranks = 1; static_cast<std::size_t>(ranks) <= heads && ranks <= 9; ++ranks) {
+        std::size_t next = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const HeadShare share = head_share(heads, key_value_heads, ranks, rank);
+          ASSERT_EQ(share.query.first, next);
+          next += share.query.count;
+          std::vector<bool> used(share.key_value.count);
+          for (std::size_t head = 0; head < share.query.count; ++head) {
+            const std::size_t local = share.key_value_of(head);
+            ASSERT_LT(local, used.size());
+            used[local] = true;
+            ASSERT_EQ(share.key_value.first + local,
+                      (share.query.first + head) * key_value_heads / heads)
+                << heads << " heads, " << key_value_heads << " key-value heads, rank " << rank
+                << " of " << ranks << ", local head " << head;
+          }
+          ASSERT_EQ(std::count(used.begin(), used.end(), false), 0);
+        }
+        ASSERT_EQ(next, heads);
+      }
+    }
+  }
 }
 
 }  // namespace

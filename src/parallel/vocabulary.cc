@@ -1,8 +1,12 @@
 // Words that are cut over ranks: embedding, cross entropy, sampling.
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <string>
+
+#include "base/dtypes.h"
+#include "parallel/floats.h"
 
 #include "unisono/parallel/tensor_parallel.hpp"
 
@@ -45,6 +49,13 @@ void for_each_here(const char* call, const Communicator& axis, std::size_t vocab
   }
 }
 
+// Elements [first, first + count).
+template <typename Span>
+Span part_of(Span all, std::size_t first, std::size_t count) {
+  using Byte = std::conditional_t<std::is_same_v<Span, AnySpan>, std::byte, const std::byte>;
+  return {static_cast<Byte*>(all.data()) + first * size_of(all.dtype()), count, all.dtype()};
+}
+
 bool likelier(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 }
@@ -52,34 +63,67 @@ bool likelier(const Candidate& a, const Candidate& b) {
 }  // namespace
 
 void vocabulary_embedding(const Communicator& axis, std::size_t vocabulary, std::size_t width,
-                          std::span<const float> table, std::span<const std::int32_t> tokens,
-                          std::span<float> out) {
+                          ConstAnySpan table, std::span<const std::int32_t> tokens, AnySpan out) {
   constexpr const char* kCall = "vocabulary_embedding";
   expect(kCall, "table", table.size(),
          shard_range(vocabulary, axis.size(), axis.rank()).count * width);
   expect(kCall, "out", out.size(), tokens.size() * width);
-  std::fill(out.begin(), out.end(), 0.0F);
+  expect_float(kCall, "table", table.dtype(), table.dtype());
+  expect_float(kCall, "out", out.dtype(), table.dtype());
+  const std::size_t row_bytes = width * size_of(table.dtype());
+  const auto* from = static_cast<const std::byte*>(table.data());
+  auto* to = static_cast<std::byte*>(out.data());
+  std::fill_n(to, tokens.size() * row_bytes, std::byte{});
   for_each_here(kCall, axis, vocabulary, tokens, [&](std::size_t i, std::size_t row) {
-    std::copy_n(&table[row * width], width, &out[i * width]);
+    std::copy_n(from + row * row_bytes, row_bytes, to + i * row_bytes);
   });
 }
 
 void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabulary,
-                                   std::size_t width, std::span<const float> out_gradient,
-                                   std::span<const std::int32_t> tokens,
-                                   std::span<float> table_gradient) {
+                                   std::size_t width, ConstAnySpan out_gradient,
+                                   std::span<const std::int32_t> tokens, AnySpan table_gradient) {
   constexpr const char* kCall = "vocabulary_embedding_backward";
   expect(kCall, "table_gradient", table_gradient.size(),
          shard_range(vocabulary, axis.size(), axis.rank()).count * width);
   expect(kCall, "out_gradient", out_gradient.size(), tokens.size() * width);
-  for_each_here(kCall, axis, vocabulary, tokens, [&](std::size_t i, std::size_t row) {
-    for (std::size_t k = 0; k < width; ++k) {
-      table_gradient[row * width + k] += out_gradient[i * width + k];
+  expect_float(kCall, "out_gradient", out_gradient.dtype(), out_gradient.dtype());
+  expect_float(kCall, "table_gradient", table_gradient.dtype(),
+               table_gradient.dtype() == Dtype::f32 ? Dtype::f32 : out_gradient.dtype());
+  // Tokens of one row together, in their order, so that a narrow row is rounded once.
+  struct Here {
+    std::size_t row;
+    std::size_t token;
+    auto operator<=>(const Here&) const = default;
+  };
+  std::vector<Here> here;
+  for_each_here(kCall, axis, vocabulary, tokens,
+                [&](std::size_t i, std::size_t row) { here.push_back({row, i}); });
+  const bool is_wide = table_gradient.dtype() == Dtype::f32;
+  if (!is_wide) {
+    std::ranges::sort(here);
+  }
+  std::vector<float> sums(is_wide ? 0 : width);
+  for (auto at = here.begin(); at != here.end();) {
+    const AnySpan row = part_of(table_gradient, at->row * width, width);
+    const std::span<float> to = is_wide ? row.as<float>() : std::span<float>(sums);
+    if (!is_wide) {
+      convert(row, sums);
     }
-  });
+    const std::size_t own = at->row;
+    do {
+      const ReadFloats more(part_of(out_gradient, at->token * width, width));
+      for (std::size_t k = 0; k < width; ++k) {
+        to[k] += more.span()[k];
+      }
+      ++at;
+    } while (at != here.end() && at->row == own);
+    if (!is_wide) {
+      convert(sums, row);
+    }
+  }
 }
 
-void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, std::span<float> logits,
+void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, AnySpan logits,
                               std::span<const std::int32_t> targets, float scale,
                               std::span<float> losses) {
   constexpr const char* kCall = "vocabulary_cross_entropy";
@@ -87,21 +131,36 @@ void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, std::s
   const std::size_t rows = targets.size();
   expect(kCall, "logits", logits.size(), rows * words);
   expect(kCall, "losses", losses.size(), rows);
+  expect_float(kCall, "logits", logits.dtype(), logits.dtype());
+  const bool is_wide = logits.dtype() == Dtype::f32;
+  std::vector<float> narrow(is_wide ? 0 : words);
+  // The logits of a token: where they lie, or a copy that the next call overwrites.
+  const auto row_of = [&](std::size_t i) {
+    const AnySpan row = part_of(logits, i * words, words);
+    if (is_wide) {
+      return row.as<float>();
+    }
+    convert(row, narrow);
+    return std::span<float>(narrow);
+  };
+  std::vector<std::size_t> targets_here(rows, words);  // words: another rank has it
+  for_each_here(kCall, axis, vocabulary, targets,
+                [&](std::size_t i, std::size_t word) { targets_here[i] = word; });
   std::vector<float> largest(rows, -std::numeric_limits<float>::infinity());
   for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t w = 0; w < words; ++w) {
-      largest[i] = std::max(largest[i], logits[i * words + w]);
+    for (const float logit : row_of(i)) {
+      largest[i] = std::max(largest[i], logit);
     }
   }
   axis.all_reduce(largest, max);
   // For each token the sum of the exponentials, and the logit of its target.
   std::vector<double> sums(2 * rows);
-  for_each_here(kCall, axis, vocabulary, targets, [&](std::size_t i, std::size_t word) {
-    sums[2 * i + 1] = logits[i * words + word] - largest[i];
-  });
   for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t w = 0; w < words; ++w) {
-      float& logit = logits[i * words + w];
+    const std::span<float> row = row_of(i);
+    if (targets_here[i] != words) {
+      sums[2 * i + 1] = row[targets_here[i]] - largest[i];
+    }
+    for (float& logit : row) {
       logit = std::exp(logit - largest[i]);
       sums[2 * i] += logit;
     }
@@ -110,23 +169,31 @@ void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, std::s
   for (std::size_t i = 0; i < rows; ++i) {
     losses[i] = static_cast<float>(std::log(sums[2 * i]) - sums[2 * i + 1]);
     const auto factor = static_cast<float>(scale / sums[2 * i]);
-    for (std::size_t w = 0; w < words; ++w) {
-      logits[i * words + w] *= factor;
+    const std::span<float> row = row_of(i);
+    for (float& value : row) {
+      value = (is_wide ? value : std::exp(value - largest[i])) * factor;
+    }
+    if (targets_here[i] != words) {
+      row[targets_here[i]] -= scale;
+    }
+    if (!is_wide) {
+      convert(narrow, part_of(logits, i * words, words));
     }
   }
-  for_each_here(kCall, axis, vocabulary, targets,
-                [&](std::size_t i, std::size_t word) { logits[i * words + word] -= scale; });
 }
 
 std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary,
-                                      std::span<const float> logits, std::size_t count) {
+                                      ConstAnySpan logits, std::size_t count) {
   const Range words = shard_range(vocabulary, axis.size(), axis.rank());
   expect("top_candidates", "logits", logits.size(), words.count);
+  expect_float("top_candidates", "logits", logits.dtype(), logits.dtype());
+  const ReadFloats floats(logits);
   count = std::min(count, vocabulary);
   const std::size_t kept = std::min(count, words.count);
   std::vector<Candidate> mine;  // a heap: the least likely one is in front
   for (std::size_t w = 0; w < words.count && kept > 0; ++w) {
-    const Candidate word{.logit = logits[w], .token = static_cast<std::int32_t>(words.first + w)};
+    const Candidate word{.logit = floats.span()[w],
+                         .token = static_cast<std::int32_t>(words.first + w)};
     if (mine.size() == kept) {
       if (!likelier(word, mine.front())) {
         continue;

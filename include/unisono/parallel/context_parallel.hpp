@@ -6,9 +6,13 @@
 //   Ulysses     sequence -> heads and back by all_to_all (Jacobs et al., 2023)
 //   2D          Ulysses over one axis, ring over another (Fang and Zhao, USP, 2024)
 //
-// The kernel is the caller's. All data is f32 and packed: queries and results are
-// [batch, rows, heads, dim], keys and values [batch, rows, key_value_heads, dim], log-sum-exps
-// [batch, rows, heads].
+// The kernel is the caller's. Data is packed: queries and results are [batch, rows, heads, dim],
+// keys and values [batch, rows, key_value_heads, dim], log-sum-exps [batch, rows, heads].
+//
+// Types: queries, keys, values, results and gradients of one call have one type: f32, bf16, f16,
+// f8e4m3 or f8e5m2. They travel in it, so bf16 needs half the bytes of f32. Log-sum-exps and what a
+// kernel writes are f32: partial results and gradients are merged and travel in f32, and each
+// result is rounded once.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +22,7 @@
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
+#include "unisono/parallel/any_span.hpp"
 
 namespace unisono::parallel {
 
@@ -37,6 +42,14 @@ struct AttentionShape {
   std::size_t key_value_heads = 1;
   std::size_t dim = 1;
   bool causal = true;  // a query sees keys at its own place and before
+  // Where heads are cut unevenly over tensor-parallel ranks: as in HeadShare. 0: heads /
+  // key_value_heads.
+  std::size_t heads_per_key = 0;
+  std::size_t offset = 0;
+  // The key-value head that a query head uses.
+  std::size_t key_value_of(std::size_t head) const {
+    return (offset + head) / (heads_per_key != 0 ? heads_per_key : heads / key_value_heads);
+  }
 };
 
 // One block for the kernel: some queries against some keys.
@@ -44,14 +57,14 @@ struct AttentionBlock {
   AttentionShape shape = {};
   std::span<const std::size_t> query_positions = {};  // of each row
   std::span<const std::size_t> key_positions = {};
-  const float* query = nullptr;
-  const float* key = nullptr;
-  const float* value = nullptr;
+  ConstAnySpan query = {};  // of the caller's type: query.as<bf16>()
+  ConstAnySpan key = {};
+  ConstAnySpan value = {};
 };
 // What backward gets besides. `delta`: of each [batch, row, head] the sum of result * its gradient.
 struct AttentionBackward {
-  const float* gradient = nullptr;  // of the result
-  const float* log_sum = nullptr;   // over all keys, not of this block alone
+  ConstAnySpan gradient = {};      // of the result
+  const float* log_sum = nullptr;  // over all keys, not of this block alone
   const float* delta = nullptr;
   float* query_gradient = nullptr;  // these three are added to
   float* key_gradient = nullptr;
@@ -85,28 +98,29 @@ struct UNISONO_EXPORT ContextAxes {
 // Ulysses cannot divide; as of Communicator::run().
 UNISONO_EXPORT void context_attention(const ContextAxes& axes, const AttentionShape& shape,
                                       std::size_t length, const AttentionKernel& kernel,
-                                      std::span<const float> query, std::span<const float> key,
-                                      std::span<const float> value, std::span<float> out,
-                                      std::span<float> log_sum);
+                                      ConstAnySpan query, ConstAnySpan key, ConstAnySpan value,
+                                      AnySpan out, std::span<float> log_sum);
 
 struct ContextGradients {
-  std::span<float> query;  // all three are written
-  std::span<float> key;
-  std::span<float> value;
+  AnySpan query;  // all three are written
+  AnySpan key;
+  AnySpan value;
 };
 // `out` and `log_sum`: of the forward pass.
-UNISONO_EXPORT void context_attention_backward(
-    const ContextAxes& axes, const AttentionShape& shape, std::size_t length,
-    const AttentionKernel& kernel, std::span<const float> query, std::span<const float> key,
-    std::span<const float> value, std::span<const float> out, std::span<const float> log_sum,
-    std::span<const float> gradient, const ContextGradients& gradients);
+UNISONO_EXPORT void context_attention_backward(const ContextAxes& axes, const AttentionShape& shape,
+                                               std::size_t length, const AttentionKernel& kernel,
+                                               ConstAnySpan query, ConstAnySpan key,
+                                               ConstAnySpan value, ConstAnySpan out,
+                                               std::span<const float> log_sum,
+                                               ConstAnySpan gradient,
+                                               const ContextGradients& gradients);
 
 // Decoding with a cache that is sharded over the sequence (flash-decoding across ranks): each rank
 // computes the part of its keys, [batch, heads, dim] and [batch, heads], and all get the whole. One
-// all_gather of batch * heads * (dim + 1) numbers a rank. A rank without keys passes log-sum-exps
-// of -infinity.
-UNISONO_EXPORT void merge_decoded(Communicator& axis, const AttentionShape& shape,
-                                  std::span<float> out, std::span<float> log_sum);
+// all_gather of batch * heads * (dim + 1) numbers per rank: `dim` of the type of `out`, and an f32.
+// A rank without keys passes log-sum-exps of -infinity. The whole is rounded once more.
+UNISONO_EXPORT void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
+                                  std::span<float> log_sum);
 
 // Adds a result over other keys to a result, both with their log-sum-exps, for `rows` rows of `dim`
 // numbers (online softmax: Milakov and Gimelshein, 2018).

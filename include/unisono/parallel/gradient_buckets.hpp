@@ -1,10 +1,11 @@
 // GradientBuckets: gradients summed over the ranks of an axis while the backward pass goes on.
 //
-// Gradients lie in buckets, flat vectors of f32 that this class owns. As soon as all gradients of a
-// bucket are ready, and those of the buckets before, its all_reduce begins. The first bucket is
-// small, so that the network has work early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are
-// the last ones, so that little is left when the backward pass ends. After the
-// first step the buckets are filled anew in the order in which rank 0's gradients became ready.
+// Gradients lie in buckets, flat vectors of f32 that this class owns: whatever the type of the
+// model, sums are in f32 and 4 bytes per gradient travel. As soon as all gradients of a bucket are
+// ready, and those of the buckets before, its all_reduce begins. The first bucket is small, so that
+// the network has work early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are the last ones,
+// so that little is left when the backward pass ends. After the first step the buckets are filled
+// anew in the order in which rank 0's gradients became ready.
 //
 // Thread rule: one thread at a time. ready() may be called while other operations of the
 // communicator are under way, in the same order on all ranks.
@@ -17,6 +18,7 @@
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
+#include "unisono/parallel/any_span.hpp"
 
 namespace unisono::parallel {
 
@@ -27,7 +29,7 @@ struct BucketOptions {
   bool allow_unused = false;    // gradients that are never ready count as zero
   bool learn_order = true;
   // Gradients are zero when a step begins, so that they can be added to. Otherwise they are left as
-  // they were, for a backward pass that writes each of them whole; add_bf16() then is an error.
+  // they were, for a backward pass that writes each of them whole; add_to() then is an error.
   bool zeroed = true;
   // How long after one gradient the next may take to become ready in a step that reduces, where
   // other ranks wait for it; 0: for ever. Less than the communicator's timeout, so that those are
@@ -50,8 +52,9 @@ class UNISONO_EXPORT GradientBuckets {
   // otherwise; after finish() the
   // combined one. Valid until the next begin(). Errors: usage.
   std::span<float> gradient(std::size_t index);
-  // The same from bf16: it is added in f32.
-  void add_bf16(std::size_t index, std::span<const bf16> values);
+  // Local. Adds to a gradient, in f32. `values`: the whole gradient, in f32, bf16, f16 or f8.
+  // Errors: usage.
+  void add_to(std::size_t index, ConstAnySpan values);
 
   // Begins a step: no gradient is ready. `reduce` false: a step that only
   // accumulates; the gradients are kept for the next one, and nothing is sent until then.

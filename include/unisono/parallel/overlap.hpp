@@ -18,6 +18,7 @@
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
+#include "unisono/parallel/any_span.hpp"
 #include "unisono/parallel/placement.hpp"
 #include "unisono/typed_call.hpp"
 
@@ -28,30 +29,17 @@ struct Overlapped {
 };
 
 namespace detail {
-// The same on memory, with its number of elements and their type.
-struct OutElements {
-  void* data = nullptr;
-  std::size_t count = 0;
-  Dtype dtype = Dtype::f32;
-};
+// The same on memory whose type is known at run time.
 using WriteRows = std::function<void(Range rows, void* out)>;
 UNISONO_EXPORT Overlapped all_gather_then(Communicator& communicator, const void* shard,
-                                          std::size_t shard_count, const OutElements& whole,
-                                          std::size_t width,
+                                          std::size_t shard_count, AnySpan whole, std::size_t width,
                                           const std::function<void(Range rows)>& compute);
 UNISONO_EXPORT Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows,
-                                              const OutElements& shard, std::size_t width,
+                                              AnySpan shard, std::size_t width,
                                               const WriteRows& compute);
-UNISONO_EXPORT Overlapped then_all_reduce(Communicator& communicator, const OutElements& whole,
+UNISONO_EXPORT Overlapped then_all_reduce(Communicator& communicator, AnySpan whole,
                                           std::size_t width, int blocks, const WriteRows& compute);
 
-template <OutBuffer Data>
-OutElements out_elements(Data&& data) {
-  const auto view = unisono::detail::out_view(data);
-  return {.data = view.data(),
-          .count = view.size(),
-          .dtype = unisono::detail::dtype_of<ElementOf<Data>>()};
-}
 template <typename Element>
 WriteRows write_rows(const std::function<void(Range, std::span<Element>)>& compute,
                      std::size_t width) {
@@ -68,8 +56,7 @@ Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& wh
                            std::size_t width, const std::function<void(Range rows)>& compute) {
   static_assert(std::is_same_v<ElementOf<Shard>, ElementOf<Whole>>, "both have one type");
   const auto part = unisono::detail::view(shard);
-  return detail::all_gather_then(communicator, part.data(), part.size(),
-                                 detail::out_elements(whole), width, compute);
+  return detail::all_gather_then(communicator, part.data(), part.size(), whole, width, compute);
 }
 
 // compute(rows, out): writes this rank's summand of these rows to `out`, the rows of rank 0 first.
@@ -79,7 +66,7 @@ template <OutBuffer Shard>
 Overlapped then_reduce_scatter(
     Communicator& communicator, std::size_t rows, Shard&& shard, std::size_t width,
     const std::function<void(Range rows, std::span<ElementOf<Shard>> out)>& compute) {
-  return detail::then_reduce_scatter(communicator, rows, detail::out_elements(shard), width,
+  return detail::then_reduce_scatter(communicator, rows, shard, width,
                                      detail::write_rows<ElementOf<Shard>>(compute, width));
 }
 
@@ -90,7 +77,7 @@ template <OutBuffer Whole>
 Overlapped then_all_reduce(
     Communicator& communicator, Whole&& whole, std::size_t width, int blocks,
     const std::function<void(Range rows, std::span<ElementOf<Whole>> out)>& compute) {
-  return detail::then_all_reduce(communicator, detail::out_elements(whole), width, blocks,
+  return detail::then_all_reduce(communicator, whole, width, blocks,
                                  detail::write_rows<ElementOf<Whole>>(compute, width));
 }
 

@@ -1,9 +1,9 @@
 // ShardedState: parameters, gradients and the states of AdamW, sharded over the ranks of an axis.
 //
 // Stages as of ZeRO (Rajbhandari et al., SC 2020). What a rank holds, in bytes a parameter, with
-// N ranks; bf16: mixed precision, with f32 masters; f32: the parameters are the masters.
+// N ranks; bf16 and f16: mixed precision, with f32 masters; f32: the parameters are the masters.
 //
-//   stage  sharded over the axis               bf16         f32
+//   stage  sharded over the axis               16 bits      f32
 //   0      nothing                             16           16
 //   1      states of the optimiser             4 + 12/N     8 + 8/N
 //   2      and gradients                       2 + 14/N     4 + 12/N
@@ -12,6 +12,12 @@
 // Parameters are grouped in units, such as a layer: what is gathered and reduced at once. A unit is
 // one flat vector, padded to a multiple of N. Hybrid sharding (HSDP) shards over one axis and
 // replicates over another: gradients are reduced over both.
+//
+// Gradients travel and are held in the dtype: (N-1)/N of 2 bytes per parameter and rank for 16
+// bits. Each sum over an axis is formed in f32 and rounded once, as redistribute() says. f16 holds
+// no gradient below 2^-25, so scale the loss up; AdamW takes that back but for `epsilon`, and
+// max_norm has to be scaled alike. f8 is refused: a sum of gradients in it keeps 3 or 4 binary
+// digits.
 //
 // A step of training: for each unit parameters() before it is used and release() after, forward and
 // backward; add to gradients(), and gradients_ready() as soon as they are complete; then step().
@@ -52,7 +58,7 @@ struct AdamW {
 
 struct ShardedOptions {
   int stage = 1;
-  Dtype dtype = Dtype::f32;     // of parameters and gradients: f32 or bf16
+  Dtype dtype = Dtype::f32;     // of parameters and gradients: f32, bf16 or f16
   ReduceOp op = ReduceOp::avg;  // of the gradients over the ranks: avg or sum
   AdamW optimizer = {};
   double max_norm = 0;               // gradients are scaled down to this norm; 0: as they are

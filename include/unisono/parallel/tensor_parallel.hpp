@@ -1,6 +1,10 @@
 // Tensor, sequence and vocabulary parallelism: the pieces around matrix products that the ranks of
-// one axis share (Shoeybi et al., 2019; Korthikanti et al., 2022). All data is f32 and packed; the
-// matrix products themselves are the caller's.
+// one axis share (Shoeybi et al., 2019; Korthikanti et al., 2022). The matrix products themselves
+// are the caller's.
+//
+// Types: all data is packed, of f32, bf16, f16, f8e4m3 or f8e5m2; the floats of one call have one
+// type, unless a function says otherwise. Arithmetic is in f32, and each result is rounded once.
+// Elements travel in their own type; redistribute() says how many bytes a sum over ranks costs.
 //
 // A column-parallel product cuts the outputs, a row-parallel one the inputs. Between the two every
 // rank has its part of the features of all tokens, and nothing is sent. Before and after:
@@ -19,6 +23,7 @@
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
+#include "unisono/parallel/any_span.hpp"
 #include "unisono/parallel/placement.hpp"
 
 namespace unisono::parallel {
@@ -35,48 +40,53 @@ struct RegionShape {
 
 // `outside`: outside().count rows; `inside`: all rows. `inside` may be `outside` where tokens are
 // not cut. Errors: usage, as of Communicator::run().
-UNISONO_EXPORT void enter_region(Communicator& axis, const RegionShape& shape,
-                                 std::span<const float> outside, std::span<float> inside);
+UNISONO_EXPORT void enter_region(Communicator& axis, const RegionShape& shape, ConstAnySpan outside,
+                                 AnySpan inside);
 UNISONO_EXPORT void enter_region_backward(Communicator& axis, const RegionShape& shape,
-                                          std::span<const float> inside, std::span<float> outside);
+                                          ConstAnySpan inside, AnySpan outside);
 // `inside` are summands.
-UNISONO_EXPORT void leave_region(Communicator& axis, const RegionShape& shape,
-                                 std::span<const float> inside, std::span<float> outside);
+UNISONO_EXPORT void leave_region(Communicator& axis, const RegionShape& shape, ConstAnySpan inside,
+                                 AnySpan outside);
 UNISONO_EXPORT void leave_region_backward(Communicator& axis, const RegionShape& shape,
-                                          std::span<const float> outside, std::span<float> inside);
+                                          ConstAnySpan outside, AnySpan inside);
 
-// Which attention heads a rank computes. With fewer key-value heads than ranks (grouped-query
-// attention) several ranks have a copy of one, whose gradients have to be summed.
+// The attention heads that a rank computes. Where several ranks have a copy of one key-value head
+// (grouped-query attention), the caller sums the gradients of the copies.
 struct HeadShare {
   Range query = {};
   Range key_value = {};
+  std::size_t heads_per_key = 1;  // query heads per key-value head, in the whole model
+  std::size_t offset = 0;  // query heads of the first key-value head that belong to earlier ranks
+  // The local key-value head of the local query head `head`. Where the ranks do not divide the
+  // key-value heads, head * key_value.count / query.count is another one.
+  std::size_t key_value_of(std::size_t head) const { return (offset + head) / heads_per_key; }
 };
 // Heads may be uneven. Errors: usage, where key-value heads do not divide the heads, or a rank
 // would have none; `even` also refuses heads that the ranks cannot divide.
 UNISONO_EXPORT HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks,
                                     int rank, bool even = false);
 
-// The rows of a table of `vocabulary` words that this rank has, summed up: out[i] is
+// Local. Looks up the rows of a table of `vocabulary` words that this rank has: out[i] is
 // table[tokens[i]] where that row is here, else zeros. The sum over the ranks is the embedding:
-// leave_region().
+// leave_region(), which is exact, as one summand is not zero.
 UNISONO_EXPORT void vocabulary_embedding(const Communicator& axis, std::size_t vocabulary,
-                                         std::size_t width, std::span<const float> table,
-                                         std::span<const std::int32_t> tokens,
-                                         std::span<float> out);
-// Adds the gradients of the rows that are here.
+                                         std::size_t width, ConstAnySpan table,
+                                         std::span<const std::int32_t> tokens, AnySpan out);
+// Local. Adds the gradients of the rows that are here. `table_gradient` may be f32 whatever
+// `out_gradient` is; in a narrower type each row is rounded once per call.
 UNISONO_EXPORT void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabulary,
-                                                  std::size_t width,
-                                                  std::span<const float> out_gradient,
+                                                  std::size_t width, ConstAnySpan out_gradient,
                                                   std::span<const std::int32_t> tokens,
-                                                  std::span<float> table_gradient);
+                                                  AnySpan table_gradient);
 
-// Cross entropy without gathering logits. `logits`: for each token this rank's part of the
-// vocabulary; they become their gradients times `scale`. `losses`: of each token, on all ranks.
-// Cost: two all_reduces, of one and of two numbers a token.
+// Collective. Computes the cross entropy without gathering logits. `logits`: for each token this
+// rank's part of the vocabulary; they become their gradients times `scale`, each rounded once. f8
+// holds few gradients: they vanish below 2^-10 (f8e4m3) or 2^-17 (f8e5m2), so choose `scale`
+// accordingly. `losses`: per token, on all ranks. Cost: two all_reduces, of 4 and of 16 bytes per
+// token.
 UNISONO_EXPORT void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary,
-                                             std::span<float> logits,
-                                             std::span<const std::int32_t> targets, float scale,
-                                             std::span<float> losses);
+                                             AnySpan logits, std::span<const std::int32_t> targets,
+                                             float scale, std::span<float> losses);
 
 struct Candidate {
   float logit = 0;
@@ -86,8 +96,7 @@ struct Candidate {
 // all ranks, from this rank's part of the logits of one place. Cost: one all_gather of `count`
 // candidates a rank.
 UNISONO_EXPORT std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary,
-                                                     std::span<const float> logits,
-                                                     std::size_t count);
+                                                     ConstAnySpan logits, std::size_t count);
 // Draws one of them with softmax(logit / temperature). `uniform`: a number in [0, 1), the same on
 // all ranks. temperature 0: the likeliest. Errors: usage, for no candidates.
 UNISONO_EXPORT std::int32_t sample(std::span<const Candidate> candidates, double temperature,

@@ -17,6 +17,18 @@ Memory of_type(const py::handle& object, Memory::Use use, const char* name, unis
 
 }  // namespace
 
+AnyFloats::AnyFloats(const py::handle& object, Memory::Use use, const char* name)
+    : memory_(Memory::of(object, use, name, std::nullopt)) {
+  using unisono::Dtype;
+  const Dtype dtype = memory_.elements().dtype;
+  const bool is_float = dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16 ||
+                        dtype == Dtype::f8e4m3 || dtype == Dtype::f8e5m2;
+  if (!is_float || memory_.elements().units != 1 || !memory_.elements().reduces) {
+    throw py::type_error(std::string(name) + " has elements of type " + memory_.elements().name +
+                         "; it must be float32, bfloat16, float16, float8_e4m3fn or float8_e5m2");
+  }
+}
+
 Floats::Floats(const py::handle& object, Memory::Use use, const char* name)
     : memory_(of_type(object, use, name, unisono::Dtype::f32, "float32")) {}
 

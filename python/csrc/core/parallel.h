@@ -10,9 +10,22 @@
 #include <vector>
 
 #include "communicator.h"
+#include "unisono/parallel/any_span.hpp"
 #include "unisono/parallel/tensor.hpp"
 
 namespace unisono_python {
+
+// Packed memory of an array of floats of at most 32 bits. Throws TypeError for other types.
+class AnyFloats {
+ public:
+  AnyFloats(const py::handle& object, Memory::Use use, const char* name);
+  unisono::parallel::AnySpan span() const {
+    return {memory_.data(), memory_.count(), memory_.elements().dtype};
+  }
+
+ private:
+  Memory memory_;
+};
 
 // Packed float32 or int32 memory of an array. Throws TypeError for other types.
 class Floats {

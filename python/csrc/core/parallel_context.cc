@@ -37,17 +37,27 @@ up::ContextMethod method_of(const std::string& text) {
   throw py::value_error("unknown method '" + text + "'; known are ring and all_gather");
 }
 
-// A view that callbacks get, and must not keep.
-py::object view(const float* data, const std::vector<std::size_t>& shape, bool read_only) {
+// A view that callbacks get, and must not keep. The buffer protocol has no name for bf16 and f8:
+// they are integers of their size.
+py::object view(up::ConstAnySpan data, const std::vector<std::size_t>& shape, bool read_only) {
   std::vector<py::ssize_t> sizes(shape.begin(), shape.end());
   std::vector<py::ssize_t> strides(shape.size());
-  auto stride = static_cast<py::ssize_t>(sizeof(float));
+  const auto bytes = static_cast<py::ssize_t>(unisono::size_of(data.dtype()));
+  py::ssize_t stride = bytes;
   for (std::size_t i = shape.size(); i-- > 0;) {
     strides[i] = stride;
     stride *= sizes[i];
   }
-  return py::memoryview::from_buffer(const_cast<float*>(data), sizeof(float), "f", sizes, strides,
+  const char* format = data.dtype() == unisono::Dtype::f32   ? "f"
+                       : data.dtype() == unisono::Dtype::f16 ? "e"
+                       : bytes == 2                          ? "H"
+                                                             : "B";
+  return py::memoryview::from_buffer(const_cast<void*>(data.data()), bytes, format, sizes, strides,
                                      read_only);
+}
+// Memory of f32 whose shape says its length.
+up::ConstAnySpan floats(const float* data) {
+  return {data, 0, unisono::Dtype::f32};
 }
 py::object view(std::span<const std::size_t> positions) {
   return py::memoryview::from_buffer(
@@ -111,19 +121,20 @@ class Kernel {
                   call([&] {
                     forward_(query(block, block.query), keys(block, block.key),
                              keys(block, block.value), view(block.query_positions),
-                             view(block.key_positions), query(block, out, false),
+                             view(block.key_positions), query(block, floats(out), false),
                              rows(block, log_sum, false));
                   });
                 },
             .backward =
                 [this](const up::AttentionBlock& block, const up::AttentionBackward& to) {
                   call([&] {
-                    backward_(
-                        query(block, block.query), keys(block, block.key), keys(block, block.value),
-                        view(block.query_positions), view(block.key_positions),
-                        query(block, to.gradient), rows(block, to.log_sum), rows(block, to.delta),
-                        query(block, to.query_gradient, false), keys(block, to.key_gradient, false),
-                        keys(block, to.value_gradient, false));
+                    backward_(query(block, block.query), keys(block, block.key),
+                              keys(block, block.value), view(block.query_positions),
+                              view(block.key_positions), query(block, to.gradient),
+                              rows(block, to.log_sum), rows(block, to.delta),
+                              query(block, floats(to.query_gradient), false),
+                              keys(block, floats(to.key_gradient), false),
+                              keys(block, floats(to.value_gradient), false));
                   });
                 }};
   }
@@ -139,16 +150,17 @@ class Kernel {
       throw;
     }
   }
-  static py::object query(const up::AttentionBlock& block, const float* data, bool ro = true) {
+  static py::object query(const up::AttentionBlock& block, up::ConstAnySpan data, bool ro = true) {
     const auto& s = block.shape;
     return view(data, {s.batch, block.query_positions.size(), s.heads, s.dim}, ro);
   }
-  static py::object keys(const up::AttentionBlock& block, const float* data, bool ro = true) {
+  static py::object keys(const up::AttentionBlock& block, up::ConstAnySpan data, bool ro = true) {
     const auto& s = block.shape;
     return view(data, {s.batch, block.key_positions.size(), s.key_value_heads, s.dim}, ro);
   }
   static py::object rows(const up::AttentionBlock& block, const float* data, bool ro = true) {
-    return view(data, {block.shape.batch, block.query_positions.size(), block.shape.heads}, ro);
+    return view(floats(data), {block.shape.batch, block.query_positions.size(), block.shape.heads},
+                ro);
   }
 
   Context& context_;
@@ -197,9 +209,9 @@ void define_context(py::module_& module) {
       [](Context& context, const Shape& shape, bool causal, std::size_t length,
          const py::object& forward, const py::object& query, const py::object& key,
          const py::object& value, const py::object& out, const py::object& log_sum) {
-        const Floats q(query, Use::read, "query"), k(key, Use::read, "key"),
-            v(value, Use::read, "value"), o(out, Use::write, "out"),
-            l(log_sum, Use::write, "log_sum");
+        const AnyFloats q(query, Use::read, "query"), k(key, Use::read, "key"),
+            v(value, Use::read, "value"), o(out, Use::write, "out");
+        const Floats l(log_sum, Use::write, "log_sum");
         Kernel kernel(context, forward, py::none());
         const py::gil_scoped_release unlocked;
         context.run([&](const up::ContextAxes& axes) {
@@ -213,7 +225,8 @@ void define_context(py::module_& module) {
       "key_value_heads, dim); query and out [batch, rows, heads, dim], key and value [batch, rows, "
       "key_value_heads, dim], log_sum [batch, rows, heads]. forward(query, key, value, "
       "query_positions, key_positions, out, log_sum) computes one block; it gets views, which it "
-      "must not keep.");
+      "must not keep. query, key, value and out have one type, float32, bfloat16, float16 or "
+      "float8; the kernel reads bfloat16 as uint16 and float8 as uint8, and writes float32.");
   module.def(
       "context_attention_backward",
       [](Context& context, const Shape& shape, bool causal, std::size_t length,
@@ -221,10 +234,10 @@ void define_context(py::module_& module) {
          const py::object& value, const py::object& out, const py::object& log_sum,
          const py::object& gradient, const py::object& query_gradient,
          const py::object& key_gradient, const py::object& value_gradient) {
-        const Floats q(query, Use::read, "query"), k(key, Use::read, "key"),
+        const Floats l(log_sum, Use::read, "log_sum");
+        const AnyFloats q(query, Use::read, "query"), k(key, Use::read, "key"),
             v(value, Use::read, "value"), o(out, Use::read, "out"),
-            l(log_sum, Use::read, "log_sum"), g(gradient, Use::read, "gradient"),
-            qg(query_gradient, Use::write, "query_gradient"),
+            g(gradient, Use::read, "gradient"), qg(query_gradient, Use::write, "query_gradient"),
             kg(key_gradient, Use::write, "key_gradient"),
             vg(value_gradient, Use::write, "value_gradient");
         Kernel kernel(context, py::none(), backward);
@@ -246,7 +259,8 @@ void define_context(py::module_& module) {
       "merge_decoded",
       [](const std::shared_ptr<Comm>& comm, const Shape& shape, const py::object& out,
          const py::object& log_sum) {
-        const Floats o(out, Use::write, "out"), l(log_sum, Use::write, "log_sum");
+        const AnyFloats o(out, Use::write, "out");
+        const Floats l(log_sum, Use::write, "log_sum");
         comm->alone([&](unisono::Communicator& open) {
           up::merge_decoded(open, shape_of(shape, true), o.span(), l.span());
         });

@@ -13,16 +13,16 @@ namespace up = unisono::parallel;
 using py::arg;
 using Use = Memory::Use;
 
-using Region = void (*)(unisono::Communicator&, const up::RegionShape&, std::span<const float>,
-                        std::span<float>);
+using Region = void (*)(unisono::Communicator&, const up::RegionShape&, up::ConstAnySpan,
+                        up::AnySpan);
 
 void define_region(py::module_& module, const char* name, Region function, const char* doc) {
   module.def(
       name,
       [function](const std::shared_ptr<Comm>& comm, std::size_t rows, std::size_t width,
                  const py::object& data, const py::object& out, bool sequence) {
-        const Floats in(data, Use::read, "data");
-        const Floats to(out, Use::write, "out");
+        const AnyFloats in(data, Use::read, "data");
+        const AnyFloats to(out, Use::write, "out");
         comm->alone([&](unisono::Communicator& open) {
           function(open, {.rows = rows, .width = width, .sequence = sequence}, in.span(),
                    to.span());
@@ -40,9 +40,9 @@ py::slice slice_of(const up::Range& range) {
 
 py::object embedding(const std::shared_ptr<Comm>& comm, std::size_t vocabulary, std::size_t width,
                      const py::object& table, const py::object& tokens, const py::object& out) {
-  const Floats rows(table, Use::read, "table");
+  const AnyFloats rows(table, Use::read, "table");
   const Integers words(tokens, "tokens");
-  const Floats to(out, Use::write, "out");
+  const AnyFloats to(out, Use::write, "out");
   comm->alone([&](unisono::Communicator& open) {
     up::vocabulary_embedding(open, vocabulary, width, rows.span(), words.span(), to.span());
   });
@@ -52,9 +52,9 @@ py::object embedding(const std::shared_ptr<Comm>& comm, std::size_t vocabulary, 
 py::object embedding_backward(const std::shared_ptr<Comm>& comm, std::size_t vocabulary,
                               std::size_t width, const py::object& out_gradient,
                               const py::object& tokens, const py::object& table_gradient) {
-  const Floats from(out_gradient, Use::read, "out_gradient");
+  const AnyFloats from(out_gradient, Use::read, "out_gradient");
   const Integers words(tokens, "tokens");
-  const Floats to(table_gradient, Use::write, "table_gradient");
+  const AnyFloats to(table_gradient, Use::write, "table_gradient");
   comm->alone([&](unisono::Communicator& open) {
     up::vocabulary_embedding_backward(open, vocabulary, width, from.span(), words.span(),
                                       to.span());
@@ -65,7 +65,7 @@ py::object embedding_backward(const std::shared_ptr<Comm>& comm, std::size_t voc
 py::object cross_entropy(const std::shared_ptr<Comm>& comm, std::size_t vocabulary,
                          const py::object& logits, const py::object& targets, float scale,
                          const py::object& losses) {
-  const Floats parts(logits, Use::write, "logits");
+  const AnyFloats parts(logits, Use::write, "logits");
   const Integers words(targets, "targets");
   const Floats to(losses, Use::write, "losses");
   comm->alone([&](unisono::Communicator& open) {
@@ -96,6 +96,19 @@ void define_layers(py::module_& module) {
       arg("heads"), arg("key_value_heads"), arg("ranks"), arg("rank"), arg("even") = false,
       "The query heads and the key-value heads that a rank computes, as slices; `even` refuses "
       "heads that the ranks cannot divide.");
+  module.def(
+      "head_map",
+      [](std::size_t heads, std::size_t key_value_heads, int ranks, int rank) {
+        const auto share = up::head_share(heads, key_value_heads, ranks, rank);
+        std::vector<std::size_t> map;
+        for (std::size_t head = 0; head < share.query.count; ++head) {
+          map.push_back(share.key_value_of(head));
+        }
+        return map;
+      },
+      arg("heads"), arg("key_value_heads"), arg("ranks"), arg("rank"),
+      "For each query head of head_share(), the number of its key-value head among those of the "
+      "rank.");
   module.def("vocabulary_embedding", &embedding, arg("comm"), arg("vocabulary"), arg("width"),
              arg("table"), arg("tokens"), arg("out"),
              "out[i]: the row tokens[i] of the table where this rank has it, else zeros; the sum "
@@ -111,7 +124,7 @@ void define_layers(py::module_& module) {
       "top_candidates",
       [](const std::shared_ptr<Comm>& comm, std::size_t vocabulary, const py::object& logits,
          std::size_t count) {
-        const Floats parts(logits, Use::read, "logits");
+        const AnyFloats parts(logits, Use::read, "logits");
         const auto found = comm->alone([&](unisono::Communicator& open) {
           return up::top_candidates(open, vocabulary, parts.span(), count);
         });

@@ -40,19 +40,10 @@ class Buckets : public Held<GradientBuckets> {
 
   // In f32 whatever they are.
   void add_to(std::size_t index, const py::object& values) {
-    const Memory memory = Memory::of(values, Use::read, "values", std::nullopt);
-    if (memory.elements().dtype == Dtype::bf16) {
-      const std::span all(reinterpret_cast<const unisono::bf16*>(memory.data()), memory.count());
-      with([&](GradientBuckets& buckets) { buckets.add_bf16(index, all); });
-      return;
-    }
-    const Floats floats(values, Use::read, "values");
+    const AnyFloats floats(values, Use::read, "values");
     with([&](GradientBuckets& buckets) {
-      const std::span<float> target = buckets.gradient(index);
-      expect_count("values", floats.span().size(), target.size());
-      for (std::size_t i = 0; i < target.size(); ++i) {
-        target[i] += floats.span()[i];
-      }
+      expect_count("values", floats.span().size(), buckets.gradient(index).size());
+      buckets.add_to(index, floats.span());
     });
   }
   py::object copy_to(std::size_t index, const py::object& out) {
@@ -135,10 +126,15 @@ class State : public Held<ShardedState> {
       }
       return;
     }
-    const auto* from = reinterpret_cast<const unisono::bf16*>(memory.data());
-    auto* sums = reinterpret_cast<unisono::bf16*>(to);
+    memory.elements().dtype == Dtype::f16 ? add_narrow<unisono::f16>(memory, to, unisono::to_f16)
+                                          : add_narrow<unisono::bf16>(memory, to, unisono::to_bf16);
+  }
+  template <typename T>
+  static void add_narrow(const Memory& memory, std::byte* to, T (*round)(float)) {
+    const auto* from = reinterpret_cast<const T*>(memory.data());
+    auto* sums = reinterpret_cast<T*>(to);
     for (std::size_t i = 0; i < memory.count(); ++i) {
-      sums[i] = unisono::to_bf16(to_float(sums[i]) + to_float(from[i]));
+      sums[i] = round(to_float(sums[i]) + to_float(from[i]));
     }
   }
 

@@ -5,8 +5,9 @@
     unisono.parallel.redistribute(tp, part, Shard(0), Replicate(), out=whole)
 
 Arrays are numpy's, PyTorch's, or whatever has the buffer protocol or __dlpack__. What a call fills is
-given to it and returned. Regions, embeddings, losses and attention are of packed float32; token
-numbers are int32. All ranks of a communicator make the same calls in the same order.
+given to it and returned. Regions, embeddings, logits and attention are packed, of float32, bfloat16,
+float16 or float8; losses and log_sum are float32, and token numbers int32. Sums are formed in float32
+and rounded once. All ranks of a communicator make the same calls in the same order.
 docs/guides/python.md has examples, and include/unisono/parallel/ says what each call does.
 """
 
@@ -21,7 +22,7 @@ __all__ = [
     "ContextAxes", "GradientBuckets", "Mesh", "MeshShape", "Parameter", "Partial", "Placement",
     "Replicate", "Shard", "ShardedState", "causal_work", "conjugate", "context_attention",
     "context_attention_backward", "context_positions", "enter_region",
-    "enter_region_backward", "head_share", "leave_region", "leave_region_backward",
+    "enter_region_backward", "head_map", "head_share", "leave_region", "leave_region_backward",
     "list_checkpoint", "load_checkpoint", "merge_decoded", "redistribute", "sample",
     "save_checkpoint", "shard_range", "top_candidates", "vocabulary_cross_entropy",
     "vocabulary_embedding", "vocabulary_embedding_backward",
@@ -38,6 +39,7 @@ Partial = _parallel.Partial
 conjugate = _parallel.conjugate
 shard_range = _parallel.shard_range
 head_share = _parallel.head_share
+head_map = _parallel.head_map
 enter_region = _parallel.enter_region
 enter_region_backward = _parallel.enter_region_backward
 leave_region = _parallel.leave_region
@@ -73,7 +75,7 @@ class GradientBuckets(_parallel.GradientBuckets):
 
     add(name, count) each gradient; then in every step begin(), for each gradient add_to(index,
     values) and ready(index), finish(), and copy_to(index, out). Sums are of float32; values may
-    also be bfloat16. timeout_ms: how long after one gradient the next may take (0: for ever); it
+    also be bfloat16, float16 or float8. timeout_ms: how long after one gradient the next may take (0: for ever); it
     is named then, on all ranks.
     """
 

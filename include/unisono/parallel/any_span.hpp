@@ -1,0 +1,65 @@
+// Spans whose element type is known at run time: what the parallel layer takes as f32, bf16, f16,
+// f8e4m3 or f8e5m2.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "unisono/error.hpp"
+#include "unisono/export.hpp"
+#include "unisono/typed_call.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono::parallel {
+
+namespace detail {
+[[noreturn]] UNISONO_EXPORT void refuse_element_type(Dtype is, Dtype asked);
+}
+
+// Refers to packed elements that somebody else owns. Converts from whatever std::span can be made
+// of: a vector, an array, a span.
+template <typename Data>
+class BasicAnySpan {
+ public:
+  BasicAnySpan() = default;
+  BasicAnySpan(Data* data, std::size_t count, Dtype dtype)
+      : data_(data), count_(count), dtype_(dtype) {}
+  template <typename B>
+    requires(InBuffer<B> && (std::is_const_v<Data> || OutBuffer<B>))
+  BasicAnySpan(B&& buffer)  // NOLINT(google-explicit-constructor)
+      : data_(std::span(buffer).data()),
+        count_(std::span(buffer).size()),
+        dtype_(unisono::detail::dtype_of<ElementOf<B>>()) {}
+  // From one that can be written.
+  template <typename Other>
+    requires(std::is_same_v<const Other, Data>)
+  BasicAnySpan(const BasicAnySpan<Other>& other)  // NOLINT(google-explicit-constructor)
+      : data_(other.data()), count_(other.size()), dtype_(other.dtype()) {}
+
+  Data* data() const { return data_; }
+  std::size_t size() const { return count_; }  // elements
+  Dtype dtype() const { return dtype_; }
+  // Local. Errors: usage, where the elements have another type.
+  template <typename T>
+  auto as() const {
+    using Element = std::conditional_t<std::is_const_v<Data>, const T, T>;
+    if (dtype_ != unisono::detail::dtype_of<T>()) {
+      detail::refuse_element_type(dtype_, unisono::detail::dtype_of<T>());
+    }
+    return std::span<Element>(static_cast<Element*>(data_), count_);
+  }
+
+ private:
+  Data* data_ = nullptr;
+  std::size_t count_ = 0;
+  Dtype dtype_ = Dtype::f32;
+};
+using AnySpan = BasicAnySpan<void>;
+using ConstAnySpan = BasicAnySpan<const void>;
+
+// Local. Converts between f32 and a float type of 8, 16 or 32 bits; to the nearest, ties to even.
+// Errors: usage, for other types and other lengths.
+UNISONO_EXPORT void convert(ConstAnySpan in, AnySpan out);
+
+}  // namespace unisono::parallel
