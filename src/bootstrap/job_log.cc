@@ -42,8 +42,6 @@ void take_line(std::string_view line, JobLog& log) {
     log.have_met = true;
   } else if (kind == "missed" && log.missed < 0) {
     log.missed = parse_rank(first);
-  } else if (kind == "failed" && parse_rank(first) >= 0) {
-    log.failures[parse_rank(first)] = second;
   } else if (kind == "reason") {
     log.reason = rest;
   } else if (kind == "advice") {
@@ -104,11 +102,6 @@ std::string met_line() {
 
 std::string missed_line(int rank) {
   return "missed " + std::to_string(rank) + "\n";
-}
-
-// A line is a line: of the reason, the first one.
-std::string failed_line(int rank, const std::string& why) {
-  return "failed " + std::to_string(rank) + " " + why.substr(0, why.find('\n')) + "\n";
 }
 
 std::string reason_lines(const std::string& reason, const std::string& advice) {

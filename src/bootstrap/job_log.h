@@ -6,9 +6,8 @@
 //   end RANK HOW      the process of that rank has ended; the launcher
 //   met               all ranks have met; ranks may be others from now on; a rank
 //   missed RANK       a meeting waited for that rank, which had ended; a rank
-//   failed RANK WHY   that rank left a world that had failed, and no other world followed it; a
-//   rank reason WHY        the launcher is about to end the ranks that are left advice WHAT what to
-//   do about the reason
+//   reason WHY        the launcher is about to end the ranks that are left
+//   advice WHAT       what to do about the reason
 //
 // Ranks are those that the launcher gave out.
 #pragma once
@@ -24,9 +23,8 @@ struct JobLog {
   int ranks = 0;
   std::map<int, std::string> ends = {};  // "exited with code 0", by rank
   bool have_met = false;
-  int missed = -1;                           // the first of them; -1: none
-  std::map<int, std::string> failures = {};  // why, by rank
-  std::string reason = {};                   // empty: the launcher lets the ranks run
+  int missed = -1;          // the first of them; -1: none
+  std::string reason = {};  // empty: the launcher lets the ranks run
   std::string advice = {};
 };
 
@@ -41,7 +39,6 @@ std::string job_line(const std::string& job, int ranks);
 std::string end_line(int rank, const std::string& how);
 std::string met_line();
 std::string missed_line(int rank);
-std::string failed_line(int rank, const std::string& why);
 std::string reason_lines(const std::string& reason, const std::string& advice);
 
 // The log as a rank sees it.

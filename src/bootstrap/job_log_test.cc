@@ -42,12 +42,6 @@ TEST_F(JobLogOfALauncher, IsReadAsItWasWritten) {
   EXPECT_EQ(log.advice, "look");
 }
 
-TEST_F(JobLogOfALauncher, HasWhyWorldsFailed) {
-  write(job_line("run-1", 4) + failed_line(2, "mismatch: rank 1 calls another\nlook"));
-  EXPECT_EQ(SharedJobLog().read().failures,
-            (std::map<int, std::string>{{2, "mismatch: rank 1 calls another"}}));
-}
-
 TEST_F(JobLogOfALauncher, SaysWhoWillNotJoinAndIsTold) {
   write(job_line("run-1", 4) + end_line(1, "exited with code 0") +
         end_line(3, "was killed by SIGKILL"));

@@ -110,26 +110,24 @@ World::~World() {
   abort.tell_observer();
   abort.pass_on();
   take_leave(abort.culprit());
-  tell_of_failure();
+  report_untold_mismatch();
   host_->leave();
 }
 
-// A program may have caught the error, or not have been told: the launcher hears of it all the
-// same. If ranks disagree in their last calls, no call is left that could tell them.
-void World::tell_of_failure() noexcept {
+// If ranks disagree in their last calls, no call is left that could tell this program.
+void World::report_untold_mismatch() noexcept {
   try {
     membership_->watch().listen();
-    const std::optional<Error> failure = membership_->abort().complete();
+    AbortWord& abort = membership_->abort();
+    const std::optional<Error> failure = abort.complete();
     if (!failure || membership_->shrunk()) {
       return;
     }
-    if (failure->code() == ErrorCode::mismatch && !membership_->abort().note_told()) {
+    abort.tell_observer();
+    if (failure->code() == ErrorCode::mismatch && !abort.note_told()) {
       std::fprintf(stderr, "unisono: rank %d leaves a world whose ranks disagree: %s\n", rank_,
                    failure->what());
     }
-    const std::vector<int>& first = setup_.ancestry.first_ranks;
-    log_.add(failed_line(first.empty() ? rank_ : first[static_cast<std::size_t>(rank_)],
-                         failure->what()));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is leaving
   }
 }

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/fork_detector.h"
-#include "bootstrap/job_log.h"
 #include "bootstrap/local_world.h"
 #include "bootstrap/net_setup.h"
 #include "membership/membership.h"
@@ -101,13 +100,12 @@ class World {
   void agree();
   void tell_of_no_world(const Error& error) noexcept;
   void take_leave(std::optional<int> culprit) noexcept;
-  void tell_of_failure() noexcept;
+  void report_untold_mismatch() noexcept;
 
   Setup setup_;
   Peers peers_;
   int rank_;
   ForkDetector fork_;
-  SharedJobLog log_;
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<LocalHost> host_;
   std::unique_ptr<Membership> membership_;
