@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/group_records.h"
@@ -38,10 +39,18 @@ struct TransferState {
 
 class Diagnosis {
  public:
+  // What a rank of the world says that its calls are for (Communicator::label); empty: nothing, or
+  // the rank is on another host.
+  using LabelOf = std::function<std::string(int world_rank)>;
   // All of these outlive it. `executor`: what runs the group's collectives.
   Diagnosis(GroupRecords& records, const engine::Executor& executor, Watch& watch, AbortWord& abort,
-            WorldWaits& waits)
-      : records_(records), executor_(executor), watch_(watch), abort_(abort), waits_(waits) {}
+            WorldWaits& waits, LabelOf label_of)
+      : records_(records),
+        executor_(executor),
+        watch_(watch),
+        abort_(abort),
+        waits_(waits),
+        label_of_(std::move(label_of)) {}
 
   // The latest collective: its number and its signature.
   struct Operation {
@@ -91,6 +100,7 @@ class Diagnosis {
   Culprit find_culprit(int waited_for, std::int64_t since_ns) const;
   bool find_disagreement(const Operation& operation);
   void raise_disagreement(int peer, const OperationRecord& theirs);
+  std::string purpose(int rank) const;  // ", for layer 3 attention"
   void raise_left(int peer);
   void raise(ErrorCode code, int culprit, const std::string& text);
 
@@ -99,6 +109,7 @@ class Diagnosis {
   Watch& watch_;
   AbortWord& abort_;
   WorldWaits& waits_;
+  const LabelOf label_of_;
   std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be of two threads
   std::set<int> leavers_;  // ranks of other hosts that had left when they were waited for
   int looks_ = 0;          // around, in the operation `looked_in_`
