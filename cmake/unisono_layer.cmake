@@ -7,7 +7,7 @@ function(unisono_warnings target)
   if(UNISONO_DEVELOPER_MODE)
     # The standard library of g++ 12 uses what it has deprecated itself (std::stable_sort), and only
     # clang tells.
-    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow
                            $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
     # With a sanitizer g++ sees uninitialised values in its own standard library.
     if(UNISONO_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)

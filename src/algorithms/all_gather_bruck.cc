@@ -15,7 +15,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_bruck(Shape shape) {
   const int n = shape.ranks;
   const int radix = shape.parameters.radix;
   ScheduleBuilder schedule{Collective::all_gather, {.ranks = n, .chunks = n}};
@@ -44,7 +44,7 @@ extern constinit const Algorithm all_gather_bruck{
     .collective = Collective::all_gather,
     .summary = "all that a rank has goes 1, 2, 4, ... places back; fewest steps for any n",
     .source = "Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997",
-    .build = build,
+    .build = build_all_gather_bruck,
     .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

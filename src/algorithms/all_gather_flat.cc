@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_gather, {.ranks = n, .chunks = n}};
   for (int distance = 1; distance < n; ++distance) {
@@ -32,7 +32,7 @@ extern constinit const Algorithm all_gather_flat{
     .collective = Collective::all_gather,
     .summary = "every rank sends its part to every other",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_all_gather_flat,
     .steps = [](Shape shape) { return shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost = [](Shape shape,

@@ -14,7 +14,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   ScheduleBuilder schedule{Collective::all_gather, {.ranks = shape.ranks, .chunks = shape.ranks}};
   for (int level = hierarchy.levels() - 1; level >= 0; --level) {
@@ -31,7 +31,7 @@ extern constinit const Algorithm all_gather_hierarchical{
     .collective = Collective::all_gather,
     .summary = "between groups first, then inside them; least bytes between groups",
     .source = "Traeff and Hunold, IEEE CLUSTER 2020",
-    .build = build,
+    .build = build_all_gather_hierarchical,
     .steps = exchange_steps,
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

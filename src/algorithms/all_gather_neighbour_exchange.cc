@@ -17,7 +17,7 @@ constexpr int neighbour(int rank, int step, int n) {
   return wrap(rank + (up ? 1 : -1), n);
 }
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_neighbour_exchange(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_gather, {.ranks = n, .chunks = n}};
   if (n == 1) {
@@ -48,7 +48,7 @@ extern constinit const Algorithm all_gather_neighbour_exchange{
     .collective = Collective::all_gather,
     .summary = "ranks turn to both neighbours in turn; half the messages of a ring",
     .source = "Chen, Zhang, Zhang and Yuan, HPC-Asia 2005",
-    .build = build,
+    .build = build_all_gather_neighbour_exchange,
     .steps = [](Shape shape) { return shape.ranks / 2; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

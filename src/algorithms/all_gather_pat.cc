@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_pat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_gather, {.ranks = n, .chunks = n}};
   for (const TreeStep& step : tree_steps(n, shape.parameters.aggregate)) {
@@ -35,7 +35,7 @@ extern constinit const Algorithm all_gather_pat{
     .collective = Collective::all_gather,
     .summary = "parts go down trees, far ranks first, a few parts in a message",
     .source = "Jeaugey, arXiv 2506.20252, 2025",
-    .build = build,
+    .build = build_all_gather_pat,
     .steps = tree_step_count,
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

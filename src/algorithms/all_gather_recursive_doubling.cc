@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_recursive_doubling(Shape shape) {
   const int n = shape.ranks;
   const Fold fold{n};
   ScheduleBuilder schedule{Collective::all_gather, {.ranks = n, .chunks = n}};
@@ -63,7 +63,7 @@ extern constinit const Algorithm all_gather_recursive_doubling{
     .collective = Collective::all_gather,
     .summary = "partners at doubling distances exchange all they have; best for powers of two",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_all_gather_recursive_doubling,
     .steps = [](Shape shape) { return floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
     .chunks_sent = [](Shape shape) { return chunks_sent(shape.ranks); },
     .cost =

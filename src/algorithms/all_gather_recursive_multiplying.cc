@@ -15,7 +15,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_recursive_multiplying(Shape shape) {
   const int n = shape.ranks;
   const Rounds rounds(n, shape.parameters.radix);
   const Fold& fold = rounds.fold();
@@ -54,7 +54,7 @@ Schedule build(Shape shape) {
 }
 
 // The rank at position 0 sends most: the blocks that begin with it hold the most pairs.
-int chunks_sent(Shape shape) {
+int chunks_sent_all_gather_recursive_multiplying(Shape shape) {
   const Rounds rounds(shape.ranks, shape.parameters.radix);
   int sent = rounds.fold().rest > 0 ? shape.ranks - 1 : 0;
   for (const Round& round : rounds.all()) {
@@ -79,19 +79,20 @@ extern constinit const Algorithm all_gather_recursive_multiplying{
     .collective = Collective::all_gather,
     .summary = "k ranks exchange all they have in a round, at growing distances",
     .source = "Ruefenacht, Bull and Booth, Parallel Computing 69, 2017",
-    .build = build,
+    .build = build_all_gather_recursive_multiplying,
     .steps =
         [](Shape shape) {
           const Rounds rounds(shape.ranks, shape.parameters.radix);
           return static_cast<int>(rounds.all().size()) + rounds.fold().steps();
         },
-    .chunks_sent = chunks_sent,
+    .chunks_sent = chunks_sent_all_gather_recursive_multiplying,
     .cost =
         [](Shape shape, const CostTerms& t) {
           const Rounds rounds(shape.ranks, shape.parameters.radix);
           const int handed_in = rounds.fold().rest > 0 ? 1 : 0;
           return messages(shape) * t.alpha +
-                 (chunks_sent(shape) + handed_in) * t.beta / shape.ranks;
+                 (chunks_sent_all_gather_recursive_multiplying(shape) + handed_in) * t.beta /
+                     shape.ranks;
         },
     .edge = Rounds::edge,
     .allows_v = true,

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_gather_ring(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_gather, {.ranks = n, .chunks = n}};
 
@@ -26,7 +26,7 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-CompactSchedule compact(Shape shape) {
+CompactSchedule compact_all_gather_ring(Shape shape) {
   return {.collective = Collective::all_gather,
           .ranks = shape.ranks,
           .chunks = shape.ranks,
@@ -40,13 +40,13 @@ extern constinit const Algorithm all_gather_ring{
     .collective = Collective::all_gather,
     .summary = "each part travels once around a ring; neighbours only",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_all_gather_ring,
     .steps = [](Shape shape) { return shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost = [](Shape shape,
                const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta / shape.ranks); },
     .edge = [](Shape shape, int from, int to) { return to == wrap(from + 1, shape.ranks); },
     .allows_v = true,
-    .compact = compact};
+    .compact = compact_all_gather_ring};
 
 }  // namespace unisono::algorithms

@@ -15,7 +15,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_double_tree(Shape shape) {
   ScheduleBuilder schedule{Collective::all_reduce,
                            {.ranks = shape.ranks, .chunks = shape.parameters.segments}};
   schedule.phase("reduce");
@@ -26,7 +26,7 @@ Schedule build(Shape shape) {
 }
 
 // With three ranks each has one child in one of the trees, with two rank 1 has none.
-int chunks_sent(Shape shape) {
+int chunks_sent_all_reduce_double_tree(Shape shape) {
   const int segments = shape.parameters.segments;
   switch (shape.ranks) {
     case 1:
@@ -47,9 +47,9 @@ extern constinit const Algorithm all_reduce_double_tree{
     .collective = Collective::all_reduce,
     .summary = "segments flow up and down two trees that use all ports; for many ranks",
     .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
-    .build = build,
+    .build = build_all_reduce_double_tree,
     .steps = [](Shape shape) { return 2 * two_tree_steps(shape); },
-    .chunks_sent = chunks_sent,
+    .chunks_sent = chunks_sent_all_reduce_double_tree,
     .cost =
         [](Shape shape, const CostTerms& t) {
           return two_tree_messages(shape) *

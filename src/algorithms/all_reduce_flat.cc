@@ -16,7 +16,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_reduce, {.ranks = n, .chunks = n}};
   std::vector<Owned> owners;
@@ -43,7 +43,7 @@ extern constinit const Algorithm all_reduce_flat{
     .collective = Collective::all_reduce,
     .summary = "each rank reduces one chunk of all in rank order, then sends it to all",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_all_reduce_flat,
     .steps = [](Shape shape) { return rank_order_steps(shape.ranks) + shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return 2 * (shape.ranks - 1); },
     .cost =

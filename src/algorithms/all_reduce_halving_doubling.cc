@@ -42,7 +42,7 @@ void gather(ScheduleBuilder& schedule, const Fold& fold) {
   }
 }
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_halving_doubling(Shape shape) {
   const Fold fold{shape.ranks};
   ScheduleBuilder schedule{Collective::all_reduce, {.ranks = shape.ranks, .chunks = fold.power}};
 
@@ -71,7 +71,7 @@ extern constinit const Algorithm all_reduce_halving_doubling{
     .collective = Collective::all_reduce,
     .summary = "recursive halving, then recursive doubling; few steps and least bytes",
     .source = "Rabenseifner, ICCS 2004",
-    .build = build,
+    .build = build_all_reduce_halving_doubling,
     .steps = [](Shape shape) { return 2 * floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
     .chunks_sent =
         [](Shape shape) {

@@ -15,7 +15,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   ScheduleBuilder schedule{Collective::all_reduce, {.ranks = shape.ranks, .chunks = shape.ranks}};
   for (int level = 0; level < hierarchy.levels(); ++level) {
@@ -29,7 +29,7 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-CompactSchedule compact(Shape shape) {
+CompactSchedule compact_all_reduce_hierarchical(Shape shape) {
   CompactSchedule schedule = compact_reduce_scatter(shape);
   schedule.collective = Collective::all_reduce;
   for (CompactPhase& phase : compact_all_gather(shape).phases) {
@@ -46,7 +46,7 @@ extern constinit const Algorithm all_reduce_hierarchical{
     .summary =
         "reduce_scatter level by level outwards, all_gather back; least bytes between groups",
     .source = "Cho, Finkler, Serrano, Kung and Hunter, SysML 2019",
-    .build = build,
+    .build = build_all_reduce_hierarchical,
     .steps = [](Shape shape) { return 2 * exchange_steps(shape); },
     .chunks_sent = [](Shape shape) { return 2 * (shape.ranks - 1); },
     .cost =
@@ -58,6 +58,6 @@ extern constinit const Algorithm all_reduce_hierarchical{
     .supports = groups_divide,
     .limits = kGroupLimits,
     .defaults = square_groups,
-    .compact = compact};
+    .compact = compact_all_reduce_hierarchical};
 
 }  // namespace unisono::algorithms

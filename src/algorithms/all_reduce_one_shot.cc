@@ -16,7 +16,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_one_shot(Shape shape) {
   ScheduleBuilder schedule{Collective::all_reduce, {.ranks = shape.ranks, .chunks = 1}};
   std::vector<Owned> owners;
   for (int rank = 0; rank < shape.ranks; ++rank) {
@@ -33,7 +33,7 @@ extern constinit const Algorithm all_reduce_one_shot{
     .collective = Collective::all_reduce,
     .summary = "every rank sends its input to all and reduces all in rank order",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_all_reduce_one_shot,
     .steps = [](Shape shape) { return rank_order_steps(shape.ranks); },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_recursive_doubling(Shape shape) {
   const Fold fold{shape.ranks};
   ScheduleBuilder schedule{Collective::all_reduce, {.ranks = shape.ranks, .chunks = 1}};
 
@@ -48,7 +48,7 @@ extern constinit const Algorithm all_reduce_recursive_doubling{
     .collective = Collective::all_reduce,
     .summary = "partners at doubling distances exchange sums; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_all_reduce_recursive_doubling,
     .steps = [](Shape shape) { return floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
     .chunks_sent =
         [](Shape shape) { return floor_log2(shape.ranks) + (Fold{shape.ranks}.rest > 0 ? 1 : 0); },

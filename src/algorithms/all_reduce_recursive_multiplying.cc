@@ -41,7 +41,7 @@ void exchange(ScheduleBuilder& schedule, const Rounds& rounds, std::size_t index
   }
 }
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_recursive_multiplying(Shape shape) {
   const Rounds rounds(shape.ranks, shape.parameters.radix);
   const Fold& fold = rounds.fold();
   ScheduleBuilder schedule{Collective::all_reduce, {.ranks = shape.ranks, .chunks = 1}};
@@ -72,7 +72,7 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-int steps(Shape shape) {
+int steps_all_reduce_recursive_multiplying(Shape shape) {
   const Rounds rounds(shape.ranks, shape.parameters.radix);
   int steps = rounds.fold().steps() + static_cast<int>(rounds.all().size() % 2);
   for (const Round& round : rounds.all()) {
@@ -81,7 +81,7 @@ int steps(Shape shape) {
   return steps;
 }
 
-int chunks_sent(Shape shape) {
+int chunks_sent_all_reduce_recursive_multiplying(Shape shape) {
   const Rounds rounds(shape.ranks, shape.parameters.radix);
   int sent = rounds.fold().rest > 0 ? 1 : 0;
   for (const Round& round : rounds.all()) {
@@ -113,15 +113,16 @@ extern constinit const Algorithm all_reduce_recursive_multiplying{
     .collective = Collective::all_reduce,
     .summary = "k ranks exchange sums in a round, at growing distances; fewest rounds",
     .source = "Ruefenacht, Bull and Booth, Parallel Computing 69, 2017",
-    .build = build,
-    .steps = steps,
-    .chunks_sent = chunks_sent,
+    .build = build_all_reduce_recursive_multiplying,
+    .steps = steps_all_reduce_recursive_multiplying,
+    .chunks_sent = chunks_sent_all_reduce_recursive_multiplying,
     .cost = cost,
     .edge = Rounds::edge,
     .total_sent =
         [](Shape shape) {
           const Fold fold = Rounds(shape.ranks, shape.parameters.radix).fold();
-          const int each = chunks_sent(shape) - (fold.rest > 0 ? 1 : 0);
+          const int each =
+              chunks_sent_all_reduce_recursive_multiplying(shape) - (fold.rest > 0 ? 1 : 0);
           return fold.power * each + 2 * fold.rest;
         },
     .defaults = [](int) { return AlgorithmParameters{.radix = 4}; }};

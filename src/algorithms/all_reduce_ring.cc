@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_reduce_ring(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_reduce, {.ranks = n, .chunks = n}};
 
@@ -39,7 +39,7 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-CompactSchedule compact(Shape shape) {
+CompactSchedule compact_all_reduce_ring(Shape shape) {
   return {.collective = Collective::all_reduce,
           .ranks = shape.ranks,
           .chunks = shape.ranks,
@@ -54,7 +54,7 @@ extern constinit const Algorithm all_reduce_ring{
     .collective = Collective::all_reduce,
     .summary = "reduce_scatter lap and all_gather lap around a ring; least bytes",
     .source = "Patarasuk and Yuan, JPDC 69(2), 2009",
-    .build = build,
+    .build = build_all_reduce_ring,
     .steps = [](Shape shape) { return 2 * (shape.ranks - 1); },
     .chunks_sent = [](Shape shape) { return 2 * (shape.ranks - 1); },
     .cost =
@@ -62,6 +62,6 @@ extern constinit const Algorithm all_reduce_ring{
           return (shape.ranks - 1) * (2 * t.alpha + (2 * t.beta + t.gamma) / shape.ranks);
         },
     .edge = [](Shape shape, int from, int to) { return to == wrap(from + 1, shape.ranks); },
-    .compact = compact};
+    .compact = compact_all_reduce_ring};
 
 }  // namespace unisono::algorithms

@@ -16,7 +16,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_to_all_bruck(Shape shape) {
   const int n = shape.ranks;
   const int radix = shape.parameters.radix;
   ScheduleBuilder schedule{Collective::all_to_all, {.ranks = n, .chunks = n * n}};
@@ -43,7 +43,7 @@ Schedule build(Shape shape) {
 
 // Among 0, 1, ..., n-1, the digit of a weight is zero in the first `weight` of every weight*k
 // numbers.
-int chunks_sent(Shape shape) {
+int chunks_sent_all_to_all_bruck(Shape shape) {
   const int n = shape.ranks;
   int sent = 0;
   for (const int weight : weights(n, shape.parameters.radix)) {
@@ -61,13 +61,13 @@ extern constinit const Algorithm all_to_all_bruck{
     .collective = Collective::all_to_all,
     .summary = "parts hop by the digits of their distance; fewest steps, for short parts",
     .source = "Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997",
-    .build = build,
+    .build = build_all_to_all_bruck,
     .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },
-    .chunks_sent = chunks_sent,
+    .chunks_sent = chunks_sent_all_to_all_bruck,
     .cost =
         [](Shape shape, const CostTerms& t) {
           return single_digits(shape.ranks, shape.parameters.radix) * t.alpha +
-                 chunks_sent(shape) * t.beta / shape.ranks;
+                 chunks_sent_all_to_all_bruck(shape) * t.beta / shape.ranks;
         },
     .edge =
         [](Shape shape, int from, int to) {

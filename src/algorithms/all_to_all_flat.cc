@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_to_all_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_to_all, {.ranks = n, .chunks = n * n}};
   schedule.step();
@@ -33,7 +33,7 @@ extern constinit const Algorithm all_to_all_flat{
     .collective = Collective::all_to_all,
     .summary = "every rank sends to every other at once",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_all_to_all_flat,
     .steps = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost = [](Shape shape,

@@ -29,7 +29,7 @@ void send(ScheduleBuilder& schedule, const Hierarchy& hierarchy, int level, int 
   }
 }
 
-Schedule build(Shape shape) {
+Schedule build_all_to_all_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_to_all, {.ranks = n, .chunks = n * n}};
@@ -66,7 +66,7 @@ std::vector<CompactMessage> messages_of(const Hierarchy& hierarchy, int level, i
 
 // What a rank sends at one level depends on what it has received at those below it, and on nothing
 // of its own level, so a level is one phase.
-CompactSchedule compact(Shape shape) {
+CompactSchedule compact_all_to_all_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   const int n = shape.ranks;
   CompactSchedule schedule{
@@ -93,11 +93,11 @@ int sum_over_levels(Shape shape, const Term& term) {
   return sum;
 }
 
-int steps(Shape shape) {
+int steps_all_to_all_hierarchical(Shape shape) {
   return sum_over_levels(shape, pairing_rounds);
 }
 
-int chunks_sent(Shape shape) {
+int chunks_sent_all_to_all_hierarchical(Shape shape) {
   return sum_over_levels(shape, [&](int size) { return shape.ranks / size * (size - 1); });
 }
 
@@ -108,9 +108,9 @@ extern constinit const Algorithm all_to_all_hierarchical{
     .collective = Collective::all_to_all,
     .summary = "inside groups first, then between them; few messages between groups",
     .source = "Traeff and Rougier, EuroMPI/ASIA 2014",
-    .build = build,
-    .steps = steps,
-    .chunks_sent = chunks_sent,
+    .build = build_all_to_all_hierarchical,
+    .steps = steps_all_to_all_hierarchical,
+    .chunks_sent = chunks_sent_all_to_all_hierarchical,
     .cost =
         [](Shape shape, const CostTerms& t) {
           const Hierarchy hierarchy(shape);
@@ -125,6 +125,6 @@ extern constinit const Algorithm all_to_all_hierarchical{
     .supports = groups_divide,
     .limits = kGroupLimits,
     .defaults = square_groups,
-    .compact = compact};
+    .compact = compact_all_to_all_hierarchical};
 
 }  // namespace unisono::algorithms

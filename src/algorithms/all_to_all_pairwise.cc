@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_all_to_all_pairwise(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::all_to_all, {.ranks = n, .chunks = n * n}};
   for (int round = 0; round < pairing_rounds(n); ++round) {
@@ -40,7 +40,7 @@ std::vector<CompactMessage> messages_of(int n, int round) {
 }
 
 // What a rank sends in one step does not depend on the others, so all of them are one phase.
-CompactSchedule compact(Shape shape) {
+CompactSchedule compact_all_to_all_pairwise(Shape shape) {
   const int n = shape.ranks;
   CompactPhase phase{.name = "all_to_all", .waits = false};
   phase.parts = {.count = pairing_rounds(n), .messages = n - n % 2, .make = [n](int round) {
@@ -59,7 +59,7 @@ extern constinit const Algorithm all_to_all_pairwise{
     .collective = Collective::all_to_all,
     .summary = "pairs of ranks exchange parts, a different pairing in each step",
     .source = "Kirkman, Cambridge and Dublin Math. J. 2, 1847 (round robin tournament)",
-    .build = build,
+    .build = build_all_to_all_pairwise,
     .steps = [](Shape shape) { return pairing_rounds(shape.ranks); },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =
@@ -68,6 +68,6 @@ extern constinit const Algorithm all_to_all_pairwise{
         },
     .edge = [](Shape, int from, int to) { return from != to; },
     .allows_v = true,
-    .compact = compact};
+    .compact = compact_all_to_all_pairwise};
 
 }  // namespace unisono::algorithms

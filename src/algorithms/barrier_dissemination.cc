@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_barrier_dissemination(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::barrier, {.ranks = n, .chunks = 1}};
   for (int distance = 1; distance < n; distance *= 2) {
@@ -32,7 +32,7 @@ extern constinit const Algorithm barrier_dissemination{
     .collective = Collective::barrier,
     .summary = "every rank tells the ranks 1, 2, 4, ... places on",
     .source = "Hensgen, Finkel and Manber, IJPP 17(1), 1988",
-    .build = build,
+    .build = build_barrier_dissemination,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
     .chunks_sent = [](Shape shape) { return ceil_log2(shape.ranks); },
     .cost = [](Shape shape, const CostTerms& t) { return ceil_log2(shape.ranks) * t.alpha; },

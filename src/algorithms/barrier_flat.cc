@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_barrier_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::barrier, {.ranks = n, .chunks = 1}};
   for (int distance = 1; distance < n; ++distance) {
@@ -34,7 +34,7 @@ extern constinit const Algorithm barrier_flat{
     .collective = Collective::barrier,
     .summary = "every rank tells every other; one hop",
     .source = "Mellor-Crummey and Scott, ACM TOCS 9(1), 1991",
-    .build = build,
+    .build = build_barrier_flat,
     .steps = [](Shape shape) { return shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost = [](Shape shape, const CostTerms& t) { return (shape.ranks - 1) * t.alpha; },

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_broadcast_binomial(Shape shape) {
   ScheduleBuilder schedule{Collective::broadcast,
                            {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
   // The longest hop first, so that every rank is reached from a parent that is already served.
@@ -32,7 +32,7 @@ extern constinit const Algorithm broadcast_binomial{
     .collective = Collective::broadcast,
     .summary = "the ranks that have the data double in every step; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_broadcast_binomial,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
     .chunks_sent = [](Shape shape) { return ceil_log2(shape.ranks); },
     .cost = [](Shape shape,

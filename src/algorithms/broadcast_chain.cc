@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_broadcast_chain(Shape shape) {
   const int n = shape.ranks;
   const int segments = shape.parameters.segments;
   ScheduleBuilder schedule{Collective::broadcast,
@@ -38,7 +38,7 @@ extern constinit const Algorithm broadcast_chain{
     .collective = Collective::broadcast,
     .summary = "segments follow each other along a chain; for long vectors",
     .source = "Traeff and Ripke, JPDC 68(12), 2008",
-    .build = build,
+    .build = build_broadcast_chain,
     .steps =
         [](Shape shape) {
           return shape.ranks > 1 ? shape.ranks - 2 + shape.parameters.segments : 0;

@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_broadcast_double_tree(Shape shape) {
   ScheduleBuilder schedule{
       Collective::broadcast,
       {.ranks = shape.ranks, .chunks = shape.parameters.segments, .root = shape.root}};
@@ -28,7 +28,7 @@ extern constinit const Algorithm broadcast_double_tree{
     .collective = Collective::broadcast,
     .summary = "segments flow down two trees that use all ports; for long vectors on many ranks",
     .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
-    .build = build,
+    .build = build_broadcast_double_tree,
     .steps = two_tree_steps,
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? two_tree_fan_out(shape) : 0; },
     .cost =

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_broadcast_flat(Shape shape) {
   ScheduleBuilder schedule{Collective::broadcast,
                            {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
   for (int position = 1; position < shape.ranks; ++position) {
@@ -30,7 +30,7 @@ extern constinit const Algorithm broadcast_flat{
     .collective = Collective::broadcast,
     .summary = "the root sends to every other rank",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_broadcast_flat,
     .steps = [](Shape shape) { return shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost = [](Shape shape, const CostTerms& t) { return (shape.ranks - 1) * (t.alpha + t.beta); },

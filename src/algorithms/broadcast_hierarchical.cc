@@ -157,7 +157,7 @@ class Builder {
   Held held_;
 };
 
-int steps(Shape shape) {
+int steps_broadcast_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   const int top = hierarchy.levels() - 1;
   int steps = ceil_log2(hierarchy.size(top));
@@ -167,7 +167,7 @@ int steps(Shape shape) {
   return steps;
 }
 
-int chunks_sent(Shape shape) {
+int chunks_sent_broadcast_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   const int top = hierarchy.levels() - 1;
   return 2 * (hierarchy.stride(top) - 1) + ceil_log2(hierarchy.size(top));
@@ -181,13 +181,14 @@ extern constinit const Algorithm broadcast_hierarchical{
     .summary = "parts of the root's group go out side by side; least bytes between groups",
     .source = "Traeff and Hunold, IEEE CLUSTER 2020",
     .build = [](Shape shape) { return Builder(shape).run(); },
-    .steps = steps,
-    .chunks_sent = chunks_sent,
+    .steps = steps_broadcast_hierarchical,
+    .chunks_sent = chunks_sent_broadcast_hierarchical,
     .cost =
         [](Shape shape, const CostTerms& t) {
           const Hierarchy hierarchy(shape);
-          return steps(shape) * t.alpha +
-                 chunks_sent(shape) * t.beta / hierarchy.stride(hierarchy.levels() - 1);
+          return steps_broadcast_hierarchical(shape) * t.alpha +
+                 chunks_sent_broadcast_hierarchical(shape) * t.beta /
+                     hierarchy.stride(hierarchy.levels() - 1);
         },
     .edge = [](Shape shape, int from, int to) { return Hierarchy(shape).meet(from, to) >= 0; },
     .supports = groups_divide,

@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_broadcast_knomial(Shape shape) {
   const int radix = shape.parameters.radix;
   ScheduleBuilder schedule{Collective::broadcast,
                            {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
@@ -35,7 +35,7 @@ extern constinit const Algorithm broadcast_knomial{
     .collective = Collective::broadcast,
     .summary = "ranks that have the data send it to k-1 others at every level",
     .source = "Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023",
-    .build = build,
+    .build = build_broadcast_knomial,
     .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },
     .chunks_sent = [](Shape shape) { return single_digits(shape.ranks, shape.parameters.radix); },
     .cost =

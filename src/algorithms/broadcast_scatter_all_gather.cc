@@ -13,7 +13,7 @@ namespace unisono::algorithms {
 namespace {
 
 // Chunks are counted from the root, as positions are: position p is to own chunk p.
-Schedule build(Shape shape) {
+Schedule build_broadcast_scatter_all_gather(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::broadcast, {.ranks = n, .chunks = n, .root = shape.root}};
   schedule.phase("scatter");
@@ -40,7 +40,7 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-constexpr int steps(Shape shape) {
+constexpr int steps_broadcast_scatter_all_gather(Shape shape) {
   return ceil_log2(shape.ranks) + shape.ranks - 1;
 }
 
@@ -51,12 +51,13 @@ extern constinit const Algorithm broadcast_scatter_all_gather{
     .collective = Collective::broadcast,
     .summary = "parts are scattered, then go around a ring; for long vectors",
     .source = "Barnett, Shuler, van de Geijn, Gupta, Payne and Watts, SHPCC 1994",
-    .build = build,
-    .steps = steps,
+    .build = build_broadcast_scatter_all_gather,
+    .steps = steps_broadcast_scatter_all_gather,
     .chunks_sent = [](Shape shape) { return 2 * (shape.ranks - 1); },
     .cost =
         [](Shape shape, const CostTerms& t) {
-          return steps(shape) * t.alpha + 2 * (shape.ranks - 1) * t.beta / shape.ranks;
+          return steps_broadcast_scatter_all_gather(shape) * t.alpha +
+                 2 * (shape.ranks - 1) * t.beta / shape.ranks;
         },
     .edge =
         [](Shape shape, int from, int to) {

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_gather_binomial(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::gather, {.ranks = n, .chunks = n, .root = shape.root}};
   for (int hop = 1; hop < n; hop *= 2) {
@@ -45,7 +45,7 @@ extern constinit const Algorithm gather_binomial{
     .collective = Collective::gather,
     .summary = "subtrees of parts double in every step; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_gather_binomial,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
     .chunks_sent = [](Shape shape) { return largest_subtree(shape.ranks); },
     .cost =

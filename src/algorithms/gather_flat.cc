@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_gather_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::gather, {.ranks = n, .chunks = n, .root = shape.root}};
   for (int position = 1; position < n; ++position) {
@@ -30,7 +30,7 @@ extern constinit const Algorithm gather_flat{
     .collective = Collective::gather,
     .summary = "every rank sends its part to the root",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_gather_flat,
     .steps = [](Shape shape) { return shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
     .cost = [](Shape shape,

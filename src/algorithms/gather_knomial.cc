@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_gather_knomial(Shape shape) {
   const int n = shape.ranks;
   const int radix = shape.parameters.radix;
   ScheduleBuilder schedule{Collective::gather, {.ranks = n, .chunks = n, .root = shape.root}};
@@ -47,7 +47,7 @@ extern constinit const Algorithm gather_knomial{
     .collective = Collective::gather,
     .summary = "ranks collect the parts of k-1 subtrees at every level and hand them up",
     .source = "Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023",
-    .build = build,
+    .build = build_gather_knomial,
     .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },
     .chunks_sent = largest_subtree,
     .cost =

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_binomial(Shape shape) {
   ScheduleBuilder schedule{Collective::reduce,
                            {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
   for (int hop = 1; hop < shape.ranks; hop *= 2) {
@@ -33,7 +33,7 @@ extern constinit const Algorithm reduce_binomial{
     .collective = Collective::reduce,
     .summary = "sums of subtrees are handed up a tree; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_reduce_binomial,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
     .cost =

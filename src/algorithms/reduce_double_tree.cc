@@ -16,7 +16,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_double_tree(Shape shape) {
   ScheduleBuilder schedule{
       Collective::reduce,
       {.ranks = shape.ranks, .chunks = shape.parameters.segments, .root = shape.root}};
@@ -31,7 +31,7 @@ extern constinit const Algorithm reduce_double_tree{
     .collective = Collective::reduce,
     .summary = "segments flow up two trees that use all ports; for long vectors on many ranks",
     .source = "Sanders, Speck and Traeff, Parallel Computing 35(12), 2009",
-    .build = build,
+    .build = build_reduce_double_tree,
     .steps = two_tree_steps,
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? shape.parameters.segments : 0; },
     .cost =

@@ -14,7 +14,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_flat(Shape shape) {
   ScheduleBuilder schedule{Collective::reduce,
                            {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
   const std::array owners{Owned{.rank = shape.root, .chunk = 0}};
@@ -29,7 +29,7 @@ extern constinit const Algorithm reduce_flat{
     .collective = Collective::reduce,
     .summary = "every rank sends to the root, which sums in rank order",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_reduce_flat,
     .steps = [](Shape shape) { return rank_order_steps(shape.ranks); },
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
     .cost = [](Shape shape,

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_knomial(Shape shape) {
   const int radix = shape.parameters.radix;
   ScheduleBuilder schedule{Collective::reduce,
                            {.ranks = shape.ranks, .chunks = 1, .root = shape.root}};
@@ -37,7 +37,7 @@ extern constinit const Algorithm reduce_knomial{
     .collective = Collective::reduce,
     .summary = "ranks add the sums of k-1 others at every level and hand them up",
     .source = "Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023",
-    .build = build,
+    .build = build_reduce_knomial,
     .steps = [](Shape shape) { return single_digits(shape.ranks, shape.parameters.radix); },
     .chunks_sent = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },
     .cost =

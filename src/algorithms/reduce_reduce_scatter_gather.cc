@@ -55,7 +55,7 @@ void gather(ScheduleBuilder& schedule, const Positions& positions) {
   }
 }
 
-Schedule build(Shape shape) {
+Schedule build_reduce_reduce_scatter_gather(Shape shape) {
   const Positions positions{.shape = shape};
   const Fold& fold = positions.fold;
   ScheduleBuilder schedule{Collective::reduce,
@@ -82,7 +82,7 @@ extern constinit const Algorithm reduce_reduce_scatter_gather{
     .collective = Collective::reduce,
     .summary = "recursive halving, then a gather of the sums; for long vectors",
     .source = "Rabenseifner, ICCS 2004",
-    .build = build,
+    .build = build_reduce_reduce_scatter_gather,
     .steps =
         [](Shape shape) {
           return 2 * floor_log2(shape.ranks) + (Fold{shape.ranks}.rest > 0 ? 1 : 0);

@@ -16,7 +16,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_scatter_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::reduce_scatter, {.ranks = n, .chunks = n}};
   std::vector<Owned> owners;
@@ -34,7 +34,7 @@ extern constinit const Algorithm reduce_scatter_flat{
     .collective = Collective::reduce_scatter,
     .summary = "every rank sends chunk d to rank d, which sums in rank order",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_reduce_scatter_flat,
     .steps = [](Shape shape) { return rank_order_steps(shape.ranks); },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

@@ -14,7 +14,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_scatter_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   ScheduleBuilder schedule{Collective::reduce_scatter,
                            {.ranks = shape.ranks, .chunks = shape.ranks}};
@@ -32,7 +32,7 @@ extern constinit const Algorithm reduce_scatter_hierarchical{
     .collective = Collective::reduce_scatter,
     .summary = "inside groups first, then between them; least bytes between groups",
     .source = "Traeff and Hunold, IEEE CLUSTER 2020",
-    .build = build,
+    .build = build_reduce_scatter_hierarchical,
     .steps = exchange_steps,
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

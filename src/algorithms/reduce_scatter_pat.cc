@@ -15,7 +15,7 @@ namespace unisono::algorithms {
 namespace {
 
 // The all_gather backwards: what was sent on is now added up.
-Schedule build(Shape shape) {
+Schedule build_reduce_scatter_pat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::reduce_scatter, {.ranks = n, .chunks = n}};
   std::vector<TreeStep> steps = tree_steps(n, shape.parameters.aggregate);
@@ -62,7 +62,7 @@ extern constinit const Algorithm reduce_scatter_pat{
     .collective = Collective::reduce_scatter,
     .summary = "sums come up trees, far ranks last, a few in a message; little scratch",
     .source = "Jeaugey, arXiv 2506.20252, 2025",
-    .build = build,
+    .build = build_reduce_scatter_pat,
     .steps = tree_step_count,
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

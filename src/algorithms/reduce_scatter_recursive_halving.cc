@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_scatter_recursive_halving(Shape shape) {
   const int n = shape.ranks;
   const Fold fold{n};
   ScheduleBuilder schedule{Collective::reduce_scatter, {.ranks = n, .chunks = n}};
@@ -57,7 +57,7 @@ extern constinit const Algorithm reduce_scatter_recursive_halving{
     .collective = Collective::reduce_scatter,
     .summary = "partners at halving distances exchange halves; few steps and least bytes",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_reduce_scatter_recursive_halving,
     .steps = [](Shape shape) { return floor_log2(shape.ranks) + Fold{shape.ranks}.steps(); },
     .chunks_sent =
         [](Shape shape) { return Fold{shape.ranks}.rest > 0 ? shape.ranks : shape.ranks - 1; },

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_reduce_scatter_ring(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::reduce_scatter, {.ranks = n, .chunks = n}};
 
@@ -29,7 +29,7 @@ Schedule build(Shape shape) {
   return std::move(schedule).build();
 }
 
-CompactSchedule compact(Shape shape) {
+CompactSchedule compact_reduce_scatter_ring(Shape shape) {
   return {.collective = Collective::reduce_scatter,
           .ranks = shape.ranks,
           .chunks = shape.ranks,
@@ -43,7 +43,7 @@ extern constinit const Algorithm reduce_scatter_ring{
     .collective = Collective::reduce_scatter,
     .summary = "each chunk is summed once around a ring; least bytes",
     .source = "Patarasuk and Yuan, JPDC 69(2), 2009",
-    .build = build,
+    .build = build_reduce_scatter_ring,
     .steps = [](Shape shape) { return shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =
@@ -52,6 +52,6 @@ extern constinit const Algorithm reduce_scatter_ring{
         },
     .edge = [](Shape shape, int from, int to) { return to == wrap(from + 1, shape.ranks); },
     .allows_v = true,
-    .compact = compact};
+    .compact = compact_reduce_scatter_ring};
 
 }  // namespace unisono::algorithms

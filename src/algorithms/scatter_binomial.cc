@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_scatter_binomial(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::scatter, {.ranks = n, .chunks = n, .root = shape.root}};
   for (int hop = widest_hop(n); hop >= 1; hop /= 2) {
@@ -37,7 +37,7 @@ extern constinit const Algorithm scatter_binomial{
     .collective = Collective::scatter,
     .summary = "subtrees of parts are halved in every step; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
-    .build = build,
+    .build = build_scatter_binomial,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

@@ -12,7 +12,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_scatter_flat(Shape shape) {
   const int n = shape.ranks;
   ScheduleBuilder schedule{Collective::scatter, {.ranks = n, .chunks = n, .root = shape.root}};
   for (int position = 1; position < n; ++position) {
@@ -30,7 +30,7 @@ extern constinit const Algorithm scatter_flat{
     .collective = Collective::scatter,
     .summary = "the root sends every rank its part",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
-    .build = build,
+    .build = build_scatter_flat,
     .steps = [](Shape shape) { return shape.ranks - 1; },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost = [](Shape shape,

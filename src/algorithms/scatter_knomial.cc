@@ -13,7 +13,7 @@
 namespace unisono::algorithms {
 namespace {
 
-Schedule build(Shape shape) {
+Schedule build_scatter_knomial(Shape shape) {
   const int n = shape.ranks;
   const int radix = shape.parameters.radix;
   ScheduleBuilder schedule{Collective::scatter, {.ranks = n, .chunks = n, .root = shape.root}};
@@ -41,7 +41,7 @@ extern constinit const Algorithm scatter_knomial{
     .collective = Collective::scatter,
     .summary = "subtrees of parts go to k-1 ranks at every level, which pass them on",
     .source = "Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023",
-    .build = build,
+    .build = build_scatter_knomial,
     .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },
     .chunks_sent = [](Shape shape) { return shape.ranks - 1; },
     .cost =

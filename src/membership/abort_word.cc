@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "bootstrap/end_reason.h"
 #include "bootstrap/local_host.h"
 #include "bootstrap/wire.h"
 
@@ -148,7 +149,9 @@ void AbortWord::throw_reason(ErrorContext context) const {
     usleep(1000);
   }
   tell_observer();
-  throw read(std::move(context));
+  const Error error = read(std::move(context));
+  await_signal_of_launcher(error.message());
+  throw error;
 }
 
 std::optional<Error> AbortWord::failure() {
