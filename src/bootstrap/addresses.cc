@@ -10,11 +10,9 @@
 namespace unisono::comm {
 namespace {
 
-// Such an address is of use on one cable only, and with another name at each end of it.
-bool is_link_local(const tcp::Address& address) {
-  return address.same_network(*tcp::Address::parse("fe80::").value, 10) ||
-         address.same_network(*tcp::Address::parse("169.254.0.0").value, 16);
-}
+constexpr const char* kScopeAdvice =
+    "\nwrite [fe80::1%eth0]:29600, with the name that the interface has on this host; every host "
+    "writes its own";
 
 // The addresses of this host that the selector takes; loopback ones only by name.
 std::vector<tcp::Address> selected(const ConnectOptions& options) {
@@ -25,7 +23,7 @@ std::vector<tcp::Address> selected(const ConnectOptions& options) {
   }
   std::vector<tcp::Address> addresses;
   for (const tcp::Interface& interface : tcp::interfaces()) {
-    if (selector.value->takes(interface) && !is_link_local(interface.address) &&
+    if (selector.value->takes(interface) && !interface.address.is_link_local() &&
         (!options.interface.empty() || !interface.address.is_loopback())) {
       addresses.push_back(interface.address);
     }
@@ -62,6 +60,11 @@ Target find_target(const std::string& text, const Deadline& deadline) {
     if (literal.value->port() == 0) {
       throw no_port();
     }
+    if (!literal.value->is_v4() && literal.value->is_link_local() && literal.value->scope() == 0) {
+      throw Error(ErrorCode::config, "the address \"" + text +
+                                         "\" names no interface, which a link-local address needs" +
+                                         kScopeAdvice);
+    }
     return {.addresses = {*literal.value}};
   }
   const std::size_t colon = text.rfind(':');
@@ -69,7 +72,19 @@ Target find_target(const std::string& text, const Deadline& deadline) {
     throw no_port();
   }
   const std::string host = text.substr(0, colon);
+  if (const std::size_t zone = host.find('%'); zone != std::string::npos) {
+    throw Error(ErrorCode::config,
+                "this host has no interface \"" + host.substr(zone + 1, host.find(']') - zone - 1) +
+                    "\", which the address \"" + text + "\" names" + kScopeAdvice);
+  }
   const Looked looked = look_up(host, text.substr(colon + 1), deadline);
+  if (looked.timed_out) {
+    throw Error(ErrorCode::connection,
+                "no name server has answered for \"" + host +
+                    "\", the host of rank 0, before the time for connecting was over\nwrite an IP "
+                    "address, or add the name to /etc/hosts; see: getent hosts " +
+                    host);
+  }
   if (looked.error != 0) {
     throw Error(ErrorCode::config, "the address \"" + text +
                                        "\" is not known here: " + ::gai_strerror(looked.error) +

@@ -15,8 +15,12 @@ void append(std::vector<std::byte>& to, const void* data, std::size_t bytes) {
 }  // namespace
 
 std::string address_of(std::string_view job) {
+  return address_of(job, ::geteuid());
+}
+
+std::string address_of(std::string_view job, uid_t user) {
   const Digest digest = sha256(job);
-  return "unisono-" + std::to_string(::geteuid()) + "-" + hex(std::span(digest).first(16));
+  return "unisono-" + std::to_string(user) + "-" + hex(std::span(digest).first(16));
 }
 
 Proof prove(std::string_view token, std::string_view job, Side side, const Hello& hello,

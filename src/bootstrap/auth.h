@@ -1,6 +1,8 @@
 // Names and proofs: the address of a job, and HMAC-SHA-256 over what both sides said.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -15,6 +17,7 @@ using Proof = Digest;
 
 // Where rank 0 of `job` listens: a name for sockaddr_un without the leading zero byte.
 std::string address_of(std::string_view job);
+std::string address_of(std::string_view job, uid_t user);
 
 enum class Side : char { listener = 'L', joiner = 'J' };
 

@@ -48,7 +48,8 @@ std::string to_text(const BusinessCard& card) {
   }
   text += "\n" + std::to_string(card.worlds) + "\n";
   for (const tcp::Address& address : card.addresses) {
-    text += address.text() + "\n";
+    // The number of an interface means nothing on another host: see settle().
+    text += address.with_scope(0).text() + "\n";
   }
   return text;
 }

@@ -1,7 +1,13 @@
 #include "bootstrap/end_reason.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
+
+#include "base/deadline.h"
 
 namespace unisono::comm {
 namespace {
@@ -20,11 +26,48 @@ bool may_be_launchers(const EndReason& end) {
          });
 }
 
+// Until a launcher has seen an end. It takes as long as a switch of processes, unless the launcher
+// is stopped.
+constexpr int kVerdictMs = 1000;
+// The same of a connection that was closed: the process may live on.
+constexpr int kClosedVerdictMs = 300;
+constexpr int kSignalMs = 1000;  // between what a launcher says and its signal
+constexpr std::chrono::milliseconds kLookPause(1);
+
+bool ends_process(int signal) {
+  struct sigaction action = {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_DFL;
+}
+
 }  // namespace
+
+void await_signal_of_launcher(std::string_view reason) {
+  if (reason.find(kEndedByLauncher) == std::string_view::npos) {
+    return;
+  }
+  const int signal = reason.find("SIGINT") == std::string_view::npos ? SIGTERM : SIGINT;
+  const Deadline end = Deadline::after_ms(kSignalMs);
+  while (ends_process(signal) && !end.passed()) {
+    std::this_thread::sleep_for(kLookPause);
+  }
+}
+
+// A launcher writes why it ends the job before it ends anybody, and otherwise who has ended.
+JobLog EndReasonReader::await_verdict(const EndReason& end) const {
+  const Deadline until = Deadline::after_ms(end.by_its_closing ? kClosedVerdictMs : kVerdictMs);
+  for (;;) {
+    JobLog log = log_.read();
+    const bool is_known = log.ranks <= 0 || !log.reason.empty() || log.ends.contains(end.process);
+    if (is_known || until.passed()) {
+      return log;
+    }
+    std::this_thread::sleep_for(kLookPause);
+  }
+}
 
 std::string EndReasonReader::end_and_advice(const EndReason& end, std::string_view advice) const {
   if (may_be_launchers(end)) {
-    const JobLog log = log_.read();
+    const JobLog log = await_verdict(end);
     if (log.reason.starts_with(kEndedByLauncher) &&
         !log.reason.starts_with(ended_after(end.process))) {
       return log.reason + "\n" + log.advice;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/own_file.h"
 #include "bootstrap/auth.h"
 #include "bootstrap/process.h"
 
@@ -79,12 +80,8 @@ bool is_current(const UniqueFd& file, const std::string& path) {
 }
 
 Content read_content(const UniqueFd& file, const std::string& path) {
-  struct stat status{};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    refuse(path, "is not a regular file");
-  }
-  if (status.st_uid != ::geteuid()) {
-    refuse(path, "belongs to another user");
+  if (const std::string why = why_not_own(file.get()); !why.empty()) {
+    refuse(path, why);
   }
   Content content;
   std::string text;

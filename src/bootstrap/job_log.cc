@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <new>
 #include <utility>
 
 #include "base/env.h"
@@ -46,6 +47,11 @@ void take_line(std::string_view line, JobLog& log) {
     log.reason = rest;
   } else if (kind == "advice") {
     log.advice = rest;
+  } else if (kind == "failed" && parse_rank(first) >= 0) {
+    const auto [culprit, why] = split_word(second);
+    log.failures[parse_rank(first)] = {.culprit = parse_rank(culprit), .why = std::string(why)};
+  } else if (kind == "recovered") {
+    log.failures.erase(parse_rank(first));
   }
 }
 
@@ -108,7 +114,18 @@ std::string reason_lines(const std::string& reason, const std::string& advice) {
   return "reason " + reason + "\nadvice " + advice + "\n";
 }
 
-SharedJobLog::SharedJobLog() : path_(read_env("UNISONO_LAUNCHER").value_or("")) {}
+std::string failed_line(int rank, int culprit, std::string_view why) {
+  return "failed " + std::to_string(rank) + " " + std::to_string(culprit) + " " +
+         std::string(why.substr(0, why.find('\n'))) + "\n";
+}
+
+std::string recovered_line(int rank) {
+  return "recovered " + std::to_string(rank) + "\n";
+}
+
+SharedJobLog::SharedJobLog()
+    : path_(read_env("UNISONO_LAUNCHER").value_or("")),
+      process_(path_.empty() ? -1 : parse_rank(read_env("RANK").value_or(""))) {}
 
 JobLog SharedJobLog::read() const {
   const UniqueFd file = open_log(path_, O_RDONLY);
@@ -122,6 +139,30 @@ void SharedJobLog::add(const std::string& line) const {
   }
   if (const UniqueFd file = open_log(path_, O_WRONLY | O_APPEND)) {
     [[maybe_unused]] const ssize_t written = ::write(file.get(), line.data(), line.size());
+  }
+}
+
+bool FailureReport::is_ours(const JobLog& log) const {
+  return log.ranks > 0 && log.job == job_ && log_.process() >= 0 && log_.process() < log.ranks;
+}
+
+void FailureReport::tell(int culprit, std::string_view why) noexcept {
+  if (told_.test_and_set()) {
+    return;
+  }
+  try {
+    if (is_ours(log_.read())) {
+      log_.add(failed_line(log_.process(), culprit, why));
+    }
+  } catch (const std::bad_alloc&) {
+    return;  // the program has the error all the same
+  }
+}
+
+void FailureReport::tell_recovery() const {
+  const JobLog log = log_.read();
+  if (is_ours(log) && log.failures.contains(log_.process())) {
+    log_.add(recovered_line(log_.process()));
   }
 }
 

@@ -42,6 +42,25 @@ TEST_F(JobLogOfALauncher, IsReadAsItWasWritten) {
   EXPECT_EQ(log.advice, "look");
 }
 
+TEST_F(JobLogOfALauncher, HasTheFailuresOfRanksThatHaveNotRecovered) {
+  ::setenv("RANK", "2", 1);
+  write(job_line("run-1", 4) + failed_line(1, 3, "rank 3 is gone\nlook") + failed_line(0, -1, "x"));
+  FailureReport report("run-1");
+  FailureReport of_another_job("run-2");
+  report.tell(3, "rank 3 has left\nsee its output");
+  report.tell(1, "what comes later");
+  of_another_job.tell(1, "nothing of this job");
+  const JobLog log = SharedJobLog().read();
+  ASSERT_EQ(log.failures.size(), 3U);
+  EXPECT_EQ(log.failures.at(1).culprit, 3);
+  EXPECT_EQ(log.failures.at(1).why, "rank 3 is gone");
+  EXPECT_EQ(log.failures.at(0).culprit, -1);
+  EXPECT_EQ(log.failures.at(2).why, "rank 3 has left");
+  FailureReport("run-1").tell_recovery();
+  EXPECT_FALSE(SharedJobLog().read().failures.contains(2));
+  ::unsetenv("RANK");
+}
+
 TEST_F(JobLogOfALauncher, SaysWhoWillNotJoinAndIsTold) {
   write(job_line("run-1", 4) + end_line(1, "exited with code 0") +
         end_line(3, "was killed by SIGKILL"));

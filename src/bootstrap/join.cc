@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <thread>
 
 #include "base/abstract_address.h"
@@ -25,6 +28,7 @@ using std::chrono::microseconds;
 // Rank 0 gives the verdict for all at the earliest deadline; it gets a little time to tell it.
 constexpr int kGraceMs = 1000;
 constexpr int kEndMs = 20;
+constexpr int kLookMs = 500;  // without a rank 0 of this user, until those of others are looked for
 
 UniqueFd connect_to(const std::string& address) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -37,6 +41,38 @@ UniqueFd connect_to(const std::string& address) {
     socket.reset();
   }
   return socket;
+}
+
+// Finds the user under whom another rank 0 listens for a job of this name.
+std::optional<uid_t> other_user_of(const std::string& job) {
+  constexpr std::string_view kPrefix = "@unisono-";
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    const std::size_t at = line.find(kPrefix);
+    if (at == std::string::npos) {
+      continue;
+    }
+    const char* const digits = line.data() + at + kPrefix.size();
+    uid_t user = 0;
+    const auto [end, error] = std::from_chars(digits, line.data() + line.size(), user);
+    if (error == std::errc() && user != ::geteuid() &&
+        line.substr(at + 1) == address_of(job, user)) {
+      return user;
+    }
+  }
+  return std::nullopt;
+}
+
+// Another user's rank 0 may belong to another job of the same name, so that this is only an
+// obstacle to report. Connecting lets that rank 0 report it as well.
+std::string find_other_user(const std::string& job) {
+  const auto user = other_user_of(job);
+  if (!user) {
+    return {};
+  }
+  static_cast<void>(connect_to(address_of(job, *user)));
+  return "the job's rank 0 runs as user " + std::to_string(*user) + " and this rank as user " +
+         std::to_string(::geteuid()) + ": " + std::string(kOneUser);
 }
 
 // Checks that the listener knows the token, then proves that we do.
@@ -169,6 +205,7 @@ Meeting meet_as_other(const Invitation& invitation) {
   constexpr microseconds kLongestPause(20'000);
   microseconds pause(250);
   const Deadline is_silent = Deadline::after_ms(kSilentMs);
+  std::optional<Deadline> looks_for_users = Deadline::after_ms(kLookMs);
   AbsenceCheck absence_check(invitation.job, invitation.size);
   bool said = false;
   for (std::string obstacle;;) {
@@ -195,6 +232,10 @@ Meeting meet_as_other(const Invitation& invitation) {
                   {.rank = names.number(invitation.rank), .peer = absence.rank});
     }
     invitation.deadline.throw_if_interrupted();
+    if (looks_for_users && (looks_for_users->passed() || invitation.deadline.passed())) {
+      looks_for_users.reset();
+      obstacle = obstacle.empty() ? find_other_user(invitation.job) : obstacle;
+    }
     if (invitation.deadline.passed()) {
       give_up(invitation, obstacle);
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <string_view>
 
 #include "base/env.h"
 #include "base/json_text.h"
@@ -122,20 +123,26 @@ std::string_view slurm_nodes(const Reader& env) {
   return env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES");
 }
 
-// "node07" of "node[07-09,12],gpu1": where Slurm puts rank 0, unless a task distribution says else.
-std::string first_node(const std::string& list) {
-  const std::size_t open = list.find_first_of("[,");
-  if (open == std::string::npos || list[open] == ',') {
-    return list.substr(0, open);
+// Returns "rack1node07" for "rack[1-2]node[07-09,12],gpu1": where Slurm puts rank 0, unless a task
+// distribution says otherwise. Empty if the list is not well formed.
+std::string first_node(std::string_view list) {
+  std::string node;
+  while (!list.empty() && list.front() != ',') {
+    const std::size_t open = std::min(list.find_first_of("[,"), list.size());
+    node += list.substr(0, open);
+    list.remove_prefix(open);
+    if (list.empty() || list.front() == ',') {
+      break;
+    }
+    const std::size_t close = list.find(']');
+    const std::size_t end = list.find_first_of("-,]");
+    if (close == std::string_view::npos || end == 1) {
+      return {};
+    }
+    node += list.substr(1, end - 1);
+    list.remove_prefix(close + 1);
   }
-  const std::size_t end = list.find_first_of("-,]", open);
-  const std::size_t close = list.find(']', open);
-  if (end == std::string::npos || close == std::string::npos) {
-    return {};
-  }
-  const std::string rest = list.substr(close + 1);
-  return list.substr(0, open) + list.substr(open + 1, end - open - 1) +
-         rest.substr(0, rest.find(','));
+  return node;
 }
 
 // Slurm gives the ranks no port, so the number of the step chooses one.

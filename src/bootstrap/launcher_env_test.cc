@@ -230,6 +230,19 @@ TEST(Resolve, SeveralHostsMeetWhereTheLauncherSays) {
             "node07:20541");
   EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", "a3[1,2]-ib,b")).address, "a31-ib:20541");
   EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", "alpha,beta")).address, "alpha:20541");
+  for (const auto& [list, first] :
+       std::map<std::string, std::string>{{"rack[1-2]node[01-04,07]", "rack1node01"},
+                                          {"rack[01,03]node[3-4]-ib,login", "rack01node3-ib"},
+                                          {"r[1-2]c[3]n[005-006]", "r1c3n005"},
+                                          {"gpu[001-004,010]", "gpu001"},
+                                          {"login-a,gpu-b[1-3]", "login-a"},
+                                          {"nid00[1024-1027]", "nid001024"},
+                                          {"node7", "node7"}}) {
+    EXPECT_EQ(resolved(with(nodes, "SLURM_STEP_NODELIST", list)).address, first + ":20541");
+  }
+  for (const char* broken : {"rack[1-2", "rack[]", "rack[1-2]node[", ","}) {
+    EXPECT_NE(refusal(with(nodes, "SLURM_STEP_NODELIST", broken)), "") << broken;
+  }
   // A world of its own within the launcher's ranks of this host.
   const Env own = with(with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "UNISONO_RANK", "0"),
                        "UNISONO_SIZE", "2");

@@ -147,6 +147,11 @@ void Lobby::accept_pending() {
     starved_.reset();
     const auto who = credentials_of(socket.get());
     if (!who || who->uid != ::geteuid()) {
+      if (who) {
+        refusal_ = "process " + number(who->pid) + " of user " + std::to_string(who->uid) +
+                   " was turned away, because this rank runs as user " +
+                   std::to_string(::geteuid()) + ": " + std::string(kOneUser);
+      }
       continue;
     }
     Pending& pending = pending_.emplace_back();

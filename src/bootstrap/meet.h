@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bootstrap/rank_names.h"
@@ -54,6 +55,12 @@ Attempt attempt_to_meet(const Invitation& invitation);
 // never started. Not with UNISONO_QUIET=1.
 inline constexpr int kSilentMs = 3000;
 void say_waiting(const std::string& what);
+
+// What to do about ranks of several users.
+inline constexpr std::string_view kOneUser =
+    "start all ranks of a host as one user, or set UNISONO_ADDRESS and UNISONO_TOKEN, which "
+    "connects "
+    "them over the network";
 
 // "30.0 s", since the invitation.
 std::string waited(const Invitation& invitation);

@@ -11,12 +11,13 @@
 namespace unisono::comm {
 
 struct Looked {
-  int error = 0;  // of getaddrinfo()
+  int error = 0;           // of getaddrinfo()
+  bool timed_out = false;  // the deadline passed before there was an answer
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> found{nullptr, ::freeaddrinfo};
 };
 
-// A server of names that does not answer can take half a minute: where the deadline asks whether to
-// go on, that or the deadline ends the wait (EAI_AGAIN where it has passed). Throws aborted.
+// A name server that does not answer can take half a minute. The deadline ends the wait, and so
+// does an interruption, for which it asks. Throws aborted.
 Looked look_up(const std::string& host, const std::string& port, const Deadline& deadline);
 
 }  // namespace unisono::comm

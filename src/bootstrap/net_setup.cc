@@ -1,6 +1,7 @@
 #include "bootstrap/net_setup.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -35,6 +36,18 @@ bool is_oversubscribed(const std::vector<BusinessCard>& cards, const BusinessCar
     }
   }
   return ranks > cpus.size();
+}
+
+// A link-local address is reached through this host's own interface to the cable, which is that of
+// this rank's own address.
+tcp::Address reached_from(const BusinessCard& mine, const tcp::Address& address) {
+  if (!address.is_link_local()) {
+    return address;
+  }
+  const auto own =
+      std::find_if(mine.addresses.begin(), mine.addresses.end(),
+                   [](const tcp::Address& candidate) { return candidate.scope() != 0; });
+  return own == mine.addresses.end() ? address : address.with_scope(own->scope());
 }
 
 }  // namespace
@@ -79,7 +92,9 @@ NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identit
   std::vector<std::vector<tcp::Address>> addresses;
   for (const BusinessCard& card : cards) {
     names.push_back(card.host);
-    addresses.push_back(card.addresses);
+    std::vector<tcp::Address>& own = addresses.emplace_back();
+    std::transform(card.addresses.begin(), card.addresses.end(), std::back_inserter(own),
+                   [&mine](const tcp::Address& address) { return reached_from(mine, address); });
   }
   NetMeeting meeting{.hosts = Hosts(identity.rank, names),
                      .oversubscribed = is_oversubscribed(cards, mine),

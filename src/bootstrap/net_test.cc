@@ -42,6 +42,32 @@ std::string meet(const ConnectOptions& options) {
   return meet(options, none);
 }
 
+std::string refusal_of_address(const std::string& address) {
+  try {
+    find_target(address);
+  } catch (const Error& error) {
+    return std::string(error.message());
+  }
+  return {};
+}
+
+TEST(FindTarget, WantsTheInterfaceOfALinkLocalAddress) {
+  EXPECT_NE(refusal_of_address("[fe80::1]:29600").find("names no interface"), std::string::npos);
+  EXPECT_NE(refusal_of_address("[fe80::1%absent0]:29600").find("no interface \"absent0\""),
+            std::string::npos);
+  EXPECT_EQ(refusal_of_address("[fe80::1%lo]:29600"), "");
+  EXPECT_EQ(refusal_of_address("[fd00::1]:29600"), "");
+}
+
+// The number of an interface is known on its own host only.
+TEST(FindTarget, ACardNamesNoInterface) {
+  BusinessCard card;
+  card.host = "a";
+  card.machine = "b";
+  card.addresses = {*tcp::Address::parse("[fe80::1%lo]:29600").value};
+  EXPECT_EQ(parse_card(to_text(card)).addresses.front().text(), "[fe80::1]:29600");
+}
+
 TEST(NetMeeting, ConnectsAllRanks) {
   std::vector<tcp::Channels> kept(5);
   const std::string job = unique_name("net");

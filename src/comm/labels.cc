@@ -19,6 +19,12 @@ std::string label_of(World& world) {
   return read_label(world.host().memory().label(world.host().rank()));
 }
 
+std::string label_of(World& world, int rank) {
+  return world.hosts().is_here(rank)
+             ? read_label(world.host().memory().label(world.hosts().local(rank)))
+             : std::string();
+}
+
 void set_group_label(Group& group, std::string_view text) {
   World& world = group.world();
   world.check_usable();

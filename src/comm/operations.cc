@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "bootstrap/local_host.h"
 #include "comm/group.h"
+#include "comm/labels.h"
 #include "comm/waiter.h"
 #include "engine/executor.h"
 #include "plan/planner.h"
@@ -62,7 +63,8 @@ Operations::Operations(Group& group)
           std::make_unique<engine::Executor>(*lanes_, !group.world().host().oversubscribed())),
       diagnosis_(std::make_unique<Diagnosis>(
           group.records(), *executor_, group.world().membership().watch(),
-          group.world().membership().abort(), group.world().waits())),
+          group.world().membership().abort(), group.world().waits(),
+          [&world = group.world()](int rank) { return label_of(world, rank); })),
       accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)),
       transfer_accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)) {
   executor_->record(group.make_writer());

@@ -17,6 +17,7 @@
 #include "diagnose/remote_records.h"
 #include "diagnose/rosters.h"
 #include "diagnose/world_waits.h"
+#include "membership/meet_again.h"
 #include "membership/membership.h"
 #include "plan/profile.h"
 #include "plan/programs.h"
@@ -48,6 +49,7 @@ World::World(Setup setup, Peers peers)
     : setup_(std::move(setup)),
       peers_(std::move(peers)),
       rank_(peers_.hosts.here()[static_cast<std::size_t>(peers_.local->rank())]),
+      failure_report_(first_name(setup_.options.job)),
       programs_(std::make_unique<Programs>()) {
   try {
     set_up();
@@ -59,10 +61,21 @@ World::World(Setup setup, Peers peers)
   if (recorder_ != nullptr) {
     recorder_->introduce(rank_, size(), options().job, setup_.ancestry.first_ranks,
                          setup_.ancestry.world);
-    membership_->abort().observe([this](const AbortRecord& record) {
-      recorder_->note_abort(static_cast<ErrorCode>(record.code), record.rank, record.reporter,
-                            record.text);
-    });
+  }
+  membership_->abort().observe([this](const AbortRecord& record) { note_failure(record); });
+  failure_report_.tell_recovery();
+}
+
+void World::note_failure(const AbortRecord& record) noexcept {
+  if (recorder_ != nullptr) {
+    recorder_->note_abort(static_cast<ErrorCode>(record.code), record.rank, record.reporter,
+                          record.text);
+  }
+  if (!membership_->shrunk()) {
+    const std::vector<int>& first_ranks = setup_.ancestry.first_ranks;
+    const bool same = record.rank < 0 || first_ranks.empty();
+    failure_report_.tell(same ? record.rank : first_ranks[static_cast<std::size_t>(record.rank)],
+                         record.text);
   }
 }
 

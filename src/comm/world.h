@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fork_detector.h"
+#include "bootstrap/job_log.h"
 #include "bootstrap/local_world.h"
 #include "bootstrap/net_setup.h"
 #include "membership/membership.h"
@@ -98,6 +99,7 @@ class World {
  private:
   void set_up();
   void agree();
+  void note_failure(const AbortRecord& record) noexcept;
   void tell_of_no_world(const Error& error) noexcept;
   void take_leave(std::optional<int> culprit) noexcept;
   void report_untold_mismatch() noexcept;
@@ -106,6 +108,7 @@ class World {
   Peers peers_;
   int rank_;
   ForkDetector fork_;
+  FailureReport failure_report_;
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<LocalHost> host_;
   std::unique_ptr<Membership> membership_;

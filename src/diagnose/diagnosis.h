@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/group_records.h"
@@ -39,10 +40,18 @@ struct TransferState {
 
 class Diagnosis {
  public:
+  // What a rank of the world says that its calls are for (Communicator::label); empty: nothing, or
+  // the rank is on another host.
+  using LabelOf = std::function<std::string(int world_rank)>;
   // All of these outlive it. `executor`: what runs the group's collectives.
   Diagnosis(GroupRecords& records, const engine::Executor& executor, Watch& watch, AbortWord& abort,
-            WorldWaits& waits)
-      : records_(records), executor_(executor), watch_(watch), abort_(abort), waits_(waits) {}
+            WorldWaits& waits, LabelOf label_of)
+      : records_(records),
+        executor_(executor),
+        watch_(watch),
+        abort_(abort),
+        waits_(waits),
+        label_of_(std::move(label_of)) {}
 
   // The latest collective: its number and its signature.
   struct Operation {
@@ -96,6 +105,7 @@ class Diagnosis {
   bool find_disagreement(const Operation& operation);
   std::optional<OperationRecord> first_disagreement(const FlightRecorder& theirs) const;
   void raise_disagreement(int peer, const FlightRecorder& told);
+  std::string purpose(int rank) const;  // ", for layer 3 attention"
   void raise_left(int peer);
   void raise(ErrorCode code, int culprit, const std::string& text);
 
@@ -104,6 +114,7 @@ class Diagnosis {
   Watch& watch_;
   AbortWord& abort_;
   WorldWaits& waits_;
+  const LabelOf label_of_;
   std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be of two threads
   std::set<int> leavers_;  // ranks of other hosts that had left when they were waited for
   int looks_ = 0;          // around, in the operation `looked_in_`

@@ -8,6 +8,7 @@
 
 #include "base/bytes_text.h"
 #include "diagnose/diagnosis.h"
+#include "diagnose/rank_label.h"
 #include "engine/executor.h"
 #include "membership/abort_word.h"
 #include "membership/watch.h"
@@ -104,6 +105,15 @@ std::string Diagnosis::describe_circle(const WorldWaits::Circle& circle) const {
   return text + "\nmake the calls of all groups in one order on all ranks";
 }
 
+std::string Diagnosis::purpose(int rank) const {
+  const FlightRecorder* const theirs = records_.here(rank);
+  std::string label = theirs == nullptr ? std::string() : read_label(theirs->label);
+  if (label.empty()) {
+    label = label_of_(records_.world_rank(rank));
+  }
+  return label.empty() ? std::string() : ", for " + label;
+}
+
 void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   const std::uint64_t sequence = operation.sequence;
   const auto mine = read_record(records_.mine(), sequence);
@@ -116,7 +126,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   }
   text += " for " + seconds_text(seconds) + " at step " + std::to_string(wait.step + 1);
   if (mine.has_value()) {
-    text += " (" + describe(*mine) + ")";
+    text += " (" + describe(*mine) + purpose(records_.rank()) + ")";
   }
   const std::int64_t asked_ns = flight_clock_ns();
   std::vector<int> silent;
@@ -144,9 +154,9 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
         late = look_at(peer);
       }
       others += "\n" + records_.name(peer) + " has not entered it: ";
-      others += newest.sequence == 0
-                    ? std::string("it has called nothing yet")
-                    : "its latest is #" + std::to_string(newest.sequence) + ", " + describe(newest);
+      others += newest.sequence == 0 ? std::string("it has called nothing yet")
+                                     : "its latest is #" + std::to_string(newest.sequence) + ", " +
+                                           describe(newest) + purpose(peer);
     }
   }
   Culprit culprit = find_culprit(wait.rank, asked_ns);
@@ -177,8 +187,8 @@ void Diagnosis::raise_transfer_timeout(const TransferState& transfer, double sec
         std::string(transfer.send ? "send to " : "recv from ") +
             (any ? "any rank" : records_.name(transfer.peer)) + " on " +
             records_.name(records_.rank()) + ", tag " + std::to_string(transfer.tag) + ", " +
-            format_bytes(transfer.bytes) + ": " + std::to_string(transfer.done) +
-            " bytes done after " + seconds_text(seconds) +
+            format_bytes(transfer.bytes) + purpose(records_.rank()) + ": " +
+            std::to_string(transfer.done) + " bytes done after " + seconds_text(seconds) +
             "\nthe other side must call the matching " + (transfer.send ? "recv" : "send") +
             " with the same tag");
 }

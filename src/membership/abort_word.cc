@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "bootstrap/end_reason.h"
 #include "bootstrap/local_host.h"
 #include "bootstrap/wire.h"
 
@@ -153,7 +154,9 @@ Error AbortWord::reason(ErrorContext context) const {
 
 void AbortWord::throw_reason(ErrorContext context) const {
   note_told();
-  throw reason(std::move(context));
+  const Error error = reason(std::move(context));
+  await_signal_of_launcher(error.message());
+  throw error;
 }
 
 std::optional<Error> AbortWord::complete() const {

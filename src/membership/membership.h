@@ -2,6 +2,7 @@
 // has.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace unisono::comm {
 
-// Any thread may call, but for agreement() and shrunk().
+// Any thread may call, but for agreement().
 class Membership {
  public:
   // As for Watch.
@@ -27,13 +28,13 @@ class Membership {
   // Looks for deaths; then why the world has ended, if it has, without waiting.
   std::optional<Error> failure();
   // Whether shrink() has made a world of the ranks that were left; it does so once.
-  bool& shrunk() noexcept { return shrunk_; }
+  std::atomic<bool>& shrunk() noexcept { return shrunk_; }
 
  private:
   AbortWord abort_;
   Watch watch_;
   HostAgreement agreement_;
-  bool shrunk_ = false;
+  std::atomic<bool> shrunk_ = false;
 };
 
 }  // namespace unisono::comm

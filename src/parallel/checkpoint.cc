@@ -40,6 +40,8 @@ std::string file_name(int number, int files) {
   return text;
 }
 
+constexpr int kNewFile = O_WRONLY | O_CREAT | O_EXCL;
+
 UniqueFd open_file(const std::string& path, int flags) {
   UniqueFd file(open(path.c_str(), flags | O_CLOEXEC, 0666));
   if (file.get() < 0) {
@@ -288,13 +290,17 @@ void save_checkpoint(Communicator& communicator, const std::string& folder,
           }
           if (communicator.rank() == 0) {
             std::filesystem::remove_all(saving);
-            std::filesystem::create_directories(saving);
+            // A folder that somebody else made meanwhile may hold links to files of this user.
+            if (!std::filesystem::create_directories(saving)) {
+              fail(ErrorCode::usage, "somebody else made " + saving,
+                   "save into a folder that no other user writes to");
+            }
           }
         }));
   agree(communicator, try_to([&] {
           const auto mine = static_cast<std::size_t>(communicator.rank());
           const std::string path = saving + "/" + file_name(communicator.rank(), files);
-          const UniqueFd file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+          const UniqueFd file = open_file(path, kNewFile);
           write_all(file.get(), headers[mine].data(), headers[mine].size(), 0, path);
         }));
   agree(communicator, try_to([&] {
@@ -314,7 +320,7 @@ void save_checkpoint(Communicator& communicator, const std::string& folder,
   agree(communicator, try_to([&] {
           if (communicator.rank() == 0) {
             const std::string path = saving + "/" + kIndex;
-            const UniqueFd file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+            const UniqueFd file = open_file(path, kNewFile);
             const std::string text = write_index(index, bytes);
             write_all(file.get(), text.data(), text.size(), 0, path);
             if (fsync(file.get()) != 0) {

@@ -24,6 +24,7 @@
 #include "base/env.h"
 #include "base/hash.h"
 #include "base/host_identity.h"
+#include "base/own_file.h"
 #include "base/unique_fd.h"
 #include "unisono/error.hpp"
 
@@ -127,9 +128,12 @@ GrowingFile open_file(const std::string& path) {
     file = std::filesystem::absolute(path, ignored).string() + "/" + std::string(host.data()) +
            "-" + std::to_string(::getpid()) + ".events";
   }
-  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  // A file that the user names may be a link, such as one of /proc. The name in a folder is ours.
+  std::string why;
+  UniqueFd fd = is_folder ? open_own_file(file, O_RDWR | O_CREAT, why)
+                          : UniqueFd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) {
-    refuse(file, std::strerror(errno));
+    refuse(file, why.empty() ? std::strerror(errno) : why);
   }
   // Ranks that are threads, or programs that a rank starts one after the other, share the file.
   if (::flock(fd.get(), LOCK_EX) != 0 || ::fstat(fd.get(), &status) != 0) {

@@ -1,5 +1,6 @@
 """Checks of bench, tune and doctor: one function a check; it returns what is wrong, or None."""
 import json
+import pathlib
 import xml.etree.ElementTree
 
 from check_tools import FILES, output
@@ -151,6 +152,11 @@ def doctor(program, scratch, environment):
         return f"{result.stdout}{result.stderr}"
     if not any(check["name"] == "UCX between hosts" for check in report["checks"]):
         return f"nothing of UCX: {result.stdout}"
+    gpus = [check for check in report["checks"] if check["name"] == "collectives on GPU memory"]
+    if not pathlib.Path("/dev/nvidiactl").exists():
+        text = output(program, ["doctor"], environment).stdout
+        if not gpus[0]["absent"] or "none  collectives on GPU memory" not in text:
+            return f"a GPU that is not there: {text}"
     result = output(program, ["doctor"], environment | {"UNISONO_CUDA": "/no/driver"})
     if result.returncode != 1 or "/no/driver cannot be opened" not in result.stdout:
         return f"a driver that is named and not there: {result.stdout}{result.stderr}"

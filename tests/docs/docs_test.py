@@ -6,6 +6,7 @@
   excerpts   C++ blocks of the guide to algorithms stand in src/algorithms as they are
   links      relative links lead to a file, and to a heading where they name one
   commands   every `unisono VERB --option` in a shell block exists
+  recipes    the commands of the guides run as they are written, on stand-ins for programs and hosts; needs root
   tests      every test that docs/reliability.md names exists
   openings   no sentence begins with "Of", or with a "who" or "what" that is not a question: such sentences were stumbled over
   pictures   docs/images shows what the program's schedules do (--update draws it)
@@ -158,6 +159,79 @@ def commands(options):
         yield f"only {count} commands were found"
 
 
+# Blocks of the guides that are not run here, by a word in them: what they need.
+NOT_RUN = {
+    "cmake ": "a build", "make ": "a build", "scripts/": "a build", "pip ": "a build", "build/venv": "PyTorch",
+    "torchrun": "PyTorch", "bench/": "a build", "mpirun": "Open MPI on several hosts", "mpiexec": "MPICH on several hosts",
+    "srun": "Slurm", "kubectl": "Kubernetes", "pkg-config": "an installation", "~/job-token": "a file of the reader",
+    "measured.csv": "a file of the reader", "my_a100.json": "a file of the reader", "mine.json": "a file of the reader",
+    "line.json": "a file of the reader", "ring.xml": "a file of the reader", "step.json": "a file of the reader",
+    "theirs.csv": "a file of the reader", "trace.0.json": "a file of the reader", "nccl.log": "a file of the reader",
+    "unisono tune": "minutes", "unisono learn": "a browser", "UNISONO_NETWORK=ucx": "UCX",
+}
+# What the words of a guide stand for here: fewer ranks, fewer tries; a rank that --chaos kills may end the job.
+STAND_INS = [(r"(node\d):\d+", r"\1:1"), (r"seq 20", "seq 1"), (r"^(.*--chaos.*?[^|])( *#.*)?$", r"\1 || true\2"),
+             (r"unisono view\b", "unisono view --no-open"), (r"\$TOKEN", "0123456789abcdef"),
+             (r"( \./app) +# on 10\.0\.0\.1$", r"\1 &"), (r"( \./app) +# on any other$", r"\1; wait $!")]
+# Both hosts of the guides, and this one, are the loopback device of a network of the test's own.
+HOSTS = """
+mount --bind {hosts} /etc/hosts
+ip link set lo up
+ip addr add 10.0.0.1/8 dev lo
+cd {folder}
+. {script}
+"""
+APP = """#!/bin/sh
+exec unisono bench all_reduce -b 8 -e 8 --time-per-row 1ms
+"""
+# The words behind the host are what it is to run.
+SSH = """#!/bin/sh
+while [ "$1" = -o ]; do shift 2; done
+shift
+exec "$@"
+"""
+
+
+def place_stand_ins(folder, options):
+    for name, text in (("app", APP), ("train", APP), ("bin/ssh", SSH), ("program.py", ""), ("hosts", "127.0.0.1 localhost node1 node2\n")):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    (folder / "bin/unisono").symlink_to(options.program)
+    for name in ("examples", "tests"):
+        (folder / name).symlink_to(options.source / name)
+
+
+def recipes(options):
+    if os.geteuid() != 0:
+        print("skipped: run as root, with iproute2, to run the commands of docs/guides in a network of their own")
+        sys.exit(77)
+    ran = 0
+    for path in sorted((options.source / "docs/guides").glob("*.md")):
+        if path.name.endswith(".zh.md"):
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            place_stand_ins(folder, options)
+            for language, text, line in blocks(path):
+                if language != "sh" or any(word in text for word in NOT_RUN):
+                    continue
+                ran += 1
+                for pattern, stand_in in STAND_INS:
+                    text = re.sub(pattern, stand_in, text, flags=re.MULTILINE)
+                (folder / "script").write_text("set -e\n" + text)
+                hosts = HOSTS.format(hosts=folder / "hosts", folder=folder, script=folder / "script")
+                done = subprocess.run(
+                    ["unshare", "--net", "--mount", "sh", "-ec", hosts], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT, text=True, timeout=300,
+                    env=clean_environment(options.library) | {"PATH": f"{folder}/bin:{os.environ['PATH']}"})
+                if done.returncode != 0:
+                    yield f"{path.relative_to(options.source)}:{line}: code {done.returncode} of\n{text}{done.stdout}"
+    if ran < 20:
+        yield f"only {ran} blocks were run"
+
+
 def tests(options):
     text = (options.source / "docs/reliability.md").read_text()
     sources = "".join(path.read_text() for folder in ("tests", "src")
@@ -219,7 +293,7 @@ def twins(options):
 
 
 CHECKS = {"programs": programs, "output": output, "pictures": pictures, "excerpts": excerpts, "links": links,
-          "commands": commands, "tests": tests, "twins": twins, "openings": openings}
+          "commands": commands, "recipes": recipes, "tests": tests, "twins": twins, "openings": openings}
 
 
 def main():

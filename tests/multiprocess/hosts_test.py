@@ -121,6 +121,32 @@ class Hosts(unittest.TestCase):
             carried = [bytes_sent(host, device) for device in ("first", "second")]
             self.assertGreater(sum(carried), 1_000_000, f"{host}: {carried}")
 
+    def test_over_link_local_addresses(self):
+        """Each host has a name of its own for its end of the cable."""
+        shown = {}
+        for host, end in HOSTS:
+            for _ in range(200):  # until the kernel knows that nobody else has it
+                found = json.loads(call("ip", "-n", host, "-j", "-6", "addr", "show", "dev", end, "scope", "link").stdout)
+                infos = [info for entry in found for info in entry.get("addr_info", [])]
+                if infos and not any(info.get("tentative") for info in infos):
+                    break
+                time.sleep(0.05)
+            else:
+                self.skipTest("no IPv6 here")
+            shown[host] = infos[0]["local"]
+        (first, end), (_, other) = HOSTS
+        script = (f"case $(ip netns identify) in {first}) end={end} ;; *) end={other} ;; esac; "
+                  f'UNISONO_ADDRESS="[{shown[first]}%$end]:29600" exec {PROGRAM} bench all_reduce -b 64 -e 1M --time-per-row 1ms')
+        done = run(2, "sh", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("4 ranks on 2 hosts", done.stdout)
+
+    def test_lines_carry_the_host_of_their_rank(self):
+        done = run(1, "sh", "-c", "echo it is here >&2; sleep 0.$RANK")
+        said = sorted(done.stderr.splitlines())
+        self.assertTrue(said == [f"{host}:{rank} it is here" for rank, (host, _) in enumerate(HOSTS)]
+                        or said == ["[ranks 0,1] it is here"], said)
+
     def test_encrypted_and_with_checksums(self):
         self.check_all_right(2, {"UNISONO_TLS": "1", "UNISONO_CHECKSUM": "1"})
 

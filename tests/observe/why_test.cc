@@ -44,6 +44,17 @@ TEST(Hang, TellsTheCulpritsApart) {
   EXPECT_DOUBLE_EQ(explain_hang(job, 10 * kSecond)[0].waited_s, 7);
 }
 
+TEST(Hang, SaysWhatACallIsFor) {
+  Job job = job_of_two(4);
+  job.world.labels = {"layer 3", "layer 2"};
+  const Finding finding = explain_hang(job, 10 * kSecond).at(0);
+  EXPECT_NE(finding.text.english.find("#5 (layer 3)"), std::string::npos) << finding.text.english;
+  EXPECT_NE(finding.details.back().english.find("(layer 2)"), std::string::npos);
+  job.world.group.ranks[0].label = "of this group";
+  EXPECT_NE(explain_hang(job, 10 * kSecond).at(0).text.english.find("#5 (of this group)"),
+            std::string::npos);
+}
+
 TEST(Hang, FollowsAWaitThroughAnotherGroup) {
   Job job = job_of_two(4);
   job.world.pids.push_back(102);

@@ -33,9 +33,14 @@ namespace {
 struct Check {
   std::string name;
   bool passed = false;
-  std::string found;  // what was seen
-  std::string fix;    // what to do where it failed
+  std::string found;       // what was seen
+  std::string fix;         // what to do where it failed
+  bool is_absent = false;  // something that this host does not have, and need not have
 };
+
+std::string status_of(const Check& check) {
+  return !check.passed ? "FAIL" : check.is_absent ? "none" : "pass";
+}
 
 constexpr int kProbeTimeout = 10'000;  // ms
 
@@ -175,12 +180,14 @@ Check check_network(const transport::NetworkTraits& network) {
   Check check{fmt::format("{} between hosts", network.title), !asked, "",
               fmt::format("{}, see {}", network.install, network.setting)};
   if (const std::string why = network.why_not(); !why.empty()) {
-    check.found = "none, and not needed for TCP: " + why;
+    check.found = why + "; TCP does without";
+    check.is_absent = true;
     return check;
   }
   try {
     const std::vector<std::string> devices = network.devices();
     check.passed = !asked || !devices.empty();
+    check.is_absent = devices.empty();
     check.found =
         fmt::format("{} {}{}: {}", network.title, network.version(),
                     asked ? "" : fmt::format(", used with UNISONO_NETWORK={}", network.name),
@@ -198,7 +205,8 @@ Check check_devices() {
               "install NVIDIA's driver, or leave UNISONO_CUDA out"};
   if (const std::string why = device::why_no_devices(); !why.empty()) {
     check.passed = !asked;
-    check.found = "none, and not needed for memory of the host: " + why;
+    check.found = why + "; memory of the host does without";
+    check.is_absent = true;
     return check;
   }
   check.found = fmt::format("{}", fmt::join(device::devices(), ", "));
@@ -275,10 +283,8 @@ Check check_ranks() {
 
 void print_text(const std::vector<Check>& checks, const Console& console) {
   for (const Check& check : checks) {
-    fmt::print(
-        "{}  {:<34}  {}\n",
-        check.passed ? console.paint(Paint::good, "pass") : console.paint(Paint::bad, "FAIL"),
-        check.name, check.found);
+    const Paint paint = !check.passed ? Paint::bad : check.is_absent ? Paint::dim : Paint::good;
+    fmt::print("{}  {:<34}  {}\n", console.paint(paint, status_of(check)), check.name, check.found);
     if (!check.passed) {
       fmt::print("      fix: {}\n", check.fix);
     }
@@ -294,6 +300,7 @@ void print_json(const std::vector<Check>& checks, bool passed) {
   for (const Check& check : checks) {
     result["checks"].push_back({{"name", check.name},
                                 {"passed", check.passed},
+                                {"absent", check.is_absent},
                                 {"found", check.found},
                                 {"fix", check.passed ? "" : check.fix}});
   }
@@ -338,7 +345,8 @@ const Command kDoctorCommand = {
                   {"unisono doctor --json", "The same for a program."},
                   {"unisono run -n 1 -- unisono doctor", "As a rank sees it."}}},
     .description =
-        "Each line is a check: pass, or FAIL and the fix. /dev/shm plays no part: shared "
+        "Each line is a check: pass, none for something that this host does not have and need not "
+        "have, such as a GPU, or FAIL and the fix. /dev/shm plays no part: shared "
         "memory has no name and is not bound by its size. Exit code 0: all passed, 1: "
         "one failed.",
     .options = {},

@@ -93,7 +93,9 @@ void add_recording(const Arguments& arguments, const std::string& job,
   environment.push_back(fmt::format("UNISONO_RECORD_EVENTS={}",
                                     arguments.number("record-events", 1, kMostRecordedEvents)));
   if (arguments.has("hosts")) {
-    environment.push_back(recorder->remote_environment());
+    std::erase_if(environment, [](const std::string& entry) {  // of this shell: it would win
+      return entry.starts_with("UNISONO_RECORD=");
+    });
   }
 }
 
@@ -111,8 +113,8 @@ void place_on_hosts(const Arguments& arguments, const Console& console, std::opt
         "leave out -n", "unisono help run");
   }
   std::vector<std::string> environment =
-      hosts_environment(options.ranks, hosts.front().host, transport_of(arguments));
-  add_chaos(arguments, hosts.front().host, console, chaos, options);
+      hosts_environment(options.ranks, address_of(hosts.front()), transport_of(arguments));
+  add_chaos(arguments, address_of(hosts.front()), console, chaos, options);
   options.job = job_name(environment);
   add_recording(arguments, options.job, environment, recorder);
   add_entries(arguments, console.quiet(), options.chaos, environment);
@@ -151,14 +153,18 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console,
   options.keep_going = arguments.has("keep-going");
   options.timeout_s = arguments.has("timeout") ? arguments.seconds("timeout") : 0;
   options.log_dir = arguments.text("log-dir");
-  options.output = {.ranks = options.ranks,
-                    .host = host_name(),
-                    .prefix = prefix_of(arguments),
-                    .out_color = console.out_color(),
-                    .err_color = console.err_color(),
-                    .out_is_terminal = console.out_is_terminal(),
-                    .json = console.json(),
-                    .shown = {}};
+  options.output = {
+      .ranks = options.ranks,
+      .hosts = std::vector<std::string>(static_cast<std::size_t>(options.ranks), host_name()),
+      .prefix = prefix_of(arguments),
+      .out_color = console.out_color(),
+      .err_color = console.err_color(),
+      .out_is_terminal = console.out_is_terminal(),
+      .json = console.json(),
+      .shown = {}};
+  for (std::size_t rank = 0; rank < options.remote.size(); ++rank) {
+    options.output.hosts[rank] = options.remote[rank].host;
+  }
   if (arguments.has("only")) {
     options.output.shown.assign(static_cast<std::size_t>(options.ranks), false);
     for (const int rank : parse_ranks(arguments.text("only"), options.ranks, "only")) {
@@ -235,7 +241,7 @@ int run_run(const Arguments& arguments, const Console& console) {
   std::optional<JobRecorder> recorder;
   LaunchOptions options = read_options(arguments, console, chaos, recorder);
   if (recorder) {
-    recorder->prepare(options);
+    recorder->prepare(options, console);
   }
   std::vector<Finding> findings;
   options.on_stop = [&] { findings = look_around(options.job); };
@@ -338,7 +344,9 @@ const Command kRunCommand = {
         "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
         "(5 with --hosts) to say what they have to say, then get SIGTERM and a second later "
         "SIGKILL; the first "
-        "failure is reported. The exit code is that rank's, or 3 if a signal killed it. Nothing "
+        "failure is reported. The exit code is that rank's, or 3 if a signal killed it, or if all "
+        "ranks "
+        "exit with code 0 although the world of some has failed and they have no other. Nothing "
         "of a job outlives the launcher, even if that is killed. With --keep-going the others go "
         "on instead.\n\n"
         "A rank that --chaos kills looks to the others like any rank that dies, and the launcher "

@@ -26,19 +26,27 @@ struct Line {
   const comm::ObservedRank* rank = nullptr;  // in the group that it waits or has called most in
 };
 
-std::vector<Line> lines_of(const Job& job) {
+// A wait that goes on counts too: a rank adds it to its totals only when it ends.
+std::vector<Line> lines_of(const Job& job, std::int64_t now) {
   std::vector<Line> lines(job.world.pids.size());
-  const auto add = [&lines](const comm::ObservedGroup& group) {
+  const auto add = [&lines, now](const comm::ObservedGroup& group) {
     for (const comm::ObservedRank& rank : group.ranks) {
       if (static_cast<std::size_t>(rank.world_rank) >= lines.size()) {
         continue;
       }
       Line& line = lines[static_cast<std::size_t>(rank.world_rank)];
       line.calls += rank.newest.sequence;
-      line.waited_ns += rank.waited_ns;
-      if (rank.waited_ns > line.most_waited_ns) {
-        line.most_waited_ns = rank.waited_ns;
-        line.waited_most_for = rank.waited_most_for;
+      const std::uint64_t waiting_ns =
+          rank.waiting
+              ? static_cast<std::uint64_t>(std::max<std::int64_t>(now - rank.waiting->since_ns, 0))
+              : 0;
+      const std::uint64_t waited_ns = rank.waited_ns + waiting_ns;
+      line.waited_ns += waited_ns;
+      if (waited_ns > line.most_waited_ns) {
+        line.most_waited_ns = waited_ns;
+        line.waited_most_for = waiting_ns > rank.waited_ns || rank.waited_most_for < 0
+                                   ? rank.waiting ? rank.waiting->peer : -1
+                                   : rank.waited_most_for;
       }
       if (line.rank == nullptr || rank.waiting ||
           (!line.rank->waiting && rank.newest.sequence > line.rank->newest.sequence)) {
@@ -103,6 +111,12 @@ std::string rate_text(double now, double before, double elapsed_s, const char* u
   return fmt::format("{:.0f}{}", std::max(now - before, 0.0) / elapsed_s, unit);
 }
 
+// A wait whose peer changes is in the totals in part before it ends: no more than all of the time.
+std::string share_text(std::uint64_t now_ns, std::uint64_t before_ns, double elapsed_s) {
+  const double waited_s = static_cast<double>(now_ns - std::min(now_ns, before_ns)) / 1e9;
+  return fmt::format("{:.0f} %", 100 * std::min(waited_s / elapsed_s, 1.0));
+}
+
 std::string elsewhere_text(const std::vector<std::size_t>& ranks) {
   return ranks.size() == 1
              ? fmt::format("rank {} is on another host: run unisono top there", ranks.front())
@@ -123,7 +137,7 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
                  Paint::dim,
                  fmt::format("{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {:>6}  {:>4}  {}", "rank",
                              "pid", "process", "cpu", "calls", "calls/s", "waits", "for", "now")));
-  const std::vector<Line> lines = lines_of(job);
+  const std::vector<Line> lines = lines_of(job, now);
   std::vector<std::size_t> elsewhere;
   for (std::size_t rank = 0; rank < lines.size(); ++rank) {
     if (!is_here(job, rank)) {
@@ -141,10 +155,7 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
     const std::string rate = first ? "-"
                                    : rate_text(static_cast<double>(line.calls),
                                                static_cast<double>(before.calls), elapsed_s, "");
-    const std::string waits =
-        first ? "-"
-              : rate_text(static_cast<double>(line.waited_ns) / 1e7,
-                          static_cast<double>(before.waited_ns) / 1e7, elapsed_s, " %");
+    const std::string waits = first ? "-" : share_text(line.waited_ns, before.waited_ns, elapsed_s);
     const std::string whom = line.waited_most_for < 0 ? "-" : fmt::to_string(line.waited_most_for);
     const std::string state = state_text(process).english;
     std::string what = activity(job, rank, line, now);
@@ -167,7 +178,7 @@ void print_json(const std::vector<Job>& jobs) {
   const std::int64_t now = comm::flight_clock_ns();
   for (const Job& job : jobs) {
     nlohmann::ordered_json ranks = nlohmann::json::array();
-    const std::vector<Line> lines = lines_of(job);
+    const std::vector<Line> lines = lines_of(job, now);
     for (std::size_t rank = 0; rank < lines.size(); ++rank) {
       if (!is_here(job, rank)) {
         continue;

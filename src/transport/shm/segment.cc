@@ -17,6 +17,10 @@ namespace {
 
 const char* remedy(int error) {
   switch (error) {
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+      return "allow memfd_create in the container's seccomp profile (it needs Linux 3.17)";
     case EMFILE:
     case ENFILE:
       return "raise the limit of open files (ulimit -n)";

@@ -93,6 +93,25 @@ bool Address::is_loopback() const {
   return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr) != 0;
 }
 
+bool Address::is_link_local() const {
+  if (is_v4()) {
+    return host()[0] == 169 && host()[1] == 254;
+  }
+  return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr) != 0;
+}
+
+unsigned int Address::scope() const {
+  return is_v4() ? 0 : reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_scope_id;
+}
+
+Address Address::with_scope(unsigned int scope) const {
+  Address other = *this;
+  if (!is_v4()) {
+    reinterpret_cast<sockaddr_in6*>(&other.storage_)->sin6_scope_id = scope;
+  }
+  return other;
+}
+
 int Address::port() const {
   return ntohs(is_v4() ? reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port
                        : reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_port);
@@ -114,9 +133,8 @@ std::string Address::host_text() const {
   ::inet_ntop(family(), host(), text, sizeof(text));
   std::string result = text;
   if (!is_v4()) {
-    const unsigned int scope = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_scope_id;
     char name[IF_NAMESIZE] = {};
-    if (scope != 0 && ::if_indextoname(scope, name) != nullptr) {
+    if (scope() != 0 && ::if_indextoname(scope(), name) != nullptr) {
       result += std::string("%") + name;
     }
   }

@@ -25,6 +25,10 @@ class Address {
 
   bool is_v4() const { return storage_.ss_family == AF_INET; }
   bool is_loopback() const;
+  bool is_link_local() const;  // valid on one cable only
+  // The interface that leads to an IPv6 link-local address: every host has its own number for it.
+  unsigned int scope() const;  // 0: none
+  Address with_scope(unsigned int scope) const;
   int port() const;
   Address with_port(int port) const;
   std::string text() const;       // with the port

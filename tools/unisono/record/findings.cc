@@ -34,8 +34,9 @@ void add_unfinished(const trace::Timeline& timeline, const std::vector<int>& cul
       continue;
     }
     labels.insert(label_of(operation));
-    in[fmt::format("{} #{} of {}", operation.what->collective, operation.what->number,
-                   operation.group)]
+    const std::string& purpose = operation.what->label;
+    in[fmt::format("{} #{} of {}{}", operation.what->collective, operation.what->number,
+                   operation.group, purpose.empty() ? "" : " (" + purpose + ")")]
         .push_back(operation.rank);
     if (std::find(culprits.begin(), culprits.end(), operation.rank) == culprits.end()) {
       const double end = std::isnan(until_ns) ? timeline.end_or_now(operation) : until_ns;

@@ -43,6 +43,7 @@ Finding finding_of(const ordered_json& row) {
 // One operation of a group, over its ranks.
 struct Operation {
   std::string collective = {};
+  std::string label = {};  // " (layer 3)", as the rank that came first says; empty: it says none
   double start_us = 0;
   std::vector<int> in = {};     // ranks that did not end it
   std::vector<int> ended = {};  // ranks that did
@@ -92,6 +93,8 @@ std::map<Key, Operation> operations_of(const ordered_json& trace) {
     Operation& operation = found->second;
     if (is_new || start < operation.start_us) {
       operation.start_us = start;
+      const ordered_json label = ops.contains("label") ? ops["label"].at(row) : ordered_json();
+      operation.label = label.is_string() ? " (" + label.get<std::string>() + ")" : "";
     }
     operation.collective = ops.at("collective").at(row).get<std::string>();
     (ops.at("end_us").at(row).is_null() ? operation.in : operation.ended)
@@ -124,8 +127,8 @@ std::optional<Finding> first_unended(const ordered_json& trace) {
   });
   Finding finding{.kind = "not ended", .ranks = missing, .waiting = operation.in};
   finding.text =
-      say("{} #{} of {} did not end: {} {} in it{}", "{0} #{1}（{2}）没有结束：{3} 在其中{5}",
-          operation.collective, key.second, key.first, say_ranks(operation.in),
+      say("{} #{} of {}{} did not end: {} {} in it{}", "{0} #{1}（{2}）{3} 没有结束：{4} 在其中{6}",
+          operation.collective, key.second, key.first, operation.label, say_ranks(operation.in),
           operation.in.size() == 1 ? "was" : "were",
           missing.empty() ? Text() : say(", {} never came", "，{} 从未到来", say_ranks(missing)));
   finding.next = say("unisono view FILE shows what each rank did last",

@@ -29,10 +29,14 @@ constexpr std::string_view kMark = "unisono-recording ";
 
 constexpr std::string_view kEnd = "unisono-recordings-end\n";
 
-// The shell waits for a word, and prints the files if it comes; it removes them in any case.
-// When the launcher is no more the word does not come, and its ranks have another second to live,
-// in which they might make the folder again. What has to outlive the shell is in a session of its
-// own: see hosts.cc.
+// Precedes the folder's name.
+constexpr std::string_view kFolder = "unisono-recording-folder ";
+
+// The shell names its folder and waits for a word. It prints the files if the word comes, and
+// removes them in any case. When the launcher is no more the word does not come, and its ranks have
+// another second to live, in which they may still make a file. What has to outlive the shell is in
+// a session of its own: see hosts.cc. mktemp makes a folder that was not there before and that
+// nobody else can enter; -O holds of no folder that somebody else has put in its place.
 std::string shell_script(const std::string& folder) {
   return "{\n"
          "exec 3<&0\n"
@@ -40,33 +44,48 @@ std::string shell_script(const std::string& folder) {
          "if command -v setsid >/dev/null 2>&1; then group=setsid; fi\n"
          "$group sh -c '"
          "trap \"\" HUP INT TERM\n"
+         "folder=$0\n"
+         "if [ -z \"$folder\" ]; then\n"
+         "folder=$(mktemp -d \"${TMPDIR:-/tmp}/unisono-XXXXXXXXXX\") || exit 1\n"
+         "echo \"unisono-recording-folder $folder\"\n"
+         "fi\n"
          "word=\n"
          "read -r word <&3\n"
          "if [ \"$word\" = collect ]; then\n"
-         "for file in \"$0\"/*.events; do\n"
-         "[ -f \"$file\" ] || continue\n"
+         "for file in \"$folder\"/*.events; do\n"
+         "[ -O \"$folder\" ] && [ -f \"$file\" ] && [ ! -L \"$file\" ] || continue\n"
          "echo \"unisono-recording $(wc -c < \"$file\")\"\n"
          "cat \"$file\"\n"
          "done\n"
          "echo unisono-recordings-end\n"
          "fi\n"
-         "cd / && rm -rf \"$0\"\n"
+         "cd / && rm -rf \"$folder\"\n"
          "[ \"$word\" = collect ] && exit 0\n"
          "sleep 3\n"
-         "rm -rf \"$0\"' " +
+         "rm -rf \"$folder\"' " +
          shell_quote(folder) +
          "\n"
          "exit 0\n"
          "}\n";
 }
 
-// All that the program prints until it ends, or until the deadline. False: it has not ended.
-bool read_all(int fd, Clock::time_point deadline, std::string& printed) {
+bool has_line_with(std::string_view printed, std::string_view mark) {
+  const std::size_t at = printed.find(mark);
+  return at != std::string_view::npos && printed.find('\n', at) != std::string_view::npos;
+}
+
+// All that the program prints until it ends, or until a line with the mark, or until the deadline.
+// False: it has not ended.
+bool read_all(int fd, Clock::time_point deadline, std::string& printed,
+              std::string_view mark = {}) {
   std::array<char, 65536> buffer;
   for (;;) {
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got > 0) {
       printed.append(buffer.data(), static_cast<std::size_t>(got));
+      if (!mark.empty() && has_line_with(printed, mark)) {
+        return false;
+      }
       continue;
     }
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -115,13 +134,16 @@ std::vector<std::vector<std::byte>> files_in(const std::string& printed) {
   return files;
 }
 
-RemoteFolders::RemoteFolders(const std::vector<RemoteRank>& ranks, std::string folder)
-    : folder_(std::move(folder)) {
+RemoteFolders::RemoteFolders(const std::vector<RemoteRank>& ranks, const Console& console) {
   std::set<std::vector<std::string>> asked;
   for (const RemoteRank& rank : ranks) {
     if (asked.insert(rank.program).second) {
-      shells_.push_back(start(rank.program));
+      shells_.push_back(start(rank.program, {}));
     }
+  }
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  for (RemoteShell& shell : shells_) {
+    await_folder(shell, deadline, console);
   }
 }
 
@@ -131,20 +153,47 @@ RemoteFolders::~RemoteFolders() {
   }
 }
 
-RemoteFolders::RemoteShell RemoteFolders::start(const std::vector<std::string>& words) const {
+RemoteFolders::RemoteShell RemoteFolders::start(const std::vector<std::string>& words,
+                                                const std::string& folder) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
   }
   const UniqueFd input(ends[0]);
-  RemoteShell shell{.words = words, .input = UniqueFd(ends[1])};
-  tell_child(ends[1], shell_script(folder_));
+  RemoteShell shell{.words = words, .folder = folder, .input = UniqueFd(ends[1])};
+  tell_child(ends[1], shell_script(folder));
   const Spawned spawned = spawn(
       {.program = words, .environment = {}, .cpus = {}, .own_group = true, .input = input.get()});
   shell.pid = spawned.pid;
   shell.out = UniqueFd(spawned.out);
   shell.err = UniqueFd(spawned.err);
   return shell;
+}
+
+void RemoteFolders::await_folder(RemoteShell& shell, Clock::time_point deadline,
+                                 const Console& console) {
+  std::string printed;  // a login may say other things before
+  const bool ended = read_all(shell.out.get(), deadline, printed, kFolder);
+  if (has_line_with(printed, kFolder)) {
+    const std::size_t begin = printed.find(kFolder) + kFolder.size();
+    shell.folder = printed.substr(begin, printed.find('\n', begin) - begin);
+    return;
+  }
+  std::string errors;
+  read_all(shell.err.get(), Clock::now(), errors);  // what is there
+  const std::string why = last_line(std::move(errors));
+  console.note(fmt::format("nothing is recorded on this host: {}\n  {}{}{}",
+                           fmt::join(shell.words, " "),
+                           ended ? "it ended without a folder to record in"
+                                 : fmt::format("no folder within {} s", kPatience.count()),
+                           why.empty() ? "" : ": ", why));
+}
+
+std::string RemoteFolders::folder_of(const RemoteRank& rank) const {
+  const auto shell = std::find_if(shells_.begin(), shells_.end(), [&](const RemoteShell& one) {
+    return one.words == rank.program;
+  });
+  return shell == shells_.end() ? "" : shell->folder;
 }
 
 // The end of its input is a word, too.
@@ -173,9 +222,9 @@ RemoteFolders::Answer RemoteFolders::ask(RemoteShell& shell, Clock::time_point d
 
 // Where no other one can be started, that is what it says.
 RemoteFolders::Answer RemoteFolders::ask_again(const RemoteShell& shell,
-                                               Clock::time_point deadline) const {
+                                               Clock::time_point deadline) {
   try {
-    RemoteShell again = start(shell.words);
+    RemoteShell again = start(shell.words, shell.folder);
     return ask(again, deadline);
   } catch (const UsageError& error) {
     return {.ended = true, .last_error_line = error.what()};
@@ -188,7 +237,10 @@ RemoteFolders::Answer RemoteFolders::ask_again(const RemoteShell& shell,
 // read the word, or the end of its input, has removed the folder: that another one finds nothing
 // there does not mean that nothing was recorded.
 std::vector<std::vector<std::byte>> RemoteFolders::collect_from(RemoteShell& shell,
-                                                                const Console& console) const {
+                                                                const Console& console) {
+  if (shell.folder.empty()) {
+    return {};  // await_folder() has said why
+  }
   const Clock::time_point deadline = Clock::now() + kPatience;
   Answer answer = ask(shell, deadline);
   if (answer.whole) {

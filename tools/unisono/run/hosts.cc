@@ -1,5 +1,6 @@
 #include "run/hosts.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
-#include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "cli/failure.h"
@@ -26,19 +27,63 @@ constexpr std::size_t kReadAhead = 8192;
                    "unisono help run");
 }
 
-HostRanks parse_host(std::string text) {
-  HostRanks host{.host = text};
-  const std::size_t bracket = text.find(']');  // of an IPv6 address
-  const std::size_t colon = text.find(':', bracket == std::string::npos ? 0 : bracket);
+bool is_ipv6(const std::string& text) {
+  in6_addr address = {};
+  const std::size_t zone = text.find('%');  // of a link-local address
+  return zone + 1 != text.size() &&
+         ::inet_pton(AF_INET6, text.substr(0, zone).c_str(), &address) == 1;
+}
+
+std::optional<int> count_of(std::string_view text) {
+  int count = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool right = error == std::errc() && stop == text.data() + text.size();
+  return right && count >= 1 && count <= kMostJobRanks ? std::optional(count) : std::nullopt;
+}
+
+// Where a count begins behind "node1", "[fd00::1]" or "fd00::1"; npos: there is none.
+std::size_t find_count(const std::string& text) {
+  const std::size_t bracket = text.find(']');
+  if (bracket != std::string::npos) {
+    return text.find(':', bracket);
+  }
+  const std::size_t last = text.rfind(':');
+  if (!is_ipv6(text)) {
+    return text.find(':');
+  }
+  if (is_ipv6(text.substr(0, last)) && count_of(text.substr(last + 1))) {
+    refuse(fmt::format("'{0}' can be an address, or {1} with {2} ranks: write [{0}] or [{1}]:{2}",
+                       text, text.substr(0, last), text.substr(last + 1)));
+  }
+  return std::string::npos;
+}
+
+// Takes the brackets off an IPv6 address, which ssh takes without them.
+std::string bare_host(const std::string& text) {
+  const std::size_t open = text.find('[');
+  if (open == std::string::npos && text.find(']') == std::string::npos) {
+    return text;
+  }
+  const bool closed = open != std::string::npos && text.back() == ']';
+  const std::string address = closed ? text.substr(open + 1, text.size() - open - 2) : "";
+  if (!is_ipv6(address) || (open > 0 && text[open - 1] != '@')) {
+    refuse(fmt::format("'{}' is not an IPv6 address in brackets", text));
+  }
+  return text.substr(0, open) + address;
+}
+
+HostRanks parse_host(const std::string& text) {
+  HostRanks host;
+  const std::size_t colon = find_count(text);
   if (colon != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, host.ranks);
-    if (error != std::errc() || stop != end || host.ranks < 1 || host.ranks > kMostJobRanks) {
+    const auto count = count_of(std::string_view(text).substr(colon + 1));
+    if (!count) {
       refuse(fmt::format("'{}' does not say how many ranks", text));
     }
-    host.host.resize(colon);
+    host.ranks = *count;
   }
-  if (host.host.empty() || host.host.front() == '-') {
+  host.host = bare_host(text.substr(0, colon));
+  if (host.host.empty() || host.host.front() == '-' || host.host.ends_with('@')) {
     refuse(fmt::format("'{}' is not a host", text));
   }
   return host;
@@ -66,7 +111,8 @@ std::vector<HostRanks> read_hosts(const std::string& path) {
     }
     std::string count = words.size() > 1 ? words[1] : "";
     count.erase(0, count.starts_with("slots=") ? 6 : 0);
-    hosts.push_back(parse_host(count.empty() ? words[0] : words[0] + ":" + count));
+    const std::string host = is_ipv6(words[0]) ? "[" + words[0] + "]" : words[0];
+    hosts.push_back(parse_host(count.empty() ? words[0] : host + ":" + count));
   }
   return hosts;
 }
@@ -135,7 +181,7 @@ std::string script_of(const std::vector<std::string>& program,
             "rank=$!\n"
             "{ while read -r word rest <&3; do case $word in\n"
             "\"\") ;;\n"
-            "end) echo \"end $rest\" >&4 ;;\n"
+            "end|reason|advice) printf \"%s\\n\" \"$word $rest\" >&4 ;;\n"
             "*) kill -$word -$rank || kill -$word $rank ;;\n"
             "esac; done\n"
             "kill -TERM -$rank || kill -TERM $rank; sleep 1\n"
@@ -144,6 +190,9 @@ std::string script_of(const std::vector<std::string>& program,
             "wait $rank; code=$?\n"
             "kill $watch 2>/dev/null\n"
             "kill -KILL -$rank 2>/dev/null\n"
+            "[ -n \"$log\" ] && sed \"s|^|" +
+            log_mark("$UNISONO_JOB") +
+            "|\" /proc/$$/fd/4 >&2\n"
             "exit $code' \"$group\"";
   for (const std::string& word : program) {
     script += " " + shell_quote(word);
@@ -186,6 +235,15 @@ std::vector<HostRanks> parse_hosts(const std::string& text) {
   return hosts;
 }
 
+std::string log_mark(const std::string& job) {
+  return "unisono-job-log " + job + " ";
+}
+
+std::string address_of(const HostRanks& host) {
+  const std::string name = host.host.substr(host.host.find('@') + 1);
+  return is_ipv6(name) ? "[" + name + "]" : name;
+}
+
 std::vector<RemoteRank> place_ranks(const std::vector<HostRanks>& hosts,
                                     const std::string& launcher,
                                     const std::vector<std::string>& program,
@@ -198,7 +256,8 @@ std::vector<RemoteRank> place_ranks(const std::vector<HostRanks>& hosts,
       own.insert(own.begin(),
                  {fmt::format("RANK={}", ranks.size()), fmt::format("LOCAL_RANK={}", local),
                   fmt::format("LOCAL_WORLD_SIZE={}", host.ranks)});
-      ranks.push_back({.program = launcher_command(launcher, host.host),
+      ranks.push_back({.host = address_of(host),
+                       .program = launcher_command(launcher, host.host),
                        .script = script_of(program, own, folder)});
     }
   }

@@ -80,8 +80,10 @@ std::vector<std::string> hosts_environment(int ranks, const std::string& first_h
   const std::vector<std::string> common = common_environment(ranks, transport);
   entries.insert(entries.end(), common.begin(), common.end());
   const int port = port_by_chance();
+  std::string plain = first_host;  // as torchrun has it
+  std::erase_if(plain, [](char c) { return c == '[' || c == ']'; });
   entries.insert(entries.end(),
-                 {fmt::format("MASTER_ADDR={}", first_host), fmt::format("MASTER_PORT={}", port),
+                 {fmt::format("MASTER_ADDR={}", plain), fmt::format("MASTER_PORT={}", port),
                   fmt::format("UNISONO_ADDRESS={}:{}", first_host, port + 1)});
   return entries;
 }

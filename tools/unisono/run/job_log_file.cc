@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "bootstrap/job_log.h"
 
 namespace unisono::cli {
@@ -26,21 +28,57 @@ void JobLogFile::write_end(int rank, const std::string& how) {
   add(comm::end_line(rank, how));
 }
 
-void JobLogFile::write_reason(const std::string& reason, const std::string& advice) {
-  if (!has_reason_) {
-    add(comm::reason_lines(reason, advice));
+std::string JobLogFile::write_reason(const std::string& reason, const std::string& advice) {
+  if (has_reason_) {
+    return {};
   }
   has_reason_ = true;
+  std::string lines = comm::reason_lines(reason, advice);
+  add(lines);
+  return lines;
 }
 
-int JobLogFile::missed() const {
-  return comm::parse_job_log(comm::read_job_log(memory_.get())).missed;
+comm::JobLog JobLogFile::read() const {
+  return comm::parse_job_log(comm::read_job_log(memory_.get()) + remote_);
 }
 
 void JobLogFile::add(const std::string& lines) {
   if (memory_) {
     [[maybe_unused]] const ssize_t written = ::write(memory_.get(), lines.data(), lines.size());
   }
+}
+
+std::string RemoteLog::take(std::string_view bytes) {
+  held_ += bytes;
+  std::string shown;
+  for (std::size_t at = held_.find(mark_); at != std::string::npos; at = held_.find(mark_)) {
+    shown += held_.substr(0, at);
+    if (at > 0 && held_[at - 1] != '\n') {
+      shown += '\n';  // the rank left its last line without an end
+    }
+    held_.erase(0, at);
+    const std::size_t end = held_.find('\n');
+    if (end == std::string::npos) {
+      return shown;
+    }
+    lines_ += held_.substr(mark_.size(), end + 1 - mark_.size());
+    held_.erase(0, end + 1);
+  }
+  std::size_t begun = std::min(held_.size(), mark_.size() - 1);
+  while (!held_.ends_with(std::string_view(mark_).substr(0, begun))) {
+    --begun;
+  }
+  shown += held_.substr(0, held_.size() - begun);
+  held_.erase(0, held_.size() - begun);
+  return shown;
+}
+
+std::string RemoteLog::finish() {
+  return held_.starts_with(mark_) ? std::string() : std::exchange(held_, {});
+}
+
+std::string RemoteLog::lines() {
+  return std::exchange(lines_, {});
 }
 
 }  // namespace unisono::cli

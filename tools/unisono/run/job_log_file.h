@@ -4,8 +4,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/unique_fd.h"
+#include "bootstrap/job_log.h"
 
 namespace unisono::cli {
 
@@ -18,15 +21,37 @@ class JobLogFile {
   void write_end(int rank, const std::string& how);
   // To be called before the first rank is ended; the first reason stays. `reason` begins with
   // comm::kEndedByLauncher.
-  void write_reason(const std::string& reason, const std::string& advice);
-  // The first rank that had ended while others waited for it to join; -1: none.
-  int missed() const;
+  // comm::kEndedByLauncher. Returns the lines for ranks with a log of their own; empty: there was a
+  // reason already.
+  std::string write_reason(const std::string& reason, const std::string& advice);
+  // Lines that a rank of another host has in its own log.
+  void add_remote(std::string_view lines) { remote_ += lines; }
+  // What all ranks have said.
+  comm::JobLog read() const;
 
  private:
   void add(const std::string& lines);
 
   UniqueFd memory_;
+  std::string remote_;
   bool has_reason_ = false;
+};
+
+// Takes the lines of a rank's job log out of what its shell writes to stderr: see log_mark().
+class RemoteLog {
+ public:
+  explicit RemoteLog(std::string mark) : mark_(std::move(mark)) {}
+  // Returns what is to be shown.
+  std::string take(std::string_view bytes);
+  // Returns the end of what is to be shown, when no more comes.
+  std::string finish();
+  // The lines taken since the last call.
+  std::string lines();
+
+ private:
+  std::string mark_;
+  std::string held_;  // may be the beginning of a mark, or of a line behind one
+  std::string lines_;
 };
 
 }  // namespace unisono::cli

@@ -11,7 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "bootstrap/end_reason.h"
 #include "bootstrap/job_log.h"
@@ -38,6 +41,13 @@ std::size_t as_size(int value) {
 // Rank 0 can only read a terminal from its foreground process group, which is the launcher's.
 bool stdin_is_our_terminal() {
   return ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+}
+
+// Killed by a signal that no launcher sends.
+bool is_crash(const siginfo_t& info) {
+  constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
+  return info.si_code != CLD_EXITED &&
+         std::find(kCrashes.begin(), kCrashes.end(), info.si_status) != kCrashes.end();
 }
 
 }  // namespace
@@ -95,6 +105,7 @@ void Launcher::start_ranks() {
       spawn_options.environment.clear();
       spawn_options.cpus.clear();
       inputs_.emplace_back(input).add(remote.script);
+      remote_logs_.emplace_back(log_mark(options_.job));
       spawn_options.input = input.get();
     }
     spawn_options.own_group = rank != 0 || !stdin_is_our_terminal();
@@ -164,15 +175,15 @@ JobResult Launcher::run() {
   guardian_.reset();
   drain();
   result_.lost_logs = logs_.tell_lost();
-  const int missed = log_.missed();  // as some rank has said
-  result_.never_joined = missed < static_cast<int>(result_.ends.size()) ? missed : -1;
+  const comm::JobLog log = log_.read();
+  result_.never_joined = log.missed < options_.ranks ? log.missed : -1;
+  result_.failures = log.failures;
+  choose_first_failure();  // with all that the ranks have said
   if (options_.chaos != nullptr) {
     const std::vector<Chaos::Blow> left = options_.chaos->left();
     result_.missed_blows.insert(result_.missed_blows.end(), left.begin(), left.end());
   }
-  const auto ended_well = [](const ProcessEnd& end) { return end.ended && !end.failed(); };
-  result_.went_on = options_.keep_going && result_.first_failure >= 0 &&
-                    std::any_of(result_.ends.begin(), result_.ends.end(), ended_well);
+  result_.went_on = options_.keep_going && result_.first_failure >= 0 && any_ended_well(result_);
   result_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - result_.start).count();
   return result_;
@@ -204,14 +215,27 @@ void Launcher::read_lane(Lane& lane, Time now) {
   std::array<char, 65536> buffer;
   const ssize_t got = ::read(lane.fd, buffer.data(), buffer.size());
   if (got > 0) {
-    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-    output_.add(lane.rank, lane.stream, bytes, now);
-    logs_.write(lane.rank, lane.stream, bytes);
+    std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    std::string shown;
+    if (lane.stream == Stream::err && !remote_logs_.empty()) {
+      shown = remote_logs_[as_size(lane.rank)].take(bytes);
+      bytes = shown;
+      log_.add_remote(remote_logs_[as_size(lane.rank)].lines());
+    }
+    show(lane, bytes, now);
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    if (lane.stream == Stream::err && !remote_logs_.empty()) {
+      show(lane, remote_logs_[as_size(lane.rank)].finish(), now);
+    }
     output_.finish(lane.rank, lane.stream, now);
     ::close(lane.fd);
     lane.fd = -1;
   }
+}
+
+void Launcher::show(const Lane& lane, std::string_view bytes, Time now) {
+  output_.add(lane.rank, lane.stream, bytes, now);
+  logs_.write(lane.rank, lane.stream, bytes);
 }
 
 void Launcher::read_signals(Time now) {
@@ -226,7 +250,7 @@ void Launcher::read_signals(Time now) {
       tell_of_stop();
       result_.launcher_signal = signal;
       tell_of_failure();
-      log_.write_reason(
+      tell_why(
           fmt::format("{}, because it got {} itself", comm::kEndedByLauncher, signal_name(signal)),
           "whoever sent that stopped the job");
     }
@@ -236,10 +260,17 @@ void Launcher::read_signals(Time now) {
   }
 }
 
+// A rank of another host has its signal from its shell there, which then sends what it printed and
+// its job log: so the program that leads to it is not ended before it is time to kill. Background
+// processes of a shell ignore SIGINT.
 void Launcher::signal_ranks(int signal, bool from_terminal) {
   for (int rank = 0; rank < options_.ranks; ++rank) {
     const ProcessEnd& end = result_.ends[as_size(rank)];
     const bool grouped = own_group_[as_size(rank)];
+    if (!inputs_.empty() && signal != SIGKILL) {
+      inputs_[as_size(rank)].add("TERM\n");
+      continue;
+    }
     // The terminal has already sent it to our own group.
     if (end.pid > 0 && !end.ended && (grouped || !from_terminal)) {
       ::kill(grouped ? -end.pid : end.pid, signal);
@@ -265,7 +296,9 @@ void Launcher::reap(Time now) {
     ::waitpid(end.pid, nullptr, 0);
     end.ended = true;
     end.when = now;
-    end.by_launcher = stage_ >= Stage::terminating;
+    // The signal that ended it, from a terminal, may have come to us as well.
+    read_signals(now);
+    end.by_launcher = stage_ >= Stage::terminating && !is_crash(info);
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
     if (!end.by_launcher) {
       note_end(rank);
@@ -274,13 +307,8 @@ void Launcher::reap(Time now) {
       batch.push_back(rank);
     }
   }
-  if (stage_ == Stage::grace) {
-    look_for_killed(batch);
-  }
   if (!batch.empty() && stage_ == Stage::running) {
-    if (result_.first_failure < 0) {
-      choose_first_failure(batch);
-    }
+    choose_first_failure();
     if (!options_.keep_going) {
       stage_ = Stage::grace;
       stage_end_ = now + (options_.remote.empty() ? kGrace : kGraceOfHosts);
@@ -288,41 +316,50 @@ void Launcher::reap(Time now) {
   }
 }
 
-// On several hosts each rank has a log of its own. Rank 0 waits there for all, and all wait for it.
+// On several hosts each rank has a log of its own. Rank 0 waits there for all, and all wait for it;
+// and all want to know of the first failure whether it was one.
 void Launcher::note_end(int rank) {
   const ProcessEnd& end = result_.ends[as_size(rank)];
   const std::string how =
       end.signal != 0 ? end_phrase(end) : fmt::format("exited with code {}", end.exit_code);
   log_.write_end(rank, how);
   for (std::size_t to = 0; to < inputs_.size(); ++to) {
-    if (rank == 0 || to == 0) {
+    if (rank == 0 || to == 0 || (end.failed() && result_.first_failure < 0)) {
       inputs_[to].add(comm::end_line(rank, how));
     }
   }
 }
 
-// Among ranks that were found dead at once, a signal comes before an exit code, and both before the
-// code that says "could not run, a peer is gone".
-void Launcher::choose_first_failure(const std::vector<int>& batch) {
-  const auto weight = [this](int rank) {
+// The first that failed, unless it has said that another one is to blame which failed as well: a
+// process that had much memory, or that leaves a core dump, ends after the ranks that its death
+// ends. Among those that were found dead at once, a signal comes before an exit code, and both
+// before the code that says "could not run, a peer is gone".
+void Launcher::choose_first_failure() {
+  const auto has_failed = [this](int rank) {
+    if (rank < 0 || rank >= options_.ranks) {
+      return false;
+    }
     const ProcessEnd& end = result_.ends[as_size(rank)];
-    return end.signal != 0 ? 0 : end.exit_code == kCouldNotRun ? 2 : 1;
+    return end.failed() && !end.by_launcher && !end.killed_by_chaos();
   };
-  result_.first_failure = *std::min_element(batch.begin(), batch.end(),
-                                            [&](int a, int b) { return weight(a) < weight(b); });
-}
-
-// A process that was killed while it had much memory ends after the ranks that die of its death.
-void Launcher::look_for_killed(const std::vector<int>& batch) {
-  if (result_.first_failure < 0 || result_.ends[as_size(result_.first_failure)].signal != 0) {
-    return;
-  }
-  for (const int rank : batch) {
-    if (result_.ends[as_size(rank)].signal == SIGKILL) {
-      result_.first_failure = rank;
-      return;
+  const auto place = [this](int rank) {
+    const ProcessEnd& end = result_.ends[as_size(rank)];
+    return std::pair(end.when, end.signal != 0 ? 0 : end.exit_code == kCouldNotRun ? 2 : 1);
+  };
+  int first = -1;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    if (has_failed(rank) && (first < 0 || place(rank) < place(first))) {
+      first = rank;
     }
   }
+  const std::map<int, comm::JobFailure> failures = log_.read().failures;
+  std::set<int> passed;
+  for (auto said = failures.find(first);
+       said != failures.end() && has_failed(said->second.culprit) && passed.insert(first).second;
+       said = failures.find(first)) {
+    first = said->second.culprit;
+  }
+  result_.first_failure = first;
 }
 
 void Launcher::check_clock(Time now) {
@@ -339,9 +376,9 @@ void Launcher::check_clock(Time now) {
         }
       }
       tell_of_stop();
-      log_.write_reason(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
-                                    options_.timeout_s),
-                        "the launcher says below who was waited for");
+      tell_why(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
+                           options_.timeout_s),
+               "the launcher says below who was waited for");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;
@@ -397,9 +434,20 @@ void Launcher::tell_of_stop() {
 }
 
 void Launcher::tell_of_failure() {
-  if (const int rank = result_.first_failure; rank >= 0 && stage_ != Stage::running) {
-    log_.write_reason(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
-                      "look at the last output of that process");
+  if (stage_ == Stage::running) {
+    return;
+  }
+  choose_first_failure();
+  if (const int rank = result_.first_failure; rank >= 0) {
+    tell_why(comm::ended_after(rank) + end_phrase(result_.ends[as_size(rank)]),
+             "look at the last output of that process");
+  }
+}
+
+void Launcher::tell_why(const std::string& reason, const std::string& advice) {
+  const std::string lines = log_.write_reason(reason, advice);
+  for (RemoteInput& input : inputs_) {
+    input.add(lines);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,8 +66,10 @@ struct JobResult {
   std::vector<ProcessEnd> ends;
   ProcessEnd::Time start;
   int first_failure = -1;  // rank; -1: none
-  int never_joined = -1;   // a rank that had ended while others waited for it in connect()
-  bool went_on = false;    // without ranks that failed, and to a good end
+  // Why the world of each rank ended, as these ranks have said, if they have no other since.
+  std::map<int, comm::JobFailure> failures = {};
+  int never_joined = -1;  // a rank that had ended while others waited for it in connect()
+  bool went_on = false;   // without ranks that failed, and to a good end
   bool timed_out = false;
   std::vector<int> unfinished;         // ranks that still ran at the timeout
   int launcher_signal = 0;             // that told the launcher to stop
@@ -98,13 +101,14 @@ class Launcher {
   void read_lane(Lane& lane, Time now);
   void read_signals(Time now);
   void reap(Time now);
-  void choose_first_failure(const std::vector<int>& batch);
-  void look_for_killed(const std::vector<int>& batch);
+  void choose_first_failure();
   void check_clock(Time now);
   void strike(Time now);
   void note_end(int rank);
   void tell_of_stop();
   void tell_of_failure();  // if that is what ends the job
+  void tell_why(const std::string& reason, const std::string& advice);
+  void show(const Lane& lane, std::string_view bytes, Time now);
   void signal_ranks(int signal, bool from_terminal);
   bool all_ended() const;
   void drain();
@@ -119,6 +123,7 @@ class Launcher {
   RankLogs logs_;
   std::vector<bool> own_group_;
   std::vector<RemoteInput> inputs_;  // of remote ranks: their end tells them of ours
+  std::vector<RemoteLog> remote_logs_;
   int signal_fd_ = -1;
   JobLogFile log_;
   std::optional<Guardian> guardian_;  // while the ranks run
@@ -130,6 +135,10 @@ class Launcher {
 void report_failure(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console);
 int job_exit_code(const JobResult& result);
+// Whether some rank ended with code 0, and in a world that had not failed.
+bool any_ended_well(const JobResult& result);
+// A rank that ended with code 0 although its world had failed; -1: there is none.
+int find_swallowed(const JobResult& result);
 std::string signal_name(int signal);                         // "SIGKILL"
 Text signal_hint(int signal, const LaunchOptions& options);  // what to do about it
 Text end_text(const ProcessEnd& end);                // "killed by SIGKILL", "exited with code 3"

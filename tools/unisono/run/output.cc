@@ -16,6 +16,7 @@ constexpr auto kWindow = std::chrono::milliseconds(50);
 constexpr std::size_t kLongestLine = 65536;
 constexpr std::size_t kMostWaiting = 2000;
 constexpr std::size_t kTailLines = 10;
+constexpr std::size_t kScreenLines = 20;  // that a reader of the last one still sees
 
 std::size_t as_size(int value) {
   return static_cast<std::size_t>(value);
@@ -102,9 +103,10 @@ std::string OutputMerger::prefix_of(const Entry& entry) const {
     return {};
   }
   const bool color = entry.stream == Stream::out ? options_.out_color : options_.err_color;
-  std::string text = entry.ranks.size() > 1
-                         ? fmt::format("[ranks {}]", rank_list(entry.ranks))
-                         : fmt::format("{}:{}", options_.host, entry.ranks.front());
+  std::string text =
+      entry.ranks.size() > 1
+          ? fmt::format("[ranks {}]", rank_list(entry.ranks))
+          : fmt::format("{}:{}", options_.hosts[as_size(entry.ranks.front())], entry.ranks.front());
   if (color) {
     const std::string_view paint =
         entry.ranks.size() > 1 ? std::string_view("\x1b[1m") : rank_color(entry.ranks.front());
@@ -131,6 +133,12 @@ void OutputMerger::print_front() {
     line = prefix_of(entry) + entry.text + "\n";
   }
   std::fwrite(line.data(), 1, line.size(), file);
+  if (!options_.json) {
+    recent_.push_back(std::move(waiting_.front()));
+    if (recent_.size() > kScreenLines) {
+      recent_.pop_front();
+    }
+  }
   waiting_.pop_front();
   ++printed_;
 }
@@ -182,6 +190,15 @@ std::optional<OutputMerger::Time> OutputMerger::next_due() const {
 
 const std::deque<std::string>& OutputMerger::tail(int rank) const {
   return tails_[as_size(rank)];
+}
+
+bool OutputMerger::shows_tail(int rank) const {
+  return std::all_of(tail(rank).begin(), tail(rank).end(), [&](const std::string& line) {
+    return std::any_of(recent_.begin(), recent_.end(), [&](const Entry& entry) {
+      return entry.stream == Stream::err && entry.text == line &&
+             std::find(entry.ranks.begin(), entry.ranks.end(), rank) != entry.ranks.end();
+    });
+  });
 }
 
 }  // namespace unisono::cli

@@ -22,7 +22,7 @@ enum class Prefix : unsigned char { automatic, always, never };
 
 struct OutputOptions {
   int ranks = 1;
-  std::string host;
+  std::vector<std::string> hosts;  // by rank
   Prefix prefix = Prefix::automatic;
   bool out_color = false;
   bool err_color = false;
@@ -46,6 +46,8 @@ class OutputMerger {
 
   // The last lines that the rank wrote to stderr.
   const std::deque<std::string>& tail(int rank) const;
+  // Whether these lines are among the last that were printed, so that nobody misses them.
+  bool shows_tail(int rank) const;
 
  private:
   struct Entry {
@@ -68,6 +70,7 @@ class OutputMerger {
 
   OutputOptions options_;
   std::deque<Entry> waiting_;
+  std::deque<Entry> recent_;         // entries that were printed last, as lines
   std::uint64_t printed_ = 0;        // entries that have left `waiting_`
   std::vector<std::uint64_t> last_;  // by lane: 1 + number of its last entry
   std::vector<Lane> lanes_;          // by 2 * rank + stream

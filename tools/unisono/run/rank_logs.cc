@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/own_file.h"
 #include "base/rank_list.h"
 #include "cli/failure.h"
 
@@ -36,9 +37,11 @@ void RankLogs::open(const std::string& directory, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (const char* ending : {"out", "err"}) {
       const std::string path = fmt::format("{}/rank-{}.{}", directory, rank, ending);
-      UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+      std::string why;
+      UniqueFd file = open_own_file(path, O_WRONLY | O_CREAT | O_TRUNC, why, 0666);
       if (!file) {
-        throw UsageError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+        throw UsageError(fmt::format("cannot write {}: {}", path, why),
+                         "name a folder that no other user writes to");
       }
       logs_.push_back({.rank = rank, .file = std::move(file)});
     }

@@ -64,8 +64,7 @@ std::string plural(std::size_t count, std::string_view what) {
 
 }  // namespace
 
-JobRecorder::JobRecorder(std::string path, const std::string& job)
-    : path_(std::move(path)), remote_folder_("/tmp/unisono-" + job) {
+JobRecorder::JobRecorder(std::string path, const std::string& job) : path_(std::move(path)) {
   struct stat status = {};
   const bool named_folder = path_.ends_with('/');
   if (named_folder && ::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) {
@@ -77,19 +76,27 @@ JobRecorder::JobRecorder(std::string path, const std::string& job)
   check_output(path_);
 }
 
-void JobRecorder::prepare(LaunchOptions& options) {
+void JobRecorder::prepare(LaunchOptions& options, const Console& console) {
   if (!options.remote.empty()) {
-    folders_.emplace(options.remote, remote_folder_);
+    folders_.emplace(options.remote, console);
     options.spared = folders_->pids();
+    for (RemoteRank& rank : options.remote) {
+      if (const std::string folder = folders_->folder_of(rank); !folder.empty()) {
+        // "/." is a folder or nothing: a rank that comes when it is removed makes no other.
+        rank.script = "export UNISONO_RECORD=" + shell_quote(folder + "/.") + "\n" + rank.script;
+      }
+    }
     return;
   }
   for (int rank = 0; rank < options.ranks; ++rank) {
     memory_.emplace_back(::memfd_create("unisono-recording", MFD_CLOEXEC));
     if (!memory_.back()) {
       throw Error(ErrorCode::resource,
-                  fmt::format("no memory to record in: {}\nulimit -n says how many files a process "
-                              "may have open",
-                              ::strerror(errno)));
+                  fmt::format("no memory to record in: {}\n{}", ::strerror(errno),
+                              errno == EMFILE || errno == ENFILE
+                                  ? "ulimit -n says how many files a process may have open"
+                                  : "memfd_create is needed: allow it in the container's seccomp "
+                                    "profile"));
     }
     options.rank_environment.push_back(
         fmt::format("UNISONO_RECORD=/proc/{}/fd/{}", ::getpid(), memory_.back().get()));

@@ -22,17 +22,14 @@ class JobRecorder {
   // nothing can be written there.
   JobRecorder(std::string path, const std::string& job);
 
-  // For ranks of other hosts, which record into files there: their environment.
-  std::string remote_environment() const { return "UNISONO_RECORD=" + remote_folder_ + "/"; }
-  // Nothing of what the ranks record in is left when this process ends: for ranks of this host it
-  // is memory, for others there are shells (RemoteFolders).
-  void prepare(LaunchOptions& options);
+  // Gives each rank a place to record in. Nothing of it is left when this process ends: for ranks
+  // of this host it is memory, for others there are shells (RemoteFolders).
+  void prepare(LaunchOptions& options, const Console& console);
   // When all have ended. Says on stderr where the recording is.
   void write(const JobResult& result, const LaunchOptions& options, const Console& console);
 
  private:
   std::string path_;
-  std::string remote_folder_;
   std::vector<UniqueFd> memory_;  // by rank
   std::optional<RemoteFolders> folders_;
 };

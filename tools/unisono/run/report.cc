@@ -16,6 +16,8 @@
 namespace unisono::cli {
 namespace {
 
+constexpr const char* kStopped = "stopped by the launcher";
+
 struct Line {
   std::string ranks;
   std::string end;
@@ -27,8 +29,7 @@ void add_others(const JobResult& result, const std::vector<int>& told, std::vect
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     const ProcessEnd& end = result.ends[rank];
     if (std::find(told.begin(), told.end(), static_cast<int>(rank)) == told.end()) {
-      by_end[end.by_launcher ? "stopped by the launcher" : end_text(end).english].push_back(
-          static_cast<int>(rank));
+      by_end[end.by_launcher ? kStopped : end_text(end).english].push_back(static_cast<int>(rank));
     }
   }
   for (const auto& [how, ranks] : by_end) {
@@ -85,9 +86,15 @@ std::string hint(const JobResult& result, int rank, const LaunchOptions& options
   return logs_hint(result, options);
 }
 
-std::string tail_of(const OutputMerger& output, int rank) {
+std::string tail_of(const JobResult& result, const OutputMerger& output, int rank) {
   if (output.tail(rank).empty()) {
+    if (const auto failure = result.failures.find(rank); failure != result.failures.end()) {
+      return fmt::format("rank {}: {}\n", rank, failure->second.why);
+    }
     return fmt::format("rank {} wrote nothing to stderr\n", rank);
+  }
+  if (output.shows_tail(rank)) {
+    return {};
   }
   std::string text = fmt::format("rank {}'s last lines on stderr\n", rank);
   for (const std::string& line : output.tail(rank)) {
@@ -101,8 +108,11 @@ Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
   const ProcessEnd& end = result.ends[static_cast<std::size_t>(rank)];
   const double after = std::chrono::duration<double>(end.when - result.start).count();
   return {.ranks = fmt::format("rank {}", rank),
-          .end = fmt::format("{}, {:.1f} s after the start ({} pid {})   <- {}",
-                             end_text(end).english, after, options.output.host, end.pid, mark)};
+          .end = fmt::format("{}, {:.1f} s after the start ({}{})   <- {}",
+                             end.by_launcher ? kStopped : end_text(end).english, after,
+                             options.output.hosts[static_cast<std::size_t>(rank)],
+                             // On another host it has a number that is not known here.
+                             options.remote.empty() ? fmt::format(" pid {}", end.pid) : "", mark)};
 }
 
 // It ended well, as it saw it, and the others could not begin.
@@ -116,11 +126,39 @@ void report_never_joined(const JobResult& result, const LaunchOptions& options,
   std::vector<Line> lines = {
       line_of(result, options, rank, "the others waited for it in connect()")};
   add_others(result, {rank}, lines);
-  std::string detail = table_of(lines) + tail_of(output, rank);
+  std::string detail = table_of(lines) + tail_of(result, output, rank);
   detail.pop_back();
   print_error(console, "rank_failed",
               fmt::format("the job cannot begin: rank {} ended without having joined", rank),
               detail, hint(result, rank, options));
+}
+
+// The rank that a rank's own error names, unless that one has failed too and so is the first
+// failure itself, or was killed by --chaos; -1: there is none.
+int blamed_by(const JobResult& result, int rank) {
+  const auto failure = result.failures.find(rank);
+  const int blamed = failure == result.failures.end() ? -1 : failure->second.culprit;
+  if (blamed < 0 || blamed == rank || static_cast<std::size_t>(blamed) >= result.ends.size()) {
+    return -1;
+  }
+  const ProcessEnd& end = result.ends[static_cast<std::size_t>(blamed)];
+  return end.by_launcher || !end.failed() ? blamed : -1;
+}
+
+void report_swallowed(const JobResult& result, const Console& console) {
+  std::map<std::string, std::vector<int>> by_reason;
+  for (const auto& [rank, failure] : result.failures) {
+    by_reason[failure.why].push_back(rank);
+  }
+  std::vector<Line> lines;
+  for (const auto& [why, ranks] : by_reason) {
+    lines.push_back({.ranks = ranks_text(ranks), .end = why});
+  }
+  std::string detail = table_of(lines);
+  detail.pop_back();
+  print_error(console, "rank_failed", "the job failed, although its ranks exited with code 0",
+              detail,
+              "let the program exit with another code after an error that it cannot recover from");
 }
 
 void report_rank(const JobResult& result, const LaunchOptions& options, const OutputMerger& output,
@@ -138,8 +176,13 @@ void report_rank(const JobResult& result, const LaunchOptions& options, const Ou
   }
   lines.push_back(line_of(result, options, rank, "first failure"));
   told.push_back(rank);
+  if (const int blamed = blamed_by(result, rank); blamed >= 0) {
+    lines.push_back(
+        line_of(result, options, blamed, fmt::format("the rank that rank {} blames", rank)));
+    told.push_back(blamed);
+  }
   add_others(result, told, lines);
-  std::string detail = table_of(lines) + tail_of(output, rank);
+  std::string detail = table_of(lines) + tail_of(result, output, rank);
   detail.pop_back();
   print_error(console, end.signal != 0 ? "peer_lost" : "rank_failed",
               "the job cannot finish: " + message, detail, hint(result, rank, options));
@@ -176,7 +219,7 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
       detail += text_of(finding);
     }
   }
-  detail += table_of(lines) + tail_of(output, rank);
+  detail += table_of(lines) + tail_of(result, output, rank);
   detail.pop_back();
   print_error(console, "timeout",
               fmt::format("{} of {} ranks still ran after {:g} s", result.unfinished.size(),
@@ -248,7 +291,29 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
     report_never_joined(result, options, output, console);
   } else if (result.first_failure >= 0) {
     report_rank(result, options, output, console);
+  } else if (find_swallowed(result) >= 0) {
+    report_swallowed(result, console);
   }
+}
+
+bool any_ended_well(const JobResult& result) {
+  for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
+    const ProcessEnd& end = result.ends[rank];
+    if (end.ended && !end.failed() && !result.failures.contains(static_cast<int>(rank))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int find_swallowed(const JobResult& result) {
+  for (const auto& [rank, failure] : result.failures) {
+    const auto place = static_cast<std::size_t>(rank);
+    if (place < result.ends.size() && !result.ends[place].failed()) {
+      return rank;
+    }
+  }
+  return -1;
 }
 
 int job_exit_code(const JobResult& result) {
@@ -257,6 +322,9 @@ int job_exit_code(const JobResult& result) {
   }
   if (result.launcher_signal != 0) {
     return kSignalBase + result.launcher_signal;
+  }
+  if (result.first_failure < 0 && find_swallowed(result) >= 0) {
+    return kCouldNotRun;
   }
   if (result.first_failure < 0 || result.went_on) {
     return kDone;

@@ -157,8 +157,9 @@ class Hang {
         for (const comm::ObservedRank* rank : ranks) {
           numbers.push_back(rank->world_rank);
         }
-        finding.details.push_back(
-            say("{}  {}", "{}  {}", say_ranks(numbers), comm::describe(ranks.front()->newest)));
+        finding.details.push_back(say("{}  {}{}", "{}  {}{}", say_ranks(numbers),
+                                      comm::describe(ranks.front()->newest),
+                                      label_text(*ranks.front())));
         finding.ranks.insert(finding.ranks.end(), numbers.begin(), numbers.end());
         differing.push_back(ranks.front()->newest);
       }
@@ -211,15 +212,26 @@ class Hang {
     const comm::WaitTarget& waiting = *edge.waiter->waiting;
     switch (waiting.what) {
       case comm::WaitTarget::What::send:
-        return say("the recv with tag {} for the send of rank {}",
-                   "rank {1} 的 send（tag {0}）所对应的 recv", waiting.place, edge.from);
+        return say("the recv with tag {} for the send of rank {}{}",
+                   "rank {1} 的 send（tag {0}）所对应的 recv{2}", waiting.place, edge.from,
+                   label_text(*edge.waiter));
       case comm::WaitTarget::What::recv:
-        return say("the send with tag {} for the recv of rank {}",
-                   "rank {1} 的 recv（tag {0}）所对应的 send", waiting.place, edge.from);
+        return say("the send with tag {} for the recv of rank {}{}",
+                   "rank {1} 的 recv（tag {0}）所对应的 send{2}", waiting.place, edge.from,
+                   label_text(*edge.waiter));
       default:
-        return say("{} #{}{}", "{} #{}{}", to_string(edge.waiter->newest.collective),
-                   edge.waiter->newest.sequence, group_text(job_, *edge.group));
+        return say("{} #{}{}{}", "{} #{}{}{}", to_string(edge.waiter->newest.collective),
+                   edge.waiter->newest.sequence, group_text(job_, *edge.group),
+                   label_text(*edge.waiter));
     }
+  }
+  // What the program says that its calls are for: " (layer 3 attention)".
+  Text label_text(const comm::ObservedRank& rank) const {
+    const auto place = static_cast<std::size_t>(rank.world_rank);
+    const std::string& label = rank.label.empty() && place < job_.world.labels.size()
+                                   ? job_.world.labels[place]
+                                   : rank.label;
+    return label.empty() ? Text() : say(" ({})", "（{}）", plain(label));
   }
 
   // One of the waits for a rank: the longest.
@@ -243,7 +255,8 @@ class Hang {
   Text alone_text(const Edge& edge) const {
     const comm::WaitTarget& waiting = *edge.waiter->waiting;
     return waiting.what == comm::WaitTarget::What::recv
-               ? say("a send of any rank with tag {}", "任一 rank 以 tag {} 的 send", waiting.place)
+               ? say("a send of any rank with tag {}{}", "任一 rank 以 tag {} 的 send{}",
+                     waiting.place, label_text(*edge.waiter))
                : call_text(edge);
   }
   Finding unanswered(const Edge& edge) const {
@@ -354,11 +367,12 @@ class Hang {
                     state_text(job_.processes[static_cast<std::size_t>(rank)]));
     for (const comm::ObservedRank& member : group.ranks) {
       if (member.world_rank == rank) {
-        text = member.newest.sequence == 0
-                   ? say("{}; it has called no collective there yet",
-                         "{}；它尚未在该组调用任何集合操作", text)
-                   : say("{}; its latest there is #{}, {}", "{}；它在该组最近的是 #{}，{}", text,
-                         member.newest.sequence, comm::describe(member.newest));
+        text =
+            member.newest.sequence == 0
+                ? say("{}; it has called no collective there yet",
+                      "{}；它尚未在该组调用任何集合操作", text)
+                : say("{}; its latest there is #{}, {}{}", "{}；它在该组最近的是 #{}，{}{}", text,
+                      member.newest.sequence, comm::describe(member.newest), label_text(member));
       }
     }
     return text;

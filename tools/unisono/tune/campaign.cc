@@ -144,7 +144,7 @@ std::optional<int> Campaign::run_job(int ranks, double seconds, const std::vecto
       {"UNISONO_PROFILE=none", "UNISONO_ALGORITHM", "UNISONO_WAIT", "UNISONO_THREADS"});
   options.timeout_s = 3 * seconds + 60;
   options.output = {.ranks = ranks,
-                    .host = host_name(),
+                    .hosts = std::vector<std::string>(static_cast<std::size_t>(ranks), host_name()),
                     .prefix = Prefix::automatic,
                     .out_color = console_.out_color(),
                     .err_color = console_.err_color(),
