@@ -26,7 +26,10 @@ HEADERS = (".h", ".hpp")
 
 
 def git(*words):
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:  # there is no git
+        return None
     return done.stdout.split("\n")[:-1] if done.returncode == 0 else None
 
 
