@@ -3,11 +3,15 @@
 // i8: blocks of 32 elements, the last one maybe shorter, each
 //   scale   bf16, little-endian: the greatest magnitude / 127, rounded to nearest
 //   codes   one i8 an element: the element / scale, rounded to nearest, ties to even
-// An element is off by at most half a scale. A block with an infinity or a NaN is decoded as NaN;
-// one whose magnitudes are all below 127 * 2^-126 as zero. There is no -0.
+// An element is off by at most half a scale. A scale of which 127 times is no finite f32 is rounded
+// down instead. A block with an infinity or a NaN is decoded as NaN. A block whose magnitudes are
+// all below 127 * 2^-126 has a scale of whole multiples of 2^-149, written as -2^64 times the scale
+// (kernels/tiny_blocks.h). There is no -0.
 //
 // bf16: each element rounded to nearest, ties to even. Infinities and NaN stay what they are; a
-// finite element above the greatest bf16 becomes infinite.
+// finite element above the greatest bf16 becomes that. A block of at least 4 elements whose
+// magnitudes are all below 2^-126, where bf16 has few numbers, is the code 0xffff, and a block as
+// of i8.
 //
 // What was decoded once is encoded again without a further rounding, if the blocks begin at the
 // same elements: the products code * scale are exact, the greatest code of a block is 127 and so
@@ -61,7 +65,8 @@ constexpr std::size_t coded_elements(MoveCode code, std::size_t bytes) {
 // How far a sum is off whose inputs are rounded at most once each, and the result at most once,
 // besides the roundings of f32. An element of a sum of finite numbers is off by at most `worst`
 // times the sum, over the inputs that were rounded, of the greatest magnitude in its block of 32,
-// and 2^-118 a rounding: i8 adds half a scale a rounding, bf16 2^-8 of the element itself. Where
+// and 2^-149 a rounding: i8 adds half a scale a rounding, bf16 2^-8 of the element itself. The last
+// 1 to 3 elements of a message in bf16 are off by up to 2^-134 a rounding. Where
 // the numbers are normal and independent, the root mean square of the error is at most `normal`
 // times that of the result, however many ranks there are: coded_blocks_test.cc measures it.
 struct SumError {

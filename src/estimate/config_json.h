@@ -6,15 +6,22 @@
 #include <vector>
 
 #include "base/parsed.h"
+#include "estimate/config_keys.h"
 #include "estimate/shape.h"
 
 namespace unisono::estimate {
 
+struct ModelConfig {
+  ModelShape shape = {};
+  ConfigAccount account = {};
+};
+
 // The values of "model_type" that are understood.
 std::vector<std::string_view> known_architectures();
 
-// A problem's position is a JSON pointer. Keys that have no part in what is estimated are passed
-// over.
-Parsed<ModelShape> parse_config_json(std::string_view text, std::string name);
+// A problem's position is a JSON pointer. Where a model has other parts besides its text, the text
+// is read and the account names the others. An architecture with parts that are not described is
+// refused, with these parts.
+Parsed<ModelConfig> parse_config_json(std::string_view text, std::string name);
 
 }  // namespace unisono::estimate

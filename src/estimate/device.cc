@@ -121,6 +121,10 @@ double weight_bytes(Precision precision) {
   return kBytes.at(static_cast<std::size_t>(precision));
 }
 
+Precision DeviceModel::narrowest() const {
+  return f4_flops > 0 ? Precision::f4 : f8_flops > 0 ? Precision::f8 : Precision::bf16;
+}
+
 double DeviceModel::flops(Precision precision) const {
   const double f8 = f8_flops > 0 ? f8_flops : bf16_flops;
   switch (precision) {

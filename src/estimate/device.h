@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimate/precision.h"
 #include "topology/topology.h"
 
 namespace unisono::model {
@@ -13,13 +14,6 @@ struct DeviceRates;
 }  // namespace unisono::model
 
 namespace unisono::estimate {
-
-// What matrices are multiplied in; sums are f32.
-enum class Precision { bf16, f8, f4 };
-
-std::string_view to_string(Precision precision);  // "bf16"
-std::optional<Precision> parse_precision(std::string_view text);
-double weight_bytes(Precision precision);  // of one weight, its scales included
 
 // Fitted to measurements (docs/guides/plan-a-model.md says to which): each is how many times as
 // long the part takes as the device's data sheet promises. Without measurements: the geometric mean
@@ -43,6 +37,7 @@ struct DeviceModel {
   Constants constants = {};
 
   double flops(Precision precision) const;
+  Precision narrowest() const;  // that it multiplies in
 };
 
 std::vector<std::string_view> known_devices();

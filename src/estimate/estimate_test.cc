@@ -7,7 +7,6 @@
 #include <map>
 #include <sstream>
 
-#include "estimate/config_json.h"
 #include "estimate/measured.h"
 #include "estimate/search.h"
 #include "estimate/step.h"
@@ -51,39 +50,11 @@ TEST(Shape, WeightsAreAsPublished) {
   }
 }
 
-TEST(Config, IsReadAsPublished) {
-  const Parsed<ModelShape> shape = parse_config_json(
-      R"({"model_type": "llama", "hidden_size": 8192, "num_hidden_layers": 80,
-          "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
-          "vocab_size": 128256, "rope_theta": 500000.0, "architectures": ["LlamaForCausalLM"]})",
-      "mine");
-  ASSERT_TRUE(shape) << shape.message;
-  EXPECT_EQ(total_weights(*shape.value), total_weights(model("llama3-70b")));
-}
-
-TEST(Config, SaysWhatIsWrong) {
-  const Parsed<ModelShape> unknown =
-      parse_config_json(R"({"model_type": "mamba2", "hidden_size": 1})", "x");
-  EXPECT_FALSE(unknown);
-  EXPECT_NE(unknown.message.find("mamba2"), std::string::npos);
-  EXPECT_NE(unknown.message.find("llama"), std::string::npos);
-  EXPECT_EQ(unknown.position, "/model_type");
-  const Parsed<ModelShape> heads = parse_config_json(
-      R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1,
-          "num_attention_heads": 6, "num_key_value_heads": 4, "intermediate_size": 1,
-          "vocab_size": 1})",
-      "x");
-  EXPECT_FALSE(heads);
-  EXPECT_NE(heads.message.find("evenly"), std::string::npos) << heads.message;
-  EXPECT_FALSE(parse_config_json(R"({"model_type": "llama"})", "x"));
-  EXPECT_FALSE(parse_config_json("", "x"));
-}
-
 // 16 bytes a weight without sharing, 4 + 12/N with a shared optimiser, and so on.
 TEST(Memory, IsShardedAsZeroSays) {
   ModelShape shape = model("llama3-8b");
   const TrainingTask task{.batch = 64, .sequence = 2048};
-  const double weights = total_weights(shape);
+  const double weights = total_weights(shape) - shape.vectors;
   const auto held = [&](int zero, int dp) {
     const MemoryParts parts = training_memory(shape, {.dp = dp, .zero = zero}, task);
     return (parts.weights + parts.gradients + parts.optimiser) / weights;

@@ -46,10 +46,7 @@ void add_attention(const ModelShape& shape, const Layout& layout, const Training
     work.backward_memory_bytes += scores * (3 * kElement + kScore);
     return;
   }
-  double seen = task.sequence / 2;
-  if (shape.window > 0) {
-    seen = (seen + std::min(seen, shape.window)) / 2;  // every second layer has a window
-  }
+  const double seen = mean_seen_in_sequence(shape, task.sequence);
   work.attention.push_back({tokens, seen, query_dim(shape), heads});
   work.attention.push_back({tokens, value_dim(shape), seen, heads});
 }

@@ -14,14 +14,20 @@ double visited_experts(const ModelShape& shape, double tokens) {
   return shape.experts * (1 - std::pow(missed, tokens));
 }
 
+double stored_bytes(const PartWeights& weights, const ServingTask& task) {
+  return task.stored ? bytes_of(weights, *task.stored)
+                     : weights.total() * weight_bytes(task.weights);
+}
+
 // Weights that a step of `tokens` reads, of all ranks together; the embedding is looked up only.
-double read_weights(const ModelShape& shape, double tokens) {
-  const double all = total_weights(shape) - shape.hidden * shape.vocabulary * (shape.tied ? 0 : 1);
-  if (!shape.has_experts()) {
-    return all;
+PartWeights read_weights(const ModelShape& shape, double tokens) {
+  PartWeights weights = part_weights(shape);
+  weights.ends -= shape.hidden * shape.vocabulary * (shape.tied ? 0 : 1);
+  if (shape.has_experts()) {
+    weights.experts =
+        shape.expert_layers() * visited_experts(shape, tokens) * expert_weights(shape);
   }
-  const double missed = shape.experts - visited_experts(shape, tokens);
-  return all - shape.expert_layers() * missed * expert_weights(shape);
+  return weights;
 }
 
 double prompt_flops(const ModelShape& shape, double tokens) {
@@ -29,12 +35,12 @@ double prompt_flops(const ModelShape& shape, double tokens) {
                          ? shape.latent.plain_dim + shape.latent.rotary_dim + shape.latent.value_dim
                          : 2 * shape.head_dim;
   const double embedding = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2);
-  return 2 * (active_weights(shape) - embedding) * tokens +
-         2 * shape.layers * shape.heads * dim * tokens * tokens / 2;
+  return 2 * (active_weights(shape) - embedding - shape.vectors) * tokens +
+         2 * shape.layers * shape.heads * dim * tokens * mean_seen_in_sequence(shape, tokens);
 }
 
-// Elements of a token's keys and values on one rank: heads that are fewer than ranks are kept
-// twice.
+// Elements of a token's keys and values on one rank, in all of its layers: heads that are fewer
+// than ranks are kept twice.
 double local_cache(const ModelShape& shape, const ServingLayout& layout) {
   const double share =
       shape.latent.is_used()
@@ -54,6 +60,16 @@ std::string text_of(const ServingLayout& layout) {
     text += ",ep=" + std::to_string(layout.ep);
   }
   return text + ",instances=" + std::to_string(layout.instances);
+}
+
+void take_stored(const ModelShape& shape, const DeviceModel& device, ServingTask& task) {
+  task.stored = shape.stored;
+  if (shape.stored) {
+    const bool is_there =
+        weight_bytes(shape.stored->multiplied) >= weight_bytes(device.narrowest());
+    task.weights = is_there ? shape.stored->multiplied : Precision::bf16;
+    task.cache = shape.stored->cache;
+  }
 }
 
 std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
@@ -87,8 +103,9 @@ ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& l
 
   TokenParts parts;
   // A pipeline's stages work on parts of the batch in turn: a token meets all of them.
-  parts.weights = read_weights(shape, batch) * weight_bytes(task.weights) / layout.tp / per_second;
-  parts.cache = batch * context * local_cache(shape, layout) * cache_byte / per_second;
+  parts.weights = stored_bytes(read_weights(shape, batch), task) / layout.tp / per_second;
+  parts.cache =
+      batch * mean_seen(shape, context) * local_cache(shape, layout) * cache_byte / per_second;
   const double products = batch * prompt_flops(shape, 1) / layout.tp / device.flops(task.weights);
   parts.products = std::max(0.0, products - parts.weights);
   parts.layers = shape.layers * constants.layer_s;
@@ -107,9 +124,9 @@ ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& l
   result.first_token_s = prompt * layout.pp + result.token_s;
   const double request_s = result.first_token_s + task.output * result.token_s;
   result.tokens_per_s_device = batch * task.output / request_s / devices;
-  result.memory.weights = total_weights(shape) * weight_bytes(task.weights) / devices;
+  result.memory.weights = stored_bytes(part_weights(shape), task) / devices;
   result.memory.cache =
-      batch * (task.input + task.output) * local_cache(shape, layout) * cache_byte;
+      batch * mean_kept(shape, task.input + task.output) * local_cache(shape, layout) * cache_byte;
   result.memory.buffers = kReserveBytes;
   return result;
 }

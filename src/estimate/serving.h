@@ -3,6 +3,8 @@
 // the steps of those that are answering.
 #pragma once
 
+#include <optional>
+
 #include "estimate/layout.h"
 #include "estimate/memory.h"
 
@@ -12,7 +14,8 @@ struct ServingTask {
   double input = 1;   // tokens of a prompt
   double output = 1;  // of an answer
   double concurrency = 1;
-  Precision weights = Precision::bf16;
+  Precision weights = Precision::bf16;  // what they are multiplied in, and stored in, but for:
+  std::optional<StoredWeights> stored = {};
   Precision cache = Precision::bf16;
 };
 
@@ -61,6 +64,10 @@ struct ServingConstants {
   double layer_s = 68e-6;
   double request_s = 25.5e-6;
 };
+
+// Weights as the checkpoint stores them, multiplied as it is meant where the device does that, else
+// in bf16. A checkpoint that is not quantised: bf16.
+void take_stored(const ModelShape& shape, const DeviceModel& device, ServingTask& task);
 
 std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
                        const ServingTask& task);

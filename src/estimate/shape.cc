@@ -28,7 +28,8 @@ const std::vector<ModelShape>& models() {
        .kv_heads = 8,
        .head_dim = 128,
        .ffn = 14336,
-       .vocabulary = 128256},
+       .vocabulary = 128256,
+       .vectors = 65 * 4096},
       {.name = "llama3-70b",
        .layers = 80,
        .hidden = 8192,
@@ -36,7 +37,8 @@ const std::vector<ModelShape>& models() {
        .kv_heads = 8,
        .head_dim = 128,
        .ffn = 28672,
-       .vocabulary = 128256},
+       .vocabulary = 128256,
+       .vectors = 161 * 8192},
       {.name = "llama3-405b",
        .layers = 126,
        .hidden = 16384,
@@ -44,7 +46,8 @@ const std::vector<ModelShape>& models() {
        .kv_heads = 8,
        .head_dim = 128,
        .ffn = 53248,
-       .vocabulary = 128256},
+       .vocabulary = 128256,
+       .vectors = 253 * 16384},
       {.name = "mixtral-8x7b",
        .layers = 32,
        .hidden = 4096,
@@ -53,6 +56,7 @@ const std::vector<ModelShape>& models() {
        .head_dim = 128,
        .ffn = 14336,
        .vocabulary = 32000,
+       .vectors = 65 * 4096,
        .experts = 8,
        .experts_per_token = 2,
        .expert_ffn = 14336},
@@ -64,6 +68,7 @@ const std::vector<ModelShape>& models() {
        .head_dim = 128,
        .ffn = 6144,
        .vocabulary = 151936,
+       .vectors = 97 * 2048 + 48 * 256,
        .experts = 128,
        .experts_per_token = 8,
        .expert_ffn = 768},
@@ -75,6 +80,7 @@ const std::vector<ModelShape>& models() {
        .head_dim = 128,
        .ffn = 12288,
        .vocabulary = 151936,
+       .vectors = 189 * 4096 + 94 * 256,
        .experts = 128,
        .experts_per_token = 8,
        .expert_ffn = 1536},
@@ -91,11 +97,12 @@ const std::vector<ModelShape>& models() {
                   .plain_dim = 128,
                   .rotary_dim = 64,
                   .value_dim = 128},
+       .vectors = 123 * 7168 + 61 * (1536 + 512) + 58 * 256,
        .experts = 256,
        .experts_per_token = 8,
        .expert_ffn = 2048,
        .shared_ffn = 2048,
-       .dense_layers = 3},
+       .kinds = std::vector<LayerKind>(3)},
       {.name = "kimi-k2",
        .layers = 61,
        .hidden = 7168,
@@ -109,11 +116,12 @@ const std::vector<ModelShape>& models() {
                   .plain_dim = 128,
                   .rotary_dim = 64,
                   .value_dim = 128},
+       .vectors = 123 * 7168 + 61 * (1536 + 512) + 60 * 384,
        .experts = 384,
        .experts_per_token = 8,
        .expert_ffn = 2048,
        .shared_ffn = 2048,
-       .dense_layers = 1},
+       .kinds = std::vector<LayerKind>(1)},
       {.name = "gpt-oss-120b",
        .layers = 36,
        .hidden = 2880,
@@ -123,14 +131,49 @@ const std::vector<ModelShape>& models() {
        .ffn = 2880,
        .vocabulary = 201088,
        .window = 128,
+       .vectors = 73 * 2880 + 36 * (80 * 64 + 64 + 2880 + 128 + 128 * 3 * 2880),
        .experts = 128,
        .experts_per_token = 4,
-       .expert_ffn = 2880},
+       .expert_ffn = 2880,
+       .kinds = window_pattern(36, 2, 1, true)},
   };
   return kModels;
 }
 
+int count_layers(const ModelShape& shape, bool LayerKind::* property) {
+  int count = 0;
+  for (int layer = 0; layer < shape.layers; ++layer) {
+    count += shape.kind(layer).*property ? 1 : 0;
+  }
+  return count;
+}
+
 }  // namespace
+
+LayerKind ModelShape::kind(int layer) const {
+  const auto at = static_cast<std::size_t>(layer);
+  LayerKind kind =
+      at < kinds.size() ? kinds[at] : LayerKind{.has_experts = true, .has_window = true};
+  kind.has_experts = kind.has_experts && has_experts();
+  kind.has_window = kind.has_window && window > 0;
+  return kind;
+}
+
+int ModelShape::expert_layers() const {
+  return count_layers(*this, &LayerKind::has_experts);
+}
+
+int ModelShape::window_layers() const {
+  return count_layers(*this, &LayerKind::has_window);
+}
+
+std::vector<LayerKind> window_pattern(int layers, int period, int first, bool has_experts) {
+  std::vector<LayerKind> kinds;
+  for (int layer = 0; layer < layers; ++layer) {
+    kinds.push_back({.has_experts = has_experts, .has_window = layer % period != first});
+  }
+  return kinds;
+}
 
 double attention_weights(const ModelShape& shape) {
   const double heads = shape.heads;
@@ -158,11 +201,23 @@ double expert_weights(const ModelShape& shape) {
   return shape.hidden * shape.expert_ffn * 3;
 }
 
-double total_weights(const ModelShape& shape) {
+PartWeights part_weights(const ModelShape& shape) {
   const double experts = shape.expert_layers();
-  return shape.layers * attention_weights(shape) + (shape.layers - experts) * dense_weights(shape) +
-         experts * (shared_weights(shape) + shape.experts * expert_weights(shape)) +
-         shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2);
+  return {.attention = shape.layers * attention_weights(shape),
+          .dense = (shape.layers - experts) * dense_weights(shape),
+          .shared = experts * shared_weights(shape),
+          .experts = experts * shape.experts * expert_weights(shape),
+          .ends = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2) + shape.vectors};
+}
+
+double total_weights(const ModelShape& shape) {
+  return part_weights(shape).total();
+}
+
+double bytes_of(const PartWeights& weights, const StoredWeights& stored) {
+  return weights.attention * stored.attention + weights.dense * stored.dense +
+         weights.shared * stored.shared + weights.experts * stored.experts +
+         weights.ends * stored.ends;
 }
 
 double active_weights(const ModelShape& shape) {
@@ -174,6 +229,49 @@ double active_weights(const ModelShape& shape) {
 double cache_elements(const ModelShape& shape) {
   return shape.latent.is_used() ? shape.latent.value_rank + shape.latent.rotary_dim
                                 : 2.0 * shape.kv_heads * shape.head_dim;
+}
+
+double kept_tokens(const ModelShape& shape, LayerKind kind, double tokens) {
+  return kind.has_window ? std::min(tokens, shape.window) : tokens;
+}
+
+double seen_tokens(const ModelShape& shape, LayerKind kind, double tokens) {
+  if (!kind.has_window || tokens <= shape.window) {
+    return tokens;
+  }
+  return shape.is_chunked ? shape.window / 2 : shape.window;
+}
+
+double seen_in_sequence(const ModelShape& shape, LayerKind kind, double tokens) {
+  if (!kind.has_window || tokens <= shape.window) {
+    return tokens / 2;
+  }
+  // The first `window` tokens see half of it, the others all of it; of a chunk each sees half.
+  return shape.is_chunked ? shape.window / 2 : shape.window * (1 - shape.window / (2 * tokens));
+}
+
+namespace {
+
+using TokensOfKind = double (*)(const ModelShape&, LayerKind, double);
+
+double mean_of_layers(TokensOfKind of_kind, const ModelShape& shape, double tokens) {
+  const double windows = static_cast<double>(shape.window_layers()) / shape.layers;
+  return (1 - windows) * of_kind(shape, {}, tokens) +
+         windows * of_kind(shape, {.has_window = true}, tokens);
+}
+
+}  // namespace
+
+double mean_kept(const ModelShape& shape, double tokens) {
+  return mean_of_layers(kept_tokens, shape, tokens);
+}
+
+double mean_seen(const ModelShape& shape, double tokens) {
+  return mean_of_layers(seen_tokens, shape, tokens);
+}
+
+double mean_seen_in_sequence(const ModelShape& shape, double tokens) {
+  return mean_of_layers(seen_in_sequence, shape, tokens);
 }
 
 std::vector<std::string_view> known_models() {
@@ -190,6 +288,7 @@ std::optional<ModelShape> find_model(std::string_view name) {
 }
 
 std::string problem_of(const ModelShape& shape) {
+  constexpr double kMostWeights = 1e16;
   if (shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0) {
     return std::to_string(shape.heads) + " heads cannot share " + std::to_string(shape.kv_heads) +
            " heads of keys and values evenly";
@@ -198,8 +297,8 @@ std::string problem_of(const ModelShape& shape) {
     return "a token cannot choose " + std::to_string(shape.experts_per_token) + " of " +
            std::to_string(shape.experts) + " experts";
   }
-  if (shape.dense_layers > shape.layers) {
-    return "more dense layers than layers";
+  if (!(total_weights(shape) <= kMostWeights)) {
+    return "more than 10^16 weights";
   }
   return {};
 }

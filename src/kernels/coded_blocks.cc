@@ -1,12 +1,15 @@
 // f32 as blocks of codes of 8 bits with a scale, or as bf16.
 #include "kernels/coded_blocks.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "kernels/coded_rows.h"
 #include "kernels/simd_targets.h"
+#include "kernels/tiny_blocks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/coded_blocks.cc"
@@ -44,21 +47,29 @@ HWY_INLINE std::uint32_t greatest_bits(const std::byte* from) {
   return hn::GetLane(hn::MaxOfLanes(d, all));
 }
 
+// The greatest scale of which 127 times is a finite f32.
+constexpr auto kMostScale = static_cast<std::uint16_t>(
+    std::bit_cast<std::uint32_t>(std::numeric_limits<float>::max() / 127.0F) >> 16U);
+constexpr std::uint32_t kInfinity = 0x7f800000U;
+
 HWY_INLINE void encode_block(std::byte* to, const std::byte* from) {
-  constexpr std::uint32_t kInfinity = 0x7f800000U;
-  // Its scale is a normal number, and it comes out as no less: so it is not zero when
-  // it is encoded again.
-  constexpr auto kLeast = std::bit_cast<std::uint32_t>(127 * 0x1p-126F);
   constexpr std::uint16_t kNan = 0x7fc0U;
   const std::uint32_t greatest = greatest_bits(from);
-  if (greatest < kLeast || greatest >= kInfinity) {
-    const std::uint16_t scale = greatest < kLeast ? 0 : kNan;
+  if (greatest >= kInfinity || greatest == 0) {
+    const std::uint16_t scale = greatest == 0 ? 0 : kNan;
     std::memset(to, 0, kCodeBlockBytes);
     std::memcpy(to, &scale, sizeof scale);
     return;
   }
+  if (greatest < kTinyEnd) {
+    const TinyBlock block = encode_tiny(from, greatest);
+    std::memcpy(to, &block.scale, sizeof block.scale);
+    std::memcpy(to + sizeof block.scale, block.codes, sizeof block.codes);
+    return;
+  }
   const BlockTag d;
-  const std::uint16_t scale = nearest_bf16(std::bit_cast<float>(greatest) / 127.0F);
+  const std::uint16_t scale =
+      std::min(nearest_bf16(std::bit_cast<float>(greatest) / 127.0F), kMostScale);
   const auto factor = hn::Set(d, 1.0F / from_bf16(scale));
   std::memcpy(to, &scale, sizeof scale);
   for (std::size_t i = 0; i < kCodeBlock; i += hn::Lanes(d)) {
@@ -67,10 +78,22 @@ HWY_INLINE void encode_block(std::byte* to, const std::byte* from) {
   }
 }
 
+// What stands behind a tiny block's mark, or is it.
+HWY_INLINE void decode_tiny_block(std::byte* to, const std::byte* from) {
+  TinyBlock block;
+  std::memcpy(&block.scale, from, sizeof block.scale);
+  std::memcpy(block.codes, from + sizeof block.scale, sizeof block.codes);
+  decode_tiny(to, block);
+}
+
 HWY_INLINE void decode_block(std::byte* to, const std::byte* from) {
   const BlockTag d;
   std::uint16_t bits = 0;
   std::memcpy(&bits, from, sizeof bits);
+  if (is_tiny_scale(bits)) {
+    decode_tiny_block(to, from);
+    return;
+  }
   const auto scale = hn::Set(d, from_bf16(bits));
   for (std::size_t i = 0; i < kCodeBlock; i += hn::Lanes(d)) {
     const auto codes = hn::PromoteTo(BlockInts(), load(BlockCodes(), from + sizeof bits + i));
@@ -112,9 +135,14 @@ void decode_i8(void* floats, const void* coded, std::size_t count) {
   }
 }
 
-void encode_bf16(void* coded, const void* floats, std::size_t count) {
-  auto* to = static_cast<std::byte*>(coded);
-  const auto* from = static_cast<const std::byte*>(floats);
+// In bf16 a block of numbers below its least normal one is this, which is no number's code, and an
+// i8 block. There is room for that in a block of this many elements.
+constexpr std::uint16_t kTinyMark = 0xffffU;
+constexpr std::size_t kLeastTiny = 4;
+constexpr auto kLeastNormal = std::bit_cast<std::uint32_t>(0x1p-126F);
+constexpr std::uint32_t kGreatestBf16 = 0x7f7f0000U;
+
+HWY_INLINE void encode_numbers(std::byte* to, const std::byte* from, std::size_t count) {
   for_vectors(
       FloatTag(), count,
       [&](std::size_t i) {
@@ -126,9 +154,7 @@ void encode_bf16(void* coded, const void* floats, std::size_t count) {
       });
 }
 
-void decode_bf16(void* floats, const void* coded, std::size_t count) {
-  auto* to = static_cast<std::byte*>(floats);
-  const auto* from = static_cast<const std::byte*>(coded);
+HWY_INLINE void decode_numbers(std::byte* to, const std::byte* from, std::size_t count) {
   for_vectors(
       FloatTag(), count,
       [&](std::size_t i) {
@@ -138,6 +164,77 @@ void decode_bf16(void* floats, const void* coded, std::size_t count) {
         const auto code = load_first(Bf16Lanes::D(), from + 2 * i, lanes);
         store_first(FloatTag(), Bf16Lanes::decode<SumOp>(code), to + 4 * i, lanes);
       });
+}
+
+// A block whose greatest magnitude bf16 has no near number for: `from` are kCodeBlock elements, of
+// which `count` are sent. A finite number stays finite.
+void encode_edge(std::byte* to, std::byte* from, std::size_t count, std::uint32_t greatest) {
+  if (greatest < kLeastNormal) {
+    const TinyBlock block = encode_tiny(from, greatest);
+    std::memset(to, 0, 2 * count);
+    std::memcpy(to, &kTinyMark, sizeof kTinyMark);
+    std::memcpy(to + sizeof kTinyMark, &block.scale, sizeof block.scale);
+    std::memcpy(to + sizeof kTinyMark + sizeof block.scale, block.codes, count);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, from + 4 * i, sizeof bits);
+    const std::uint32_t magnitude = bits & 0x7fffffffU;
+    bits &= magnitude > kGreatestBf16 && magnitude < kInfinity ? 0xffff0000U : 0xffffffffU;
+    std::memcpy(from + 4 * i, &bits, sizeof bits);
+  }
+  encode_numbers(to, from, count);
+}
+
+HWY_INLINE bool is_edge(std::uint32_t greatest, std::size_t count) {
+  return greatest > kGreatestBf16 ||
+         (greatest != 0 && greatest < kLeastNormal && count >= kLeastTiny);
+}
+
+void encode_bf16(void* coded, const void* floats, std::size_t count) {
+  auto* to = static_cast<std::byte*>(coded);
+  const auto* from = static_cast<const std::byte*>(floats);
+  while (count != 0) {
+    const std::size_t some = std::min(count, kCodeBlock);
+    std::byte block[kCodeBlock * sizeof(float)] = {};
+    const std::byte* whole = from;
+    if (some < kCodeBlock) {
+      std::memcpy(block, from, some * sizeof(float));
+      whole = block;
+    }
+    if (const std::uint32_t greatest = greatest_bits(whole); is_edge(greatest, some)) {
+      std::memcpy(block, from, some * sizeof(float));
+      encode_edge(to, block, some, greatest);
+    } else {
+      encode_numbers(to, from, some);
+    }
+    to += 2 * some;
+    from += sizeof(float) * some;
+    count -= some;
+  }
+}
+
+void decode_bf16(void* floats, const void* coded, std::size_t count) {
+  auto* to = static_cast<std::byte*>(floats);
+  const auto* from = static_cast<const std::byte*>(coded);
+  while (count != 0) {
+    const std::size_t some = std::min(count, kCodeBlock);
+    std::uint16_t first = 0;
+    std::memcpy(&first, from, sizeof first);
+    if (first == kTinyMark && some >= kLeastTiny) {
+      std::byte block[sizeof first + kCodeBlockBytes] = {};
+      std::byte numbers[kCodeBlock * sizeof(float)];
+      std::memcpy(block, from, std::min(2 * some, sizeof block));
+      decode_tiny_block(numbers, block + sizeof first);
+      std::memcpy(to, numbers, some * sizeof(float));
+    } else {
+      decode_numbers(to, from, some);
+    }
+    to += sizeof(float) * some;
+    from += 2 * some;
+    count -= some;
+  }
 }
 
 CodedBlockFunctions find_coded_blocks_here(MoveCode code) {

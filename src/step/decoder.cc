@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "step/decoder_parts.h"
 #include "unisono/error.hpp"
@@ -50,6 +51,10 @@ class DecoderMaker {
   void add_dims() {
     build_.dim({.name = "rows", .size = p_.task.tokens, .cut = Cut::rows});
     build_.dim({.name = "keys", .size = p_.task.context + p_.task.tokens, .cut = Cut::rows});
+    if (p_.has_windows()) {
+      build_.dim({.name = "window",
+                  .size = count(kept_tokens(p_.shape, {.has_window = true}, p_.keys()))});
+    }
     build_.dim({.name = "width", .size = count(p_.shape.hidden)});
     build_.dim(
         {.name = "heads", .size = static_cast<std::size_t>(p_.shape.heads), .cut = Cut::heads});
@@ -111,23 +116,33 @@ class DecoderMaker {
   void layers(int stage) {
     const parallel::Range range =
         parallel::shard_range(static_cast<std::size_t>(p_.shape.layers), stages_, stage);
-    const std::size_t dense = p_.shape.has_experts()
-                                  ? static_cast<std::size_t>(p_.shape.dense_layers)
-                                  : range.first + range.count;
-    const std::size_t middle = std::clamp(dense, range.first, range.first + range.count);
-    const std::array<std::size_t, 3> ends = {range.first, middle, range.first + range.count};
-    for (std::size_t part = 0; part < 2; ++part) {
-      if (ends[part] == ends[part + 1]) {
-        continue;
+    // Layers that are alike and lie behind each other are one section.
+    for (std::size_t first = range.first; first < range.first + range.count;) {
+      const estimate::LayerKind kind = kind_of(first);
+      std::size_t end = first + 1;
+      while (end < range.first + range.count && kind_of(end) == kind) {
+        ++end;
       }
-      build_.section(part == 0 ? "layers" : "layers of experts", stage,
-                     static_cast<int>(ends[part]), static_cast<int>(ends[part + 1] - ends[part]));
-      p_.shape.latent.is_used() ? latent_attention(p_) : plain_attention(p_);
-      build_.pointwise("inner norm", {"x", "inner_norm"}, "normal", {"rows"});
-      part == 0 ? dense_inner(p_, "", "inner", "y") : expert_inner(p_);
-      build_.redistribute("inner summed", "y", "tp", partial(), replicate());
-      build_.pointwise("inner added", {"x", "y"}, "x", {"rows", "width"}, Node::Linear::together);
+      layers(stage, kind, static_cast<int>(first), static_cast<int>(end - first));
+      first = end;
     }
+  }
+
+  estimate::LayerKind kind_of(std::size_t layer) const {
+    estimate::LayerKind kind = p_.shape.kind(static_cast<int>(layer));
+    kind.has_window = p_.has_window(kind);
+    return kind;
+  }
+
+  void layers(int stage, estimate::LayerKind kind, int first, int count) {
+    build_.section(std::string(kind.has_experts ? "layers of experts" : "layers") +
+                       (kind.has_window ? " with a window" : ""),
+                   stage, first, count);
+    p_.shape.latent.is_used() ? latent_attention(p_) : plain_attention(p_, kind);
+    build_.pointwise("inner norm", {"x", "inner_norm"}, "normal", {"rows"});
+    kind.has_experts ? expert_inner(p_) : dense_inner(p_, "", "inner", "y");
+    build_.redistribute("inner summed", "y", "tp", partial(), replicate());
+    build_.pointwise("inner added", {"x", "y"}, "x", {"rows", "width"}, Node::Linear::together);
   }
 
   // The row of the last token is normal where it is, and zeros elsewhere.

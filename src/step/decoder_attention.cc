@@ -17,6 +17,10 @@ void add_plain_attention(DecoderParts& p) {
   p.build.activation("v", {"rows", "kv_heads", "dim"});
   for (const char* name : {"keys", "values"}) {
     p.build.tensor(Tensor::Kind::cache, name, {"keys", "kv_heads", "dim"}, cached, true);
+    if (p.has_windows()) {
+      p.build.tensor(Tensor::Kind::cache, std::string("window_") + name,
+                     {"window", "kv_heads", "dim"}, kv_heads, true);
+    }
     p.build.activation(std::string("all_") + name, {"keys", "kv_heads", "dim"});
   }
   p.build.activation("attended", {"rows", "heads", "dim"});
@@ -24,27 +28,33 @@ void add_plain_attention(DecoderParts& p) {
   p.build.activation("y", {"rows", "width"});
 }
 
-void plain_attention(DecoderParts& p) {
+void plain_attention(DecoderParts& p, estimate::LayerKind kind) {
+  const bool has_window = p.has_window(kind);
   p.build.pointwise("attention norm", {"x", "attention_norm"}, "normal", {"rows"});
   p.build.product("query", "normal", "query", "q");
   p.build.product("key", "normal", "key", "k");
   p.build.product("value", "normal", "value", "v");
-  keep(p, "keys", "k");
-  keep(p, "values", "v");
+  const std::string kept = has_window ? "window_" : "";
+  keep(p, kept + "keys", "k");
+  keep(p, kept + "values", "v");
   if (p.has_ring()) {
     p.build.redistribute("ring", {"keys", "values"}, {"all_keys", "all_values"}, "cp",
                          shard("keys"), replicate(), "ring");
   }
-  const std::string prefix = p.has_ring() ? "all_" : "";
+  const std::string prefix = p.has_ring() ? "all_" : kept;
   const std::vector<std::string> seen = {"q", prefix + "keys", prefix + "values"};
-  // Two products, of which the causal mask of a prompt leaves half.
+  // Two products, of which masks leave a part.
+  const estimate::LayerKind seen_kind = has_window ? kind : estimate::LayerKind();
+  const double there = kept_tokens(p.shape, seen_kind, p.keys());
+  const double seen_keys = p.is_prompt ? seen_in_sequence(p.shape, seen_kind, p.keys())
+                                       : seen_tokens(p.shape, seen_kind, p.keys());
   p.build.compute({.name = "attention",
                    .reads = seen,
                    .writes = p.is_merged() ? std::vector<std::string>{"attended", "log_sum"}
                                            : std::vector<std::string>{"attended"},
                    .pointwise = {"rows", "heads"},
-                   .summed = {"keys"},
-                   .flops = p.is_prompt ? 2.0 : 4.0});
+                   .summed = {has_window ? "window" : "keys"},
+                   .flops = 4 * seen_keys / there});
   if (p.is_merged()) {
     p.build.redistribute("attention merged", {"attended", "log_sum"}, {"attended"}, "cp", partial(),
                          replicate(), "merge");
@@ -60,9 +70,9 @@ void keep(DecoderParts& p, const std::string& cache, const std::string& made) {
                      .writes = {cache},
                      .pointwise = std::move(dims),
                      .linear = Node::Linear::together,
-                     .renamed = {{"rows", "keys"}}});
+                     .renamed = {{"rows", p.build.step().find_tensor(cache)->dims.front()}}});
   } else {
-    dims.front() = "keys";
+    dims.front() = p.build.step().find_tensor(cache)->dims.front();
     p.build.pointwise(cache + " kept", {cache, made}, cache, std::move(dims));
   }
 }

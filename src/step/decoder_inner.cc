@@ -66,7 +66,7 @@ void add_inner(DecoderParts& p) {
   };
   p.build.weight("inner_norm", {"width"}, {}, true);
   p.build.activation("inner", {"rows", "hidden"});
-  if (!p.shape.has_experts() || p.shape.dense_layers > 0) {
+  if (p.shape.expert_layers() < p.shape.layers) {
     matrices("", "hidden", false);
   }
   if (!p.shape.has_experts()) {

@@ -26,6 +26,11 @@ struct DecoderParts {
   // The keys of a prompt go around a ring, and what attention gives for one token is merged.
   bool has_ring() const { return is_prompt && build.is_wide("cp"); }
   bool is_merged() const { return !is_prompt && build.is_wide("cp"); }
+  // Layers with a window keep a cache of its length. Along cp, which cuts the cache by places, they
+  // keep and send all of it.
+  bool has_windows() const { return shape.window_layers() > 0 && !build.is_wide("cp"); }
+  bool has_window(estimate::LayerKind kind) const { return has_windows() && kind.has_window; }
+  double keys() const { return static_cast<double>(task.context + task.tokens); }
 
   const estimate::ModelShape& shape;
   const DecoderTask& task;
@@ -35,7 +40,7 @@ struct DecoderParts {
 
 // Attention of plain heads: each rank of tp has some, and their part of the cache.
 void add_plain_attention(DecoderParts& parts);
-void plain_attention(DecoderParts& parts);
+void plain_attention(DecoderParts& parts, estimate::LayerKind kind);
 // Keys and values of all heads are made of one short row a token, which is what the cache has, on
 // all ranks of tp (DeepSeek-V2, 2024). A prompt makes them; one token rather takes what makes keys
 // to its query, and what makes values to the sum that attention gives.

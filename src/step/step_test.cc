@@ -40,7 +40,7 @@ estimate::ModelShape with_experts() {
   shape.experts_per_token = 2;
   shape.expert_ffn = 32;
   shape.shared_ffn = 16;
-  shape.dense_layers = 1;
+  shape.kinds.resize(1);
   return shape;
 }
 

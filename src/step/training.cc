@@ -88,7 +88,7 @@ void add_dims(TrainingParts& p) {
                .cut = Cut::key_value_heads,
                .like = "heads"});
   add_head_dims(p);
-  if (!p.is_expert_layer(0)) {
+  if (shape.expert_layers() < shape.layers) {
     p.build.dim({.name = "hidden", .size = count(shape.ffn)});
   }
   if (shape.has_experts()) {

@@ -86,12 +86,14 @@ Dims AttentionHalf::attended() const {
 }
 
 // Flops for each query and key of a head: so many products with keys, and so many with values, of
-// all of which the causal mask leaves half.
+// all of which the causal mask leaves half, and a window less.
 double AttentionHalf::flops(double by_keys, double by_values) const {
   const auto size = [&](const char* dim) {
     return static_cast<double>(build_.step().find_dim(dim)->size);
   };
-  return by_keys * size("dim") + by_values * size(p_.value_dim());
+  const auto length = static_cast<double>(p_.task.length);
+  const double seen = seen_in_sequence(p_.shape, p_.shape.kind(layer_), length) / (length / 2);
+  return seen * (by_keys * size("dim") + by_values * size(p_.value_dim()));
 }
 
 void AttentionHalf::attend() {

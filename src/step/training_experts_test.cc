@@ -44,7 +44,7 @@ estimate::ModelShape with_dense_and_shared() {
   estimate::ModelShape shape = with_experts();
   shape.gated = false;
   shape.ffn = 128;
-  shape.dense_layers = 1;
+  shape.kinds.resize(1);
   shape.shared_ffn = 32;
   return shape;
 }

@@ -14,7 +14,10 @@ inline const std::vector<std::string> kLayerRows = {"sequences", "places", "widt
 class LayerPart {
  public:
   LayerPart(TrainingParts& parts, int layer)
-      : p_(parts), build_(parts.build), prefix_("layer " + std::to_string(layer) + " ") {}
+      : p_(parts),
+        build_(parts.build),
+        layer_(layer),
+        prefix_("layer " + std::to_string(layer) + " ") {}
 
  protected:
   std::string name(const std::string& what) const { return prefix_ + what; }
@@ -27,6 +30,7 @@ class LayerPart {
 
   TrainingParts& p_;
   StepBuilder& build_;
+  int layer_;
 
  private:
   std::string prefix_;

@@ -35,9 +35,7 @@ class TrainingParts {
   // That one pass of all stages has: all, or with a pipeline those of one microbatch of each chain.
   std::size_t sequences() const;
   std::vector<UnitWeight> embedding() const;
-  bool is_expert_layer(int layer) const {
-    return shape.has_experts() && layer >= shape.dense_layers;
-  }
+  bool is_expert_layer(int layer) const { return shape.kind(layer).has_experts; }
   std::vector<UnitWeight> layer(int number) const;
   // What queries are made of, and the last dimension of values.
   const char* query_from() const { return shape.latent.query_rank > 0 ? "query_latent" : "width"; }

@@ -46,25 +46,24 @@ inline float greatest_magnitude(const Floats& floats, std::size_t block) {
   return greatest;
 }
 
-inline bool is_bf16_near(float value, float rounded) {
+// `greatest`: of its block, which has `elements`.
+inline bool is_bf16_near(float value, float rounded, float greatest, std::size_t elements) {
   if (!std::isfinite(value)) {
     return std::isnan(value) ? std::isnan(rounded) : value == rounded;
   }
-  constexpr double kGreatestBf16 = 0x1.fep127;
   const double off = std::fabs(double{rounded} - value);
-  return std::isinf(rounded) ? std::fabs(value) > kGreatestBf16
-                             : off <= std::ldexp(std::fabs(value), -8) + std::ldexp(1.0, -134);
+  const bool is_tiny = greatest < 0x1p-126F && elements >= 4;
+  const double bound = is_tiny ? sum_error(MoveCode::bf16).worst / 2 * greatest + 0x1p-149
+                               : std::ldexp(std::fabs(value), -8) + 0x1p-134;
+  return off <= bound;
 }
 
-// `greatest`: of its block.
 inline bool is_i8_near(float value, float rounded, float greatest) {
   if (!std::isfinite(greatest)) {
     return std::isnan(rounded);
   }
-  if (greatest < 127 * 0x1p-126F) {
-    return rounded == 0;
-  }
-  return std::fabs(double{rounded} - value) <= sum_error(MoveCode::i8).worst / 2 * greatest;
+  return std::fabs(double{rounded} - value) <=
+         sum_error(MoveCode::i8).worst / 2 * greatest + 0x1p-149;
 }
 
 // Empty if it holds, else what does not. What floats become when they are encoded is near them, by
@@ -72,8 +71,10 @@ inline bool is_i8_near(float value, float rounded, float greatest) {
 inline std::string rounding_property(MoveCode code, const Floats& floats) {
   const Floats rounded = through_code(code, floats);
   for (std::size_t i = 0; i < floats.size(); ++i) {
-    const float greatest = greatest_magnitude(floats, i / kCodeBlock * kCodeBlock);
-    if (code == MoveCode::bf16 ? !is_bf16_near(floats[i], rounded[i])
+    const std::size_t block = i / kCodeBlock * kCodeBlock;
+    const float greatest = greatest_magnitude(floats, block);
+    const std::size_t elements = std::min(kCodeBlock, floats.size() - block);
+    if (code == MoveCode::bf16 ? !is_bf16_near(floats[i], rounded[i], greatest, elements)
                                : !is_i8_near(floats[i], rounded[i], greatest)) {
       return "element " + std::to_string(i) + ": " + std::to_string(floats[i]) + " becomes " +
              std::to_string(rounded[i]);

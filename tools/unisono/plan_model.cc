@@ -55,7 +55,10 @@ int exit_of(const estimate::Ranking<Estimate>& ranking) {
 int train(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "train", {"input", "output", "concurrency", "first-token", "token"});
   check_flags(arguments, estimate::Layout());
-  const ModelQuestion question = read_model_question(arguments);
+  ModelQuestion question = read_model_question(arguments);
+  if (question.shape.stored) {
+    question.account.left_out.push_back("quantization_config (training holds weights in bf16)");
+  }
   const estimate::TrainingTask task = read_training_task(arguments, question.cluster.device);
   if (arguments.has("explain")) {
     refuse_together(arguments, "explain", {"save"});
@@ -101,8 +104,8 @@ int serve(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "serve",
                   {"batch", "sequence", "explain", "measured", "step", "simulate"});
   check_flags(arguments, estimate::ServingLayout());
-  const ModelQuestion question = read_model_question(arguments);
-  const estimate::ServingTask task = read_serving_task(arguments, question.cluster.device);
+  ModelQuestion question = read_model_question(arguments);
+  const estimate::ServingTask task = read_serving_task(arguments, question);
   const estimate::ServingLimits limits{
       .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
       .token_s = arguments.has("token") ? arguments.seconds("token") : 0};
@@ -143,7 +146,9 @@ constexpr Option kPlanModelOptions[] = {
     {.name = "sequence", .value = "N", .help = "With --train: tokens of one.", .fallback = "8192"},
     {.name = "precision",
      .value = "TYPE",
-     .help = "What matrices are multiplied in; serving keeps its weights in it.",
+     .help =
+         "What matrices are multiplied in; serving keeps its weights in it. Without it, serving "
+         "keeps weights as the quantization_config of a config.json says.",
      .fallback = "bf16",
      .choices = "bf16|f8|f4"},
     {.name = "input",
@@ -208,7 +213,8 @@ const Command kPlanModelCommand = {
     .description =
         "MODEL is a name (llama3-8b, llama3-70b, llama3-405b, mixtral-8x7b, qwen3-30b-a3b, "
         "qwen3-235b-a22b, deepseek-v3, kimi-k2, gpt-oss-120b, gpt3-175b) or the config.json of a "
-        "model. Nothing is downloaded and no device is needed.\n\n"
+        "model. Nothing is downloaded and no device is needed. The output says which "
+        "keys of a config.json were used, assumed by default, left out and not understood.\n\n"
         "Every layout of all the devices is tried: tp, pp, vp (parts a stage), cp, ep, dp, the "
         "microbatch, ZeRO and what is computed again. Its step is the sum of matrix products (by "
         "tiles and waves), memory traffic, communication that nothing hides, bubble and optimiser, "

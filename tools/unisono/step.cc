@@ -23,7 +23,7 @@ int run_step(const Arguments& arguments, const Console& console) {
                      fmt::format("unisono step {} llama3-8b --layout tp=8, or a file", what),
                      "unisono help step");
   }
-  const step::Step step = step_of(operands[1], arguments);
+  const step::Step step = step_of(operands[1], arguments, console);
   if (what == "verify") {
     return verify_step(step, console);
   }

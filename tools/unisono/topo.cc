@@ -201,7 +201,7 @@ constexpr Option kTopoOptions[] = {
 const Command kTopoCommand = {
     .name = "topo",
     .summary = "describe a machine: devices, links, routes",
-    .operands = "[PRESET | FILE.json]",
+    .operands = "[PRESET | FILE]",
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono topo --presets", "The machines that are known."},
@@ -213,6 +213,8 @@ const Command kTopoCommand = {
         "ranks sit on. With --json it is printed as unisono.topology/1, which this command reads "
         "again. A file is checked: links that lead nowhere, bandwidth of zero, units that are not "
         "known, ranks that cannot reach each other are errors with their place.\n\n"
+        "Also read are the matrix of `nvidia-smi topo -m` and the XML that NCCL writes to "
+        "NCCL_TOPO_DUMP_FILE; the source that is printed says which figures were assumed.\n\n"
         "Bandwidths are of one direction.",
     .options = kTopoOptions,
     .run = run_topo};

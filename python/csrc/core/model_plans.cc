@@ -46,7 +46,7 @@ estimate::ModelShape shape_of(const std::string& model) {
     throw py::value_error("config.json" + unisono::place_in(model, parsed.position) + ": " +
                           parsed.message);
   }
-  return *parsed.value;
+  return parsed.value->shape;
 }
 
 estimate::Cluster cluster_of(const Topology& topology, std::string device) {
@@ -132,15 +132,15 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
     throw py::value_error("input, output and top are 1 or more, concurrency 0 or more");
   }
   const estimate::ModelShape shape = shape_of(model);
-  const estimate::Precision weights = precision_of(precision);
-  const bool is_narrow = weights != estimate::Precision::bf16;
-  const estimate::ServingTask task{
-      .input = input,
-      .output = output,
-      .concurrency = concurrency,
-      .weights = weights,
-      .cache = is_narrow ? estimate::Precision::f8 : estimate::Precision::bf16};
   const estimate::Cluster cluster = cluster_of(*on, device);
+  estimate::ServingTask task{.input = input, .output = output, .concurrency = concurrency};
+  if (precision.empty()) {
+    take_stored(shape, cluster.device, task);
+  } else {
+    task.weights = precision_of(precision);
+    task.cache = task.weights == estimate::Precision::bf16 ? estimate::Precision::bf16
+                                                           : estimate::Precision::f8;
+  }
   estimate::Ranking<estimate::ServingEstimate> ranking;
   {
     const py::gil_scoped_release unlocked;

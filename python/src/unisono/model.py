@@ -91,14 +91,15 @@ def plan_training(model, on, batch=256, sequence=8192, precision="bf16", device=
 
 
 def plan_serving(
-    model, on, input=1024, output=1024, precision="bf16", concurrency=0,
+    model, on, input=1024, output=1024, precision="", concurrency=0,
     first_token_s=0, token_s=0, device="", top=10,
 ):  # fmt: skip
     """The layouts to serve a model with, by tokens a second and device.
 
     input, output: tokens of a prompt and of an answer. concurrency: requests that one instance
-    answers at once; 0: as many as memory and the limits allow. first_token_s, token_s: limits; 0:
-    none. The rest, and what comes back, is as with plan_training().
+    answers at once; 0: as many as memory and the limits allow. precision: of weights and products;
+    "": as the quantization_config of a config.json says, else bf16. first_token_s, token_s: limits;
+    0: none. The rest, and what comes back, is as with plan_training().
     """
     return _core.plan_serving(
         _text(model), topology(on), input, output, precision, concurrency, first_token_s, token_s, device, top

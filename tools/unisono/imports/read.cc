@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cli/failure.h"
+#include "cli/foreign_file.h"
 #include "imports/imports.h"
 #include "imports/pickle.h"
 
@@ -306,6 +307,9 @@ ImportedRank read_import(const ImportFile& file) {
     document = json::parse(file.text, nullptr, false);
   }
   if (!document.is_object()) {
+    if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
+      refuse(file.path, "it is " + foreign + ", which is not read");
+    }
     refuse(file.path, "it is neither JSON, nor a pickle of a dict, nor a log of NCCL");
   }
   if (member(document, "traceEvents").is_array()) {

@@ -104,12 +104,24 @@ Json head_json(const ModelQuestion& question) {
   return json;
 }
 
+void add_config(const ModelQuestion& question, Json& json) {
+  const estimate::ConfigAccount& account = question.account;
+  if (!account.model_type.empty()) {
+    json["config"] = {{"model_type", account.model_type},
+                      {"used", account.used},
+                      {"assumed", account.assumed},
+                      {"left_out", account.left_out},
+                      {"not_understood", account.not_understood}};
+  }
+}
+
 Json head_json(const ModelQuestion& question, const estimate::TrainingTask& task) {
   Json json = head_json(question);
   json["task"] = "train";
   json["batch"] = task.batch;
   json["sequence"] = task.sequence;
   json["precision"] = estimate::to_string(task.precision);
+  add_config(question, json);
   return json;
 }
 
@@ -120,6 +132,12 @@ Json head_json(const ModelQuestion& question, const estimate::ServingTask& task)
   json["output"] = task.output;
   json["concurrency"] = task.concurrency;
   json["precision"] = estimate::to_string(task.weights);
+  if (task.stored) {
+    json["stored"] = {{"as", task.stored->name},
+                      {"bytes", bytes_of(part_weights(question.shape), *task.stored)},
+                      {"not_quantised", task.stored->plain_parts}};
+  }
+  add_config(question, json);
   return json;
 }
 

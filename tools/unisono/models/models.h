@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/console.h"
+#include "estimate/config_json.h"
 #include "estimate/measured.h"
 #include "estimate/search.h"
 
@@ -16,13 +17,14 @@ namespace unisono::cli {
 // What the command was asked for.
 struct ModelQuestion {
   estimate::ModelShape shape = {};
+  estimate::ConfigAccount account = {};  // of a config.json
   Topology topology = {};
   estimate::Cluster cluster = {};
   std::vector<std::string> fitted = {};  // lines about what --measured gave
 };
 
 // A model that is known by name, or a config.json. Throws UsageError, which points to `help`.
-estimate::ModelShape read_shape(const std::string& name, std::string_view help);
+estimate::ModelConfig read_model(const std::string& name, std::string_view help);
 // --device, or what the topology's name says. Throws UsageError, which points to `help`.
 estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
                                   std::string_view help);
@@ -32,8 +34,8 @@ ModelQuestion read_model_question(const Arguments& arguments);
 
 estimate::TrainingTask read_training_task(const Arguments& arguments,
                                           const estimate::DeviceModel& device);
-estimate::ServingTask read_serving_task(const Arguments& arguments,
-                                        const estimate::DeviceModel& device);
+// Weights are as the checkpoint stores them, unless --precision says another.
+estimate::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
 
 // "tp=4,pp=8,mb=1", for --explain; dp follows from the devices. Throws UsageError.
 estimate::Layout parse_layout(std::string_view text, int devices);

@@ -53,7 +53,18 @@ void print_head(const ModelQuestion& question, const std::string& task) {
   for (const std::string& line : question.fitted) {
     fmt::print("{}\n", line);
   }
+  for (const std::string& line : question.account.lines()) {
+    fmt::print("{}\n", line);
+  }
   fmt::print("\n");
+}
+
+// "mxfp4 as stored (60.7 GiB; not quantised: attention), multiplied in bf16"
+std::string stored_text(const ModelQuestion& question, const estimate::ServingTask& task) {
+  const double bytes = bytes_of(part_weights(question.shape), *task.stored);
+  return fmt::format("{} as stored ({}; not quantised: {}), multiplied in {}", task.stored->name,
+                     format_bytes(bytes), task.stored->plain_parts,
+                     estimate::to_string(task.weights));
 }
 
 template <typename Estimate>
@@ -210,7 +221,8 @@ void print_serving(const ModelQuestion& question, const estimate::ServingTask& t
                    const estimate::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
                    const Console& console) {
   print_head(question, fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
-                                   estimate::to_string(task.weights)));
+                                   task.stored ? stored_text(question, task)
+                                               : std::string(estimate::to_string(task.weights))));
   if (ranking.best.empty()) {
     if (ranking.nearest) {
       print_too_slow(ranking);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "cli/foreign_file.h"
 #include "cli/text_file.h"
 #include "estimate/config_json.h"
 #include "models/models.h"
@@ -30,9 +31,9 @@ std::string listed(const std::vector<std::string_view>& names) {
 
 }  // namespace
 
-estimate::ModelShape read_shape(const std::string& name, std::string_view help) {
+estimate::ModelConfig read_model(const std::string& name, std::string_view help) {
   if (const std::optional<estimate::ModelShape> known = estimate::find_model(name)) {
-    return *known;
+    return {.shape = *known};
   }
   if (!std::filesystem::is_regular_file(name)) {
     const std::vector<std::string_view> names = estimate::known_models();
@@ -40,13 +41,19 @@ estimate::ModelShape read_shape(const std::string& name, std::string_view help) 
     throw UsageError(fmt::format("{} is neither a model known by name nor a config.json", name),
                      near.empty() ? "known are " + listed(names) : near, std::string(help));
   }
-  const Parsed<estimate::ModelShape> parsed = estimate::parse_config_json(
-      read_text_file(name), std::filesystem::path(name).parent_path().filename().string());
+  const std::string text = read_text_file(name);
+  Parsed<estimate::ModelConfig> parsed = estimate::parse_config_json(
+      text, std::filesystem::path(name).parent_path().filename().string());
   if (!parsed) {
+    if (const std::string foreign = foreign_file(text); !foreign.empty()) {
+      throw UsageError(fmt::format("{} is {}, which unisono does not read", name, foreign),
+                       "it reads the config.json of a model as Hugging Face publishes it",
+                       std::string(help));
+    }
     throw UsageError(fmt::format("{}: {}", name, parsed.message),
                      parsed.position.empty() ? "" : "at " + parsed.position, std::string(help));
   }
-  return *parsed.value;
+  return std::move(*parsed.value);
 }
 
 estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
@@ -105,7 +112,7 @@ void fit_to_measured(const std::string& path, ModelQuestion& question) {
 }
 
 estimate::Precision read_precision(const Arguments& arguments, std::string_view option,
-                                   const estimate::DeviceModel& device) {
+                                   const estimate::DeviceModel& device, bool is_stored) {
   const estimate::Precision precision =
       estimate::parse_precision(arguments.text(option)).value_or(estimate::Precision::bf16);
   const bool has_none = (precision == estimate::Precision::f8 && device.f8_flops == 0) ||
@@ -113,7 +120,9 @@ estimate::Precision read_precision(const Arguments& arguments, std::string_view 
   if (has_none && option == "precision") {
     throw UsageError(
         fmt::format("the {} does not multiply in {}", device.name, estimate::to_string(precision)),
-        "--precision bf16 is what every device has", std::string(kHelp));
+        is_stored ? "without --precision the weights are as the file stores them"
+                  : "--precision bf16 is what every device has",
+        std::string(kHelp));
   }
   return precision;
 }
@@ -138,7 +147,8 @@ ModelQuestion read_model_question(const Arguments& arguments) {
   if (!arguments.has("train") && !arguments.has("serve")) {
     throw UsageError("what for? give one of --train and --serve", {}, std::string(kHelp));
   }
-  ModelQuestion question{.shape = read_shape(arguments.operands().front(), kHelp)};
+  estimate::ModelConfig model = read_model(arguments.operands().front(), kHelp);
+  ModelQuestion question{.shape = std::move(model.shape), .account = std::move(model.account)};
   question.topology = load_topology(arguments.text("on"));
   question.cluster =
       estimate::cluster_of(question.topology, read_device(arguments, question.topology, kHelp));
@@ -181,18 +191,29 @@ estimate::TrainingTask read_training_task(const Arguments& arguments,
                                           const estimate::DeviceModel& device) {
   return {.batch = static_cast<double>(arguments.number("batch", 1, 1'000'000'000)),
           .sequence = static_cast<double>(arguments.number("sequence", 1, kMostTokens)),
-          .precision = read_precision(arguments, "precision", device)};
+          .precision = read_precision(arguments, "precision", device, false)};
 }
 
-estimate::ServingTask read_serving_task(const Arguments& arguments,
-                                        const estimate::DeviceModel& device) {
-  const estimate::Precision weights = read_precision(arguments, "precision", device);
-  return {.input = static_cast<double>(arguments.number("input", 1, kMostTokens)),
-          .output = static_cast<double>(arguments.number("output", 1, kMostTokens)),
-          .concurrency = static_cast<double>(arguments.number("concurrency", 0, 1'000'000)),
-          .weights = weights,
-          .cache = weights == estimate::Precision::bf16 ? estimate::Precision::bf16
-                                                        : estimate::Precision::f8};
+estimate::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question) {
+  const estimate::DeviceModel& device = question.cluster.device;
+  const std::optional<estimate::StoredWeights>& stored = question.shape.stored;
+  estimate::ServingTask task{
+      .input = static_cast<double>(arguments.number("input", 1, kMostTokens)),
+      .output = static_cast<double>(arguments.number("output", 1, kMostTokens)),
+      .concurrency = static_cast<double>(arguments.number("concurrency", 0, 1'000'000))};
+  if (stored && !arguments.has("precision")) {
+    take_stored(question.shape, device, task);
+    return task;
+  }
+  if (stored) {
+    question.account.left_out.push_back(
+        fmt::format("quantization_config (--precision {} says another than {})",
+                    arguments.text("precision"), stored->name));
+  }
+  task.weights = read_precision(arguments, "precision", device, stored.has_value());
+  task.cache = task.weights == estimate::Precision::bf16 ? estimate::Precision::bf16
+                                                         : estimate::Precision::f8;
+  return task;
 }
 
 estimate::Layout parse_layout(std::string_view text, int devices) {

@@ -72,7 +72,7 @@ step::Step load_step(const std::string& path) {
   return std::move(*parsed.value);
 }
 
-step::Step step_of(const std::string& which, const Arguments& arguments) {
+step::Step step_of(const std::string& which, const Arguments& arguments, const Console& console) {
   if (is_step(which)) {
     refuse_options_of_models(which, arguments);
     return load_step(which);
@@ -87,7 +87,17 @@ step::Step step_of(const std::string& which, const Arguments& arguments) {
                          : "--with goes with --train, and --upcycled with --prompt or --behind",
                      "a step is of a prompt, of one token, or of training", "unisono help step");
   }
-  estimate::ModelShape shape = read_shape(which, "unisono help step");
+  estimate::ModelConfig model = read_model(which, "unisono help step");
+  estimate::ModelShape& shape = model.shape;
+  if (shape.stored) {
+    model.account.left_out.push_back("quantization_config (a step's weights are in --precision)");
+  }
+  if (shape.window_layers() > 0 && arguments.text("layout").find("cp=") != std::string::npos) {
+    model.account.left_out.push_back("windows of attention (cp cuts keys by places: all are kept)");
+  }
+  for (const std::string& line : model.account.lines()) {
+    console.note(line);
+  }
   step::DecoderTask task{.element_bytes = element_bytes(arguments.text("precision"))};
   if (arguments.has("prompt")) {
     task.tokens = static_cast<std::size_t>(arguments.number("prompt", 2, kMostTokens));

@@ -12,7 +12,8 @@
 namespace unisono::cli {
 
 // A model by name or config.json under --layout, or a file. Throws UsageError.
-step::Step step_of(const std::string& which, const Arguments& arguments);
+// What a config.json says and is not understood is told on stderr.
+step::Step step_of(const std::string& which, const Arguments& arguments, const Console& console);
 
 // What --train, "8x32" (sequences, and tokens of each), and --with say. Throws UsageError.
 step::TrainingTask training_task(const Arguments& arguments);

@@ -1,18 +1,50 @@
 #include <fmt/format.h>
 
+#include "base/json_reader.h"
 #include "cli/failure.h"
+#include "cli/foreign_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
+#include "topo/foreign.h"
 #include "topo/topo.h"
 #include "topology/json.h"
 #include "topology/presets.h"
 
 namespace unisono::cli {
+namespace {
+
+// Topologies of others that are read, and then those that are known by name alone.
+Parsed<Topology> parse_topology(const std::string& target, const std::string& text) {
+  if (is_smi_matrix(text)) {
+    return read_smi_matrix(text);
+  }
+  if (is_nccl_topology(text)) {
+    return read_nccl_topology(text);
+  }
+  Parsed<Topology> parsed = parse_topology_json(text);
+  if (!parsed) {
+    if (const std::string foreign = foreign_file(text); !foreign.empty()) {
+      throw UsageError(fmt::format("{} is {}, which unisono does not read", target, foreign),
+                       "it reads unisono.topology/1, the matrix of nvidia-smi topo -m and the XML "
+                       "of NCCL_TOPO_DUMP_FILE",
+                       "unisono topo --discover --json > host.json makes one of this machine");
+    }
+  }
+  return parsed;
+}
+
+}  // namespace
 
 Topology load_topology(const std::string& target) {
   if (is_schedule_file(target)) {
     const std::string text = read_text_file(target);
-    Parsed<Topology> parsed = parse_topology_json(text);
+    Parsed<Topology> parsed = parse_topology(target, text);
+    if (parsed) {
+      // Those of others are made here, and may say what cannot be.
+      if (const std::optional<JsonProblem> problem = check(*parsed.value)) {
+        parsed = Parsed<Topology>::failure(problem->message, problem->position);
+      }
+    }
     if (!parsed) {
       throw UsageError(
           fmt::format("{}{}: {}", target, place_in(text, parsed.position), parsed.message), {},

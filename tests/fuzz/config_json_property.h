@@ -1,0 +1,63 @@
+// What must hold for any bytes given as a config.json: they are refused with words, or a model
+// comes of them that can be planned, and whose step can be made.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "estimate/config_json.h"
+#include "estimate/serving.h"
+#include "step/decoder.h"
+#include "step/verify.h"
+#include "unisono/error.hpp"
+
+namespace unisono::fuzz {
+
+inline bool is_plausible(double value) {
+  return std::isfinite(value) && value > 0;
+}
+
+inline std::string planning_property(const estimate::ModelShape& shape) {
+  using estimate::ServingTask;
+  const estimate::Cluster cluster{
+      .device = estimate::find_device("h100").value_or(estimate::DeviceModel{}),
+      .devices = 1,
+      .domain = 1,
+      .near_bytes_per_s = 1e9,
+      .far_bytes_per_s = 1e9};
+  ServingTask task{.input = 5000, .output = 100};
+  take_stored(shape, cluster.device, task);
+  const auto plan = estimate_serving(shape, {}, task, cluster);
+  return is_plausible(plan.memory.total()) && is_plausible(plan.token_s)
+             ? ""
+             : "its memory or its time is not a number";
+}
+
+// A step is made of one token, with few layers: the others are like them.
+inline std::string decoding_property(estimate::ModelShape shape) {
+  constexpr int kFewLayers = 3;
+  shape.layers = std::min(shape.layers, kFewLayers);
+  try {
+    const step::Step step = step::make_decoder_step(shape, "tp=2", {.context = 100});
+    return step::verify(step).empty() ? "" : "its step is not right";
+  } catch (const Error& error) {
+    return error.summary().empty() ? "a step refused without words" : "";
+  }
+}
+
+// Empty if it holds, else what does not.
+inline std::string config_json_property(std::string_view text) {
+  const Parsed<estimate::ModelConfig> parsed = estimate::parse_config_json(text, "x");
+  if (!parsed) {
+    return parsed.message.empty() ? "refused without a message" : "";
+  }
+  const estimate::ModelShape& shape = parsed.value->shape;
+  if (!is_plausible(total_weights(shape)) || total_weights(shape) < active_weights(shape)) {
+    return "its weights are not a number";
+  }
+  const std::string problem = planning_property(shape);
+  return problem.empty() ? decoding_property(shape) : problem;
+}
+
+}  // namespace unisono::fuzz

@@ -1,0 +1,12 @@
+// Files of other programs that are given by mistake, or in hope: what they are.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace unisono::cli {
+
+// "an execution trace of Chakra (protobuf)". Empty: nothing that is known.
+std::string foreign_file(std::string_view text);
+
+}  // namespace unisono::cli

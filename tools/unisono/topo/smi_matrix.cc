@@ -1,0 +1,274 @@
+// `nvidia-smi topo -m`: which two devices are joined by NVLinks, and what their PCIe traffic
+// passes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "topo/foreign.h"
+
+namespace unisono::cli {
+namespace {
+
+constexpr int kMostDevices = 256;
+constexpr int kMostLinks = 18;  // NVLinks of one GPU: more in its row are links of a switch
+
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  std::string word;
+  for (std::size_t i = 0; i <= line.size(); ++i) {
+    const char c = i < line.size() ? line[i] : ' ';
+    if (c == '\x1b') {  // underlined, on a terminal
+      i = std::min(line.find('m', i), line.size());
+    } else if (c != ' ' && c != '\t' && c != '\r') {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+bool is_device(const std::string& word) {
+  for (const std::string_view kind : {"GPU", "NIC", "mlx"}) {
+    if (word.starts_with(kind) && word.size() > kind.size()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// NVLinks of a cell; 0: none.
+int links_of(const std::string& cell) {
+  int links = 0;
+  if (cell.starts_with("NV")) {
+    std::from_chars(cell.data() + 2, cell.data() + cell.size(), links);
+  }
+  return links;
+}
+
+class MatrixReader {
+ public:
+  explicit MatrixReader(std::string_view text) : text_(text) {}
+
+  Parsed<Topology> read() {
+    for (std::string_view rest = text_; !rest.empty() && problem_.empty();) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      ++line_;
+      take(words_of(rest.substr(0, end)));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (problem_.empty() && cells_.size() < names_.size()) {
+      fail(fmt::format("{} rows for {} devices", cells_.size(), names_.size()));
+    }
+    if (problem_.empty()) {
+      check();
+    }
+    if (!problem_.empty()) {
+      return Parsed<Topology>::failure(problem_, fmt::format("line {}", line_));
+    }
+    return make();
+  }
+
+ private:
+  void fail(const std::string& problem) { problem_ = "nvidia-smi topo -m: " + problem; }
+  bool is_gpu(std::size_t i) const { return names_[i].starts_with("GPU"); }
+
+  void take(const std::vector<std::string>& words) {
+    if (names_.empty()) {
+      std::copy_if(words.begin(), words.end(), std::back_inserter(names_), is_device);
+      has_numa_ = std::find(words.begin(), words.end(), "NUMA") != words.end();
+      if (names_.size() > kMostDevices) {
+        fail(fmt::format("more than {} devices", kMostDevices));
+      }
+      return;
+    }
+    if (words.empty() || cells_.size() == names_.size()) {
+      return;
+    }
+    if (words.front() != names_[cells_.size()]) {
+      fail(fmt::format("the row of {} is missing", names_[cells_.size()]));
+      return;
+    }
+    if (words.size() <= names_.size()) {
+      fail(fmt::format("{} cells for {} devices", words.size() - 1, names_.size()));
+      return;
+    }
+    const auto first = words.begin() + 1;
+    const auto end = first + static_cast<std::ptrdiff_t>(names_.size());
+    cells_.emplace_back(first, end);
+    rest_.emplace_back(end, words.end());
+  }
+
+  // Both ways between two devices are the same, and of a kind that is known.
+  void check() {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      for (std::size_t k = 0; k < names_.size(); ++k) {
+        const std::string& cell = cells_[i][k];
+        const bool is_known =
+            cell == "PIX" || cell == "PXB" || cell == "PHB" || cell == "NODE" || cell == "SYS" ||
+            (cell.starts_with("NV") && links_of(cell) > 0 && links_of(cell) <= kMostLinks);
+        if ((i == k) != (cell == "X") || (i != k && !is_known)) {
+          fail(fmt::format("{} to {} is \"{}\", none of X, NV#, PIX, PXB, PHB, NODE and SYS",
+                           names_[i], names_[k], cell.substr(0, 20)));
+          return;
+        }
+        if (cell != cells_[k][i]) {
+          fail(
+              fmt::format("{} to {} is {}, and back {}", names_[i], names_[k], cell, cells_[k][i]));
+          return;
+        }
+      }
+    }
+  }
+
+  // A number for each device, the same for those that a cell of these joins.
+  template <typename IsJoined>
+  std::vector<int> groups(const IsJoined& is_joined) const {
+    std::vector<int> group(names_.size());
+    std::iota(group.begin(), group.end(), 0);
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        if (is_joined(cells_[i][k]) && group[i] != group[k]) {
+          std::replace(group.begin(), group.end(), std::max(group[i], group[k]),
+                       std::min(group[i], group[k]));
+        }
+      }
+    }
+    return group;
+  }
+
+  // The NUMA node that the matrix names for a GPU, or those that traffic between does not leave.
+  std::vector<std::string> sockets() const {
+    const std::vector<int> near =
+        groups([](const std::string& cell) { return cell[0] == 'P' || cell == "NODE"; });
+    std::map<int, std::string> names;
+    for (std::size_t i = 0; i < names_.size() && has_numa_; ++i) {
+      // "0-15", "0" and, in newer ones, "N/A": CPUs, NUMA node, GPU's NUMA node.
+      if (rest_[i].size() >= 2 && rest_[i][1] != "N/A") {
+        names.emplace(near[i], "socket" + rest_[i][1].substr(0, 8));
+      }
+    }
+    std::vector<std::string> sockets;
+    for (const int group : near) {
+      const auto found = names.find(group);
+      sockets.push_back(found == names.end()
+                            ? "socket.of." + names_[static_cast<std::size_t>(group)]
+                            : found->second);
+    }
+    return sockets;
+  }
+
+  Parsed<Topology> make() {
+    Topology topology;
+    topology.name = "nvidia-smi topo -m";
+    topology.source = fmt::format(
+        "nvidia-smi topo -m; assumed: {:g} GB/s each way of an NVLink, {:g} of PCIe (4.0 x16), "
+        "{:g} "
+        "between sockets; not in it: what is beyond the NICs",
+        kNvlinkBytesPerUs / 1e3, kSlotBytesPerUs / 1e3, kSocketsBytesPerUs / 1e3);
+    const int host = add_device(topology, "host", DeviceKind::node);
+    add_pcie(topology, host);
+    add_nvlinks(topology, host);
+    if (topology.ranks.empty()) {
+      fail("no GPU");
+      return Parsed<Topology>::failure(problem_, "line 1");
+    }
+    return Parsed<Topology>::success(std::move(topology));
+  }
+
+  void add_pcie(Topology& topology, int host) {
+    std::map<std::string, int> devices;
+    std::vector<int> socket_devices;
+    const auto at = [&](const std::string& name, DeviceKind kind) {
+      const auto [found, is_new] = devices.try_emplace(name, 0);
+      if (is_new) {
+        found->second = add_device(topology, name, kind, host);
+      }
+      return std::pair(found->second, is_new);
+    };
+    const std::vector<int> bridges =
+        groups([](const std::string& cell) { return cell == "PIX" || cell == "PXB"; });
+    const std::vector<std::string> socket_names = sockets();
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const auto [socket, is_new_socket] = at(socket_names[i], DeviceKind::socket);
+      if (is_new_socket) {
+        for (const int other : socket_devices) {
+          connect(topology, other, socket, kSocketsUs, kSocketsBytesPerUs);
+        }
+        socket_devices.push_back(socket);
+      }
+      int above = socket;
+      if (std::count(bridges.begin(), bridges.end(), bridges[i]) > 1) {
+        const auto [bridge, is_new] =
+            at(fmt::format("pcie{}", bridges[i]), DeviceKind::network_switch);
+        if (is_new) {
+          connect(topology, bridge, socket, kSlotUs, kSlotBytesPerUs);
+        }
+        above = bridge;
+      }
+      const int device =
+          add_device(topology, names_[i], is_gpu(i) ? DeviceKind::gpu : DeviceKind::nic, host);
+      devices_.push_back(device);
+      connect(topology, device, above, kSlotUs, kSlotBytesPerUs);
+      if (is_gpu(i)) {
+        topology.ranks.push_back(device);
+      }
+    }
+  }
+
+  // Where the links of a GPU's row are more than a GPU has, each cell is all of its links to a
+  // switch.
+  void add_nvlinks(Topology& topology, int host) {
+    int nvswitch = -1;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      int sum = 0;
+      int most = 0;
+      for (const std::string& cell : cells_[i]) {
+        sum += links_of(cell);
+        most = std::max(most, links_of(cell));
+      }
+      if (sum > kMostLinks) {
+        if (nvswitch < 0) {
+          nvswitch = add_device(topology, "nvswitch", DeviceKind::network_switch, host);
+        }
+        connect(topology, devices_[i], nvswitch, kNvlinkUs / 2, most * kNvlinkBytesPerUs);
+        continue;
+      }
+      for (std::size_t k = 0; k < i; ++k) {
+        if (const int links = links_of(cells_[i][k]); links > 0) {
+          connect(topology, devices_[i], devices_[k], kNvlinkUs, links * kNvlinkBytesPerUs);
+        }
+      }
+    }
+  }
+
+  std::string_view text_;
+  std::string problem_;
+  int line_ = 0;
+  bool has_numa_ = false;
+  std::vector<std::string> names_;
+  std::vector<std::vector<std::string>> cells_;
+  std::vector<std::vector<std::string>> rest_;  // behind the cells: affinities
+  std::vector<int> devices_;
+};
+
+}  // namespace
+
+bool is_smi_matrix(std::string_view text) {
+  const std::vector<std::string> words = words_of(text.substr(0, text.find('\n')));
+  return !words.empty() && is_device(words.front()) &&
+         std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word == "Affinity" || word == "GPU1"; });
+}
+
+Parsed<Topology> read_smi_matrix(std::string_view text) {
+  return MatrixReader(text).read();
+}
+
+}  // namespace unisono::cli
