@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_limits.h"
 #include "base/json_text.h"
 #include "base/words.h"
 
@@ -118,6 +119,12 @@ class JsonReader::Events : public nlohmann::json_sax<nlohmann::json> {
 void JsonReader::read(std::string_view text) {
   open_.clear();
   skipped_at_.reset();
+  // The parser takes several times the memory of a string before it tells of it.
+  constexpr std::size_t kMostEscaped = 6 * kMostText;  // each byte as \u00XX
+  if (const JsonExcess excess = json_excess(text, {.string_bytes = kMostEscaped});
+      !excess.message.empty()) {
+    throw JsonProblem{excess.message, "byte " + std::to_string(excess.byte)};
+  }
   Events events(*this);
   nlohmann::json::sax_parse(text, &events);
 }

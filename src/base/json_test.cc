@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "base/json_limits.h"
 #include "base/json_text.h"
 
 namespace unisono {
@@ -54,6 +55,19 @@ TEST(Json, IsBounded) {
   expect_refused("[1, \"" + name + "\"]", "/1", "a string of more than 4096 bytes");
   expect_refused("{\"" + name + "\": 1}", "/", "a key of more than 4096 bytes");
   expect_refused("{\"a\": [1, 1e999]}", "byte 15", "a number is out of range");
+}
+
+// Before the parser takes several times the memory of the text.
+TEST(JsonExcess, CountsWithoutParsing) {
+  const JsonLimits limits = {.depth = 2, .string_bytes = 4, .values = 5};
+  for (const char* within :
+       {"", "[[1]]", "[1, 2, 3, 4]", R"({"a\"]": "[[["})", R"(["\\", 1])", "]]]]", R"("[[[[)"}) {
+    EXPECT_EQ(json_excess(within, limits).message, "") << within;
+  }
+  EXPECT_EQ(json_excess("[[1, [", limits).message, "nested more than 2 deep");
+  EXPECT_EQ(json_excess("[[1, [", limits).byte, 5U);
+  EXPECT_EQ(json_excess("[\"12345\"]", limits).message, "a string of more than 4 bytes");
+  EXPECT_EQ(json_excess("[1,2,3,4,5]", limits).message, "more than 5 values");
 }
 
 TEST(Json, SaysWhereItIsNoneAndWhatComesTwice) {

@@ -76,5 +76,195 @@ TEST(Read, RefusesRanksThatNobodyHas) {
   }
 }
 
+nlohmann::json event(const char* category, const char* name, double at_us, double us,
+                     nlohmann::json arguments = nlohmann::json::object()) {
+  return {{"ph", "X"}, {"cat", category}, {"name", name}, {"pid", 9},
+          {"tid", 9},  {"ts", at_us},     {"dur", us},    {"args", std::move(arguments)}};
+}
+
+nlohmann::json trace_of(int rank, std::vector<nlohmann::json> events, int ranks = 2) {
+  return {{"distributedInfo", {{"rank", rank}, {"world_size", ranks}}},
+          {"traceEvents", std::move(events)}};
+}
+
+ImportFile file_of(const nlohmann::json& document, const std::string& path) {
+  return {.path = path, .text = document.dump()};
+}
+
+std::string left_out(const ImportedRank& rank) {
+  std::string text;
+  for (const Account::LeftOut& one : rank.account.left_out) {
+    text += (text.empty() ? "" : "; ") + std::to_string(one.count) + " " + one.why;
+  }
+  return text;
+}
+
+constexpr const char* kKernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+
+// An annotation of NCCL takes the time of the launch, its kernel that of the collective.
+TEST(ReadKineto, TakesTheTimeOfTheKernelThatWasLaunched) {
+  const auto launched = [](const nlohmann::json& launch, const nlohmann::json& of_kernel) {
+    return read_kineto(
+        trace_of(0, {event("user_annotation", "nccl:all_reduce", 100, 20, {{"External id", 1}}),
+                     launch, event("kernel", kKernel, 150, 3000, of_kernel),
+                     event("kernel", "ampere_sgemm_128x64_nn", 10, 50)}),
+        "a");
+  };
+  const auto other = event("cpu_op", "aten::mm", 0, 1);
+  for (const ImportedRank& rank :
+       {launched(event("cuda_runtime", "cudaLaunchKernel", 105, 2, {{"correlation", 7}}),
+                 {{"correlation", 7}}),
+        launched(other, {{"External id", 1}}), launched(other, {{"External id", 70}})}) {
+    ASSERT_EQ(rank.calls.size(), 1U);
+    EXPECT_DOUBLE_EQ(rank.calls[0].start_us, 150);
+    EXPECT_DOUBLE_EQ(rank.calls[0].end_us.value(), 3150);
+    EXPECT_EQ(left_out(rank), "1 kernels that compute");
+  }
+}
+
+TEST(ReadKineto, TakesTheAnnotationOfTheDevice) {
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {event("user_annotation", "nccl:all_reduce", 100, 20,
+                                     {{"Input Dims", {{1000}}}, {"Input type", {"float"}}}),
+                               event("gpu_user_annotation", "nccl:all_reduce", 150, 3000),
+                               event("kernel", kKernel, 150, 3000)}),
+                  "a");
+  ASSERT_EQ(rank.calls.size(), 1U);
+  EXPECT_DOUBLE_EQ(rank.calls[0].end_us.value(), 3150);
+  EXPECT_DOUBLE_EQ(rank.calls[0].bytes, 4000);
+}
+
+TEST(ReadKineto, DoesNotTakeALaunchForTheCollective) {
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {event("user_annotation", "nccl:all_reduce", 100, 20),
+                               event("kernel", "ncclDevKernel_AllGather_RING_LL", 150, 30)}),
+                  "a");
+  EXPECT_TRUE(rank.calls.empty());
+  EXPECT_NE(left_out(rank).find("1 launches without a kernel"), std::string::npos)
+      << left_out(rank);
+  EXPECT_NE(left_out(rank).find("1 kernels of NCCL"), std::string::npos) << left_out(rank);
+}
+
+nlohmann::json kernel_of(const char* group, double at_us) {
+  return event("kernel", kKernel, at_us, 90,
+               {{"Collective name", "all_reduce"},
+                {"In msg nelems", 1000},
+                {"Out msg nelems", 1000},
+                {"Group size", 2},
+                {"dtype", "Float"},
+                {"Process Group Name", group},
+                {"Process Group Ranks", "[0, 1]"}});
+}
+
+TEST(ReadKineto, CountsComputingKernelsAsSuch) {
+  const ImportedRank rank = read_kineto(
+      trace_of(0, {event("kernel", "ampere_sgemm_128x64_nn", 10, 50),
+                   event("kernel", "ncclDevKernel_Generic", 20, 50), kernel_of("0", 700)}),
+      "a");
+  EXPECT_EQ(rank.calls.size(), 1U);
+  EXPECT_EQ(left_out(rank),
+            "1 kernels that compute; 1 kernels of NCCL that nothing says the collective of");
+}
+
+// Kernels of one backend do not make the calls of another one vanish.
+TEST(ReadKineto, KeepsOtherBackendsBesideKernels) {
+  const auto trace = [](int rank) {
+    return trace_of(rank, {kernel_of("", 700), event("user_annotation", "gloo:broadcast", 100, 40),
+                           event("user_annotation", "hpc:all_gather", 300, 40)});
+  };
+  const std::vector<ImportedRank> ranks =
+      read_imports({file_of(trace(0), "a"), file_of(trace(1), "b")});
+  ASSERT_EQ(ranks.size(), 2U);
+  for (const ImportedRank& rank : ranks) {
+    ASSERT_EQ(rank.calls.size(), 3U);
+    EXPECT_EQ(rank.calls[0].group, "world (gloo)");
+    EXPECT_EQ(rank.calls[1].group, "world (hpc)");
+    EXPECT_EQ(rank.calls[2].group, "world");
+    EXPECT_EQ(rank.groups.at("world (gloo)"), (std::vector<int>{0, 1}));
+  }
+}
+
+nlohmann::json dump_of(int rank, const std::string& members) {
+  return {{"rank", rank},
+          {"pg_config",
+           {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", "[0, 1, 2, 3]"}}},
+            {"1", {{"name", "1"}, {"desc", "mesh_tp"}, {"ranks", members}}}}},
+          {"entries",
+           {{{"process_group", {"1", "mesh_tp"}},
+             {"collective_seq_id", 1},
+             {"profiling_name", "nccl:all_reduce"},
+             {"time_created_ns", 1000},
+             {"input_sizes", {{10 * (rank / 2 + 1)}}},
+             {"input_dtypes", {"Float"}}}}}};
+}
+
+TEST(ReadFlightRecorder, TellsGroupsOfOneNameApart) {
+  const std::vector<ImportedRank> ranks =
+      read_imports({file_of(dump_of(0, "[0, 1]"), "a"), file_of(dump_of(1, "[0, 1]"), "b"),
+                    file_of(dump_of(2, "[2, 3]"), "c"), file_of(dump_of(3, "[2, 3]"), "d")});
+  ASSERT_EQ(ranks.size(), 4U);
+  EXPECT_EQ(ranks[0].calls[0].group, ranks[1].calls[0].group);
+  EXPECT_EQ(ranks[2].calls[0].group, ranks[3].calls[0].group);
+  EXPECT_NE(ranks[1].calls[0].group, ranks[2].calls[0].group);
+  EXPECT_EQ(ranks[2].groups.at(ranks[2].calls[0].group), (std::vector<int>{2, 3}));
+  EXPECT_TRUE(who_is_behind(ranks).empty());
+}
+
+// Containers: two processes with one host name and number, and one device each.
+std::string nccl_rank(int rank, const char* address, const char* bus) {
+  const std::string place = "gpuhost:7:4" + std::to_string(rank) + " [0] NCCL INFO ";
+  return place + "ncclCommInitRank comm " + address + " rank " + std::to_string(rank) +
+         " nranks 2 cudaDev 0 nvmlDev 0 busId " + bus + " commId 0x7a - Init COMPLETE\n";
+}
+
+std::string nccl_call(const char* address, int count) {
+  return "gpuhost:7:7 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x7 recvbuff 0x7 count " +
+         std::to_string(count) + " datatype 7 op 0 root 0 comm " + address +
+         " [nranks=2] stream 0x55\n";
+}
+
+TEST(ReadNcclLogs, TellsRanksInContainersApart) {
+  const std::string first = nccl_rank(0, "0xa0", "3000") + nccl_call("0xa0", 10);
+  const std::string second = nccl_rank(1, "0xb0", "13000") + nccl_call("0xb0", 10);
+  const std::string same_address = nccl_rank(1, "0xa0", "13000") + nccl_call("0xa0", 10);
+  const std::vector<std::vector<ImportFile>> logs = {
+      {{.path = "a", .text = first + second}},
+      {{.path = "a", .text = first}, {.path = "b", .text = second}},
+      {{.path = "a", .text = first}, {.path = "b", .text = same_address}}};
+  for (const std::vector<ImportFile>& files : logs) {
+    const std::vector<ImportedRank> ranks = read_imports(files);
+    ASSERT_EQ(ranks.size(), 2U);
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(ranks[static_cast<std::size_t>(rank)].rank, rank);
+      EXPECT_EQ(ranks[static_cast<std::size_t>(rank)].calls.size(), 1U);
+    }
+    EXPECT_EQ(ranks[1].path, files.back().path);
+  }
+  EXPECT_THROW(read_imports({{.path = "a", .text = first + same_address}}), UsageError);
+}
+
+TEST(ReadNcclLogs, KnowsRanksInContainersByTheirParents) {
+  const auto split = [](int rank, const char* address, const char* parent) {
+    return "gpuhost:7:4" + std::to_string(rank) + " [0] NCCL INFO ncclCommSplit comm " + address +
+           " rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1 parent " + parent +
+           " splitCount 1 color 0 key 0 commId 0x2" + std::to_string(rank) + " - Init COMPLETE\n";
+  };
+  const std::vector<ImportedRank> ranks = read_imports(
+      {{.path = "a",
+        .text = nccl_rank(0, "0xa0", "1") + nccl_rank(1, "0xb0", "1") + split(0, "0xa1", "0xa0") +
+                split(1, "0xb1", "0xb0") + nccl_call("0xa1", 10) + nccl_call("0xb1", 20)}});
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_DOUBLE_EQ(ranks[0].calls.at(0).bytes, 40);
+  EXPECT_DOUBLE_EQ(ranks[1].calls.at(0).bytes, 80);
+}
+
+TEST(Read, RefusesWhatWouldFillTheMemory) {
+  const std::string deep(100'000, '[');
+  EXPECT_THROW(read_imports({{.path = "0", .text = deep}}), UsageError);
+  const nlohmann::json ranks_too_deep = {
+      {"rank", 0}, {"pg_config", {{"0", {{"ranks", deep}}}}}, {"entries", nlohmann::json::array()}};
+  EXPECT_EQ(read_imports({file_of(ranks_too_deep, "0")})[0].groups.count("0"), 0U);
+}
+
 }  // namespace
 }  // namespace unisono::cli

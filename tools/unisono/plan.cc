@@ -101,9 +101,10 @@ int run_plan(const Arguments& arguments, const Console& console) {
   const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   if (arguments.has("fit")) {
     check_options(arguments, "--fit",
-                  {"link", "floor", "algorithm", "machine", "ranks", "bytes", "accuracy"});
+                  {"link", "floor", "algorithm", "machine", "bytes", "accuracy"});
     if (is_moe) {
-      check_options(arguments, "moe with --fit", {"on", "routing", "call", "test", "save"});
+      check_options(arguments, "moe with --fit",
+                    {"on", "ranks", "routing", "call", "test", "save"});
       plan_experts(arguments, console);
       return kDone;
     }
@@ -171,7 +172,11 @@ int run_plan(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kPlanOptions[] = {
-    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
+    {.name = "ranks",
+     .letter = 'n',
+     .value = "N",
+     .help = "How many ranks. With --fit: of a log that does not say it.",
+     .fallback = "4"},
     {.name = "bytes",
      .letter = 'b',
      .value = "SIZE",
@@ -228,8 +233,9 @@ constexpr Option kPlanOptions[] = {
              "(unisono.machine/1)."},
     {.name = "fit",
      .value = "TABLE",
-     .help = "Fit machines to a table of measured times (CSV) or to what nccl-tests printed, and "
-             "say how far off they are on rows they have not seen. With moe: times of exchanges."},
+     .help = "Fit machines to a table of measured times (CSV) or to what nccl-tests, OSU and other "
+             "benchmarks printed, and say how far off they are on rows they have not seen. With "
+             "moe: times of exchanges."},
     {.name = "test", .value = "TABLE", .help = "With --fit: also predict the rows of this table."},
     {.name = "only", .value = "NAME", .help = "With --fit: only this machine of the table."},
     {.name = "save",
@@ -266,8 +272,14 @@ const Command kPlanCommand = {
         "A table for --fit names its columns in the first line: collective, ranks, bytes and "
         "time_us are needed, machine and algorithm are known, others are left alone. Rows without "
         "an algorithm are of a library that chose itself; those of `unisono tune` with a way of "
-        "waiting or a number of threads are left out. Logs of nccl-tests are read as they are; "
-        "older ones do not say their collective: unisono plan all_reduce --fit LOG.\n\n"
+        "waiting or a number of threads are left out.\n\n"
+        "What benchmarks print is read as it is: nccl-tests, rccl-tests and mscclpp-test (as text, "
+        "or as JSON with -J), OSU micro-benchmarks, ucc_perftest, and the benchmarks of oneCCL and "
+        "Intel MPI; several tests in one file, and with what mpirun, srun and others write before "
+        "each line. Tests of other operations, rows of 0 bytes, rows with wrong results and rows "
+        "that contradict themselves are left out, and the last lines say how many. The number of "
+        "ranks must agree with busbw / algbw. A log that does not say its collective or its ranks, "
+        "as OSU's: unisono plan all_reduce -n 8 --fit LOG.\n\n"
         "--fit TABLE --on TOPOLOGY fits what starting, messages and links of the topology cost, so "
         "that other rank counts, nodes and collectives follow from its structure; --save writes it "
         "for --on.",

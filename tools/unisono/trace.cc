@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/bytes_text.h"
+#include "cli/account.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -136,12 +137,14 @@ int run_why(const std::string& which, const Console& console) {
   return somebody_waits ? kAnswerIsNo : kDone;
 }
 
-// `is_free`: nothing else is written to standard output.
-void tell_written(const std::string& path, std::size_t bytes, bool is_free,
-                  const Console& console) {
+// `is_free`: nothing else is written to standard output. `account`: of what it was made of.
+void tell_written(const std::string& path, std::size_t bytes, bool is_free, const Console& console,
+                  const Account* account = nullptr) {
   if (console.json() && is_free) {
-    const nlohmann::ordered_json told{
-        {"schema", "unisono.written/1"}, {"file", path}, {"bytes", bytes}};
+    nlohmann::ordered_json told{{"schema", "unisono.written/1"}, {"file", path}, {"bytes", bytes}};
+    if (account != nullptr) {
+      told["account"] = account_json(*account);
+    }
     fmt::print("{}\n", told.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     console.note(fmt::format("{}  {}", path, format_bytes(bytes)));
@@ -149,14 +152,14 @@ void tell_written(const std::string& path, std::size_t bytes, bool is_free,
 }
 
 void write(const Arguments& arguments, const std::string& text, const std::string& name,
-           const Console& console) {
+           const Console& console, const Account* account = nullptr) {
   const std::string path = arguments.has("output") ? arguments.text("output") : name;
   if (path == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return;
   }
   write_output(path, text);
-  tell_written(path, text.size(), true, console);
+  tell_written(path, text.size(), true, console, account);
 }
 
 // "job.json" -> "job.chrome.json"
@@ -192,7 +195,7 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
   std::vector<ImportFile> files;
   for (std::size_t i = 1; i < arguments.operands().size(); ++i) {
     const std::string& path = arguments.operands()[i];
-    files.push_back({.path = path, .text = read_text_file(path)});
+    files.push_back({.path = path, .text = read_text_file(path, kMostOfRecording)});
   }
   if (files.empty()) {
     throw UsageError("trace import what?", "unisono trace import rank0.json rank1.json",
@@ -209,12 +212,13 @@ std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
   return ranks;
 }
 
+// `account`: nullptr where a recording is written as well, which tells it.
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
-                    bool has_recording, const Console& console) {
+                    const Account* account, const Console& console) {
   const ImportedWorkload workload = workload_of(ranks);
   const std::string text = workload.document.dump(1) + "\n";
   write_output(arguments.text("workload"), text);
-  tell_written(arguments.text("workload"), text.size(), !has_recording, console);
+  tell_written(arguments.text("workload"), text.size(), account != nullptr, console, account);
   if (workload.left_out > 0) {
     console.note(
         fmt::format("{} left out that not all ranks have", times(workload.left_out, "call")));
@@ -226,8 +230,8 @@ void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arg
 }
 
 // Calls without times make no recording, but who is behind can be told.
-void import_order(std::vector<ImportedRank>& ranks, const Arguments& arguments,
-                  const Console& console) {
+void import_order(std::vector<ImportedRank>& ranks, const Account& account,
+                  const Arguments& arguments, const Console& console) {
   if (arguments.has("output") || !arguments.has("workload")) {
     throw UsageError("logs of NCCL have no times: there is no recording to make of them",
                      "give --workload FILE: the collectives in their order, without what was "
@@ -241,7 +245,8 @@ void import_order(std::vector<ImportedRank>& ranks, const Arguments& arguments,
   for (const std::string& behind : who_is_behind(ranks)) {
     console.note(behind);
   }
-  write_workload(ranks, arguments, false, console);
+  write_workload(ranks, arguments, &account, console);
+  note_account(account, console);
 }
 
 // A recording without them says nothing of what the others waited for.
@@ -258,44 +263,37 @@ int run_import(const Arguments& arguments, const Console& console) {
   std::vector<ImportedRank> ranks = read_ranks(arguments);
   const std::int64_t before_all = leave_out_before_all(ranks);
   std::size_t calls = 0;
-  std::int64_t sends = 0;
-  std::int64_t unknown = 0;
+  Account account;
   for (const ImportedRank& rank : ranks) {
     calls += rank.calls.size();
-    sends += rank.sends;
-    unknown += rank.unknown;
+    account.add(rank.account);
+  }
+  account.used = static_cast<std::int64_t>(calls);
+  account.leave_out(before_all, "from before the first ones that other ranks have");
+  if (std::ranges::any_of(ranks, [](const ImportedRank& rank) { return !rank.has_groups; })) {
+    account.assume("all calls are of all ranks: their groups are not told");
   }
   if (calls == 0) {
     throw UsageError("the files have no collectives",
-                     "traces of the profiler have them from CPU backends, and of NCCL with its "
-                     "kernels",
+                     account_text(account) +
+                         "\ntraces of the profiler have them from CPU backends, "
+                         "and of NCCL with its kernels",
                      "unisono help trace");
   }
   const std::string summary =
-      fmt::format("{} of {}, {} and receives left out", times(calls, "collective"),
-                  times(ranks.size(), "rank"), times(static_cast<std::size_t>(sends), "send"));
+      fmt::format("{} of {}", times(calls, "collective"), times(ranks.size(), "rank"));
   note_missing(ranks, console);
   if (!ranks.front().has_times) {
     console.note(summary + "; their order is known, not their times");
-    import_order(ranks, arguments, console);
+    import_order(ranks, account, arguments, console);
     return kDone;
   }
   const std::vector<double> uncertainty = align(ranks);
-  write(arguments, dump(recording_of(ranks, uncertainty)), "imported.json", console);
+  write(arguments, dump(recording_of(ranks, uncertainty)), "imported.json", console, &account);
   console.note(summary);
-  if (before_all > 0) {
-    console.note(fmt::format("{} left out from before the first ones that other ranks have",
-                             times(static_cast<std::size_t>(before_all), "call")));
-  }
-  if (unknown > 0) {
-    console.note(fmt::format("{} left out, of collectives that unisono does not have",
-                             times(static_cast<std::size_t>(unknown), "call")));
-  }
-  if (std::ranges::any_of(ranks, [](const ImportedRank& rank) { return !rank.has_groups; })) {
-    console.note("their groups are not told: all calls are taken as those of all ranks");
-  }
+  note_account(account, console);
   if (arguments.has("workload")) {
-    write_workload(ranks, arguments, true, console);
+    write_workload(ranks, arguments, nullptr, console);
   }
   return kDone;
 }
@@ -387,11 +385,12 @@ const Command kTraceCommand = {
         "unisono run had started them.\n\n"
         "import makes a recording of what PyTorch left, one file a rank: traces that its profiler "
         "exported (.json or .json.gz, with the collectives of CPU backends, or NCCL's kernels), or "
-        "dumps of its "
-        "flight recorder, as JSON or pickled (read as plain data: nothing in them is run). Logs of "
+        "dumps of its flight recorder, as JSON or pickled (read as plain data: nothing in them is "
+        "run). Logs of "
         "NCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL) have no times: of them it makes a "
         "workload alone, and says which rank is behind. Clocks of different hosts are brought "
-        "together by the ends of collectives that no rank leaves before all have come.\n\n"
+        "together by the ends of collectives that no rank leaves before all have come. The last "
+        "lines say how much was read and used, what was left out and why, and what was assumed.\n\n"
         "replay runs the collectives of a recording again, on the engine of all ranks in this one "
         "process and on a simulated network: each rank does what it did in the same order, a rank "
         "that was killed stops where it stopped, and whoever waited then waits now; send and recv "

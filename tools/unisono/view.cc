@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/json_document.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
 #include "record/files.h"
@@ -145,7 +146,7 @@ nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Co
 // `op`: of a recording only this operation; "": all.
 void add_file(const std::string& path, const std::string& op, nlohmann::ordered_json& data) {
   const std::string text = read_text_file(path, kLargestFile);
-  const auto document = nlohmann::ordered_json::parse(text, nullptr, false);
+  const auto document = parse_json_document<nlohmann::ordered_json>(path, text);
   if (path.ends_with(".csv") || begins(document, "format", "unisono.pipeline/")) {
     if (!op.empty()) {
       throw UsageError(fmt::format("{} is not a recording", path), "--op goes with one",

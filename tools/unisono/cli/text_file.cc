@@ -6,10 +6,14 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/unique_fd.h"
 #include "cli/failure.h"
 
@@ -22,7 +26,16 @@ struct CloseGz {
 
 using GzFile = std::unique_ptr<std::remove_pointer_t<gzFile>, CloseGz>;
 
-GzFile open_text(const std::string& path) {
+// Text that tools write becomes 5 to 50 times smaller. Below the first size nothing is suspicious.
+constexpr std::size_t kAnyUnpacked = std::size_t{64} << 20U;
+constexpr std::size_t kMostTimes = 200;
+
+struct OpenText {
+  GzFile file;
+  std::size_t bytes = 0;  // on disk; 0: it is no regular file
+};
+
+OpenText open_text(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     throw UsageError(fmt::format("{} is a folder", path));
@@ -31,30 +44,59 @@ GzFile open_text(const std::string& path) {
   if (!fd) {
     throw UsageError(fmt::format("cannot read {}", path), "no such file, or no permission");
   }
+  const bool is_regular = ::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode);
   GzFile file(::gzdopen(fd.get(), "rb"));
   if (file == nullptr) {
     throw Error(ErrorCode::resource, fmt::format("no memory to read {}", path));
   }
   static_cast<void>(fd.release());  // the file closes it
-  return file;
+  return {.file = std::move(file),
+          .bytes = is_regular ? static_cast<std::size_t>(status.st_size) : 0};
+}
+
+std::string size_text(std::size_t bytes) {
+  return format_bytes(static_cast<std::uint64_t>(bytes));
+}
+
+void check_size(const std::string& path, std::size_t bytes, std::size_t most,
+                const OpenText& opened) {
+  if (bytes > most) {
+    throw UsageError(fmt::format("{} is larger than {}", path, size_text(most)),
+                     "no larger file of this kind is read", "give a shorter one, or a part of it");
+  }
+  if (bytes <= kAnyUnpacked || ::gzdirect(opened.file.get()) != 0) {
+    return;
+  }
+  const z_off_t taken = ::gzoffset(opened.file.get());
+  const std::size_t packed =
+      opened.bytes > 0 ? opened.bytes : static_cast<std::size_t>(std::max<z_off_t>(taken, 1));
+  if (bytes / kMostTimes > packed) {
+    throw UsageError(fmt::format("{} has {} and unpacks to more than {} times as much", path,
+                                 size_text(packed), kMostTimes),
+                     "no recording becomes so small: it may be made to fill the memory",
+                     fmt::format("gunzip {} first, if it is right", path));
+  }
 }
 
 }  // namespace
 
 std::string read_text_file(const std::string& path, std::size_t most) {
-  const GzFile file = open_text(path);
+  const OpenText opened = open_text(path);
+  const gzFile file = opened.file.get();
   std::string text;
   std::vector<char> block(1 << 16);
-  int got = 0;
-  while ((got = ::gzread(file.get(), block.data(), static_cast<unsigned>(block.size()))) > 0) {
+  int got = ::gzread(file, block.data(), static_cast<unsigned>(block.size()));
+  if (got > 0 && ::gzdirect(file) != 0) {
+    text.reserve(std::min(opened.bytes, most));
+  }
+  while (got > 0) {
     text.append(block.data(), static_cast<std::size_t>(got));
-    if (text.size() > most) {
-      throw UsageError(fmt::format("{} is larger than {} MB", path, most / 1'000'000));
-    }
+    check_size(path, text.size(), most, opened);
+    got = ::gzread(file, block.data(), static_cast<unsigned>(block.size()));
   }
   int status = Z_OK;
-  ::gzerror(file.get(), &status);
-  if (status != Z_OK && ::gzdirect(file.get()) == 0) {
+  ::gzerror(file, &status);
+  if (status != Z_OK && ::gzdirect(file) == 0) {
     throw Error(ErrorCode::corrupt,
                 fmt::format("{} is compressed by gzip, and damaged or cut off\nmake or copy it "
                             "again",

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/account.h"
+
 namespace unisono::cli {
 
 struct ImportedCall {
@@ -20,6 +22,7 @@ struct ImportedCall {
   std::optional<double> end_us = {};  // none: it has not ended
   int number = 0;                     // of the calls of the group on this rank, from 1
   std::int64_t sequence = -1;         // as PyTorch counts the calls of the group; below 0: not told
+  std::string backend = {};           // whose annotation or kernel it is; empty: not told
 };
 
 // What one rank left.
@@ -29,12 +32,13 @@ struct ImportedRank {
   std::string host = {};  // empty: not told
   std::map<std::string, std::vector<int>> groups = {};
   std::vector<ImportedCall> calls = {};  // in the order of their start
-  std::int64_t sends = 0;                // and receives, which are counted only
-  std::int64_t unknown = 0;              // calls of collectives that have no name here
+  Account account = {};                  // of what is left out; the calls are counted last
   bool has_groups = true;                // else which calls are of which group is not told
   bool has_sizes = true;  // else a call of no bytes may be one whose size is not told
   bool has_times = true;  // else the order of the calls is all that is known
 };
+
+inline constexpr const char* kSendsAndReceives = "sends and receives";
 
 struct ImportFile {
   std::string path = {};
@@ -45,9 +49,14 @@ struct ImportFile {
 ImportedRank read_kineto(const nlohmann::json& document, const std::string& path);
 // Dump of PyTorch's flight recorder, from JSON or a pickle. Throws UsageError.
 ImportedRank read_flight_recorder(const nlohmann::json& document, const std::string& path);
+// Whether annotations of that backend of PyTorch are those of launches: kernels take the time.
+bool is_device_backend(std::string_view name);
 bool is_nccl_log(std::string_view text);
 // Logs of NCCL: a file may have several ranks, and a rank several files. Throws UsageError.
 std::vector<ImportedRank> read_nccl_logs(const std::vector<ImportFile>& files);
+// Gives groups of the same name and other members names of their own, and so the calls of backends
+// that do not say their group.
+void settle_groups(std::vector<ImportedRank>& ranks);
 // Any of them, by what is in them; all of one kind.
 std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files);
 

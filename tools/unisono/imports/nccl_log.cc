@@ -5,8 +5,10 @@
 //   HOST:PID:TID [DEVICE] NCCL INFO AllReduce: opCount 1d sendbuff ... count 64 datatype 7 op 0
 //       root 0 comm 0x1 [nranks=2] ...
 //
-// A communicator is known by its commId on all ranks, and by its address (comm) on one. They have
-// no times: the order of a rank's lines is that of its calls.
+// A communicator is known by its commId on all ranks, and by its address (comm) on one. The lines
+// have no times: the order of a rank's lines is that of its calls. A rank is known by its host,
+// process and device, except in containers, where several ranks may have the same ones: there each
+// is known by its communicator of all ranks, and by those that were split from it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,9 @@
 #include <charconv>
 #include <deque>
 #include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "cli/failure.h"
 #include "imports/imports.h"
@@ -86,8 +90,9 @@ constexpr std::array<NcclCollective, 9> kCollectives = {{{"AllReduce", "all_redu
                                                          {"Scatter", "scatter", true}}};
 
 struct Line {
-  std::string device;  // HOST:PID[DEVICE], of one rank
-  std::string_view text;
+  std::string place = {};  // HOST:PID[DEVICE]
+  std::string_view text = {};
+  std::size_t file = 0;
 };
 
 // No text: it is not one of NCCL's.
@@ -105,15 +110,19 @@ Line parse_line(std::string_view line) {
   head = head.substr(0, bracket - 1);
   head = head.substr(head.find_last_of(" \t>") + 1);  // launchers write before it
   head.remove_prefix(head.starts_with(':') ? 1 : 0);
-  return {.device = std::string(head.substr(0, head.rfind(':'))) + std::string(device),
+  return {.place = std::string(head.substr(0, head.rfind(':'))) + std::string(device),
           .text = line.substr(mark + kMark.size())};
 }
 
 struct Communicator {
-  std::string device;
-  std::string id;
+  std::string place = {};
+  std::size_t file = 0;
+  std::string id = {};
   std::int64_t rank = -1;
   std::int64_t ranks = 0;
+  std::string bus = {};                  // of its device; empty: not told
+  const Communicator* parent = nullptr;  // that it was split from
+  int owner = -1;                        // the rank of the job, once all are known
 };
 
 // Who is which rank where. The ranks of the job are those of the largest communicator.
@@ -128,52 +137,79 @@ class Communicators {
     if (address.empty() || rank < 0 || ranks <= rank || ranks > kMostRanks) {
       return false;
     }
-    const Communicator*& latest = latest_[{line.device, std::string(address)}];
+    Communicator*& latest = latest_[{line.place, std::string(address), line.file}];
     const bool is_known = latest != nullptr && latest->rank == rank && latest->ranks == ranks &&
                           (id.empty() || latest->id == id);
-    if (!is_known) {  // or another one, where the address of one that is gone is used again
-      latest = &all_.emplace_back(Communicator{line.device, std::string(id), rank, ranks});
+    if (is_known) {
+      return true;
     }
+    if (latest != nullptr && !id.empty() && latest->id == id && latest->rank != rank) {
+      refuse(
+          fmt::format("{} is rank {} and rank {} of one communicator, at one address: these "
+                      "are two processes, in containers, and their lines cannot be told apart; "
+                      "give one file a rank (NCCL_DEBUG_FILE)",
+                      line.place, latest->rank, rank));
+    }
+    // Or another one, where the address of one that is gone is used again.
+    latest =
+        &all_.emplace_back(Communicator{.place = line.place,
+                                        .file = line.file,
+                                        .id = std::string(id),
+                                        .rank = rank,
+                                        .ranks = ranks,
+                                        .bus = std::string(word_after(line.text, "busId")),
+                                        .parent = find(line, word_after(line.text, "parent"))});
+    by_place_[{line.place, std::string(address)}] = latest;
     return true;
   }
-  // nullptr: no line has told of it.
-  const Communicator* find(const std::string& device, std::string_view address) const {
-    const auto known = latest_.find({device, std::string(address)});
-    return known == latest_.end() ? nullptr : known->second;
+  // That of the same file, or else of another file of the place; nullptr: no line has told of it.
+  const Communicator* find(const Line& line, std::string_view address) const {
+    const auto own = latest_.find({line.place, std::string(address), line.file});
+    if (own != latest_.end() && own->second != nullptr) {
+      return own->second;
+    }
+    const auto known = by_place_.find({line.place, std::string(address)});
+    return known == by_place_.end() ? nullptr : known->second;
   }
 
-  // REQUIRES: there is one.
-  std::map<std::string, int> ranks_by_device() {
+  // Says of each communicator which rank of the job it is of. REQUIRES: there is one.
+  void settle() {
     const Communicator* world = nullptr;
     for (const Communicator& one : all_) {
       world = world == nullptr || one.ranks > world->ranks ? &one : world;
     }
     world_ = world->id;
-    std::map<std::string, int> ranks;
-    for (const Communicator& one : all_) {
+    for (Communicator& one : all_) {
       if (one.id == world_ && one.ranks == world->ranks) {
-        ranks[one.device] = static_cast<int>(one.rank);
+        one.owner = static_cast<int>(one.rank);
+        worlds_[one.place].push_back(&one);
       }
     }
-    for (const Communicator& one : all_) {
-      if (!ranks.contains(one.device)) {
-        refuse(fmt::format("{} is in a communicator, but not in the largest, of {} ranks",
-                           one.device, world->ranks));
+    for (Communicator& one : all_) {
+      one.owner = one.owner >= 0 ? one.owner : owner_of(one);
+    }
+  }
+  // By rank of the job: the file that has its communicator of all ranks.
+  std::map<int, std::size_t> files() const {
+    std::map<int, std::size_t> files;
+    for (const auto& [place, worlds] : worlds_) {
+      for (const Communicator* one : worlds) {
+        files.emplace(one->owner, one->file);
       }
     }
-    return ranks;
+    return files;
   }
   // Those whose ranks have all left a log.
-  std::map<std::string, std::vector<int>> groups(const std::map<std::string, int>& ranks) const {
+  std::map<std::string, std::vector<int>> groups() const {
     std::map<std::string, std::vector<int>> groups;
     for (const Communicator& one : all_) {
       std::vector<int>& members = groups[name_of(one)];
       members.resize(static_cast<std::size_t>(one.ranks), -1);
       int& member = members[static_cast<std::size_t>(one.rank)];
-      if (member >= 0 && member != ranks.at(one.device)) {
+      if (member >= 0 && member != one.owner) {
         refuse("the log does not tell communicators apart: its lines have no commId");
       }
-      member = ranks.at(one.device);
+      member = one.owner;
     }
     std::ranges::generate(groups["world"], [rank = 0]() mutable { return rank++; });
     std::erase_if(groups, [](const auto& group) {
@@ -186,46 +222,83 @@ class Communicators {
   }
 
  private:
+  // Where several ranks have one place, by what tells them apart.
+  int owner_of(const Communicator& one) const {
+    const auto at_place = worlds_.find(one.place);
+    if (at_place == worlds_.end()) {
+      refuse(fmt::format("{} is in a communicator, but not in the largest, of {} ranks", one.place,
+                         worlds_.begin()->second.front()->ranks));
+    }
+    std::map<int, const Communicator*> ranks;  // of the place
+    for (const Communicator* world : at_place->second) {
+      ranks.emplace(world->owner, world);
+    }
+    if (ranks.size() > 1 && one.parent != nullptr && one.parent->owner >= 0) {
+      return one.parent->owner;
+    }
+    if (ranks.size() > 1) {
+      std::erase_if(ranks, [&](const auto& rank) { return rank.second->file != one.file; });
+    }
+    if (ranks.size() > 1) {
+      std::erase_if(ranks, [&](const auto& rank) { return rank.second->bus != one.bus; });
+    }
+    if (ranks.size() != 1) {
+      refuse(
+          fmt::format("{} has several ranks, as in containers, and the log does not say of which "
+                      "of them communicator {} is; give one file a rank (NCCL_DEBUG_FILE)",
+                      one.place, one.id));
+    }
+    return ranks.begin()->first;
+  }
+
   std::deque<Communicator> all_;
-  // By device and address.
-  std::map<std::pair<std::string, std::string>, const Communicator*> latest_;
+  // By place, address and file.
+  std::map<std::tuple<std::string, std::string, std::size_t>, Communicator*> latest_;
+  std::map<std::pair<std::string, std::string>, const Communicator*> by_place_;
+  std::map<std::string, std::vector<const Communicator*>> worlds_;  // by place
   std::string world_;
 };
 
 class Log {
  public:
   // The lines of one file, in order.
-  void read(std::string_view text, const std::string& path) {
+  void read(std::string_view text, std::size_t file) {
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      const Line line = parse_line(text.substr(0, end));
+      Line line = parse_line(text.substr(0, end));
+      line.file = file;
       if (line.text.find(": opCount ") != std::string_view::npos) {
         take_call(line);
-      } else if (communicators_.add(line)) {
-        paths_.emplace(line.device, path);
+      } else {
+        communicators_.add(line);
       }
       text.remove_prefix(std::min(end + 1, text.size()));
     }
   }
 
-  std::vector<ImportedRank> ranks() {
+  std::vector<ImportedRank> ranks(const std::vector<ImportFile>& files) {
     if (calls_.empty()) {
       refuse("the log has no collectives");
     }
-    const std::map<std::string, int> ranks = communicators_.ranks_by_device();
-    const auto groups = communicators_.groups(ranks);
-    std::vector<ImportedRank> all;
-    for (const auto& [device, rank] : ranks) {
-      ImportedRank& imported = all.emplace_back();
-      imported.path = paths_.at(device);
+    communicators_.settle();
+    const auto groups = communicators_.groups();
+    std::map<int, ImportedRank> ranks;
+    for (const auto& [rank, file] : communicators_.files()) {
+      ImportedRank& imported = ranks[rank];
+      imported.path = files[file].path;
       imported.rank = rank;
       imported.has_times = false;
       imported.groups = groups;
-      imported.sends = sends_[device];
-      for (const Call& call : calls_[device]) {
-        imported.calls.push_back(to_imported(call));
-      }
+      imported.account = {.source = "NCCL's log", .unit = "call"};
     }
+    for (const Call& call : calls_) {
+      ranks.at(call.communicator->owner).calls.push_back(to_imported(call));
+    }
+    std::vector<ImportedRank> all;
+    for (auto& [rank, imported] : ranks) {
+      all.push_back(std::move(imported));
+    }
+    all.front().account.leave_out(sends_, kSendsAndReceives);
     return all;
   }
 
@@ -240,7 +313,7 @@ class Log {
   void take_call(const Line& line) {
     const std::string_view name = line.text.substr(0, line.text.find(':'));
     if (name == "Send" || name == "Recv") {
-      ++sends_[line.device];
+      ++sends_;
       return;
     }
     const auto* const collective = std::ranges::find(kCollectives, name, &NcclCollective::nccl);
@@ -248,19 +321,19 @@ class Log {
     const std::int64_t count = number_after(line.text, "count");
     if (collective == kCollectives.end() || type < 0 || count < 0 ||
         type >= static_cast<std::int64_t>(kTypes.size())) {
-      refuse(fmt::format("{} makes a call that cannot be read: {}", line.device,
+      refuse(fmt::format("{} makes a call that cannot be read: {}", line.place,
                          line.text.substr(0, 200)));
     }
     const std::string_view address = word_after(line.text, "comm");
-    const Communicator* const known = communicators_.find(line.device, address);
+    const Communicator* const known = communicators_.find(line, address);
     if (known == nullptr) {
       refuse(fmt::format("{} calls {} on comm {}, and no line before says which rank it is there",
-                         line.device, name, address));
+                         line.place, name, address));
     }
-    calls_[line.device].push_back({.collective = collective,
-                                   .communicator = known,
-                                   .count = count,
-                                   .type = kTypes[static_cast<std::size_t>(type)]});
+    calls_.push_back({.collective = collective,
+                      .communicator = known,
+                      .count = count,
+                      .type = kTypes[static_cast<std::size_t>(type)]});
   }
 
   ImportedCall to_imported(const Call& call) const {
@@ -273,9 +346,8 @@ class Log {
   }
 
   Communicators communicators_;
-  std::map<std::string, std::vector<Call>> calls_;  // by device
-  std::map<std::string, std::int64_t> sends_;
-  std::map<std::string, std::string> paths_;  // the first file that names the device
+  std::vector<Call> calls_;
+  std::int64_t sends_ = 0;
 };
 
 }  // namespace
@@ -286,10 +358,10 @@ bool is_nccl_log(std::string_view text) {
 
 std::vector<ImportedRank> read_nccl_logs(const std::vector<ImportFile>& files) {
   Log log;
-  for (const ImportFile& file : files) {
-    log.read(file.text, file.path);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    log.read(files[i].text, i);
   }
-  return log.ranks();
+  return log.ranks(files);
 }
 
 }  // namespace unisono::cli

@@ -35,6 +35,8 @@ class Reader {
       fault_.tell(fmt::format("no place for <{}> here", element));
     }
   }
+  // Only a document type can declare entities, which may grow without bound.
+  void document_type() { fault_.tell("a document type has no place in a program"); }
   void end() { path_.resize(path_.rfind('/')); }
 
   bool is_wrong() const { return fault_.is_there(); }
@@ -65,6 +67,10 @@ Parsed<MscclProgram> parse_xml(std::string_view text) {
         static_cast<Reader*>(to)->start(name, attributes);
       },
       [](void* to, const XML_Char* /*name*/) { static_cast<Reader*>(to)->end(); });
+  XML_SetStartDoctypeDeclHandler(
+      parser.get(),
+      [](void* to, const XML_Char* /*name*/, const XML_Char* /*system*/, const XML_Char* /*public*/,
+         int /*has_internal*/) { static_cast<Reader*>(to)->document_type(); });
   // Expat takes an int for the length; no program is near that.
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return Parsed<MscclProgram>::failure("larger than 2 GiB", "line 1");

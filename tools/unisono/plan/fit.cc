@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/bytes_text.h"
+#include "cli/account.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
 #include "model/holdout.h"
-#include "model/nccl_log.h"
 #include "model/table.h"
 #include "plan/plan.h"
 #include "plan/trials.h"
@@ -114,13 +114,11 @@ void save(const std::vector<Report>& reports, const std::string& path) {
 }  // namespace
 
 int run_fit(const Arguments& arguments, const Console& console) {
-  std::optional<Collective> collective;
-  if (!arguments.operands().empty()) {
-    collective = collective_of(arguments.operands().front());
-  }
-  const Table table = load_table(arguments.text("fit"), collective);
+  const model::LogQuestion question = log_question_of(arguments);
+  std::vector<Account> accounts;
+  const Table table = load_table(arguments.text("fit"), question, accounts);
   const Table unseen =
-      arguments.has("test") ? load_table(arguments.text("test"), collective) : Table{};
+      arguments.has("test") ? load_table(arguments.text("test"), question, accounts) : Table{};
   const std::vector<std::string> names = machines_of(table, arguments);
   std::vector<Report> reports;
   for (const std::string& name : names) {
@@ -142,8 +140,11 @@ int run_fit(const Arguments& arguments, const Console& console) {
       print_text(report, console);
     }
   }
+  add_accounts(json, accounts);
   if (console.json()) {
     fmt::print("{}\n", json.dump(2));
+  } else {
+    print_accounts(accounts);
   }
   return kDone;
 }

@@ -28,15 +28,13 @@ struct FitReport {
   std::vector<Point> points;
   FittedTopology fitted;
   std::vector<Trial> trials;
+  std::vector<Account> accounts;
 };
 
 std::vector<Point> points_of(const Arguments& arguments, const std::string& path,
-                             std::string& machine) {
-  std::optional<Collective> collective;
-  if (!arguments.operands().empty()) {
-    collective = collective_of(arguments.operands().front());
-  }
-  const model::Table table = load_table(path, collective);
+                             FitReport& report) {
+  const model::Table table = load_table(path, log_question_of(arguments), report.accounts);
+  std::string& machine = report.machine;
   if (machine.empty()) {
     const std::vector<std::string> names = machines_of(table, arguments);
     if (names.size() > 1) {
@@ -51,7 +49,7 @@ std::vector<Point> points_of(const Arguments& arguments, const std::string& path
 FitReport make_report(const Arguments& arguments, const Topology& topology,
                       const Console& console) {
   FitReport report;
-  report.points = points_of(arguments, arguments.text("fit"), report.machine);
+  report.points = points_of(arguments, arguments.text("fit"), report);
   const std::vector<Point>& points = report.points;
   const auto begins = [&](int count) {
     console.progress(fmt::format("predicted {} times", count));
@@ -67,7 +65,7 @@ FitReport make_report(const Arguments& arguments, const Topology& topology,
   add_trial(report.trials, "each collective left out",
             model::hold_out_collectives(points, predict));
   if (arguments.has("test")) {
-    const std::vector<Point> unseen = points_of(arguments, arguments.text("test"), report.machine);
+    const std::vector<Point> unseen = points_of(arguments, arguments.text("test"), report);
     add_trial(report.trials, "the table of --test",
               model::errors_on(report.fitted.topology, unseen));
   }
@@ -94,6 +92,7 @@ void print_text(const FitReport& report, const Console& console) {
              report.fitted.has_far ? fmt::format("{:.2f} times as fast", factors.far)
                                    : "as they were: nothing was measured on several nodes");
   print_trials(report.trials);
+  print_accounts(report.accounts);
 }
 
 void print_json(const FitReport& report) {
@@ -109,6 +108,7 @@ void print_json(const FitReport& report) {
                      {"far", rounded(factors.far)}};
   json["has_far"] = report.fitted.has_far;
   json["errors"] = trials_json(report.trials);
+  add_accounts(json, report.accounts);
   fmt::print("{}\n", json.dump(2));
 }
 

@@ -9,11 +9,12 @@
 #include <utility>
 
 #include "base/bytes_text.h"
+#include "cli/account.h"
 #include "cli/failure.h"
+#include "cli/target.h"
 #include "cli/text_file.h"
-#include "model/nccl_log.h"
+#include "model/logs/benchmark_log.h"
 #include "plan/plan.h"
-#include "topo/topo.h"
 
 namespace unisono::cli {
 namespace {
@@ -26,21 +27,58 @@ std::string percent(double part) {
 
 }  // namespace
 
-model::Table load_table(const std::string& path, std::optional<Collective> collective) {
+model::LogQuestion log_question_of(const Arguments& arguments) {
+  constexpr std::int64_t kMostRanks = 1'000'000;
+  model::LogQuestion question;
+  if (!arguments.operands().empty()) {
+    question.collective = collective_of(arguments.operands().front());
+  }
+  if (arguments.has("ranks")) {
+    question.ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
+  }
+  return question;
+}
+
+model::Table load_table(const std::string& path, const model::LogQuestion& question,
+                        std::vector<Account>& accounts) {
   const std::string text = read_text_file(path);
-  const bool is_log = model::is_nccl_log(text);
-  auto parsed = is_log ? model::parse_nccl_log(text, collective) : model::parse_table(text);
+  if (!model::is_benchmark_log(text)) {
+    auto parsed = model::parse_table(text);
+    if (!parsed) {
+      throw UsageError(
+          fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
+          "unisono help plan says which columns a table has");
+    }
+    if (question.collective || question.ranks > 0) {
+      throw UsageError(question.collective
+                           ? "a table says itself which collectives were measured, so name none"
+                           : "a table says itself how many ranks were measured, so leave -n out",
+                       {}, "save the machine with --save, and ask it with --machine");
+    }
+    return std::move(*parsed.value);
+  }
+  auto parsed = model::parse_benchmark_log(text, question);
   if (!parsed) {
-    throw UsageError(
-        fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
-        is_log ? fmt::format("unisono plan all_reduce --fit {} names the collective", path)
-               : "unisono help plan says which columns a table has");
+    const std::size_t first = std::min(parsed.message.find('\n'), parsed.message.size());
+    const std::string message = parsed.message.substr(0, first);
+    throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), message),
+                     parsed.message.substr(std::min(first + 1, parsed.message.size())),
+                     "unisono help plan says which logs are read, and what they have to say");
   }
-  if (!is_log && collective) {
-    throw UsageError("a table says itself which collectives were measured, so name none", {},
-                     "save the machine with --save, and ask it with --machine");
+  accounts.push_back(std::move(parsed.value->account));
+  return std::move(parsed.value->table);
+}
+
+void print_accounts(const std::vector<Account>& accounts) {
+  for (const Account& account : accounts) {
+    fmt::print("\n{}\n", account_text(account));
   }
-  return std::move(*parsed.value);
+}
+
+void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& accounts) {
+  for (const Account& account : accounts) {
+    json["accounts"].push_back(account_json(account));
+  }
 }
 
 std::vector<std::string> machines_of(const model::Table& table, const Arguments& arguments) {

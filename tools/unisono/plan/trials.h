@@ -8,13 +8,19 @@
 
 #include "cli/arguments.h"
 #include "model/holdout.h"
+#include "model/logs/printed_table.h"
 #include "model/table.h"
 
 namespace unisono::cli {
 
-// A table, or what nccl-tests printed: `collective` is that of a log that does not say it. Throws
-// UsageError.
-model::Table load_table(const std::string& path, std::optional<Collective> collective);
+// What the operand and -n say of logs that do not say it.
+model::LogQuestion log_question_of(const Arguments& arguments);
+// A table, or what a benchmark printed, whose account is added. Throws UsageError.
+model::Table load_table(const std::string& path, const model::LogQuestion& question,
+                        std::vector<Account>& accounts);
+// What became of the rows of logs, at the end of the output; nothing without any.
+void print_accounts(const std::vector<Account>& accounts);
+void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& accounts);
 // All machines of a table, or that of --only. Throws UsageError.
 std::vector<std::string> machines_of(const model::Table& table, const Arguments& arguments);
 // "33 rows: all_reduce, 2 4 8 ranks, 1 MiB to 1 GiB". REQUIRES: there are some.

@@ -11,6 +11,7 @@
 
 #include "base/unique_fd.h"
 #include "cli/failure.h"
+#include "cli/json_document.h"
 #include "cli/text_file.h"
 
 namespace unisono::cli {
@@ -80,8 +81,8 @@ nlohmann::ordered_json read_trace(const std::string& path) {
     throw UsageError(fmt::format("{} is a folder", path), "a recording is a file",
                      "unisono trace merge makes one of what ranks left in a folder");
   }
-  const std::string text = read_text_file(path);
-  auto document = nlohmann::ordered_json::parse(text, nullptr, false);
+  const std::string text = read_text_file(path, kMostOfRecording);
+  auto document = parse_json_document<nlohmann::ordered_json>(path, text);
   if (document.is_discarded()) {
     refuse_other_files(path, text, "a recording (unisono.trace/1)");
     refuse_cut(path);

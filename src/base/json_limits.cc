@@ -1,0 +1,64 @@
+#include "base/json_limits.h"
+
+#include <algorithm>
+
+namespace unisono {
+namespace {
+
+// The quote that ends the string that begins at `begin`; the end of the text if none does.
+std::size_t string_end(std::string_view text, std::size_t begin) {
+  for (std::size_t at = text.find('"', begin); at != std::string_view::npos;
+       at = text.find('"', at + 1)) {
+    std::size_t slashes = 0;
+    while (slashes < at - begin && text[at - 1 - slashes] == '\\') {
+      ++slashes;
+    }
+    if (slashes % 2 == 0) {
+      return at;
+    }
+  }
+  return text.size();
+}
+
+}  // namespace
+
+JsonExcess json_excess(std::string_view text, const JsonLimits& limits) {
+  std::size_t depth = 0;
+  std::size_t values = 1;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    switch (text[at]) {
+      case '"': {
+        const std::size_t end = string_end(text, at + 1);
+        if (end - at - 1 > limits.string_bytes) {
+          return {
+              .message = "a string of more than " + std::to_string(limits.string_bytes) + " bytes",
+              .byte = at};
+        }
+        at = end;
+        break;
+      }
+      case '[':
+      case '{':
+        if (++depth > limits.depth) {
+          return {.message = "nested more than " + std::to_string(limits.depth) + " deep",
+                  .byte = at};
+        }
+        ++values;
+        break;
+      case ']':
+      case '}':
+        depth -= depth > 0 ? 1 : 0;
+        break;
+      case ',':
+        if (++values > limits.values) {
+          return {.message = "more than " + std::to_string(limits.values) + " values", .byte = at};
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  return {};
+}
+
+}  // namespace unisono

@@ -1,0 +1,26 @@
+// How much a JSON text may ask of a parser, checked before it is parsed: a parser takes many times
+// the memory of the text, and more the deeper it nests.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace unisono {
+
+struct JsonLimits {
+  std::size_t depth = std::numeric_limits<std::size_t>::max();
+  std::size_t string_bytes = std::numeric_limits<std::size_t>::max();  // as they are written
+  std::size_t values = std::numeric_limits<std::size_t>::max();
+};
+
+struct JsonExcess {
+  std::string message = {};  // empty: the text is within the limits
+  std::size_t byte = 0;
+};
+
+// Reads brackets and quotes alone, so the text need not be valid.
+JsonExcess json_excess(std::string_view text, const JsonLimits& limits);
+
+}  // namespace unisono

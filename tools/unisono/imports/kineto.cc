@@ -1,0 +1,441 @@
+// Traces of PyTorch's profiler (Kineto): events with a category, a time and arguments.
+//
+// What takes the time of a collective is its kernel. Newer versions of PyTorch write the collective
+// into the kernel's arguments. Older ones do not; there the annotation nccl:all_reduce of the CPU
+// says it, whose own time is that of the launch. A backend of the CPU has annotations alone, and
+// they take the collective's time.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "imports/imports.h"
+#include "imports/torch_values.h"
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kComputing = "kernels that compute";
+
+struct Span {
+  double start = 0;  // us
+  double end = 0;
+};
+
+// An event of the trace that speaks of a collective.
+struct Event {
+  const json* arguments = nullptr;
+  Span span = {};
+  std::string name = {};     // of the collective, or of a kernel that does not say it
+  std::string backend = {};  // of an annotation
+  std::pair<std::string, std::string> thread = {};
+  bool is_taken = false;
+};
+
+// A call of the CUDA runtime, which launches a kernel.
+struct Launch {
+  std::pair<std::string, std::string> thread = {};
+  double at = 0;
+  std::int64_t correlation = 0;
+};
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char sign) {
+    return sign >= 'A' && sign <= 'Z' ? static_cast<char>(sign - 'A' + 'a') : sign;
+  });
+  return text;
+}
+
+std::int64_t id_in(const json& arguments, const char* key) {
+  return static_cast<std::int64_t>(std::clamp(number(member(arguments, key), -1), -1.0, 1e15));
+}
+
+// By its name in small letters: ncclDevKernel_..., ncclKernel_..., rcclGenericKernel.
+bool is_of_collectives(const std::string& kernel) {
+  return kernel.find("nccl") != std::string::npos || kernel.find("rccl") != std::string::npos ||
+         kernel.find("msccl") != std::string::npos || kernel.find("oneccl") != std::string::npos;
+}
+
+// Whether a kernel of that name can be part of the collective.
+bool can_be_of(const std::string& kernel, const std::string& collective) {
+  const std::string name = lower(kernel);
+  const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("allreduce")) {
+    return collective == "all_reduce" || collective == "barrier";
+  }
+  if (has("reducescatter")) {
+    return collective == "reduce_scatter";
+  }
+  if (has("allgather")) {
+    return collective == "all_gather";
+  }
+  if (has("sendrecv")) {
+    return collective != "all_reduce" && collective != "barrier" && collective != "reduce";
+  }
+  return true;  // a broadcast may be a part of others; other names are not known
+}
+
+// The events of a trace by what they are.
+struct Events {
+  std::vector<Event> described = {};  // kernels that say their collective
+  std::vector<Event> bare = {};       // kernels of NCCL that do not
+  std::vector<Event> launched = {};   // annotations of a device's backend, on the CPU
+  std::vector<Event> on_device = {};  // the same on the device
+  std::vector<Event> on_cpu = {};     // annotations of a CPU's backend
+  std::vector<Launch> launches = {};  // sorted
+  std::int64_t computing = 0;
+};
+
+// "gloo:all_reduce" -> {"gloo", "all_reduce"}; empty: it is no annotation of a backend.
+std::pair<std::string, std::string> backend_and_name(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string::npos || colon == 0) {
+    return {};
+  }
+  std::string backend = name.substr(0, colon);
+  std::string call = name.substr(colon + 1);
+  const bool is_known = is_device_backend(backend) || backend == "gloo" || backend == "mpi" ||
+                        backend == "ucc" || backend == "unisono" ||
+                        !collective_named_by_torch(call).empty();
+  return is_known ? std::pair(std::move(backend), std::move(call))
+                  : std::pair<std::string, std::string>();
+}
+
+void add_event(const json& event, double base_us, Events& events) {
+  const std::string category = lower(text(member(event, "cat")));
+  const double start = base_us + number(member(event, "ts"), 0);
+  Event made{.arguments = &member(event, "args"),
+             .span = {.start = start, .end = start + number(member(event, "dur"), 0)},
+             .thread = {member(event, "pid").dump(), member(event, "tid").dump()}};
+  if (category == "kernel") {
+    const json& said = member(*made.arguments, "Collective name");
+    made.name = said.is_string() ? text(said) : text(member(event, "name"));
+    if (said.is_string()) {
+      events.described.push_back(std::move(made));
+    } else if (is_of_collectives(lower(made.name))) {
+      events.bare.push_back(std::move(made));
+    } else {
+      ++events.computing;
+    }
+  } else if (category.ends_with("_runtime") || category.ends_with("_driver")) {
+    events.launches.push_back(
+        {.thread = made.thread, .at = start, .correlation = id_in(*made.arguments, "correlation")});
+  } else if (category == "user_annotation" || category == "gpu_user_annotation") {
+    std::tie(made.backend, made.name) = backend_and_name(text(member(event, "name")));
+    if (!made.name.empty()) {
+      (category.starts_with("gpu")       ? events.on_device
+       : is_device_backend(made.backend) ? events.launched
+                                         : events.on_cpu)
+          .push_back(std::move(made));
+    }
+  }
+}
+
+Events events_of(const json& document) {
+  const double base_us = number(member(document, "baseTimeNanoseconds"), 0) / 1000;
+  Events events;
+  for (const json& event : member(document, "traceEvents")) {
+    if (text(member(event, "ph")) == "X") {
+      add_event(event, base_us, events);
+    }
+  }
+  for (std::vector<Event>* list : {&events.bare, &events.launched, &events.on_device}) {
+    std::ranges::stable_sort(*list, {}, [](const Event& event) { return event.span.start; });
+  }
+  std::ranges::sort(events.launches, {},
+                    [](const Launch& launch) { return std::tie(launch.thread, launch.at); });
+  return events;
+}
+
+// The kernels that belong to each annotation, by three witnesses: what was launched within it, the
+// number that both have, and, where there are as many of the one as of the other, their order.
+class Matcher {
+ public:
+  explicit Matcher(Events& events) : events_(events), spans_(events.launched.size()) {
+    for (std::size_t i = 0; i < events.bare.size(); ++i) {
+      by_correlation_.emplace(id_in(*events.bare[i].arguments, "correlation"), i);
+      by_external_.emplace(id_in(*events.bare[i].arguments, "External id"), i);
+    }
+    by_correlation_.erase(-1);
+    by_external_.erase(-1);
+  }
+
+  // Empty: the annotation has none.
+  std::vector<std::optional<Span>> match() {
+    for (std::size_t i = 0; i < events_.launched.size(); ++i) {
+      match_launches(i);
+    }
+    for (std::size_t i = 0; i < events_.launched.size(); ++i) {
+      const auto [first, last] =
+          by_external_.equal_range(id_in(*events_.launched[i].arguments, "External id"));
+      for (auto kernel = first; !spans_[i] && kernel != last; ++kernel) {
+        take(i, kernel->second);
+      }
+    }
+    match_order();
+    return spans_;
+  }
+
+ private:
+  void take(std::size_t annotation, std::size_t kernel) {
+    Event& event = events_.bare[kernel];
+    if (event.is_taken) {
+      return;
+    }
+    event.is_taken = true;
+    std::optional<Span>& span = spans_[annotation];
+    span = span ? Span{.start = std::min(span->start, event.span.start),
+                       .end = std::max(span->end, event.span.end)}
+                : event.span;
+  }
+
+  void match_launches(std::size_t annotation) {
+    const Event& event = events_.launched[annotation];
+    auto launch =
+        std::ranges::lower_bound(events_.launches, std::tie(event.thread, event.span.start), {},
+                                 [](const Launch& one) { return std::tie(one.thread, one.at); });
+    for (; launch != events_.launches.end() && launch->thread == event.thread &&
+           launch->at <= event.span.end;
+         ++launch) {
+      const auto [first, last] = by_correlation_.equal_range(launch->correlation);
+      for (auto kernel = first; kernel != last; ++kernel) {
+        take(annotation, kernel->second);
+      }
+    }
+  }
+
+  void match_order() {
+    std::vector<std::size_t> annotations;
+    std::vector<std::size_t> kernels;
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      if (!spans_[i]) {
+        annotations.push_back(i);
+      }
+    }
+    for (std::size_t i = 0; i < events_.bare.size(); ++i) {
+      if (!events_.bare[i].is_taken) {
+        kernels.push_back(i);
+      }
+    }
+    if (annotations.size() != kernels.size()) {
+      return;
+    }
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const Event& annotation = events_.launched[annotations[i]];
+      const Event& kernel = events_.bare[kernels[i]];
+      if (kernel.span.start < annotation.span.start ||
+          !can_be_of(kernel.name, collective_named_by_torch(annotation.name))) {
+        return;
+      }
+    }
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      take(annotations[i], kernels[i]);
+      is_by_order_ = true;
+    }
+  }
+
+ public:
+  bool is_by_order() const { return is_by_order_; }
+
+ private:
+  Events& events_;
+  std::vector<std::optional<Span>> spans_;
+  std::multimap<std::int64_t, std::size_t> by_correlation_;
+  std::multimap<std::int64_t, std::size_t> by_external_;
+  bool is_by_order_ = false;
+};
+
+// Fills an ImportedRank.
+class Reader {
+ public:
+  Reader(const json& document, const std::string& path) {
+    rank_.path = path;
+    rank_.account = {.source = "PyTorch's profiler", .unit = "event"};
+    const json& info = member(document, "distributedInfo");
+    rank_.rank = rank_said(member(info, "rank"), path);
+    rank_.host = text(member(document, "host_name"));
+    read_groups(info);
+  }
+
+  ImportedRank read(Events events) {
+    rank_.account.leave_out(events.computing, kComputing);
+    for (const Event& kernel : events.described) {
+      add_kernel(kernel);
+    }
+    const auto launched = static_cast<std::int64_t>(events.launched.size());
+    if (!events.described.empty()) {
+      rank_.account.leave_out(launched, "launches of kernels that say their collective");
+    } else if (!events.on_device.empty()) {
+      add_spans_of_device(events);
+      rank_.account.leave_out(launched, "launches of what the device's annotations show");
+      events.bare.clear();  // within those annotations
+    } else {
+      add_launched(events);
+    }
+    rank_.account.leave_out(std::ranges::count(events.bare, false, &Event::is_taken),
+                            "kernels of NCCL that nothing says the collective of");
+    for (const Event& event : events.on_cpu) {
+      add_annotation(event, event.span);
+    }
+    sort_calls(rank_);
+    return std::move(rank_);
+  }
+
+ private:
+  void read_groups(const json& info) {
+    constexpr double kMostOfWorld = 1e6;
+    const int size =
+        static_cast<int>(std::clamp(number(member(info, "world_size"), 0), 0.0, kMostOfWorld));
+    const json& groups = member(info, "pg_config");
+    const bool has_default = std::ranges::any_of(
+        groups, [](const json& group) { return text(member(group, "pg_desc")) == "default_pg"; });
+    for (const json& group : groups) {
+      std::string name = text(member(group, "pg_name"));
+      std::vector<int> ranks = ranks_in(member(group, "ranks"));
+      // Where no group says that it is the default one, the first of all ranks is.
+      const bool is_all = !ranks.empty() && static_cast<int>(ranks.size()) == size;
+      const bool is_world = text(member(group, "pg_desc")) == "default_pg" ||
+                            (!has_default && is_all && !rank_.groups.contains("world"));
+      if (is_world) {
+        world_name_ = std::exchange(name, "world");
+      }
+      if (!name.empty() && !ranks.empty()) {
+        rank_.groups[name] = std::move(ranks);
+      }
+    }
+    if (!rank_.groups.contains("world")) {
+      std::vector<int>& all = rank_.groups["world"];
+      for (int i = 0; i < size; ++i) {
+        all.push_back(i);
+      }
+    }
+  }
+
+  // Empty: it cannot be told.
+  std::string group_of(const json& arguments) {
+    std::string name = text(member(arguments, "Process Group Name"));
+    const bool is_default = text(member(arguments, "Process Group Description")) == "default_pg";
+    if (name.empty() || name == world_name_ || is_default) {
+      return "world";
+    }
+    if (rank_.groups.contains(name)) {
+      return name;
+    }
+    std::vector<int> ranks = ranks_in(member(arguments, "Process Group Ranks"));
+    const double size = number(member(arguments, "Group size"), static_cast<double>(ranks.size()));
+    if (!ranks.empty() && static_cast<double>(ranks.size()) == size) {
+      rank_.groups[name] = std::move(ranks);
+      return name;
+    }
+    const bool is_all = size > 0 && size == static_cast<double>(rank_.groups["world"].size());
+    return is_all && rank_.groups.size() == 1 ? "world" : "";
+  }
+
+  void add_kernel(const Event& event) {
+    const std::string collective = known_collective(event.name, rank_);
+    if (collective.empty()) {
+      return;
+    }
+    const json& arguments = *event.arguments;
+    const std::string group = group_of(arguments);
+    if (group.empty()) {
+      rank_.account.leave_out(1, "of groups whose members the trace does not say");
+      return;
+    }
+    const TorchType type = type_named_by_torch(text(member(arguments, "dtype")));
+    const double in = number(member(arguments, "In msg nelems"), 0);
+    const double out = number(member(arguments, "Out msg nelems"), 0);
+    rank_.calls.push_back({.group = group,
+                           .collective = collective,
+                           .dtype = type.name,
+                           .bytes = std::clamp(std::max(in, out) * type.bytes, 0.0, kMostCallBytes),
+                           .start_us = event.span.start,
+                           .end_us = event.span.end,
+                           .sequence = sequence_of(member(arguments, "Seq")),
+                           .backend = "nccl"});
+  }
+
+  void add_launched(Events& events) {
+    Matcher matcher(events);
+    const std::vector<std::optional<Span>> spans = matcher.match();
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (spans[i]) {
+        add_annotation(events.launched[i], *spans[i]);
+      } else {
+        rank_.account.leave_out(1,
+                                "launches without a kernel: the profiler records kernels with "
+                                "ProfilerActivity.CUDA");
+      }
+    }
+    if (matcher.is_by_order()) {
+      rank_.account.assume("kernels of NCCL belong to launches in their order");
+    }
+  }
+
+  // The annotations of the CPU know the sizes.
+  void add_spans_of_device(const Events& events) {
+    std::map<std::string, std::vector<const Event*>> on_cpu;
+    for (const Event& event : events.launched) {
+      on_cpu[event.name].push_back(&event);
+    }
+    std::map<std::string, std::size_t> count;
+    for (const Event& event : events.on_device) {
+      ++count[event.name];
+    }
+    std::map<std::string, std::size_t> next;
+    for (const Event& event : events.on_device) {
+      const std::vector<const Event*>& same = on_cpu[event.name];
+      const std::size_t place = next[event.name]++;
+      add_annotation(same.size() == count[event.name] ? *same[place] : event, event.span);
+    }
+  }
+
+  void add_annotation(const Event& event, const Span& span) {
+    const std::string collective = known_collective(event.name, rank_);
+    if (collective.empty()) {
+      return;
+    }
+    const json& arguments = *event.arguments;
+    const std::string group = group_of(arguments);
+    if (group.empty()) {
+      rank_.account.leave_out(1, "of groups whose members the trace does not say");
+      return;
+    }
+    const bool says_group = !text(member(arguments, "Process Group Name")).empty();
+    rank_.has_groups = rank_.has_groups && (says_group || rank_.groups.size() < 2);
+    rank_.has_sizes = false;  // but with record_shapes
+    const TorchType type = first_type(member(arguments, "Input type"));
+    // all_gather and gather are told by what a rank sends.
+    const bool is_part = collective == "all_gather" || collective == "gather";
+    const auto ranks = static_cast<double>(std::max<std::size_t>(1, rank_.groups[group].size()));
+    const double bytes =
+        elements(member(arguments, "Input Dims")) * type.bytes * (is_part ? ranks : 1);
+    rank_.calls.push_back({.group = group,
+                           .collective = collective,
+                           .dtype = type.name,
+                           .bytes = std::clamp(bytes, 0.0, kMostCallBytes),
+                           .start_us = span.start,
+                           .end_us = span.end,
+                           .backend = event.backend});
+  }
+
+  ImportedRank rank_;
+  std::string world_name_;
+};
+
+}  // namespace
+
+bool is_device_backend(std::string_view name) {
+  return name == "nccl" || name == "xccl" || name == "rccl" || name == "hccl" || name == "cncl";
+}
+
+ImportedRank read_kineto(const json& document, const std::string& path) {
+  return Reader(document, path).read(events_of(document));
+}
+
+}  // namespace unisono::cli

@@ -1,0 +1,127 @@
+#include "imports/torch_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/json_limits.h"
+#include "base/words.h"
+#include "cli/failure.h"
+
+namespace unisono::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMostRanksOfTorch = 1e6;
+
+// What is nested deeper than any list of tensors is none.
+double elements_in(const json& dims, int depth) {
+  constexpr int kDeepestDims = 16;
+  if (!dims.is_array() || depth > kDeepestDims) {
+    return 0;
+  }
+  const bool is_tensor =
+      std::ranges::all_of(dims, [](const json& value) { return value.is_number(); });
+  double count = is_tensor ? 1 : 0;
+  for (const json& value : dims) {
+    count = is_tensor ? count * number(value, 0) : count + elements_in(value, depth + 1);
+  }
+  return is_tensor && dims.empty() ? 0 : count;
+}
+
+// The last number in the name of the file: trace_rank_3.json, dump.3.
+int rank_in_name(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::size_t last = name.find_last_of("0123456789");
+  if (last == std::string::npos) {
+    return -1;
+  }
+  std::size_t first = last;
+  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') {
+    --first;
+  }
+  return last - first < 7 ? std::stoi(name.substr(first, last - first + 1)) : -1;
+}
+
+}  // namespace
+
+void refuse_import(const std::string& path, const std::string& what) {
+  throw UsageError(
+      fmt::format("{}: {}", path, what),
+      "traces that PyTorch's profiler exported, dumps of its flight recorder, one file "
+      "a rank, or logs of NCCL",
+      "unisono help trace");
+}
+
+const json& member(const json& object, const char* key) {
+  static const json kNothing;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && found != object.end() ? *found : kNothing;
+}
+
+double number(const json& value, double fallback) {
+  const double given = value.is_number() ? value.get<double>() : fallback;
+  return std::isfinite(given) ? given : fallback;
+}
+
+std::string text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::vector<int> ranks_in(const json& value) {
+  static const json kNothing = json::array();
+  const std::string listed = text(value);
+  const bool is_flat = json_excess(listed, {.depth = 1}).message.empty();
+  const json read = is_flat ? json::parse(listed, nullptr, false) : json();
+  const json& list = value.is_string() ? read : value;
+  std::vector<int> ranks;
+  for (const json& rank : list.is_array() ? list : kNothing) {
+    const double given = number(rank, -1);
+    if (given >= 0 && given < kMostRanksOfTorch) {
+      ranks.push_back(static_cast<int>(given));
+    }
+  }
+  return ranks;
+}
+
+double elements(const json& dims) {
+  return elements_in(dims, 0);
+}
+
+TorchType first_type(const json& types) {
+  return type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
+}
+
+std::int64_t sequence_of(const json& value) {
+  return static_cast<std::int64_t>(std::clamp(number(value, -1), -1.0, 1e15));
+}
+
+int rank_said(const json& value, const std::string& path) {
+  const double given = number(value, rank_in_name(path));
+  if (given < 0 || given >= kMostRanksOfTorch) {
+    refuse_import(path, "it does not say which rank it is of, and its name has no number");
+  }
+  return static_cast<int>(given);
+}
+
+std::string known_collective(const std::string& name, ImportedRank& rank) {
+  if (name == "send" || name == "recv" || name == "recvAnySource") {
+    rank.account.leave_out(1, kSendsAndReceives);
+    return {};
+  }
+  std::string collective = collective_named_by_torch(name);
+  if (collective.empty()) {
+    rank.account.leave_out(
+        1, fmt::format("of {}, which is no collective of unisono", in_quotes(name)));
+  }
+  return collective;
+}
+
+void sort_calls(ImportedRank& rank) {
+  std::ranges::stable_sort(rank.calls, {}, &ImportedCall::start_us);
+}
+
+}  // namespace unisono::cli
