@@ -11,7 +11,11 @@
 //
 // Errors: every call throws unisono::Error (see error.hpp). After peer_lost, timeout, mismatch or
 // abort the communicator and all that were split from the same world are unusable; every rank gets
-// the same reason. The ranks that are left can go on with shrink().
+// the same reason. The ranks that are left can go on with shrink(). If ranks make different
+// collective calls, all get mismatch: in that call, or in the next one in which they wait for
+// another rank, as in every barrier (docs/reliability.md says what is compared). If the call was a
+// rank's last one, the rank reports the mismatch on stderr when it leaves, as far as it is known by
+// then.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +56,8 @@ void label_group(Communicator& group, std::string_view text);
 }  // namespace detail
 
 // An operation under way. Its buffers must live until wait() returns. The destructor waits, and
-// swallows errors: call wait() to see them. Waiting twice is an error.
+// reports an error on stderr that no call has told yet: call wait() to catch it. Waiting twice is
+// an error.
 class [[nodiscard]] UNISONO_EXPORT Request {
  public:
   Request();
@@ -314,9 +319,9 @@ class UNISONO_EXPORT Communicator {
   Communicator split(int color, int key);
   // A group of some ranks, which only they call: `members` are ranks of this group in the order of
   // the new one. `id` names it and is the same on all members; no two groups that are made from
-  // this one and share a member may share it. Members that name other ranks, or another order, get
-  // an error with both lists. Each member is a process of its own.
-  // Takes a mapping, and no descriptor or thread. Any thread.
+  // this one and share a member may share it, which is refused while the first one lives. Members
+  // that name other ranks, or another order, get an error with both lists. Each member is a process
+  // of its own. Takes a mapping, and no descriptor or thread. Any thread.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
 
   // What the next calls of this rank on any group of this world are for: a layer, a phase. unisono

@@ -31,10 +31,11 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypeCount = 13;
 
-// Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks (integers
-// truncate towards zero; of up to 32 bits they move and are summed in 32 or 64 bits, so that no sum
-// wraps; one of 64 bits wraps before it is divided); `premul_sum` multiplies each rank's input by a
-// scalar before the sum; `user` is a function of the caller's.
+// Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks: integers of
+// up to 32 bits move and are summed in 32 or 64 bits and truncate towards zero, floats of less than
+// 32 bits move and are summed in f32 and are rounded once, so that no sum wraps or overflows; wider
+// types are summed as they are. `premul_sum` multiplies each rank's input by a scalar before the
+// sum; `user` is a function of the caller's.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,

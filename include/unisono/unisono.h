@@ -37,7 +37,10 @@
  * is UNISONO_USAGE.
  *
  * All ranks of a communicator must make the same collective calls in the same order, with the same
- * count, dtype, op, root and algorithm; otherwise all get UNISONO_MISMATCH.
+ * count or counts, dtype, op, factor, root and algorithm; otherwise all get UNISONO_MISMATCH: in
+ * that call, or in the next one in which they wait for another rank, as in every barrier. If the
+ * call was a rank's last one, the rank reports it on stderr when it leaves, as far as it is known
+ * by then.
  */
 #pragma once
 

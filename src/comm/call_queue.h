@@ -108,6 +108,8 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   std::deque<std::shared_ptr<RequestState>> queue_;    // collectives; the first one runs
   bool running_ = false;                               // the first has begun
   std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives
+  // No limit of theirs is less. Left over from before where the first of them has none.
+  int least_limit_ms_ = 0;
   std::atomic<int> pending_ = 0;
   std::atomic<bool> collecting_ = false;    // a blocking collective runs alone
   std::atomic<bool> transferring_ = false;  // a blocking send or recv does

@@ -9,7 +9,7 @@ namespace unisono::kernels {
 
 ScaleFunction find_multiply_float(Dtype dtype);
 ScaleFunction find_divide_float(Dtype dtype);
-// Of those that are summed in f32.
+// Conversions to f32 and back, of the types that are summed in it.
 ScaleFunction find_widen_float(Dtype dtype);
 ScaleFunction find_average_float(Dtype dtype);
 

@@ -397,7 +397,7 @@ TEST_P(Forms, AbortInTheLastStepLeavesNoResult) {
   run(2, [](Communicator& comm) { return abort_in_the_last_step(comm, true); });
 }
 
-// By every algorithm, in each reduction: the sum of so large numbers is none of their type.
+// By every algorithm, in each reduction: the sum of so large numbers does not fit in their type.
 template <typename T>
 std::string wrong_averages(Communicator& comm, T value) {
   std::string wrong;
