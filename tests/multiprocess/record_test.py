@@ -365,7 +365,7 @@ class OtherHost(Case):
 
     def said_folder(self):
         """Where its ranks record, as they say in a file."""
-        return pathlib.Path(self.path("folder")).read_text().strip().rstrip("/")
+        return pathlib.Path(self.path("folder")).read_text().strip().removesuffix("/.")
 
     def test_nothing_is_left_there(self):
         script = f"echo $UNISONO_RECORD > {self.path('folder')}; exec {PROGRAM} bench barrier -n 3"
@@ -401,7 +401,7 @@ exec "$@" -c "$script"
 """)
 
     # As a connection does that is cut while the job runs.
-    DIES = "exec <&-; : > {gone}; echo >&2; echo Connection reset >&2; exit 255"
+    DIES = "echo unisono-recording-folder $(mktemp -d); exec <&-; : > {gone}; echo >&2; echo Connection reset >&2; exit 255"
 
     def after_its_death(self, more=""):
         """A program that runs when the shell is dead."""
@@ -415,11 +415,11 @@ exec "$@" -c "$script"
 
     def test_what_is_lost_is_said(self):
         self.shell(self.DIES.format(gone=self.path("gone")))
-        self.record(self.words()[:-1], *self.after_its_death("; rm -rf $UNISONO_RECORD"))
+        self.record(self.words()[:-1], *self.after_its_death("; rm -rf ${UNISONO_RECORD%/.}"))
         self.assertRegex(self.said, r"no recording came through: .*\n  it ended too early: Connection reset\n")
 
     def test_what_came_before_the_end_is_kept(self):
-        self.shell('"$@" -c "$script" | head -c -10; exit')
+        self.shell('"$@" -c "$script" | { read -r first; echo "$first"; head -c -10; }; exit')
         self.record(self.words()[:-1], PROGRAM, "bench", "barrier", "-n", "3")
         self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
         self.assertRegex(self.said, r"perhaps not every recording came through: .*\n  it ended too early\n")
