@@ -14,7 +14,7 @@
 namespace unisono::cli {
 namespace {
 
-constexpr int kMostDevices = 256;
+constexpr int kMostMatrixDevices = 256;
 constexpr int kMostLinks = 18;  // NVLinks of one GPU: more in its row are links of a switch
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -83,8 +83,8 @@ class MatrixReader {
     if (names_.empty()) {
       std::copy_if(words.begin(), words.end(), std::back_inserter(names_), is_device);
       has_numa_ = std::find(words.begin(), words.end(), "NUMA") != words.end();
-      if (names_.size() > kMostDevices) {
-        fail(fmt::format("more than {} devices", kMostDevices));
+      if (names_.size() > kMostMatrixDevices) {
+        fail(fmt::format("more than {} devices", kMostMatrixDevices));
       }
       return;
     }
