@@ -19,7 +19,8 @@ struct DecoderParts {
       : shape(model),
         task(wanted),
         is_prompt(wanted.tokens > 1),
-        build(model.name + (is_prompt ? ", a prompt of " : ", one token behind ") +
+        build((model.name.empty() ? "model" : model.name) +
+                  (is_prompt ? ", a prompt of " : ", one token behind ") +
                   std::to_string(is_prompt ? wanted.tokens : wanted.context),
               mesh) {}
 
