@@ -188,9 +188,10 @@ Range verified_ranks(const Arguments& arguments) {
   } catch (const std::logic_error&) {
     // Not a number, or too large for one: reported below.
   }
-  throw UsageError(fmt::format("--ranks cannot be '{}'", text),
-                   fmt::format("a number from 1 to {}, or a range such as 1..64", kMostVerifiedRanks),
-                   "unisono help verify");
+  throw UsageError(
+      fmt::format("--ranks cannot be '{}'", text),
+      fmt::format("a number from 1 to {}, or a range such as 1..64", kMostVerifiedRanks),
+      "unisono help verify");
 }
 
 // One algorithm over a range of ranks and every root.

@@ -37,7 +37,8 @@ constexpr std::size_t kLargestFile = 64'000'000;
 nlohmann::ordered_json schedule_data(const Schedule& schedule) {
   if (schedule.moves.size() > kMostViewedMoves) {
     throw UsageError(fmt::format("{} moves are too many for a page", schedule.moves.size()),
-                     fmt::format("at most {}", kMostViewedMoves), "unisono show prints any schedule");
+                     fmt::format("at most {}", kMostViewedMoves),
+                     "unisono show prints any schedule");
   }
   nlohmann::ordered_json data = pack(schedule);
   data["collective"] = to_string(called_form(schedule));
