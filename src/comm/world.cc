@@ -122,6 +122,12 @@ World::~World() {
   AbortWord& abort = membership_->abort();
   abort.tell_observer();
   abort.pass_on();
+  // From here on a rank that is gone has only left first. A disagreement is still one.
+  abort.observe([this](const AbortRecord& record) {
+    if (static_cast<ErrorCode>(record.code) == ErrorCode::mismatch) {
+      note_failure(record);
+    }
+  });
   take_leave(abort.culprit());
   report_untold_mismatch();
   host_->leave();

@@ -160,7 +160,7 @@ class ConfigReader {
   }
 
   void read_heads() {
-    if (!is_gpt2()) {
+    if (!is_gpt2() || keys_.has("num_key_value_heads")) {
       const int fallback = family_.kv_heads > 0 ? family_.kv_heads : shape_.heads;
       shape_.kv_heads = bounded("num_key_value_heads",
                                 keys_.size_or("num_key_value_heads", fallback), kMostHeads);

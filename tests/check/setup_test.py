@@ -26,7 +26,7 @@ class Setup(unittest.TestCase):
         self.bin = Path(folder.name) / "bin"
         self.bin.mkdir()
         self.log = Path(folder.name) / "log"
-        for name in ("bash", "cat", "dirname", "env", "grep", "sed"):
+        for name in ("bash", "cat", "dirname", "env", "grep", "mkdir", "sed", "tail"):
             os.symlink(f"/bin/{name}" if Path(f"/bin/{name}").exists() else f"/usr/bin/{name}",
                        self.bin / name)
         self.tool("id", "echo 0")
