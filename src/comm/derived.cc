@@ -210,6 +210,9 @@ std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::ui
   for (const int member : ranks) {
     hash.add(static_cast<std::uint64_t>(member));
   }
+  // An ended group may have had the same id: lanes between hosts need a number that none had
+  // before.
+  hash.add(world.rosters().count_made(hash.value()));
   const comm::GroupLayout layout(static_cast<int>(world.hosts().local_of(ranks).size()));
   auto segment =
       world.segments().meet(ranks, layout.bytes, hash.value(), world.options().connect_timeout_ms);

@@ -356,8 +356,7 @@ void Operations::close_lanes() noexcept {
 }
 
 void Operations::throw_abort(const Prepared* prepared) {
-  group_.world().membership().abort().note_told();
-  throw end(prepared);
+  group_.world().membership().abort().throw_to_program(end(prepared));
 }
 
 Error Operations::end(const Prepared* prepared) {

@@ -79,6 +79,11 @@ std::shared_ptr<const void> Rosters::claim(const Roster& roster) {
   return {this, release};
 }
 
+std::uint64_t Rosters::count_made(std::uint64_t hash) {
+  const std::lock_guard lock(mutex_);
+  return made_[hash]++;
+}
+
 std::shared_ptr<const void> Rosters::enter(std::uint64_t group, std::uint64_t id,
                                            std::span<const int> members) {
   Roster roster{};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -40,6 +41,9 @@ class Rosters {
   // usage, if one has.
   std::shared_ptr<const void> enter(std::uint64_t group, std::uint64_t id,
                                     std::span<const int> members);
+  // Returns how many groups of this hash (parent, id and members) this rank made before, and counts
+  // one more. Members of the same groups get the same answer.
+  std::uint64_t count_made(std::uint64_t hash);
   // Takes in what members on other hosts have told.
   void look() noexcept;
 
@@ -60,6 +64,7 @@ class Rosters {
   std::mutex mutex_;  // guards what follows, and this rank's board
   std::unique_ptr<transport::Transport> lanes_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> claimed_;  // groups made of, and ids
+  std::map<std::uint64_t, std::uint64_t> made_;                // groups, by their hash
   std::deque<Mine> mine_;                                      // the latest
   std::deque<std::pair<int, Roster>> heard_;  // the latest from other hosts, and from whom
 };

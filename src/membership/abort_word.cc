@@ -153,8 +153,11 @@ Error AbortWord::reason(ErrorContext context) const {
 }
 
 void AbortWord::throw_reason(ErrorContext context) const {
+  throw_to_program(reason(std::move(context)));
+}
+
+void AbortWord::throw_to_program(const Error& error) const {
   note_told();
-  const Error error = reason(std::move(context));
   await_signal_of_launcher(error.message());
   throw error;
 }

@@ -56,6 +56,8 @@ class AbortWord {
   Error reason(ErrorContext context) const;
   // The same, and the program knows it.
   [[noreturn]] void throw_reason(ErrorContext context) const;
+  // Throws `error`, which is the reason: the program knows it.
+  [[noreturn]] void throw_to_program(const Error& error) const;
   // Whether a call has told this rank's program the reason. Returns what was noted before.
   bool note_told() const noexcept { return told_.exchange(true, std::memory_order_relaxed); }
   // What throw_reason() would throw if the reason is complete.

@@ -166,7 +166,7 @@ NOT_RUN = {
     "srun": "Slurm", "kubectl": "Kubernetes", "pkg-config": "an installation", "~/job-token": "a file of the reader",
     "measured.csv": "a file of the reader", "my_a100.json": "a file of the reader", "mine.json": "a file of the reader",
     "line.json": "a file of the reader", "ring.xml": "a file of the reader", "step.json": "a file of the reader",
-    "theirs.csv": "a file of the reader", "trace.0.json": "a file of the reader", "nccl.log": "a file of the reader",
+    "theirs.csv": "a file of the reader", "all_reduce_perf.log": "a file of the reader", "llm --model": "a model and a build", "trace.0.json": "a file of the reader", "nccl.log": "a file of the reader",
     "unisono tune": "minutes", "unisono learn": "a browser", "UNISONO_NETWORK=ucx": "UCX",
 }
 # What the words of a guide stand for here: fewer ranks, fewer tries; a rank that --chaos kills may end the job.

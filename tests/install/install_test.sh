@@ -76,7 +76,7 @@ case $case in
     sed "s#build/release#$build#; s#^g++ #$CXX #" README.md.sh >commands.sh
     grep -q '^cmake --install ' commands.sh
     bash -ex commands.sh | tee output.txt
-    grep -qx 'rank 3 of 4: 6' output.txt
+    grep -q 'rank 3 of 4: 6$' output.txt
     ;;
   llm)
     # The example that says that it needs nothing but the installed library.
