@@ -128,15 +128,24 @@ World::~World() {
       note_failure(record);
     }
   });
+  listen_once_more();
   take_leave(abort.culprit());
   report_untold_mismatch();
   host_->leave();
 }
 
+// Before this rank sends that it leaves: a rank that has closed its end resets the connection then,
+// and what it had sent is lost.
+void World::listen_once_more() noexcept {
+  try {
+    membership_->watch().listen();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is leaving
+  }
+}
+
 // If ranks disagree in their last calls, no call is left that could tell this program.
 void World::report_untold_mismatch() noexcept {
   try {
-    membership_->watch().listen();
     AbortWord& abort = membership_->abort();
     const std::optional<Error> failure = abort.complete();
     if (!failure || membership_->shrunk()) {

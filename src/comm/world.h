@@ -102,6 +102,7 @@ class World {
   void note_failure(const AbortRecord& record) noexcept;
   void tell_of_no_world(const Error& error) noexcept;
   void take_leave(std::optional<int> culprit) noexcept;
+  void listen_once_more() noexcept;
   void report_untold_mismatch() noexcept;
 
   Setup setup_;

