@@ -167,9 +167,6 @@ void World::take_leave(std::optional<int> culprit) noexcept {
   if (network() == nullptr) {
     return;
   }
-  if (!culprit && remote_records_ != nullptr) {
-    remote_records_->tell_last();
-  }
   network()->leave();
   const Deadline host_deadline = Deadline::after_ms(kLostHostMs);
   const int lost_rank = culprit.value_or(-1);

@@ -52,9 +52,6 @@ class GroupRecords {
   // The same to ranks of the world, which need not be of the group.
   void tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
             bool ask) noexcept;
-  // Keeps the latest operations, up to number `newest`, to be told when this rank leaves the world:
-  // a rank that then waits for it learns what it did. Nothing is sent now.
-  void tell_last(std::uint64_t newest) noexcept;
   // The ranks that have asked, in whichever group. REQUIRES: has_remote().
   std::vector<int> take_askers();
   // Takes in what they tell. True: somebody asks. REQUIRES: has_remote().

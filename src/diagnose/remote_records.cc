@@ -66,25 +66,6 @@ void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
   lanes_->flush(transport::kEveryLane);
 }
 
-void RemoteRecords::keep_last(const std::vector<int>& members, std::uint64_t group,
-                              const Report& report) noexcept {
-  try {
-    const std::lock_guard lock(mutex_);
-    last_.push_back({.members = members, .group = group, .report = report});
-    if (last_.size() > kMostLast) {
-      last_.pop_front();
-    }
-  } catch (const std::bad_alloc&) {
-    return;  // what it would have told is missing in a message, no more
-  }
-}
-
-void RemoteRecords::tell_last() noexcept {
-  for (const Last& last : last_) {
-    tell(last.members, last.group, last.report);
-  }
-}
-
 void RemoteRecords::listen() noexcept {
   const std::lock_guard lock(mutex_);
   for (int from = 0; from < lanes_->ranks(); ++from) {

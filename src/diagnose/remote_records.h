@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,10 +40,6 @@ class RemoteRecords {
   };
   // `members`: ranks of the world; those of this host are passed over. Any thread.
   void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
-  // The same when this rank leaves the world; only of the latest groups that are no more.
-  void keep_last(const std::vector<int>& members, std::uint64_t group,
-                 const Report& report) noexcept;
-  void tell_last() noexcept;
   // Takes in what has come. The recorders tell for whom a rank waits, and since_ns is when that
   // came.
   void listen() noexcept;
@@ -69,13 +64,6 @@ class RemoteRecords {
   std::set<std::uint64_t> asked_;  // groups
   std::set<int> askers_;
   std::map<int, WorldWaiting> waits_;  // by rank
-  struct Last {
-    std::vector<int> members;
-    std::uint64_t group = 0;
-    Report report;
-  };
-  static constexpr std::size_t kMostLast = 8;
-  std::deque<Last> last_;
 };
 
 }  // namespace unisono::comm

@@ -176,6 +176,8 @@ STAND_INS = [(r"(node\d):\d+", r"\1:1"), (r"seq 20", "seq 1"), (r"^(.*--chaos.*?
 # Both hosts of the guides, and this one, are the loopback device of a network of the test's own.
 HOSTS = """
 mount --bind {hosts} /etc/hosts
+mkdir -p /run/netns
+mount -t tmpfs none /run/netns
 ip link set lo up
 ip addr add 10.0.0.1/8 dev lo
 cd {folder}

@@ -76,8 +76,8 @@ PlayBlock BlockMaker::block_of(const Schedule& schedule, double bytes,
   const double chunk = chunk_bytes(schedule, bytes);
   const double segments =
       options_.segment_bytes > 0 ? std::ceil(chunk / options_.segment_bytes) : 1;
-  constexpr double kMostSegments = 1e6;
-  if (segments > kMostSegments) {
+  constexpr double kMostInChunk = 1e6;
+  if (segments > kMostInChunk) {
     throw Error(ErrorCode::usage, "a chunk has more than 1000000 segments\nuse larger segments");
   }
   PlayBlock block{.has_needs = true};
