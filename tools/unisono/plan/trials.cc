@@ -28,13 +28,13 @@ std::string percent(double part) {
 }  // namespace
 
 model::LogQuestion log_question_of(const Arguments& arguments) {
-  constexpr std::int64_t kMostRanks = 1'000'000;
+  constexpr std::int64_t kMostInALog = 1'000'000;
   model::LogQuestion question;
   if (!arguments.operands().empty()) {
     question.collective = collective_of(arguments.operands().front());
   }
   if (arguments.has("ranks")) {
-    question.ranks = static_cast<int>(arguments.number("ranks", 1, kMostRanks));
+    question.ranks = static_cast<int>(arguments.number("ranks", 1, kMostInALog));
   }
   return question;
 }

@@ -29,13 +29,13 @@ PlayedTransfers::PlayedTransfers(const ordered_json& trace) {
     const auto at = static_cast<std::size_t>(rank);
     return rank < 0 || at >= dropped.size() || dropped[at] == 0;
   };
-  constexpr int kMostRank = std::numeric_limits<int>::max();
+  constexpr int kMostPeer = std::numeric_limits<int>::max();
   for (std::size_t row = 0; row < rows.at("rank").size(); ++row) {
-    const auto rank = static_cast<int>(whole_at(trace, "transfers", "rank", row, 0, kMostRank));
+    const auto rank = static_cast<int>(whole_at(trace, "transfers", "rank", row, 0, kMostPeer));
     const int peer =
         rows.at("peer").at(row).is_null()
             ? -1
-            : static_cast<int>(whole_at(trace, "transfers", "peer", row, 0, kMostRank));
+            : static_cast<int>(whole_at(trace, "transfers", "peer", row, 0, kMostPeer));
     PlayedTransfer one{.sends = rows.at("kind").at(row) == "send",
                        .begin_us = rows.at("start_us").at(row).get<double>()};
     one.key = {rows.at("group").at(row).get<std::string>(), one.sends ? rank : peer,
