@@ -35,7 +35,5 @@ std::span<const Command* const> commands();
 const Command* find_command(std::string_view name);
 // Throws UsageError, with the commands that are meant where the word is a collective or a topic.
 const Command& command_of(std::string_view word);
-// Whether `unisono learn WORD` opens a story.
-bool has_topic(std::string_view word);
 
 }  // namespace unisono::cli

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/wrap.h"
 #include "unisono/error.hpp"
@@ -26,8 +25,7 @@ Collective collective_of(std::string_view word) {
   const std::string detail =
       named != nullptr ? fmt::format("did you mean {}/{}?", to_string(named->collective), word)
                        : did_you_mean(word, names);
-  throw UsageError(fmt::format("unknown collective '{}'", word), detail,
-                   has_topic(word) ? fmt::format("unisono learn {}", word) : "unisono list");
+  throw UsageError(fmt::format("unknown collective '{}'", word), detail, "unisono list");
 }
 
 bool is_schedule_file(const std::string& target) {
