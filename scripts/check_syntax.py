@@ -98,7 +98,7 @@ def main():
     end = time.monotonic() + LIMIT_S
     commands = database()
     jobs = list(jobs_for(sorted(commands) if everything else paths, commands))
-    # What was touched last is most likely to be wrong.
+    # The newest files are the most likely to be wrong: compile them first.
     jobs.sort(key=lambda job: -job[0].stat().st_mtime)
 
     def compile_one(job):

@@ -1,5 +1,5 @@
-// What a reader made of a file that another program wrote, so that it leaves nothing out in
-// silence. cli/account.h prints it, in words and as JSON.
+// Account of a file that another program wrote: a reader lists what it read, used, left out and
+// assumed. cli/account.h prints the account as text and as JSON.
 //
 // A reader counts what it used, and says with leave_out() and assume() why the rest was not used
 // and what the file did not say. It refuses a file that contradicts itself.

@@ -1,5 +1,5 @@
-// How much a JSON text may ask of a parser, checked before it is parsed: a parser takes many times
-// the memory of the text, and more the deeper it nests.
+// Limits for JSON text, checked before parsing: a parser takes many times the memory of the text,
+// and more if the text nests deeply.
 #pragma once
 
 #include <cstddef>

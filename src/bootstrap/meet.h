@@ -56,7 +56,7 @@ Attempt attempt_to_meet(const Invitation& invitation);
 inline constexpr int kSilentMs = 3000;
 void say_waiting(const std::string& what);
 
-// What to do about ranks of several users.
+// Returns the advice for ranks that belong to several users.
 inline constexpr std::string_view kOneUser =
     "start all ranks of a host as one user, or set UNISONO_ADDRESS and UNISONO_TOKEN, which "
     "connects "

@@ -10,7 +10,7 @@
 namespace unisono::comm {
 namespace {
 
-// What the thread that asks and the thread that waits share, whichever gives up first.
+// State shared by the lookup thread and the waiting thread. The last one to leave frees it.
 struct NameRequest {
   std::mutex mutex;
   std::condition_variable done;

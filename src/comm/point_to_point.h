@@ -27,7 +27,7 @@ struct RequestState;
 namespace unisono::comm {
 
 struct PendingTransfer {
-  // Whoever is told that it has finished (take_finished()); nullptr: its poster looks.
+  // Receives the notice of completion (take_finished()). nullptr: the poster polls instead.
   detail::RequestState* owner = nullptr;
   bool send = false;
   int peer = 0;  // of a receive also kAnySource, until its message has come
@@ -91,7 +91,7 @@ class ReceiveQueues {
   }
 
  private:
-  // So many empty queues are kept, as a program uses its tags again and again.
+  // Number of empty queues to keep, because programs reuse their tags.
   static constexpr std::size_t kKeptTags = 64;
   std::unordered_map<int, TransferQueue> by_tag_;
   std::size_t size_ = 0;

@@ -7,7 +7,7 @@
 
 namespace unisono::estimate {
 
-// Which layers have a window, where "layer_types" does not list it.
+// Pattern of layers with a window, if "layer_types" does not list them.
 enum class Windows : std::uint8_t {
   none,
   all,

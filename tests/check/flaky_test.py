@@ -16,7 +16,7 @@ SECOND = "if rm FOLDER/mark 2>/dev/null; then echo it was there; exit 1; fi; : >
 
 
 def busy():
-    """The processes of load in this session."""
+    """Returns the load processes of this process session."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

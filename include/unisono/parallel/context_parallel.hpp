@@ -42,7 +42,7 @@ struct AttentionShape {
   std::size_t key_value_heads = 1;
   std::size_t dim = 1;
   bool causal = true;  // a query sees keys at its own place and before
-  // Where heads are cut unevenly over tensor-parallel ranks: as in HeadShare. 0: heads /
+  // As in HeadShare, if tensor-parallel ranks have unequal numbers of heads. 0 means heads /
   // key_value_heads.
   std::size_t heads_per_key = 0;
   std::size_t offset = 0;
