@@ -61,7 +61,7 @@ WORDS = {
     r"\.crowded\b|\bis_crowded\b": "oversubscribed",
 }
 FOREIGN_NAMES = ("bench/", "docs/peers", "python/", "docs/guides/pytorch.md",
-                 "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl", "tests/msccl", "src/model/logs/",
+                 "scripts/check_sources.py", "tests/check/", "tools/unisono/msccl", "tests/msccl", "src/network_model/logs/",
                  "tests/cli/transcripts/export.txt", "tests/cli/files/plan_", "tests/fuzz/seeds/mscclpp", "tests/fuzz/seeds/benchmark_log",
                  "viewer/src/text/calls.ts", "tools/unisono/imports/", "tests/cli/files/kineto",
                  "tests/cli/files/flight_recorder")

@@ -18,7 +18,7 @@
 
 #include "algorithms/catalog.h"
 #include "base/quantile.h"
-#include "model/simulator/simulate.h"
+#include "network_model/simulator/simulate.h"
 #include "replay.h"
 #include "topology/presets.h"
 
@@ -102,16 +102,16 @@ struct Row {
   double speedup = 0;  // wall time of SimGrid over that of unisono
 };
 
-Row compare(const Case& asked, model::Contention contention) {
+Row compare(const Case& asked, network_model::Contention contention) {
   Topology topology = *make_preset(asked.topology).value;
   topology.overhead_us = 0;
   const CompactSchedule schedule = steps_of(asked);
-  model::Workload workload{.ranks = schedule.ranks};
+  network_model::Workload workload{.ranks = schedule.ranks};
   workload.items.push_back(
       {.bytes = asked.bytes, .compact = std::make_shared<const CompactSchedule>(schedule)});
   const auto begin = std::chrono::steady_clock::now();
-  const model::SimulationResult ours =
-      model::simulate(workload, topology, {.contention = contention, .rank_times = false});
+  const network_model::SimulationResult ours =
+      network_model::simulate(workload, topology, {.contention = contention, .rank_times = false});
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   const Replayed theirs = replay_apart(topology, schedule, asked.bytes);
   const Row row{.off = ours.total_us / theirs.simulated_us - 1,
@@ -133,7 +133,7 @@ int run(std::span<const Case> cases) {
   std::vector<double> off;
   std::vector<double> speedups;
   for (const Case& asked : cases) {
-    const Row row = compare(asked, model::Contention::automatic);
+    const Row row = compare(asked, network_model::Contention::automatic);
     off.push_back(std::abs(row.off));
     speedups.push_back(row.speedup);
   }

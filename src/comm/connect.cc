@@ -11,7 +11,7 @@
 #include "bootstrap/net.h"
 #include "membership/abort_word.h"
 #include "membership/meet_again.h"
-#include "plan/profile.h"
+#include "select/profile.h"
 
 namespace unisono::comm {
 namespace {

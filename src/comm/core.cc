@@ -10,7 +10,7 @@
 #include "comm/waiter.h"
 #include "diagnose/remote_records.h"
 #include "engine/call_checks.h"
-#include "plan/planner.h"
+#include "select/planner.h"
 
 namespace unisono::detail {
 

@@ -8,7 +8,7 @@
 #include "comm/call_queue.h"
 #include "comm/core.h"
 #include "comm/group.h"
-#include "plan/planner.h"
+#include "select/planner.h"
 
 namespace unisono::detail {
 namespace {

@@ -8,8 +8,8 @@
 #include "bootstrap/addresses.h"
 #include "bootstrap/launcher_env.h"
 #include "bootstrap/relay.h"
-#include "plan/choice.h"
-#include "plan/profile.h"
+#include "select/choice.h"
+#include "select/profile.h"
 #include "transport/tcp/certificates.h"
 #include "transport/tcp/protection.h"
 

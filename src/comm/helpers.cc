@@ -7,7 +7,7 @@
 
 #include "algorithms/catalog.h"
 #include "base/dtypes.h"
-#include "plan/planner.h"
+#include "select/planner.h"
 
 namespace unisono::comm {
 namespace {

@@ -14,7 +14,7 @@
 #include "comm/labels.h"
 #include "comm/waiter.h"
 #include "engine/executor.h"
-#include "plan/planner.h"
+#include "select/planner.h"
 
 namespace unisono::comm {
 namespace {

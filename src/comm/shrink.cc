@@ -13,7 +13,7 @@
 #include "membership/agreement.h"
 #include "membership/meet_again.h"
 #include "membership/watch.h"
-#include "plan/profile.h"
+#include "select/profile.h"
 
 namespace unisono::comm {
 namespace {

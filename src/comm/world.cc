@@ -19,8 +19,8 @@
 #include "diagnose/world_waits.h"
 #include "membership/meet_again.h"
 #include "membership/membership.h"
-#include "plan/profile.h"
-#include "plan/programs.h"
+#include "select/profile.h"
+#include "select/programs.h"
 
 namespace unisono::comm {
 namespace {
@@ -36,7 +36,7 @@ WaitPolicy choose_wait_policy(const Setup& setup, const Hosts& hosts, bool overs
   WaitPolicy policy = built_in_wait(oversubscribed);
   if (!hosts.single()) {
     policy.spin = std::min(policy.spin, kLooksOverNetwork);
-  } else if (const model::WaitChoice* found =
+  } else if (const network_model::WaitChoice* found =
                  setup.profile->choices().find_wait(hosts.size(), oversubscribed)) {
     policy = found->policy;
   }

@@ -18,7 +18,7 @@ std::size_t count(double number) {
 
 class DecoderMaker {
  public:
-  DecoderMaker(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+  DecoderMaker(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
                const DecoderTask& task)
       : p_(shape, mesh, task), build_(p_.build), stages_(build_.size("pp")) {}
 
@@ -118,7 +118,7 @@ class DecoderMaker {
         parallel::shard_range(static_cast<std::size_t>(p_.shape.layers), stages_, stage);
     // Layers that are alike and lie behind each other are one section.
     for (std::size_t first = range.first; first < range.first + range.count;) {
-      const estimate::LayerKind kind = kind_of(first);
+      const planner::LayerKind kind = kind_of(first);
       std::size_t end = first + 1;
       while (end < range.first + range.count && kind_of(end) == kind) {
         ++end;
@@ -128,13 +128,13 @@ class DecoderMaker {
     }
   }
 
-  estimate::LayerKind kind_of(std::size_t layer) const {
-    estimate::LayerKind kind = p_.shape.kind(static_cast<int>(layer));
+  planner::LayerKind kind_of(std::size_t layer) const {
+    planner::LayerKind kind = p_.shape.kind(static_cast<int>(layer));
     kind.has_window = p_.has_window(kind);
     return kind;
   }
 
-  void layers(int stage, estimate::LayerKind kind, int first, int count) {
+  void layers(int stage, planner::LayerKind kind, int first, int count) {
     build_.section(std::string(kind.has_experts ? "layers of experts" : "layers") +
                        (kind.has_window ? " with a window" : ""),
                    stage, first, count);
@@ -174,7 +174,7 @@ class DecoderMaker {
   int stages_;
 };
 
-void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+void check(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
            const DecoderTask& task) {
   constexpr std::array<std::string_view, 4> kAxes = {"pp", "cp", "ep", "tp"};
   int tp = 1;
@@ -201,7 +201,7 @@ void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
 
 }  // namespace
 
-Step make_decoder_step(const estimate::ModelShape& shape, std::string_view mesh,
+Step make_decoder_step(const planner::ModelShape& shape, std::string_view mesh,
                        const DecoderTask& task) {
   const auto axes = parallel::MeshShape::parse(mesh);
   check(shape, axes, task);

@@ -10,14 +10,14 @@
 
 #include <string_view>
 
-#include "estimate/shape.h"
+#include "planner/shape.h"
 #include "step/decoder_task.h"
 #include "step/step.h"
 
 namespace unisono::step {
 
 // Errors: config, for a mesh with other axes; usage, for a shape that the ranks cannot share.
-Step make_decoder_step(const estimate::ModelShape& shape, std::string_view mesh,
+Step make_decoder_step(const planner::ModelShape& shape, std::string_view mesh,
                        const DecoderTask& task);
 
 }  // namespace unisono::step

@@ -28,7 +28,7 @@ void add_plain_attention(DecoderParts& p) {
   p.build.activation("y", {"rows", "width"});
 }
 
-void plain_attention(DecoderParts& p, estimate::LayerKind kind) {
+void plain_attention(DecoderParts& p, planner::LayerKind kind) {
   const bool has_window = p.has_window(kind);
   p.build.pointwise("attention norm", {"x", "attention_norm"}, "normal", {"rows"});
   p.build.product("query", "normal", "query", "q");
@@ -44,7 +44,7 @@ void plain_attention(DecoderParts& p, estimate::LayerKind kind) {
   const std::string prefix = p.has_ring() ? "all_" : kept;
   const std::vector<std::string> seen = {"q", prefix + "keys", prefix + "values"};
   // Two products, of which masks leave a part.
-  const estimate::LayerKind seen_kind = has_window ? kind : estimate::LayerKind();
+  const planner::LayerKind seen_kind = has_window ? kind : planner::LayerKind();
   const double there = kept_tokens(p.shape, seen_kind, p.keys());
   const double seen_keys = p.is_prompt ? seen_in_sequence(p.shape, seen_kind, p.keys())
                                        : seen_tokens(p.shape, seen_kind, p.keys());

@@ -14,7 +14,7 @@ std::string query_dim(const DecoderParts& p) {
 }
 
 void add_dims(DecoderParts& p) {
-  const estimate::LatentAttention& latent = p.shape.latent;
+  const planner::LatentAttention& latent = p.shape.latent;
   const auto dim = [&](const char* name, double size) {
     p.build.dim({.name = name, .size = static_cast<std::size_t>(size)});
   };
@@ -52,7 +52,7 @@ void compress(DecoderParts& p, const std::string& what, const std::string& made)
 
 // A prompt sees many keys: they are made once.
 void attend_prompt(DecoderParts& p, const Names& caches) {
-  const estimate::LatentAttention& latent = p.shape.latent;
+  const planner::LatentAttention& latent = p.shape.latent;
   p.build.product("keys made", caches[0], "key_up", "keys_of_heads");
   p.build.product("values made", caches[0], "value_up", "values_of_heads");
   // The causal mask leaves half of two products.
@@ -65,7 +65,7 @@ void attend_prompt(DecoderParts& p, const Names& caches) {
 }
 
 void attend_token(DecoderParts& p) {
-  const estimate::LatentAttention& latent = p.shape.latent;
+  const planner::LatentAttention& latent = p.shape.latent;
   p.build.compute_each({.name = "query for latents",
                         .reads = {"q", "key_up"},
                         .writes = {"latent_q"},

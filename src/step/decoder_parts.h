@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "estimate/shape.h"
+#include "planner/shape.h"
 #include "step/builder.h"
 #include "step/decoder_task.h"
 
 namespace unisono::step {
 
 struct DecoderParts {
-  DecoderParts(const estimate::ModelShape& model, const parallel::MeshShape& mesh,
+  DecoderParts(const planner::ModelShape& model, const parallel::MeshShape& mesh,
                const DecoderTask& wanted)
       : shape(model),
         task(wanted),
@@ -30,10 +30,10 @@ struct DecoderParts {
   // Layers with a window keep a cache of its length. Along cp, which cuts the cache by places, they
   // keep and send all of it.
   bool has_windows() const { return shape.window_layers() > 0 && !build.is_wide("cp"); }
-  bool has_window(estimate::LayerKind kind) const { return has_windows() && kind.has_window; }
+  bool has_window(planner::LayerKind kind) const { return has_windows() && kind.has_window; }
   double keys() const { return static_cast<double>(task.context + task.tokens); }
 
-  const estimate::ModelShape& shape;
+  const planner::ModelShape& shape;
   const DecoderTask& task;
   bool is_prompt;
   StepBuilder build;
@@ -41,7 +41,7 @@ struct DecoderParts {
 
 // Attention of plain heads: each rank of tp has some, and their part of the cache.
 void add_plain_attention(DecoderParts& parts);
-void plain_attention(DecoderParts& parts, estimate::LayerKind kind);
+void plain_attention(DecoderParts& parts, planner::LayerKind kind);
 // Keys and values of all heads are made of one short row a token, which is what the cache has, on
 // all ranks of tp (DeepSeek-V2, 2024). A prompt makes them; one token rather takes what makes keys
 // to its query, and what makes values to the sum that attention gives.

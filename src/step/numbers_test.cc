@@ -16,7 +16,7 @@
 namespace unisono::step {
 namespace {
 
-estimate::ModelShape tiny() {
+planner::ModelShape tiny() {
   return {.name = "tiny",
           .layers = 2,
           .hidden = 4,
@@ -28,16 +28,15 @@ estimate::ModelShape tiny() {
           .tied = true};
 }
 
-estimate::ModelShape tiny_with_latents() {
-  estimate::ModelShape shape = tiny();
+planner::ModelShape tiny_with_latents() {
+  planner::ModelShape shape = tiny();
   shape.kv_heads = shape.heads;
   shape.latent = {
       .query_rank = 3, .value_rank = 2, .plain_dim = 2, .rotary_dim = 1, .value_dim = 2};
   return shape;
 }
 
-Step tiny_step(const std::string& mesh, bool is_prompt,
-               const estimate::ModelShape& shape = tiny()) {
+Step tiny_step(const std::string& mesh, bool is_prompt, const planner::ModelShape& shape = tiny()) {
   const int tp = mesh.find("tp=2") == std::string::npos ? 1 : 2;
   DecoderTask task{.candidates = static_cast<std::size_t>(4 / tp)};
   (is_prompt ? task.tokens : task.context) = is_prompt ? 4 : 3;

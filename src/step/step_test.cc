@@ -13,7 +13,7 @@
 namespace unisono::step {
 namespace {
 
-estimate::ModelShape small() {
+planner::ModelShape small() {
   return {.name = "small",
           .layers = 3,
           .hidden = 72,
@@ -26,16 +26,16 @@ estimate::ModelShape small() {
 }
 
 // As DeepSeek-V2's, and as its smaller sister's, whose queries are not compressed.
-estimate::ModelShape with_latents(double query_rank) {
-  estimate::ModelShape shape = small();
+planner::ModelShape with_latents(double query_rank) {
+  planner::ModelShape shape = small();
   shape.kv_heads = shape.heads;
   shape.latent = {
       .query_rank = query_rank, .value_rank = 16, .plain_dim = 8, .rotary_dim = 4, .value_dim = 12};
   return shape;
 }
 
-estimate::ModelShape with_experts() {
-  estimate::ModelShape shape = small();
+planner::ModelShape with_experts() {
+  planner::ModelShape shape = small();
   shape.experts = 8;
   shape.experts_per_token = 2;
   shape.expert_ffn = 32;
@@ -82,7 +82,7 @@ TEST(Decoder, IsRightWithExperts) {
   }
 }
 
-std::string refusal(const estimate::ModelShape& shape, const char* mesh, const DecoderTask& task) {
+std::string refusal(const planner::ModelShape& shape, const char* mesh, const DecoderTask& task) {
   try {
     make_decoder_step(shape, mesh, task);
     return "none";
@@ -168,13 +168,13 @@ TEST(StepVerify, MemoryIsThatOfThePlainSum) {
 
 TEST(StepVerify, MemoryOfLatentsIsThatOfTheirPaper) {
   for (const double query_rank : {24.0, 0.0}) {
-    const estimate::ModelShape shape = with_latents(query_rank);
+    const planner::ModelShape shape = with_latents(query_rank);
     const double norms = 72 + 72 + query_rank + 16;
-    const double layer = norms + estimate::attention_weights(shape) + 3 * 72 * 160;
+    const double layer = norms + planner::attention_weights(shape) + 3 * 72 * 160;
     for (const DecoderTask& task : {DecoderTask{.tokens = 16}, DecoderTask{.context = 15}}) {
       const Memory alone = memory_of(make_decoder_step(shape, "tp=1", task)).front();
       EXPECT_EQ(alone.weights, 2 * (3 * layer + 256 * 72 + 72));
-      EXPECT_EQ(alone.cache, 2 * (3 * 16 * estimate::cache_elements(shape)));
+      EXPECT_EQ(alone.cache, 2 * (3 * 16 * planner::cache_elements(shape)));
       const Memory cut = memory_of(make_decoder_step(shape, "tp=3", task)).front();
       EXPECT_EQ(cut.cache, alone.cache) << "one row for all heads";
     }
@@ -192,7 +192,7 @@ double flops_of(const Step& step, std::string_view node) {
 
 TEST(StepCalls, OfLatentsTakeWhatTheirProductsTake) {
   constexpr double kHeads = 3 * 9;  // of three layers
-  const estimate::ModelShape shape = with_latents(24);
+  const planner::ModelShape shape = with_latents(24);
   const Step token = make_decoder_step(shape, "tp=1", {.context = 15});
   EXPECT_DOUBLE_EQ(flops_of(token, "query for latents"), 2 * kHeads * 8 * 16);
   EXPECT_DOUBLE_EQ(flops_of(token, "attention"), 2 * kHeads * 16 * (16 + 4 + 16));

@@ -29,7 +29,7 @@ double rows_of_expert(const TrainingParts& p) {
 }
 
 void add_expert_dims(TrainingParts& p) {
-  const estimate::ModelShape& shape = p.shape;
+  const planner::ModelShape& shape = p.shape;
   p.build.dim({.name = "experts", .size = static_cast<std::size_t>(shape.experts)});
   p.build.dim({.name = "slots", .size = count(std::ceil(rows_of_expert(p)))});
   p.build.dim({.name = "chosen", .size = static_cast<std::size_t>(shape.experts_per_token)});
@@ -56,12 +56,12 @@ void set_shares(TrainingParts& p) {
 }
 
 // Where keys and values are unfolded there are some for each head.
-int key_value_heads(const estimate::ModelShape& shape) {
+int key_value_heads(const planner::ModelShape& shape) {
   return shape.latent.is_used() ? shape.heads : shape.kv_heads;
 }
 
 void add_head_dims(TrainingParts& p) {
-  const estimate::LatentAttention& latent = p.shape.latent;
+  const planner::LatentAttention& latent = p.shape.latent;
   if (!latent.is_used()) {
     p.build.dim({.name = "dim", .size = count(p.shape.head_dim)});
     return;
@@ -77,7 +77,7 @@ void add_head_dims(TrainingParts& p) {
 }
 
 void add_dims(TrainingParts& p) {
-  const estimate::ModelShape& shape = p.shape;
+  const planner::ModelShape& shape = p.shape;
   p.build.dim({.name = "sequences", .size = p.sequences()});
   p.build.dim({.name = "places", .size = p.task.length, .cut = Cut::rows});
   p.build.dim({.name = "seen", .size = p.task.length, .cut = Cut::rows});
@@ -222,7 +222,7 @@ int product_of(const parallel::MeshShape& mesh, std::initializer_list<std::strin
   return product;
 }
 
-void check_axes(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+void check_axes(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
                 const TrainingTask& task) {
   constexpr std::array<std::string_view, 7> kAxes = {"pp", "rep", "dp", "ep", "cp", "uly", "tp"};
   for (const parallel::Axis& axis : mesh.axes()) {
@@ -244,7 +244,7 @@ void check_axes(const estimate::ModelShape& shape, const parallel::MeshShape& me
                        product_of(mesh, {"tp", "uly"}), 0);
 }
 
-void check(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+void check(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
            const TrainingTask& task) {
   const auto& axes = mesh.axes();
   check_axes(shape, mesh, task);
@@ -282,7 +282,7 @@ TrainingTask parse_training(std::string_view words) {
   return task;
 }
 
-Step make_training_step(const estimate::ModelShape& shape, std::string_view mesh,
+Step make_training_step(const planner::ModelShape& shape, std::string_view mesh,
                         const TrainingTask& task) {
   const auto axes = parallel::MeshShape::parse(mesh);
   check(shape, axes, task);

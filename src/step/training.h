@@ -16,7 +16,7 @@
 
 #include <string_view>
 
-#include "estimate/shape.h"
+#include "planner/shape.h"
 #include "step/step.h"
 #include "step/training_task.h"
 
@@ -27,7 +27,7 @@ TrainingTask parse_training(std::string_view words);
 
 // Errors: config, for a mesh with other axes; usage, for ep without experts, and a pipeline that
 // cannot be, also of a model with a tied head.
-Step make_training_step(const estimate::ModelShape& shape, std::string_view mesh,
+Step make_training_step(const planner::ModelShape& shape, std::string_view mesh,
                         const TrainingTask& task);
 
 }  // namespace unisono::step

@@ -26,7 +26,7 @@ constexpr int kExperts = 8;
 constexpr int kChosen = 2;
 constexpr int kHidden = 48;  // of an expert
 
-estimate::ModelShape with_experts() {
+planner::ModelShape with_experts() {
   return {.name = "small",
           .layers = 2,
           .hidden = kWidth,
@@ -40,8 +40,8 @@ estimate::ModelShape with_experts() {
           .expert_ffn = kHidden};
 }
 
-estimate::ModelShape with_dense_and_shared() {
-  estimate::ModelShape shape = with_experts();
+planner::ModelShape with_dense_and_shared() {
+  planner::ModelShape shape = with_experts();
   shape.gated = false;
   shape.ffn = 128;
   shape.kinds.resize(1);
@@ -49,15 +49,15 @@ estimate::ModelShape with_dense_and_shared() {
   return shape;
 }
 
-estimate::ModelShape with_tied_head() {
-  estimate::ModelShape shape = with_experts();
+planner::ModelShape with_tied_head() {
+  planner::ModelShape shape = with_experts();
   shape.experts = 0;
   shape.ffn = 128;
   shape.tied = true;
   return shape;
 }
 
-Step made(const estimate::ModelShape& shape, const std::string& mesh, const char* words) {
+Step made(const planner::ModelShape& shape, const std::string& mesh, const char* words) {
   TrainingTask task = parse_training(words);
   task.sequences = kSequences;
   task.length = kLength;
@@ -95,7 +95,7 @@ TEST(TrainingExperts, AreRightUnderLayouts) {
       const auto parsed = parse_step_json(to_json(step));
       ASSERT_TRUE(parsed) << parsed.message;
       EXPECT_EQ(to_json(*parsed.value), to_json(step)) << mesh << " " << words;
-      EXPECT_NE(to_workload_json(step, *estimate::find_device("h100"), estimate::Precision::bf16),
+      EXPECT_NE(to_workload_json(step, *planner::find_device("h100"), planner::Precision::bf16),
                 "");
     }
   }
@@ -182,7 +182,7 @@ TEST(TrainingTied, IsRightUnderLayouts) {
 }
 
 TEST(TrainingExperts, AreRefusedWhereTheyCannotBe) {
-  const auto refusal = [](const estimate::ModelShape& shape, const char* mesh, const char* words) {
+  const auto refusal = [](const planner::ModelShape& shape, const char* mesh, const char* words) {
     try {
       made(shape, mesh, words);
     } catch (const Error& error) {

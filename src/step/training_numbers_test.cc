@@ -12,16 +12,16 @@
 namespace unisono::step {
 namespace {
 
-estimate::ModelShape tiny_shape(bool has_experts, bool is_tied) {
-  estimate::ModelShape shape{.name = "tiny",
-                             .layers = 1,
-                             .hidden = 4,
-                             .heads = 2,
-                             .kv_heads = 2,
-                             .head_dim = 2,
-                             .ffn = 4,
-                             .vocabulary = 4,
-                             .tied = is_tied};
+planner::ModelShape tiny_shape(bool has_experts, bool is_tied) {
+  planner::ModelShape shape{.name = "tiny",
+                            .layers = 1,
+                            .hidden = 4,
+                            .heads = 2,
+                            .kv_heads = 2,
+                            .head_dim = 2,
+                            .ffn = 4,
+                            .vocabulary = 4,
+                            .tied = is_tied};
   if (has_experts) {
     shape.experts = 2;
     shape.experts_per_token = 2;
@@ -31,14 +31,14 @@ estimate::ModelShape tiny_shape(bool has_experts, bool is_tied) {
   return shape;
 }
 
-estimate::ModelShape tiny_with_latents(double query_rank) {
-  estimate::ModelShape shape = tiny_shape(false, false);
+planner::ModelShape tiny_with_latents(double query_rank) {
+  planner::ModelShape shape = tiny_shape(false, false);
   shape.latent = {
       .query_rank = query_rank, .value_rank = 2, .plain_dim = 2, .rotary_dim = 1, .value_dim = 2};
   return shape;
 }
 
-Step tiny_training(const estimate::ModelShape& shape, const char* mesh, const char* words) {
+Step tiny_training(const planner::ModelShape& shape, const char* mesh, const char* words) {
   TrainingTask task = parse_training(words);
   task.sequences = 4;
   task.length = 4;
@@ -84,7 +84,7 @@ constexpr Laid kExpertLayouts[] = {{"ep=2", ""},
                                    {"ep=2", "zero=1"}};
 
 TEST(TrainingNumbers, AllRanksLeaveWhatOneProcessLeaves) {
-  for (const estimate::ModelShape& shape :
+  for (const planner::ModelShape& shape :
        {tiny_shape(false, false), tiny_shape(true, false), tiny_shape(false, true),
         tiny_with_latents(4), tiny_with_latents(0)}) {
     const Step one = tiny_training(shape, "tp=1", "");

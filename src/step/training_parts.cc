@@ -34,7 +34,7 @@ std::vector<UnitWeight> inner_weights(bool is_gated, const std::string& prefix,
 
 }  // namespace
 
-TrainingParts::TrainingParts(const estimate::ModelShape& model, const parallel::MeshShape& mesh,
+TrainingParts::TrainingParts(const planner::ModelShape& model, const parallel::MeshShape& mesh,
                              const TrainingTask& wanted)
     : shape(model), task(wanted), build(model.name + ", a training step", mesh) {
   shares_keys = !model.latent.is_used() && build.size("tp") > model.kv_heads;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "estimate/shape.h"
+#include "planner/shape.h"
 #include "step/builder.h"
 #include "step/training_task.h"
 
@@ -22,10 +22,10 @@ struct UnitWeight {
 
 class TrainingParts {
  public:
-  TrainingParts(const estimate::ModelShape& shape, const parallel::MeshShape& mesh,
+  TrainingParts(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
                 const TrainingTask& task);
 
-  const estimate::ModelShape& shape;
+  const planner::ModelShape& shape;
   const TrainingTask& task;
   StepBuilder build;
   std::vector<std::string> rows = {"sequences", "places"};

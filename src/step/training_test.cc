@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/simulator/simulate.h"
-#include "model/simulator/workload.h"
+#include "network_model/simulator/simulate.h"
+#include "network_model/simulator/workload.h"
 #include "pipeline/catalog.h"
 #include "step/calls.h"
 #include "step/json.h"
@@ -52,7 +52,7 @@ constexpr Case kCases[] = {{"tp=1", ""},
                            {"pp=4,dp=2", "dualpipe m=8 zero=3"},
                            {"pp=2,tp=2", "zb-h1 m=4 sp vocab"}};
 
-estimate::ModelShape small_shape(bool is_gated) {
+planner::ModelShape small_shape(bool is_gated) {
   return {.name = "small",
           .layers = 2,
           .hidden = 64,
@@ -65,14 +65,14 @@ estimate::ModelShape small_shape(bool is_gated) {
 }
 
 // As DeepSeek-V2's, and as its smaller sister's, whose queries are not compressed.
-estimate::ModelShape shape_with_latents(double query_rank) {
-  estimate::ModelShape shape = small_shape(true);
+planner::ModelShape shape_with_latents(double query_rank) {
+  planner::ModelShape shape = small_shape(true);
   shape.latent = {
       .query_rank = query_rank, .value_rank = 16, .plain_dim = 8, .rotary_dim = 4, .value_dim = 12};
   return shape;
 }
 
-Step made_of(const estimate::ModelShape& shape, const Case& one, std::size_t sequences = 8) {
+Step made_of(const planner::ModelShape& shape, const Case& one, std::size_t sequences = 8) {
   TrainingTask task = parse_training(one.words);
   task.sequences = sequences;
   task.length = 32;
@@ -112,14 +112,14 @@ TEST(TrainingLatent, IsRightUnderLayouts) {
 }
 
 TEST(TrainingLatent, TakesTheFlopsOfItsWeightsAndOfAttention) {
-  const estimate::ModelShape shape = shape_with_latents(24);
+  const planner::ModelShape shape = shape_with_latents(24);
   double flops = 0;
   const auto calls = calls_of(made_of(shape, {.mesh = "tp=1", .words = ""}));
   for (const Call& call : calls.front()) {
     flops += call.flops;
   }
   constexpr double kTokens = 8 * 32;
-  const double weights = 2 * (estimate::attention_weights(shape) + 3 * 64 * 128) + 64 * 64;
+  const double weights = 2 * (planner::attention_weights(shape) + 3 * 64 * 128) + 64 * 64;
   // Scores come twice, their gradients and those of queries, keys and values once; half is masked.
   const double attention = 2 * 8 * kTokens * 32 * (4 * (8 + 4) + 3 * 12);
   EXPECT_DOUBLE_EQ(flops, 6 * kTokens * weights + attention);
@@ -293,23 +293,24 @@ TEST(TrainingPipeline, HoldsTheMicrobatchesThatAreUnderWay) {
 }
 
 double simulated_us(const Step& step) {
-  const auto workload = model::parse_workload_json(
-      to_workload_json(step, *estimate::find_device("h100"), estimate::Precision::bf16));
+  const auto workload = network_model::parse_workload_json(
+      to_workload_json(step, *planner::find_device("h100"), planner::Precision::bf16));
   EXPECT_TRUE(workload) << workload.message;
-  return model::simulate(*workload.value, model::Parameters{.alpha_s = 1e-7}).total_us;
+  return network_model::simulate(*workload.value, network_model::Parameters{.alpha_s = 1e-7})
+      .total_us;
 }
 
 // Four stages share two layers, so that one computes nothing: what it hands on it has to get first.
 TEST(TrainingPipeline, AStageThatComputesNothingWaitsForWhatItHandsOn) {
   const Step step = made({.mesh = "pp=4", .words = "gpipe m=1"});
-  const auto workload = model::parse_workload_json(
-      to_workload_json(step, *estimate::find_device("h100"), estimate::Precision::bf16));
+  const auto workload = network_model::parse_workload_json(
+      to_workload_json(step, *planner::find_device("h100"), planner::Precision::bf16));
   ASSERT_TRUE(workload) << workload.message;
   constexpr double kMessageUs = 1e6;
-  const model::Parameters flat{.alpha_s = kMessageUs * 1e-6};
+  const network_model::Parameters flat{.alpha_s = kMessageUs * 1e-6};
   // Three messages forward, three back; then the norm and the loss go around a ring of four, twice
   // three messages each.
-  EXPECT_NEAR(model::simulate(*workload.value, flat).total_us / kMessageUs, 6 + 12, 0.1);
+  EXPECT_NEAR(network_model::simulate(*workload.value, flat).total_us / kMessageUs, 6 + 12, 0.1);
 }
 
 // What is told of the schedules in their papers: the bubble of one order, of overlapping ones, and

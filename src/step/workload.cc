@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/json_text.h"
-#include "model/simulator/workload.h"
+#include "network_model/simulator/workload.h"
 #include "step/calls.h"
 
 namespace unisono::step {
@@ -29,16 +29,16 @@ Algorithm algorithm_of(const std::string& what) {
 
 class Writer {
  public:
-  Writer(const Step& step, const estimate::DeviceModel& device, estimate::Precision precision)
+  Writer(const Step& step, const planner::DeviceModel& device, planner::Precision precision)
       : calls_(calls_of(step)),
         around_(step.pipeline ? neighbours(*step.pipeline) : pipeline::Neighbours{}),
         ranks_(static_cast<int>(calls_.size())),
-        rates_(estimate::rates_of(device, precision)) {}
+        rates_(planner::rates_of(device, precision)) {}
 
   // A call that several ranks share is written when the first of its ranks comes to it. Items of a
   // rank keep their order: whoever is in front waits until the others have written what is before.
   std::string write() {
-    out_ = "{\"format\": " + json_string(model::kWorkloadFormat) +
+    out_ = "{\"format\": " + json_string(network_model::kWorkloadFormat) +
            ", \"ranks\": " + std::to_string(ranks_) + ",\n \"items\": [";
     next_.assign(calls_.size(), 0);
     awaited_.resize(calls_.size());
@@ -249,7 +249,7 @@ class Writer {
   std::vector<std::vector<Call>> calls_;
   pipeline::Neighbours around_;
   int ranks_;
-  model::DeviceRates rates_;
+  network_model::DeviceRates rates_;
   std::vector<std::size_t> next_;
   std::map<std::pair<int, int>, int> under_way_;
   std::vector<Awaited> awaited_;                // of each rank
@@ -260,8 +260,8 @@ class Writer {
 
 }  // namespace
 
-std::string to_workload_json(const Step& step, const estimate::DeviceModel& device,
-                             estimate::Precision precision) {
+std::string to_workload_json(const Step& step, const planner::DeviceModel& device,
+                             planner::Precision precision) {
   return Writer(step, device, precision).write();
 }
 

@@ -13,8 +13,8 @@ TEST(BenchmarkLogCorpus, GoodIsTakenAndBadRefused) {
   for (const fuzz::CorpusFile& file : files) {
     SCOPED_TRACE(file.name);
     EXPECT_EQ(fuzz::benchmark_log_property(file.text), "");
-    const auto log =
-        model::parse_benchmark_log(file.text, {.collective = Collective::all_reduce, .ranks = 4});
+    const auto log = network_model::parse_benchmark_log(
+        file.text, {.collective = Collective::all_reduce, .ranks = 4});
     EXPECT_EQ(log.value.has_value(), file.name.starts_with("good_")) << log.message;
   }
   EXPECT_GE(files.size(), 6U);

@@ -5,17 +5,17 @@
 #include <string>
 #include <string_view>
 
-#include "model/logs/benchmark_log.h"
+#include "network_model/logs/benchmark_log.h"
 
 namespace unisono::fuzz {
 
 // Empty if it holds, else what does not.
 inline std::string benchmark_log_property(std::string_view text) {
-  if (!model::is_benchmark_log(text)) {
+  if (!network_model::is_benchmark_log(text)) {
     return "";
   }
-  const Parsed<model::BenchmarkLog> log =
-      model::parse_benchmark_log(text, {.collective = Collective::all_reduce, .ranks = 4});
+  const Parsed<network_model::BenchmarkLog> log =
+      network_model::parse_benchmark_log(text, {.collective = Collective::all_reduce, .ranks = 4});
   if (!log) {
     return log.message.empty() || log.position.empty() ? "refused without message or position" : "";
   }
@@ -23,9 +23,9 @@ inline std::string benchmark_log_property(std::string_view text) {
   if (rows == 0 || log.value->account.used != rows) {
     return "the account has another number of rows";
   }
-  for (const model::Table::Row& row : log.value->table.rows) {
-    const model::Point& point = row.point;
-    if (point.ranks < 2 || !(point.bytes > 0) || point.bytes > model::kMostPointBytes ||
+  for (const network_model::Table::Row& row : log.value->table.rows) {
+    const network_model::Point& point = row.point;
+    if (point.ranks < 2 || !(point.bytes > 0) || point.bytes > network_model::kMostPointBytes ||
         !(point.time_s > 0)) {
       return "a row that cannot be fitted";
     }

@@ -18,7 +18,7 @@ TEST(ConfigJsonCorpus, GoodIsTakenAndBadRefused) {
   for (const fuzz::CorpusFile& file : files) {
     SCOPED_TRACE(file.name);
     EXPECT_EQ(fuzz::config_json_property(file.text), "");
-    EXPECT_EQ(static_cast<bool>(estimate::parse_config_json(file.text, "x")),
+    EXPECT_EQ(static_cast<bool>(planner::parse_config_json(file.text, "x")),
               file.name.starts_with("good_"));
   }
   EXPECT_GE(files.size(), 30U);
@@ -34,7 +34,7 @@ TEST(ConfigJsonCorpus, DamagedFilesAreNoTrouble) {
 // `wrong` is what no size is: a refusal must name its key.
 void expect_to_hold(const std::string& text, const std::string& key, bool is_wrong) {
   ASSERT_EQ(fuzz::config_json_property(text), "") << key << ": " << text;
-  const Parsed<estimate::ModelConfig> parsed = estimate::parse_config_json(text, "x");
+  const Parsed<planner::ModelConfig> parsed = planner::parse_config_json(text, "x");
   if (!parsed && is_wrong) {
     ASSERT_NE((parsed.message + parsed.position).find(key), std::string::npos)
         << key << ": " << parsed.message;

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "estimate/config_json.h"
-#include "estimate/serving.h"
+#include "planner/config_json.h"
+#include "planner/serving.h"
 #include "step/decoder.h"
 #include "step/verify.h"
 #include "unisono/error.hpp"
@@ -18,10 +18,10 @@ inline bool is_plausible(double value) {
   return std::isfinite(value) && value > 0;
 }
 
-inline std::string planning_property(const estimate::ModelShape& shape) {
-  using estimate::ServingTask;
-  const estimate::Cluster cluster{
-      .device = estimate::find_device("h100").value_or(estimate::DeviceModel{}),
+inline std::string planning_property(const planner::ModelShape& shape) {
+  using planner::ServingTask;
+  const planner::Cluster cluster{
+      .device = planner::find_device("h100").value_or(planner::DeviceModel{}),
       .devices = 1,
       .domain = 1,
       .near_bytes_per_s = 1e9,
@@ -35,7 +35,7 @@ inline std::string planning_property(const estimate::ModelShape& shape) {
 }
 
 // A step is made of one token, with few layers: the others are like them.
-inline std::string decoding_property(estimate::ModelShape shape) {
+inline std::string decoding_property(planner::ModelShape shape) {
   constexpr int kFewLayers = 3;
   shape.layers = std::min(shape.layers, kFewLayers);
   try {
@@ -48,11 +48,11 @@ inline std::string decoding_property(estimate::ModelShape shape) {
 
 // Empty if it holds, else what does not.
 inline std::string config_json_property(std::string_view text) {
-  const Parsed<estimate::ModelConfig> parsed = estimate::parse_config_json(text, "x");
+  const Parsed<planner::ModelConfig> parsed = planner::parse_config_json(text, "x");
   if (!parsed) {
     return parsed.message.empty() ? "refused without a message" : "";
   }
-  const estimate::ModelShape& shape = parsed.value->shape;
+  const planner::ModelShape& shape = parsed.value->shape;
   if (!is_plausible(total_weights(shape)) || total_weights(shape) < active_weights(shape)) {
     return "its weights are not a number";
   }

@@ -13,7 +13,8 @@ TEST(TopologyCorpus, GoodIsTakenAndBadRefused) {
   for (const fuzz::CorpusFile& file : files) {
     SCOPED_TRACE(file.name);
     EXPECT_EQ(fuzz::topology_json_property(file.text), "");
-    const bool taken = parse_topology_json(file.text) || model::parse_workload_json(file.text);
+    const bool taken =
+        parse_topology_json(file.text) || network_model::parse_workload_json(file.text);
     EXPECT_EQ(taken, file.name.starts_with("good_"));
   }
   EXPECT_GE(files.size(), 8U);

@@ -5,27 +5,27 @@
 #include <string_view>
 
 #include "base/json_reader.h"
-#include "model/simulator/simulate.h"
-#include "model/simulator/workload.h"
+#include "network_model/simulator/simulate.h"
+#include "network_model/simulator/workload.h"
 #include "topology/json.h"
 #include "unisono/error.hpp"
 
 namespace unisono::fuzz {
 
 inline std::string workload_json_property(std::string_view text) {
-  const Parsed<model::Workload> parsed = model::parse_workload_json(text);
+  const Parsed<network_model::Workload> parsed = network_model::parse_workload_json(text);
   if (!parsed) {
     return parsed.message.empty() || parsed.position.empty() ? "refused without message or position"
                                                              : "";
   }
   double messages = 0;
-  for (const model::WorkItem& item : parsed.value->items) {
+  for (const network_model::WorkItem& item : parsed.value->items) {
     messages += static_cast<double>(item.ranks.size());
   }
   constexpr double kMost = 1000;  // beyond, playing may take seconds
   if (messages <= kMost) {
-    const model::Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
-    const model::SimulationResult result = model::simulate(*parsed.value, flat);
+    const network_model::Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
+    const network_model::SimulationResult result = network_model::simulate(*parsed.value, flat);
     if (!(result.total_us >= 0)) {
       return "a time below zero";
     }
@@ -60,11 +60,11 @@ inline std::string topology_json_property(std::string_view text) {
   if (to_json(*again.value) != written) {
     return "not the same when read back";
   }
-  model::Workload workload{.ranks = topology.rank_count()};
-  workload.items.push_back(model::operation(*find_algorithm(Collective::all_gather, "ring"),
-                                            {.ranks = workload.ranks}, 1e6));
+  network_model::Workload workload{.ranks = topology.rank_count()};
+  workload.items.push_back(network_model::operation(*find_algorithm(Collective::all_gather, "ring"),
+                                                    {.ranks = workload.ranks}, 1e6));
   try {
-    if (!(model::simulate(workload, topology).total_us >= 0)) {
+    if (!(network_model::simulate(workload, topology).total_us >= 0)) {
       return "a time below zero";
     }
   } catch (const Error& error) {

@@ -9,8 +9,8 @@ import sys
 
 from mutants_test import run
 
-TRAINING, WORK, DEVICE = "src/estimate/training.cc", "src/estimate/layer_work.cc", "src/estimate/device.cc"
-MEMORY, SERVING, MATRIX = "src/estimate/memory.cc", "src/estimate/serving.cc", "src/estimate/matrix_time.cc"
+TRAINING, WORK, DEVICE = "src/planner/training.cc", "src/planner/layer_work.cc", "src/planner/device.cc"
+MEMORY, SERVING, MATRIX = "src/planner/memory.cc", "src/planner/serving.cc", "src/planner/matrix_time.cc"
 MUTANTS = [
     ("halves_the_products", MATRIX, "tile.columns * 2 * product.k;", "tile.columns * product.k;"),
     ("forgets_the_waves", MATRIX, "const double waves = std::ceil(tiles / device.multiprocessors);", "const double waves = tiles / device.multiprocessors;"),
@@ -40,6 +40,6 @@ MUTANTS = [
 ]  # fmt: skip
 
 if __name__ == "__main__":
-    count, missed = run(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:], MUTANTS, ["estimate_test"],
-                        [("src/estimate/estimate_test", [])])  # fmt: skip
+    count, missed = run(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:], MUTANTS, ["planner_test"],
+                        [("src/planner/planner_test", [])])  # fmt: skip
     sys.exit(1 if missed else 0)

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMostPlannedRanks = 1'000'000;
 
-model::Call call_of(const Arguments& arguments) {
+network_model::Call call_of(const Arguments& arguments) {
   if (arguments.operands().empty()) {
     throw UsageError("which collective?",
                      "unisono plan all_reduce -n 8 --bytes 64MiB --link alpha=5us,beta=12.5GB/s",
@@ -38,15 +38,15 @@ void check_options(const Arguments& arguments, std::string_view chosen,
   }
 }
 
-model::Parameters network_of(const Arguments& arguments) {
-  model::Parameters parameters = parse_link(arguments.text("link"));
+network_model::Parameters network_of(const Arguments& arguments) {
+  network_model::Parameters parameters = parse_link(arguments.text("link"));
   if (arguments.has("floor")) {
     parameters.floor_s = arguments.seconds("floor");
   }
   return parameters;
 }
 
-Schedule schedule_of_file(const std::string& path, const model::Call& call) {
+Schedule schedule_of_file(const std::string& path, const network_model::Call& call) {
   Schedule schedule = load_verified_schedule(path);
   if (!schedule.counts.empty()) {
     throw UsageError(fmt::format("{} has counts, and a plan compares calls of so many bytes", path),
@@ -63,23 +63,24 @@ Schedule schedule_of_file(const std::string& path, const model::Call& call) {
 }
 
 // An algorithm that cannot serve is an error, never replaced by another.
-model::Plan plan_for(const Arguments& arguments, const model::Call& call) {
-  const model::Parameters parameters = network_of(arguments);
+network_model::Plan plan_for(const Arguments& arguments, const network_model::Call& call) {
+  const network_model::Parameters parameters = network_of(arguments);
   if (!arguments.has("algorithm")) {
     return make_plan(call, parameters);
   }
   const std::string& name = arguments.text("algorithm");
   if (is_schedule_file(name)) {
     const Schedule schedule = schedule_of_file(name, call);
-    const model::Asked asked{.own = &schedule, .name = name};
+    const network_model::Asked asked{.own = &schedule, .name = name};
     return make_plan(call, parameters, &asked);
   }
   const std::string target = fmt::format("{}/{}", to_string(call.collective), name);
   const Algorithm& algorithm = algorithm_of(target);
-  const model::Asked asked{.algorithm = &algorithm, .parameters = parameters_of(algorithm, target)};
-  model::Plan plan = make_plan(call, parameters, &asked);
+  const network_model::Asked asked{.algorithm = &algorithm,
+                                   .parameters = parameters_of(algorithm, target)};
+  network_model::Plan plan = make_plan(call, parameters, &asked);
   if (std::none_of(plan.candidates.begin(), plan.candidates.end(),
-                   [](const model::Candidate& candidate) { return candidate.is_asked; })) {
+                   [](const network_model::Candidate& candidate) { return candidate.is_asked; })) {
     throw UsageError(fmt::format("{} cannot serve {}", target,
                                  times(static_cast<std::size_t>(call.ranks), "rank")),
                      fmt::format("it takes only {}", algorithm.limits),
@@ -138,7 +139,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
                        "unisono help plan");
     }
   }
-  const model::Call call = call_of(arguments);
+  const network_model::Call call = call_of(arguments);
   const MoveCode code = code_of(arguments, call.collective);
   if (arguments.has("on")) {
     if (arguments.has("algorithm")) {
@@ -154,7 +155,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
     }
     check_options(arguments, "--on", {"link", "floor", "machine"});
     const Topology topology = load_topology(arguments.text("on"));
-    model::Call here = call;
+    network_model::Call here = call;
     here.ranks = arguments.has("ranks") ? call.ranks : topology.rank_count();
     plan_on(here, topology, code, console);
     return kDone;

@@ -23,7 +23,7 @@ void refuse_together(const Arguments& arguments, std::string_view chosen,
   }
 }
 
-estimate::SearchOptions search_options(const Arguments& arguments, const Console& console) {
+planner::SearchOptions search_options(const Arguments& arguments, const Console& console) {
   return {.most = static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts)),
           .progress = [&console](const std::string& text) { console.progress(text); }};
 }
@@ -48,21 +48,21 @@ void check_flags(const Arguments& arguments, const Layout& any) {
 
 // 1 where nothing fits, so that a script can tell.
 template <typename Estimate>
-int exit_of(const estimate::Ranking<Estimate>& ranking) {
+int exit_of(const planner::Ranking<Estimate>& ranking) {
   return ranking.best.empty() ? kAnswerIsNo : kDone;
 }
 
 int train(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "train", {"input", "output", "concurrency", "first-token", "token"});
-  check_flags(arguments, estimate::Layout());
+  check_flags(arguments, planner::Layout());
   ModelQuestion question = read_model_question(arguments);
   if (question.shape.stored) {
     question.account.left_out.push_back("quantization_config (training holds weights in bf16)");
   }
-  const estimate::TrainingTask task = read_training_task(arguments, question.cluster.device);
+  const planner::TrainingTask task = read_training_task(arguments, question.cluster.device);
   if (arguments.has("explain")) {
     refuse_together(arguments, "explain", {"save"});
-    const estimate::Layout layout =
+    const planner::Layout layout =
         parse_layout(arguments.text("explain"), question.cluster.devices);
     if (const std::string problem = problem_of(question.shape, layout, task); !problem.empty()) {
       throw UsageError("--explain: " + problem, {}, "unisono help plan-model");
@@ -78,7 +78,7 @@ int train(const Arguments& arguments, const Console& console) {
     }
     return kDone;
   }
-  const estimate::SearchOptions options = search_options(arguments, console);
+  const planner::SearchOptions options = search_options(arguments, console);
   auto ranking = search_training(question.shape, task, question.cluster, options);
   if (arguments.has("simulate")) {
     const auto count = static_cast<int>(arguments.number("simulate", 1, kMostLayouts));
@@ -103,13 +103,13 @@ int train(const Arguments& arguments, const Console& console) {
 int serve(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "serve",
                   {"batch", "sequence", "explain", "measured", "step", "simulate"});
-  check_flags(arguments, estimate::ServingLayout());
+  check_flags(arguments, planner::ServingLayout());
   ModelQuestion question = read_model_question(arguments);
-  const estimate::ServingTask task = read_serving_task(arguments, question);
-  const estimate::ServingLimits limits{
+  const planner::ServingTask task = read_serving_task(arguments, question);
+  const planner::ServingLimits limits{
       .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
       .token_s = arguments.has("token") ? arguments.seconds("token") : 0};
-  const estimate::SearchOptions options = search_options(arguments, console);
+  const planner::SearchOptions options = search_options(arguments, console);
   const auto ranking = search_serving(question.shape, task, limits, question.cluster, options);
   console.end_progress();
   if (arguments.has("save")) {

@@ -23,11 +23,11 @@
 #include "cli/text_file.h"
 #include "cli/wrap.h"
 #include "engine/verify_sizes.h"
-#include "estimate/device.h"
-#include "model/encoded_on.h"
-#include "model/shapes_on.h"
-#include "model/simulator/report.h"
+#include "network_model/encoded_on.h"
+#include "network_model/shapes_on.h"
+#include "network_model/simulator/report.h"
 #include "plan/plan.h"
+#include "planner/device.h"
 #include "sim/sim.h"
 #include "topo/topo.h"
 
@@ -43,11 +43,12 @@ bool is_workload(const std::string& text) {
     return false;
   }
   const auto format = JsonNode(*document.value, "").find("format");
-  return format && format->is(JsonValue::Kind::text) && format->text() == model::kWorkloadFormat;
+  return format && format->is(JsonValue::Kind::text) &&
+         format->text() == network_model::kWorkloadFormat;
 }
 
 // A name of a file in a workload is as seen from the folder of the workload.
-model::WorkloadSources sources_beside(const std::string& path) {
+network_model::WorkloadSources sources_beside(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   return {
       .schedule =
@@ -55,11 +56,11 @@ model::WorkloadSources sources_beside(const std::string& path) {
             return load_verified_schedule((folder / name).string());
           },
       .counts = [folder](const std::string& name) { return load_counts((folder / name).string()); },
-      .device = estimate::find_rates};
+      .device = planner::find_rates};
 }
 
 // The exchange of counts, from --counts or from the schedule's own file.
-model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments) {
+network_model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments) {
   if (arguments.has("bytes")) {
     throw UsageError("--bytes does not go with counts",
                      "the counts say how much is sent, --element how long an element is",
@@ -87,8 +88,8 @@ model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments
                                  arguments.has("counts") ? " --counts " + arguments.text("counts")
                                                          : std::string()));
   }
-  model::Workload workload{.ranks = schedule.ranks};
-  workload.items.push_back(model::exchange(std::move(schedule)));
+  network_model::Workload workload{.ranks = schedule.ranks};
+  workload.items.push_back(network_model::exchange(std::move(schedule)));
   return workload;
 }
 
@@ -99,8 +100,8 @@ void refuse_element(const Arguments& arguments) {
   }
 }
 
-model::Workload workload_of_file(const std::string& path, const Arguments& arguments,
-                                 bool written_out, std::uint64_t bytes) {
+network_model::Workload workload_of_file(const std::string& path, const Arguments& arguments,
+                                         bool written_out, std::uint64_t bytes) {
   const std::string text = read_text_file(path);
   const bool workload_file = is_workload(text);
   for (const std::string_view option : {"ranks", "root", "bytes", "counts", "element"}) {
@@ -112,8 +113,8 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
     }
   }
   if (workload_file) {
-    Parsed<model::Workload> parsed =
-        model::parse_workload_json(text, written_out, sources_beside(path));
+    Parsed<network_model::Workload> parsed =
+        network_model::parse_workload_json(text, written_out, sources_beside(path));
     if (!parsed) {
       throw UsageError(
           fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
@@ -129,7 +130,7 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
     return workload_of_counts(std::move(schedule), arguments);
   }
   refuse_element(arguments);
-  model::Workload workload{.ranks = schedule.ranks};
+  network_model::Workload workload{.ranks = schedule.ranks};
   workload.items.push_back({.name = title_of(schedule),
                             .bytes = static_cast<double>(bytes),
                             .schedule = std::make_shared<const Schedule>(std::move(schedule))});
@@ -137,14 +138,14 @@ model::Workload workload_of_file(const std::string& path, const Arguments& argum
 }
 
 // With its moves between the nodes of the topology encoded, as far as the proof lets them be.
-model::WorkItem encoded_operation(const Algorithm& algorithm, const Shape& shape, double bytes,
-                                  MoveCode code, const Topology& topology) {
+network_model::WorkItem encoded_operation(const Algorithm& algorithm, const Shape& shape,
+                                          double bytes, MoveCode code, const Topology& topology) {
   if (!can_serve(algorithm, shape)) {
-    return model::operation(algorithm, shape, bytes);  // which says so
+    return network_model::operation(algorithm, shape, bytes);  // which says so
   }
-  const model::EncodedAlgorithm encoded =
-      model::encode_proved(build_schedule(algorithm, shape), full_name(algorithm, shape),
-                           model::hosts_on(topology, shape.ranks), code);
+  const network_model::EncodedAlgorithm encoded =
+      network_model::encode_proved(build_schedule(algorithm, shape), full_name(algorithm, shape),
+                                   network_model::hosts_on(topology, shape.ranks), code);
   if (encoded.schedule == nullptr) {
     throw UsageError(
         fmt::format("{} cannot be encoded between hosts: {}", encoded.name, encoded.why_not),
@@ -155,8 +156,8 @@ model::WorkItem encoded_operation(const Algorithm& algorithm, const Shape& shape
           .schedule = encoded.schedule};
 }
 
-model::Workload workload_of(const Arguments& arguments, const Topology* topology, bool written_out,
-                            std::uint64_t bytes) {
+network_model::Workload workload_of(const Arguments& arguments, const Topology* topology,
+                                    bool written_out, std::uint64_t bytes) {
   constexpr int kUsualRanks = 4;
   const int most_ranks = topology != nullptr ? topology->rank_count() : kUsualRanks;
   const std::string& target = arguments.operands().front();
@@ -178,18 +179,18 @@ model::Workload workload_of(const Arguments& arguments, const Topology* topology
   const Shape shape{.ranks = ranks,
                     .root = static_cast<int>(arguments.number("root", 0, ranks - 1)),
                     .parameters = parameters_of(algorithm, target)};
-  model::Workload workload{.ranks = ranks};
+  network_model::Workload workload{.ranks = ranks};
   const auto size = static_cast<double>(bytes);
   const MoveCode code = code_of(arguments, algorithm.collective);
   workload.items.push_back(code == MoveCode::none
-                               ? model::operation(algorithm, shape, size, written_out)
+                               ? network_model::operation(algorithm, shape, size, written_out)
                                : encoded_operation(algorithm, shape, size, code, *topology));
   return workload;
 }
 
-void write_trace(const std::string& path, const model::SimulationResult& result,
-                 const model::Workload& workload, const Console& console) {
-  write_output(path, model::chrome_trace(result, workload));
+void write_trace(const std::string& path, const network_model::SimulationResult& result,
+                 const network_model::Workload& workload, const Console& console) {
+  write_output(path, network_model::chrome_trace(result, workload));
   console.note(fmt::format("{}{} and {} in {}: unisono view {}, or ui.perfetto.dev",
                            times(result.records.size(), "message"),
                            static_cast<double>(result.records.size()) < result.messages
@@ -201,7 +202,7 @@ void write_trace(const std::string& path, const model::SimulationResult& result,
 // Says on a terminal how far a long simulation is.
 class Clock {
  public:
-  Clock(const Console& console, const model::SimulationProgress& progress)
+  Clock(const Console& console, const network_model::SimulationProgress& progress)
       : console_(console),
         progress_(progress),
         started_(std::chrono::steady_clock::now()),
@@ -242,7 +243,7 @@ class Clock {
   }
 
   const Console& console_;
-  const model::SimulationProgress& progress_;
+  const network_model::SimulationProgress& progress_;
   std::chrono::steady_clock::time_point started_;
   std::mutex mutex_;
   std::condition_variable_any ends_;
@@ -253,7 +254,7 @@ class Clock {
 // What --on or --link says.
 struct Network {
   std::optional<Topology> topology = {};
-  model::Parameters flat = {};
+  network_model::Parameters flat = {};
 };
 
 Network simulated_network(const Arguments& arguments) {
@@ -273,23 +274,24 @@ Network simulated_network(const Arguments& arguments) {
 }
 
 Simulation simulate_size(const Arguments& arguments, const Network& network,
-                         model::SimulationOptions options, std::uint64_t bytes,
+                         network_model::SimulationOptions options, std::uint64_t bytes,
                          const Console& console) {
   const Topology* const topology = network.topology ? &*network.topology : nullptr;
   Simulation made{.workload = workload_of(arguments, topology, options.segment_bytes > 0, bytes),
                   .result = {}};
-  options.coding_us_per_byte = model::kCodingUsPerByte;
-  model::SimulationProgress progress;
+  options.coding_us_per_byte = network_model::kCodingUsPerByte;
+  network_model::SimulationProgress progress;
   options.progress = &progress;
   const Clock clock(console, progress);
-  made.result = network.topology ? model::simulate(made.workload, *network.topology, options)
-                                 : model::simulate(made.workload, network.flat, options);
+  made.result = network.topology
+                    ? network_model::simulate(made.workload, *network.topology, options)
+                    : network_model::simulate(made.workload, network.flat, options);
   return made;
 }
 
 // Several --bytes: a table.
 int run_sweep(const Arguments& arguments, const Network& network,
-              const model::SimulationOptions& options, const Console& console) {
+              const network_model::SimulationOptions& options, const Console& console) {
   if (arguments.has("trace")) {
     throw UsageError("--trace does not go with several sizes", "a trace is of one simulation",
                      "give --bytes once");
@@ -311,7 +313,7 @@ int run_sim(const Arguments& arguments, const Console& console) {
                      "unisono list");
   }
   const Network network = simulated_network(arguments);
-  const model::SimulationOptions options = simulation_options(arguments);
+  const network_model::SimulationOptions options = simulation_options(arguments);
   if (arguments.texts("bytes").size() > 1) {
     return run_sweep(arguments, network, options, console);
   }
@@ -320,7 +322,7 @@ int run_sim(const Arguments& arguments, const Console& console) {
   // A trace has all steps, where there is room for their messages.
   if (arguments.has("trace") && made.result.simulated < made.result.messages &&
       made.result.messages <= static_cast<double>(options.records)) {
-    model::SimulationOptions all = options;
+    network_model::SimulationOptions all = options;
     all.extrapolate = false;
     made = simulate_size(arguments, network, all, bytes, console);
   }

@@ -17,17 +17,17 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
-#include "model/repeats.h"
-#include "plan/choice.h"
-#include "plan/profile.h"
+#include "network_model/repeats.h"
 #include "run/job.h"
 #include "run/spawn.h"
+#include "select/choice.h"
+#include "select/profile.h"
 #include "tune/campaign.h"
 
 namespace unisono::cli {
 namespace {
 
-model::HostInfo this_host() {
+network_model::HostInfo this_host() {
   return {.cpu = cpu_model(), .cpus = std::max(1, static_cast<int>(allowed_cpus().size()))};
 }
 
@@ -53,9 +53,9 @@ void prepare_output(const std::string& path) {
   check_output(path);
 }
 
-int most_ranks(const std::vector<model::Point>& points) {
+int most_ranks(const std::vector<network_model::Point>& points) {
   int most = 0;
-  for (const model::Point& point : points) {
+  for (const network_model::Point& point : points) {
     most = std::max(most, point.ranks);
   }
   return most;
@@ -70,7 +70,7 @@ void check_replaces_nothing_larger(const Arguments& arguments, const std::string
   }
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const auto old = model::parse_machine_json(text);
+  const auto old = network_model::parse_machine_json(text);
   const int most_before = old.value ? most_ranks(old.value->machine.points()) : 0;
   if (most_before > most_now) {
     throw UsageError(fmt::format("the profile would no longer know jobs of {} ranks", most_before),
@@ -96,16 +96,16 @@ void finish(TuneReport& report, const Measurements& measured, const Console& con
   if (measured.points.empty()) {
     throw UsageError("nothing was measured", "the time was too short", "give more with --time");
   }
-  std::vector<model::Point> points = model::quickest(measured.points);
-  report.slower = model::median_over_quickest(measured.points);
-  report.errors = model::hold_out_sizes(points);
-  report.machine.machine = model::Machine::fit(std::move(points));
+  std::vector<network_model::Point> points = network_model::quickest(measured.points);
+  report.slower = network_model::median_over_quickest(measured.points);
+  report.errors = network_model::hold_out_sizes(points);
+  report.machine.machine = network_model::Machine::fit(std::move(points));
   const auto built_in = [](Collective collective, int ranks, double bytes) {
     return comm::default_algorithm(collective, ranks, static_cast<std::size_t>(bytes));
   };
-  report.machine.choices =
-      model::Choices(model::choose_algorithms(report.machine.machine, built_in),
-                     model::choose_waits(measured.waits), model::choose_threads(measured.threads));
+  report.machine.choices = network_model::Choices(
+      network_model::choose_algorithms(report.machine.machine, built_in),
+      network_model::choose_waits(measured.waits), network_model::choose_threads(measured.threads));
   console.end_progress();
 }
 
@@ -148,7 +148,7 @@ int run_tune(const Arguments& arguments, const Console& console) {
     report.machine.host = this_host();
   }
   finish(report, measured, console);
-  write_output(report.path, model::to_json(report.machine));
+  write_output(report.path, network_model::to_json(report.machine));
   print_report(report, console);
   return kDone;
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/parsed.h"
-#include "estimate/config_json.h"
-#include "estimate/parts.h"
-#include "estimate/search.h"
+#include "planner/config_json.h"
+#include "planner/parts.h"
+#include "planner/search.h"
 #include "topology/topology.h"
 
 namespace unisono_python {
@@ -18,10 +18,10 @@ namespace {
 
 using py::arg;
 using unisono::Topology;
-namespace estimate = unisono::estimate;
+namespace planner = unisono::planner;
 
 template <typename Parts>
-py::dict parts_dict(std::span<const estimate::NamedPart<Parts>> names, const Parts& parts) {
+py::dict parts_dict(std::span<const planner::NamedPart<Parts>> names, const Parts& parts) {
   py::dict result;
   for (const auto& part : names) {
     result[py::str(std::string(part.name))] = parts.*part.value;
@@ -30,18 +30,18 @@ py::dict parts_dict(std::span<const estimate::NamedPart<Parts>> names, const Par
 }
 
 // A name, or the text of a config.json.
-estimate::ModelShape shape_of(const std::string& model) {
-  if (const auto known = estimate::find_model(model)) {
+planner::ModelShape shape_of(const std::string& model) {
+  if (const auto known = planner::find_model(model)) {
     return *known;
   }
   if (model.find('{') == std::string::npos) {
     std::string names;
-    for (const std::string_view name : estimate::known_models()) {
+    for (const std::string_view name : planner::known_models()) {
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
     throw py::value_error("'" + model + "' is not a model known by name; known are " + names);
   }
-  const auto parsed = estimate::parse_config_json(model, "config.json");
+  const auto parsed = planner::parse_config_json(model, "config.json");
   if (!parsed) {
     throw py::value_error("config.json" + unisono::place_in(model, parsed.position) + ": " +
                           parsed.message);
@@ -49,21 +49,21 @@ estimate::ModelShape shape_of(const std::string& model) {
   return parsed.value->shape;
 }
 
-estimate::Cluster cluster_of(const Topology& topology, std::string device) {
+planner::Cluster cluster_of(const Topology& topology, std::string device) {
   if (device.empty()) {
-    device = estimate::device_of_preset(topology.name);
+    device = planner::device_of_preset(topology.name);
   }
-  const auto found = estimate::find_device(device);
+  const auto found = planner::find_device(device);
   if (!found) {
     throw py::value_error(device.empty() ? "the topology does not say which device it has: "
                                            "device='h100'"
                                          : "there is no device '" + device + "'");
   }
-  return estimate::cluster_of(topology, *found);
+  return planner::cluster_of(topology, *found);
 }
 
-estimate::Precision precision_of(const std::string& text) {
-  const auto precision = estimate::parse_precision(text);
+planner::Precision precision_of(const std::string& text) {
+  const auto precision = planner::parse_precision(text);
   if (!precision) {
     throw py::value_error("precision is 'bf16', 'f8' or 'f4', not '" + text + "'");
   }
@@ -71,9 +71,9 @@ estimate::Precision precision_of(const std::string& text) {
 }
 
 template <typename Estimate>
-py::dict ranking_dict(const estimate::Ranking<Estimate>& ranking, py::list layouts) {
+py::dict ranking_dict(const planner::Ranking<Estimate>& ranking, py::list layouts) {
   py::dict refused;
-  for (const estimate::Refusal& refusal : ranking.refused) {
+  for (const planner::Refusal& refusal : ranking.refused) {
     refused[py::str(refusal.why)] = refusal.layouts;
   }
   py::dict result;
@@ -83,7 +83,7 @@ py::dict ranking_dict(const estimate::Ranking<Estimate>& ranking, py::list layou
   result["refused"] = refused;
   result["least_missing_bytes"] = ranking.least_missing_bytes;
   result["reason"] =
-      ranking.best.size() > 1 ? estimate::reason(ranking.best[0], ranking.best[1]) : "";
+      ranking.best.size() > 1 ? planner::reason(ranking.best[0], ranking.best[1]) : "";
   return result;
 }
 
@@ -93,17 +93,17 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
   if (!(batch >= 1) || !(sequence >= 1) || top < 1) {
     throw py::value_error("batch, sequence and top are 1 or more");
   }
-  const estimate::ModelShape shape = shape_of(model);
-  const estimate::TrainingTask task{
+  const planner::ModelShape shape = shape_of(model);
+  const planner::TrainingTask task{
       .batch = batch, .sequence = sequence, .precision = precision_of(precision)};
-  const estimate::Cluster cluster = cluster_of(*on, device);
-  estimate::Ranking<estimate::TrainingEstimate> ranking;
+  const planner::Cluster cluster = cluster_of(*on, device);
+  planner::Ranking<planner::TrainingEstimate> ranking;
   {
     const py::gil_scoped_release unlocked;
     ranking = search_training(shape, task, cluster, {.most = top});
   }
   py::list layouts;
-  for (const estimate::TrainingEstimate& one : ranking.best) {
+  for (const planner::TrainingEstimate& one : ranking.best) {
     py::dict row;
     row["tp"] = one.layout.tp;
     row["pp"] = one.layout.pp;
@@ -117,8 +117,8 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
     row["step_s"] = one.step_s;
     row["tokens_per_s_device"] = one.tokens_per_s_device;
     row["utilisation"] = one.utilisation;
-    row["seconds"] = parts_dict(estimate::step_parts(), one.parts);
-    row["bytes"] = parts_dict(estimate::memory_parts(), one.memory);
+    row["seconds"] = parts_dict(planner::step_parts(), one.parts);
+    row["bytes"] = parts_dict(planner::memory_parts(), one.memory);
     layouts.append(row);
   }
   return ranking_dict(ranking, layouts);
@@ -131,24 +131,24 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
   if (!(input >= 1) || !(output >= 1) || !(concurrency >= 0) || top < 1) {
     throw py::value_error("input, output and top are 1 or more, concurrency 0 or more");
   }
-  const estimate::ModelShape shape = shape_of(model);
-  const estimate::Cluster cluster = cluster_of(*on, device);
-  estimate::ServingTask task{.input = input, .output = output, .concurrency = concurrency};
+  const planner::ModelShape shape = shape_of(model);
+  const planner::Cluster cluster = cluster_of(*on, device);
+  planner::ServingTask task{.input = input, .output = output, .concurrency = concurrency};
   if (precision.empty()) {
     take_stored(shape, cluster.device, task);
   } else {
     task.weights = precision_of(precision);
-    task.cache = task.weights == estimate::Precision::bf16 ? estimate::Precision::bf16
-                                                           : estimate::Precision::f8;
+    task.cache = task.weights == planner::Precision::bf16 ? planner::Precision::bf16
+                                                          : planner::Precision::f8;
   }
-  estimate::Ranking<estimate::ServingEstimate> ranking;
+  planner::Ranking<planner::ServingEstimate> ranking;
   {
     const py::gil_scoped_release unlocked;
     ranking = search_serving(shape, task, {.first_token_s = first_token_s, .token_s = token_s},
                              cluster, {.most = top});
   }
   py::list layouts;
-  for (const estimate::ServingEstimate& one : ranking.best) {
+  for (const planner::ServingEstimate& one : ranking.best) {
     py::dict row;
     row["tp"] = one.layout.tp;
     row["pp"] = one.layout.pp;
@@ -158,8 +158,8 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
     row["first_token_s"] = one.first_token_s;
     row["token_s"] = one.token_s;
     row["tokens_per_s_device"] = one.tokens_per_s_device;
-    row["seconds"] = parts_dict(estimate::token_parts(), one.parts);
-    row["bytes"] = parts_dict(estimate::memory_parts(), one.memory);
+    row["seconds"] = parts_dict(planner::token_parts(), one.parts);
+    row["bytes"] = parts_dict(planner::memory_parts(), one.memory);
     layouts.append(row);
   }
   return ranking_dict(ranking, layouts);

@@ -8,11 +8,11 @@
 #include <vector>
 #include "base/parsed.h"
 #include "engine/verify_sizes.h"
-#include "estimate/device.h"
-#include "model/machine_json.h"
-#include "model/plan.h"
-#include "model/simulator/report.h"
-#include "model/simulator/simulate.h"
+#include "network_model/machine_json.h"
+#include "network_model/plan.h"
+#include "network_model/simulator/report.h"
+#include "network_model/simulator/simulate.h"
+#include "planner/device.h"
 #include "topology/json.h"
 #include "topology/presets.h"
 
@@ -24,7 +24,7 @@ namespace {
 using py::arg;
 using unisono::Schedule;
 using unisono::Topology;
-namespace model = unisono::model;
+namespace network_model = unisono::network_model;
 
 constexpr double kUs = 1e-6;
 constexpr double kGb = 1e9;
@@ -50,7 +50,7 @@ double s_per_byte(double gb_per_s, const char* name) {
 
 // Every pair of ranks has such a link.
 struct Link {
-  model::Parameters parameters;
+  network_model::Parameters parameters;
 };
 
 Link make_link(double alpha_us, double beta_gb_per_s, double gamma_gb_per_s, double floor_us) {
@@ -63,7 +63,7 @@ Link make_link(double alpha_us, double beta_gb_per_s, double gamma_gb_per_s, dou
            .gamma_s_per_byte = s_per_byte(gamma_gb_per_s, "gamma_gb_per_s")}};
 }
 
-py::dict candidate_dict(const model::Candidate& candidate) {
+py::dict candidate_dict(const network_model::Candidate& candidate) {
   py::dict row;
   row["algorithm"] = candidate.name;
   row["time_us"] = candidate.time_s / kUs;
@@ -76,27 +76,27 @@ py::dict candidate_dict(const model::Candidate& candidate) {
 }
 
 py::dict plan(const std::string& collective, int ranks, double bytes, const Link& link) {
-  const model::Call call{
+  const network_model::Call call{
       .collective = collective_named(collective), .ranks = ranks, .bytes = bytes};
   if (ranks < 1 || ranks > 1'000'000 || !(bytes >= 0)) {
     refuse("a plan is for 1 to 1000000 ranks and no bytes or more");
   }
-  std::optional<model::Plan> made;
+  std::optional<network_model::Plan> made;
   {
     const py::gil_scoped_release unlocked;
-    made = model::make_plan(call, link.parameters);
+    made = network_model::make_plan(call, link.parameters);
   }
   py::dict result;
   py::list candidates;
-  for (const model::Candidate& candidate : made->candidates) {
+  for (const network_model::Candidate& candidate : made->candidates) {
     candidates.append(candidate_dict(candidate));
   }
   py::list reasons;
   for (std::size_t i = 1; i < made->candidates.size(); ++i) {
-    reasons.append(model::reason(made->candidates.front(), made->candidates[i]));
+    reasons.append(network_model::reason(made->candidates.front(), made->candidates[i]));
   }
   py::list ranges;
-  for (const model::SizeRange& range : made->ranges) {
+  for (const network_model::SizeRange& range : made->ranges) {
     ranges.append(py::make_tuple(range.from_bytes, std::string(range.algorithm->name)));
   }
   py::dict unable;
@@ -112,9 +112,9 @@ py::dict plan(const std::string& collective, int ranks, double bytes, const Link
 }
 
 struct Simulation {
-  model::Workload workload;
+  network_model::Workload workload;
   std::shared_ptr<const Topology> topology;  // shared with the caller's
-  model::SimulationResult result;
+  network_model::SimulationResult result;
 };
 
 struct Faults {
@@ -123,16 +123,17 @@ struct Faults {
   std::map<std::string, double> degrade;
 };
 
-model::Workload workload_of(const py::object& target, double bytes, std::optional<int> ranks,
-                            int root, bool written_out, int most_ranks) {
+network_model::Workload workload_of(const py::object& target, double bytes,
+                                    std::optional<int> ranks, int root, bool written_out,
+                                    int most_ranks) {
   if (py::isinstance<Schedule>(target)) {
     const auto schedule = target.cast<std::shared_ptr<Schedule>>();
     if (const auto findings = unisono::engine::verify_with_sizes(*schedule); !findings.empty()) {
       refuse("the schedule is not right: " + to_text(findings.front()));
     }
-    model::Workload workload{.ranks = schedule->ranks};
+    network_model::Workload workload{.ranks = schedule->ranks};
     if (!schedule->counts.empty()) {
-      workload.items.push_back(model::exchange(*schedule));
+      workload.items.push_back(network_model::exchange(*schedule));
       return workload;
     }
     workload.items.push_back({.name = std::string(to_string(schedule->collective)),
@@ -142,21 +143,22 @@ model::Workload workload_of(const py::object& target, double bytes, std::optiona
   }
   const auto text = target.cast<std::string>();
   if (text.find('{') != std::string::npos) {
-    return value_of(
-        model::parse_workload_json(text, written_out, {.device = unisono::estimate::find_rates}),
-        text, "the workload");
+    return value_of(network_model::parse_workload_json(text, written_out,
+                                                       {.device = unisono::planner::find_rates}),
+                    text, "the workload");
   }
   const Target parsed = parse_target(text);
   const unisono::Shape shape = shape_for(parsed, ranks.value_or(most_ranks), root);
-  model::Workload workload{.ranks = shape.ranks};
-  workload.items.push_back(model::operation(*parsed.algorithm, shape, bytes, written_out));
+  network_model::Workload workload{.ranks = shape.ranks};
+  workload.items.push_back(network_model::operation(*parsed.algorithm, shape, bytes, written_out));
   return workload;
 }
 
-model::SimulationOptions options_of(const Faults& faults, int ports, double gamma_gb_per_s,
-                                    double segment_bytes, const std::string& contention,
-                                    double jitter, std::uint64_t seed, std::size_t records) {
-  model::SimulationOptions options;
+network_model::SimulationOptions options_of(const Faults& faults, int ports, double gamma_gb_per_s,
+                                            double segment_bytes, const std::string& contention,
+                                            double jitter, std::uint64_t seed,
+                                            std::size_t records) {
+  network_model::SimulationOptions options;
   if (ports < 1 || !(segment_bytes >= 0) || !(jitter >= 0)) {
     refuse("ports must be 1 or more, segment_bytes and jitter not below zero");
   }
@@ -166,9 +168,9 @@ model::SimulationOptions options_of(const Faults& faults, int ports, double gamm
   options.ports = ports;
   options.gamma_us_per_byte = s_per_byte(gamma_gb_per_s, "gamma_gb_per_s") / kUs;
   options.segment_bytes = segment_bytes;
-  options.contention = contention == "on"    ? model::Contention::on
-                       : contention == "off" ? model::Contention::off
-                                             : model::Contention::automatic;
+  options.contention = contention == "on"    ? network_model::Contention::on
+                       : contention == "off" ? network_model::Contention::off
+                                             : network_model::Contention::automatic;
   for (const auto& [rank, late] : faults.late_us) {
     options.rank_faults.push_back({.rank = rank, .late_us = late});
   }
@@ -191,7 +193,7 @@ std::shared_ptr<Simulation> simulate(const py::object& target, const py::object&
                                      const std::string& contention, double jitter,
                                      std::uint64_t seed, std::size_t records) {
   auto made = std::make_shared<Simulation>();
-  model::Parameters flat;
+  network_model::Parameters flat;
   int most_ranks = 4;
   if (py::isinstance<Link>(on)) {
     flat = on.cast<Link>().parameters;
@@ -207,8 +209,8 @@ std::shared_ptr<Simulation> simulate(const py::object& target, const py::object&
   made->workload = workload_of(target, bytes, ranks, root, segment_bytes > 0, most_ranks);
   const py::gil_scoped_release unlocked;
   made->result = made->topology != nullptr
-                     ? model::simulate(made->workload, *made->topology, options)
-                     : model::simulate(made->workload, flat, options);
+                     ? network_model::simulate(made->workload, *made->topology, options)
+                     : network_model::simulate(made->workload, flat, options);
   return made;
 }
 
@@ -304,19 +306,20 @@ void define_models(py::module_& module) {
   module.def("plan", &plan, arg("collective"), arg("ranks"), arg("bytes"), arg("link"));
   define_topology(module);
   define_simulation(module);
-  py::class_<model::NamedMachine, std::shared_ptr<model::NamedMachine>>(
+  py::class_<network_model::NamedMachine, std::shared_ptr<network_model::NamedMachine>>(
       module, "Machine", "A machine as `unisono tune` has measured it.")
       .def_static(
           "from_json",
           [](const std::string& text) {
-            return std::make_shared<model::NamedMachine>(
-                value_of(model::parse_machine_json(text), text, "the machine"));
+            return std::make_shared<network_model::NamedMachine>(
+                value_of(network_model::parse_machine_json(text), text, "the machine"));
           },
           arg("text"))
-      .def_readonly("name", &model::NamedMachine::name)
+      .def_readonly("name", &network_model::NamedMachine::name)
       .def(
           "time_us",
-          [](const model::NamedMachine& self, const std::string& target, int ranks, double bytes) {
+          [](const network_model::NamedMachine& self, const std::string& target, int ranks,
+             double bytes) {
             const std::size_t slash = target.find('/');
             const auto collective = collective_named(target.substr(0, slash));
             const std::string algorithm =

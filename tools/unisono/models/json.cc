@@ -3,15 +3,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "estimate/parts.h"
 #include "models/models.h"
 #include "plan/plan.h"
+#include "planner/parts.h"
 
 namespace unisono::cli {
 namespace {
 
-using estimate::ServingEstimate;
-using estimate::TrainingEstimate;
+using planner::ServingEstimate;
+using planner::TrainingEstimate;
 using Json = nlohmann::ordered_json;
 
 // The stops of the page's sliders. A link or a batch far from what was asked for is another plan.
@@ -21,7 +21,7 @@ constexpr double kBatches[] = {0.25, 0.5, 1, 2, 4};
 constexpr double kConcurrencies[] = {1, 8, 64, 512};  // and as many as fit
 
 template <typename Parts>
-Json parts_json(std::span<const estimate::NamedPart<Parts>> names, const Parts& parts) {
+Json parts_json(std::span<const planner::NamedPart<Parts>> names, const Parts& parts) {
   Json json;
   for (const auto& part : names) {
     std::string name(part.name);
@@ -31,7 +31,7 @@ Json parts_json(std::span<const estimate::NamedPart<Parts>> names, const Parts& 
   return json;
 }
 
-Json layout_json(const estimate::Layout& layout) {
+Json layout_json(const planner::Layout& layout) {
   return {{"tp", layout.tp},
           {"pp", layout.pp},
           {"vp", layout.vp},
@@ -40,16 +40,16 @@ Json layout_json(const estimate::Layout& layout) {
           {"dp", layout.dp},
           {"micro_batch", layout.micro_batch},
           {"zero", layout.zero},
-          {"recompute", estimate::to_string(layout.recompute)},
+          {"recompute", planner::to_string(layout.recompute)},
           {"schedule", schedule_of(layout)}};
 }
 
 template <typename Estimate>
-void add_refused(const estimate::Ranking<Estimate>& ranking, Json& json) {
+void add_refused(const planner::Ranking<Estimate>& ranking, Json& json) {
   json["tried"] = ranking.tried;
   json["fitting"] = ranking.fitting;
   json["refused"] = Json::array();
-  for (const estimate::Refusal& refusal : ranking.refused) {
+  for (const planner::Refusal& refusal : ranking.refused) {
     json["refused"].push_back({{"why", refusal.why}, {"layouts", refusal.layouts}});
   }
   if (ranking.best.empty() && !ranking.least_missing.empty()) {
@@ -64,8 +64,8 @@ Json estimate_json(const TrainingEstimate& estimate) {
           {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
           {"flops_per_s_device", rounded(estimate.flops_per_s_device)},
           {"utilisation", rounded(estimate.utilisation)},
-          {"seconds", parts_json(estimate::step_parts(), estimate.parts)},
-          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
+          {"seconds", parts_json(planner::step_parts(), estimate.parts)},
+          {"bytes", parts_json(planner::memory_parts(), estimate.memory)},
           {"binding", binding(estimate)},
           {"simulated_s", rounded(estimate.simulated_s)}};
 }
@@ -80,13 +80,13 @@ Json estimate_json(const ServingEstimate& estimate) {
           {"first_token_s", rounded(estimate.first_token_s)},
           {"token_s", rounded(estimate.token_s)},
           {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
-          {"seconds", parts_json(estimate::token_parts(), estimate.parts)},
-          {"bytes", parts_json(estimate::memory_parts(), estimate.memory)},
+          {"seconds", parts_json(planner::token_parts(), estimate.parts)},
+          {"bytes", parts_json(planner::memory_parts(), estimate.memory)},
           {"binding", binding(estimate)}};
 }
 
 Json head_json(const ModelQuestion& question) {
-  const estimate::Constants& constants = question.cluster.device.constants;
+  const planner::Constants& constants = question.cluster.device.constants;
   Json json;
   json["schema"] = "unisono.plan_model/1";
   json["model"] = question.shape.name;
@@ -105,7 +105,7 @@ Json head_json(const ModelQuestion& question) {
 }
 
 void add_config(const ModelQuestion& question, Json& json) {
-  const estimate::ConfigAccount& account = question.account;
+  const planner::ConfigAccount& account = question.account;
   if (!account.model_type.empty()) {
     json["config"] = {{"model_type", account.model_type},
                       {"used", account.used},
@@ -115,23 +115,23 @@ void add_config(const ModelQuestion& question, Json& json) {
   }
 }
 
-Json head_json(const ModelQuestion& question, const estimate::TrainingTask& task) {
+Json head_json(const ModelQuestion& question, const planner::TrainingTask& task) {
   Json json = head_json(question);
   json["task"] = "train";
   json["batch"] = task.batch;
   json["sequence"] = task.sequence;
-  json["precision"] = estimate::to_string(task.precision);
+  json["precision"] = planner::to_string(task.precision);
   add_config(question, json);
   return json;
 }
 
-Json head_json(const ModelQuestion& question, const estimate::ServingTask& task) {
+Json head_json(const ModelQuestion& question, const planner::ServingTask& task) {
   Json json = head_json(question);
   json["task"] = "serve";
   json["input"] = task.input;
   json["output"] = task.output;
   json["concurrency"] = task.concurrency;
-  json["precision"] = estimate::to_string(task.weights);
+  json["precision"] = planner::to_string(task.weights);
   if (task.stored) {
     json["stored"] = {{"as", task.stored->name},
                       {"bytes", bytes_of(part_weights(question.shape), *task.stored)},
@@ -142,7 +142,7 @@ Json head_json(const ModelQuestion& question, const estimate::ServingTask& task)
 }
 
 template <typename Estimate>
-void add_ranking(const estimate::Ranking<Estimate>& ranking, Json& json) {
+void add_ranking(const planner::Ranking<Estimate>& ranking, Json& json) {
   json["layouts"] = Json::array();
   for (const Estimate& estimate : ranking.best) {
     json["layouts"].push_back(estimate_json(estimate));
@@ -165,7 +165,7 @@ Json what_if_json(const ModelQuestion& question, const std::string& varied,
   Json rankings = Json::array();
   for (const double near_factor : near) {
     for (const double far_factor : far) {
-      estimate::Cluster cluster = question.cluster;
+      planner::Cluster cluster = question.cluster;
       cluster.near_bytes_per_s *= near_factor;
       cluster.far_bytes_per_s *= far_factor;
       for (const double value : values) {
@@ -180,35 +180,35 @@ Json what_if_json(const ModelQuestion& question, const std::string& varied,
 
 }  // namespace
 
-std::string schedule_of(const estimate::Layout& layout) {
+std::string schedule_of(const planner::Layout& layout) {
   if (layout.pp == 1) {
     return "none";
   }
   return layout.vp > 1 ? "interleaved 1f1b" : "1f1b";
 }
 
-Json plan_json(const ModelQuestion& question, const estimate::TrainingTask& task,
-               const estimate::Ranking<TrainingEstimate>& ranking) {
+Json plan_json(const ModelQuestion& question, const planner::TrainingTask& task,
+               const planner::Ranking<TrainingEstimate>& ranking) {
   Json json = head_json(question, task);
   add_ranking(ranking, json);
   return json;
 }
 
-Json plan_json(const ModelQuestion& question, const estimate::ServingTask& task,
-               const estimate::Ranking<ServingEstimate>& ranking) {
+Json plan_json(const ModelQuestion& question, const planner::ServingTask& task,
+               const planner::Ranking<ServingEstimate>& ranking) {
   Json json = head_json(question, task);
   add_ranking(ranking, json);
   return json;
 }
 
-Json explanation_json(const ModelQuestion& question, const estimate::TrainingTask& task,
+Json explanation_json(const ModelQuestion& question, const planner::TrainingTask& task,
                       const TrainingEstimate& estimate) {
   Json json = head_json(question, task);
   json["layouts"] = Json::array({estimate_json(estimate)});
   return json;
 }
 
-Json what_if_json(const ModelQuestion& question, const estimate::TrainingTask& task,
+Json what_if_json(const ModelQuestion& question, const planner::TrainingTask& task,
                   std::size_t most) {
   std::vector<double> batches;
   for (const double factor : kBatches) {
@@ -216,23 +216,23 @@ Json what_if_json(const ModelQuestion& question, const estimate::TrainingTask& t
   }
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   return what_if_json(question, "batch", batches,
-                      [&](const estimate::Cluster& cluster, double batch) {
-                        estimate::TrainingTask other = task;
+                      [&](const planner::Cluster& cluster, double batch) {
+                        planner::TrainingTask other = task;
                         other.batch = batch;
                         return search_training(question.shape, other, cluster, {.most = most});
                       });
 }
 
-Json what_if_json(const ModelQuestion& question, const estimate::ServingTask& task,
-                  const estimate::ServingLimits& limits, std::size_t most) {
+Json what_if_json(const ModelQuestion& question, const planner::ServingTask& task,
+                  const planner::ServingLimits& limits, std::size_t most) {
   std::vector<double> at_once(std::begin(kConcurrencies), std::end(kConcurrencies));
   if (task.concurrency > 0 && std::ranges::find(at_once, task.concurrency) == at_once.end()) {
     at_once.insert(std::ranges::upper_bound(at_once, task.concurrency), task.concurrency);
   }
   at_once.push_back(0);
   return what_if_json(
-      question, "concurrency", at_once, [&](const estimate::Cluster& cluster, double concurrency) {
-        estimate::ServingTask other = task;
+      question, "concurrency", at_once, [&](const planner::Cluster& cluster, double concurrency) {
+        planner::ServingTask other = task;
         other.concurrency = concurrency;
         return search_serving(question.shape, other, limits, cluster, {.most = most});
       });

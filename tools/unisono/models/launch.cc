@@ -11,7 +11,7 @@ UsageError no_flags(std::string_view program, std::string_view what) {
   return UsageError(fmt::format("{} does not {}", program, what), {}, "unisono help plan-model");
 }
 
-std::string megatron(const estimate::Layout& layout) {
+std::string megatron(const planner::Layout& layout) {
   std::string text = fmt::format(
       "--tensor-model-parallel-size {} --pipeline-model-parallel-size {} "
       "--context-parallel-size {} --micro-batch-size {}",
@@ -30,15 +30,15 @@ std::string megatron(const estimate::Layout& layout) {
   } else if (layout.zero >= 1) {
     text += " --use-distributed-optimizer";
   }
-  if (layout.recompute == estimate::Recompute::full) {
+  if (layout.recompute == planner::Recompute::full) {
     text += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
-  } else if (layout.recompute == estimate::Recompute::selective) {
+  } else if (layout.recompute == planner::Recompute::selective) {
     text += " --recompute-granularity selective";
   }
   return text;
 }
 
-std::string torchtitan(const estimate::Layout& layout) {
+std::string torchtitan(const planner::Layout& layout) {
   const bool is_sharded = layout.zero >= 3;
   std::string text = fmt::format(
       "--parallelism.tensor_parallel_degree {} --parallelism.pipeline_parallel_degree {} "
@@ -49,15 +49,15 @@ std::string torchtitan(const estimate::Layout& layout) {
   if (layout.ep > 1) {
     text += fmt::format(" --parallelism.expert_parallel_degree {}", layout.ep);
   }
-  if (layout.recompute != estimate::Recompute::none) {
-    text += fmt::format(" --activation_checkpoint.mode {}", estimate::to_string(layout.recompute));
+  if (layout.recompute != planner::Recompute::none) {
+    text += fmt::format(" --activation_checkpoint.mode {}", planner::to_string(layout.recompute));
   }
   return text;
 }
 
 }  // namespace
 
-std::string launch_flags(std::string_view program, const estimate::Layout& layout) {
+std::string launch_flags(std::string_view program, const planner::Layout& layout) {
   if (program == "megatron") {
     return megatron(layout);
   }
@@ -67,7 +67,7 @@ std::string launch_flags(std::string_view program, const estimate::Layout& layou
   throw no_flags(program, "train");
 }
 
-std::string launch_flags(std::string_view program, const estimate::ServingLayout& layout) {
+std::string launch_flags(std::string_view program, const planner::ServingLayout& layout) {
   if (program != "vllm") {
     throw no_flags(program, "serve");
   }

@@ -8,83 +8,82 @@
 
 #include "cli/arguments.h"
 #include "cli/console.h"
-#include "estimate/config_json.h"
-#include "estimate/measured.h"
-#include "estimate/search.h"
+#include "planner/config_json.h"
+#include "planner/measured.h"
+#include "planner/search.h"
 
 namespace unisono::cli {
 
 // What the command was asked for.
 struct ModelQuestion {
-  estimate::ModelShape shape = {};
-  estimate::ConfigAccount account = {};  // of a config.json
+  planner::ModelShape shape = {};
+  planner::ConfigAccount account = {};  // of a config.json
   Topology topology = {};
-  estimate::Cluster cluster = {};
+  planner::Cluster cluster = {};
   std::vector<std::string> fitted = {};  // lines about what --measured gave
 };
 
 // A model that is known by name, or a config.json. Throws UsageError, which points to `help`.
-estimate::ModelConfig read_model(const std::string& name, std::string_view help);
+planner::ModelConfig read_model(const std::string& name, std::string_view help);
 // --device, or what the topology's name says. Throws UsageError, which points to `help`.
-estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
-                                  std::string_view help);
+planner::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
+                                 std::string_view help);
 
 // Reads the model, the machine and --measured. Throws UsageError.
 ModelQuestion read_model_question(const Arguments& arguments);
 
-estimate::TrainingTask read_training_task(const Arguments& arguments,
-                                          const estimate::DeviceModel& device);
+planner::TrainingTask read_training_task(const Arguments& arguments,
+                                         const planner::DeviceModel& device);
 // Weights are as the checkpoint stores them, unless --precision says another.
-estimate::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
+planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
 
 // "tp=4,pp=8,mb=1", for --explain; dp follows from the devices. Throws UsageError.
-estimate::Layout parse_layout(std::string_view text, int devices);
+planner::Layout parse_layout(std::string_view text, int devices);
 
 // --step: the layout's step of one round of the pipeline, as a workload. Throws UsageError.
-void write_step(const ModelQuestion& question, const estimate::TrainingTask& task,
-                const estimate::Layout& layout, const std::string& path);
+void write_step(const ModelQuestion& question, const planner::TrainingTask& task,
+                const planner::Layout& layout, const std::string& path);
 
 // --simulate: plays the steps of the first layouts on the topology, and ranks them by that.
-void simulate_best(const ModelQuestion& question, const estimate::TrainingTask& task, int count,
-                   const Console& console, estimate::Ranking<estimate::TrainingEstimate>& ranking);
+void simulate_best(const ModelQuestion& question, const planner::TrainingTask& task, int count,
+                   const Console& console, planner::Ranking<planner::TrainingEstimate>& ranking);
 
 // What to give to another program for the layout: "megatron", "torchtitan" or "vllm".
-std::string launch_flags(std::string_view program, const estimate::Layout& layout);
-std::string launch_flags(std::string_view program, const estimate::ServingLayout& layout);
+std::string launch_flags(std::string_view program, const planner::Layout& layout);
+std::string launch_flags(std::string_view program, const planner::ServingLayout& layout);
 
 // The machine of --on with more nodes, the fewest by doubling on which something fits: what
 // `fits` says of it. Empty: nothing does, or it is no preset with nodes or hosts.
 std::string larger_machine(const ModelQuestion& question, const std::string& on,
-                           const std::function<bool(const estimate::Cluster&)>& fits);
+                           const std::function<bool(const planner::Cluster&)>& fits);
 
-void print_training(const ModelQuestion& question, const estimate::TrainingTask& task,
-                    const estimate::Ranking<estimate::TrainingEstimate>& ranking,
+void print_training(const ModelQuestion& question, const planner::TrainingTask& task,
+                    const planner::Ranking<planner::TrainingEstimate>& ranking,
                     const Arguments& arguments, const Console& console);
-void print_serving(const ModelQuestion& question, const estimate::ServingTask& task,
-                   const estimate::Ranking<estimate::ServingEstimate>& ranking,
+void print_serving(const ModelQuestion& question, const planner::ServingTask& task,
+                   const planner::Ranking<planner::ServingEstimate>& ranking,
                    const Arguments& arguments, const Console& console);
 
 // One layout, part by part.
-void print_explanation(const ModelQuestion& question, const estimate::TrainingTask& task,
-                       const estimate::TrainingEstimate& estimate);
+void print_explanation(const ModelQuestion& question, const planner::TrainingTask& task,
+                       const planner::TrainingEstimate& estimate);
 
 // "none", "1f1b" or "interleaved 1f1b".
-std::string schedule_of(const estimate::Layout& layout);
+std::string schedule_of(const planner::Layout& layout);
 
 // The same as data (unisono.plan_model/1).
-nlohmann::ordered_json plan_json(const ModelQuestion& question, const estimate::TrainingTask& task,
-                                 const estimate::Ranking<estimate::TrainingEstimate>& ranking);
-nlohmann::ordered_json plan_json(const ModelQuestion& question, const estimate::ServingTask& task,
-                                 const estimate::Ranking<estimate::ServingEstimate>& ranking);
+nlohmann::ordered_json plan_json(const ModelQuestion& question, const planner::TrainingTask& task,
+                                 const planner::Ranking<planner::TrainingEstimate>& ranking);
+nlohmann::ordered_json plan_json(const ModelQuestion& question, const planner::ServingTask& task,
+                                 const planner::Ranking<planner::ServingEstimate>& ranking);
 nlohmann::ordered_json explanation_json(const ModelQuestion& question,
-                                        const estimate::TrainingTask& task,
-                                        const estimate::TrainingEstimate& estimate);
+                                        const planner::TrainingTask& task,
+                                        const planner::TrainingEstimate& estimate);
 // The rankings for links and batches around those asked for, `most` layouts of each: what the
 // page's sliders choose from.
 nlohmann::ordered_json what_if_json(const ModelQuestion& question,
-                                    const estimate::TrainingTask& task, std::size_t most);
-nlohmann::ordered_json what_if_json(const ModelQuestion& question,
-                                    const estimate::ServingTask& task,
-                                    const estimate::ServingLimits& limits, std::size_t most);
+                                    const planner::TrainingTask& task, std::size_t most);
+nlohmann::ordered_json what_if_json(const ModelQuestion& question, const planner::ServingTask& task,
+                                    const planner::ServingLimits& limits, std::size_t most);
 
 }  // namespace unisono::cli

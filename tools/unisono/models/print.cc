@@ -6,16 +6,16 @@
 
 #include "base/bytes_text.h"
 #include "cli/wrap.h"
-#include "estimate/parts.h"
 #include "models/models.h"
 #include "plan/plan.h"
+#include "planner/parts.h"
 
 namespace unisono::cli {
 namespace {
 
-using estimate::MemoryParts;
-using estimate::ServingEstimate;
-using estimate::TrainingEstimate;
+using planner::MemoryParts;
+using planner::ServingEstimate;
+using planner::TrainingEstimate;
 
 constexpr double kGiga = 1e9;
 
@@ -32,19 +32,19 @@ std::string percent(double share) {
   return fmt::format("{:.0f}%", share * 100);
 }
 
-double communication(const estimate::StepParts& parts) {
+double communication(const planner::StepParts& parts) {
   return parts.tensor + parts.context + parts.experts + parts.pipeline + parts.data;
 }
 
 void print_head(const ModelQuestion& question, const std::string& task) {
-  const estimate::ModelShape& shape = question.shape;
-  const estimate::DeviceModel& device = question.cluster.device;
+  const planner::ModelShape& shape = question.shape;
+  const planner::DeviceModel& device = question.cluster.device;
   fmt::print(
       "{}  {:.3g} B weights{}   {} x {}   {}\n", shape.name.empty() ? "model" : shape.name,
       total_weights(shape) / kGiga,
       shape.has_experts() ? fmt::format(", {:.3g} B active", active_weights(shape) / kGiga) : "",
       question.cluster.devices, device.name, task);
-  const estimate::Constants& constants = device.constants;
+  const planner::Constants& constants = device.constants;
   fmt::print(
       "times as long as the data sheet: compute {:.2f}, memory {:.2f}, network {:.2f}{}; {}\n",
       constants.compute, constants.memory, constants.network,
@@ -60,18 +60,18 @@ void print_head(const ModelQuestion& question, const std::string& task) {
 }
 
 // "mxfp4 as stored (60.7 GiB; not quantised: attention), multiplied in bf16"
-std::string stored_text(const ModelQuestion& question, const estimate::ServingTask& task) {
+std::string stored_text(const ModelQuestion& question, const planner::ServingTask& task) {
   const double bytes = bytes_of(part_weights(question.shape), *task.stored);
   return fmt::format("{} as stored ({}; not quantised: {}), multiplied in {}", task.stored->name,
                      format_bytes(bytes), task.stored->plain_parts,
-                     estimate::to_string(task.weights));
+                     planner::to_string(task.weights));
 }
 
 template <typename Estimate>
-void print_refused(const estimate::Ranking<Estimate>& ranking) {
+void print_refused(const planner::Ranking<Estimate>& ranking) {
   fmt::print("{} tried, {} fit{}", times(static_cast<std::size_t>(ranking.tried), "layout"),
              ranking.fitting, ranking.fitting == 1 ? "s" : "");
-  for (const estimate::Refusal& refusal : ranking.refused) {
+  for (const planner::Refusal& refusal : ranking.refused) {
     fmt::print("; {} refused: {}", refusal.layouts, refusal.why);
   }
   fmt::print("\n");
@@ -79,20 +79,20 @@ void print_refused(const estimate::Ranking<Estimate>& ranking) {
 
 // `search`: with a cluster, what it gives there.
 template <typename Estimate, typename Search>
-void print_missing(const ModelQuestion& question, const estimate::Ranking<Estimate>& ranking,
+void print_missing(const ModelQuestion& question, const planner::Ranking<Estimate>& ranking,
                    const Arguments& arguments, const Search& search) {
   fmt::print("nothing fits: {} comes nearest and needs {} more than the {} of the {}\n",
              ranking.least_missing, format_bytes(ranking.least_missing_bytes),
              format_bytes(question.cluster.device.memory_bytes), question.cluster.device.name);
   const std::string larger = larger_machine(
       question, arguments.text("on"),
-      [&](const estimate::Cluster& cluster) { return !search(cluster).best.empty(); });
+      [&](const planner::Cluster& cluster) { return !search(cluster).best.empty(); });
   if (!larger.empty()) {
     fmt::print("it fits with --on {}\n", larger);
   }
 }
 
-void print_too_slow(const estimate::Ranking<ServingEstimate>& ranking) {
+void print_too_slow(const planner::Ranking<ServingEstimate>& ranking) {
   const ServingEstimate& nearest = *ranking.nearest;
   fmt::print(
       "no layout keeps the limits of time: {} comes nearest, with {} to the first token and "
@@ -104,7 +104,7 @@ void print_too_slow(const estimate::Ranking<ServingEstimate>& ranking) {
 void print_memory(const MemoryParts& parts, double limit) {
   fmt::print("memory of the fullest rank: {} of {}  {}\n", format_bytes(parts.total()),
              format_bytes(limit), bar(parts.total() / limit, 20));
-  for (const auto& part : estimate::memory_parts()) {
+  for (const auto& part : planner::memory_parts()) {
     if (const double bytes = parts.*part.value; bytes > 0) {
       fmt::print("  {:<16} {:>9}  {}\n", part.name, format_bytes(bytes), bar(bytes / limit, 20));
     }
@@ -112,7 +112,7 @@ void print_memory(const MemoryParts& parts, double limit) {
 }
 
 template <typename Parts>
-void print_time(std::span<const estimate::NamedPart<Parts>> names, const Parts& parts) {
+void print_time(std::span<const planner::NamedPart<Parts>> names, const Parts& parts) {
   for (const auto& part : names) {
     if (const double seconds = parts.*part.value; seconds > 0) {
       fmt::print("  {:<16} {:>9}  {} {:>5}\n", part.name, time_text(seconds),
@@ -123,7 +123,7 @@ void print_time(std::span<const estimate::NamedPart<Parts>> names, const Parts& 
 
 // Why the first layout is the first, and what makes its time.
 template <typename Estimate>
-void print_reasons(const estimate::Ranking<Estimate>& ranking) {
+void print_reasons(const planner::Ranking<Estimate>& ranking) {
   const Estimate& first = ranking.best.front();
   fmt::print("\nmost of the time: {}\n", binding(first));
   if (ranking.best.size() > 1) {
@@ -158,7 +158,7 @@ void print_rows(const std::vector<TrainingEstimate>& rows, double limit, const C
                                                              : std::string("-"))
             : std::string();
     fmt::print("{:<{}} {:<9} {:>4} {:>8}{} {:>6.0f} {:>4} {:>5} {:>6}  {} {}\n",
-               text_of(estimate.layout), width, estimate::to_string(estimate.layout.recompute),
+               text_of(estimate.layout), width, planner::to_string(estimate.layout.recompute),
                estimate.layout.zero, time_text(estimate.step_s), played,
                estimate.tokens_per_s_device, percent(estimate.utilisation),
                percent(communication(estimate.parts) / estimate.step_s),
@@ -176,16 +176,16 @@ void print_flags(const Arguments& arguments, const Estimate& first) {
 
 }  // namespace
 
-void print_training(const ModelQuestion& question, const estimate::TrainingTask& task,
-                    const estimate::Ranking<TrainingEstimate>& ranking, const Arguments& arguments,
+void print_training(const ModelQuestion& question, const planner::TrainingTask& task,
+                    const planner::Ranking<TrainingEstimate>& ranking, const Arguments& arguments,
                     const Console& console) {
   print_head(question, fmt::format("training, batch {} x {} tokens, {}", task.batch, task.sequence,
-                                   estimate::to_string(task.precision)));
+                                   planner::to_string(task.precision)));
   if (ranking.best.empty()) {
     if (ranking.least_missing.empty()) {
       fmt::print("no layout has the dimensions or the batch that are asked for\n");
     } else {
-      print_missing(question, ranking, arguments, [&](const estimate::Cluster& cluster) {
+      print_missing(question, ranking, arguments, [&](const planner::Cluster& cluster) {
         return search_training(question.shape, task, cluster, {.most = 1});
       });
     }
@@ -206,30 +206,30 @@ void print_training(const ModelQuestion& question, const estimate::TrainingTask&
   print_flags(arguments, ranking.best.front());
 }
 
-void print_explanation(const ModelQuestion& question, const estimate::TrainingTask& task,
+void print_explanation(const ModelQuestion& question, const planner::TrainingTask& task,
                        const TrainingEstimate& estimate) {
   const std::string schedule = schedule_of(estimate.layout);
   const double count = microbatches(estimate.layout, task);
   fmt::print("step of {}: {}, {}, {}\n", text_of(estimate.layout), time_text(estimate.step_s),
              count == 1 ? std::string("1 microbatch") : fmt::format("{} microbatches", count),
              schedule == "none" ? std::string("no pipeline") : "schedule " + schedule);
-  print_time(estimate::step_parts(), estimate.parts);
+  print_time(planner::step_parts(), estimate.parts);
   print_memory(estimate.memory, question.cluster.device.memory_bytes);
 }
 
-void print_serving(const ModelQuestion& question, const estimate::ServingTask& task,
-                   const estimate::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
+void print_serving(const ModelQuestion& question, const planner::ServingTask& task,
+                   const planner::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
                    const Console& console) {
   print_head(question, fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
                                    task.stored ? stored_text(question, task)
-                                               : std::string(estimate::to_string(task.weights))));
+                                               : std::string(planner::to_string(task.weights))));
   if (ranking.best.empty()) {
     if (ranking.nearest) {
       print_too_slow(ranking);
     } else if (ranking.least_missing.empty()) {
       fmt::print("no layout has the dimensions that are asked for\n");
     } else {
-      print_missing(question, ranking, arguments, [&](const estimate::Cluster& cluster) {
+      print_missing(question, ranking, arguments, [&](const planner::Cluster& cluster) {
         return search_serving(question.shape, task, {}, cluster, {.most = 1});
       });
     }
@@ -251,7 +251,7 @@ void print_serving(const ModelQuestion& question, const estimate::ServingTask& t
   print_refused(ranking);
   const ServingEstimate& first = ranking.best.front();
   fmt::print("\na token of the first: {}\n", time_text(first.token_s));
-  print_time(estimate::token_parts(), first.parts);
+  print_time(planner::token_parts(), first.parts);
   print_memory(first.memory, limit);
   print_flags(arguments, first);
 }

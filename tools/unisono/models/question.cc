@@ -11,8 +11,8 @@
 #include "cli/failure.h"
 #include "cli/foreign_file.h"
 #include "cli/text_file.h"
-#include "estimate/config_json.h"
 #include "models/models.h"
+#include "planner/config_json.h"
 #include "topo/topo.h"
 #include "topology/presets.h"
 
@@ -31,18 +31,18 @@ std::string listed(const std::vector<std::string_view>& names) {
 
 }  // namespace
 
-estimate::ModelConfig read_model(const std::string& name, std::string_view help) {
-  if (const std::optional<estimate::ModelShape> known = estimate::find_model(name)) {
+planner::ModelConfig read_model(const std::string& name, std::string_view help) {
+  if (const std::optional<planner::ModelShape> known = planner::find_model(name)) {
     return {.shape = *known};
   }
   if (!std::filesystem::is_regular_file(name)) {
-    const std::vector<std::string_view> names = estimate::known_models();
+    const std::vector<std::string_view> names = planner::known_models();
     const std::string near = did_you_mean(name, names);
     throw UsageError(fmt::format("{} is neither a model known by name nor a config.json", name),
                      near.empty() ? "known are " + listed(names) : near, std::string(help));
   }
   const std::string text = read_text_file(name);
-  Parsed<estimate::ModelConfig> parsed = estimate::parse_config_json(
+  Parsed<planner::ModelConfig> parsed = planner::parse_config_json(
       text, std::filesystem::path(name).parent_path().filename().string());
   if (!parsed) {
     if (const std::string foreign = foreign_file(text); !foreign.empty()) {
@@ -56,31 +56,31 @@ estimate::ModelConfig read_model(const std::string& name, std::string_view help)
   return std::move(*parsed.value);
 }
 
-estimate::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
-                                  std::string_view help) {
-  const std::string name = arguments.has("device") ? arguments.text("device")
-                                                   : estimate::device_of_preset(topology.name);
-  if (const std::optional<estimate::DeviceModel> device = estimate::find_device(name)) {
+planner::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
+                                 std::string_view help) {
+  const std::string name =
+      arguments.has("device") ? arguments.text("device") : planner::device_of_preset(topology.name);
+  if (const std::optional<planner::DeviceModel> device = planner::find_device(name)) {
     return *device;
   }
   throw UsageError(name.empty()
                        ? fmt::format("{} does not say which devices it has, nor their memory",
                                      topology.name.empty() ? "the topology" : topology.name)
                        : fmt::format("there is no device {}", name),
-                   "--device is one of " + listed(estimate::known_devices()), std::string(help));
+                   "--device is one of " + listed(planner::known_devices()), std::string(help));
 }
 
 namespace {
 
 void fit_to_measured(const std::string& path, ModelQuestion& question) {
-  const Parsed<estimate::MeasuredTables> parsed =
-      estimate::parse_measured_steps(read_text_file(path));
+  const Parsed<planner::MeasuredTables> parsed =
+      planner::parse_measured_steps(read_text_file(path));
   if (!parsed) {
     throw UsageError(fmt::format("{}: {}", path, parsed.message), "at " + parsed.position,
                      std::string(kHelp));
   }
-  std::vector<estimate::MeasuredStep> steps;
-  for (const estimate::MeasuredStep& step : parsed.value->steps) {
+  std::vector<planner::MeasuredStep> steps;
+  for (const planner::MeasuredStep& step : parsed.value->steps) {
     if (step.device == question.cluster.device.name) {
       steps.push_back(step);
     }
@@ -92,14 +92,14 @@ void fit_to_measured(const std::string& path, ModelQuestion& question) {
                      parsed.value->left_out.empty() ? "" : parsed.value->left_out.front(),
                      std::string(kHelp));
   }
-  estimate::Constants& constants = question.cluster.device.constants;
-  const estimate::Residuals before = estimate::residuals_of(steps, estimate::predict(steps));
-  constants = estimate::fit_constants(steps, constants, true);
+  planner::Constants& constants = question.cluster.device.constants;
+  const planner::Residuals before = planner::residuals_of(steps, planner::predict(steps));
+  constants = planner::fit_constants(steps, constants, true);
   constants.source = fmt::format("{} steps of {}", steps.size(), path);
-  for (estimate::MeasuredStep& step : steps) {
+  for (planner::MeasuredStep& step : steps) {
     step.cluster.device.constants = constants;
   }
-  const estimate::Residuals after = estimate::residuals_of(steps, estimate::predict(steps));
+  const planner::Residuals after = planner::residuals_of(steps, planner::predict(steps));
   question.fitted.push_back(fmt::format(
       "fitted to {} steps: off by {:.1f} % in the median, {:.1f} % for nine of ten (before: "
       "{:.1f} %, {:.1f} %)",
@@ -111,15 +111,15 @@ void fit_to_measured(const std::string& path, ModelQuestion& question) {
   }
 }
 
-estimate::Precision read_precision(const Arguments& arguments, std::string_view option,
-                                   const estimate::DeviceModel& device, bool is_stored) {
-  const estimate::Precision precision =
-      estimate::parse_precision(arguments.text(option)).value_or(estimate::Precision::bf16);
-  const bool has_none = (precision == estimate::Precision::f8 && device.f8_flops == 0) ||
-                        (precision == estimate::Precision::f4 && device.f4_flops == 0);
+planner::Precision read_precision(const Arguments& arguments, std::string_view option,
+                                  const planner::DeviceModel& device, bool is_stored) {
+  const planner::Precision precision =
+      planner::parse_precision(arguments.text(option)).value_or(planner::Precision::bf16);
+  const bool has_none = (precision == planner::Precision::f8 && device.f8_flops == 0) ||
+                        (precision == planner::Precision::f4 && device.f4_flops == 0);
   if (has_none && option == "precision") {
     throw UsageError(
-        fmt::format("the {} does not multiply in {}", device.name, estimate::to_string(precision)),
+        fmt::format("the {} does not multiply in {}", device.name, planner::to_string(precision)),
         is_stored ? "without --precision the weights are as the file stores them"
                   : "--precision bf16 is what every device has",
         std::string(kHelp));
@@ -134,7 +134,7 @@ constexpr std::int64_t kMostTokens = 100'000'000;
 ModelQuestion read_model_question(const Arguments& arguments) {
   if (arguments.operands().empty()) {
     throw UsageError("which model?",
-                     "known are " + listed(estimate::known_models()) + "; or a config.json",
+                     "known are " + listed(planner::known_models()) + "; or a config.json",
                      "unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train");
   }
   if (!arguments.has("on")) {
@@ -147,11 +147,11 @@ ModelQuestion read_model_question(const Arguments& arguments) {
   if (!arguments.has("train") && !arguments.has("serve")) {
     throw UsageError("what for? give one of --train and --serve", {}, std::string(kHelp));
   }
-  estimate::ModelConfig model = read_model(arguments.operands().front(), kHelp);
+  planner::ModelConfig model = read_model(arguments.operands().front(), kHelp);
   ModelQuestion question{.shape = std::move(model.shape), .account = std::move(model.account)};
   question.topology = load_topology(arguments.text("on"));
   question.cluster =
-      estimate::cluster_of(question.topology, read_device(arguments, question.topology, kHelp));
+      planner::cluster_of(question.topology, read_device(arguments, question.topology, kHelp));
   if (arguments.has("measured")) {
     fit_to_measured(arguments.text("measured"), question);
   }
@@ -159,7 +159,7 @@ ModelQuestion read_model_question(const Arguments& arguments) {
 }
 
 std::string larger_machine(const ModelQuestion& question, const std::string& on,
-                           const std::function<bool(const estimate::Cluster&)>& fits) {
+                           const std::function<bool(const planner::Cluster&)>& fits) {
   constexpr int kDoublings = 6;
   constexpr int kMostDevices = 4096;
   if (find_preset(on.substr(0, on.find(':'))) == nullptr) {
@@ -180,24 +180,24 @@ std::string larger_machine(const ModelQuestion& question, const std::string& on,
     if (!topology || topology.value->rank_count() > kMostDevices) {
       return {};
     }
-    if (fits(estimate::cluster_of(*topology.value, question.cluster.device))) {
+    if (fits(planner::cluster_of(*topology.value, question.cluster.device))) {
       return larger;
     }
   }
   return {};
 }
 
-estimate::TrainingTask read_training_task(const Arguments& arguments,
-                                          const estimate::DeviceModel& device) {
+planner::TrainingTask read_training_task(const Arguments& arguments,
+                                         const planner::DeviceModel& device) {
   return {.batch = static_cast<double>(arguments.number("batch", 1, 1'000'000'000)),
           .sequence = static_cast<double>(arguments.number("sequence", 1, kMostTokens)),
           .precision = read_precision(arguments, "precision", device, false)};
 }
 
-estimate::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question) {
-  const estimate::DeviceModel& device = question.cluster.device;
-  const std::optional<estimate::StoredWeights>& stored = question.shape.stored;
-  estimate::ServingTask task{
+planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question) {
+  const planner::DeviceModel& device = question.cluster.device;
+  const std::optional<planner::StoredWeights>& stored = question.shape.stored;
+  planner::ServingTask task{
       .input = static_cast<double>(arguments.number("input", 1, kMostTokens)),
       .output = static_cast<double>(arguments.number("output", 1, kMostTokens)),
       .concurrency = static_cast<double>(arguments.number("concurrency", 0, 1'000'000))};
@@ -211,13 +211,13 @@ estimate::ServingTask read_serving_task(const Arguments& arguments, ModelQuestio
                     arguments.text("precision"), stored->name));
   }
   task.weights = read_precision(arguments, "precision", device, stored.has_value());
-  task.cache = task.weights == estimate::Precision::bf16 ? estimate::Precision::bf16
-                                                         : estimate::Precision::f8;
+  task.cache =
+      task.weights == planner::Precision::bf16 ? planner::Precision::bf16 : planner::Precision::f8;
   return task;
 }
 
-estimate::Layout parse_layout(std::string_view text, int devices) {
-  estimate::Layout layout;
+planner::Layout parse_layout(std::string_view text, int devices) {
+  planner::Layout layout;
   layout.dp = 0;
   const std::array<std::pair<std::string_view, int*>, 8> names = {{{"tp", &layout.tp},
                                                                    {"pp", &layout.pp},
@@ -240,8 +240,8 @@ estimate::Layout parse_layout(std::string_view text, int devices) {
       const std::string_view value = word.substr(word.find('=') + 1);
       bool is_known = false;
       for (const auto recompute :
-           {estimate::Recompute::none, estimate::Recompute::selective, estimate::Recompute::full}) {
-        if (value == estimate::to_string(recompute)) {
+           {planner::Recompute::none, planner::Recompute::selective, planner::Recompute::full}) {
+        if (value == planner::to_string(recompute)) {
           layout.recompute = recompute;
           is_known = true;
         }

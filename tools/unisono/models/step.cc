@@ -5,26 +5,26 @@
 
 #include "cli/failure.h"
 #include "cli/output_file.h"
-#include "estimate/step.h"
 #include "models/models.h"
+#include "planner/step.h"
 
 namespace unisono::cli {
 
-void write_step(const ModelQuestion& question, const estimate::TrainingTask& task,
-                const estimate::Layout& layout, const std::string& path) {
+void write_step(const ModelQuestion& question, const planner::TrainingTask& task,
+                const planner::Layout& layout, const std::string& path) {
   const int count = static_cast<int>(std::min(microbatches(layout, task), 2.0 * layout.pp));
   write_output(path, to_json(make_step(question.shape, layout, task, question.cluster, count)));
 }
 
-void simulate_best(const ModelQuestion& question, const estimate::TrainingTask& task, int count,
-                   const Console& console, estimate::Ranking<estimate::TrainingEstimate>& ranking) {
-  std::vector<estimate::TrainingEstimate>& best = ranking.best;
+void simulate_best(const ModelQuestion& question, const planner::TrainingTask& task, int count,
+                   const Console& console, planner::Ranking<planner::TrainingEstimate>& ranking) {
+  std::vector<planner::TrainingEstimate>& best = ranking.best;
   if (best.empty()) {
     return;
   }
-  if (question.cluster.devices > estimate::kMostStepRanks) {
+  if (question.cluster.devices > planner::kMostStepRanks) {
     throw UsageError(fmt::format("--simulate plays at most {} devices, not {}",
-                                 estimate::kMostStepRanks, question.cluster.devices),
+                                 planner::kMostStepRanks, question.cluster.devices),
                      {}, "unisono help plan-model");
   }
   const auto end =

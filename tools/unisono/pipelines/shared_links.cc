@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
-#include "model/simulator/simulate.h"
+#include "network_model/simulator/simulate.h"
 #include "pipelines/pipelines.h"
 #include "topo/topo.h"
 
@@ -39,8 +39,8 @@ class Sharing {
  public:
   Sharing(const pipeline::Pipeline& plan, const pipeline::Run& alone, double bytes)
       : plan_(plan), alone_(alone), around_(neighbours(plan)) {
-    message_ = model::operation(*find_algorithm(Collective::broadcast, "binomial"), {.ranks = 2},
-                                bytes, true);
+    message_ = network_model::operation(*find_algorithm(Collective::broadcast, "binomial"),
+                                        {.ranks = 2}, bytes, true);
     const auto ranks = static_cast<std::size_t>(plan.ranks);
     workload_.ranks = plan.ranks;
     next_.assign(ranks, 0);
@@ -65,7 +65,7 @@ class Sharing {
   }
 
   pipeline::Run play(const Topology& topology) const {
-    const model::SimulationResult result =
+    const network_model::SimulationResult result =
         simulate(workload_, topology, {.rank_times = false, .records = workload_.items.size()});
     pipeline::Run run{.spans = alone_.spans, .busy = alone_.busy};
     const auto end_of = [&](int item) {
@@ -87,7 +87,7 @@ class Sharing {
       run.makespan = std::max(run.makespan, now);
     }
     std::vector<double> starts(workload_.items.size(), 0);
-    for (const model::MessageRecord& record : result.records) {
+    for (const network_model::MessageRecord& record : result.records) {
       starts[static_cast<std::size_t>(record.item)] = record.start_us;
     }
     for (const auto& [key, lane] : lanes_) {
@@ -154,7 +154,7 @@ class Sharing {
 
   bool compute(std::size_t rank, std::size_t first, std::size_t end) {
     const std::vector<Action>& actions = plan_.actions[rank];
-    model::WorkItem item{.ranks = {static_cast<int>(rank)}};
+    network_model::WorkItem item{.ranks = {static_cast<int>(rank)}};
     for (std::size_t i = first; i < end; ++i) {
       const Action& action = actions[i];
       if (action.kind != ActionKind::overlap) {
@@ -185,7 +185,7 @@ class Sharing {
     const std::size_t message = lane.items.size();
     const auto capacity = static_cast<std::size_t>(plan_.capacity);
     const Lane::Send& send = lane.sends[message];
-    model::WorkItem item = message_;
+    network_model::WorkItem item = message_;
     item.ranks = {lane.from, lane.to};
     item.stream = lane.stream;
     if (send.after != kNothing) {
@@ -209,7 +209,7 @@ class Sharing {
     return true;
   }
 
-  int add(model::WorkItem item) {
+  int add(network_model::WorkItem item) {
     workload_.items.push_back(std::move(item));
     return static_cast<int>(workload_.items.size()) - 1;
   }
@@ -217,8 +217,8 @@ class Sharing {
   const pipeline::Pipeline& plan_;
   const pipeline::Run& alone_;
   const pipeline::Neighbours around_;
-  model::WorkItem message_;
-  model::Workload workload_;
+  network_model::WorkItem message_;
+  network_model::Workload workload_;
   std::vector<std::size_t> next_;  // of each rank: its next action
   std::vector<int> last_;          // and the computation before
   std::vector<std::vector<int>> item_of_;

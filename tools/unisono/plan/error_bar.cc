@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/collectives.h"
-#include "model/holdout.h"
+#include "network_model/holdout.h"
 #include "plan/plan.h"
 
 namespace unisono::cli {
 namespace {
 
-using model::Errors;
-using model::Point;
+using network_model::Errors;
+using network_model::Point;
 
 constexpr std::size_t kFewest = 3;  // a quantile of fewer says nothing
 
@@ -40,7 +40,7 @@ ErrorBar bar_of(const Errors& errors, std::string left_out) {
 
 }  // namespace
 
-ErrorBar error_bar(const std::vector<Point>& points, const model::Call& call) {
+ErrorBar error_bar(const std::vector<Point>& points, const network_model::Call& call) {
   const Collective collective = plain_form(call.collective);
   const auto is_same = [&](const Point& point) {
     return plain_form(point.collective) == collective;
@@ -49,12 +49,12 @@ ErrorBar error_bar(const std::vector<Point>& points, const model::Call& call) {
     return is_same(point) && point.ranks == call.ranks;
   };
   if (std::ranges::any_of(points, is_like)) {
-    return bar_of(only(model::hold_out_sizes(points), is_like), "size");
+    return bar_of(only(network_model::hold_out_sizes(points), is_like), "size");
   }
   if (std::ranges::any_of(points, is_same)) {
-    return bar_of(only(model::hold_out_ranks(points), is_same), "rank count");
+    return bar_of(only(network_model::hold_out_ranks(points), is_same), "rank count");
   }
-  return bar_of(model::hold_out_collectives(points), "collective");
+  return bar_of(network_model::hold_out_collectives(points), "collective");
 }
 
 }  // namespace unisono::cli

@@ -1,6 +1,6 @@
 // `unisono plan moe --fit`: what experts' exchanges take on the machines of a table of
 // measurements.
-#include "model/expert_fit.h"
+#include "network_model/expert_fit.h"
 
 #include <fmt/format.h>
 
@@ -21,8 +21,8 @@
 namespace unisono::cli {
 namespace {
 
-using model::ExpertFit;
-using model::ExpertPoint;
+using network_model::ExpertFit;
+using network_model::ExpertPoint;
 constexpr double kHalf = 0.5;
 constexpr double kNinety = 0.9;
 constexpr std::int64_t kMostHosts = 4096;
@@ -69,7 +69,7 @@ std::vector<double> errors_of(const std::vector<ExpertPoint>& points) {
 // What is asked of each machine; 0: the fewest hosts that the machine was measured on, and the most
 // processors.
 struct Asked {
-  model::ExpertShape shape = {};
+  network_model::ExpertShape shape = {};
   int hosts = 0;
   int processors = 0;  // of the normal mode
 };
@@ -90,7 +90,7 @@ std::vector<ExpertPoint> asked_of(const std::vector<ExpertPoint>& points, const 
     point.shape = asked.shape;
     point.hosts = asked.hosts > 0 ? asked.hosts : point.hosts;
     point.ranks = point.hosts * ranks_a_host[machine];
-    if (asked.processors > 0 && point.mode == model::ExpertMode::normal) {
+    if (asked.processors > 0 && point.mode == network_model::ExpertMode::normal) {
       point.processors = asked.processors;
     }
     all.push_back(std::move(point));
@@ -118,7 +118,7 @@ void check_hosts(const std::vector<ExpertPoint>& points, int hosts, const std::s
   }
 }
 
-void print_text(const std::vector<ModeFit>& fits, const model::ExpertShape& shape,
+void print_text(const std::vector<ModeFit>& fits, const network_model::ExpertShape& shape,
                 const Console& console) {
   fmt::print("moe  {} each, hidden {}, {} of {} experts\n\n", tokens_text(shape.tokens),
              shape.hidden, shape.k, shape.experts);
@@ -148,7 +148,7 @@ void print_text(const std::vector<ModeFit>& fits, const model::ExpertShape& shap
   }
 }
 
-void print_json(const std::vector<ModeFit>& fits, const model::ExpertShape& shape) {
+void print_json(const std::vector<ModeFit>& fits, const network_model::ExpertShape& shape) {
   nlohmann::ordered_json json;
   json["schema"] = "unisono.plan_moe_fit/1";
   json["tokens"] = static_cast<std::int64_t>(shape.tokens);
@@ -180,10 +180,10 @@ void print_json(const std::vector<ModeFit>& fits, const model::ExpertShape& shap
 
 }  // namespace
 
-void fit_experts(const Arguments& arguments, const model::ExpertShape& shape,
+void fit_experts(const Arguments& arguments, const network_model::ExpertShape& shape,
                  const Console& console) {
   const std::string& path = arguments.text("fit");
-  const auto parsed = model::parse_expert_table(read_text_file(path));
+  const auto parsed = network_model::parse_expert_table(read_text_file(path));
   if (!parsed) {
     throw UsageError(fmt::format("{}, {}: {}", path, parsed.position, parsed.message), {},
                      "docs/guides/experts.md says what such a table has");
@@ -196,8 +196,8 @@ void fit_experts(const Arguments& arguments, const model::ExpertShape& shape,
                         ? static_cast<int>(arguments.number("processors", 1, kMostProcessors))
                         : 0};
   std::vector<ModeFit> fits;
-  for (const auto& [mode, name] : {std::pair{model::ExpertMode::low_latency, "low_latency"},
-                                   std::pair{model::ExpertMode::normal, "normal"}}) {
+  for (const auto& [mode, name] : {std::pair{network_model::ExpertMode::low_latency, "low_latency"},
+                                   std::pair{network_model::ExpertMode::normal, "normal"}}) {
     std::vector<ExpertPoint> points;
     for (const ExpertPoint& point : *parsed.value) {
       if (point.mode == mode &&

@@ -11,7 +11,7 @@
 #include "bench/moe_routing.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
-#include "model/expert_traffic.h"
+#include "network_model/expert_traffic.h"
 #include "plan/plan.h"
 #include "schedule/counts.h"
 #include "show/show.h"
@@ -26,11 +26,11 @@ constexpr std::int64_t kMost = 1'000'000'000;
 struct Row {
   const char* mode;
   const char* call;
-  model::ExpertCost cost;
+  network_model::ExpertCost cost;
 };
 
-model::ExpertShape shape_of(const Arguments& arguments) {
-  const model::ExpertShape shape{
+network_model::ExpertShape shape_of(const Arguments& arguments) {
+  const network_model::ExpertShape shape{
       .tokens = static_cast<double>(arguments.number("tokens", 0, kMost)),
       .hidden = static_cast<double>(arguments.number("hidden", 1, kMost)),
       .experts = static_cast<int>(arguments.number("experts", 1, 1'000'000)),
@@ -42,7 +42,7 @@ model::ExpertShape shape_of(const Arguments& arguments) {
   return shape;
 }
 
-void print_text(const model::ExpertShape& shape, const Topology& topology,
+void print_text(const network_model::ExpertShape& shape, const Topology& topology,
                 const std::vector<Row>& rows, const Console& console) {
   fmt::print("moe  {} ranks  {} each, hidden {}, {} of {} experts   on {}\n\n",
              topology.rank_count(), tokens_text(shape.tokens), shape.hidden, shape.k, shape.experts,
@@ -61,7 +61,7 @@ void print_text(const model::ExpertShape& shape, const Topology& topology,
   }
 }
 
-void print_json(const model::ExpertShape& shape, const Topology& topology,
+void print_json(const network_model::ExpertShape& shape, const Topology& topology,
                 const std::vector<Row>& rows) {
   nlohmann::ordered_json json;
   json["schema"] = "unisono.plan_moe/1";
@@ -102,16 +102,18 @@ void plan_routing(const Arguments& arguments, const Console& console) {
   }
   const std::string& path = arguments.text("routing");
   const MoeCase row = read_routing(path, 0, ranks);
-  model::ExpertShape shape{.tokens = static_cast<double>(row.tokens),
-                           .hidden = static_cast<double>(arguments.number("hidden", 1, kMost)),
-                           .experts = row.experts,
-                           .k = row.k};
+  network_model::ExpertShape shape{
+      .tokens = static_cast<double>(row.tokens),
+      .hidden = static_cast<double>(arguments.number("hidden", 1, kMost)),
+      .experts = row.experts,
+      .k = row.k};
   if (arguments.has("experts")) {
     shape.experts = static_cast<int>(arguments.number("experts", row.experts, 1'000'000));
   }
   const std::string call = arguments.text("call");
-  const Counts counts = call == "combine" ? model::combine_counts(row.chosen, shape, ranks)
-                                          : model::dispatch_counts(row.chosen, shape, ranks);
+  const Counts counts = call == "combine"
+                            ? network_model::combine_counts(row.chosen, shape, ranks)
+                            : network_model::dispatch_counts(row.chosen, shape, ranks);
   const CountTotals totals = totals_of(counts);
   const double mean = static_cast<double>(totals.all) / ranks;
   const double imbalance = mean > 0 ? static_cast<double>(totals.most_received) / mean : 1;
@@ -166,15 +168,15 @@ void plan_experts(const Arguments& arguments, const Console& console) {
     throw UsageError("which topology? --on says", {},
                      "unisono plan moe --tokens 128 --experts 256 -k 8 --on dgx_h100:nodes=2");
   }
-  const model::ExpertShape shape = shape_of(arguments);
+  const network_model::ExpertShape shape = shape_of(arguments);
   const Topology topology = load_topology(arguments.text("on"));
   if (topology.rank_count() > kMostRanks) {
     throw UsageError(fmt::format("{} ranks are too many for plan moe", topology.rank_count()),
                      fmt::format("give a topology of at most {}", kMostRanks), "unisono help plan");
   }
   std::vector<Row> rows;
-  for (const auto& [mode, name] : {std::pair{model::ExpertMode::low_latency, "low_latency"},
-                                   std::pair{model::ExpertMode::normal, "normal"}}) {
+  for (const auto& [mode, name] : {std::pair{network_model::ExpertMode::low_latency, "low_latency"},
+                                   std::pair{network_model::ExpertMode::normal, "normal"}}) {
     console.progress(fmt::format("routing {}", name));
     rows.push_back({name, "dispatch", dispatch_cost(shape, mode, topology)});
     rows.push_back({name, "combine", combine_cost(shape, mode, topology)});

@@ -15,34 +15,35 @@
 #include "cli/output_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
-#include "model/holdout.h"
-#include "model/table.h"
+#include "network_model/holdout.h"
+#include "network_model/table.h"
 #include "plan/plan.h"
 #include "plan/trials.h"
 
 namespace unisono::cli {
 namespace {
 
-using model::Point;
-using model::Table;
-using model::Trend;
+using network_model::Point;
+using network_model::Table;
+using network_model::Trend;
 
 struct Report {
-  model::NamedMachine machine;
+  network_model::NamedMachine machine;
   std::vector<Trial> trials;
 };
 
 Report make_report(const Table& table, const std::string& name, const Table& unseen) {
   const std::vector<Point> points = table.points(name);
-  Report report{.machine = {.name = name, .machine = model::Machine::fit(points)}, .trials = {}};
-  const auto add = [&](std::string trial, model::Errors errors) {
+  Report report{.machine = {.name = name, .machine = network_model::Machine::fit(points)},
+                .trials = {}};
+  const auto add = [&](std::string trial, network_model::Errors errors) {
     add_trial(report.trials, std::move(trial), std::move(errors));
   };
-  add("every second size left out", model::hold_out_sizes(points));
-  add("  plain alpha + bytes/beta", model::hold_out_sizes_of_plain_curve(points));
-  add("each rank count left out", model::hold_out_ranks(points));
-  add("each collective left out", model::hold_out_collectives(points));
-  add("the table of --test", model::errors_of(report.machine.machine, unseen.points(name)));
+  add("every second size left out", network_model::hold_out_sizes(points));
+  add("  plain alpha + bytes/beta", network_model::hold_out_sizes_of_plain_curve(points));
+  add("each rank count left out", network_model::hold_out_ranks(points));
+  add("each collective left out", network_model::hold_out_collectives(points));
+  add("the table of --test", network_model::errors_of(report.machine.machine, unseen.points(name)));
   return report;
 }
 
@@ -85,7 +86,7 @@ void print_text(const Report& report, const Console& console) {
 }
 
 nlohmann::ordered_json report_json(const Report& report) {
-  auto json = nlohmann::ordered_json::parse(model::to_json(report.machine));
+  auto json = nlohmann::ordered_json::parse(network_model::to_json(report.machine));
   json.erase("format");
   json.erase("points");
   for (auto& group : json["groups"]) {
@@ -108,13 +109,13 @@ void save(const std::vector<Report>& reports, const std::string& path) {
     throw UsageError("--save takes one machine, and the table has several",
                      fmt::format("one of: {}", fmt::join(names, ", ")), "name one with --only");
   }
-  write_output(path, model::to_json(reports.front().machine));
+  write_output(path, network_model::to_json(reports.front().machine));
 }
 
 }  // namespace
 
 int run_fit(const Arguments& arguments, const Console& console) {
-  const model::LogQuestion question = log_question_of(arguments);
+  const network_model::LogQuestion question = log_question_of(arguments);
   std::vector<Account> accounts;
   const Table table = load_table(arguments.text("fit"), question, accounts);
   const Table unseen =
@@ -149,9 +150,9 @@ int run_fit(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-model::NamedMachine load_machine(const std::string& path) {
+network_model::NamedMachine load_machine(const std::string& path) {
   const std::string text = read_text_file(path);
-  auto parsed = model::parse_machine_json(text);
+  auto parsed = network_model::parse_machine_json(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
                      {}, "unisono plan --fit table.csv --save machine.json writes one");

@@ -1,5 +1,5 @@
 // `unisono plan --fit TABLE --on TOPOLOGY`: a topology fitted to measurements, for --on of others.
-#include "model/fit_on.h"
+#include "network_model/fit_on.h"
 
 #include <fmt/format.h>
 
@@ -19,9 +19,9 @@
 namespace unisono::cli {
 namespace {
 
-using model::Errors;
-using model::FittedTopology;
-using model::Point;
+using network_model::Errors;
+using network_model::FittedTopology;
+using network_model::Point;
 
 struct FitReport {
   std::string machine;  // of the table
@@ -33,7 +33,7 @@ struct FitReport {
 
 std::vector<Point> points_of(const Arguments& arguments, const std::string& path,
                              FitReport& report) {
-  const model::Table table = load_table(path, log_question_of(arguments), report.accounts);
+  const network_model::Table table = load_table(path, log_question_of(arguments), report.accounts);
   std::string& machine = report.machine;
   if (machine.empty()) {
     const std::vector<std::string> names = machines_of(table, arguments);
@@ -54,20 +54,22 @@ FitReport make_report(const Arguments& arguments, const Topology& topology,
   const auto begins = [&](int count) {
     console.progress(fmt::format("predicted {} times", count));
   };
-  report.fitted = model::fit_on(points, topology, begins);
-  const model::Predict predict = [&](const std::vector<Point>& seen,
-                                     const std::vector<Point>& held) {
-    return model::errors_on(model::fit_on(seen, topology, begins).topology, held);
+  report.fitted = network_model::fit_on(points, topology, begins);
+  const network_model::Predict predict = [&](const std::vector<Point>& seen,
+                                             const std::vector<Point>& held) {
+    return network_model::errors_on(network_model::fit_on(seen, topology, begins).topology, held);
   };
-  add_trial(report.trials, "nothing fitted", model::errors_on(topology, points));
-  add_trial(report.trials, "every second size left out", model::hold_out_sizes(points, predict));
-  add_trial(report.trials, "each rank count left out", model::hold_out_ranks(points, predict));
+  add_trial(report.trials, "nothing fitted", network_model::errors_on(topology, points));
+  add_trial(report.trials, "every second size left out",
+            network_model::hold_out_sizes(points, predict));
+  add_trial(report.trials, "each rank count left out",
+            network_model::hold_out_ranks(points, predict));
   add_trial(report.trials, "each collective left out",
-            model::hold_out_collectives(points, predict));
+            network_model::hold_out_collectives(points, predict));
   if (arguments.has("test")) {
     const std::vector<Point> unseen = points_of(arguments, arguments.text("test"), report);
     add_trial(report.trials, "the table of --test",
-              model::errors_on(report.fitted.topology, unseen));
+              network_model::errors_on(report.fitted.topology, unseen));
   }
   console.end_progress();
   report.fitted.topology.source += fmt::format(
@@ -82,7 +84,7 @@ FitReport make_report(const Arguments& arguments, const Topology& topology,
 }
 
 void print_text(const FitReport& report, const Console& console) {
-  const model::Factors& factors = report.fitted.factors;
+  const network_model::Factors& factors = report.fitted.factors;
   fmt::print("{}  {}\n", console.paint(Paint::strong, report.fitted.topology.name),
              rows_text(report.points));
   fmt::print("  starting an operation    {:.2f} times as long\n", factors.start);
@@ -96,7 +98,7 @@ void print_text(const FitReport& report, const Console& console) {
 }
 
 void print_json(const FitReport& report) {
-  const model::Factors& factors = report.fitted.factors;
+  const network_model::Factors& factors = report.fitted.factors;
   nlohmann::ordered_json json;
   json["schema"] = "unisono.fit_on/1";
   json["topology"] = report.fitted.topology.name;

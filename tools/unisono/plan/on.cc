@@ -10,19 +10,19 @@
 #include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "cli/failure.h"
-#include "model/plan_on.h"
+#include "network_model/plan_on.h"
 #include "plan/plan.h"
 
 namespace unisono::cli {
 namespace {
 
-using Row = model::OnTopology::Row;
+using Row = network_model::OnTopology::Row;
 
 struct Result {
-  model::Call call;
+  network_model::Call call;
   std::string network;
   std::string source;  // of its figures
-  model::OnTopology plan = {};
+  network_model::OnTopology plan = {};
 };
 
 double busbw(const Result& result, double time_s) {
@@ -105,7 +105,7 @@ void print_json(const Result& result) {
 
 }  // namespace
 
-void plan_on(const model::Call& call, const Topology& topology, MoveCode code,
+void plan_on(const network_model::Call& call, const Topology& topology, MoveCode code,
              const Console& console) {
   if (call.ranks > topology.rank_count()) {
     throw UsageError(fmt::format("{} ranks do not fit on the topology", call.ranks),
@@ -117,10 +117,10 @@ void plan_on(const model::Call& call, const Topology& topology, MoveCode code,
   if (call.collective == Collective::barrier) {
     result.call.bytes = 0;
   }
-  result.plan = model::plan_on(result.call, topology,
-                               {.code = code, .begins = [&console](const std::string& name) {
-                                  console.progress(fmt::format("simulating {}", name));
-                                }});
+  result.plan = network_model::plan_on(
+      result.call, topology, {.code = code, .begins = [&console](const std::string& name) {
+                                console.progress(fmt::format("simulating {}", name));
+                              }});
   console.end_progress();
   if (console.json()) {
     print_json(result);

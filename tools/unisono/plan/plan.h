@@ -8,19 +8,19 @@
 #include "base/move_code.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
-#include "model/expert_traffic.h"
-#include "model/machine_json.h"
-#include "model/plan.h"
+#include "network_model/expert_traffic.h"
+#include "network_model/machine_json.h"
+#include "network_model/plan.h"
 #include "topology/topology.h"
 
 namespace unisono::cli {
 
 // "alpha=5us,beta=12.5GB/s[,gamma=100GB/s][,floor=10us]". Throws UsageError.
-model::Parameters parse_link(std::string_view text);
+network_model::Parameters parse_link(std::string_view text);
 // "12.5GB/s" -> seconds a byte. Throws UsageError, which begins with `what`.
 double s_per_byte(std::string_view what, std::string_view text, std::string_view next);
 // "5 us + 12.5 GB/s", and what else there is.
-std::string link_text(const model::Parameters& parameters);
+std::string link_text(const network_model::Parameters& parameters);
 // "9.43 ms": three digits and a unit.
 std::string time_text(double seconds);
 std::string tokens_text(double tokens);  // "1 token", "4096 tokens"
@@ -28,7 +28,7 @@ std::string tokens_text(double tokens);  // "1 token", "4096 tokens"
 double rounded(double value);
 
 // A table of what could run.
-void print_plan(const model::Plan& plan, const Console& console);
+void print_plan(const network_model::Plan& plan, const Console& console);
 
 // How far the fit was off on measurements like a call that it had not seen: other sizes, or rank
 // counts, or collectives, whichever the call needs. Errors are parts of the measured time.
@@ -38,10 +38,11 @@ struct ErrorBar {
   double p90 = 0;
   std::string left_out = {};
 };
-ErrorBar error_bar(const std::vector<model::Point>& points, const model::Call& call);
+ErrorBar error_bar(const std::vector<network_model::Point>& points,
+                   const network_model::Call& call);
 
 // What a fitted machine predicts for a call.
-void print_prediction(const model::NamedMachine& machine, const model::Call& call,
+void print_prediction(const network_model::NamedMachine& machine, const network_model::Call& call,
                       const Console& console);
 
 // Reads the table, fits every machine in it, and says how far off it is on rows left out.
@@ -56,15 +57,15 @@ MoveCode code_of(const Arguments& arguments, Collective collective);
 
 // Simulates every algorithm that can serve the call on the topology, and prints what it takes.
 // `code`: also with moves between nodes encoded so.
-void plan_on(const model::Call& call, const Topology& topology, MoveCode code,
+void plan_on(const network_model::Call& call, const Topology& topology, MoveCode code,
              const Console& console);
 
 // `unisono plan moe`: bytes, bound and time of experts' exchanges on a topology.
 void plan_experts(const Arguments& arguments, const Console& console);
 // With --fit: what the shape takes on the machines of that table.
-void fit_experts(const Arguments& arguments, const model::ExpertShape& shape,
+void fit_experts(const Arguments& arguments, const network_model::ExpertShape& shape,
                  const Console& console);
 
-model::NamedMachine load_machine(const std::string& path);
+network_model::NamedMachine load_machine(const std::string& path);
 
 }  // namespace unisono::cli

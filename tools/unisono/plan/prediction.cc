@@ -13,8 +13,8 @@
 #include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "cli/failure.h"
-#include "plan/choice.h"
 #include "plan/plan.h"
+#include "select/choice.h"
 
 namespace unisono::cli {
 namespace {
@@ -31,13 +31,14 @@ std::string name_of(const Row& row) {
 }
 
 // What the machine answers without having seen anything like it.
-std::string beyond_measurements(const std::vector<model::Point>& points, const model::Call& call) {
+std::string beyond_measurements(const std::vector<network_model::Point>& points,
+                                const network_model::Call& call) {
   const Collective collective = plain_form(call.collective);
   std::set<std::string> collectives;
   std::set<int> counts;
   double least = std::numeric_limits<double>::max();
   double most = 0;
-  for (const model::Point& point : points) {
+  for (const network_model::Point& point : points) {
     collectives.insert(std::string(to_string(plain_form(point.collective))));
     if (plain_form(point.collective) == collective) {
       counts.insert(point.ranks);
@@ -63,7 +64,7 @@ std::string beyond_measurements(const std::vector<model::Point>& points, const m
 // The rows, fastest first, and which one is chosen.
 class Prediction {
  public:
-  Prediction(const model::NamedMachine& named, const model::Call& call)
+  Prediction(const network_model::NamedMachine& named, const network_model::Call& call)
       : named_(named), call_(call), collective_(plain_form(call.collective)) {
     add_known();
     if (rows_.empty()) {
@@ -103,7 +104,7 @@ class Prediction {
   }
 
   std::optional<double> measured(const std::string& algorithm) const {
-    for (const model::Point& point : named_.machine.points()) {
+    for (const network_model::Point& point : named_.machine.points()) {
       if (plain_form(point.collective) == collective_ && point.algorithm == algorithm &&
           point.ranks == call_.ranks && point.bytes == call_.bytes) {
         return point.time_s;
@@ -152,7 +153,7 @@ class Prediction {
   }
 
   void choose() {
-    const model::Choice* row = named_.choices.find(collective_, call_.ranks, call_.bytes);
+    const network_model::Choice* row = named_.choices.find(collective_, call_.ranks, call_.bytes);
     if (!named_.choices.rows().empty() && (row == nullptr || row->algorithm.empty())) {
       choose_built_in();
       return;
@@ -189,8 +190,8 @@ class Prediction {
     }
   }
 
-  const model::NamedMachine& named_;
-  const model::Call& call_;
+  const network_model::NamedMachine& named_;
+  const network_model::Call& call_;
   Collective collective_;
   std::vector<Row> rows_;
   std::string why_;
@@ -198,8 +199,8 @@ class Prediction {
   ErrorBar error_;
 };
 
-void print_json(const Prediction& prediction, const model::NamedMachine& named,
-                const model::Call& call, double bus_bytes) {
+void print_json(const Prediction& prediction, const network_model::NamedMachine& named,
+                const network_model::Call& call, double bus_bytes) {
   nlohmann::ordered_json json;
   json["schema"] = "unisono.plan/1";
   json["machine"] = named.name;
@@ -238,8 +239,8 @@ void print_json(const Prediction& prediction, const model::NamedMachine& named,
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_text(const Prediction& prediction, const model::NamedMachine& named,
-                const model::Call& call, double bus_bytes, const Console& console) {
+void print_text(const Prediction& prediction, const network_model::NamedMachine& named,
+                const network_model::Call& call, double bus_bytes, const Console& console) {
   fmt::print("{}  {} rank{}  {}   {}, fitted to {} measurements\n\n", to_string(call.collective),
              call.ranks, call.ranks == 1 ? "" : "s", format_bytes(call.bytes), named.name,
              named.machine.points().size());
@@ -277,7 +278,7 @@ void print_text(const Prediction& prediction, const model::NamedMachine& named,
 
 }  // namespace
 
-void print_prediction(const model::NamedMachine& machine, const model::Call& call,
+void print_prediction(const network_model::NamedMachine& machine, const network_model::Call& call,
                       const Console& console) {
   const Prediction prediction(machine, call);
   const double bus_bytes = call.bytes * unisono::bus_factor(call.collective, call.ranks);

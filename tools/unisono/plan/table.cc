@@ -14,8 +14,8 @@
 namespace unisono::cli {
 namespace {
 
-using model::Candidate;
-using model::Plan;
+using network_model::Candidate;
+using network_model::Plan;
 
 double busbw(const Plan& plan, const Candidate& candidate) {
   return candidate.time_s > 0
@@ -32,7 +32,7 @@ std::string heading(const Plan& plan) {
 
 std::string row_text(const Plan& plan, const Candidate& candidate, std::size_t width) {
   const double sent = candidate.moved.sent_bytes;
-  const bool has_sent = plan.call.ranks <= model::kMostBuiltRanks;
+  const bool has_sent = plan.call.ranks <= network_model::kMostBuiltRanks;
   const double rate = busbw(plan, candidate);
   const bool has_rate = rate > 0;
   return fmt::format(
@@ -159,7 +159,7 @@ nlohmann::ordered_json row_json(const Plan& plan, const Candidate& candidate) {
   nlohmann::ordered_json row;
   row["algorithm"] = candidate.name;
   row["steps"] = candidate.moved.steps;
-  if (plan.call.ranks <= model::kMostBuiltRanks) {
+  if (plan.call.ranks <= network_model::kMostBuiltRanks) {
     row["sent_bytes"] = candidate.moved.sent_bytes;
     row["received_bytes"] = candidate.moved.received_bytes;
     row["reduced_bytes"] = candidate.moved.reduced_bytes;
@@ -194,7 +194,7 @@ void print_json(const Plan& plan) {
     json["candidates"].push_back(row_json(plan, candidate));
   }
   json["best"] = nlohmann::json::array();
-  for (const model::SizeRange& range : plan.ranges) {
+  for (const network_model::SizeRange& range : plan.ranges) {
     json["best"].push_back(
         {{"algorithm", range.algorithm->name}, {"from_bytes", std::llround(range.from_bytes)}});
   }

@@ -13,13 +13,13 @@
 #include "cli/failure.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
-#include "model/logs/benchmark_log.h"
+#include "network_model/logs/benchmark_log.h"
 #include "plan/plan.h"
 
 namespace unisono::cli {
 namespace {
 
-using model::Point;
+using network_model::Point;
 
 std::string percent(double part) {
   return fmt::format("{:.1f} %", 100 * part);
@@ -27,9 +27,9 @@ std::string percent(double part) {
 
 }  // namespace
 
-model::LogQuestion log_question_of(const Arguments& arguments) {
+network_model::LogQuestion log_question_of(const Arguments& arguments) {
   constexpr std::int64_t kMostInALog = 1'000'000;
-  model::LogQuestion question;
+  network_model::LogQuestion question;
   if (!arguments.operands().empty()) {
     question.collective = collective_of(arguments.operands().front());
   }
@@ -39,11 +39,11 @@ model::LogQuestion log_question_of(const Arguments& arguments) {
   return question;
 }
 
-model::Table load_table(const std::string& path, const model::LogQuestion& question,
-                        std::vector<Account>& accounts) {
+network_model::Table load_table(const std::string& path, const network_model::LogQuestion& question,
+                                std::vector<Account>& accounts) {
   const std::string text = read_text_file(path);
-  if (!model::is_benchmark_log(text)) {
-    auto parsed = model::parse_table(text);
+  if (!network_model::is_benchmark_log(text)) {
+    auto parsed = network_model::parse_table(text);
     if (!parsed) {
       throw UsageError(
           fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
@@ -57,7 +57,7 @@ model::Table load_table(const std::string& path, const model::LogQuestion& quest
     }
     return std::move(*parsed.value);
   }
-  auto parsed = model::parse_benchmark_log(text, question);
+  auto parsed = network_model::parse_benchmark_log(text, question);
   if (!parsed) {
     const std::size_t first = std::min(parsed.message.find('\n'), parsed.message.size());
     const std::string message = parsed.message.substr(0, first);
@@ -81,7 +81,8 @@ void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& acco
   }
 }
 
-std::vector<std::string> machines_of(const model::Table& table, const Arguments& arguments) {
+std::vector<std::string> machines_of(const network_model::Table& table,
+                                     const Arguments& arguments) {
   std::vector<std::string> names = table.machines();
   if (arguments.has("only")) {
     const std::string only = arguments.text("only");
@@ -115,7 +116,7 @@ std::string rows_text(const std::vector<Point>& points) {
                      format_bytes(least), format_bytes(most));
 }
 
-void add_trial(std::vector<Trial>& trials, std::string name, model::Errors errors) {
+void add_trial(std::vector<Trial>& trials, std::string name, network_model::Errors errors) {
   if (errors.count() > 0) {
     trials.push_back({.name = std::move(name), .errors = std::move(errors)});
   }

@@ -7,33 +7,33 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "model/holdout.h"
-#include "model/logs/printed_table.h"
-#include "model/table.h"
+#include "network_model/holdout.h"
+#include "network_model/logs/printed_table.h"
+#include "network_model/table.h"
 
 namespace unisono::cli {
 
 // What the operand and -n say of logs that do not say it.
-model::LogQuestion log_question_of(const Arguments& arguments);
+network_model::LogQuestion log_question_of(const Arguments& arguments);
 // A table, or what a benchmark printed, whose account is added. Throws UsageError.
-model::Table load_table(const std::string& path, const model::LogQuestion& question,
-                        std::vector<Account>& accounts);
+network_model::Table load_table(const std::string& path, const network_model::LogQuestion& question,
+                                std::vector<Account>& accounts);
 // What became of the rows of logs, at the end of the output; nothing without any.
 void print_accounts(const std::vector<Account>& accounts);
 void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& accounts);
 // All machines of a table, or that of --only. Throws UsageError.
-std::vector<std::string> machines_of(const model::Table& table, const Arguments& arguments);
+std::vector<std::string> machines_of(const network_model::Table& table, const Arguments& arguments);
 // "33 rows: all_reduce, 2 4 8 ranks, 1 MiB to 1 GiB". REQUIRES: there are some.
-std::string rows_text(const std::vector<model::Point>& points);
+std::string rows_text(const std::vector<network_model::Point>& points);
 
 // One way of testing a fit: what was left out, and how far off it was there.
 struct Trial {
   std::string name;
-  model::Errors errors;
+  network_model::Errors errors;
 };
 
 // Unless nothing was predicted.
-void add_trial(std::vector<Trial>& trials, std::string name, model::Errors errors);
+void add_trial(std::vector<Trial>& trials, std::string name, network_model::Errors errors);
 void print_trials(const std::vector<Trial>& trials);
 nlohmann::ordered_json trials_json(const std::vector<Trial>& trials);
 

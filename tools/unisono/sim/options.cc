@@ -63,9 +63,9 @@ double time_us(std::string_view option, const std::string& text) {
 
 }  // namespace
 
-model::SimulationOptions simulation_options(const Arguments& arguments) {
+network_model::SimulationOptions simulation_options(const Arguments& arguments) {
   constexpr double kUsPerSecond = 1e6;
-  model::SimulationOptions options;
+  network_model::SimulationOptions options;
   options.ports = static_cast<int>(arguments.number("ports", 1, 64));
   if (arguments.has("gamma")) {
     if (arguments.has("link")) {
@@ -82,9 +82,9 @@ model::SimulationOptions simulation_options(const Arguments& arguments) {
     }
   }
   const std::string contention = arguments.text("contention");
-  options.contention = contention == "on"    ? model::Contention::on
-                       : contention == "off" ? model::Contention::off
-                                             : model::Contention::automatic;
+  options.contention = contention == "on"    ? network_model::Contention::on
+                       : contention == "off" ? network_model::Contention::off
+                                             : network_model::Contention::automatic;
   const std::string routes = arguments.text("routes");
   options.routes = routes == "adaptive" ? RouteChoice::adaptive
                    : routes == "hashed" ? RouteChoice::hashed

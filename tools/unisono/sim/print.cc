@@ -8,7 +8,7 @@
 #include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "cli/wrap.h"
-#include "model/simulator/report.h"
+#include "network_model/simulator/report.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
 #include "topo/topo.h"
@@ -29,41 +29,41 @@ double algbw(double bytes, double us) {
 }
 
 // What algbw is multiplied by for busbw: of "all_reduce/ring"; none where it is no collective.
-std::optional<double> bus_factor_of(const model::Workload& workload) {
+std::optional<double> bus_factor_of(const network_model::Workload& workload) {
   const std::string& name = workload.items.front().name;
   const auto collective = parse_collective(name.substr(0, name.find('/')));
   return collective ? std::optional(bus_factor(*collective, workload.ranks)) : std::nullopt;
 }
 
-std::string network_text(const model::Workload& workload, const Topology* topology) {
+std::string network_text(const network_model::Workload& workload, const Topology* topology) {
   return fmt::format("{} rank{}  on {}", workload.ranks, workload.ranks == 1 ? "" : "s",
                      topology == nullptr      ? "a flat network"
                      : topology->name.empty() ? "a topology"
                                               : topology->name);
 }
 
-void print_heading(const model::Workload& workload, const Topology* topology,
+void print_heading(const network_model::Workload& workload, const Topology* topology,
                    const Console& console) {
   std::string what = fmt::format("{} items", workload.items.size());
   if (workload.items.size() == 1) {
-    const model::WorkItem& item = workload.items.front();
+    const network_model::WorkItem& item = workload.items.front();
     what = item.name + (item.compute_us > 0 ? "" : "  " + format_bytes(item.bytes));
   }
   fmt::print("{}  {}\n", console.paint(Paint::strong, what), network_text(workload, topology));
 }
 
-void print_ranks(const model::SimulationResult& result) {
+void print_ranks(const network_model::SimulationResult& result) {
   if (result.ranks.empty()) {
     return;
   }
   const auto [least, most] =
       std::minmax_element(result.ranks.begin(), result.ranks.end(),
-                          [](const model::RankTimes& a, const model::RankTimes& b) {
+                          [](const network_model::RankTimes& a, const network_model::RankTimes& b) {
                             return a.waiting_us < b.waiting_us;
                           });
   const bool starts = std::ranges::any_of(
-      result.ranks, [](const model::RankTimes& rank) { return rank.starting_us > 0; });
-  const auto row = [&](const char* word, const model::RankTimes& rank) {
+      result.ranks, [](const network_model::RankTimes& rank) { return rank.starting_us > 0; });
+  const auto row = [&](const char* word, const network_model::RankTimes& rank) {
     const std::string starting =
         starts ? fmt::format("  starting {:>9}", us_text(rank.starting_us)) : std::string();
     fmt::print("  rank {:<6} waits {:<5}{}  moving {:>9}  computing {:>9}  waiting {:>9}\n",
@@ -76,25 +76,26 @@ void print_ranks(const model::SimulationResult& result) {
   }
 }
 
-void print_links(const model::SimulationResult& result, const Topology& topology) {
+void print_links(const network_model::SimulationResult& result, const Topology& topology) {
   constexpr std::size_t kMostShown = 5;
-  const std::vector<std::size_t> busiest = model::busiest_links(result);
+  const std::vector<std::size_t> busiest = network_model::busiest_links(result);
   fmt::print("links used      {} of {}, each way counted{}\n", busiest.size(),
              topology.links.size(), busiest.empty() ? "" : "; the fullest:");
   for (std::size_t i = 0; i < std::min(kMostShown, busiest.size()); ++i) {
-    const model::LinkUse& use = result.links[busiest[i]];
+    const network_model::LinkUse& use = result.links[busiest[i]];
     fmt::print("  {:<32}  {:>9}  busy {:>9}  full {:>3.0f} %\n",
-               model::link_name(topology, busiest[i]), format_bytes(use.bytes),
+               network_model::link_name(topology, busiest[i]), format_bytes(use.bytes),
                us_text(use.busy_us), 100 * use.full_us / std::max(result.total_us, 1e-300));
   }
 }
 
 }  // namespace
 
-void print_simulation(const model::SimulationResult& result, const model::Workload& workload,
-                      const Topology* topology, const Console& console) {
+void print_simulation(const network_model::SimulationResult& result,
+                      const network_model::Workload& workload, const Topology* topology,
+                      const Console& console) {
   if (console.json()) {
-    fmt::print("{}", model::report_json(result, workload, topology));
+    fmt::print("{}", network_model::report_json(result, workload, topology));
     return;
   }
   print_heading(workload, topology, console);
@@ -110,7 +111,7 @@ void print_simulation(const model::SimulationResult& result, const model::Worklo
     fmt::print("algbw           {:.2f} GB/s{}\n", rate,
                factor ? fmt::format(", busbw {:.2f} GB/s", rate * *factor) : std::string());
   }
-  const model::CriticalPath& path = result.critical;
+  const network_model::CriticalPath& path = result.critical;
   fmt::print("critical path   {}: {}latency {}, transfer {}, reducing {}, computing or late {}\n",
              times(static_cast<std::size_t>(path.messages), "message"),
              start_us > 0 ? fmt::format("starting {}, ", us_text(start_us)) : std::string(),
@@ -139,7 +140,7 @@ void print_simulation(const model::SimulationResult& result, const model::Worklo
 
 void print_sweep(const std::vector<SweepRow>& rows, const Topology* topology,
                  const Console& console) {
-  const model::Workload& workload = rows.front().made.workload;
+  const network_model::Workload& workload = rows.front().made.workload;
   const std::string& name = workload.items.front().name;
   const auto gb_per_s = [](const SweepRow& row) {
     return algbw(static_cast<double>(row.bytes), row.made.result.total_us);

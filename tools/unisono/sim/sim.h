@@ -6,20 +6,21 @@
 
 #include "cli/arguments.h"
 #include "cli/console.h"
-#include "model/simulator/simulate.h"
+#include "network_model/simulator/simulate.h"
 
 namespace unisono::cli {
 
 // Throws UsageError.
-model::SimulationOptions simulation_options(const Arguments& arguments);
+network_model::SimulationOptions simulation_options(const Arguments& arguments);
 
 // `topology`: nullptr for a flat network.
-void print_simulation(const model::SimulationResult& result, const model::Workload& workload,
-                      const Topology* topology, const Console& console);
+void print_simulation(const network_model::SimulationResult& result,
+                      const network_model::Workload& workload, const Topology* topology,
+                      const Console& console);
 
 struct Simulation {
-  model::Workload workload;
-  model::SimulationResult result;
+  network_model::Workload workload;
+  network_model::SimulationResult result;
 };
 
 struct SweepRow {

@@ -87,8 +87,8 @@ step::Step step_of(const std::string& which, const Arguments& arguments, const C
                          : "--with goes with --train, and --upcycled with --prompt or --behind",
                      "a step is of a prompt, of one token, or of training", "unisono help step");
   }
-  estimate::ModelConfig model = read_model(which, "unisono help step");
-  estimate::ModelShape& shape = model.shape;
+  planner::ModelConfig model = read_model(which, "unisono help step");
+  planner::ModelShape& shape = model.shape;
   if (shape.stored) {
     model.account.left_out.push_back("quantization_config (a step's weights are in --precision)");
   }

@@ -4,8 +4,8 @@
 #include "cli/failure.h"
 #include "cli/output_file.h"
 #include "cli/wrap.h"
-#include "model/simulator/report.h"
 #include "models/models.h"
+#include "network_model/simulator/report.h"
 #include "sim/sim.h"
 #include "step/calls.h"
 #include "step/workload.h"
@@ -17,12 +17,12 @@ namespace {
 
 constexpr int kMostPlayed = 4096;
 
-estimate::Precision precision_of(const step::Step& step) {
+planner::Precision precision_of(const step::Step& step) {
   double bytes = 0;
   for (const step::Tensor& tensor : step.tensors) {
     bytes = tensor.kind == step::Tensor::Kind::weight ? tensor.element_bytes : bytes;
   }
-  return bytes == 1 ? estimate::Precision::f8 : estimate::Precision::bf16;
+  return bytes == 1 ? planner::Precision::f8 : planner::Precision::bf16;
 }
 
 // How much of what the devices could compute in the time is computed.
@@ -53,25 +53,26 @@ int simulate_step(const step::Step& step, const Arguments& arguments, const Cons
                                  ranks > kMostPlayed ? kMostPlayed : topology.rank_count(), ranks),
                      {}, "unisono help step");
   }
-  const estimate::DeviceModel device = read_device(arguments, topology, "unisono help step");
+  const planner::DeviceModel device = read_device(arguments, topology, "unisono help step");
   const std::string text = to_workload_json(step, device, precision_of(step));
   if (arguments.has("workload")) {
     write_output(arguments.text("workload"), text);
   }
-  const model::Workload workload = *model::parse_workload_json(text).value;
+  const network_model::Workload workload = *network_model::parse_workload_json(text).value;
   constexpr std::size_t kRecords = 200'000;
-  model::SimulationResult result =
-      model::simulate(workload, topology, {.records = arguments.has("trace") ? kRecords : 0});
+  network_model::SimulationResult result = network_model::simulate(
+      workload, topology, {.records = arguments.has("trace") ? kRecords : 0});
   // A trace has all steps, where there is room for their messages.
   if (arguments.has("trace") && result.simulated < result.messages &&
       result.messages <= static_cast<double>(kRecords)) {
-    result = model::simulate(workload, topology, {.extrapolate = false, .records = kRecords});
+    result =
+        network_model::simulate(workload, topology, {.extrapolate = false, .records = kRecords});
   }
   print_simulation(result, workload, &topology, console);
   if (!console.json()) {
     fmt::print("utilisation     {:.1f} % of the {} of {}\n",
                100 * utilisation(step, result.total_us, device.flops(precision_of(step))),
-               estimate::to_string(precision_of(step)), device.name);
+               planner::to_string(precision_of(step)), device.name);
   }
   if (arguments.has("train") && !console.json()) {
     const step::TrainingTask task = training_task(arguments);
@@ -81,7 +82,7 @@ int simulate_step(const step::Step& step, const Arguments& arguments, const Cons
                tokens_per_s / ranks);
   }
   if (arguments.has("trace")) {
-    write_output(arguments.text("trace"), model::chrome_trace(result, workload));
+    write_output(arguments.text("trace"), network_model::chrome_trace(result, workload));
     console.note(fmt::format("{} and {} in {}: unisono view {}",
                              times(result.records.size(), "message"),
                              times(result.computes.size(), "compute step"), arguments.text("trace"),

@@ -56,7 +56,7 @@ std::vector<int> thread_counts(const std::vector<int>& named, int ranks, int cpu
 
 void measure_threads(Communicator& comm, const std::vector<int>& counts, std::uint64_t most_bytes,
                      double seconds,
-                     const std::function<void(const model::TimedThreads&)>& report) {
+                     const std::function<void(const network_model::TimedThreads&)>& report) {
   constexpr double kLongestS = 1e6;  // which a count of milliseconds can hold
   const Deadline deadline =
       Deadline::after_ms(static_cast<int>(std::min(seconds, kLongestS) * 1e3));

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "model/choices.h"
+#include "network_model/choices.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
@@ -21,6 +21,7 @@ std::vector<int> thread_counts(const std::vector<int>& named, int ranks, int cpu
 // calls that helper threads take part in. Ends after `seconds`, but not before the smallest size.
 // Collective. Each time is reported on rank 0.
 void measure_threads(Communicator& comm, const std::vector<int>& counts, std::uint64_t most_bytes,
-                     double seconds, const std::function<void(const model::TimedThreads&)>& report);
+                     double seconds,
+                     const std::function<void(const network_model::TimedThreads&)>& report);
 
 }  // namespace unisono::cli

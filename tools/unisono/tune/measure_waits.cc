@@ -25,7 +25,7 @@ constexpr double kLeastTargetS = 0.0005;
 }  // namespace
 
 void measure_waits(Communicator& comm, double seconds,
-                   const std::function<void(const model::TimedWait&)>& report) {
+                   const std::function<void(const network_model::TimedWait&)>& report) {
   OtherWorlds worlds(comm);
   const bool oversubscribed = comm.size() > worlds.cpus();
   const std::span<const WaitPolicy> policies =

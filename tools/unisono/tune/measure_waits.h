@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "model/choices.h"
+#include "network_model/choices.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
@@ -11,6 +11,6 @@ namespace unisono::cli {
 // Joins a world of its own for each policy, and times short and middle calls there. Collective.
 // Each time is reported on rank 0.
 void measure_waits(Communicator& comm, double seconds,
-                   const std::function<void(const model::TimedWait&)>& report);
+                   const std::function<void(const network_model::TimedWait&)>& report);
 
 }  // namespace unisono::cli

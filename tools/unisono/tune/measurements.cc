@@ -11,7 +11,7 @@
 #include "cli/failure.h"
 #include "cli/output_file.h"
 #include "cli/text_file.h"
-#include "model/table.h"
+#include "network_model/table.h"
 #include "tune/measure_threads.h"
 #include "tune/measure_waits.h"
 #include "unisono/options.hpp"
@@ -91,21 +91,22 @@ void measure_into_table(const Arguments& arguments) {
   MeasureOptions options = measure_options(arguments);
   if (const std::vector<int> counts = thread_counts_of(arguments); !counts.empty()) {
     measure_threads(
-        comm, counts, options.most_bytes, options.seconds, [&](const model::TimedThreads& one) {
+        comm, counts, options.most_bytes, options.seconds,
+        [&](const network_model::TimedThreads& one) {
           file.add(fmt::format("{},,{},{:.0f},{:.4f},,,{}\n", to_string(one.of.collective),
                                one.of.ranks, one.of.from_bytes, one.time_s * 1e6, one.of.threads));
         });
     return;
   }
   if (comm.size() > 1) {
-    measure_waits(comm, options.seconds * kWaitsShare, [&](const model::TimedWait& one) {
+    measure_waits(comm, options.seconds * kWaitsShare, [&](const network_model::TimedWait& one) {
       file.add(fmt::format("all_reduce,,{},{:.0f},{:.4f},\"{}\",{},\n", one.wait.ranks, one.bytes,
                            one.time_s * 1e6, to_text(one.wait.policy),
                            one.wait.oversubscribed ? 1 : 0));
     });
   }
   options.seconds *= 1 - kWaitsShare;
-  measure_algorithms(comm, options, [&](const model::Point& point) {
+  measure_algorithms(comm, options, [&](const network_model::Point& point) {
     file.add(fmt::format("{},{},{},{:.0f},{:.4f},,,\n", to_string(point.collective),
                          point.algorithm, point.ranks, point.bytes, point.time_s * 1e6));
   });
@@ -113,14 +114,14 @@ void measure_into_table(const Arguments& arguments) {
 
 void add_measurements(const std::string& path, Measurements& all) {
   const std::string text = read_text_file(path);
-  auto parsed = model::parse_table(text);
+  auto parsed = network_model::parse_table(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
                      {}, "unisono help plan says which columns a table has");
   }
   const bool is_next = !all.table.empty() && text.starts_with(kHeading);
   all.table += is_next ? text.substr(kHeading.size()) : text;
-  for (const model::Table::Row& row : parsed.value->rows) {
+  for (const network_model::Table::Row& row : parsed.value->rows) {
     if (row.threads != 0) {
       all.threads.push_back({.of = {.collective = row.point.collective,
                                     .ranks = row.point.ranks,

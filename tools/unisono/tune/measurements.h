@@ -6,17 +6,17 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "model/choices.h"
-#include "model/machine.h"
+#include "network_model/choices.h"
+#include "network_model/machine.h"
 #include "tune/measure.h"
 
 namespace unisono::cli {
 
 // What was measured of the algorithms, of ways of waiting and of numbers of threads.
 struct Measurements {
-  std::vector<model::Point> points;
-  std::vector<model::TimedWait> waits;
-  std::vector<model::TimedThreads> threads;
+  std::vector<network_model::Point> points;
+  std::vector<network_model::TimedWait> waits;
+  std::vector<network_model::TimedThreads> threads;
   std::string table;  // all of it
 };
 

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/words.h"
+#include "network_model/csv.h"
+#include "network_model/expert_fit.h"
+
+namespace unisono::network_model {
+namespace {
+
+constexpr std::size_t kMostRows = 5'000;
+constexpr std::size_t kMostMachines = 20;
+
+// Columns of numbers, and what they may be.
+struct Column {
+  std::string_view name;
+  double least;
+  double most;
+  bool whole;
+};
+constexpr std::array<Column, 9> kColumns = {{{"hosts", 1, 4096, true},
+                                             {"ranks", 1, 65536, true},
+                                             {"tokens", 1, 1e9, true},
+                                             {"hidden", 1, 1e9, true},
+                                             {"k", 1, 1e3, true},
+                                             {"experts", 1, 1e6, true},
+                                             {"processors", 0, 1e6, true},
+                                             {"dispatch_us", 1e-3, 1e12, false},
+                                             {"combine_us", 1e-3, 1e12, false}}};
+
+class Reader {
+ public:
+  // An empty message where all is well.
+  std::string read(std::string_view line) {
+    const auto fields = csv_fields(line);
+    if (!fields) {
+      return "a double quote is not closed";
+    }
+    return names_.empty() ? read_names(*fields) : read_row(*fields);
+  }
+  std::vector<ExpertPoint> take() { return std::move(points_); }
+
+ private:
+  std::string read_names(const std::vector<std::string>& names) {
+    names_ = names;
+    std::vector<std::string_view> needed = {"machine", "mode"};
+    for (const Column& column : kColumns) {
+      needed.push_back(column.name);
+    }
+    for (const std::string_view name : needed) {
+      if (std::ranges::find(names_, name) == names_.end()) {
+        return "there is no column '" + std::string(name) + "': the first line names the columns";
+      }
+    }
+    return {};
+  }
+
+  const std::string& field(const std::vector<std::string>& fields, std::string_view name) const {
+    return fields[static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin())];
+  }
+
+  std::string read_row(const std::vector<std::string>& fields) {
+    if (fields.size() != names_.size()) {
+      return std::to_string(fields.size()) + " fields, where the first line names " +
+             std::to_string(names_.size()) + " columns";
+    }
+    std::array<double, kColumns.size()> values{};
+    for (std::size_t i = 0; i < kColumns.size(); ++i) {
+      const Column& column = kColumns[i];
+      const std::string& text = field(fields, column.name);
+      const std::optional<double> value = csv_number(text);
+      if (!value || *value < column.least || *value > column.most ||
+          (column.whole && *value != std::floor(*value))) {
+        return in_quotes(text) + " cannot be " + std::string(column.name);
+      }
+      values[i] = *value;
+    }
+    const std::string& mode = field(fields, "mode");
+    if (mode != "low_latency" && mode != "normal") {
+      return in_quotes(mode) + " is not a mode: low_latency or normal";
+    }
+    ExpertPoint point{.machine = field(fields, "machine"),
+                      .mode = mode == "normal" ? ExpertMode::normal : ExpertMode::low_latency,
+                      .hosts = static_cast<int>(values[0]),
+                      .ranks = static_cast<int>(values[1]),
+                      .shape = {.tokens = values[2],
+                                .hidden = values[3],
+                                .experts = static_cast<int>(values[5]),
+                                .k = static_cast<int>(values[4])},
+                      .processors = static_cast<int>(values[6]),
+                      .dispatch_us = values[7],
+                      .combine_us = values[8]};
+    if (point.shape.k > point.shape.experts) {
+      return "a token cannot choose " + std::to_string(point.shape.k) + " of " +
+             std::to_string(point.shape.experts) + " experts";
+    }
+    if (point.mode == ExpertMode::normal && point.processors == 0) {
+      return "the normal mode needs processors, which cannot be 0";
+    }
+    if (point.ranks % point.hosts != 0) {
+      return std::to_string(point.ranks) + " ranks are not on " + std::to_string(point.hosts) +
+             " hosts alike";
+    }
+    machines_.insert(point.machine);
+    if (points_.size() == kMostRows || machines_.size() > kMostMachines) {
+      return "more than 5000 rows, or 20 machines";
+    }
+    points_.push_back(std::move(point));
+    return {};
+  }
+
+  std::vector<std::string> names_;
+  std::vector<ExpertPoint> points_;
+  std::set<std::string> machines_;
+};
+
+}  // namespace
+
+Parsed<std::vector<ExpertPoint>> parse_expert_table(std::string_view text) {
+  Reader reader;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.empty() || line == "\r" || line.front() == '#') {
+      continue;
+    }
+    const std::string problem = reader.read(line);
+    if (!problem.empty()) {
+      return Parsed<std::vector<ExpertPoint>>::failure(problem, "line " + std::to_string(number));
+    }
+  }
+  std::vector<ExpertPoint> points = reader.take();
+  if (points.empty()) {
+    return Parsed<std::vector<ExpertPoint>>::failure("the table has no rows", "line 1");
+  }
+  return Parsed<std::vector<ExpertPoint>>::success(std::move(points));
+}
+
+}  // namespace unisono::network_model

@@ -1,0 +1,49 @@
+// How far a fit is off on measurements that it has not seen.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "network_model/machine.h"
+
+namespace unisono::network_model {
+
+// Predicted over measured, less 1, for each point that was predicted.
+struct Errors {
+  std::vector<double> values;
+  std::vector<Point> points;
+
+  void add(const Errors& more);
+  std::size_t count() const { return values.size(); }
+  // The quantile of the absolute values; 0 without values. `part` is 0.5 for the median.
+  double quantile(double part) const;
+  // The point that is farthest off. REQUIRES: count() > 0.
+  std::size_t worst() const;
+};
+
+// The errors at those points whose algorithm the machine knows.
+Errors errors_of(const Machine& machine, std::span<const Point> points);
+
+// The errors at the points that were held, of what is made from those that were seen.
+using Predict =
+    std::function<Errors(const std::vector<Point>& seen, const std::vector<Point>& held)>;
+// By a machine fitted to them.
+Errors predict_by_machine(const std::vector<Point>& seen, const std::vector<Point>& held);
+
+// Each half of the sizes of every series (collective, algorithm, ranks) in turn is predicted from
+// the other half. Series of one size cannot be.
+Errors hold_out_sizes(std::span<const Point> points, const Predict& predict = predict_by_machine);
+// Each rank count in turn is predicted from all others; nothing where there is only one.
+Errors hold_out_ranks(std::span<const Point> points, const Predict& predict = predict_by_machine);
+// Each collective in turn is predicted from all others; nothing where there is only one.
+Errors hold_out_collectives(std::span<const Point> points,
+                            const Predict& predict = predict_by_machine);
+
+// As hold_out_sizes, but with the plain curve, alpha + bytes/beta, through each series: what there
+// is to gain. Series of less than four sizes are left out.
+Errors hold_out_sizes_of_plain_curve(std::span<const Point> points);
+
+}  // namespace unisono::network_model

@@ -1,0 +1,30 @@
+// What benchmarks of collectives print, read as it is: nccl-tests and its kin (rccl-tests,
+// mscclpp-test), also as JSON (-J); OSU micro-benchmarks; UCC's perftest; the benchmark of oneCCL
+// and the Intel MPI benchmarks.
+//
+//   # Collective test starting: all_reduce_perf
+//   #  Rank  0 Group  0 Pid  1 on  host device  0 [0x00] NVIDIA H100 80GB HBM3
+//   ...
+//   #       size         count      type   redop    root     time   algbw   busbw #wrong ...
+//        1048576        262144     float     sum      -1    44.20   23.72   41.52      0 ...
+//
+// A file may hold several tests of several programs, and lines may begin with what launchers write
+// (log_lines.h). The out-of-place time counts, or the in-place one if there is no other. Rows of
+// other tests, of 0 bytes, with wrong results or that contradict themselves do not count; the
+// account says how many. The number of ranks must agree with the bandwidths.
+#pragma once
+
+#include <string_view>
+
+#include "base/parsed.h"
+#include "network_model/logs/printed_table.h"
+
+namespace unisono::network_model {
+
+bool is_benchmark_log(std::string_view text);
+
+// The machine of a row is the device that its ranks have, such as "NVIDIA H100 80GB HBM3 x 8". The
+// position of a failure is "line 17".
+Parsed<BenchmarkLog> parse_benchmark_log(std::string_view text, const LogQuestion& question);
+
+}  // namespace unisono::network_model

@@ -1,0 +1,136 @@
+#include "network_model/logs/log_lines.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace unisono::network_model {
+namespace {
+
+constexpr char kNumber = '\0';  // stands for digits in a shape
+
+bool is_digit(char sign) {
+  return sign >= '0' && sign <= '9';
+}
+
+// "[1,0]<stdout>:" -> "[N,N]<stdout>:". Blanks in a row are one, as labels are padded.
+std::string shape_of(std::string_view prefix) {
+  std::string shape;
+  for (const char sign : prefix) {
+    const char kind = is_digit(sign) ? kNumber : sign == '\t' ? ' ' : sign;
+    if (shape.empty() || shape.back() != kind || (kind != kNumber && kind != ' ')) {
+      shape += kind;
+    }
+  }
+  return shape;
+}
+
+// How much of the line has that shape; 0: it begins otherwise.
+std::size_t match(std::string_view line, const std::string& shape) {
+  std::size_t at = 0;
+  for (const char kind : shape) {
+    const std::size_t begin = at;
+    const auto is_kind = [kind](char sign) {
+      return kind == kNumber ? is_digit(sign) : sign == kind || (kind == ' ' && sign == '\t');
+    };
+    while (at < line.size() && is_kind(line[at]) &&
+           (at == begin || kind == kNumber || kind == ' ')) {
+      ++at;
+    }
+    // The blanks before a label, or behind it, may be none.
+    if (at == begin && kind != ' ') {
+      return 0;
+    }
+  }
+  return at;
+}
+
+struct Digits {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// Times and dates differ from line to line, and do not say who wrote it.
+std::string without_times(std::string_view prefix) {
+  constexpr std::size_t kYear = 4;
+  constexpr std::size_t kSecondsSince1970 = 10;
+  std::vector<Digits> groups;
+  for (std::size_t i = 0; i < prefix.size(); ++i) {
+    if (is_digit(prefix[i]) && (i == 0 || !is_digit(prefix[i - 1]))) {
+      groups.push_back({.begin = i, .end = i});
+    }
+    if (is_digit(prefix[i])) {
+      groups.back().end = i + 1;
+    }
+  }
+  std::vector<bool> is_time(groups.size(), false);
+  const auto length = [&](std::size_t group) { return groups[group].end - groups[group].begin; };
+  const auto between = [&](std::size_t group) {
+    return prefix.substr(groups[group].end, groups[group + 1].begin - groups[group].end);
+  };
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    is_time[i] = is_time[i] || length(i) >= kSecondsSince1970;
+    if (i + 2 < groups.size() && between(i) == between(i + 1)) {
+      const bool is_date = (between(i) == "-" || between(i) == "/") &&
+                           (length(i) == kYear || length(i + 2) == kYear);
+      if (between(i) == ":" || is_date) {
+        is_time[i] = is_time[i + 1] = is_time[i + 2] = true;
+      }
+    }
+    if (is_time[i] && i + 1 < groups.size() && (between(i) == "." || between(i) == ",")) {
+      is_time[i + 1] = true;
+    }
+  }
+  std::string kept;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    kept += prefix.substr(at, (is_time[i] ? groups[i].begin : groups[i].end) - at);
+    at = groups[i].end;
+  }
+  kept += prefix.substr(at);
+  std::erase_if(kept, [](char sign) { return sign == ' ' || sign == '\t'; });
+  return kept;
+}
+
+// What could as well be the numbers of a table is no label.
+bool is_label(std::string_view prefix) {
+  return std::ranges::any_of(
+      prefix, [](char sign) { return !is_digit(sign) && sign != ' ' && sign != '\t'; });
+}
+
+template <typename Take>
+void for_each_line(std::string_view text, const Take& take) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    take(text.substr(0, end), number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+std::vector<LogLine> log_lines(std::string_view text,
+                               const std::function<std::size_t(std::string_view)>& heading_at) {
+  constexpr std::size_t kMostShapes = 64;
+  std::set<std::string> shapes;
+  for_each_line(text, [&](std::string_view line, std::size_t) {
+    const std::size_t at = heading_at(line);
+    if (at != std::string_view::npos && is_label(line.substr(0, at)) &&
+        shapes.size() < kMostShapes) {
+      shapes.insert(shape_of(line.substr(0, at)));
+    }
+  });
+  std::vector<LogLine> lines;
+  for_each_line(text, [&](std::string_view line, std::size_t number) {
+    std::size_t label = 0;
+    for (const std::string& shape : shapes) {
+      label = std::max(label, match(line, shape));
+    }
+    lines.push_back({.text = line.substr(label),
+                     .number = number,
+                     .source = without_times(line.substr(0, label))});
+  });
+  return lines;
+}
+
+}  // namespace unisono::network_model

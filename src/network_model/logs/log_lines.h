@@ -1,0 +1,30 @@
+// Lines of a log without what launchers write before each of them.
+//
+//   [1,0]<stdout>:# nThread 1 ...                mpirun --tag-output
+//   0: # nThread 1 ...                           srun -l
+//   [default0]:# nThread 1 ...                   torchrun
+//   2026-01-26T10:00:00.123Z # nThread 1 ...     kubectl logs --timestamps
+//
+// No launcher is known by name. A heading that a benchmark prints shows what stands before it;
+// other lines that begin the same way, except for the numbers in it, lose as much.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace unisono::network_model {
+
+struct LogLine {
+  std::string_view text = {};
+  std::size_t number = 0;   // from 1
+  std::string source = {};  // what stood before it, but for times: the rank that wrote it
+};
+
+// `heading_at`: where in a line a heading begins; npos: it is none.
+std::vector<LogLine> log_lines(std::string_view text,
+                               const std::function<std::size_t(std::string_view)>& heading_at);
+
+}  // namespace unisono::network_model

@@ -1,0 +1,349 @@
+// What nccl-tests prints, as text and as JSON. Columns are found by their names: their number
+// differs between versions and relatives.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/json.h"
+#include "network_model/logs/log_format.h"
+
+namespace unisono::network_model {
+namespace {
+
+// "./build/all_reduce_perf," -> "all_reduce_perf"; empty: the word names no test.
+std::string_view test_in(std::string_view word) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  const std::size_t mark = word.find("_perf");
+  if (mark == kNoPlace || mark == 0) {
+    return {};
+  }
+  const std::size_t end = std::min(word.find_first_not_of(kLetters, mark), word.size());
+  const std::size_t before = word.find_last_not_of(kLetters, mark);
+  const std::size_t begin = before == kNoPlace ? 0 : before + 1;
+  // A log named all_reduce_perf.log starts no test.
+  const bool is_program = end == word.size() || word.substr(end) == "," || word[end] == '"' ||
+                          word[end] == '\'' || word[end] == ';' || word[end] == ':';
+  return is_program && begin < mark ? word.substr(begin, end - begin) : std::string_view{};
+}
+
+// The columns of one half of a table.
+struct Half {
+  std::size_t us = kNoPlace;
+  std::size_t algbw = kNoPlace;
+  std::size_t busbw = kNoPlace;
+  std::size_t wrong = kNoPlace;
+};
+
+struct Columns {
+  std::size_t count = 0;  // 0: no heading yet
+  Half out_of_place = {};
+  Half in_place = {};
+};
+
+// Empty count: it is no heading of columns.
+Columns columns_of(std::string_view line, bool is_in_place_first) {
+  std::vector<std::string_view> words = words_of(line.substr(line.find('#') + 1));
+  const bool is_heading = line.starts_with("#") && words.size() > 3 && words[0] == "size" &&
+                          std::ranges::find(words, "time") != words.end() &&
+                          std::ranges::find(words, "busbw") != words.end();
+  if (!is_heading) {
+    return {};
+  }
+  std::vector<Half> halves;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "time") {
+      halves.push_back({.us = i});
+    } else if (!halves.empty() && words[i] == "algbw") {
+      halves.back().algbw = i;
+    } else if (!halves.empty() && words[i] == "busbw") {
+      halves.back().busbw = i;
+    } else if (!halves.empty() && words[i] == "#wrong") {
+      halves.back().wrong = i;
+    }
+  }
+  halves.resize(2);
+  if (is_in_place_first) {
+    std::swap(halves[0], halves[1]);
+  }
+  return {.count = words.size(), .out_of_place = halves[0], .in_place = halves[1]};
+}
+
+// A count of 0 or "N/A" is right; one that is no number is wrong.
+bool is_wrong(std::string_view word) {
+  return word != "N/A" && !(number_of(word).value_or(NAN) < 1);
+}
+
+class NcclTests : public LogFormat {
+ public:
+  std::string_view name() const override { return "nccl-tests"; }
+
+  std::size_t heading_at(std::string_view line) const override {
+    constexpr std::array<std::string_view, 4> kHeadings = {
+        "# nThread", "# Collective test starting:", "# nccl-tests version", "# Using devices"};
+    std::size_t first = kNoPlace;
+    for (const std::string_view heading : kHeadings) {
+      first = std::min(first, line.find(heading));
+    }
+    for (std::size_t at = line.find('#'); first == kNoPlace && at != kNoPlace;
+         at = line.find('#', at + 1)) {
+      first = columns_of(line.substr(at), false).count > 0 ? at : first;
+    }
+    return first == kNoPlace && is_bare_row(words_of(line)) ? 0 : first;
+  }
+
+  void see(std::string_view line) override {
+    if (line.find("_perf") == kNoPlace || line.starts_with("# Collective test")) {
+      return;
+    }
+    for (const std::string_view word : words_of(line)) {
+      if (const std::string_view test = test_in(word); !test.empty()) {
+        command_ = test;
+      }
+    }
+  }
+
+  void read(const LogLine& line) override {
+    const std::vector<std::string_view> words = words_of(line.text);
+    if (words.empty()) {
+      return;
+    }
+    if (words[0].front() == '#') {
+      read_comment(line, words);
+    } else if (words.size() > 1 && number_of(words[0]) && number_of(words[1])) {
+      read_row(line, words);
+    }
+  }
+
+ private:
+  // A row whose heading has been left out: size, count, type, operation, root, and two halves.
+  static bool is_bare_row(const std::vector<std::string_view>& words) {
+    constexpr std::size_t kBare = 13;
+    if (words.size() != kBare || number_of(words[2]) || number_of(words[3])) {
+      return false;
+    }
+    const auto bytes = number_of(words[0]);
+    const auto us = number_of(words[5]);
+    const auto algbw = number_of(words[6]);
+    return bytes && number_of(words[1]) && number_of(words[4]) && us && algbw && *us > 0 &&
+           std::abs(*bytes / *us / 1e3 - *algbw) < 0.02 + 0.02 * *algbw;
+  }
+
+  void begin_test(std::string test, std::size_t line) {
+    begin(std::move(test), line);
+    columns_ = {};
+    is_in_place_first_ = false;
+    command_.clear();
+  }
+  // Before what can only be at the beginning of a test.
+  void begin_unless_new(std::size_t line) {
+    if (!has_table() || !table().rows.empty() || table().is_failed) {
+      begin_test(command_, line);
+    }
+  }
+
+  void read_comment(const LogLine& line, const std::vector<std::string_view>& words) {
+    const std::string_view text = line.text;
+    if (text.find("test starting:") != kNoPlace) {
+      std::string_view test = text.substr(text.find("starting:") + 9);
+      test = test.substr(std::min(test.find_first_not_of(' '), test.size()));
+      test = test.substr(0, test.find_first_of(" \t\r"));
+      begin_test(std::string(test.substr(test.rfind('/') + 1)), line.number);
+    } else if (text.find("test concluded:") != kNoPlace) {
+      begin_test("", line.number);
+    } else if (text.find("nThread") != kNoPlace) {
+      begin_unless_new(line.number);
+      if (!table().ranks.empty()) {
+        begin_test(command_, line.number);
+      }
+      if (table().test.empty() && !command_.empty()) {
+        begin_test(command_, line.number);
+      }
+      read_arguments(words);
+    } else if (words.size() > 2 && words[1] == "Rank") {
+      begin_unless_new(line.number);
+      read_rank(text, words);
+    } else if (text.find("in-place") != kNoPlace) {
+      const std::size_t out = text.find("out-of-place");
+      is_in_place_first_ = text.find("in-place") < out;
+    } else if (const Columns columns = columns_of(text, is_in_place_first_); columns.count > 0) {
+      begin_unless_new(line.number);
+      columns_ = columns;
+    } else if (text.find("Out of bounds values") != kNoPlace && has_table()) {
+      table().is_failed = text.find("FAILED") != kNoPlace;
+    }
+  }
+
+  void read_arguments(const std::vector<std::string_view>& words) {
+    double ranks = 1;
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i] == "nThread" || words[i] == "nGpus") {
+        ranks *= std::clamp(number_of(words[i + 1]).value_or(1), 1.0, 1e3);
+      }
+    }
+    table().least_ranks = static_cast<int>(ranks);
+  }
+
+  // "#  Rank  0 Group  0 Pid   7231 on    host-1 device  1 [0000:43:00] NVIDIA H100 80GB HBM3"
+  void read_rank(std::string_view text, const std::vector<std::string_view>& words) {
+    constexpr double kMost = 1e6;
+    const double rank = number_of(words[2]).value_or(-1);
+    if (!(rank >= 0 && rank < kMost)) {
+      return;
+    }
+    ++table().ranks[static_cast<int>(rank)];
+    if (words.size() > 4 && words[3] == "Group") {
+      ++table().groups[static_cast<int>(std::clamp(number_of(words[4]).value_or(0), 0.0, kMost))];
+    }
+    const std::size_t device = text.rfind(']');
+    const std::vector<std::string_view> names =
+        words_of(device == kNoPlace ? "" : text.substr(device + 1));
+    std::string name;
+    for (const std::string_view word : names) {
+      name += (name.empty() ? "" : " ") + std::string(word);
+    }
+    constexpr std::size_t kMostDevices = 4;
+    if (!name.empty() && table().devices.size() < kMostDevices) {
+      table().devices.insert(name);
+    }
+  }
+
+  void read_row(const LogLine& line, const std::vector<std::string_view>& words) {
+    if (columns_.count == 0) {
+      if (!is_bare_row(words)) {
+        return;  // what others print among it
+      }
+      begin_unless_new(line.number);
+      columns_ = {.count = words.size(),
+                  .out_of_place = {.us = 5, .algbw = 6, .busbw = 7, .wrong = 8},
+                  .in_place = {.us = 9, .algbw = 10, .busbw = 11, .wrong = 12}};
+    }
+    // Some versions leave the operation or the root blank: the halves are the last columns.
+    constexpr std::size_t kMostBlank = 2;
+    PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
+    if (words.size() > columns_.count || words.size() + kMostBlank < columns_.count) {
+      row.flaw = words.size() > columns_.count ? "with more columns than their heading"
+                                               : "that are cut off";
+    } else {
+      const std::size_t blank = columns_.count - words.size();
+      row.out_of_place = time_in(words, columns_.out_of_place, blank);
+      row.in_place = time_in(words, columns_.in_place, blank);
+    }
+    table().rows.push_back(std::move(row));
+  }
+
+  static PrintedTime time_in(const std::vector<std::string_view>& words, const Half& half,
+                             std::size_t blank) {
+    const auto at = [&](std::size_t column) {
+      return column == kNoPlace || column < blank ? std::string_view{} : words[column - blank];
+    };
+    PrintedTime time{.us = number_of(at(half.us)),
+                     .algbw = number_of(at(half.algbw)),
+                     .busbw = number_of(at(half.busbw))};
+    time.is_wrong = !at(half.wrong).empty() && is_wrong(at(half.wrong));
+    return time;
+  }
+
+  std::string command_;  // the test that a command line named since the last heading
+  Columns columns_ = {};
+  bool is_in_place_first_ = false;
+};
+
+std::optional<double> number_in(const JsonNode& object, std::string_view key) {
+  const auto value = object.find(key);
+  if (value && value->is(JsonValue::Kind::number)) {
+    return value->number(-HUGE_VAL, HUGE_VAL);
+  }
+  return value && value->is(JsonValue::Kind::text)
+             ? number_of(words_of(value->text()).empty() ? "" : words_of(value->text())[0])
+             : std::nullopt;
+}
+
+std::string text_in(const JsonNode& object, std::string_view key) {
+  const auto value = object.find(key);
+  return value && value->is(JsonValue::Kind::text) ? value->text() : std::string();
+}
+
+PrintedTime time_in(const JsonNode& result, std::string_view key) {
+  const auto half = result.find(key);
+  if (!half || !half->is(JsonValue::Kind::object)) {
+    return {};
+  }
+  PrintedTime time{.us = number_in(*half, "time"),
+                   .algbw = number_in(*half, "alg_bw"),
+                   .busbw = number_in(*half, "bus_bw")};
+  time.is_wrong = number_in(*half, "nwrong").value_or(0) >= 1;
+  return time;
+}
+
+// What the whole run has: the test by its program, its ranks and devices.
+PrintedTable json_heading(const JsonNode& document) {
+  PrintedTable table{.line = 1};
+  if (const auto arguments = document.find("args"); arguments && arguments->size() > 0) {
+    table.test = test_in(arguments->item(0).text());
+  }
+  if (const auto config = document.find("config")) {
+    const double ranks =
+        number_in(*config, "nthreads").value_or(1) * number_in(*config, "ngpus").value_or(1);
+    table.least_ranks = static_cast<int>(std::clamp(ranks, 0.0, 1e6));
+  }
+  if (const auto devices = document.find("devices")) {
+    for (std::size_t i = 0; i < devices->size(); ++i) {
+      const JsonNode device = devices->item(i);
+      ++table.ranks[static_cast<int>(std::clamp(number_in(device, "rank").value_or(0), 0.0, 1e6))];
+      ++table
+            .groups[static_cast<int>(std::clamp(number_in(device, "group").value_or(0), 0.0, 1e6))];
+      if (const std::string name = text_in(device, "device_info"); !name.empty()) {
+        table.devices.insert(name);
+      }
+    }
+  }
+  if (const auto bounds = document.find("out_of_bounds")) {
+    table.is_failed = text_in(*bounds, "okay") == "false";
+  }
+  return table;
+}
+
+}  // namespace
+
+std::unique_ptr<LogFormat> nccl_tests_format() {
+  return std::make_unique<NcclTests>();
+}
+
+bool is_nccl_tests_json(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != kNoPlace && text[first] == '{' && text.find("\"results\"") != kNoPlace &&
+         text.find("\"out_of_place\"") != kNoPlace;
+}
+
+Parsed<std::vector<PrintedTable>> read_nccl_tests_json(std::string_view text) {
+  constexpr std::array<std::string_view, 1> kLeftOut = {"env"};
+  return parse_json_as<std::vector<PrintedTable>>(
+      text,
+      [](const JsonNode& document) {
+        const PrintedTable heading = json_heading(document);
+        std::vector<PrintedTable> tables;
+        const JsonNode results = document.at("results");
+        for (std::size_t i = 0; i < results.size(); ++i) {
+          const JsonNode result = results.item(i);
+          const std::string experiment = text_in(result, "experiment_name");
+          const std::string& test = heading.test.empty() ? experiment : heading.test;
+          if (tables.empty() || tables.back().test != test) {
+            tables.push_back(heading);
+            tables.back().test = test;
+            tables.back().collective = collective_named_by_benchmark(test);
+          }
+          tables.back().rows.push_back({.line = 1,
+                                        .bytes = number_in(result, "size").value_or(-1),
+                                        .out_of_place = time_in(result, "out_of_place"),
+                                        .in_place = time_in(result, "in_place")});
+        }
+        return tables;
+      },
+      kLeftOut);
+}
+
+}  // namespace unisono::network_model

@@ -1,0 +1,188 @@
+// What OSU micro-benchmarks, UCC's perftest, the benchmark of oneCCL and the Intel MPI benchmarks
+// print.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "network_model/logs/log_format.h"
+
+namespace unisono::network_model {
+namespace {
+
+constexpr const char* kBarrier = "of a barrier, which has no size";
+
+// The sizes of these are those of what one rank gives, or one rank gets.
+bool is_of_parts(const std::optional<Collective>& collective) {
+  return collective == Collective::all_gather || collective == Collective::all_to_all ||
+         collective == Collective::gather || collective == Collective::scatter;
+}
+
+bool are_numbers(const std::vector<std::string_view>& words) {
+  return std::ranges::all_of(words,
+                             [](std::string_view word) { return number_of(word).has_value(); });
+}
+
+//   # OSU MPI Allreduce Latency Test v7.2
+//   # Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+//   4                       1.87              1.80              1.95        1000
+class Osu : public LogFormat {
+ public:
+  std::string_view name() const override { return "OSU micro-benchmarks"; }
+  std::size_t heading_at(std::string_view line) const override { return line.find("# OSU "); }
+
+  void read(const LogLine& line) override {
+    if (const std::size_t at = line.text.find("# OSU "); at != kNoPlace) {
+      read_title(line.text.substr(at), line.number);
+      return;
+    }
+    const std::vector<std::string_view> words = words_of(line.text);
+    const bool has_size = table().collective != Collective::barrier;
+    const std::size_t us = has_size ? 1 : 0;
+    if (words.size() <= us || !number_of(words[0]) || !number_of(words[us])) {
+      return;
+    }
+    PrintedRow row{.line = line.number, .bytes = has_size ? *number_of(words[0]) : 0};
+    row.out_of_place = {.us = number_of(words[us]), .is_wrong = words.back() == "Fail"};
+    row.flaw = has_size ? "" : kBarrier;
+    table().rows.push_back(std::move(row));
+  }
+
+ private:
+  // "# OSU MPI-CUDA Allreduce Latency Test v7.2": the words between the library and "Latency".
+  void read_title(std::string_view title, std::size_t line) {
+    std::vector<std::string_view> words = words_of(title);
+    std::string test;
+    for (std::size_t i = 2; i < words.size() && words[i] != "Test"; ++i) {
+      const bool is_library = i == 2 && (words[i].starts_with("MPI") || words[i] == "NCCL" ||
+                                         words[i] == "RCCL" || words[i] == "xCCL");
+      test += is_library ? "" : (test.empty() ? "" : " ") + std::string(words[i]);
+    }
+    constexpr std::string_view kLatency = " Latency";
+    const bool is_latency = test.ends_with(kLatency);
+    PrintedTable& made = begin("OSU " + test, line);
+    made.collective =
+        is_latency ? collective_named_by_benchmark(test.substr(0, test.size() - kLatency.size()))
+                   : std::nullopt;
+    made.is_size_of_part = is_of_parts(made.collective);
+  }
+};
+
+//   Collective:             Allreduce
+//          Count        Size                Time, us                           Bandwidth, GB/s
+//                                    avg         min         max         avg         min max
+//          65536 262144       76.46       72.62       82.30        6.00        6.32        5.57
+class Ucc : public LogFormat {
+ public:
+  std::string_view name() const override { return "ucc_perftest"; }
+  std::size_t heading_at(std::string_view line) const override {
+    const std::size_t at = line.find("Collective:");
+    const std::vector<std::string_view> words =
+        words_of(at == kNoPlace ? std::string_view{} : line.substr(at));
+    return words.size() == 2 ? at : kNoPlace;
+  }
+
+  void read(const LogLine& line) override {
+    const std::vector<std::string_view> words = words_of(line.text);
+    if (words.size() == 2 && words[0] == "Collective:") {
+      begin(std::string(words[1]), line.number);
+      table().is_size_of_part = is_of_parts(table().collective);
+      table().is_bandwidth_loose = true;
+      return;
+    }
+    constexpr std::size_t kLeast = 3;  // count, size, time
+    constexpr std::size_t kAll = 8;    // and bandwidths
+    if (!has_table() || words.size() < kLeast || !are_numbers(words)) {
+      return;
+    }
+    PrintedRow row{.line = line.number, .bytes = *number_of(words[1])};
+    row.out_of_place.us = number_of(words[2]);
+    if (words.size() == kAll && *row.out_of_place.us > 0) {
+      row.out_of_place.algbw = row.bytes / *row.out_of_place.us / 1e3;
+      row.out_of_place.busbw = number_of(words[5]);
+      // Versions differ in whose size it is: a factor of 1 or more is that of a part.
+      const bool can_be_part =
+          is_of_parts(table().collective) || table().collective == Collective::reduce_scatter;
+      const double factor = *row.out_of_place.busbw / std::max(*row.out_of_place.algbw, 1e-12);
+      table().is_size_of_part = can_be_part && factor > 0.99;
+    }
+    table().rows.push_back(std::move(row));
+  }
+};
+
+//   # Benchmarking: allreduce
+//   # #processes: 2
+//           #bytes  #elem_count #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]  stddev[%]
+//                4            1           16         4.20         4.40         4.30       1.00
+class Intel : public LogFormat {
+ public:
+  std::string_view name() const override { return "oneCCL or Intel MPI benchmarks"; }
+  std::size_t heading_at(std::string_view line) const override {
+    const std::size_t at = line.find("# Benchmarking");
+    const std::size_t columns = line.find("#bytes");
+    if (at != kNoPlace) {
+      return at;
+    }
+    return columns != kNoPlace && line.find("#repetitions") != kNoPlace ? columns : kNoPlace;
+  }
+
+  void read(const LogLine& line) override {
+    const std::vector<std::string_view> words = words_of(line.text);
+    const auto word_behind = [&](std::string_view key) -> std::string_view {
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i].starts_with(key)) {
+          const std::size_t next = i + 1 < words.size() && words[i + 1] == "=" ? i + 2 : i + 1;
+          return next < words.size() ? words[next] : std::string_view{};
+        }
+      }
+      return {};
+    };
+    if (const std::string_view test = word_behind("Benchmarking"); !test.empty()) {
+      begin(std::string(test), line.number);
+      us_ = kNoPlace;
+      // oneCCL gives the size of what a rank gets of reduce_scatter.
+      const bool is_oneccl = line.text.find("Benchmarking:") != kNoPlace;
+      table().is_size_of_part = is_of_parts(table().collective) ||
+                                (is_oneccl && table().collective == Collective::reduce_scatter);
+    } else if (const std::string_view count = word_behind("#processes");
+               !count.empty() && has_table()) {
+      table().ranks_said = static_cast<int>(std::clamp(number_of(count).value_or(0), 0.0, 1e6));
+    } else if (!words.empty() && words[0] == "#bytes") {
+      read_columns(words, line.number);
+    } else if (us_ < words.size() && words.size() == columns_ && are_numbers(words)) {
+      PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
+      row.out_of_place.us = number_of(words[us_]);
+      row.flaw = table().collective == Collective::barrier ? kBarrier : "";
+      table().rows.push_back(std::move(row));
+    }
+  }
+
+ private:
+  void read_columns(const std::vector<std::string_view>& words, std::size_t line) {
+    if (!has_table()) {
+      begin("", line);
+    }
+    columns_ = words.size();
+    const auto found = std::ranges::find(words, "t_avg[usec]");
+    us_ = found == words.end() ? kNoPlace : static_cast<std::size_t>(found - words.begin());
+  }
+
+  std::size_t columns_ = 0;
+  std::size_t us_ = kNoPlace;  // the column of the mean time
+};
+
+}  // namespace
+
+std::unique_ptr<LogFormat> osu_format() {
+  return std::make_unique<Osu>();
+}
+
+std::unique_ptr<LogFormat> ucc_format() {
+  return std::make_unique<Ucc>();
+}
+
+std::unique_ptr<LogFormat> intel_format() {
+  return std::make_unique<Intel>();
+}
+
+}  // namespace unisono::network_model

@@ -1,0 +1,74 @@
+// Tables that benchmarks print, whatever their format, and what is taken from them.
+//
+// The readers of the formats (nccl_log.h, other_logs.h) fill PrintedTable. points_of() decides
+// which rows count, and among how many ranks they were measured.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/account.h"
+#include "base/parsed.h"
+#include "network_model/table.h"
+
+namespace unisono::network_model {
+
+// A time with the bandwidths beside it (GB/s). Empty: not printed, or N/A.
+struct PrintedTime {
+  std::optional<double> us = {};
+  std::optional<double> algbw = {};
+  std::optional<double> busbw = {};
+  bool is_wrong = false;  // the results were checked, and some are wrong
+};
+
+struct PrintedRow {
+  std::size_t line = 0;
+  double bytes = 0;
+  PrintedTime out_of_place = {};
+  PrintedTime in_place = {};
+  std::string flaw = {};  // why it cannot count, as Account says it; empty: none
+};
+
+struct PrintedTable {
+  std::string test = {};  // "alltoall_perf"; empty: the log does not say it
+  std::optional<Collective> collective = {};
+  std::size_t line = 0;
+  std::map<int, int> ranks = {};   // how often each rank is listed
+  std::map<int, int> groups = {};  // how many ranks each group has
+  std::set<std::string> devices = {};
+  int least_ranks = 0;                 // of one process, by its arguments
+  int ranks_said = 0;                  // 0: as listed
+  bool is_size_of_part = false;        // sizes are of one rank's part, and a rank has one of each
+  bool is_bandwidth_loose = false;     // what the bandwidths count differs between versions
+  std::optional<bool> is_failed = {};  // by the line at the end
+  std::vector<PrintedRow> rows = {};
+};
+
+// What the user says of a log that does not say it.
+struct LogQuestion {
+  std::optional<Collective> collective = {};
+  int ranks = 0;  // 0: nothing
+};
+
+struct BenchmarkLog {
+  Table table = {};
+  Account account = {};
+};
+
+// Fails if a table contradicts itself, does not say what is needed, or no row is left. The position
+// of a failure is "line 17".
+Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<PrintedTable>& tables,
+                               const LogQuestion& question);
+
+// The words between the blanks of a line.
+std::vector<std::string_view> words_of(std::string_view line);
+// A whole word that is a number ("1e+06", "nan").
+std::optional<double> number_of(std::string_view word);
+
+}  // namespace unisono::network_model

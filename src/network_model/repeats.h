@@ -1,0 +1,28 @@
+// What measurements of the same thing, taken some time apart, say together.
+//
+// Whatever disturbs a measurement makes it longer: another program, a host that lends its cores to
+// others, ranks that happen to meet on cores far apart. So the quickest one counts, which of all
+// that could count repeats best. How far it may be off shows in how far the second one is from it:
+// if delays are exponential, both are the mean delay over about the number of measurements.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "network_model/machine.h"
+
+namespace unisono::network_model {
+
+// The quickest point of each collective, algorithm, rank count and size, with its
+// noise, in the order of these.
+std::vector<Point> quickest(std::span<const Point> points);
+
+// How many times as long as the quickest measurement of the same thing the median one takes, in the
+// median over all things that were measured at least three times; 1 where there are none. A
+// program sees the median in the long run.
+double median_over_quickest(std::span<const Point> points);
+
+// The median noise of the points of so many ranks; 0 where there are none.
+double typical_noise(std::span<const Point> points, int ranks);
+
+}  // namespace unisono::network_model

@@ -1,0 +1,122 @@
+#include "network_model/residuals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "network_model/matrix.h"
+
+namespace unisono::network_model {
+namespace {
+
+constexpr double kNoise = 0.02;     // of a measurement at least, in proportion
+constexpr double kBump = 0.08;      // of the trend near a size
+constexpr double kBumpOctaves = 2;  // how far a bump reaches
+constexpr double kLevel = 0.1;      // of the trend over all sizes
+constexpr double kLevelOctaves = 30;
+constexpr double kRankOctaves = 1;  // how far both reach in the number of ranks
+constexpr double kOtherCollective = 0.5;
+constexpr double kOutlier = 4;  // deviations
+constexpr int kRounds = 8;
+
+double octaves(double bytes) {
+  return std::log2(std::max(bytes, 1.0));
+}
+
+// Averages residuals of one collective and rank count whose sizes round to the same octave part.
+std::vector<Residual> merged(std::vector<Residual> known, int parts) {
+  const auto key = [parts](const Residual& r) {
+    return std::tuple(r.collective, r.ranks, std::lround(octaves(r.bytes) * parts));
+  };
+  std::stable_sort(known.begin(), known.end(),
+                   [&](const Residual& a, const Residual& b) { return key(a) < key(b); });
+  std::vector<Residual> result;
+  for (std::size_t first = 0; first < known.size();) {
+    std::size_t end = first;
+    double sum = 0;
+    double size = 0;
+    double variance = 0;
+    for (; end < known.size() && key(known[end]) == key(known[first]); ++end) {
+      sum += known[end].log_ratio;
+      size += octaves(known[end].bytes);
+      variance += known[end].noise * known[end].noise;
+    }
+    const auto count = static_cast<double>(end - first);
+    Residual mean = known[first];
+    mean.log_ratio = sum / count;
+    mean.bytes = std::exp2(size / count);
+    mean.noise = std::sqrt(variance) / count;
+    result.push_back(mean);
+    first = end;
+  }
+  return result;
+}
+
+}  // namespace
+
+Residuals::Residuals(std::vector<Residual> residuals) {
+  std::vector<Residual>& known = state_.known;
+  known = std::move(residuals);
+  for (int parts = 8; known.size() > kMost && parts >= 1; parts /= 2) {
+    known = merged(std::move(known), parts);
+  }
+  const std::size_t size = known.size();
+  double squares = 0;
+  for (const Residual& residual : known) {
+    squares += residual.log_ratio * residual.log_ratio;
+  }
+  const double expected = kBump * kBump + kLevel * kLevel;
+  state_.scale = size == 0 ? 1 : std::max(1.0, squares / static_cast<double>(size) / expected);
+
+  std::vector<double> values(size);
+  Matrix covariances(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    values[i] = known[i].log_ratio;
+    for (std::size_t j = 0; j < size; ++j) {
+      covariances.at(i, j) = covariance(known[i], known[j]);
+    }
+  }
+  // What each one is off from what all others say makes its noise, where that is far too much.
+  std::vector<double> least(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    least[i] = kNoise * kNoise + known[i].noise * known[i].noise;
+  }
+  std::vector<double> noise = least;
+  for (int round = 0; round < kRounds && size > 0; ++round) {
+    Matrix matrix = covariances;
+    for (std::size_t i = 0; i < size; ++i) {
+      matrix.at(i, i) += noise[i];
+    }
+    const Cholesky solver(std::move(matrix));
+    state_.weights = solver.solve(values);
+    const std::vector<double> precision = solver.inverse_diagonal();
+    for (std::size_t i = 0; i < size; ++i) {
+      const double off = state_.weights[i] / precision[i];
+      const double variance = 1 / precision[i] - noise[i];
+      const bool outlier = std::abs(off) > kOutlier * std::sqrt(variance + least[i]);
+      noise[i] = outlier ? std::max(off * off - variance, least[i]) : least[i];
+    }
+  }
+}
+
+double Residuals::covariance(const Residual& a, const Residual& b) const {
+  const double size = std::abs(octaves(a.bytes) - octaves(b.bytes));
+  const double ranks = std::abs(std::log2(static_cast<double>(a.ranks) / b.ranks));
+  const double reach = std::sqrt(3.0) * size / kBumpOctaves;
+  const double bump = kBump * kBump * (1 + reach) * std::exp(-reach);
+  const double level = kLevel * kLevel * std::exp(-size / kLevelOctaves);
+  return state_.scale * (a.collective == b.collective ? 1 : kOtherCollective) *
+         std::exp(-ranks / kRankOctaves) * (bump + level);
+}
+
+double Residuals::expected(Collective collective, int ranks, double bytes) const {
+  const Residual asked{.collective = collective, .ranks = ranks, .bytes = bytes};
+  double sum = 0;
+  for (std::size_t i = 0; i < state_.known.size(); ++i) {
+    sum += state_.weights[i] * covariance(asked, state_.known[i]);
+  }
+  return sum;
+}
+
+}  // namespace unisono::network_model

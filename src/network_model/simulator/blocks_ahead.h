@@ -1,0 +1,41 @@
+// Makes the blocks of a source for the engine for shared links: each with its paths and orders, in
+// a thread of its own while those before it are played. To find paths takes about as long as to
+// play.
+#pragma once
+
+#include <cstddef>
+#include <future>
+#include <memory>
+
+#include "network_model/simulator/order.h"
+#include "network_model/simulator/paths.h"
+#include "network_model/simulator/play.h"
+
+namespace unisono::network_model {
+
+struct MadeBlock {
+  PlayBlock block;
+  PathList paths;
+  BlockOrder order;  // of the block
+};
+
+class BlocksAhead {
+ public:
+  // The item has a source whose blocks have their paths in the table. Keeps references; nobody else
+  // asks the source for blocks.
+  BlocksAhead(const PlayItem& item, const PathTable& paths);
+
+  // REQUIRES: fewer were asked for than there are. Errors: those of the source.
+  std::unique_ptr<const MadeBlock> next();
+
+ private:
+  std::unique_ptr<const MadeBlock> make(std::size_t index);
+
+  const PlayItem& item_;
+  const PathTable& paths_;
+  OrderMaker orders_;
+  std::size_t next_ = 0;
+  std::future<std::unique_ptr<const MadeBlock>> ahead_;  // whose end waits for it
+};
+
+}  // namespace unisono::network_model

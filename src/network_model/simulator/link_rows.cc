@@ -1,0 +1,95 @@
+#include "network_model/simulator/link_rows.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace unisono::network_model {
+namespace {
+
+constexpr int kNone = -1;
+
+std::size_t place_of(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+// The links at one side of a device, as far as they can be in a row.
+struct Side {
+  std::array<int, 2> links = {kNone, kNone};
+  bool has_more = false;
+
+  void add(int link) {
+    if (links[1] != kNone) {
+      has_more = true;
+    } else {
+      links[links[0] == kNone ? 0 : 1] = link;
+    }
+  }
+};
+
+struct Crossing {
+  Side in;
+  Side out;
+  bool has_rank = false;
+};
+
+std::vector<Crossing> crossings_of(const Topology& topology) {
+  std::vector<Crossing> crossings(topology.devices.size());
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    crossings[place_of(topology.links[i].from)].out.add(static_cast<int>(i));
+    crossings[place_of(topology.links[i].to)].in.add(static_cast<int>(i));
+  }
+  for (const int device : topology.ranks) {
+    crossings[place_of(device)].has_rank = true;
+  }
+  return crossings;
+}
+
+// The only link of the side that does not join the neighbour; none if there are none or several.
+int only_one(const Topology& topology, const Side& side, int neighbour) {
+  int only = kNone;
+  for (const int link : side.links) {
+    if (link == kNone || topology.links[place_of(link)].from == neighbour ||
+        topology.links[place_of(link)].to == neighbour) {
+      continue;
+    }
+    if (only != kNone) {
+      return kNone;
+    }
+    only = link;
+  }
+  return only;
+}
+
+}  // namespace
+
+std::vector<int> first_of_rows(const Topology& topology) {
+  const std::vector<Crossing> crossings = crossings_of(topology);
+  std::vector<int> before(topology.links.size(), kNone);
+  for (std::size_t i = 0; i < topology.links.size(); ++i) {
+    const Link& link = topology.links[i];
+    const Crossing& crossing = crossings[place_of(link.to)];
+    if (crossing.has_rank || crossing.in.has_more || crossing.out.has_more) {
+      continue;
+    }
+    const int next = only_one(topology, crossing.out, link.from);
+    if (next != kNone &&
+        only_one(topology, crossing.in, topology.links[place_of(next)].to) == static_cast<int>(i)) {
+      before[place_of(next)] = static_cast<int>(i);
+    }
+  }
+  std::vector<int> first(topology.links.size(), kNone);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    int link = static_cast<int>(i);
+    // A row that has no first link is a circle, on no way between ranks.
+    for (std::size_t steps = 0; before[place_of(link)] != kNone && steps < first.size(); ++steps) {
+      link = first[place_of(before[place_of(link)])] != kNone
+                 ? first[place_of(before[place_of(link)])]
+                 : before[place_of(link)];
+    }
+    first[i] = link;
+  }
+  return first;
+}
+
+}  // namespace unisono::network_model

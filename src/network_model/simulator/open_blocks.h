@@ -1,0 +1,118 @@
+// The blocks of an operation that ranks are at, for the engine for shared links. Blocks that are
+// kept are all open, and operations that are alike share them. Those of a source are there when the
+// first rank comes to them, made ahead (blocks_ahead.h), and dropped when all ranks and messages
+// have left them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "network_model/simulator/order.h"
+#include "network_model/simulator/paths.h"
+#include "network_model/simulator/play.h"
+
+namespace unisono::network_model {
+
+class BlocksAhead;
+struct MadeBlock;
+
+struct OpenBlock {
+  const PlayBlock* block = nullptr;
+  const PathList* paths = nullptr;
+  const BlockOrder* order = nullptr;
+};
+
+class OpenBlocks {
+ public:
+  struct KeptBlocks {
+    std::vector<BlockOrder> orders = {};
+    std::vector<OpenBlock> open = {};
+  };
+  using Kept = std::shared_ptr<const KeptBlocks>;  // shared by items that are alike
+
+  // Those of an item that keeps its blocks. Keeps references to them and to the paths.
+  static Kept keep(const PlayItem& item, const PathTable& paths);
+
+  explicit OpenBlocks(Kept kept);
+  // Those of a source, whose blocks have their paths in the table. Keeps references.
+  OpenBlocks(const PlayItem& item, const PathTable& paths);
+  OpenBlocks(OpenBlocks&& other) noexcept;
+  OpenBlocks& operator=(OpenBlocks&&) = delete;
+  ~OpenBlocks();
+
+  std::size_t count() const { return count_; }
+  // REQUIRES: the cursors of some actor have not left it, or a message holds it.
+  const OpenBlock& at(std::size_t index) {
+    return kept_ != nullptr ? kept_->open[index] : made(index).open;
+  }
+  void hold(std::size_t index) {
+    if (kept_ == nullptr) {
+      ++made(index).users;
+    }
+  }
+  std::size_t open_count() const { return kept_ != nullptr ? count_ : made_.size(); }
+  // What held it, or a cursor, is through with it.
+  void leave(std::size_t index);
+
+ private:
+  struct Made {
+    std::unique_ptr<const MadeBlock> block;
+    OpenBlock open = {};    // of it
+    std::size_t users = 0;  // cursors that have not left it, and messages
+  };
+  Made& made(std::size_t index);
+
+  Kept kept_;
+  std::size_t count_;
+  std::size_t cursors_ = 0;             // that come to each block
+  std::unique_ptr<BlocksAhead> ahead_;  // of a source
+  std::deque<Made> made_;               // which stay where they are
+  std::size_t first_ = 0;               // of those made
+};
+
+// A place in the lists of one actor.
+class Cursor {
+ public:
+  enum class Way : std::uint8_t { sends, receives };
+
+  Cursor() = default;
+  // Keeps the reference.
+  Cursor(OpenBlocks& blocks, std::size_t actor, Way way)
+      : way_(way), blocks_(&blocks), actor_(actor) {
+    look();
+    settle();
+  }
+
+  bool at_end() const { return open_ == nullptr; }
+  const OpenBlock& open() const { return *open_; }
+  std::size_t block() const { return block_; }
+  std::int64_t step() const { return step_; }
+  std::uint32_t message() const { return message_; }
+  void advance() {
+    ++place_;
+    settle();
+  }
+  bool is_at(std::size_t block, std::int64_t step, std::uint32_t message) const {
+    return !at_end() && block_ == block && step_ == step && this->message() == message;
+  }
+
+ private:
+  void look();
+  void settle();
+
+  const OpenBlock* open_ = nullptr;
+  std::uint32_t message_ = 0;  // at the place
+  Way way_ = Way::sends;
+  std::size_t block_ = 0;
+  std::int64_t step_ = 0;
+  std::size_t place_ = 0;
+  std::span<const std::uint32_t> list_ = {};
+  OpenBlocks* blocks_ = nullptr;
+  std::size_t actor_ = 0;
+};
+
+}  // namespace unisono::network_model

@@ -1,0 +1,96 @@
+// What a message meets on its way: latency, links, the bandwidth when it is alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "topology/routes.h"
+#include "topology/topology.h"
+
+namespace unisono::network_model {
+
+struct Parameters;
+
+// Links that are worse than they should be.
+struct LinkFault {
+  // "a->b" for one direction; or the name of a device: all its links, and those of what is inside.
+  std::string name = {};
+  double bandwidth_factor = 1;  // above 0, at most 1
+  double added_latency_us = 0;
+};
+
+struct Path {
+  double overhead_us = 0;   // at the sender
+  double latency_us = 0;    // of the links; where they are spread, of the mean byte
+  double bytes_per_us = 0;  // of the narrowest link
+  std::uint32_t first = 0;  // its links, in PathList::links; the first alone of those in a row
+  std::uint32_t count = 0;
+};
+
+// Paths by their numbers.
+struct PathList {
+  std::vector<Path> paths = {};
+  std::vector<int> all_links = {};
+  std::vector<double> all_shares = {};  // by link of `all_links`, where routes are spread
+
+  const Path& path(int index) const { return paths[static_cast<std::size_t>(index)]; }
+  std::span<const int> links(const Path& path) const {
+    return std::span(all_links).subspan(path.first, path.count);
+  }
+  // Which part of the bytes goes over each of these; empty: all over all.
+  std::span<const double> shares(const Path& path) const {
+    return all_shares.empty() ? std::span<const double>()
+                              : std::span(all_shares).subspan(path.first, path.count);
+  }
+};
+
+class PathTable {
+ public:
+  // Every pair of ranks has its own link with the figures of `parameters`.
+  explicit PathTable(const Parameters& parameters);
+  // Keeps a reference. Errors: Error(usage) for a fault that names no link. REQUIRES: links with a
+  // bandwidth.
+  PathTable(const Topology& topology, std::span<const LinkFault> faults,
+            RouteChoice routes = RouteChoice::fixed);
+
+  // The index of the path; the same pair has the same one. Errors: Error(usage) without a way.
+  int find(int from_rank, int to_rank);
+  // Forgets all paths. From then on each find() makes a path: for the messages of one block, of
+  // which no two have the same pair.
+  void restart();
+
+  const PathList& list() const { return list_; }
+  const Path& path(int index) const { return list_.path(index); }
+  std::span<const int> links(const Path& path) const { return list_.links(path); }
+  std::span<const double> shares(const Path& path) const { return list_.shares(path); }
+  // How operations may move their data; none without a topology.
+  std::span<const Protocol> protocols() const {
+    return topology_ == nullptr ? std::span<const Protocol>{} : topology_->protocols;
+  }
+
+  // What the links of the topology carry, with faults; empty without a topology. The first of a row
+  // (link_rows.h) carries what the narrowest of the row does, and the others are on no path.
+  const std::vector<double>& bytes_per_us() const { return row_bytes_per_us_; }
+  // What a link carries by itself.
+  double own_bytes_per_us(std::size_t link) const;
+
+ private:
+  void apply(const LinkFault& fault);
+  void add(int from_rank, int to_rank);
+
+  const Topology* topology_ = nullptr;
+  std::vector<double> latency_us_;          // of links
+  std::map<std::size_t, double> narrowed_;  // links with a fault: which part of them is left
+  std::vector<double> row_bytes_per_us_;    // 0: not the first of its row
+  PathList list_;
+  std::unordered_map<std::uint64_t, int> index_;  // by pair of ranks
+  bool knows_pairs_ = true;
+  std::vector<Router> router_;  // one, with a topology
+};
+
+}  // namespace unisono::network_model

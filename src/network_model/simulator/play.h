@@ -1,0 +1,138 @@
+// What is played: the items of a workload, and of an operation its messages with their costs, step
+// by step.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace unisono {
+
+struct Protocol;
+
+}
+
+namespace unisono::network_model {
+
+struct MessageCost {
+  double overhead_us = 0;
+  double latency_us = 0;  // of the links
+  double bytes = 0;
+  double reduce_us = 0;
+
+  bool operator==(const MessageCost&) const = default;
+};
+
+// An actor is one stream of one rank. There may be tens of millions of messages, most of which cost
+// what others cost as well.
+struct PlayMessage {
+  int from = 0;  // actors; from == to: local, through no port but that of reductions
+  int to = 0;
+  int path = 0;
+  std::uint32_t cost = 0;  // in the block
+
+  bool is_local() const { return from == to; }
+};
+
+// One step, repeated, or a part of a step. Either `needs` says which earlier messages of the block
+// each message needs, or the senders wait for all that they received before, or for nothing.
+struct PlayBlock {
+  int phase = 0;
+  std::int64_t repeats = 1;
+  bool waits = false;
+  bool has_needs = false;
+  // Where a step is several blocks: how many of its messages come before, and if it ends here.
+  std::size_t before = 0;
+  bool ends_step = true;
+  std::vector<PlayMessage> messages = {};
+  std::vector<MessageCost> costs = {};
+  std::vector<std::uint32_t> first_need = {};  // per message, and one more
+  std::vector<std::uint32_t> needs = {};
+
+  const MessageCost& cost_of(const PlayMessage& message) const { return costs[message.cost]; }
+  // Adds a message that costs this. Equal costs are kept once where they come close together.
+  void add(PlayMessage message, const MessageCost& cost) {
+    constexpr std::size_t kNear = 8;
+    std::size_t place = costs.size();
+    while (place > 0 && costs.size() - place < kNear && costs[place - 1] != cost) {
+      --place;
+    }
+    if (place == 0 || costs[place - 1] != cost) {
+      costs.push_back(cost);
+      place = costs.size();
+    }
+    message.cost = static_cast<std::uint32_t>(place - 1);
+    messages.push_back(message);
+  }
+  std::span<const std::uint32_t> needs_of(std::size_t message) const {
+    return std::span(needs).subspan(first_need[message],
+                                    first_need[message + 1] - first_need[message]);
+  }
+};
+
+// Blocks that are not kept: there would be too many messages.
+class BlockSource {
+ public:
+  BlockSource() = default;
+  BlockSource(const BlockSource&) = delete;
+  BlockSource& operator=(const BlockSource&) = delete;
+  virtual ~BlockSource() = default;
+
+  struct Size {
+    std::int64_t repeats = 1;
+    std::int64_t messages = 0;  // that are sent, in one step
+  };
+  virtual std::size_t count() const = 0;
+  virtual Size size(std::size_t index) const = 0;
+  // Made now, with the paths of its messages; the one before is gone, and its paths as well. One
+  // thread at a time, and nobody reads paths meanwhile (blocks_ahead.h).
+  virtual const PlayBlock& block(std::size_t index) = 0;
+  // Links with messages, of all blocks, that have neither the sender nor the receiver in common.
+  virtual const std::vector<bool>& meeting() = 0;
+};
+
+struct PlayItem {
+  std::vector<int> actors = {};
+  std::vector<double> compute_us = {};  // per actor; empty for an operation
+  double launch_us = 0;                 // with what the protocol takes to start
+  const Protocol* protocol = nullptr;   // of the topology; nullptr: it has none
+  std::vector<int> after = {};          // items that have ended on all ranks before this one begins
+  std::vector<int> after_own = {};      // that each rank has itself ended, if it is in them
+  std::shared_ptr<const std::vector<PlayBlock>> blocks = {};  // shared by items that are alike
+  std::shared_ptr<BlockSource> source = {};                   // instead of blocks
+
+  bool is_operation() const { return blocks != nullptr || source != nullptr; }
+  std::size_t block_count() const { return source != nullptr ? source->count() : blocks->size(); }
+  const PlayBlock& block(std::size_t index) const {
+    return source != nullptr ? source->block(index) : (*blocks)[index];
+  }
+  BlockSource::Size block_size(std::size_t index) const {
+    if (source != nullptr) {
+      return source->size(index);
+    }
+    const PlayBlock& block = (*blocks)[index];
+    return {.repeats = block.repeats,
+            .messages = std::count_if(block.messages.begin(), block.messages.end(),
+                                      [](const PlayMessage& one) { return !one.is_local(); })};
+  }
+};
+
+struct Play {
+  std::size_t rank_count() const {
+    return rank_of_actor.empty()
+               ? 0
+               : static_cast<std::size_t>(
+                     *std::max_element(rank_of_actor.begin(), rank_of_actor.end()) + 1);
+  }
+
+  std::vector<int> rank_of_actor = {};
+  std::vector<double> late_us = {};  // of each actor
+  std::vector<PlayItem> items = {};
+  std::vector<bool> is_awaited = {};      // by item: another one comes after it
+  std::vector<bool> is_own_awaited = {};  // by item: so it is for single ranks
+};
+
+}  // namespace unisono::network_model

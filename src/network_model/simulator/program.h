@@ -1,0 +1,25 @@
+// A workload made ready to play: messages with their costs, in the order in which ports take them.
+#pragma once
+
+#include <cstdint>
+
+#include "network_model/simulator/paths.h"
+#include "network_model/simulator/play.h"
+#include "network_model/simulator/simulation.h"
+#include "network_model/simulator/workload.h"
+
+namespace unisono::network_model {
+
+// Errors: Error(usage) for ranks that are not there. The blocks of a single operation with many
+// messages (SimulationOptions) are made when they are asked for.
+Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths);
+
+// Throws Error(usage) for more messages than are to be played, and says how long that may take:
+// those that share links take thirty times as long.
+void check_limit(double messages, const SimulationOptions& options, bool shared);
+
+// A factor from 1 to 1 + jitter, always the same for the same message.
+double jitter_factor(const SimulationOptions& options, std::uint64_t item, std::uint64_t step,
+                     std::uint64_t message);
+
+}  // namespace unisono::network_model

@@ -1,0 +1,49 @@
+// Which protocol of a topology an operation takes, and what its messages cost then.
+#pragma once
+
+#include <vector>
+
+#include "network_model/simulator/paths.h"
+#include "network_model/simulator/play.h"
+
+namespace unisono::network_model {
+
+// Chooses the protocol under which the blocks of an operation, alone on the topology, would end
+// first. The estimate knows the longest chain of messages and the busiest rank, and no links that
+// are shared.
+class ProtocolChoice {
+ public:
+  // Keeps the reference.
+  explicit ProtocolChoice(const PathTable& paths);
+
+  // A block of the operation, before apply().
+  void add(const PlayBlock& block);
+  // nullptr where there are none. After all blocks were added.
+  const Protocol* choose() { return choose(sum_.messages); }
+  // As early as it is certain, where so many messages come one after the other in all blocks.
+  const Protocol* choose(double messages);
+  // Whether no more blocks need be added: more bytes only speak for the protocol that uses the most
+  // of the bandwidth.
+  bool is_certain(double messages) const;
+  // Adds what the protocol costs to the messages.
+  void apply(PlayBlock& block) const;
+
+ private:
+  // What an operation does one after the other, whatever the protocol.
+  struct Chain {
+    double messages = 0;
+    double transfer_us = 0;  // at the full bandwidth
+  };
+  void add_senders(const PlayBlock& block);
+  Chain busiest_sender();
+  const Protocol* quickest(double messages) const;
+
+  const PathTable& paths_;
+  std::vector<Chain> senders_;        // of a step, by actor; empty chains between steps
+  std::vector<std::size_t> sending_;  // actors with a chain
+  double begun_us_ = 0;               // the longest transfer of them
+  Chain sum_;                         // of steps that have ended
+  const Protocol* chosen_ = nullptr;
+};
+
+}  // namespace unisono::network_model

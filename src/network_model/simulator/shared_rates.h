@@ -1,0 +1,83 @@
+// The engine for links that messages share: plays events through in the order of time.
+//
+// What happens at one time is handled first, then the rates of the flows that it touches are found
+// again. Times that differ by rounding alone count as one.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "network_model/simulator/awaited_items.h"
+#include "network_model/simulator/fair_share.h"
+#include "network_model/simulator/open_operations.h"
+#include "network_model/simulator/program.h"
+#include "network_model/simulator/shared_state.h"
+
+namespace unisono::network_model {
+
+class SharedRates {
+ public:
+  SharedRates(const Play& play, const PathTable& paths, const SimulationOptions& options);
+  SimulationResult run() &&;
+
+ private:
+  // Something that may now be possible, because of `trigger`. Done one after the other, not by
+  // calls within calls: a chain of them may be as long as there are ranks.
+  struct Task {
+    enum class Kind : std::uint8_t { send, receive, copy } kind = Kind::send;
+    int actor = 0;
+    std::size_t block = 0;      // of a copy
+    std::uint32_t message = 0;  // of a copy
+    Moment trigger = {};
+  };
+
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  const PlayItem& item_of(const ActorState& actor) const { return play_.items[actor.item]; }
+  void handle(const EventQueue::Event& event);
+  void settle_rates();
+
+  // shared_items.cc: what may start, and what comes after it.
+  void run_tasks();
+  void add_task(Task::Kind kind, int actor, const Moment& trigger) {
+    tasks_.push_back({.kind = kind, .actor = actor, .trigger = trigger});
+  }
+  void begin_item(int index);
+  void end_item(int index, const Moment& moment);
+  void enter(int index);
+  void try_send(int index, const Moment& trigger);
+  void try_receive(int index, const Moment& trigger);
+  static bool is_ready(const ActorState& sender, const PlayBlock& block);
+  void copy(const Task& task);
+  void satisfy(int index, std::size_t block, std::uint32_t message, const Moment& moment);
+  void leave_if_done(int index);
+
+  // shared_rates.cc: messages under way.
+  void start(int index, const Moment& trigger);
+  void start_reduction(int index, const Moment& trigger);
+  void begin_flow(int slot);
+  void end_flow(int slot);
+  void arrive(int slot);
+  int new_flight(ActorState& actor, const Cursor& cursor);
+  void keep(Flight& flight, std::int64_t cause);
+  void move_rank(int actor, int change, bool computing) {
+    times_.move(play_.rank_of_actor[at(actor)], change, computing, now_us_);
+  }
+
+  const Play& play_;
+  const PathTable& paths_;
+  const SimulationOptions& options_;
+  FairShare shares_;
+  std::vector<ActorState> actors_;
+  RankClock times_;
+  Flights flights_;
+  OpenOperations operations_;
+  AwaitedItems awaited_;
+  EventQueue events_;
+  std::deque<Task> tasks_;
+  double now_us_ = 0;
+  Moment end_;
+  SimulationResult result_;
+};
+
+}  // namespace unisono::network_model

@@ -1,0 +1,57 @@
+// The blocks of an operation that has too many messages to keep them: each is made when it is
+// asked for, with its paths, and gone when the next one is.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "network_model/simulator/blocks.h"
+#include "network_model/simulator/protocols.h"
+
+namespace unisono::network_model {
+
+class StreamedBlocks : public BlockSource {
+ public:
+  // What all ranks have, by actor and by rank.
+  struct Ranks {
+    std::vector<int> of_actor = {};
+    std::vector<double> slowness = {};  // RankFault::factor
+  };
+  // Where the topology has protocols to choose from, looks at blocks until it knows which. Keeps
+  // references to the options and the paths. REQUIRES: an item in its short form, an actor for each
+  // rank.
+  StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,
+                 const SimulationOptions& options, PathTable& paths);
+
+  std::size_t count() const override { return places_.size(); }
+  Size size(std::size_t index) const override;
+  const PlayBlock& block(std::size_t index) override;
+  const std::vector<bool>& meeting() override;
+  // The operation takes it; nullptr: the topology has none.
+  const Protocol* protocol() const { return chosen_; }
+
+ private:
+  struct Place {
+    std::size_t phase = 0;
+    int part = 0;
+  };
+  const PlayBlock& make(std::size_t index);
+  double messages_in_turn() const;
+  void choose_protocol();
+
+  std::shared_ptr<const CompactSchedule> schedule_;
+  double bytes_;
+  std::vector<int> actors_;
+  Ranks ranks_;
+  PathTable& paths_;
+  BlockMaker maker_;
+  std::vector<Place> places_;  // of blocks with messages
+  std::optional<std::vector<bool>> meeting_;
+  ProtocolChoice protocol_;
+  const Protocol* chosen_ = nullptr;
+  PlayBlock block_;
+};
+
+}  // namespace unisono::network_model

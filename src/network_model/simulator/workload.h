@@ -1,0 +1,93 @@
+// What a simulation plays: operations of groups, and compute steps between them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/catalog.h"
+#include "base/parsed.h"
+#include "schedule/compact.h"
+#include "schedule/schedule.h"
+
+namespace unisono::network_model {
+
+// An operation, if it has a schedule in one of its two forms; else a compute step. A rank takes the
+// items of one stream one after the other, in the order of the workload; its streams run side by
+// side and share its links. It begins none before all ranks have ended those that it comes `after`.
+struct WorkItem {
+  std::string name = {};
+  std::vector<int> ranks = {};  // of the group, in its order; empty: all
+  int stream = 0;
+  std::vector<int> after = {};  // earlier items of the workload, by index
+  // Others, for which each rank waits only until it has ended them itself.
+  std::vector<int> after_own = {};
+  double compute_us = 0;
+  std::vector<double> rank_compute_us = {};  // of each rank; empty: compute_us
+  // The vector (model/cost.h, chunk_bytes). Where the schedule has counts: the most that a rank
+  // sends or receives, for people.
+  double bytes = 0;
+  std::shared_ptr<const Schedule> schedule = {};  // shared by the items that run it
+  std::shared_ptr<const CompactSchedule> compact = {};
+};
+
+struct Workload {
+  int ranks = 1;
+  std::vector<WorkItem> items = {};
+};
+
+// The item that runs an algorithm on all ranks, in the short form where there is one, unless it has
+// to be `written_out`. Errors: Error(usage) if the algorithm cannot serve the shape, or has too
+// many messages to write them out.
+WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool written_out = false);
+
+// The exchange of the counts of a schedule. REQUIRES: it has some, which fit it.
+WorkItem exchange(Schedule schedule);
+
+// Point to point messages that begin together: a rank goes on when it has sent and received its
+// own.
+struct Transfer {
+  int from = 0;  // ranks of the workload
+  int to = 0;
+  double bytes = 0;
+};
+// REQUIRES: a transfer, ranks that are not negative, none that sends to itself, whole bytes up to
+// 2^53.
+WorkItem transfers(const std::vector<Transfer>& messages);
+
+// What a rank computes with, to give compute steps by what they do.
+struct DeviceRates {
+  double flops_per_s = 0;
+  double memory_bytes_per_s = 0;
+};
+
+// What a workload names and others keep. What they throw goes through the parser; without one the
+// names that it is for are refused.
+struct WorkloadSources {
+  std::function<Schedule(const std::string& name)> schedule = {};  // REQUIRES: verified
+  std::function<Counts(const std::string& name)> counts = {};
+  std::function<std::optional<DeviceRates>(const std::string& name)> device = {};
+};
+
+// Workloads as JSON, `unisono.workload/1`; docs/formats/workload.md says what belongs where:
+//
+//   {"format": "unisono.workload/1", "ranks": 8, "device": "h100",
+//    "groups": {"tp": {"size": 4}, "first": [0, 1, 2, 3]},
+//    "items": [{"repeat": 32, "items": [
+//                {"name": "layer", "flops": 2e12, "memory_bytes": 1e9},
+//                {"collective": "all_reduce", "algorithm": "ring", "bytes": 1048576,
+//                 "group": "tp"}]},
+//              {"from": [0, 1], "to": [4, 5], "bytes": 4096},
+//              {"collective": "all_to_all_v", "algorithm": "pairwise", "group": [0, 1],
+//               "counts": [[0, 5], [3, 1]], "element_bytes": 4096}]}
+//
+// Limits: 2^20 ranks, a million items, repeats counted.
+inline constexpr std::string_view kWorkloadFormat = "unisono.workload/1";
+
+Parsed<Workload> parse_workload_json(std::string_view text, bool written_out = false,
+                                     const WorkloadSources& sources = {});
+
+}  // namespace unisono::network_model

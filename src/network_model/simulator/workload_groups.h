@@ -1,0 +1,44 @@
+// The groups of ranks that a workload names: one, or a family of them that do the same at once.
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "network_model/simulator/rank_set.h"
+
+namespace unisono::network_model {
+
+using Family = std::vector<std::vector<int>>;  // groups with no rank in common
+
+// All ranks in groups of `size`, whose members are `stride` apart: an axis of a mesh.
+struct GroupRule {
+  int size = 1;
+  int stride = 1;
+};
+
+class WorkloadGroups {
+ public:
+  // `document` is the workload. Its mistakes are thrown as JsonProblem, as those of of().
+  WorkloadGroups(const JsonNode& document, int ranks);
+
+  // Those of an item: all ranks unless it has a group.
+  Family of(const JsonNode& item);
+
+ private:
+  // A rule is small whatever the ranks: it is cut where an item uses it.
+  using Groups = std::variant<Family, GroupRule>;
+
+  Groups read(const JsonNode& groups);
+  GroupRule rule_of(const JsonNode& node) const;
+  Family family_of(const Groups& groups) const;
+  std::vector<int> ranks_of(const JsonNode& list);
+
+  int ranks_;
+  RankSet met_;
+  std::map<std::string, Groups> named_;
+};
+
+}  // namespace unisono::network_model

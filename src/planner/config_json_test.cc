@@ -1,0 +1,267 @@
+// config.json files as they are published, against the numbers of their checkpoints.
+#include "planner/config_json.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "planner/serving.h"
+#include "topology/presets.h"
+
+namespace unisono::planner {
+namespace {
+
+std::string sample(const std::string& name) {
+  std::ifstream file(UNISONO_CONFIG_SEEDS "/" + name + ".json");
+  EXPECT_TRUE(file) << name;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+ModelConfig read(const std::string& text) {
+  Parsed<ModelConfig> parsed = parse_config_json(text, "x");
+  EXPECT_TRUE(parsed) << parsed.message << " at " << parsed.position;
+  return parsed ? std::move(*parsed.value) : ModelConfig{};
+}
+
+// Weights of the checkpoints, of the text alone and without layers that predict further tokens.
+TEST(Config, WeightsAreThoseOfTheCheckpoints) {
+  const std::map<std::string, double> weights = {{"gemma_2_2b", 2'614'341'888},
+                                                 {"gemma_7b", 8'537'680'896},
+                                                 {"gemma_3_1b", 999'885'952},
+                                                 {"gemma_3_4b", 3'880'263'168},
+                                                 {"gpt2", 124'439'808},
+                                                 {"llama_3.2_1b", 1'235'814'400},
+                                                 {"mistral_7b", 7'241'732'096},
+                                                 {"mixtral_8x7b", 46'702'792'704},
+                                                 {"phi_3_mini", 3'821'079'552},
+                                                 {"qwen2.5_0.5b", 494'032'768},
+                                                 {"qwen3_0.6b", 596'049'920},
+                                                 {"qwen1.5_moe", 14'315'784'192},
+                                                 {"qwen3_vl_30b", 30'532'122'624},
+                                                 {"deepseek_v2_lite", 15'706'484'224},
+                                                 {"deepseek_v3", 671'026'419'200},
+                                                 {"kimi_k2.5", 1'026'408'232'448},
+                                                 {"gpt_oss_120b", 116'829'156'672},
+                                                 {"minimax_m2.5", 228'689'764'864},
+                                                 {"llama_4_scout", 107'769'861'120},
+                                                 {"llama_4_maverick", 400'711'848'960}};
+  for (const auto& [name, count] : weights) {
+    EXPECT_EQ(total_weights(read(sample("good_" + name)).shape), count) << name;
+  }
+}
+
+TEST(Config, ModelsKnownByNameAreTheirFiles) {
+  for (const auto& [name, file] :
+       {std::pair("mixtral-8x7b", "mixtral_8x7b"), std::pair("deepseek-v3", "deepseek_v3"),
+        std::pair("kimi-k2", "kimi_k2.5"), std::pair("gpt-oss-120b", "gpt_oss_120b")}) {
+    const ModelShape known = find_model(name).value_or(ModelShape{});
+    const ModelShape shape = read(sample(std::string("good_") + file)).shape;
+    EXPECT_EQ(total_weights(known), total_weights(shape)) << name;
+    EXPECT_EQ(active_weights(known), active_weights(shape)) << name;
+    EXPECT_EQ(mean_kept(known, 50'000), mean_kept(shape, 50'000)) << name;
+  }
+}
+
+// The defaults are those of transformers 5.24.
+TEST(Config, EmbeddingsAreTiedByDefaultAsTransformersTiesThem) {
+  const std::map<std::string, bool> tied = {
+      {"llama", false}, {"mistral", false}, {"qwen2", false}, {"qwen3", false},
+      {"phi3", false},  {"gemma", true},    {"gemma2", true}, {"gemma3_text", true}};
+  for (const auto& [type, is_tied] : tied) {
+    const ModelConfig config = read(R"({"hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 100,
+        "vocab_size": 1000, "model_type": ")" +
+                                    type + "\"}");
+    EXPECT_EQ(config.shape.tied, is_tied) << type;
+    const std::string said = is_tied ? "tie_word_embeddings=true" : "tie_word_embeddings=false";
+    EXPECT_EQ(std::ranges::count(config.account.assumed, said), 1) << type;
+  }
+}
+
+// A part of a larger file has no key that has its default; the whole file has its sizes.
+TEST(Config, PartsHaveTheDefaultsOfTheirArchitecture) {
+  const ModelConfig part = read(sample("good_gemma_3_4b"));
+  EXPECT_EQ(part.shape.heads, 8);
+  EXPECT_EQ(part.shape.kv_heads, 4);
+  EXPECT_EQ(part.shape.vocabulary, 262'208);
+  EXPECT_EQ(part.account.left_out.size(), 1U);
+  EXPECT_NE(part.account.left_out.front().find("vision_config"), std::string::npos);
+  const auto whole = parse_config_json(R"({"model_type": "gemma3_text", "hidden_size": 64})", "x");
+  EXPECT_FALSE(whole);
+  EXPECT_EQ(whole.message, "key \"num_hidden_layers\" is missing");
+}
+
+// Bytes of keys and values in bf16 behind 31,000 tokens.
+TEST(Config, WindowsKeepTheirTokens) {
+  const std::map<std::string, double> bytes = {
+      {"mistral_7b", 32.0 * 4096 * 4096},
+      {"gemma_2_2b", 13.0 * 4096 * (4096 + 31'000)},
+      {"gemma_3_1b", 1024.0 * (22 * 512 + 4 * 31'000)},
+      {"gpt_oss_120b", 2048.0 * 18 * (128 + 31'000)},
+      {"llama_4_scout", 4096.0 * (36 * 8192 + 12 * 31'000)},
+      {"qwen2.5_0.5b", 512.0 * 24 * 31'000}};
+  for (const auto& [name, expected] : bytes) {
+    const ModelShape shape = read(sample("good_" + name)).shape;
+    EXPECT_DOUBLE_EQ(mean_kept(shape, 31'000) * shape.layers * cache_elements(shape) * 2, expected)
+        << name;
+  }
+}
+
+std::string qwen2(const std::string& more) {
+  return R"({"model_type": "qwen2", "hidden_size": 64, "num_hidden_layers": 6,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 100,
+      "vocab_size": 1000, )" +
+         more + "}";
+}
+
+TEST(Config, WindowsAreWhereTheFileSays) {
+  const auto windows = [](const std::string& more) {
+    return read(qwen2(more)).shape.window_layers();
+  };
+  EXPECT_EQ(windows(R"("sliding_window": 16, "max_window_layers": 2)"), 0);
+  const std::string used = R"("use_sliding_window": true, "sliding_window": 16, )";
+  EXPECT_EQ(windows(used + R"("max_window_layers": 2)"), 4);
+  EXPECT_EQ(windows(used + R"("layer_types": ["full_attention", "sliding_attention",
+      "full_attention", "full_attention", "full_attention", "full_attention"])"),
+            1);
+  EXPECT_EQ(windows(R"("use_sliding_window": true, "sliding_window": Infinity,
+      "max_window_layers": 0)"),
+            0);
+  EXPECT_EQ(windows(R"("use_sliding_window": true, "sliding_window": null)"), 0);
+}
+
+// The mean of what each place of a sequence sees, place by place.
+TEST(Config, AttentionWithAWindowSeesWhatItsPlacesSee) {
+  ModelShape shape{.layers = 1, .window = 100};
+  for (const bool is_chunked : {false, true}) {
+    shape.is_chunked = is_chunked;
+    for (const int tokens : {1, 50, 100, 1000, 10'000}) {
+      double sum = 0;
+      for (int place = 1; place <= tokens; ++place) {
+        sum += is_chunked ? (place - 1) % 100 + 1 : std::min(place, 100);
+      }
+      const double mean = sum / tokens;
+      EXPECT_NEAR(seen_in_sequence(shape, {.has_window = true}, tokens), mean, 0.5 + 0.01 * mean);
+    }
+  }
+}
+
+TEST(Config, ExpertsAreWhereTheFileSays) {
+  EXPECT_EQ(read(sample("good_llama_4_maverick")).shape.expert_layers(), 24);
+  EXPECT_FALSE(read(sample("good_llama_4_maverick")).shape.kind(0).has_experts);
+  EXPECT_EQ(read(sample("good_deepseek_v3")).shape.expert_layers(), 58);
+  const std::string moe = R"({"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 8,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 100,
+      "moe_intermediate_size": 10, "num_experts": 4, "num_experts_per_tok": 2, "vocab_size": 100)";
+  EXPECT_EQ(read(moe + "}").shape.expert_layers(), 8);
+  EXPECT_EQ(read(moe + R"(, "decoder_sparse_step": 2})").shape.expert_layers(), 4);
+  EXPECT_EQ(read(moe + R"(, "mlp_only_layers": [0, 3]})").shape.expert_layers(), 6);
+  EXPECT_FALSE(parse_config_json(moe + R"(, "mlp_only_layers": [8]})", "x"));
+}
+
+// The checkpoint of DeepSeek-V3 has 688 GB with its further layers, that of gpt-oss-120b 65.2 GB,
+// that of Kimi K2.5 595 GB.
+TEST(Config, QuantisedWeightsHaveTheirBytes) {
+  const auto bytes = [](const char* name) {
+    const ModelShape shape = read(sample(name)).shape;
+    return bytes_of(part_weights(shape), shape.stored.value_or(StoredWeights{}));
+  };
+  EXPECT_NEAR(bytes("good_deepseek_v3") / 1e9, 673, 2);
+  EXPECT_NEAR(bytes("good_gpt_oss_120b") / 1e9, 65.2, 0.3);
+  EXPECT_NEAR(bytes("good_kimi_k2.5") / 1e9, 594, 3);
+  EXPECT_NEAR(bytes("good_minimax_m2.5") / 1e9, 230, 1);
+  const double layers = 16 * 60.8e6;
+  EXPECT_NEAR(bytes("good_llama_gptq"), layers * 0.519 + 2 * 262.7e6, 5e6);
+  EXPECT_NEAR(bytes("good_llama_bitsandbytes"), layers * 0.516 + 2 * 262.7e6, 5e6);
+  EXPECT_NEAR(bytes("good_llama_fp8"), layers * 1 + 2 * 262.7e6, 5e6);
+  const StoredWeights nvfp4 =
+      read(sample("good_llama_nvfp4")).shape.stored.value_or(StoredWeights{});
+  EXPECT_EQ(nvfp4.attention, 2);
+  EXPECT_EQ(nvfp4.dense, 0.5625);
+  EXPECT_EQ(nvfp4.cache, Precision::f8);
+  EXPECT_EQ(nvfp4.multiplied, Precision::f4);
+  const StoredWeights awq = read(sample("good_llama_awq")).shape.stored.value_or(StoredWeights{});
+  EXPECT_NE(awq.plain_parts.find("some of attention"), std::string::npos);
+  const ModelConfig unknown = read(qwen2(R"("quantization_config": {"quant_method": "aqlm"})"));
+  EXPECT_FALSE(unknown.shape.stored);
+  EXPECT_EQ(unknown.account.not_understood.size(), 1U);
+}
+
+// As the model card of gpt-oss-120b says; DeepSeek-V3 runs on eight H200.
+TEST(Config, QuantisedModelsFitWhereTheyAreRun) {
+  const auto memory = [](const char* name, const char* device, ServingLayout layout) {
+    const ModelShape shape = read(sample(name)).shape;
+    Cluster cluster{.device = find_device(device).value_or(DeviceModel{}),
+                    .devices = layout.devices(),
+                    .domain = 8,
+                    .near_bytes_per_s = 450e9,
+                    .far_bytes_per_s = 50e9};
+    ServingTask task{.input = 1024, .output = 256};
+    take_stored(shape, cluster.device, task);
+    return estimate_serving(shape, layout, task, cluster).memory.total() /
+           cluster.device.memory_bytes;
+  };
+  EXPECT_LT(memory("good_gpt_oss_120b", "h100", {}), 1);
+  EXPECT_LT(memory("good_deepseek_v3", "h200", {.tp = 8, .ep = 8}), 1);
+}
+
+TEST(Config, WhatIsNotUnderstoodIsNamed) {
+  const ModelConfig config = read(qwen2(
+      R"("rope_theta": 1e6, "eos_token_id": 2, "num_widgets": 3, "is_odd": false, "dtype": null)"));
+  EXPECT_EQ(config.account.not_understood, std::vector<std::string>{"num_widgets=3"});
+  EXPECT_EQ(std::ranges::count(config.account.used, "hidden_size"), 1);
+  const ModelConfig awq = read(sample("good_llama_awq"));
+  EXPECT_EQ(std::ranges::count(awq.account.not_understood, "extra_scale=\"NaN\""), 1);
+  const ModelConfig deepseek = read(sample("good_deepseek_v3"));
+  EXPECT_TRUE(deepseek.account.not_understood.empty());
+  EXPECT_EQ(deepseek.account.left_out.size(), 1U);
+}
+
+TEST(Config, SaysWhatIsNotDescribed) {
+  const std::map<std::string, std::string> missing = {
+      {"qwen3.5_27b", "\"linear_attention\" in 48 layers"},
+      {"deepseek_v3.2", "index_topk=2048"},
+      {"glm_5", "index_topk=2048"},
+      {"gemma_4", "global_head_dim=512"},
+      {"step_3.7", "share_expert_dim=1280"}};
+  for (const auto& [name, what] : missing) {
+    const Parsed<ModelConfig> parsed = parse_config_json(sample("bad_" + name), "x");
+    EXPECT_FALSE(parsed) << name;
+    EXPECT_NE(parsed.message.find(what), std::string::npos) << parsed.message;
+    EXPECT_NE(parsed.message.find("llama"), std::string::npos) << parsed.message;
+  }
+  const Parsed<ModelConfig> known = parse_config_json(qwen2(R"("mamba_d_state": 16)"), "x");
+  EXPECT_NE(known.message.find("mamba_d_state=16"), std::string::npos) << known.message;
+}
+
+TEST(Config, SaysWhatIsWrong) {
+  const auto problem = [](const std::string& text) {
+    const Parsed<ModelConfig> parsed = parse_config_json(text, "x");
+    EXPECT_FALSE(parsed) << text;
+    return parsed.message + " at " + parsed.position;
+  };
+  EXPECT_EQ(problem(R"({"model_type": "mamba2", "hidden_size": 1})").substr(0, 37),
+            "\"mamba2\" is not described here: hidde");
+  EXPECT_EQ(problem(sample("bad_no_nope_dim")), "key \"qk_nope_head_dim\" is missing at /");
+  EXPECT_EQ(problem(sample("bad_infinite_size")),
+            "hidden_size is \"Infinity\", which is no size at /hidden_size");
+  EXPECT_EQ(problem(sample("bad_layer_types_short")),
+            "layer_types has 3 values for 26 layers at /layer_types");
+  EXPECT_NE(problem(sample("bad_two_expert_counts")).find("another name"), std::string::npos);
+  EXPECT_NE(problem(qwen2(R"("head_dim": 0)")).find("head_dim is 0"), std::string::npos);
+  EXPECT_NE(problem(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1,
+      "num_attention_heads": 6, "num_key_value_heads": 4, "head_dim": 16, "intermediate_size": 1,
+      "vocab_size": 1})")
+                .find("evenly"),
+            std::string::npos);
+  EXPECT_NE(problem("").find("JSON"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace unisono::planner

@@ -1,0 +1,27 @@
+// What one rank does and moves for one microbatch in one layer, and at the ends of the model.
+#pragma once
+
+#include <vector>
+
+#include "planner/layout.h"
+#include "planner/matrix_time.h"
+
+namespace unisono::planner {
+
+struct LayerWork {
+  std::vector<MatrixProduct> products = {};   // with weights, in the precision asked for
+  std::vector<MatrixProduct> attention = {};  // between activations, in bf16
+  double memory_bytes = 0;                    // forward, besides what the products move
+  double backward_memory_bytes = 0;
+  double tensor_bytes = 0;   // that a rank sends for its tensor-parallel group, forward
+  double context_bytes = 0;  // keys and values, forward
+  double expert_tokens = 0;  // that a rank sends to experts, each to as many as it chooses
+};
+
+LayerWork layer_work(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
+                     bool has_experts);
+
+// The head: the product with the vocabulary, and the loss.
+LayerWork head_work(const ModelShape& shape, const Layout& layout, const TrainingTask& task);
+
+}  // namespace unisono::planner

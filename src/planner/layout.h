@@ -1,0 +1,53 @@
+// How a training step is spread over devices, and what is asked of it.
+#pragma once
+
+#include <string>
+
+#include "planner/device.h"
+#include "planner/shape.h"
+
+namespace unisono::planner {
+
+// What a forward pass leaves for the backward pass: all; not what norms, activation functions and
+// scores made, which is cheap to do again; only what enters a layer (Korthikanti et al., 2022).
+enum class Recompute { none, selective, full };
+std::string_view to_string(Recompute recompute);
+
+struct Layout {
+  int tp = 1;
+  int pp = 1;
+  int vp = 1;  // parts of the model that a stage holds
+  int cp = 1;
+  int ep = 1;  // of the ranks of tp x cp x dp
+  int dp = 1;
+  int micro_batch = 1;
+  int zero = 1;  // what data-parallel ranks share: 0 nothing, 1 optimiser, 2 gradients, 3 weights
+  bool sequence_parallel = true;
+  Recompute recompute = Recompute::none;
+
+  int devices() const { return tp * pp * cp * dp; }
+};
+
+// "tp=4,pp=8,vp=2,dp=2,mb=1"; axes of one rank are left out.
+std::string text_of(const Layout& layout);
+
+struct TrainingTask {
+  double batch = 1;     // sequences of a step
+  double sequence = 1;  // tokens of one
+  Precision precision = Precision::bf16;
+  bool materialised_attention = false;  // scores go through memory, as before FlashAttention
+};
+
+// What forbids it, as a sentence; empty: nothing.
+std::string problem_of(const ModelShape& shape, const Layout& layout, const TrainingTask& task);
+
+inline double microbatches(const Layout& layout, const TrainingTask& task) {
+  return task.batch / (static_cast<double>(layout.micro_batch) * layout.dp);
+}
+
+// Tokens of a microbatch on one rank.
+inline double local_tokens(const Layout& layout, const TrainingTask& task) {
+  return layout.micro_batch * task.sequence / layout.cp;
+}
+
+}  // namespace unisono::planner

@@ -1,0 +1,306 @@
+#include "planner/shape.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace unisono::planner {
+namespace {
+
+// The sources are the config.json files that the models are published with; of GPT-3 it is table
+// 2.1 of Brown et al., 2020, of the sizes below it Narayanan et al., 2021.
+const std::vector<ModelShape>& models() {
+  static const std::vector<ModelShape> kModels = {
+      {.name = "gpt3-175b",
+       .layers = 96,
+       .hidden = 12288,
+       .heads = 96,
+       .kv_heads = 96,
+       .head_dim = 128,
+       .ffn = 49152,
+       .gated = false,
+       .vocabulary = 51200,
+       .tied = true},
+      {.name = "llama3-8b",
+       .layers = 32,
+       .hidden = 4096,
+       .heads = 32,
+       .kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 14336,
+       .vocabulary = 128256,
+       .vectors = 65 * 4096},
+      {.name = "llama3-70b",
+       .layers = 80,
+       .hidden = 8192,
+       .heads = 64,
+       .kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 28672,
+       .vocabulary = 128256,
+       .vectors = 161 * 8192},
+      {.name = "llama3-405b",
+       .layers = 126,
+       .hidden = 16384,
+       .heads = 128,
+       .kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 53248,
+       .vocabulary = 128256,
+       .vectors = 253 * 16384},
+      {.name = "mixtral-8x7b",
+       .layers = 32,
+       .hidden = 4096,
+       .heads = 32,
+       .kv_heads = 8,
+       .head_dim = 128,
+       .ffn = 14336,
+       .vocabulary = 32000,
+       .vectors = 65 * 4096,
+       .experts = 8,
+       .experts_per_token = 2,
+       .expert_ffn = 14336},
+      {.name = "qwen3-30b-a3b",
+       .layers = 48,
+       .hidden = 2048,
+       .heads = 32,
+       .kv_heads = 4,
+       .head_dim = 128,
+       .ffn = 6144,
+       .vocabulary = 151936,
+       .vectors = 97 * 2048 + 48 * 256,
+       .experts = 128,
+       .experts_per_token = 8,
+       .expert_ffn = 768},
+      {.name = "qwen3-235b-a22b",
+       .layers = 94,
+       .hidden = 4096,
+       .heads = 64,
+       .kv_heads = 4,
+       .head_dim = 128,
+       .ffn = 12288,
+       .vocabulary = 151936,
+       .vectors = 189 * 4096 + 94 * 256,
+       .experts = 128,
+       .experts_per_token = 8,
+       .expert_ffn = 1536},
+      {.name = "deepseek-v3",
+       .layers = 61,
+       .hidden = 7168,
+       .heads = 128,
+       .kv_heads = 128,
+       .head_dim = 128,
+       .ffn = 18432,
+       .vocabulary = 129280,
+       .latent = {.query_rank = 1536,
+                  .value_rank = 512,
+                  .plain_dim = 128,
+                  .rotary_dim = 64,
+                  .value_dim = 128},
+       .vectors = 123 * 7168 + 61 * (1536 + 512) + 58 * 256,
+       .experts = 256,
+       .experts_per_token = 8,
+       .expert_ffn = 2048,
+       .shared_ffn = 2048,
+       .kinds = std::vector<LayerKind>(3)},
+      {.name = "kimi-k2",
+       .layers = 61,
+       .hidden = 7168,
+       .heads = 64,
+       .kv_heads = 64,
+       .head_dim = 128,
+       .ffn = 18432,
+       .vocabulary = 163840,
+       .latent = {.query_rank = 1536,
+                  .value_rank = 512,
+                  .plain_dim = 128,
+                  .rotary_dim = 64,
+                  .value_dim = 128},
+       .vectors = 123 * 7168 + 61 * (1536 + 512) + 60 * 384,
+       .experts = 384,
+       .experts_per_token = 8,
+       .expert_ffn = 2048,
+       .shared_ffn = 2048,
+       .kinds = std::vector<LayerKind>(1)},
+      {.name = "gpt-oss-120b",
+       .layers = 36,
+       .hidden = 2880,
+       .heads = 64,
+       .kv_heads = 8,
+       .head_dim = 64,
+       .ffn = 2880,
+       .vocabulary = 201088,
+       .window = 128,
+       .vectors = 73 * 2880 + 36 * (80 * 64 + 64 + 2880 + 128 + 128 * 3 * 2880),
+       .experts = 128,
+       .experts_per_token = 4,
+       .expert_ffn = 2880,
+       .kinds = window_pattern(36, 2, 1, true)},
+  };
+  return kModels;
+}
+
+int count_layers(const ModelShape& shape, bool LayerKind::* property) {
+  int count = 0;
+  for (int layer = 0; layer < shape.layers; ++layer) {
+    count += shape.kind(layer).*property ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+LayerKind ModelShape::kind(int layer) const {
+  const auto at = static_cast<std::size_t>(layer);
+  LayerKind kind =
+      at < kinds.size() ? kinds[at] : LayerKind{.has_experts = true, .has_window = true};
+  kind.has_experts = kind.has_experts && has_experts();
+  kind.has_window = kind.has_window && window > 0;
+  return kind;
+}
+
+int ModelShape::expert_layers() const {
+  return count_layers(*this, &LayerKind::has_experts);
+}
+
+int ModelShape::window_layers() const {
+  return count_layers(*this, &LayerKind::has_window);
+}
+
+std::vector<LayerKind> window_pattern(int layers, int period, int first, bool has_experts) {
+  std::vector<LayerKind> kinds;
+  for (int layer = 0; layer < layers; ++layer) {
+    kinds.push_back({.has_experts = has_experts, .has_window = layer % period != first});
+  }
+  return kinds;
+}
+
+double attention_weights(const ModelShape& shape) {
+  const double heads = shape.heads;
+  if (const LatentAttention& latent = shape.latent; latent.is_used()) {
+    const double query = latent.plain_dim + latent.rotary_dim;
+    const double queries =
+        latent.query_rank > 0 ? shape.hidden * latent.query_rank + latent.query_rank * heads * query
+                              : shape.hidden * heads * query;
+    return queries + shape.hidden * (latent.value_rank + latent.rotary_dim) +
+           latent.value_rank * heads * (latent.plain_dim + latent.value_dim) +
+           heads * latent.value_dim * shape.hidden;
+  }
+  return shape.hidden * shape.head_dim * (2 * heads + 2.0 * shape.kv_heads);
+}
+
+double dense_weights(const ModelShape& shape) {
+  return shape.hidden * shape.ffn * (shape.gated ? 3 : 2);
+}
+
+double shared_weights(const ModelShape& shape) {
+  return shape.hidden * (shape.shared_ffn * 3 + shape.experts);
+}
+
+double expert_weights(const ModelShape& shape) {
+  return shape.hidden * shape.expert_ffn * 3;
+}
+
+PartWeights part_weights(const ModelShape& shape) {
+  const double experts = shape.expert_layers();
+  return {.attention = shape.layers * attention_weights(shape),
+          .dense = (shape.layers - experts) * dense_weights(shape),
+          .shared = experts * shared_weights(shape),
+          .experts = experts * shape.experts * expert_weights(shape),
+          .ends = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2) + shape.vectors};
+}
+
+double total_weights(const ModelShape& shape) {
+  return part_weights(shape).total();
+}
+
+double bytes_of(const PartWeights& weights, const StoredWeights& stored) {
+  return weights.attention * stored.attention + weights.dense * stored.dense +
+         weights.shared * stored.shared + weights.experts * stored.experts +
+         weights.ends * stored.ends;
+}
+
+double active_weights(const ModelShape& shape) {
+  const double experts = shape.expert_layers();
+  const double left_out = shape.experts - shape.experts_per_token;
+  return total_weights(shape) - experts * left_out * expert_weights(shape);
+}
+
+double cache_elements(const ModelShape& shape) {
+  return shape.latent.is_used() ? shape.latent.value_rank + shape.latent.rotary_dim
+                                : 2.0 * shape.kv_heads * shape.head_dim;
+}
+
+double kept_tokens(const ModelShape& shape, LayerKind kind, double tokens) {
+  return kind.has_window ? std::min(tokens, shape.window) : tokens;
+}
+
+double seen_tokens(const ModelShape& shape, LayerKind kind, double tokens) {
+  if (!kind.has_window || tokens <= shape.window) {
+    return tokens;
+  }
+  return shape.is_chunked ? shape.window / 2 : shape.window;
+}
+
+double seen_in_sequence(const ModelShape& shape, LayerKind kind, double tokens) {
+  if (!kind.has_window || tokens <= shape.window) {
+    return tokens / 2;
+  }
+  // The first `window` tokens see half of it, the others all of it; of a chunk each sees half.
+  return shape.is_chunked ? shape.window / 2 : shape.window * (1 - shape.window / (2 * tokens));
+}
+
+namespace {
+
+using TokensOfKind = double (*)(const ModelShape&, LayerKind, double);
+
+double mean_of_layers(TokensOfKind of_kind, const ModelShape& shape, double tokens) {
+  const double windows = static_cast<double>(shape.window_layers()) / shape.layers;
+  return (1 - windows) * of_kind(shape, {}, tokens) +
+         windows * of_kind(shape, {.has_window = true}, tokens);
+}
+
+}  // namespace
+
+double mean_kept(const ModelShape& shape, double tokens) {
+  return mean_of_layers(kept_tokens, shape, tokens);
+}
+
+double mean_seen(const ModelShape& shape, double tokens) {
+  return mean_of_layers(seen_tokens, shape, tokens);
+}
+
+double mean_seen_in_sequence(const ModelShape& shape, double tokens) {
+  return mean_of_layers(seen_in_sequence, shape, tokens);
+}
+
+std::vector<std::string_view> known_models() {
+  std::vector<std::string_view> names;
+  for (const ModelShape& model : models()) {
+    names.emplace_back(model.name);
+  }
+  return names;
+}
+
+std::optional<ModelShape> find_model(std::string_view name) {
+  const auto found = std::ranges::find(models(), name, &ModelShape::name);
+  return found == models().end() ? std::nullopt : std::optional(*found);
+}
+
+std::string problem_of(const ModelShape& shape) {
+  constexpr double kMostWeights = 1e16;
+  if (shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0) {
+    return std::to_string(shape.heads) + " heads cannot share " + std::to_string(shape.kv_heads) +
+           " heads of keys and values evenly";
+  }
+  if (shape.experts_per_token > shape.experts) {
+    return "a token cannot choose " + std::to_string(shape.experts_per_token) + " of " +
+           std::to_string(shape.experts) + " experts";
+  }
+  if (!(total_weights(shape) <= kMostWeights)) {
+    return "more than 10^16 weights";
+  }
+  return {};
+}
+
+}  // namespace unisono::planner

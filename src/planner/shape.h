@@ -1,0 +1,108 @@
+// The shape of a decoder model: what its published configuration says, and what follows from it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/stored.h"
+
+namespace unisono::planner {
+
+// Attention with compressed keys and values (DeepSeek-V2, 2024). All 0: plain heads.
+struct LatentAttention {
+  double query_rank = 0;
+  double value_rank = 0;
+  double plain_dim = 0;   // of a head's query and key, without a position
+  double rotary_dim = 0;  // with a position
+  double value_dim = 0;
+
+  bool is_used() const { return value_rank > 0; }
+};
+
+// What a layer is, where layers of a model differ.
+struct LayerKind {
+  bool has_experts = false;
+  bool has_window = false;
+
+  bool operator==(const LayerKind&) const = default;
+};
+
+struct ModelShape {
+  std::string name = {};
+  int layers = 0;
+  double hidden = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  double head_dim = 0;
+  double ffn = 0;     // of a dense layer's inner width
+  bool gated = true;  // two matrices into the inner width (SwiGLU), else one
+  double vocabulary = 0;
+  bool tied = false;        // one matrix for the embedding and the head
+  double window = 0;        // tokens that attention with a window sees; 0: no layer has one
+  bool is_chunked = false;  // a window is the query's chunk of the sequence, not the last tokens
+  LatentAttention latent = {};
+  double vectors = 0;  // norms, biases and learned positions of the whole model
+
+  int experts = 0;  // of a layer; 0: a dense model
+  int experts_per_token = 0;
+  double expert_ffn = 0;
+  double shared_ffn = 0;  // of experts that every token visits
+
+  // The kinds of the first layers. Those behind have experts and a window if the model has any.
+  std::vector<LayerKind> kinds = {};
+  std::optional<StoredWeights> stored = {};  // how the checkpoint holds its weights; unset: plain
+
+  bool has_experts() const { return experts > 0; }
+  LayerKind kind(int layer) const;
+  int expert_layers() const;
+  int window_layers() const;
+};
+
+// Layers of which every `period`-th one, from the `first` one on, sees the whole sequence and the
+// others have a window.
+std::vector<LayerKind> window_pattern(int layers, int period, int first, bool has_experts);
+
+// Weights of one layer's parts.
+double attention_weights(const ModelShape& shape);
+double dense_weights(const ModelShape& shape);   // of a dense layer's inner part
+double shared_weights(const ModelShape& shape);  // of shared experts and the router
+double expert_weights(const ModelShape& shape);  // of one expert
+double total_weights(const ModelShape& shape);
+double active_weights(const ModelShape& shape);  // that one token meets
+
+// Weights of all layers, by the part that they are stored in.
+struct PartWeights {
+  double attention = 0;
+  double dense = 0;
+  double shared = 0;
+  double experts = 0;
+  double ends = 0;  // embedding, head and vectors
+
+  double total() const { return attention + dense + shared + experts + ends; }
+};
+PartWeights part_weights(const ModelShape& shape);
+double bytes_of(const PartWeights& weights, const StoredWeights& stored);
+
+// Elements that a token leaves in the cache, in one layer.
+double cache_elements(const ModelShape& shape);
+
+// Tokens that a layer's cache keeps of `tokens`, and that the attention of one more token sees.
+double kept_tokens(const ModelShape& shape, LayerKind kind, double tokens);
+double seen_tokens(const ModelShape& shape, LayerKind kind, double tokens);
+// Tokens that a token of a sequence sees, in the mean of its places, under a causal mask.
+double seen_in_sequence(const ModelShape& shape, LayerKind kind, double tokens);
+// The same, in the mean of all layers.
+double mean_kept(const ModelShape& shape, double tokens);
+double mean_seen(const ModelShape& shape, double tokens);
+double mean_seen_in_sequence(const ModelShape& shape, double tokens);
+
+// The models that are known by name, and one of them.
+std::vector<std::string_view> known_models();
+std::optional<ModelShape> find_model(std::string_view name);
+
+// What is wrong with it; empty: nothing.
+std::string problem_of(const ModelShape& shape);
+
+}  // namespace unisono::planner

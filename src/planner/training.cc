@@ -1,0 +1,237 @@
+#include "planner/training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/layer_work.h"
+
+namespace unisono::planner {
+namespace {
+
+// What an exchange of a tensor-parallel group costs whatever its bytes: it starts on all ranks when
+// the last one is there.
+constexpr double kMeetingS = 220e-6;
+constexpr double kFusedMeetingS = 20e-6;  // where kernels are queued ahead of their data
+
+// The share of the exchange of keys and values that shows even where attention takes longer.
+constexpr double kLeastExposed = 0.1;
+
+struct OneWay {
+  double compute = 0;
+  double memory = 0;
+  double total() const { return compute + memory; }
+};
+
+struct Passes {
+  OneWay forward = {};
+  OneWay backward = {};
+  double tensor = 0;  // exchanges, forward; as many come backward
+  double context = 0;
+  double experts = 0;
+};
+
+class Model {
+ public:
+  Model(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
+        const Cluster& cluster)
+      : shape_(shape), layout_(layout), task_(task), cluster_(cluster) {}
+
+  TrainingEstimate estimate() const;
+  PassTimes pass_times() const;
+
+ private:
+  double again_s(const Passes& stage) const;
+  const Constants& constants() const { return cluster_.device.constants; }
+  Passes passes_of(const LayerWork& work, double factor) const;
+  double experts_s(double tokens) const;
+  Passes stage() const;
+  double data_s(const Passes& stage) const;
+  double hop_s() const;
+
+  const ModelShape& shape_;
+  const Layout& layout_;
+  const TrainingTask& task_;
+  const Cluster& cluster_;
+};
+
+Passes Model::passes_of(const LayerWork& work, double factor) const {
+  const DeviceModel& device = cluster_.device;
+  Passes passes;
+  for (const MatrixProduct& product : work.products) {
+    passes.forward.compute += matrix_s(device, task_.precision, product);
+    passes.backward.compute += matrix_backward_s(device, task_.precision, product);
+  }
+  for (const MatrixProduct& product : work.attention) {
+    const double once = matrix_s(device, Precision::bf16, product);
+    passes.forward.compute += once;
+    // Fused attention computes its scores again.
+    passes.backward.compute += once * (task_.materialised_attention ? 2 : 2.5);
+  }
+  const double bytes_per_s = device.memory_bytes_per_s;
+  passes.forward.memory = work.memory_bytes / bytes_per_s;
+  passes.backward.memory = work.backward_memory_bytes / bytes_per_s;
+  for (OneWay* way : {&passes.forward, &passes.backward}) {
+    way->compute *= constants().compute * factor;
+    way->memory *= constants().memory * factor;
+  }
+  if (layout_.tp > 1) {
+    const double meeting = task_.materialised_attention ? kMeetingS : kFusedMeetingS;
+    passes.tensor = ring_s(cluster_, work.tensor_bytes, layout_.tp, 1) + 2 * meeting;
+  }
+  const double ring = ring_s(cluster_, work.context_bytes, layout_.cp, layout_.tp);
+  passes.context = std::max(kLeastExposed * ring, ring - passes.forward.total() / 2);
+  passes.experts = experts_s(work.expert_tokens) * factor;
+  return passes;
+}
+
+// Tokens to their experts and back. A row crosses once to each domain that has one of its experts,
+// and goes on from there.
+double Model::experts_s(double tokens) const {
+  if (layout_.ep == 1) {
+    return 0;
+  }
+  const double domains =
+      std::max(1.0, std::ceil(static_cast<double>(layout_.ep) / cluster_.domain));
+  const double k = shape_.experts_per_token;
+  const double met = domains * (1 - std::pow(1 - 1 / domains, k));
+  const double row = shape_.hidden * weight_bytes(Precision::bf16);
+  const double share = 1 - 1.0 / layout_.ep;
+  return 2 * send_s(cluster_, tokens * k * row * share, tokens * met * row * (1 - 1 / domains));
+}
+
+// All layers of the busiest stage, and the head where it is: the last stage, which is the busiest.
+Passes Model::stage() const {
+  const double layers = stage_layers(shape_, layout_);
+  const double with_experts = layers * shape_.expert_layers() / shape_.layers;
+  Passes sum;
+  const auto add = [&](const Passes& passes, double times) {
+    sum.forward.compute += times * passes.forward.compute;
+    sum.forward.memory += times * passes.forward.memory;
+    sum.backward.compute += times * passes.backward.compute;
+    sum.backward.memory += times * passes.backward.memory;
+    sum.tensor += times * passes.tensor;
+    sum.context += times * passes.context;
+    sum.experts += times * passes.experts;
+  };
+  if (layers > with_experts) {
+    add(passes_of(layer_work(shape_, layout_, task_, false), 1), layers - with_experts);
+  }
+  if (with_experts > 0) {
+    add(passes_of(layer_work(shape_, layout_, task_, true), constants().experts), with_experts);
+  }
+  return sum;
+}
+
+// Gradients are summed and weights gathered once a step, or for each microbatch with ZeRO 3.
+double Model::data_s(const Passes& stage) const {
+  const LocalWeights weights = local_weights(shape_, layout_);
+  const int copies = layout_.dp * layout_.cp;
+  const int expert_copies = layout_.tp * layout_.cp * layout_.dp / layout_.ep;
+  const auto moved = [&](double elements, int ranks, int apart) {
+    const double share = ranks > 1 ? (ranks - 1.0) / ranks : 0;
+    return ring_s(cluster_, 2 * 2 * elements * share, ranks, apart);
+  };
+  const double once =
+      moved(weights.dense, copies, layout_.tp) + moved(weights.experts, expert_copies, layout_.ep);
+  const double count = microbatches(layout_, task_);
+  if (layout_.zero >= 3) {
+    // Gathered forward and backward, and reduced: one and a half times the bytes of once.
+    const double a_microbatch = 1.5 * once;
+    const double hidden = stage.forward.total() + stage.backward.total();
+    return count * std::max(0.1 * a_microbatch, a_microbatch - hidden);
+  }
+  return task_.materialised_attention ? once : once * kExposedData;
+}
+
+double Model::hop_s() const {
+  if (layout_.pp == 1) {
+    return 0;
+  }
+  // Ranks of a tensor-parallel group have the same rows: each sends its part, and the next stage
+  // gathers them where links are fast (Narayanan et al., 2021).
+  const double bytes = local_tokens(layout_, task_) * shape_.hidden * 2 / layout_.tp;
+  return ring_s(cluster_, bytes, layout_.pp, layout_.tp * layout_.cp * layout_.dp);
+}
+
+double Model::again_s(const Passes& stage) const {
+  switch (layout_.recompute) {
+    case Recompute::full:
+      return stage.forward.total();
+    case Recompute::selective:
+      return stage.forward.memory / 2;
+    case Recompute::none:
+      break;
+  }
+  return 0;
+}
+
+PassTimes Model::pass_times() const {
+  const Passes stage = this->stage();
+  const Passes head = passes_of(head_work(shape_, layout_, task_), 1);
+  return {.forward_s = stage.forward.total(),
+          .backward_s = stage.backward.total() + again_s(stage),
+          .head_forward_s = head.forward.total(),
+          .head_backward_s = head.backward.total()};
+}
+
+TrainingEstimate Model::estimate() const {
+  const Passes stage = this->stage();
+  const Passes head = passes_of(head_work(shape_, layout_, task_), 1);
+  const double count = microbatches(layout_, task_);
+  StepParts parts;
+  parts.compute = count * (stage.forward.compute + stage.backward.compute + head.forward.compute +
+                           head.backward.compute);
+  parts.memory = count * (stage.forward.memory + stage.backward.memory + head.forward.memory +
+                          head.backward.memory);
+  const double ways = layout_.recompute == Recompute::full ? 3 : 2;
+  const double again = again_s(stage);
+  parts.recompute = count * again;
+  parts.tensor = count * ways * stage.tensor;
+  parts.context = count * ways * stage.context;
+  parts.experts = count * ways * stage.experts;
+  const double hop = hop_s();
+  parts.pipeline = count * layout_.vp * hop * (task_.materialised_attention ? 0.5 : 0.25);
+  const double a_microbatch = stage.forward.total() + stage.backward.total() + again +
+                              ways * (stage.tensor + stage.context + stage.experts);
+  parts.bubble = (layout_.pp - 1.0) / layout_.vp * (a_microbatch + 2 * layout_.vp * hop);
+  parts.data = data_s(stage);
+  const LocalWeights weights = local_weights(shape_, layout_);
+  const double shards = layout_.zero >= 1 ? static_cast<double>(layout_.dp) * layout_.cp : 1;
+  // Adam reads the gradient and three f32 values, and writes these and the weight.
+  parts.optimiser = (weights.dense + weights.experts) / shards * (4 + 12 + 12 + 2) /
+                    cluster_.device.memory_bytes_per_s;
+
+  TrainingEstimate result{.layout = layout_, .parts = parts};
+  result.memory = training_memory(shape_, layout_, task_);
+  result.step_s = parts.total();
+  const double devices = layout_.devices();
+  result.tokens_per_s_device = task_.batch * task_.sequence / result.step_s / devices;
+  result.flops_per_s_device = model_flops(shape_, task_) / result.step_s / devices;
+  result.utilisation = result.flops_per_s_device / cluster_.device.flops(task_.precision);
+  return result;
+}
+
+}  // namespace
+
+double model_flops(const ModelShape& shape, const TrainingTask& task) {
+  const double query = shape.latent.is_used() ? shape.latent.plain_dim + shape.latent.rotary_dim +
+                                                    shape.latent.value_dim
+                                              : 2 * shape.head_dim;
+  const double scores =
+      2 * shape.layers * shape.heads * query * mean_seen_in_sequence(shape, task.sequence);
+  const double embedding = shape.tied ? 0 : shape.hidden * shape.vocabulary;
+  const double a_token = 2 * (active_weights(shape) - embedding - shape.vectors) + scores;
+  return 3 * a_token * task.batch * task.sequence;
+}
+
+PassTimes pass_times(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
+                     const Cluster& cluster) {
+  return Model(shape, layout, task, cluster).pass_times();
+}
+
+TrainingEstimate estimate_training(const ModelShape& shape, const Layout& layout,
+                                   const TrainingTask& task, const Cluster& cluster) {
+  return Model(shape, layout, task, cluster).estimate();
+}
+
+}  // namespace unisono::planner

@@ -1,0 +1,109 @@
+#include "select/choice.h"
+
+#include <cstddef>
+
+#include "algorithms/catalog.h"
+#include "base/collectives.h"
+#include "base/dtypes.h"
+#include "select/user_schedule.h"
+#include "unisono/error.hpp"
+
+namespace unisono::comm {
+namespace {
+
+// Up to here it is faster that every rank reduces everything than that each reduces a part and
+// passes it on: one wait less.
+constexpr std::size_t kOneShotBytes = 16384;
+
+}  // namespace
+
+std::size_t moved_size(const Call& call) {
+  return size_of(moved_dtype(call.collective, call.dtype, call.reduction.op));
+}
+
+// In shared memory everybody reaches everybody at the same cost, so the direct algorithms are best:
+// the fewest passes over memory, and sums in rank order.
+std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes) {
+  if (!moves_data(collective)) {
+    return "dissemination";
+  }
+  const bool one_shot = plain_form(collective) == Collective::all_reduce &&
+                        bytes * static_cast<std::size_t>(ranks) <= 2 * kOneShotBytes;
+  return one_shot ? "one_shot" : "flat";
+}
+
+std::optional<double> vector_bytes(const Call& call, int ranks) {
+  if (!moves_data(call.collective)) {
+    return 0;
+  }
+  const VectorCut cut = cut_of(call.collective);
+  double elements = static_cast<double>(call.count);
+  if (is_v_form(call.collective)) {
+    if (cut == VectorCut::pairs) {
+      return std::nullopt;
+    }
+    elements = 0;
+    for (const std::size_t count : call.counts) {
+      elements += static_cast<double>(count);
+    }
+  } else if (cut != VectorCut::none) {
+    elements *= ranks;
+  }
+  return elements * static_cast<double>(moved_size(call));
+}
+
+std::map<Collective, std::string> parse_forced(std::string_view text) {
+  std::map<Collective, std::string> forced;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    if (item == kReproducible) {
+      for (const Collective collective :
+           {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter}) {
+        forced.try_emplace(collective, item);
+      }
+      continue;
+    }
+    const std::size_t equals = item.find('=');
+    const auto collective = parse_collective(item.substr(0, equals));
+    if (equals == std::string_view::npos || !collective.has_value()) {
+      throw Error(ErrorCode::config, "algorithm \"" + std::string(item) +
+                                         "\" is not of the form collective=algorithm\n"
+                                         "write for example all_reduce=ring,broadcast=binomial, or "
+                                         "reproducible");
+    }
+    const std::string_view name = item.substr(equals + 1);
+    if (is_user_schedule(name) || name == kReproducible) {
+      forced[plain_form(*collective)] = name;
+      continue;
+    }
+    const Algorithm* algorithm = find_algorithm(*collective, name);
+    if (algorithm == nullptr) {
+      throw Error(ErrorCode::config, std::string(item) + ": " + unfit_algorithm(*collective, name) +
+                                         "\nthere are: " + list_algorithms(*collective));
+    }
+    parse_parameters(*algorithm, name);  // refused here, not at the first call
+    forced[plain_form(*collective)] = name;
+  }
+  return forced;
+}
+
+std::string unfit_algorithm(Collective collective, std::string_view name) {
+  if (find_algorithm(plain_form(collective), name) != nullptr) {
+    return "\"" + std::string(name) + "\" cannot serve the v-form";
+  }
+  return "there is no algorithm \"" + std::string(name) + "\"";
+}
+
+std::string list_algorithms(Collective collective) {
+  std::string names;
+  for (const Algorithm* algorithm : catalog()) {
+    if (algorithm->collective == plain_form(collective) &&
+        (!is_v_form(collective) || algorithm->allows_v)) {
+      names += (names.empty() ? "" : ", ") + std::string(algorithm->name);
+    }
+  }
+  return names;
+}
+
+}  // namespace unisono::comm

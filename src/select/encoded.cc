@@ -1,0 +1,61 @@
+#include "select/encoded.h"
+
+#include <cstdio>
+
+#include "base/collectives.h"
+
+namespace unisono::comm {
+namespace {
+
+std::string number_text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", number);
+  return text;
+}
+
+bool is_sum(ReduceOp op) {
+  return op == ReduceOp::sum || op == ReduceOp::avg || op == ReduceOp::premul_sum;
+}
+
+}  // namespace
+
+Refused refusal_of_accuracy(const Call& call, double accuracy) {
+  const std::string asked = "accuracy " + number_text(accuracy);
+  if (!(accuracy > 0)) {
+    return {asked + " is no bound of an error",
+            "give a positive number, such as 0.01, or 0 for a result that is not rounded"};
+  }
+  if (is_v_form(call.collective) || !moves_data(call.collective)) {
+    return {asked + " cannot be given for " + std::string(to_string(call.collective)),
+            "broadcast, reduce, all_reduce, scatter, gather, all_gather, reduce_scatter and "
+            "all_to_all of f32 take one"};
+  }
+  if (call.dtype != Dtype::f32) {
+    return {
+        asked + " cannot hold for " + std::string(to_string(call.dtype)) + ": only f32 is encoded",
+        "use f32, or leave the accuracy out"};
+  }
+  if (reduces(call.collective) && !is_sum(call.reduction.op)) {
+    return {asked + " cannot hold for " + std::string(to_string(call.reduction.op)) +
+                ": of reductions only sums are encoded",
+            "use sum, avg or premul_sum, or leave the accuracy out"};
+  }
+  if (accuracy < kLeastAccuracy) {
+    return {asked + " is less than any code between hosts can keep, which is " +
+                number_text(kLeastAccuracy),
+            "give at least " + number_text(kLeastAccuracy) + " (bf16) or " +
+                number_text(sum_error(MoveCode::i8).normal) + " (i8), or leave the accuracy out"};
+  }
+  return {};
+}
+
+std::string encoded_key(const network_model::EncodedAlgorithm& algorithm, int root,
+                        std::span<const int> hosts) {
+  std::string key = algorithm.title + "/" + std::to_string(root) + "@";
+  for (const int host : hosts) {
+    key += std::to_string(host) + ",";
+  }
+  return key + std::string(to_string(algorithm.schedule->collective));
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,195 @@
+#include "select/planner.h"
+
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "base/collectives.h"
+#include "base/hash.h"
+#include "engine/call_checks.h"
+#include "select/choice.h"
+#include "select/programs.h"
+#include "select/user_schedule.h"
+
+namespace unisono::comm {
+namespace {
+
+bool is_v(const Call& call) {
+  return is_v_form(call.collective);
+}
+
+engine::Sizes sizes_of(const Call& call) {
+  const bool barrier = call.collective == Collective::barrier;  // one byte, whatever the call says
+  return {.element = barrier ? 1 : moved_size(call),
+          .count = barrier ? 1 : call.count,
+          .counts = call.counts,
+          .displs = call.displs,
+          .recv_counts = call.recv_counts,
+          .recv_displs = call.recv_displs};
+}
+
+PlanKey key_of(const Call& call, bool in_place) {
+  return {.collective = call.collective,
+          .dtype = call.dtype,
+          .op = call.reduction.op,
+          .in_place = in_place,
+          .root = call.root,
+          .count = call.count,
+          .factor = call.reduction.factor,
+          .accuracy = call.accuracy,
+          .user = call.reduction.user.combine,
+          .user_context = call.reduction.user.context,
+          .algorithm = call.algorithm};
+}
+
+std::size_t whole_lines(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+}  // namespace
+
+Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
+                 std::uint64_t group_id, std::string_view forced, double accuracy, bool multicast,
+                 AcrossHosts hosts)
+    : programs_(programs),
+      profile_(profile),
+      rank_(rank),
+      ranks_(ranks),
+      group_id_(group_id),
+      multicast_(multicast),
+      accuracy_(accuracy),
+      hosts_(std::move(hosts)),
+      forced_(parse_forced(forced)) {}
+
+void Planner::refuse(const Call& call, const std::string& what, const std::string& hint) const {
+  engine::refuse(call, rank_, what, hint);
+}
+
+void Planner::check_shape(const Call& call) const {
+  engine::check_words(call);
+  check_accuracy(call);
+  engine::check_shape(call, {.rank = rank_, .ranks = ranks_}, moved_size(call));
+  if (reduces(call.collective)) {
+    const ReduceOp op = call.reduction.op;
+    if (op == ReduceOp::user && call.reduction.user.combine == nullptr) {
+      refuse(call, "the user-defined operation has no function",
+             "set `combine` to the function that combines two vectors");
+    }
+    if (static_cast<int>(op) >= kReduceOpCount ||
+        (op != ReduceOp::user && kernels::find_reduce(call.dtype, op) == nullptr) ||
+        (op == ReduceOp::premul_sum && kernels::find_multiply(call.dtype) == nullptr) ||
+        (op == ReduceOp::avg && kernels::find_divide(call.dtype) == nullptr)) {
+      refuse(call,
+             std::string(to_string(op)) + " of " + std::string(to_string(call.dtype)) +
+                 " is not defined",
+             "see `unisono list --dtypes` for the pairs that are");
+    }
+  }
+}
+
+Prepared Planner::prepare(const Call& call, bool in_place) {
+  const Choice choice = choose(call);
+  const int root = choice.shape.root;
+  const auto found =
+      choice.encoded != nullptr
+          ? programs_.find(*choice.encoded->schedule,
+                           encoded_key(*choice.encoded, root, hosts_.hosts()), rank_, multicast_)
+      : choice.user != nullptr
+          ? programs_.find(choice.user->schedule,
+                           choice.name + "#" + std::to_string(choice.user->content), rank_,
+                           multicast_)
+          : programs_.find(*choice.algorithm, choice.shape, choice.name, call.collective, rank_,
+                           multicast_);
+  const Compiled& compiled = *found;
+  const engine::Sizes sizes = sizes_of(call);
+  const auto places = engine::lay_out(compiled.schedule, rank_, sizes);
+
+  Prepared prepared{
+      .collective = call.collective,
+      .dtype = call.dtype,
+      .op = call.reduction.op,
+      .root = root,
+      .count = is_v(call) ? std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0})
+                          : call.count,
+      .algorithm = choice.name,
+      .encoded = choice.encoded != nullptr};
+  prepared.around = engine::around(call.collective, call.dtype, call.reduction.op, ranks_);
+  prepared.factor =
+      call.reduction.op == ReduceOp::premul_sum ? call.reduction.factor : prepared.around.scale;
+  prepared.moved = engine::extent_of(compiled.schedule, rank_, places);
+  const std::size_t widening = size_of(prepared.around.moved) / size_of(call.dtype);
+  prepared.extent = {.input = prepared.moved.input / widening,
+                     .output = prepared.moved.output / widening};
+  const bool reducing = reduces(call.collective);
+  prepared.stage_input =
+      prepared.around.before != nullptr || (in_place && compiled.in_place == nullptr);
+  prepared.runs_in_place = in_place && !prepared.stage_input;
+  prepared.program =
+      engine::bind(prepared.runs_in_place ? *compiled.in_place : compiled.out_of_place, places,
+                   sizes.element, prepared.moved, call.collective == Collective::all_to_all_v);
+  if (call.collective == Collective::barrier) {
+    prepared.extent = prepared.moved = {};  // its one byte is the communicator's own
+    prepared.reducer.kernel = kernels::find_reduce(Dtype::u8, ReduceOp::bor);
+  } else if (call.reduction.op == ReduceOp::user) {
+    prepared.reducer.user = call.reduction.user.combine;
+    prepared.reducer.context = call.reduction.user.context;
+  } else if (reducing) {
+    prepared.reducer.kernel = kernels::find_reduce(prepared.around.moved, call.reduction.op);
+  }
+
+  Hash hash;
+  hash.add(group_id_).add(static_cast<std::uint64_t>(call.collective));
+  hash.add(static_cast<std::uint64_t>(call.dtype)).add(static_cast<std::uint64_t>(root));
+  hash.add(reducing ? static_cast<std::uint64_t>(call.reduction.op) : 0).add(call.count);
+  if (reducing && call.reduction.op == ReduceOp::premul_sum) {
+    hash.add(std::bit_cast<std::uint64_t>(call.reduction.factor));
+  }
+  hash.add(static_cast<std::uint64_t>(ranks_)).add(std::string_view(prepared.algorithm));
+  if (choice.user != nullptr) {
+    hash.add(choice.user->content);
+  }
+  if (call.collective != Collective::all_to_all_v) {  // whose counts belong to this rank alone
+    for (const std::size_t count : call.counts) {
+      hash.add(count);
+    }
+  }
+  prepared.signature = hash.value();
+
+  prepared.staged_input = whole_lines(prepared.program.scratch_bytes);
+  prepared.staged_output =
+      prepared.staged_input + whole_lines(prepared.stage_input ? prepared.moved.input : 0);
+  prepared.workspace_bytes =
+      prepared.staged_output + (prepared.narrows() ? prepared.moved.output : 0);
+  OperationRecord record{.count = prepared.count,
+                         .root = root,
+                         .collective = call.collective,
+                         .dtype = call.dtype,
+                         .op = call.reduction.op};
+  set_algorithm(record, prepared.algorithm);
+  prepared.record = pack(record);
+  return prepared;
+}
+
+const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
+  engine::check_words(call);
+  engine::check_lists(call, {.rank = rank_, .ranks = ranks_});  // first: what follows reads them
+  const bool in_place = engine::is_in_place(call, rank_);
+  if (is_v(call)) {
+    check_shape(call);
+    latest_v_ = std::make_shared<const Prepared>(prepare(call, in_place));
+    engine::check_buffers(call, rank_, latest_v_->extent);
+    return latest_v_;
+  }
+  const PlanKey key = key_of(call, in_place);
+  if (const RecentPlans::Entry* const found = recent_.find(key)) {
+    engine::check_buffers(call, rank_, found->plan->extent);
+    return recent_.set_latest(call, *found);
+  }
+  check_shape(call);
+  auto prepared = std::make_shared<const Prepared>(prepare(call, in_place));
+  engine::check_buffers(call, rank_, prepared->extent);
+  return recent_.set_latest(call, recent_.add(key, std::move(prepared)));
+}
+
+}  // namespace unisono::comm

@@ -1,0 +1,227 @@
+// Which algorithm serves a call: the user's word, else what was measured or simulated, else the
+// built-in choice.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/collectives.h"
+#include "select/choice.h"
+#include "select/planner.h"
+#include "select/profile.h"
+#include "select/user_schedule.h"
+
+namespace unisono::comm {
+namespace {
+
+// Shorter sums stay exact where only the communicator has an accuracy.
+constexpr double kLeastEncodedBytes = 16 << 10;
+
+}  // namespace
+
+Planner::Choice Planner::choose_user(const Call& call, const std::string& path) {
+  std::shared_ptr<const UserSchedule>& user = user_schedules_[path];
+  if (user == nullptr) {
+    user = std::make_shared<const UserSchedule>(load_user_schedule(path));
+  }
+  const int root = is_rooted(call.collective) ? call.root : 0;
+  const std::string why = refusal(*user, call.collective, ranks_, root);
+  if (!why.empty()) {
+    refuse(call, why, "a schedule serves one collective, number of ranks and root");
+  }
+  return {.shape = {.ranks = ranks_, .root = root}, .name = user->name, .user = user};
+}
+
+std::string_view Planner::profiled(const Call& call, bool reproducible) const {
+  const auto bytes = vector_bytes(call, ranks_);
+  const network_model::Choice* found =
+      bytes ? profile_.choices().find(plain_form(call.collective), ranks_, *bytes) : nullptr;
+  if (found == nullptr || found->algorithm.empty()) {
+    return {};
+  }
+  const Algorithm* algorithm = find_algorithm(call.collective, found->algorithm);
+  if (reproducible && (algorithm == nullptr || !algorithm->rank_order)) {
+    return {};
+  }
+  return if_it_serves(call, found->algorithm);
+}
+
+bool Planner::is_reproducible(const Call& call) const {
+  return named(call) == kReproducible;
+}
+
+int Planner::most_threads(const Call& call, int threads) const {
+  const auto bytes = hosts_.several() ? std::nullopt : vector_bytes(call, ranks_);
+  const network_model::ThreadChoice* found =
+      bytes ? profile_.choices().find_threads(plain_form(call.collective), ranks_, *bytes)
+            : nullptr;
+  return found == nullptr ? threads : std::min(threads, found->threads);
+}
+
+std::string_view Planner::modelled(const Call& call, bool reproducible) {
+  const auto bytes = vector_bytes(call, ranks_);
+  return bytes
+             ? if_it_serves(call, hosts_.choose(plain_form(call.collective), *bytes, reproducible))
+             : std::string_view();
+}
+
+// What is said of other rank counts or of plain forms need not hold here.
+std::string_view Planner::if_it_serves(const Call& call, const std::string& name) const {
+  if (name.empty()) {
+    return {};
+  }
+  const Algorithm* algorithm = find_algorithm(call.collective, name);
+  if (algorithm == nullptr) {
+    return {};
+  }
+  const Shape shape{.ranks = ranks_,
+                    .root = is_rooted(call.collective) ? call.root : 0,
+                    .parameters = parse_parameters(*algorithm, name)};
+  return inability(call, *algorithm, shape).empty() ? std::string_view(name) : std::string_view();
+}
+
+std::string Planner::inability(const Call& call, const Algorithm& algorithm,
+                               const Shape& shape) const {
+  if (!can_serve(algorithm, shape)) {
+    return "cannot serve " + std::to_string(ranks_) + " ranks (" + std::string(algorithm.limits) +
+           ")";
+  }
+  return is_v_form(call.collective) && !algorithm.allows_v ? "cannot serve the v-form" : "";
+}
+
+std::string_view Planner::named(const Call& call) const {
+  const auto forced = forced_.find(plain_form(call.collective));
+  return !call.algorithm.empty() || forced == forced_.end() ? call.algorithm
+                                                            : std::string_view(forced->second);
+}
+
+// A call that says itself what it wants is refused where it cannot have it; what the communicator
+// asks of all is left out there.
+void Planner::check_accuracy(const Call& call) const {
+  if (detail::has_own_accuracy(call)) {
+    if (const Refused refused = refusal_of_accuracy(call, call.accuracy); !refused.what.empty()) {
+      refuse(call, refused.what, refused.hint);
+    }
+  }
+}
+
+std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
+  Refused refused;
+  if (detail::has_own_accuracy(call)) {
+    const auto choice = try_encoded(call, call.accuracy, refused);
+    if (!choice.has_value()) {
+      refuse(call, refused.what, refused.hint);
+    }
+    return choice;
+  }
+  // Data that is only moved comes as it was sent, unless its call says otherwise; and so do short
+  // sums, where messages cost more than bytes.
+  const bool asked = call.accuracy == kInheritedAccuracy && accuracy_ != 0 &&
+                     reduces(call.collective) &&
+                     vector_bytes(call, ranks_).value_or(0) >= kLeastEncodedBytes;
+  return asked && refusal_of_accuracy(call, accuracy_).what.empty()
+             ? try_encoded(call, accuracy_, refused)
+             : std::nullopt;
+}
+
+// The algorithm that is named, as far as the proof lets it be encoded; else the fastest of all that
+// can be.
+std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double accuracy,
+                                                    Refused& refused) {
+  const std::string_view name = named(call);
+  if (name == kReproducible) {
+    refused = {"a reproducible result cannot be encoded, as its bits do not depend on the hosts",
+               "leave out the accuracy, or \"reproducible\""};
+    return std::nullopt;
+  }
+  const MoveCode code = code_for(accuracy);
+  Choice choice;
+  if (name.empty()) {
+    choice.shape = {.ranks = ranks_, .root = is_rooted(call.collective) ? call.root : 0};
+    choice.why = Explanation::Why::accuracy;
+    choice.encoded = hosts_.choose_encoded(
+        {.collective = call.collective, .ranks = ranks_, .root = choice.shape.root, .code = code},
+        vector_bytes(call, ranks_).value_or(0));
+  } else {
+    choice = choose_named(call, name);
+    choice.why = call.algorithm.empty() ? Explanation::Why::option : Explanation::Why::call;
+    choice.encoded = &encode(choice, code);
+  }
+  if (choice.encoded == nullptr || choice.encoded->schedule == nullptr) {
+    const bool is_named = choice.encoded != nullptr;
+    refused =
+        is_named
+            ? Refused{choice.name + " cannot be encoded between hosts: " + choice.encoded->why_not,
+                      "leave the algorithm out, or the accuracy"}
+            : Refused{"no algorithm of " + std::string(to_string(call.collective)) +
+                          " can be encoded between these hosts",
+                      "leave the accuracy out"};
+    return std::nullopt;
+  }
+  choice.name = choice.encoded->title;
+  return choice;
+}
+
+const network_model::EncodedAlgorithm& Planner::encode(const Choice& choice, MoveCode code) {
+  std::string name = choice.name;
+  name += choice.user == nullptr ? "" : "#" + std::to_string(choice.user->content);
+  const Collective collective =
+      choice.user != nullptr ? choice.user->schedule.collective : choice.algorithm->collective;
+  const std::string key = std::string(to_string(collective)) + "/" + name + "/" +
+                          std::to_string(choice.shape.root) + "+" + std::string(to_string(code));
+  const auto [entry, fresh] = encoded_.try_emplace(key);
+  if (fresh) {
+    entry->second = network_model::encode_proved(
+        choice.user != nullptr ? choice.user->schedule
+                               : build_schedule(*choice.algorithm, choice.shape),
+        choice.name, hosts_.hosts(), code);
+  }
+  return entry->second;
+}
+
+Planner::Choice Planner::choose(const Call& call) {
+  if (hosts_.several()) {
+    if (auto encoded = choose_encoded(call)) {
+      return *std::move(encoded);
+    }
+  }
+  using Why = Explanation::Why;
+  std::string_view name = named(call);
+  Why why = call.algorithm.empty() ? Why::option : Why::call;
+  const bool reproducible = is_reproducible(call);
+  if (name.empty() || reproducible) {
+    const bool in_order = reproducible && reduces(call.collective);
+    Why found = hosts_.several() ? Why::model : Why::profile;
+    name = hosts_.several() ? modelled(call, in_order) : profiled(call, in_order);
+    if (name.empty()) {
+      found = Why::built_in;
+      name = default_algorithm(call.collective, ranks_, call.count * moved_size(call));
+    }
+    why = reproducible ? why : found;
+  }
+  Choice choice = choose_named(call, name);
+  choice.why = why;
+  return choice;
+}
+
+Planner::Choice Planner::choose_named(const Call& call, std::string_view name) {
+  if (is_user_schedule(name)) {
+    return choose_user(call, std::string(name));
+  }
+  const Algorithm* algorithm = find_algorithm(call.collective, name);
+  if (algorithm == nullptr) {
+    refuse(call, unfit_algorithm(call.collective, name),
+           "there are: " + list_algorithms(call.collective));
+  }
+  const Shape shape{.ranks = ranks_,
+                    .root = is_rooted(call.collective) ? call.root : 0,
+                    .parameters = parse_parameters(*algorithm, name)};
+  if (const std::string reason = inability(call, *algorithm, shape); !reason.empty()) {
+    refuse(call, std::string(name) + " " + reason,
+           "there are: " + list_algorithms(call.collective));
+  }
+  return {.algorithm = algorithm, .shape = shape, .name = full_name(*algorithm, shape)};
+}
+
+}  // namespace unisono::comm
