@@ -22,7 +22,7 @@ Pipeline build_zb_h2(PipelineSize shape) {
 }  // namespace
 
 const Entry zb_h2{.name = "zb-h2",
-                  .summary = "ZB-H1 with twice the memory, and no pause on any rank",
+                  .summary = "ZB-H1 with twice the memory and no bubble",
                   .source = "Qi et al., 2023",
                   .build = build_zb_h2,
                   .bubble = [](PipelineSize shape, Times times) -> std::optional<double> {

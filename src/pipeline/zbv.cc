@@ -73,7 +73,7 @@ Pipeline build_zbv(PipelineSize shape) {
 
 const Entry zbv{
     .name = "zbv",
-    .summary = "two stages on each rank in a V, with split gradients",
+    .summary = "a V of two stages per rank, split gradients",
     .source = "Qi et al., 2023",
     .chunks = 2,
     .build = build_zbv,

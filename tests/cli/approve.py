@@ -42,6 +42,7 @@ def normalised(text, scratch):
     text = re.sub(rf"(?:\b|(?<=\033\[\d\dm)){re.escape(host)}(?=(:\d+\b| pid ))", "HOST", text)
     text = re.sub(r"\bpid \d+", "pid N", text)
     text = re.sub(r"\d+\.\d s after", "T s after", text)
+    text = re.sub(r"after \d+\.\d s \(", "after T s (", text)
     text = re.sub(r"启动后 \d+\.\d 秒", "启动后 T 秒", text)
     # The source lines of the catalogue's moves change with its files.
     text = re.sub(r'"line": ?\[[\d, ]*\]', '"line": [...]', text)

@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/wrap.h"
 #include "device/devices.h"
 #include "kernels/kernels.h"
 #include "run/spawn.h"
@@ -284,9 +285,11 @@ Check check_ranks() {
 void print_text(const std::vector<Check>& checks, const Console& console) {
   for (const Check& check : checks) {
     const Paint paint = !check.passed ? Paint::bad : check.is_absent ? Paint::dim : Paint::good;
-    fmt::print("{}  {:<34}  {}\n", console.paint(paint, status_of(check)), check.name, check.found);
+    const std::string text =
+        labelled(fmt::format("{:<4}  {:<34}  ", "", check.name), check.found, console.width());
+    fmt::print("{:<4}{}", console.paint(paint, status_of(check)), text.substr(4));
     if (!check.passed) {
-      fmt::print("      fix: {}\n", check.fix);
+      fmt::print("{}", labelled("      fix: ", check.fix, console.width()));
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/wrap.h"
 #include "view/deliver.h"
 
 namespace unisono::cli {
@@ -103,8 +104,9 @@ int list_topics(const Console& console) {
     return kDone;
   }
   for (const Topic& topic : kTopics) {
-    fmt::print("{}  {}\n", console.paint(Paint::strong, fmt::format("{:<11}", topic.name)),
-               topic.summary);
+    const std::string name = fmt::format("{:<11}", topic.name);
+    const std::string text = labelled(name + "  ", topic.summary, console.width());
+    fmt::print("{}{}", console.paint(Paint::strong, name), text.substr(name.size()));
   }
   return kDone;
 }

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/wrap.h"
 #include "top/jobs.h"
 
 namespace unisono::cli {
@@ -162,10 +163,14 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
     if (const std::string& label = label_of(job, rank, line); !label.empty()) {
       what += " (" + label + ")";
     }
-    fmt::print(
-        "{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {:>6}  {:>4}  {}\n", rank, pid_of(job, rank),
-        state, cpu, line.calls, rate, waits, whom,
-        line.rank != nullptr && line.rank->waiting ? console.paint(Paint::warn, what) : what);
+    const std::string left =
+        fmt::format("{:>4}  {:>7}  {:<12}  {:>5}  {:>10}  {:>9}  {:>6}  {:>4}  ", rank,
+                    pid_of(job, rank), state, cpu, line.calls, rate, waits, whom);
+    const bool fits = display_width(left) + display_width(what) <= console.width();
+    const bool waiting = line.rank != nullptr && line.rank->waiting;
+    fmt::print("{}{}", fits ? left : left + "\n",
+               console.paint(waiting ? Paint::warn : Paint::plain,
+                             fits ? what + "\n" : labelled("      ", what, console.width())));
     before = {.calls = line.calls, .cpu_s = cpu_s, .waited_ns = line.waited_ns, .at_ns = now};
   }
   if (!elsewhere.empty()) {

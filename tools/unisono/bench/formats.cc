@@ -55,19 +55,19 @@ std::string columns(const Heading& heading, const Console& console) {
 
 std::string narrow_columns(const Heading& heading, const Console& console) {
   const auto line = [&](const auto& left, const auto&... rest) {
-    return fmt::format("{} {:<18} {:>3} {:>8} {}{:>6} {:>6} {:>5} {:>5}", left, rest...);
+    return fmt::format("{} {:<18} {:>3} {:>7} {}{:>6} {:>5} {:>5}", left, rest...);
   };
   const auto left = [&](std::string_view collective, std::string_view size, std::string_view type) {
     return heading.several ? fmt::format("#{:<16} {:>8}", collective, size)
                            : fmt::format("#{:>8} {:>5}", size, type);
   };
-  const auto p99 = [&](std::string_view word) {
-    return heading.several ? std::string() : fmt::format("{:>8} ", word);
+  const auto alone = [&](std::string_view p99, std::string_view algbw) {
+    return heading.several ? std::string() : fmt::format("{:>7} {:>6} ", p99, algbw);
   };
   return console.paint(Paint::strong, line(left("collective", "size", "type"), "algorithm", "at",
-                                           "time", p99("p99"), "algbw", "busbw", "of", "wrong")) +
+                                           "time", alone("p99", "algbw"), "busbw", "of", "wrong")) +
          "\n" +
-         line(left("", "", ""), "", "", "(us)", p99("(us)"), "(GB/s)", "(GB/s)", "limit", "") +
+         line(left("", "", ""), "", "", "(us)", alone("(us)", "(GB/s)"), "(GB/s)", "limit", "") +
          "\n";
 }
 
@@ -119,9 +119,10 @@ std::string narrow_row(const Row& row, const Heading& heading, const Console& co
       heading.several
           ? fmt::format(" {:<16} {:>8}", row.what.workload.name(), format_bytes(row.bytes))
           : fmt::format(" {:>8} {:>5}", format_bytes(row.bytes), to_string(row.what.dtype));
-  return fmt::format("{} {:<18} {:>3} {:>8} {}{:>6.2f} {:>6} {} {}\n", left, row.algorithm,
-                     row.what.in_place ? "in" : "out", number(row.timing.time_us),
-                     heading.several ? "" : fmt::format("{:>8} ", p99_text(row)), row.algbw(),
+  const std::string alone =
+      heading.several ? "" : fmt::format("{:>7} {:>6.2f} ", p99_text(row), row.algbw());
+  return fmt::format("{} {:<18} {:>3} {:>7} {}{:>6} {} {}\n", left, row.algorithm,
+                     row.what.in_place ? "in" : "out", number(row.timing.time_us), alone,
                      busbw_text(row), of_text(row, console), wrong_text(row, console));
 }
 
@@ -243,12 +244,10 @@ std::string footer_text(Format format, const std::vector<Row>& rows, const Conso
     return {};
   }
   std::uint64_t wrong = 0;
-  std::size_t below = 0;
   const Row* slowest = nullptr;  // farthest from its limit
   for (const Row& row : rows) {
     wrong += row.wrong;
     if (row.limit_us > 0 && row.limit_us < kGood * row.timing.time_us) {
-      ++below;
       if (slowest == nullptr ||
           row.limit_us / row.timing.time_us < slowest->limit_us / slowest->timing.time_us) {
         slowest = &row;
@@ -261,9 +260,9 @@ std::string footer_text(Format format, const std::vector<Row>& rows, const Conso
   if (slowest == nullptr || console.quiet()) {
     return {};
   }
-  return fmt::format("# {} of {} rows under {:.0f} % of the limit; farthest: {} {} {}{}\n", below,
-                     rows.size(), kGood * 100, slowest->what.workload.name(), slowest->algorithm,
-                     format_bytes(slowest->bytes), slowest->what.in_place ? " in place" : "");
+  return fmt::format("# farthest from the limit: {} {} {}{}\n", slowest->what.workload.name(),
+                     slowest->algorithm, format_bytes(slowest->bytes),
+                     slowest->what.in_place ? " in place" : "");
 }
 
 }  // namespace unisono::cli

@@ -8,15 +8,17 @@
 #include "base/words.h"
 #include "cli/console.h"
 #include "cli/language.h"
+#include "cli/wrap.h"
 
 namespace unisono::cli {
 namespace {
 
-std::string indented(std::string_view text) {
+std::string indented(std::string_view text, int width) {
   std::string result;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
-    result += fmt::format("  {}\n", text.substr(0, end));
+    result += text.starts_with(' ') ? fmt::format("  {}\n", text.substr(0, end))
+                                    : wrap(text.substr(0, end), 2, width);
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
   }
   return result;
@@ -58,8 +60,8 @@ void print_error(const Console& console, std::string_view code, std::string_view
                                      std::string(detail), "next", std::string(next)};
   localize_all(said);
   const auto& [head, what, more, mark, try_this] = said;
-  std::string text =
-      fmt::format("{} {}\n{}", console.paint_err(Paint::bad, head), what, indented(more));
+  std::string text = fmt::format("{} {}\n{}", console.paint_err(Paint::bad, head), what,
+                                 indented(more, console.width()));
   if (!next.empty()) {
     text += fmt::format("{}   {}\n", console.paint_err(Paint::strong, mark), try_this);
   }

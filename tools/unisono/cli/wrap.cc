@@ -61,6 +61,11 @@ std::string wrap(std::string_view text, int indent, int width) {
   return result;
 }
 
+std::string labelled(std::string_view label, std::string_view text, int width) {
+  const int indent = columns(label);
+  return std::string(label) + wrap(text, indent, width).substr(static_cast<std::size_t>(indent));
+}
+
 std::string wrap_command(std::string_view command, int indent, int width) {
   constexpr int kFurther = 4;
   constexpr int kBackslash = 2;

@@ -10,6 +10,9 @@ namespace unisono::cli {
 // Folded to `width` columns, each line after `indent` spaces, ending with a line feed.
 std::string wrap(std::string_view text, int indent, int width);
 
+// `text` folded to `width` columns behind `label`, which stands on the first line alone.
+std::string labelled(std::string_view label, std::string_view text, int width);
+
 // A command for a shell: what does not fit goes on behind a backslash, four columns further in.
 std::string wrap_command(std::string_view command, int indent, int width);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/bytes_text.h"
+#include "cli/text_table.h"
 #include "cli/wrap.h"
 #include "models/models.h"
 #include "plan/plan.h"
@@ -36,25 +37,31 @@ double communication(const planner::StepParts& parts) {
   return parts.tensor + parts.context + parts.experts + parts.pipeline + parts.data;
 }
 
-void print_head(const ModelQuestion& question, const std::string& task) {
+void print_head(const ModelQuestion& question, const std::string& task, const Console& console) {
   const planner::ModelShape& shape = question.shape;
   const planner::DeviceModel& device = question.cluster.device;
-  fmt::print(
-      "{}  {:.3g} B weights{}   {} x {}   {}\n", shape.name.empty() ? "model" : shape.name,
-      total_weights(shape) / kGiga,
-      shape.has_experts() ? fmt::format(", {:.3g} B active", active_weights(shape) / kGiga) : "",
-      question.cluster.devices, device.name, task);
+  const auto print = [&console](std::string_view label, const std::string& text) {
+    fmt::print("{}", labelled(label, text, console.width()));
+  };
+  const std::string name = shape.name.empty() ? "model" : shape.name;
+  print(name + "  ", fmt::format("{:.3g} B weights{}, {} x {}: {}", total_weights(shape) / kGiga,
+                                 shape.has_experts() ? fmt::format(" ({:.3g} B active)",
+                                                                   active_weights(shape) / kGiga)
+                                                     : "",
+                                 question.cluster.devices, device.name, task));
   const planner::Constants& constants = device.constants;
-  fmt::print(
-      "times as long as the data sheet: compute {:.2f}, memory {:.2f}, network {:.2f}{}; {}\n",
-      constants.compute, constants.memory, constants.network,
-      shape.has_experts() ? fmt::format(", experts {:.2f}", constants.experts) : "",
-      constants.source.empty() ? "not measured" : "fitted to " + constants.source);
+  print(
+      "",
+      fmt::format(
+          "slowdown against the data sheet: compute {:.2f}x, memory {:.2f}x, network {:.2f}x{}; {}",
+          constants.compute, constants.memory, constants.network,
+          shape.has_experts() ? fmt::format(", experts {:.2f}x", constants.experts) : "",
+          constants.source.empty() ? "not measured" : "fitted to " + constants.source));
   for (const std::string& line : question.fitted) {
-    fmt::print("{}\n", line);
+    print("", line);
   }
   for (const std::string& line : question.account.lines()) {
-    fmt::print("{}\n", line);
+    print("", line);
   }
   fmt::print("\n");
 }
@@ -68,22 +75,25 @@ std::string stored_text(const ModelQuestion& question, const planner::ServingTas
 }
 
 template <typename Estimate>
-void print_refused(const planner::Ranking<Estimate>& ranking) {
-  fmt::print("{} tried, {} fit{}", times(static_cast<std::size_t>(ranking.tried), "layout"),
-             ranking.fitting, ranking.fitting == 1 ? "s" : "");
+void print_refused(const planner::Ranking<Estimate>& ranking, const Console& console) {
+  std::string text =
+      fmt::format("{} tried, {} fit{}", times(static_cast<std::size_t>(ranking.tried), "layout"),
+                  ranking.fitting, ranking.fitting == 1 ? "s" : "");
   for (const planner::Refusal& refusal : ranking.refused) {
-    fmt::print("; {} refused: {}", refusal.layouts, refusal.why);
+    text += fmt::format("; {} refused: {}", refusal.layouts, refusal.why);
   }
-  fmt::print("\n");
+  fmt::print("{}", wrap(text, 0, console.width()));
 }
 
 // `search`: with a cluster, what it gives there.
 template <typename Estimate, typename Search>
 void print_missing(const ModelQuestion& question, const planner::Ranking<Estimate>& ranking,
-                   const Arguments& arguments, const Search& search) {
-  fmt::print("nothing fits: {} comes nearest and needs {} more than the {} of the {}\n",
-             ranking.least_missing, format_bytes(ranking.least_missing_bytes),
-             format_bytes(question.cluster.device.memory_bytes), question.cluster.device.name);
+                   const Arguments& arguments, const Console& console, const Search& search) {
+  const std::string text =
+      fmt::format("nothing fits: {} comes nearest and needs {} more than the {} of the {}",
+                  ranking.least_missing, format_bytes(ranking.least_missing_bytes),
+                  format_bytes(question.cluster.device.memory_bytes), question.cluster.device.name);
+  fmt::print("{}", wrap(text, 0, console.width()));
   const std::string larger = larger_machine(
       question, arguments.text("on"),
       [&](const planner::Cluster& cluster) { return !search(cluster).best.empty(); });
@@ -92,13 +102,14 @@ void print_missing(const ModelQuestion& question, const planner::Ranking<Estimat
   }
 }
 
-void print_too_slow(const planner::Ranking<ServingEstimate>& ranking) {
+void print_too_slow(const planner::Ranking<ServingEstimate>& ranking, const Console& console) {
   const ServingEstimate& nearest = *ranking.nearest;
-  fmt::print(
-      "no layout keeps the limits of time: {} comes nearest, with {} to the first token and "
-      "{} a token for {} at once\n",
+  const std::string text = fmt::format(
+      "no layout keeps the time limits: {} comes nearest, with {} to the first token and "
+      "{} a token for {} at once",
       text_of(nearest.layout), time_text(nearest.first_token_s), time_text(nearest.token_s),
       times(static_cast<std::size_t>(nearest.concurrency), "request"));
+  fmt::print("{}", wrap(text, 0, console.width()));
 }
 
 void print_memory(const MemoryParts& parts, double limit) {
@@ -123,48 +134,66 @@ void print_time(std::span<const planner::NamedPart<Parts>> names, const Parts& p
 
 // Why the first layout is the first, and what makes its time.
 template <typename Estimate>
-void print_reasons(const planner::Ranking<Estimate>& ranking) {
+void print_reasons(const planner::Ranking<Estimate>& ranking, const Console& console) {
   const Estimate& first = ranking.best.front();
   fmt::print("\nmost of the time: {}\n", binding(first));
   if (ranking.best.size() > 1) {
     const Estimate& second = ranking.best[1];
-    fmt::print("{} is before {}: {}\n", text_of(first.layout), text_of(second.layout),
-               reason(first, second));
+    fmt::print("{}", wrap(fmt::format("{} is before {}: {}", text_of(first.layout),
+                                      text_of(second.layout), reason(first, second)),
+                          0, console.width()));
   }
-}
-
-template <typename Estimate>
-std::size_t layout_width(const std::vector<Estimate>& rows) {
-  std::size_t width = 6;
-  for (const Estimate& estimate : rows) {
-    width = std::max(width, text_of(estimate.layout).size());
-  }
-  return width;
 }
 
 void print_rows(const std::vector<TrainingEstimate>& rows, double limit, const Console& console) {
-  const std::size_t width = layout_width(rows);
   const bool is_simulated = rows.front().simulated_s > 0;
-  fmt::print("{}\n", console.paint(Paint::strong,
-                                   fmt::format("{:<{}} {:<9} {:>4} {:>8}{} {:>6} {:>4} {:>5} {:>6} "
-                                               " memory",
-                                               "layout", width, "recompute", "ZeRO", "step",
-                                               is_simulated ? " simulated" : "", "tok/s", "MFU",
-                                               "comm", "bubble")));
-  for (const TrainingEstimate& estimate : rows) {
-    const std::string played =
-        is_simulated
-            ? fmt::format(" {:>9}", estimate.simulated_s > 0 ? time_text(estimate.simulated_s)
-                                                             : std::string("-"))
-            : std::string();
-    fmt::print("{:<{}} {:<9} {:>4} {:>8}{} {:>6.0f} {:>4} {:>5} {:>6}  {} {}\n",
-               text_of(estimate.layout), width, planner::to_string(estimate.layout.recompute),
-               estimate.layout.zero, time_text(estimate.step_s), played,
-               estimate.tokens_per_s_device, percent(estimate.utilisation),
-               percent(communication(estimate.parts) / estimate.step_s),
-               percent(estimate.parts.bubble / estimate.step_s),
-               bar(estimate.memory.total() / limit, 6), format_bytes(estimate.memory.total()));
+  std::vector<TextTable::Column> columns = {{.heading = "layout", .left = true},
+                                            {.heading = "recompute", .left = true},
+                                            {.heading = "ZeRO"},
+                                            {.heading = "step"}};
+  if (is_simulated) {
+    columns.push_back({.heading = "simulated"});
   }
+  columns.insert(columns.end(), {{.heading = "tok/s"},
+                                 {.heading = "MFU"},
+                                 {.heading = "comm", .spare = 1},
+                                 {.heading = "bubble", .spare = 2},
+                                 {.heading = "", .spare = 3},
+                                 {.heading = "memory", .left = true}});
+  TextTable table(std::move(columns));
+  for (const TrainingEstimate& estimate : rows) {
+    std::vector<std::string> cells = {
+        text_of(estimate.layout), std::string(planner::to_string(estimate.layout.recompute)),
+        fmt::to_string(estimate.layout.zero), time_text(estimate.step_s)};
+    if (is_simulated) {
+      cells.push_back(estimate.simulated_s > 0 ? time_text(estimate.simulated_s) : "-");
+    }
+    cells.insert(
+        cells.end(),
+        {fmt::format("{:.0f}", estimate.tokens_per_s_device), percent(estimate.utilisation),
+         percent(communication(estimate.parts) / estimate.step_s),
+         percent(estimate.parts.bubble / estimate.step_s), bar(estimate.memory.total() / limit, 6),
+         format_bytes(estimate.memory.total())});
+    table.add(std::move(cells));
+  }
+  fmt::print("{}", table.text(console));
+}
+
+void print_rows(const std::vector<ServingEstimate>& rows, double limit, const Console& console) {
+  TextTable table({{.heading = "layout", .left = true},
+                   {.heading = "at once"},
+                   {.heading = "first token"},
+                   {.heading = "a token"},
+                   {.heading = "tok/s/dev"},
+                   {.heading = "", .spare = 1},
+                   {.heading = "memory", .left = true}});
+  for (const ServingEstimate& estimate : rows) {
+    table.add({text_of(estimate.layout), fmt::format("{:.0f}", estimate.concurrency),
+               time_text(estimate.first_token_s), time_text(estimate.token_s),
+               fmt::format("{:.1f}", estimate.tokens_per_s_device),
+               bar(estimate.memory.total() / limit, 8), format_bytes(estimate.memory.total())});
+  }
+  fmt::print("{}", table.text(console));
 }
 
 template <typename Estimate>
@@ -179,17 +208,19 @@ void print_flags(const Arguments& arguments, const Estimate& first) {
 void print_training(const ModelQuestion& question, const planner::TrainingTask& task,
                     const planner::Ranking<TrainingEstimate>& ranking, const Arguments& arguments,
                     const Console& console) {
-  print_head(question, fmt::format("training, batch {} x {} tokens, {}", task.batch, task.sequence,
-                                   planner::to_string(task.precision)));
+  print_head(question,
+             fmt::format("training, batch {} x {} tokens, {}", task.batch, task.sequence,
+                         planner::to_string(task.precision)),
+             console);
   if (ranking.best.empty()) {
     if (ranking.least_missing.empty()) {
       fmt::print("no layout has the dimensions or the batch that are asked for\n");
     } else {
-      print_missing(question, ranking, arguments, [&](const planner::Cluster& cluster) {
+      print_missing(question, ranking, arguments, console, [&](const planner::Cluster& cluster) {
         return search_training(question.shape, task, cluster, {.most = 1});
       });
     }
-    print_refused(ranking);
+    print_refused(ranking, console);
     return;
   }
   print_rows(ranking.best, question.cluster.device.memory_bytes, console);
@@ -199,8 +230,8 @@ void print_training(const ModelQuestion& question, const planner::TrainingTask& 
         "behind nothing;\nstep: a sum in which a part of context, pipeline and data is "
         "hidden\n");
   }
-  print_reasons(ranking);
-  print_refused(ranking);
+  print_reasons(ranking, console);
+  print_refused(ranking, console);
   fmt::print("\nthe first, part by part\n");
   print_explanation(question, task, ranking.best.front());
   print_flags(arguments, ranking.best.front());
@@ -220,35 +251,28 @@ void print_explanation(const ModelQuestion& question, const planner::TrainingTas
 void print_serving(const ModelQuestion& question, const planner::ServingTask& task,
                    const planner::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
                    const Console& console) {
-  print_head(question, fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
-                                   task.stored ? stored_text(question, task)
-                                               : std::string(planner::to_string(task.weights))));
+  print_head(question,
+             fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
+                         task.stored ? stored_text(question, task)
+                                     : std::string(planner::to_string(task.weights))),
+             console);
   if (ranking.best.empty()) {
     if (ranking.nearest) {
-      print_too_slow(ranking);
+      print_too_slow(ranking, console);
     } else if (ranking.least_missing.empty()) {
       fmt::print("no layout has the dimensions that are asked for\n");
     } else {
-      print_missing(question, ranking, arguments, [&](const planner::Cluster& cluster) {
+      print_missing(question, ranking, arguments, console, [&](const planner::Cluster& cluster) {
         return search_serving(question.shape, task, {}, cluster, {.most = 1});
       });
     }
-    print_refused(ranking);
+    print_refused(ranking, console);
     return;
   }
-  const std::size_t width = layout_width(ranking.best);
-  fmt::print("{}\n", console.paint(Paint::strong, fmt::format("{:<26} {:>8} {:>11} {:>9} {:>9}  {}",
-                                                              "layout", "at once", "first token",
-                                                              "a token", "tok/s/dev", "memory")));
   const double limit = question.cluster.device.memory_bytes;
-  for (const ServingEstimate& estimate : ranking.best) {
-    fmt::print("{:<{}} {:>8.0f} {:>11} {:>9} {:>9.1f}  {} {}\n", text_of(estimate.layout), width,
-               estimate.concurrency, time_text(estimate.first_token_s), time_text(estimate.token_s),
-               estimate.tokens_per_s_device, bar(estimate.memory.total() / limit, 8),
-               format_bytes(estimate.memory.total()));
-  }
-  print_reasons(ranking);
-  print_refused(ranking);
+  print_rows(ranking.best, limit, console);
+  print_reasons(ranking, console);
+  print_refused(ranking, console);
   const ServingEstimate& first = ranking.best.front();
   fmt::print("\na token of the first: {}\n", time_text(first.token_s));
   print_time(planner::token_parts(), first.parts);

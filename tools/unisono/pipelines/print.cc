@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/failure.h"
+#include "cli/text_table.h"
 #include "pipeline/catalog.h"
 #include "pipeline/run.h"
 #include "pipeline/verify.h"
@@ -79,6 +80,9 @@ void set_slow(const Arguments& arguments, int stages, pipeline::RunOptions& opti
 
 int list_pipelines(const Console& console) {
   Json rows = Json::array();
+  TextTable table({{.heading = "schedule", .left = true},
+                   {.heading = "what it does", .left = true},
+                   {.heading = "source", .left = true}});
   for (const pipeline::Entry* entry : pipeline::catalog()) {
     if (console.json()) {
       rows.push_back({{"name", entry->name},
@@ -86,11 +90,13 @@ int list_pipelines(const Console& console) {
                       {"summary", entry->summary},
                       {"source", entry->source}});
     } else {
-      fmt::print("{:<12} {:<52} {}\n", entry->name, entry->summary,
-                 console.paint(Paint::dim, entry->source));
+      table.add({std::string(entry->name), std::string(entry->summary), std::string(entry->source)},
+                Paint::dim);
     }
   }
-  if (console.json()) {
+  if (!console.json()) {
+    fmt::print("{}", table.text(console));
+  } else {
     print({{"schema", "unisono.pipelines/1"}, {"pipelines", rows}});
   }
   return kDone;

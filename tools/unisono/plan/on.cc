@@ -10,6 +10,8 @@
 #include "base/bytes_text.h"
 #include "base/collectives.h"
 #include "cli/failure.h"
+#include "cli/text_table.h"
+#include "cli/wrap.h"
 #include "network_model/plan_on.h"
 #include "plan/plan.h"
 
@@ -40,35 +42,38 @@ void print_in_switch(const Result& result) {
   fmt::print("\nin the switch: {}, busbw {:.2f}{}\n", time_text(time_s),
              busbw(result, time_s) * 1e-9,
              between.empty() ? "" : fmt::format(", with {} between the switches", between));
-  fmt::print("a prediction only: switches here can reduce, and no schedule of unisono uses them\n");
+  fmt::print("a prediction only: no unisono schedule lets switches reduce\n");
 }
 
 void print_text(const Result& result, const Console& console) {
-  std::size_t width = std::string_view("algorithm").size();
-  for (const Row& row : result.plan.rows) {
-    width = std::max(width, row.name.size());
-  }
   fmt::print("{}  {} rank{}  {}   simulated on {}\n\n", to_string(result.call.collective),
              result.call.ranks, result.call.ranks == 1 ? "" : "s", format_bytes(result.call.bytes),
              result.network);
-  fmt::print("{}\n",
-             console.paint(Paint::strong, fmt::format("{:<{}}  {:>10}  {:>8}  {:>7}", "algorithm",
-                                                      width, "messages", "time", "busbw")));
+  TextTable table({{.heading = "algorithm", .left = true},
+                   {.heading = "messages"},
+                   {.heading = "time"},
+                   {.heading = "busbw"},
+                   {.heading = "", .left = true}});
   for (const Row& row : result.plan.rows) {
-    fmt::print("{:<{}}  {:>10.0f}  {:>8}  {:>7.2f}{}\n", row.name, width, row.messages,
-               time_text(row.time_s), busbw(result, row.time_s) * 1e-9,
-               &row == &result.plan.rows.front() ? console.paint(Paint::good, "  <- fastest") : "");
+    const bool is_best = &row == &result.plan.rows.front();
+    table.add({row.name, fmt::format("{:.0f}", row.messages), time_text(row.time_s),
+               fmt::format("{:.2f}", busbw(result, row.time_s) * 1e-9), is_best ? "<- best" : ""},
+              is_best ? Paint::good : Paint::plain);
   }
+  fmt::print("{}", table.text(console));
   for (const auto& [name, why] : result.plan.left) {
-    fmt::print("not   {}: {}\n", name, why);
+    fmt::print("{}", labelled("not   ", fmt::format("{}: {}", name, why), console.width()));
   }
   print_in_switch(result);
   const std::size_t fitted = result.source.find(kFittedTo);
   if (fitted != std::string::npos) {
     fmt::print("\n{}\n", result.source.substr(fitted));
   } else {
-    fmt::print("\nerror  not known: nothing was measured here; the figures of links are {}\n",
-               result.source.empty() ? "the file's" : "published ones");
+    fmt::print("\n{}",
+               labelled("error  ",
+                        fmt::format("unknown: nothing was measured here; the link figures are {}",
+                                    result.source.empty() ? "the file's" : "published ones"),
+                        console.width()));
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/bytes_text.h"
 #include "base/collectives.h"
+#include "cli/text_table.h"
+#include "cli/wrap.h"
 #include "plan/plan.h"
 
 namespace unisono::cli {
@@ -30,19 +32,6 @@ std::string heading(const Plan& plan) {
                      format_bytes(plan.call.bytes), link_text(plan.parameters));
 }
 
-std::string row_text(const Plan& plan, const Candidate& candidate, std::size_t width) {
-  const double sent = candidate.moved.sent_bytes;
-  const bool has_sent = plan.call.ranks <= network_model::kMostBuiltRanks;
-  const double rate = busbw(plan, candidate);
-  const bool has_rate = rate > 0;
-  return fmt::format(
-      "{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}  {:>7}  {:>7}", candidate.name, width,
-      candidate.moved.steps, has_sent ? format_bytes(sent) : "-",
-      has_sent && plan.bound.bytes > 0 ? fmt::format("{:.2f}x", sent / plan.bound.bytes) : "-",
-      time_text(candidate.time_s), has_rate ? fmt::format("{:.2f}", rate * 1e-9) : "-",
-      has_rate ? fmt::format("{:.0f} %", 100 * rate * plan.parameters.beta_s_per_byte) : "-");
-}
-
 // What is asked for by name, or nullptr.
 const Candidate* asked_in(const Plan& plan) {
   const auto found = std::find_if(plan.candidates.begin(), plan.candidates.end(),
@@ -56,33 +45,34 @@ const Candidate& chosen_in(const Plan& plan) {
   return asked != nullptr ? *asked : plan.candidates.front();
 }
 
-std::string mark_of(const Plan& plan, const Candidate& candidate) {
-  if (candidate.is_asked) {
-    return "  <- asked for";
-  }
-  if (&candidate == &plan.candidates.front()) {
-    return "  <- fastest";
-  }
-  return {};
-}
-
 void print_table(const Plan& plan, const Console& console) {
-  std::size_t width = std::string_view("lower bound").size();
+  TextTable table({{.heading = "algorithm", .left = true},
+                   {.heading = "steps"},
+                   {.heading = "sent/rank"},
+                   {.heading = "bound", .spare = 2},
+                   {.heading = "time"},
+                   {.heading = "busbw"},
+                   {.heading = "link", .spare = 1},
+                   {.heading = "", .left = true}});
+  const bool has_sent = plan.call.ranks <= network_model::kMostBuiltRanks;
   for (const Candidate& candidate : plan.candidates) {
-    width = std::max(width, candidate.name.size());
+    const double sent = candidate.moved.sent_bytes;
+    const double rate = busbw(plan, candidate);
+    const bool is_best = &candidate == &plan.candidates.front();
+    table.add(
+        {candidate.name, fmt::to_string(candidate.moved.steps), has_sent ? format_bytes(sent) : "-",
+         has_sent && plan.bound.bytes > 0 ? fmt::format("{:.2f}x", sent / plan.bound.bytes) : "-",
+         time_text(candidate.time_s), rate > 0 ? fmt::format("{:.2f}", rate * 1e-9) : "-",
+         rate > 0 ? fmt::format("{:.0f} %", 100 * rate * plan.parameters.beta_s_per_byte) : "-",
+         candidate.is_asked ? "<- asked"
+         : is_best          ? "<- best"
+                            : ""},
+        candidate.is_asked || is_best ? Paint::good : Paint::plain);
   }
-  fmt::print("{}\n", console.paint(Paint::strong,
-                                   fmt::format("{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}  {:>7}  {:>7}",
-                                               "algorithm", width, "steps", "sent/rank", "vs bound",
-                                               "time", "busbw", "of link")));
-  for (const Candidate& candidate : plan.candidates) {
-    const std::string mark = mark_of(plan, candidate);
-    fmt::print("{}{}\n", row_text(plan, candidate, width), console.paint(Paint::good, mark));
-  }
-  fmt::print("{}\n", console.paint(Paint::dim,
-                                   fmt::format("{:<{}}  {:>5}  {:>9}  {:>8}  {:>8}", "lower bound",
-                                               width, "", format_bytes(plan.bound.bytes), "",
-                                               time_text(plan.bound.time_s(plan.parameters)))));
+  table.add({"lower bound", "", format_bytes(plan.bound.bytes), "",
+             time_text(plan.bound.time_s(plan.parameters)), "", "", ""},
+            Paint::dim);
+  fmt::print("{}", table.text(console));
 }
 
 // "recursive_doubling below 146 KiB, halving_doubling from there on"
@@ -140,9 +130,11 @@ std::string why_text(const Plan& plan) {
 void print_text(const Plan& plan, const Console& console) {
   fmt::print("{}\n\n", heading(plan));
   print_table(plan, console);
-  fmt::print("\nwhy   {}\nbest  {}\n", why_text(plan), ranges_text(plan));
+  fmt::print("\n{}{}", labelled("why   ", why_text(plan), console.width()),
+             labelled("best  ", ranges_text(plan), console.width()));
   for (const Algorithm* algorithm : plan.unable) {
-    fmt::print("not   {}: {}\n", algorithm->name, algorithm->limits);
+    fmt::print("{}", labelled("not   ", fmt::format("{}: {}", algorithm->name, algorithm->limits),
+                              console.width()));
   }
   if (!console.quiet()) {
     const Candidate& shown = chosen_in(plan);

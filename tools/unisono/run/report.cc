@@ -108,7 +108,7 @@ Line line_of(const JobResult& result, const LaunchOptions& options, int rank,
   const ProcessEnd& end = result.ends[static_cast<std::size_t>(rank)];
   const double after = std::chrono::duration<double>(end.when - result.start).count();
   return {.ranks = fmt::format("rank {}", rank),
-          .end = fmt::format("{}, {:.1f} s after the start ({}{})   <- {}",
+          .end = fmt::format("{} after {:.1f} s ({}{})  <- {}",
                              end.by_launcher ? kStopped : end_text(end).english, after,
                              options.output.hosts[static_cast<std::size_t>(rank)],
                              // On another host it has a number that is not known here.

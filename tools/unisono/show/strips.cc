@@ -273,12 +273,13 @@ std::string Drawing::after_line(int step) {
   const std::string each = least == most
                                ? fmt::format("{} {}{} each", most, unit, most == 1 ? "" : "s")
                                : fmt::format("{} to {} {}s each", least, most, unit);
-  std::string text = compact_ ? sent_lines(step) : std::string();
-  text += fmt::format("{} move{}, {}", moves.size(), moves.size() == 1 ? "" : "s", each);
+  const std::string sent = compact_ ? sent_lines(step) : std::string();
+  const std::string text =
+      fmt::format("{} move{}, {}", moves.size(), moves.size() == 1 ? "" : "s", each);
 
   const auto before = wholes();
   state_.advance();
-  return text + gained(before) + "\n";
+  return sent + wrap(text + gained(before), 0, console_.width());
 }
 
 // "; afterwards c1 is whole on rank 1, c2 on 2", or "; afterwards rank 1 has the block of 0, 0 the

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes_text.h"
+#include "cli/wrap.h"
 
 namespace unisono::cli {
 namespace {
@@ -181,13 +182,17 @@ int Sections::passes(const step::Section& section) const {
 
 void Sections::print(const step::Visit& visit, const Said& said) const {
   const step::Node& node = visit.node;
-  std::string line = fmt::format("  {:<20} ", node.name);
+  const std::string name = fmt::format("  {:<20} ", node.name);
+  std::string line;
   if (node.kind == step::Node::Kind::compute) {
     line += fmt::format("{} -> {}", joined(node.reads), joined(node.writes));
     if (const std::string placed = lies(visit.after.at(node.writes.front())); !placed.empty()) {
       line += ", " + placed;
     }
-    fmt::print("{}\n", line + (said.flops > 0 ? "; " + flops_text(said.flops) : ""));
+    if (said.flops > 0) {
+      line += "; " + flops_text(said.flops);
+    }
+    fmt::print("{}", labelled(name, line, console_.width()));
     return;
   }
   const std::string way = node.kind == step::Node::Kind::sum_stages  ? "on each rank"
@@ -201,7 +206,7 @@ void Sections::print(const step::Visit& visit, const Said& said) const {
               : fmt::format("{}{} {}{}, {}",
                             said.messages > 1 ? fmt::format("{} x ", said.messages) : "", said.what,
                             way, node.by == "merge" ? ", merged" : "", format_bytes(said.bytes));
-  fmt::print("{}\n", console_.paint(Paint::accent, line));
+  fmt::print("{}\n", console_.paint(Paint::accent, name + line));
 }
 
 }  // namespace unisono::cli

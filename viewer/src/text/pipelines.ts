@@ -118,13 +118,10 @@ export const PIPELINE_TEXTS = {
   pls_interleaved: ['1F1B with several stages on each rank', '每个 rank 有多级的 1F1B'],
   'pls_zb-h1': ['1F1B whose weight gradients fill the end', '用权重梯度填补末尾的 1F1B'],
   'pls_zb-h2': [
-    'ZB-H1 with twice the memory, and no pause on any rank',
+    'ZB-H1 with twice the memory and no bubble',
     '内存加倍的 ZB-H1，任何 rank 都不停顿',
   ],
-  pls_zbv: [
-    'two stages on each rank in a V, with split gradients',
-    '每个 rank 两级、呈 V 形，梯度拆分',
-  ],
+  pls_zbv: ['a V of two stages per rank, split gradients', '每个 rank 两级、呈 V 形，梯度拆分'],
   'pls_v-half': ['a V with half of the memory of 1F1B', 'V 形，内存为 1F1B 的一半'],
   'pls_v-min': ['a V with a third of the memory of 1F1B', 'V 形，内存为 1F1B 的三分之一'],
   pls_dualpipe: ['microbatches from both ends pass each other', '微批从两端出发，相向而行'],
