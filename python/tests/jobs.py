@@ -68,7 +68,7 @@ class Job:
     `prepare` is called in each before its process group is made.
     """
 
-    def __init__(self, ranks, body, *args, backend="unisono", timeout_s=30, prepare=None):
+    def __init__(self, ranks, body, *args, backend="unisono", timeout_s=120, prepare=None):
         self.folder = tempfile.TemporaryDirectory(prefix="unisono-test-")
         store = os.path.join(self.folder.name, "store")
         self.processes, self.pipes = [], []

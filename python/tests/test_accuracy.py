@@ -10,7 +10,7 @@ import unisono
 
 def on_hosts(ranks, body, **options):
     """What `body` returns on each rank, all of them on hosts of their own."""
-    meeting = threading.Barrier(ranks, timeout=60)
+    meeting = threading.Barrier(ranks, timeout=600)
     texts = [None] * ranks
 
     def run(rank):

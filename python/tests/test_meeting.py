@@ -33,7 +33,7 @@ class Board:
     """Where each rank reads the texts of all."""
 
     def __init__(self, ranks):
-        self.texts, self.all_are_here = {}, threading.Barrier(ranks, timeout=20)
+        self.texts, self.all_are_here = {}, threading.Barrier(ranks, timeout=600)
 
     def exchange(self, rank, mine):
         assert isinstance(mine, bytes)

@@ -85,7 +85,7 @@ class Agents:
             process.send_signal(signal.SIGTERM)  # it ends its ranks
         for process in self.processes:
             try:
-                process.wait(timeout=10)
+                process.wait(timeout=600)
             except subprocess.TimeoutExpired:
                 process.kill()
 

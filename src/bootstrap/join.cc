@@ -27,7 +27,6 @@ using std::chrono::microseconds;
 
 // Rank 0 gives the verdict for all at the earliest deadline; it gets a little time to tell it.
 constexpr int kGraceMs = 1000;
-constexpr int kEndMs = 20;
 constexpr int kLookMs = 500;  // without a rank 0 of this user, until those of others are looked for
 
 UniqueFd connect_to(const std::string& address) {
@@ -119,21 +118,25 @@ std::vector<Process> processes_from(const Frame& welcome, const Invitation& invi
                   "raise UNISONO_CONNECT_TIMEOUT_MS");
 }
 
-// Talks until rank 0 says welcome. False: it closed without a word, or did not prove that it knows
-// the token (`proved`; without a token, any process of this user is believed).
-bool converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting,
-              bool& proved) {
+enum class Answer : std::uint8_t { welcome, hung_up, not_rank_zero };
+
+// Talks until rank 0 says welcome. Without a token it believes any process of this user, else one
+// that proves to know the token.
+Answer converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting) {
   const Deadline last = invitation.deadline.later_by_ms(kGraceMs);
   const AwaitSocket wait = [&](short events) {
     if (!wait_for(socket, events, last)) {
       give_up(invitation, "it was reached but did not answer");
     }
   };
-  proved = invitation.token.empty();
+  bool proved = invitation.token.empty();
   for (;;) {
     const auto frame = receive_frame(socket, wait);
-    if (!frame || (frame->type == FrameType::welcome && !proved)) {
-      return false;
+    if (!frame) {
+      return Answer::hung_up;
+    }
+    if (frame->type == FrameType::welcome && !proved) {
+      return Answer::not_rank_zero;
     }
     switch (frame->type) {
       case FrameType::challenge:
@@ -144,9 +147,9 @@ bool converse(int socket, const Hello& hello, const Invitation& invitation, Meet
         throw error_from(*frame);
       case FrameType::welcome:
         meeting.processes = processes_from(*frame, invitation);
-        return true;
+        return Answer::welcome;
       default:
-        return false;
+        return Answer::not_rank_zero;
     }
   }
 }
@@ -179,22 +182,22 @@ Attempt attempt_to_meet(const Invitation& invitation) {
     attempt.obstacle = "a process of another user holds its address";
     return attempt;
   }
-  const UniqueFd process = open_process(listener->pid);
+  UniqueFd process = open_process(listener->pid);
   const int left = invitation.deadline.left_ms();
   const int patience = left < 0 ? 0 : std::max(left, 1);
   const Hello hello =
       make_hello(invitation.rank, invitation.size, !invitation.token.empty(), patience);
   send_hello(socket.get(), hello);  // if rank 0 has hung up already, it has said why
-  bool proved = false;
-  if (converse(socket.get(), hello, invitation, attempt.meeting, proved)) {
+  const Answer answer = converse(socket.get(), hello, invitation, attempt.meeting);
+  if (answer == Answer::welcome) {
     attempt.met = true;
     attempt.meeting.links.push_back(std::move(socket));
   } else {
-    const std::string who = "process " + std::to_string(listener->pid);
-    attempt.obstacle = who + " at its address does not behave like " + invitation.names.text(0);
-    // Its connections are closed a moment before.
-    if (proved && has_ended(process, kEndMs)) {
-      attempt.ended = who + " " + how_it_ended(listener->pid, process);
+    attempt.obstacle = "process " + std::to_string(listener->pid) +
+                       " at its address does not behave like " + invitation.names.text(0);
+    if (answer == Answer::hung_up) {
+      attempt.root = std::move(process);
+      attempt.root_pid = listener->pid;
     }
   }
   return attempt;
@@ -208,20 +211,27 @@ Meeting meet_as_other(const Invitation& invitation) {
   std::optional<Deadline> looks_for_users = Deadline::after_ms(kLookMs);
   AbsenceCheck absence_check(invitation.job, invitation.size);
   bool said = false;
+  UniqueFd root;  // a process that hung up; the kernel closes its connections before it has ended
+  pid_t root_pid = 0;
   for (std::string obstacle;;) {
     Attempt attempt = attempt_to_meet(invitation);
     if (attempt.met) {
       return std::move(attempt.meeting);
     }
-    if (!attempt.ended.empty()) {
+    if (attempt.root) {
+      root = std::move(attempt.root);
+      root_pid = attempt.root_pid;
+    }
+    if (has_ended(root, 0)) {
       // As rank 0 does when another rank goes.
-      throw Error(
-          ErrorCode::connection,
-          names.text(0) + " is gone before all " + std::to_string(invitation.size) +
-              " ranks were there: " +
-              EndReasonReader().end_and_advice({.process = names.number(0), .how = attempt.ended},
-                                               "look at its last output"),
-          {.rank = names.number(invitation.rank), .peer = names.number(0)});
+      const std::string how =
+          "process " + std::to_string(root_pid) + " " + how_it_ended(root_pid, root);
+      throw Error(ErrorCode::connection,
+                  names.text(0) + " is gone before all " + std::to_string(invitation.size) +
+                      " ranks were there: " +
+                      EndReasonReader().end_and_advice({.process = names.number(0), .how = how},
+                                                       "look at its last output"),
+                  {.rank = names.number(invitation.rank), .peer = names.number(0)});
     }
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;

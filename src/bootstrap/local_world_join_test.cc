@@ -4,9 +4,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <regex>
 #include <thread>
 
+#include "bootstrap/auth.h"
 #include "bootstrap/testing.h"
 
 namespace unisono::comm {
@@ -96,6 +98,18 @@ TEST(Join, TheLeastPatientRankSetsTheTimeForAll) {
   EXPECT_EQ(results[1], results[0]);
 }
 
+// Returns once a rank has called the rank 0 of `job`: the kernel lists the listener and the call.
+void await_call(const std::string& job) {
+  for (int sockets = 0; sockets < 2;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::ifstream table("/proc/net/unix");
+    sockets = 0;
+    for (std::string line; std::getline(table, line);) {
+      sockets += line.ends_with(" @" + address_of(job)) ? 1 : 0;
+    }
+  }
+}
+
 // Long before the time is up, with and without a token, whether it is let in already or just
 // called.
 TEST(Join, RankZeroThatDiesEndsTheOthersAtOnce) {
@@ -109,7 +123,7 @@ TEST(Join, RankZeroThatDiesEndsTheOthersAtOnce) {
     const auto start = Clock::now();
     testing::Child root(body, 0);
     testing::Child other(body, 1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    await_call(job);
     ::kill(root.pid(), SIGKILL);
     EXPECT_EQ(other.result(), "connection: rank 0 is gone before all 3 ranks were there: process " +
                                   std::to_string(root.pid()) +

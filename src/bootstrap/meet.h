@@ -41,13 +41,14 @@ Meeting meet_as_root(const Invitation& invitation);
 Meeting meet_as_other(const Invitation& invitation);
 
 // One attempt to reach rank 0. No meeting: nobody there, or the connection closed without a word;
-// `obstacle` then says what is in the way, if it is not mere absence, and `ended` how the process
-// that was reached has ended, if it has. Throws what rank 0 said.
+// `obstacle` then says what is in the way, if it is not mere absence; `root` is the process that
+// hung up without a word. Throws what rank 0 said.
 struct Attempt {
   bool met = false;
   Meeting meeting;
   std::string obstacle;
-  std::string ended;
+  UniqueFd root;
+  pid_t root_pid = 0;
 };
 Attempt attempt_to_meet(const Invitation& invitation);
 

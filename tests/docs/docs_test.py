@@ -68,7 +68,7 @@ def programs(options):
                 continue
             job = [str(options.program), "run", "-n", "2", "--timeout", "50s", "--",
                    str(file.with_suffix(""))]
-            result = subprocess.run(job, capture_output=True, text=True, timeout=60,
+            result = subprocess.run(job, capture_output=True, text=True, timeout=600,
                                     env=clean_environment(options.library))
             if result.returncode != 0 or result.stderr:
                 yield f"{place}: code {result.returncode}\n{result.stdout}{result.stderr}"
@@ -84,7 +84,7 @@ def output(options):
             continue
         count += 1
         result = subprocess.run([str(options.program)] + shlex.split(command)[2:],
-                                capture_output=True, text=True, timeout=60, cwd=options.source,
+                                capture_output=True, text=True, timeout=600, cwd=options.source,
                                 env=clean_environment(options.library) | {"COLUMNS": "100"})
         printed = result.stdout + result.stderr
         if printed != shown and options.update:

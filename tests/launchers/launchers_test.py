@@ -145,7 +145,7 @@ class Ssh(Case):
                                 stderr=subprocess.STDOUT, text=True, env=environment(**more))
 
     def end(self, job):
-        said, _ = job.communicate(timeout=60)
+        said, _ = job.communicate(timeout=600)
         return subprocess.CompletedProcess(job.args, job.returncode, said)
 
     def wait_for(self, count):
@@ -166,7 +166,7 @@ class Ssh(Case):
                 job = self.start("sleep", "600")
                 self.wait_for(4)
                 job.send_signal(signum)
-                job.communicate(timeout=30)
+                job.communicate(timeout=600)
                 self.wait_for(0)
 
     def test_a_wrong_key_is_said(self):

@@ -22,7 +22,7 @@ HOSTS = []
 
 
 def call(*words, check=True):
-    return subprocess.run(words, check=check, capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, check=check, capture_output=True, text=True, timeout=600)
 
 
 def make_hosts():
@@ -93,7 +93,7 @@ class Hosts(unittest.TestCase):
         self.check_all_right(2)
 
     def need_ucx(self):
-        done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, timeout=600)
         if re.search(r"UCX between hosts +UCX \d", done.stdout) is None:
             self.skipTest("no UCX here")
         for host, end in HOSTS:
@@ -204,7 +204,7 @@ class Hosts(unittest.TestCase):
         begin = time.monotonic()
         call("ip", "-n", host, "link", "set", end, "down")
         try:
-            said, _ = job.communicate(timeout=40)
+            said, _ = job.communicate(timeout=600)
         finally:
             job.kill()
             call("ip", "-n", host, "link", "set", end, "up")

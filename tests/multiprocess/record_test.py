@@ -276,7 +276,7 @@ class OneHost(Case):
             time.sleep(0.01)
         shutil.rmtree(folder)
         for rank, process in enumerate(ranks):
-            said = process.communicate(timeout=60)[1]
+            said = process.communicate(timeout=600)[1]
             self.assertEqual(process.returncode, 0, said)
             self.assertIn(f"the recording of rank {rank} is lost: '{folder}/", said)
 
@@ -339,7 +339,7 @@ def two_hosts():
     words.append(["unshare", "--time", "--fork", "--monotonic", str(AHEAD_S), "true"])
     try:
         for command in words:
-            subprocess.run(command, check=True, capture_output=True, timeout=60)
+            subprocess.run(command, check=True, capture_output=True, timeout=600)
     except (OSError, subprocess.CalledProcessError):
         remove(hosts)
         return None

@@ -37,7 +37,7 @@ class Culprit(unittest.TestCase):
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
             jobs.wait_for(lambda: all(file.exists() and file.read_text() for file in files), 60)
             job.send_signal(signal.SIGINT)  # a victim may go on for ever
-            output = job.communicate(timeout=60)[0]
+            output = job.communicate(timeout=600)[0]
             texts = [file.read_text() for file in files]
         told = [re.match(r"(?s)told of (-?\d+) after (\d+) ms: (.*)", text) for text in texts]
         # A rank that receives from one that waits for it may be the first to be told, of the other.

@@ -112,7 +112,7 @@ class Circles(unittest.TestCase):
                                                                        words=words):
                 done = subprocess.run(
                     [PROGRAM, "run", "-q", *words, "--log-dir", folder, "--", CROSSED, collective],
-                    capture_output=True, text=True, timeout=60,
+                    capture_output=True, text=True, timeout=600,
                     env=jobs.environment(UNISONO_TIMEOUT_MS="1500"), check=False)
                 # The ranks catch the error and exit with code 0, but their world has failed.
                 self.assertEqual(done.returncode, 3, done.stderr)

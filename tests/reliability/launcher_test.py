@@ -62,7 +62,7 @@ class Launcher(unittest.TestCase):
                 time.sleep(0.2)
                 begin = time.monotonic()
                 job.send_signal(number)
-                job.communicate(timeout=30)
+                job.communicate(timeout=600)
                 wanted = -number if number == signal.SIGKILL else 128 + number
                 self.assertEqual(job.returncode, wanted, message)
                 self.check_nothing_left(mark, message)
@@ -79,7 +79,7 @@ class Launcher(unittest.TestCase):
                                        env=jobs.environment())
                 self.assertIn("up", job.stdout.readline(), message)
                 job.send_signal(number)
-                job.communicate(timeout=30)
+                job.communicate(timeout=600)
                 self.check_nothing_left(mark, message)
 
     def test_exit_codes_come_through_every_shell(self):
