@@ -25,10 +25,10 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Rank 0 gives the verdict for all at the earliest deadline; it gets a little time to tell it.
+// Rank 0 decides for all ranks at the earliest deadline, and gets a little time to report it.
 constexpr int kGraceMs = 1000;
 constexpr int kEndMs = 20;
-constexpr int kLookMs = 500;  // without a rank 0 of this user, until those of others are looked for
+constexpr int kLookMs = 500;  // without a rank 0 of this user, before looking for other users' ones
 
 UniqueFd connect_to(const std::string& address) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -63,8 +63,8 @@ std::optional<uid_t> other_user_of(const std::string& job) {
   return std::nullopt;
 }
 
-// Another user's rank 0 may belong to another job of the same name, so that this is only an
-// obstacle to report. Connecting lets that rank 0 report it as well.
+// Another user's rank 0 may belong to another job of the same name, so this is only an obstacle to
+// report. Connecting lets that rank 0 report it as well.
 std::string find_other_user(const std::string& job) {
   const auto user = other_user_of(job);
   if (!user) {
@@ -75,7 +75,7 @@ std::string find_other_user(const std::string& job) {
          std::to_string(::geteuid()) + ": " + std::string(kOneUser);
 }
 
-// Checks that the listener knows the token, then proves that we do.
+// Checks that the listener knows the token, then proves that this rank does.
 void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
                       const Invitation& invitation) {
   const RankNames& names = invitation.names;
@@ -119,8 +119,9 @@ std::vector<Process> processes_from(const Frame& welcome, const Invitation& invi
                   "raise UNISONO_CONNECT_TIMEOUT_MS");
 }
 
-// Talks until rank 0 says welcome. False: it closed without a word, or did not prove that it knows
-// the token (`proved`; without a token, any process of this user is believed).
+// Exchanges frames until rank 0 sends welcome. Returns false if it closed without a word, or did
+// not prove that it knows the token (`proved`; without a token, any process of this user is
+// trusted).
 bool converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting,
               bool& proved) {
   const Deadline last = invitation.deadline.later_by_ms(kGraceMs);
@@ -172,8 +173,8 @@ Attempt attempt_to_meet(const Invitation& invitation) {
   if (!socket) {
     return attempt;
   }
-  // The credentials are those of the process that listens. Another user can squat on the name, but
-  // learns nothing from us.
+  // The credentials are those of the listening process. Another user can occupy the name, but
+  // learns nothing from this rank.
   const auto listener = credentials_of(socket.get());
   if (!listener || listener->uid != ::geteuid()) {
     attempt.obstacle = "a process of another user holds its address";
@@ -184,7 +185,7 @@ Attempt attempt_to_meet(const Invitation& invitation) {
   const int patience = left < 0 ? 0 : std::max(left, 1);
   const Hello hello =
       make_hello(invitation.rank, invitation.size, !invitation.token.empty(), patience);
-  send_hello(socket.get(), hello);  // if rank 0 has hung up already, it has said why
+  send_hello(socket.get(), hello);  // if rank 0 has closed already, it has sent why
   bool proved = false;
   if (converse(socket.get(), hello, invitation, attempt.meeting, proved)) {
     attempt.met = true;
@@ -192,7 +193,7 @@ Attempt attempt_to_meet(const Invitation& invitation) {
   } else {
     const std::string who = "process " + std::to_string(listener->pid);
     attempt.obstacle = who + " at its address does not behave like " + invitation.names.text(0);
-    // Its connections are closed a moment before.
+    // A process's connections are closed a moment before it ends.
     if (proved && has_ended(process, kEndMs)) {
       attempt.ended = who + " " + how_it_ended(listener->pid, process);
     }
@@ -214,7 +215,7 @@ Meeting meet_as_other(const Invitation& invitation) {
       return std::move(attempt.meeting);
     }
     if (!attempt.ended.empty()) {
-      // As rank 0 does when another rank goes.
+      // The same error as rank 0's when another rank goes.
       throw Error(
           ErrorCode::connection,
           names.text(0) + " is gone before all " + std::to_string(invitation.size) +
