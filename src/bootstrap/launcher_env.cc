@@ -72,7 +72,7 @@ class Reader {
   const EnvLookup& lookup_;
 };
 
-// What one launcher provides, and the names of its variables.
+// The settings of one launcher, and the names of its variables.
 struct Launch {
   std::string_view rank_name;
   std::string_view size_name;

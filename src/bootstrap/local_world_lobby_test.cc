@@ -54,7 +54,7 @@ TEST(Lobby, TokenLetsIn) {
   EXPECT_EQ(results, std::vector<std::string>(9, "joined"));
 }
 
-// Nobody without the token can end the job: rank 0 waits for the true rank 1, which comes later.
+// A peer without the token cannot end the job: rank 0 waits for the true rank 1, which comes later.
 TEST(Lobby, WrongTokenIsTurnedAwayAndDisturbsNobody) {
   for (const std::string wrong : {"", "fedcba9876543210"}) {
     const std::string job = unique_name("intruder");

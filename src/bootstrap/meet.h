@@ -11,7 +11,7 @@
 
 namespace unisono::comm {
 
-// What one rank brings to the meeting.
+// The parameters with which one rank joins the meeting.
 struct Invitation {
   int rank = 0;
   int size = 1;

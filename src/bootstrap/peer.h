@@ -1,4 +1,4 @@
-// What a rank knows about another rank on its host.
+// A rank's knowledge about another rank on its host.
 #pragma once
 
 #include <sys/types.h>

@@ -214,7 +214,7 @@ TEST(DevicePeers, AStreamOfAnotherDeviceIsNamed) {
   });
 }
 
-// Whatever context the thread had before: none, the group's device, or another one.
+// The thread may have had no context, the group's device's, or another one.
 TEST(DevicePeers, TheThreadKeepsItsContext) {
   const VisibleDevices visible(first_devices(3));
   run_threads(2, [](Communicator& comm) {

@@ -1,5 +1,5 @@
-// Which ranks of an exchange share memory, and how a row gets from one host to another: once, to
-// one rank there, from which the other ranks on that host read it.
+// The hosts of an exchange's ranks, and the way of a row between hosts: it is sent once, to one
+// rank there, from which the other ranks on that host read it.
 #pragma once
 
 #include <cstddef>

@@ -12,8 +12,8 @@ namespace unisono::comm {
 
 struct Rules {
   std::function<bool(int)> is_gone;  // proved
-  // How much longer, in ms, to wait for a rank whose connection has failed or that has left. -1: it
-  // is reachable and waited for.
+  // Returns how much longer, in ms, to wait for a rank whose connection has failed or that has
+  // left. -1: it is reachable and waited for.
   std::function<int(int)> patience_ms;
   int timeout_ms = 0;  // 0: no limit
   bool quorum = true;

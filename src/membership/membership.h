@@ -1,4 +1,5 @@
-// Which ranks of a world live, what the live ones agree on, and why the world has ended, if it has.
+// The membership of a world: the live ranks, their agreements, and the error that has ended the
+// world, if any.
 #pragma once
 
 #include <atomic>

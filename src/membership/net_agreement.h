@@ -21,8 +21,8 @@ struct NetAgreement {
   std::vector<UniqueFd>& endpoints;
   BusinessCard mine;                 // of this rank, in the new world
   std::function<bool(int)> is_gone;  // proved
-  // How much longer, in ms, to wait for a rank whose connection has failed or that has left. -1: it
-  // is reachable and waited for. 0: it has left.
+  // Returns how much longer, in ms, to wait for a rank whose connection has failed or that has
+  // left. -1: it is reachable and waited for. 0: it has left.
   std::function<int(int)> patience_ms;
   int timeout_ms = 0;  // 0: no limit
   bool quorum = true;

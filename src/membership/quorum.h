@@ -1,5 +1,5 @@
-// Which ranks may continue after a failure. Ranks that cannot communicate must not continue as two
-// worlds, each of which believes the other dead.
+// Decides which ranks may continue after a failure. Ranks that cannot communicate must not continue
+// as two worlds, each of which believes the other dead.
 #pragma once
 
 #include <cstddef>

@@ -54,7 +54,7 @@ UniqueFd create_memory(const char* name, std::size_t bytes) {
       ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) {
     fail("shared memory", bytes);
   }
-  // Nobody can truncate the file under a reader, which would be a SIGBUS.
+  // The file cannot be truncated under a reader, which would be a SIGBUS.
   fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   return memory;
 }

@@ -55,7 +55,8 @@ class TcpTinyPair : public TcpPair {
   TcpTinyPair() : TcpPair({.send_buffer = 2048}) {}
 };
 
-// Nobody reads group 1: its window fills on both sides, and no more than that. Group 2 continues.
+// No thread reads group 1: its window fills on both sides, and no more than that. Group 2
+// continues.
 TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {
   const auto a1 = group(*a_, 1);
   const auto b1 = group(*b_, 1);

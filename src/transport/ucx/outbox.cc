@@ -155,7 +155,7 @@ bool UcxOutbox::post(OutMessage& message, unsigned handler, unsigned flags) noex
     return true;
   }
   const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
-  // Nobody is notified: the sender on a lane checks it anyway. Only credits are sent from the
+  // Notifies no thread: the sender on a lane checks it anyway. Only credits are sent from the
   // thread of another lane, by retry(), and a credit drains nothing that a lane's user waits for.
   sent(message, status);
   return status == UCS_OK;
