@@ -31,7 +31,7 @@ export function knowledgeOf(recording: Recording): (rank: number, op: Named) => 
     firsts.set(`${rank} ${group}`, Math.min(firsts.get(`${rank} ${group}`) ?? number, number));
   }
   const lacking = new Set(findings.flatMap((f) => (f.kind === 'missing' ? f.ranks : [])));
-  // Such a document has no rows of ranks that took part only in other operations.
+  // A document of one operation has no rows of ranks that took part only in others.
   const isOne = new Set(ops.map(labelOf)).size === 1;
   return (rank, { group, number }) => {
     if (shortened[rank]) return number >= (firsts.get(`${rank} ${group}`) ?? Infinity);
