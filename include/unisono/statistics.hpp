@@ -22,8 +22,8 @@ struct Statistics {
     std::string what;         // "all_reduce", ..., "send", "recv"
     std::uint64_t calls = 0;  // started, async ones included
     std::uint64_t bytes = 0;  // for each call the larger of its input and output
-    // Time in blocking calls minus waiting. One in 64 calls below 32 KiB is timed and counts for the
-    // others.
+    // Time in blocking calls minus waiting. One in 64 calls below 32 KiB is timed and counts for
+    // the others.
     double moving_s = 0;
     // Time in blocking calls and in Request::wait() during which nothing could be done for about a
     // microsecond or more, because a peer had not arrived, sent or read. A progress thread's

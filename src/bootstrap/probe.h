@@ -66,8 +66,8 @@ class Vigil {
   bool looks_beside_ = false;
 };
 
-// Throw peer_lost for a dead rank.
-[[noreturn]] void throw_lost(int self, int rank, const Address& address);  // nobody listens there
-[[noreturn]] void throw_vanished(int self, int rank, const Address& address);  // nor does its host answer
+// Throw peer_lost for a dead rank: nobody listens at its port, or its host does not answer either.
+[[noreturn]] void throw_lost(int self, int rank, const Address& address);
+[[noreturn]] void throw_vanished(int self, int rank, const Address& address);
 
 }  // namespace unisono::tcp
