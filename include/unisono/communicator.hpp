@@ -101,7 +101,10 @@ class UNISONO_EXPORT Plan {
   // Runs the collective and blocks until it is done.
   // Errors: those of Communicator::run().
   void start();
+  // Starts the collective and returns at once: complete it through the handle.
+  // Errors: those of Communicator::run().
   [[nodiscard]] Request start_async();
+  // Local. Returns the algorithm that this plan runs, with its parameters.
   std::string_view algorithm() const;
 
  private:
@@ -117,6 +120,7 @@ class UNISONO_EXPORT Region {
   Region(Region&&) noexcept;
   Region& operator=(Region&&) noexcept;
   ~Region();
+  // Local. Returns the whole region.
   std::span<std::byte> bytes() const;
 
  private:
