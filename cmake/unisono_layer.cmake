@@ -66,7 +66,7 @@ function(unisono_test name)
     add_test(NAME long_${name} COMMAND ${name} ${TEST_LONG} CONFIGURATIONS long)
     set_tests_properties(long_${name} PROPERTIES TIMEOUT 3600 LABELS long)
   endif()
-  # What a sanitizer does not run, it does not build either.
+  # Tests that a sanitizer does not run are not built either.
   if((UNISONO_SANITIZE MATCHES thread AND NOT threads IN_LIST TEST_LABELS)
      OR (UNISONO_SANITIZE MATCHES address
          AND (slow IN_LIST TEST_LABELS OR no_asan IN_LIST TEST_LABELS)))

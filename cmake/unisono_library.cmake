@@ -2,7 +2,8 @@
 # installation. Sets unisono::unisono, the shared library unless BUILD_SHARED_LIBS is OFF.
 include(GNUInstallDirs)
 
-# What a layer may LINK to: how a consumer of the static library finds it, and links to it.
+# The libraries that a layer may LINK: how a consumer of the static library finds them and links to
+# them.
 set(unisono_find_hwy::hwy "find_dependency(hwy)")
 set(unisono_pc_hwy::hwy -lhwy)
 set(unisono_find_fmt::fmt "find_dependency(fmt)")

@@ -20,7 +20,7 @@ void compute_gradient(std::size_t layer, int rank, std::span<float> gradient) {
   }
 }
 
-// Whether it is the average over the ranks of what they computed.
+// Returns true if it is the average over the ranks of their gradients.
 bool is_average(std::size_t layer, int ranks, std::span<const float> gradient) {
   const float mean_rank = static_cast<float>(ranks - 1) / 2;
   for (std::size_t i = 0; i < gradient.size(); ++i) {

@@ -83,7 +83,7 @@ DEFINES_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum(?: class)?|
                           r"(?:(?:alignas\(.*\)|\[\[\w+\]\]|[A-Z_]+) )?(\w+)(?!\w|::|<)[^;]*\{")
 ROOTS = ("tools/unisono/", "src/", "include/")  # where an include is looked for
 KNOWN_CIRCLES = ()
-# What users include has its documentation in it, and is not counted.
+# Public headers contain documentation and are not counted.
 MOST_LINES_OF_A_CLASS = 100
 MOST_INCLUDES = 10
 MOST_IN_A_CHAIN = 9  # of files; public headers that include each other are one

@@ -38,7 +38,7 @@ struct Settings {
   std::size_t largest = std::size_t{256} << 20;
 };
 
-// What this program needs of the driver beside what the library does.
+// The driver functions that this program needs in addition to the library's.
 template <class Function>
 Function* driver_function(const char* name) {
   static void* const library =

@@ -32,7 +32,7 @@ Vector make_vector(std::size_t count) {
   return Vector{data};
 }
 
-// What the two threads share beside the vectors. Each word is written by one thread only.
+// Shared by the two threads besides the vectors. Only one thread writes each word.
 struct Shared {
   struct alignas(128) Line {
     std::atomic<std::uint64_t> flag{0};

@@ -1,4 +1,4 @@
-// What this machine can do at best: measured beside the libraries, commanded in the same way.
+// Measures the best that this machine can do, beside the libraries and driven in the same way.
 //
 //   bench_limits --directory DIR
 //

@@ -1,8 +1,8 @@
-// What the parallel layer costs: medians of runs that take turns, so that noise of the machine
-// meets all variants alike. Start it with mpirun.mpich -n 2, or with unisono run -n 2 where it was
-// built without MPICH. An argument measures one part alone: redistribute, overlap, gradients or, of
-// any number of ranks, teams and pipeline.
-// Over TCP: UNISONO_TRANSPORT=tcp UNISONO_ADDRESS=127.0.0.1:PORT.
+// Measures the cost of the parallel layer: medians of alternating runs, so that noise of the
+// machine affects all variants alike. Start it with mpirun.mpich -n 2, or with unisono run -n 2 if
+// it was built without MPICH. An argument measures only one part: redistribute, overlap, gradients
+// or, with any number of ranks, teams and pipeline. Over TCP: UNISONO_TRANSPORT=tcp
+// UNISONO_ADDRESS=127.0.0.1:PORT.
 #ifdef UNISONO_MPI
 #include <mpi.h>
 #endif

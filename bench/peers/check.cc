@@ -67,7 +67,7 @@ float load(Dtype dtype, const void* data, std::size_t index) {
   }
 }
 
-// What output element `index` of `rank` must be.
+// Returns the expected output element `index` of `rank`.
 std::size_t expected(const Operation& operation, std::size_t index, int rank, int ranks,
                      std::size_t modulo) {
   const std::size_t count = operation.count;
@@ -125,7 +125,7 @@ std::size_t output_elements(const Operation& operation, int ranks) {
 
 void fill_input(const Operation& operation, int rank, int ranks) {
   const std::size_t modulo = modulus(operation.dtype, ranks);
-  // Where input and output are one buffer, those who only receive start with something else.
+  // If input and output are one buffer, ranks that only receive start with something else.
   const bool silent = operation.kind == Kind::broadcast && rank != kRoot;
   const std::size_t elements = input_elements(operation, ranks);
   for (std::size_t i = 0; i < elements; ++i) {

@@ -1,4 +1,4 @@
-// What the ranks of one benchmark job share, apart from the library under test: a page of memory
+// The shared state of a benchmark job's ranks, apart from the library under test: a page of memory
 // with the row to run, and each rank's results.
 //
 // Ranks that wait for a row sleep on a futex: while another implementation is measured, this one

@@ -1,4 +1,4 @@
-// What the driver needs from a library under test: one call of one operation, ready to be timed.
+// The driver's interface to a library under test: one call of one operation, ready to be timed.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class Kind {
   scatter
 };
 
-// Where the buffers lie and how the call is made. Only unisono has more than `ordinary`.
+// The kind of buffers and of the call. Only unisono has more than `ordinary`.
 enum class Memory {
   ordinary,    // anonymous private pages, the usual call
   registered,  // memory the library allocated for this purpose, the usual call

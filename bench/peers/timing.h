@@ -1,4 +1,4 @@
-// How a call is timed: the same for every library.
+// Times a call, in the same way for every library.
 #pragma once
 
 #include <functional>

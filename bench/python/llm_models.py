@@ -39,7 +39,8 @@ def _smollm2():
 
     if not SMOLLM2.exists():
         raise SystemExit(f"llm: {SMOLLM2} is not there; scripts/fetch-model smollm2 fetches it")
-    # What was read from GGUF counts as quantised, and cannot be saved: its numbers move to a new one.
+    # A model read from GGUF counts as quantised and cannot be saved, so its weights move to a new
+    # one.
     read = AutoModelForCausalLM.from_pretrained(
         SMOLLM2.parent, gguf_file=SMOLLM2.name, dtype=torch.float32
     )

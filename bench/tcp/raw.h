@@ -1,4 +1,4 @@
-// What TCP sockets on the loopback device take by themselves: the limit of what goes over them.
+// The time of bare TCP sockets on the loopback device: the limit for everything over them.
 #pragma once
 
 #include <cstddef>

@@ -33,8 +33,8 @@ std::span<const char* const> prompts();
 void save_answers(const std::string& path, const std::vector<std::vector<Said>>& answers);
 std::vector<std::vector<Said>> load_answers(const std::string& path);
 
-// How a prompt's answer compares with the saved one. They part at a tie where the saved margin is
-// within what the rounding of sums in another order can do; what follows cannot be compared then.
+// Compares a prompt's answer with the saved one. They diverge at a tie if the saved margin is
+// within the rounding error of sums in another order; the tokens after it cannot be compared.
 struct Comparison {
   enum class Kind : unsigned char { same, tie, different } kind = Kind::same;
   std::size_t place = 0;

@@ -8,8 +8,8 @@
 
 namespace llm {
 
-// What lies between spaces; punctuation and ideographs are words of their own. `is_uncased`: in
-// lower case and without accents.
+// Returns the words between spaces; punctuation and ideographs are words of their own.
+// `is_uncased`: in lower case and without accents.
 std::vector<std::string> bert_words(std::string_view text, bool is_uncased);
 
 }  // namespace llm

@@ -1,4 +1,4 @@
-// What the layers compute on one rank, in f32; matrices are row-major.
+// The computations of the layers on one rank, in f32; matrices are row-major.
 #pragma once
 
 #include <cstddef>

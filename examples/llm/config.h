@@ -25,7 +25,7 @@ class Config {
   // Empty, where it is no text.
   std::string text(const char* key) const;
   bool is_on(const char* key) const { return has(key) && value_[key] == true; }
-  // What is not done here may not be there.
+  // Refuses a feature that is not implemented here.
   void must_be_off(const char* key) const;
 
  private:

@@ -22,7 +22,7 @@ struct EncoderShape {
   float epsilon = 1e-12F;
 };
 
-// Whether the folder's config.json says so; false for what is no folder.
+// Returns true if the folder's config.json describes an encoder; false if it is not a folder.
 bool is_encoder(const std::string& folder);
 
 class EncoderWeights {

@@ -14,7 +14,7 @@ namespace llm {
 // Errors: std::runtime_error, with the file and what is wrong with it; for another model than
 // Llama.
 std::unique_ptr<Weights> folder_weights(const std::string& folder);
-// None where there is no tokenizer.json. Errors: as above.
+// Returns nothing if there is no tokenizer.json. Errors: as above.
 std::optional<Vocabulary> folder_vocabulary(const std::string& folder);
 
 }  // namespace llm

@@ -48,7 +48,7 @@ struct Rows {
 };
 void multiply(const Product& product, Rows a, Rows b, float* c, std::size_t c_step);
 
-// How many threads a product of this process has.
+// Sets the number of threads for a product in this process.
 void set_product_threads(int threads);
 int processors();
 

@@ -31,7 +31,7 @@ struct Layer {
   std::vector<float> keys, values;  // the cache
 };
 
-// What a step took, in seconds, and what this rank keeps.
+// The times of a step, in seconds, and the memory of this rank.
 struct Times {
   double total = 0;
   double communication = 0;

@@ -38,7 +38,7 @@ std::size_t contraction(std::string_view text) {
   return 0;
 }
 
-// What a character is, and where the next one begins.
+// A character, and where the next one begins.
 struct Character {
   Kind kind;
   std::size_t end;

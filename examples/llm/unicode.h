@@ -1,4 +1,4 @@
-// What characters are, as far as text is cut by it.
+// Classes of characters, for cutting text.
 #pragma once
 
 #include <string>

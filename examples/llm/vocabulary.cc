@@ -63,7 +63,7 @@ void flatten(const json& part, const char* key, int depth, std::vector<const jso
   }
 }
 
-// How text is cut: digits alone, then as GPT-2 does.
+// Reads how text is cut: digits separately, then as in GPT-2.
 void read_cuts(Vocabulary& vocabulary, const json& all) {
   std::vector<const json*> cuts;
   flatten(all, "pretokenizers", 0, cuts);
@@ -104,7 +104,7 @@ void read_template(Vocabulary& vocabulary, const json& single) {
   }
 }
 
-// What is done to tokens at the end. ByteLevel only moves offsets.
+// Reads the processing of tokens at the end. ByteLevel only moves offsets.
 void read_processors(Vocabulary& vocabulary, const json& all) {
   std::vector<const json*> processors;
   flatten(all, "processors", 0, processors);
@@ -152,7 +152,7 @@ void read_word_pieces(Vocabulary& vocabulary, const json& tokenizer) {
   }
 }
 
-// What would merge otherwise than it is done here.
+// Refuses settings that would merge differently.
 void must_merge_plainly(const json& model) {
   for (const char* key : {"ignore_merges", "byte_fallback"}) {
     if (flag_at(model, key, false)) {

@@ -1,5 +1,5 @@
-// Where the numbers of a model come from: a GGUF file, a folder with safetensors (folder.h), or a
-// small model that is made up.
+// The sources of a model's weights: a GGUF file, a folder with safetensors (folder.h), or a small
+// random model.
 #pragma once
 
 #include <cstddef>

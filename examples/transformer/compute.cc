@@ -201,7 +201,7 @@ void add_scaled(float* target, const float* source, float factor, std::size_t co
   }
 }
 
-// Where a row of queries or keys begins.
+// The beginnings of the rows of queries or keys.
 struct Rows {
   const up::AttentionShape& shape;
   std::size_t queries;

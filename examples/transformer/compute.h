@@ -1,4 +1,4 @@
-// What the layers compute, on one rank. All matrices are row-major f32.
+// The computations of the layers on one rank. All matrices are row-major f32.
 #pragma once
 
 #include <cstddef>

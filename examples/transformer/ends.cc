@@ -1,4 +1,4 @@
-// Where tokens become vectors, and vectors a loss.
+// The ends of the model: tokens become vectors, and vectors a loss.
 #include <array>
 #include <cmath>
 

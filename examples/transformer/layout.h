@@ -1,4 +1,4 @@
-// How the model is laid over ranks, as one line of text:
+// The distribution of the model over ranks, as one line of text:
 //
 //   dp=2,cp=2,tp=2 zero=3 sp vocab striped
 //
@@ -30,7 +30,7 @@ struct Layout {
 };
 
 Layout parse_layout(const std::string& text);
-// Those that `make parallel` compares with one process.
+// Returns the layouts that `make parallel` compares with one process.
 std::vector<Layout> layouts_on(int ranks);
 
 }  // namespace transformer

@@ -80,7 +80,7 @@ std::vector<Weight> embedding_weights(const Config& config, const Layout& layout
 std::vector<Weight> block_weights(const Config& config, const Layout& layout, int tp,
                                   std::size_t layer);
 std::vector<Weight> head_weights(const Config& config, const Layout& layout);
-// How many elements of it a rank has.
+// Returns the number of its elements on a rank.
 std::size_t local_count(const Weight& weight, int ranks, int rank);
 // Its values at first, whole.
 std::vector<float> initial(const Weight& weight, std::uint64_t seed);

@@ -1,4 +1,4 @@
-// What every way of training has in common: the data, the optimiser, and the weights that come out.
+// The common parts of all ways of training: the data, the optimiser, and the resulting weights.
 #include <algorithm>
 #include <chrono>
 #include <random>

@@ -32,9 +32,8 @@ std::vector<std::int32_t> draw_tokens(const Config& config, int step);
 // Does so many steps, each of which gives its loss.
 Trained run_steps(int steps, const std::function<double(int)>& step);
 
-// What the optimiser needs, for units of these weights, which get the values that they have at
-// first. The axes are those over which the gradients are summed; `model` those that have other
-// parameters.
+// The optimiser's input, for units of these weights, which get their initial values. Gradients are
+// summed over the axes; `model`: the axes with other parameters.
 struct Axes {
   unisono::Communicator& data;
   unisono::Communicator* replicas = nullptr;

@@ -1,4 +1,4 @@
-// Which weights there are, how they are cut, and what they are at first.
+// The weights, their sharding, and their initial values.
 #include <random>
 
 #include "model.h"

@@ -3,10 +3,13 @@
 //   const unisono::allocator<float> memory(comm);
 //   std::vector<float, unisono::allocator<float>> gradients(count, memory);
 //
-// The peers of this host read such a container where it is. Every allocation is a region of its
-// own, of whole pages, and costs some system calls and a word to every peer: for few, large and
-// lasting containers. A container keeps its communicator: the rank leaves the world when both are
-// gone. Errors: as of Communicator::allocate(), so that none grows after an abort. Any thread.
+// Peers on this host read such a container directly. Every allocation is a region of its own, made
+// of whole pages, and costs some system calls and a word to every peer; use it for few, large,
+// long-lived containers. A container keeps its communicator: the rank leaves the world when both
+// are gone.
+//
+// Threads: any.
+// Errors: those of Communicator::allocate(); after an abort no container can grow.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +25,8 @@ namespace unisono {
 
 namespace detail {
 
-// The regions of an allocator and its copies. Any thread.
+// The regions of an allocator and of its copies.
+// Threads: any.
 class UNISONO_EXPORT Heap {
  public:
   explicit Heap(const Communicator& communicator);
@@ -43,7 +47,7 @@ template <typename T>
 class allocator {
  public:
   using value_type = T;
-  // A container that takes the memory of another takes its allocator along.
+  // The allocator moves with the memory of its container.
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
 

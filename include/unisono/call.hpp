@@ -1,4 +1,4 @@
-// A collective call as plain data: what all the forms of Communicator's calls come down to.
+// A collective call as plain data. All forms of Communicator's calls build a Call.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,14 @@
 
 namespace unisono {
 
-// Combines `count` elements: inout[i] = in[i] op inout[i]. Must be associative and commutative.
+// A user-defined operation on `count` elements: inout[i] = in[i] op inout[i]. Must be associative
+// and commutative. May run in the progress thread, and must not call unisono.
 struct UserOp {
   void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
 };
 
-// A reduce operation with what it needs: converts from ReduceOp.
+// A reduce operation with its parameters. Converts from ReduceOp.
 struct Reduction {
   ReduceOp op = ReduceOp::sum;
   double factor = 1.0;  // premul_sum
@@ -38,10 +39,10 @@ inline constexpr Reduction min{ReduceOp::min};
 inline constexpr Reduction max{ReduceOp::max};
 inline constexpr Reduction avg{ReduceOp::avg};
 
-// Call::accuracy: that of the communicator.
+// Value of Call::accuracy that selects the communicator's accuracy.
 inline constexpr double kInheritedAccuracy = -1;
 
-// The untyped form of a collective call, which all others come down to.
+// The untyped form of a collective call. n is the number of ranks.
 //
 //   collective       in                              out                     count
 //   broadcast        root: count                     count                   the vector
@@ -53,10 +54,10 @@ inline constexpr double kInheritedAccuracy = -1;
 //   reduce_scatter   n*count                         count                   one rank's part
 //   all_to_all       n*count                         n*count                 one pair's part
 //
-// v-forms give `counts` instead: of each rank's part (scatter_v, gather_v, all_gather_v,
-// reduce_scatter_v; the same on all ranks), or this rank's send and receive counts (all_to_all_v:
-// counts, recv_counts). Parts lie packed in rank order unless `displs` (`recv_displs`) give their
-// offsets in elements.
+// The v-forms take `counts` instead of `count`: the length of each rank's part, the same list on
+// all ranks (scatter_v, gather_v, all_gather_v, reduce_scatter_v); for all_to_all_v `counts` are
+// what this rank sends to each rank and `recv_counts` what it receives from each. Parts are packed
+// in rank order unless `displs` (`recv_displs`) give their offsets in elements.
 struct Call {
   Collective collective = Collective::barrier;
   const void* in = nullptr;
@@ -69,27 +70,27 @@ struct Call {
   std::span<const std::size_t> displs = {};
   std::span<const std::size_t> recv_counts = {};
   std::span<const std::size_t> recv_displs = {};
-  // A name, with parameters or not, "reproducible" (ConnectOptions::algorithm), or a schedule file
-  // "mine.json"; empty: chosen.
+  // The name of an algorithm, with or without parameters; "reproducible" (see
+  // ConnectOptions::algorithm); or a schedule file such as "mine.json". Empty: the library chooses.
   std::string_view algorithm = {};
-  int timeout_ms = -1;  // -1: the communicator's; 0: for ever
-  // What error the call bears, the same on all ranks. 0: nothing is rounded but as the op rounds.
-  // Unset: the communicator's (ConnectOptions::accuracy), where the call sums and can keep to it.
-  // Else ranks on several hosts may send each other codes of 8 or 16 bits in place of f32, in any
-  // collective but a barrier and v-forms, where sums are sum, avg or premul_sum: each input is
-  // rounded at most once, a result that goes to all ranks at most once, and these get the same
-  // bits, also of what was their own. The error stays below this, as a root mean square relative to
-  // that of the result, for numbers that are distributed like normal ones; whatever the numbers, no
-  // element is off by more than 0.008 times the sum, over the inputs, of the greatest magnitude in
-  // its block of 32, and by 2^-149 (one step of the least f32) for each rounding; in bf16 the last
-  // 1 to 3 elements of a message may be off by 2^-134. Finite numbers stay finite. From 0.008 on
-  // codes are i8 with a scale for each block, from 0.003 bf16; less is refused, as is what cannot
-  // be.
+  int timeout_ms = -1;  // -1: the communicator's; 0: no limit
+  // The error that the call may add, the same on all ranks. 0: no rounding except the operation's
+  // own. Unset: the communicator's (ConnectOptions::accuracy), if the call sums and can keep the
+  // bound. With a positive value, ranks on several hosts may exchange 8-bit or 16-bit codes instead
+  // of f32. This works for every collective except barriers and v-forms, and for the operations
+  // sum, avg and premul_sum. Each input is rounded at most once, and so is a result that goes to
+  // all ranks; all ranks get the same bits, also for their own data.
+  // The bound is on the root mean square of the error relative to that of the result, for numbers
+  // with a roughly normal distribution. For any numbers, no element is off by more than 0.008 times
+  // the sum, over the inputs, of the greatest magnitude in its block of 32, plus 2^-149 (the
+  // smallest f32) for each rounding; in bf16 the last 1 to 3 elements of a message may be off by
+  // 2^-134. Finite numbers stay finite. From 0.008 on, codes are i8 with a scale for each block;
+  // from 0.003 on, bf16. Smaller values, and calls that cannot use codes, throw usage.
   double accuracy = kInheritedAccuracy;
 };
 
 namespace detail {
-// Whether the call itself says what error it bears.
+// Returns true if the call sets an accuracy of its own.
 constexpr bool has_own_accuracy(const Call& call) {
   return call.accuracy != kInheritedAccuracy && call.accuracy != 0;
 }

@@ -1,21 +1,24 @@
-// Communicator: the collectives between the ranks of a group, and send/recv.
+// Communicator: collectives between the ranks of a group, and point-to-point messages.
 //
-// Thread rule: one thread at a time uses a communicator, and a second one is refused; send and recv
-// may be called in another thread than the collectives. Different communicators are independent.
-// abort(), failure() and statistics() alone may be called from any thread, at any time.
+// Threads: one thread at a time may use a communicator; a call from a second thread throws usage.
+// send and recv are separate from the collectives: one thread may send and receive while another
+// one makes collective calls. Different communicators are independent. Functions with "Threads:
+// any" may be called from any thread at any time, also during an operation.
 //
-// Buffers belong to the caller. Counts are elements. In place: `in` and `out` start at the same
-// address for broadcast, reduce, all_reduce; for all_gather `in` is this rank's part of `out`; for
-// reduce_scatter `out` is this rank's part of `in`; for scatter (gather) the root's `out` (`in`) is
-// its part of `in` (`out`); for all_to_all `in` is `out`. Any other overlap is an error.
+// Shapes: the table in call.hpp. Counts are elements.
 //
-// Errors: every call throws unisono::Error (see error.hpp). After peer_lost, timeout, mismatch or
-// abort the communicator and all that were split from the same world are unusable; every rank gets
-// the same reason. The ranks that are left can go on with shrink(). If ranks make different
-// collective calls, all get mismatch: in that call, or in the next one in which they wait for
-// another rank, as in every barrier (docs/reliability.md says what is compared). If the call was a
-// rank's last one, the rank reports the mismatch on stderr when it leaves, as far as it is known by
-// then.
+// In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce
+// and all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part
+// of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
+// (gather). Any other overlap throws usage. The caller owns all buffers.
+//
+// Errors: every call throws unisono::Error (error.hpp). After peer_lost, timeout, mismatch or
+// aborted, the communicator and all communicators of the same world are unusable, and every rank
+// gets the same reason. The remaining ranks can continue with shrink(). If the ranks make different
+// collective calls, all of them get mismatch: in that call, or in the next one that waits for
+// another rank, at the latest in the next barrier (docs/reliability.md lists what is compared). If
+// the different call was a rank's last one, the rank reports the mismatch on stderr when it leaves,
+// provided that it knows by then.
 #pragma once
 
 #include <cstddef>
@@ -50,14 +53,16 @@ struct PlanState;
 struct RequestState;
 struct RegionState;
 std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
-// What the next calls of this rank on this group alone are for, in place of its label(); empty:
-// that again. For threads that make calls of their own. Any thread. Errors: usage.
+// Local. Labels the next calls of this rank on this group only, overriding Communicator::label();
+// an empty text restores that label. For threads of the library that make calls themselves.
+// Threads: any.
+// Errors: usage.
 void label_group(Communicator& group, std::string_view text);
 }  // namespace detail
 
-// An operation under way. Its buffers must live until wait() returns. The destructor waits, and
-// reports an error on stderr that no call has told yet: call wait() to catch it. Waiting twice is
-// an error.
+// Local. An operation in progress. Its buffers must live until wait() returns. The destructor
+// waits; if the operation failed and nobody has seen the error, the destructor prints it on stderr.
+// Call wait() to catch it.
 class [[nodiscard]] UNISONO_EXPORT Request {
  public:
   Request();
@@ -65,13 +70,19 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
   ~Request();
+  // Blocks until the operation has ended.
+  // Units: milliseconds; -1: the limit of the call or the communicator, 0: no limit.
+  // Errors: those of the operation; timeout, which ends the world; usage on a second wait().
   void wait(int timeout_ms = -1);
-  bool test();  // true: done (then wait() returns at once)
-  // `tell` is called once when the operation has ended, with nullptr or what ended it: at once if
-  // it is done, or by the thread that moved it last (that of progress or of an Exchange, or one
-  // that waits on this communicator). It must not block on this world, end that Exchange, or throw.
+  // Makes progress without blocking and returns true if the operation has ended, so that wait()
+  // returns at once.
+  bool test();
+  // Calls `tell` once when the operation has ended, with nullptr or the error. If the operation has
+  // already ended, on_done() calls `tell` itself; otherwise the thread that completed the operation
+  // does: the progress thread, the thread of an Exchange, or a thread that waits on this
+  // communicator. `tell` must not block on this world, destroy that Exchange, or throw.
   void on_done(std::function<void(const Error*)> tell);
-  // Only for a receive that is done: the rank that its message came from.
+  // Returns the rank that the message came from. Only for a receive that has ended.
   int source() const;
 
  private:
@@ -79,24 +90,29 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   std::shared_ptr<detail::RequestState> state_;
 };
 
-// A collective whose checks, algorithm choice and lowering are done once. start() runs it on the
-// same buffers and blocks; start_async() returns a Request.
+// A collective that is checked, planned and lowered once and then started any number of times on
+// the same buffers. Each start is collective.
 class UNISONO_EXPORT Plan {
  public:
   explicit Plan(std::unique_ptr<detail::PlanState> state);
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
   ~Plan();
+  // Runs the collective and blocks until it is done.
+  // Errors: those of Communicator::run().
   void start();
+  // Starts the collective and returns at once: complete it through the handle.
+  // Errors: those of Communicator::run().
   [[nodiscard]] Request start_async();
+  // Local. Returns the algorithm that this plan runs, with its parameters.
   std::string_view algorithm() const;
 
  private:
   std::unique_ptr<detail::PlanState> state_;
 };
 
-// Memory that the peers on this host can read and write directly while it is registered: no copy
-// through slots. Move-only; unregisters when destroyed.
+// Local. Registered memory: peers on this host read and write it directly, without a copy through
+// slots. Movable, not copyable; the destructor unregisters.
 class UNISONO_EXPORT Region {
  public:
   Region();
@@ -104,55 +120,68 @@ class UNISONO_EXPORT Region {
   Region(Region&&) noexcept;
   Region& operator=(Region&&) noexcept;
   ~Region();
+  // Local. Returns the whole region.
   std::span<std::byte> bytes() const;
 
  private:
   std::shared_ptr<detail::RegionState> state_;
 };
 
-// Where registered memory is, for the ranks that share memory with its owner. Plain data: it may be
-// sent to them.
+// Describes registered memory to the ranks that share memory with its owner. Plain data, which can
+// be sent to them.
 struct SharedPlace {
   std::uint64_t address = 0;  // in the owner's process
   std::uint64_t offset = 0;   // in its region
-  std::uint32_t region = 0;   // 0: nobody else can read it
+  std::uint32_t region = 0;   // 0: no other rank can read it
   std::int32_t reserved = 0;
 };
 
-// For recv and recv_async: whichever rank sends first. Other receives with the same tag go first
-// where they name the sender.
+// For recv and recv_async: receives from whichever rank sends first. A receive with the same tag
+// that names the sender has priority.
 inline constexpr int kAnySource = -1;
 
 class UNISONO_EXPORT Communicator {
  public:
-  // Joins the world that the options and the environment describe; blocks until all ranks are
-  // there.
+  // Collective. Joins the world that the options and the environment describe. Blocks until all
+  // ranks have joined.
+  // Errors: usage, config, connection, peer_lost, resource, aborted.
   static Communicator connect(const ConnectOptions& options = {});
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
+  // Local. This rank's number in the group, and the number of ranks.
   int rank() const;
   int size() const;
-  // On how many hosts the ranks of this group are. Ranks of one host that do not share memory
-  // (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as on several.
+  // Local. Returns the number of hosts that the group's ranks run on. Ranks on one host that do not
+  // share memory (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as being on several hosts.
   int hosts() const;
-  // On which of them rank `rank` of this group is; they are numbered in the order of their lowest
-  // ranks. Errors: usage.
+  // Local. Returns the host of rank `rank` of this group. Hosts are numbered in the order of their
+  // lowest ranks.
+  // Errors: usage.
   int host(int rank) const;
 
-  // Untyped forms.
+  // Collective. Untyped forms of all collectives: run() blocks, run_async() returns a Request,
+  // plan() prepares the call for repeated starts (preparing is local).
+  // run_async(): the buffers must live until wait() returns; lists of counts may be reused as soon
+  // as run_async() returns.
+  // Shapes: see the table in call.hpp.
+  // In place: see the top of this header.
+  // Errors: usage before anything is sent; peer_lost, timeout, mismatch and aborted on all ranks.
   void run(const Call& call);
   Request run_async(const Call& call);
   Plan plan(const Call& call);
-  // Which algorithm the call gets, and why. Local: the other ranks need not call it, and the
-  // buffers may be null. Builds every schedule that could serve.
+  // Local. Explains which algorithm the call would get and why. Builds every schedule that can
+  // serve the call. The buffers may be null.
+  // Errors: usage.
   Explanation explain(const Call& call);
 
-  // Typed forms. A buffer is all that std::span can be made of: a span, a std::vector, a
-  // std::array, an array. Each has the blocking name and an `_async` one, whose buffers must live
-  // until wait() returns. Counts follow from the buffers, whose lengths must fit the table in
-  // call.hpp (checked). Ranks that do not use a buffer may pass {} for it.
+  // Collective. Typed forms. A buffer is anything that std::span can be constructed from: a span, a
+  // std::vector, a std::array, an array. Each collective has a blocking form and an `_async` form,
+  // whose buffers must live until wait() returns. Ranks that do not use a buffer may pass {}.
+  // Shapes: counts follow from the buffer lengths, which must fit the table in call.hpp; a wrong
+  // length throws usage.
+  // Errors: those of run().
   template <OutBuffer Data>
   void broadcast(Data&& data, int root) {
     run(detail::vector_call(Collective::broadcast, detail::view(data), detail::out_view(data), sum,
@@ -184,7 +213,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::vector_call(Collective::all_reduce, detail::view(data),
                                          detail::out_view(data), reduction, 0));
   }
-  // `out` is used on the root alone.
+  // Only the root uses `out`.
   template <InBuffer In, OutBufferLike<In> Out = std::span<ElementOf<In>>>
   void reduce(In&& in, Out&& out, Reduction reduction, int root) {
     run(detail::reduce_call(detail::view(in), detail::out_view(out), reduction, root,
@@ -195,7 +224,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(detail::reduce_call(detail::view(in), detail::out_view(out), reduction, root,
                                          rank() == root));
   }
-  // `in` is used on the root alone.
+  // Only the root uses `in`.
   template <OutBuffer Out, InBufferLike<Out> In = std::span<ElementOf<Out>>>
   void scatter(In&& in, Out&& out, int root) {
     run(detail::scatter_call(detail::view(in), detail::out_view(out), root, rank(), size()));
@@ -205,7 +234,7 @@ class UNISONO_EXPORT Communicator {
     return run_async(
         detail::scatter_call(detail::view(in), detail::out_view(out), root, rank(), size()));
   }
-  // `out` is used on the root alone.
+  // Only the root uses `out`.
   template <InBuffer In, OutBufferLike<In> Out = std::span<ElementOf<In>>>
   void gather(In&& in, Out&& out, int root) {
     run(detail::gather_call(detail::view(in), detail::out_view(out), root, rank(), size()));
@@ -240,7 +269,8 @@ class UNISONO_EXPORT Communicator {
   Request all_to_all_async(In&& in, Out&& out) {
     return run_async(detail::pair_call(detail::view(in), detail::out_view(out), size()));
   }
-  // v-forms: parts packed in rank order; run() takes offsets as well.
+  // Collective. v-forms, in which parts may differ in length. Parts are packed in rank order; use
+  // run() for other offsets.
   template <InBuffer In, OutBufferLike<In> Out>
   void all_gather_v(In&& in, Out&& out, std::span<const std::size_t> counts) {
     run(detail::v_call(Collective::all_gather_v, detail::view(in), detail::out_view(out), counts, 0,
@@ -296,97 +326,120 @@ class UNISONO_EXPORT Communicator {
                                     detail::out_view(out), send_counts, 0, rank(), size(), sum,
                                     recv_counts));
   }
+  // Collective. Returns when all ranks have called it.
   void barrier(int timeout_ms = -1) {
     run({.collective = Collective::barrier, .timeout_ms = timeout_ms});
   }
   Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
-  // Blocking point-to-point. Messages with one tag between two ranks arrive in order. A receive of
-  // fewer bytes than were sent is an error on both sides. send() may return before the receive
-  // begins if the message fits the lane's buffer (256 KiB at most); larger ones wait for the
-  // receiver.
+  // Sends to or receives from one rank. Messages with one tag between two ranks arrive in order.
+  // send() may return before the receive begins if the message fits into the lane's buffer (at most
+  // 256 KiB); a longer message waits for the receiver.
+  // Units: bytes; both sides must name the same number.
+  // Threads: one thread at a time, also while another thread makes collective calls.
+  // Errors: usage; mismatch on both sides if the sizes differ; timeout, peer_lost and aborted on
+  // all ranks.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   void recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
-  // Sends to one rank and receives from another (or the same) at once: what rings and shifts are
-  // made of.
+  // Sends to one rank and receives from another one, or from the same one, at once. Use it for
+  // rings and shifts.
+  // Errors: those of send() and recv().
   void exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
                 std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
+  // Asynchronous forms. The buffers must live until wait() returns.
   Request send_async(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   Request recv_async(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
 
-  // Ranks with the same color form a group, ordered by key, then rank. color < 0: no group (an
-  // empty communicator is returned, whose size() is 0). All ranks must call it.
+  // Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
+  // with a negative color gets an empty communicator, whose size() is 0.
+  // Errors: those of a collective, resource.
   Communicator split(int color, int key);
-  // A group of some ranks, which only they call: `members` are ranks of this group in the order of
-  // the new one. `id` names it and is the same on all members; no two groups that are made from
-  // this one and share a member may share it, which is refused while the first one lives. Members
-  // that name other ranks, or another order, get an error with both lists. Each member is a process
-  // of its own. Takes a mapping, and no descriptor or thread. Any thread.
+  // Makes a group of `members` (ranks of this group, in the order of the new one). Collective over
+  // these members alone; each must be a process of its own. `id` must be the same on all members.
+  // Two groups that are made from this communicator and share a member need different ids while
+  // both live. Costs one memory mapping, and no descriptor or thread.
+  // Threads: any.
+  // Errors: usage; mismatch with both lists if the members name different ranks or another order.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
 
-  // What the next calls of this rank on any group of this world are for: a layer, a phase. unisono
-  // top shows it, and recordings (UNISONO_RECORD, unisono run --record) name the calls by it, until
-  // the next label; empty: nothing. Up to 103 bytes, and in a recording some 400 different ones.
-  // Without a recording it costs some ten nanoseconds. Any thread. Errors: usage.
+  // Local. Labels the next calls of this rank on any group of this world, for example with a layer
+  // or a phase, until the next label; an empty text removes the label. unisono top shows the label,
+  // and recordings (UNISONO_RECORD, unisono run --record) name the calls by it. Without a recording
+  // it costs about ten nanoseconds.
+  // Units: at most 103 bytes; a recording keeps about 400 different labels.
+  // Threads: any.
+  // Errors: usage.
   void label(std::string_view text);
-  // What this rank's label is now.
+  // Local. Returns this rank's current label.
   std::string label() const;
 
-  // Ends all operations of this world on all ranks with ErrorCode::aborted. Any thread.
+  // Local. Ends all operations of this world on all ranks with ErrorCode::aborted.
+  // Threads: any.
   void abort(std::string_view reason = {});
-  // What has ended the world of this communicator, as the next operation on it would throw it; none
-  // while nothing is known. Looks for ranks that have died and for what other hosts say, as an
-  // operation does that waits. So a thread of one's own can watch over ranks that compute, or wait
-  // for something else. Any thread, also during an operation. Never waits; some system calls (a
-  // microsecond, and one more for each rank of another host). Not told: a rank that has left in
-  // order, before anybody needs it; one that is stopped. Errors: usage.
+  // Local. Returns the error that has ended this communicator's world (the next operation would
+  // throw it), or nothing while no error is known. Looks for dead ranks and for reports from other
+  // hosts as a waiting operation does, so that a thread can watch over ranks that compute or wait
+  // for something else. Never blocks: it makes some system calls, which take about a microsecond
+  // plus one for each rank on another host. Does not report a rank that left in order before
+  // another rank needed it, nor a stopped process.
+  // Threads: any.
+  // Errors: usage.
   std::optional<Error> failure() const;
 
-  // The ranks of this group that have not entered the latest collective of this rank, in order:
-  // also when that has ended with a timeout, whose text says what each of them did last. Ranks
-  // of other hosts tell where they are while somebody waits, and are late before. A local call.
+  // Local. Returns, in ascending order, the ranks of this group that have not entered this rank's
+  // latest collective. Still valid after that collective has timed out; the text of the timeout
+  // says what each late rank did last. Ranks on other hosts report their position only while a rank
+  // waits; until then they count as late.
   // Errors: usage.
   std::vector<int> late_ranks() const;
 
-  // What the calls of this group have cost this rank so far: how many, how much, how long they
-  // moved data and for whom they waited (unisono/statistics.hpp). A local call. Any thread, also
-  // during an operation.
+  // Local. Returns what this group's calls have cost this rank so far: calls, bytes, time spent
+  // moving data, and time spent waiting for each rank (statistics.hpp).
+  // Threads: any.
   Statistics statistics() const;
 
-  // After peer_lost or timeout: a communicator of the ranks that are still there, in their old
-  // order. All of them call it, on the communicator that connect() (or shrink(), grow()) gave; it
-  // ends the old world on all ranks, and blocks until each rank has called or is known to be dead.
-  // All get the same ranks. The old communicator can only be destroyed then; groups are split anew.
-  // Errors: evicted (the others went on without this rank, or it may not go on without them), and
-  // as of connect().
+  // Returns a communicator of the remaining ranks, in their old order. Call it after peer_lost or
+  // timeout on the communicator that connect(), shrink() or grow() returned. Collective over the
+  // remaining ranks: it ends the old world on all ranks, blocks until every rank has called it or
+  // is known to be dead, and gives all callers the same ranks. Afterwards the old communicator can
+  // only be destroyed; split its groups again.
+  // Errors: evicted if the others continued without this rank, or if this rank must not continue
+  // without them; usage; those of connect().
   Communicator shrink(const ShrinkOptions& options = {});
-  // A communicator of `size` ranks: those of this one, with the same numbers, and new processes
-  // that connect() as ranks size() and up of a world of `size`, with the job name (and address) of
-  // the first world. All ranks call it. This communicator stays as it is. `address`: where rank 0
-  // listens while they meet; empty: as at the first time. Errors: as of connect(), usage.
+  // Returns a communicator of `size` ranks: the ranks of this one, with the same numbers, and new
+  // processes. Collective: the new processes call connect() as ranks size() and up of a world of
+  // `size`, with the job name (and address) of the first world. This communicator stays usable.
+  // `address` says where rank 0 listens meanwhile; empty: as for the first world.
+  // Errors: those of connect(), usage.
   Communicator grow(int size, const std::string& address = {});
-  // By rank: what it was in the world that this one was shrunk from; empty if it was not.
+  // Local. Returns each rank's number in the world that this one was shrunk from; empty if this
+  // world was not shrunk.
   std::vector<int> previous_ranks() const;
-  // How many ranks that world had; 0 if this one was not shrunk.
+  // Local. Returns the number of ranks in the world that this one was shrunk from; 0 if this world
+  // was not shrunk.
   int previous_size() const;
 
-  // Registered memory. allocate(): new, zeroed, page-aligned. register_buffer(): moves the whole
-  // pages of ordinary private memory onto shared ones at the same address (about 1 ms per MiB,
-  // once); the memory must stay mapped while the Region lives. Local calls: the peers need not do
-  // the same.
+  // Registers memory. Local: the peers need not do the same. allocate() returns new, zeroed,
+  // page-aligned memory. register_buffer() moves the whole pages of ordinary private memory to
+  // shared pages at the same address, once, at about 1 ms per MiB; the memory must stay mapped
+  // while the Region lives.
+  // Units: bytes.
+  // Errors: usage (memory that is not mapped, or is registered already), resource.
   Region allocate(std::size_t bytes);
   Region register_buffer(std::span<std::byte> memory);
 
-  // For kernels that read peers' registered memory themselves. place_of(): how others find this
-  // memory; region 0 where it is not registered. peer_memory(): where `bytes` bytes of rank `peer`
-  // of this group can be read here; nullptr if they cannot. Both are local calls. Whoever reads
-  // says itself when the memory may change again, by a barrier() for example; it stays readable
-  // while its Region lives. Any thread.
+  // Local. For kernels that read the registered memory of peers themselves. place_of() returns how
+  // other ranks find this memory; region is 0 if the memory is not registered. peer_memory()
+  // returns the address at which this rank can read `bytes` bytes of rank `peer` of this group, or
+  // nullptr if it cannot. The caller must synchronise: it tells the owner, with a barrier() for
+  // example, when the memory may change again. The memory stays readable while its Region lives.
+  // Threads: any.
   SharedPlace place_of(const void* data, std::size_t bytes) const;
   const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
 
-  // Several operations started as one: `body` calls async operations on this communicator; group()
-  // returns when all are done.
+  // Collective. Starts several operations as one. `body` calls async operations on this
+  // communicator; group() returns when all of them are done. A blocking call in `body` throws
+  // usage.
   void group(const std::function<void()>& body);
 
   explicit Communicator(std::shared_ptr<detail::Core> core);
@@ -397,8 +450,8 @@ class UNISONO_EXPORT Communicator {
   std::shared_ptr<detail::Core> core_;
 };
 
-// Runs `body` on `ranks` ranks as threads of this process, and waits for them. The first exception
-// is rethrown.
+// Runs `body` on `ranks` ranks, each a thread of this process, and waits for them. Rethrows the
+// first exception.
 UNISONO_EXPORT void run_threads(int ranks, const std::function<void(Communicator&)>& body,
                                 const ConnectOptions& options = {});
 

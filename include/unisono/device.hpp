@@ -1,29 +1,36 @@
-// Collectives on the memory of GPUs, between ranks of one host: a kernel on each rank's stream
-// makes the passes of the rank; nothing waits on the host.
+// Collectives on GPU memory, between ranks on one host: a kernel on each rank's stream does the
+// rank's part, and nothing waits on the host.
 //
 //   unisono::DeviceGroup group(comm, {.device = 0});
 //   group.run({.collective = unisono::Collective::all_reduce, .in = gradients, .out = gradients,
 //              .count = n, .dtype = unisono::Dtype::bf16, .reduction = unisono::avg}, stream);
 //   group.synchronize(stream);
 //
-// Buffers and streams are those of the rank's device, and each device must reach the memory of the
-// others. Ranks that are threads of one process reach each other's memory as it is, on several
-// devices what cudaMalloc gave; each has a stream of its own: on a shared one a kernel would stand
-// behind those that wait for it. Ranks that are processes reach what allocate() gave. Other memory
-// is copied aside on the way. All ranks' buffers are of the one or the other kind; null, of a rank
-// without any elements, stands for memory that is reached, and between processes for that of
-// allocate() in a group that has some.
-// There is no kernel for `user`, nor for premul_sum of integers. A call's own timeout_ms is
-// refused: DeviceOptions has the group's. The in-place rule is that of communicator.hpp, but that
-// an all_reduce is in place on all ranks or on none, a broadcast on all (`in` may be null), and
-// all_to_all on none. Calls may be captured into CUDA graphs, where they run in their order
-// whatever their streams; all ranks must replay theirs in the same order. To the group's other
-// calls a replay has the order of its stream alone: let other streams wait for it by an event, and
-// let it be done before the group is closed.
+// Buffers and streams belong to the rank's device, and each device must be able to reach the memory
+// of the others.
+// - Ranks that are threads of one process access each other's memory directly; on several devices
+//   this needs memory from cudaMalloc. Each rank needs a stream of its own, because kernels that
+//   wait for each other would block on a shared stream.
+// - Ranks that are processes access memory from allocate() directly.
+// - Other memory is copied aside first.
 //
-// Errors: what is wrong with a call is told at once (usage). What happens later (a rank that dies,
-// is late or means another call) stops the kernels of all ranks within some 20 ms, and is thrown by
-// the next run(), check() or synchronize(); what they were to write is not to be used.
+// Within one call, all ranks must use the same kind of memory. A rank without elements may pass
+// null, which counts as directly accessible memory (between processes: as memory from allocate(),
+// if the group has any).
+//
+// Limits: there is no kernel for `user`, nor for premul_sum of integers. A timeout_ms in the call
+// is refused; set DeviceOptions::timeout_ms.
+// In place: as in communicator.hpp, except that an all_reduce is in place on all ranks or on none,
+// a broadcast on all of them (`in` may be null), and an all_to_all on none.
+//
+// CUDA graphs: calls may be captured. Within a graph they run in their order on whatever streams;
+// all ranks must replay their graphs in the same order. Relative to the group's other calls, a
+// replay is ordered only by its stream: make other streams wait for it with an event, and let it
+// finish before the group is closed.
+//
+// Errors: an invalid call throws usage at once. A later failure (a rank dies, is late or makes a
+// different call) stops the kernels of all ranks within about 20 ms, and the next run(), check() or
+// synchronize() throws it; do not use the outputs of those kernels.
 #pragma once
 
 #include <cstddef>
@@ -38,45 +45,57 @@ namespace detail {
 class DeviceState;
 }
 
-// A CUstream, or the cudaStream_t that is the same; nullptr: the legacy default stream.
+// A CUstream, or the equivalent cudaStream_t; nullptr: the legacy default stream.
 using DeviceStream = void*;
 
 struct DeviceOptions {
-  int device = 0;       // as CUDA counts them
-  int channels = 0;     // thread blocks of an operation, the same on all ranks; 0: chosen
-  int timeout_ms = -1;  // for a rank that does not come; -1: five minutes; 0: for ever
+  int device = 0;       // CUDA device number
+  int channels = 0;     // thread blocks per operation, the same on all ranks; 0: chosen
+  int timeout_ms = -1;  // limit of the wait for a late rank; -1: five minutes; 0: no limit
   std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory
 };
 
-// Thread rule: one thread at a time calls run() and allocate(); check(), synchronize() and
+// Threads: one thread at a time calls run(), allocate() and close(); check(), synchronize() and
 // set_timeout() may be called from any thread.
 class UNISONO_EXPORT DeviceGroup {
  public:
-  // Collective. `comm` must live as long. Errors: config (no driver, no such device, a library
-  // without kernels, a device that does not reach the memory of another), usage (ranks on several
-  // hosts, other options on another rank).
+  // Collective. Makes a group of all ranks of `comm`, which must outlive it.
+  // Errors: config (no driver, no such device, a library without kernels, a device that cannot
+  // reach the memory of another), usage (ranks on several hosts, options that differ), resource.
   explicit DeviceGroup(Communicator& comm, const DeviceOptions& options = {});
   DeviceGroup(DeviceGroup&&) noexcept;
   DeviceGroup& operator=(DeviceGroup&&) noexcept;
-  // As close(). Collective only where it must be: peers that run see a rank that left.
+  // Closes the group. If other ranks still run a collective, they see that this rank has left.
   ~DeviceGroup();
 
-  // Starts a collective on the stream, after what was put there before, and returns.
+  // Collective. Starts a collective on the stream, after the work that the stream already holds,
+  // and returns.
+  // Shapes: see call.hpp.
+  // In place: see above.
+  // Errors: usage at once; the error that has ended the group.
   void run(const Call& call, DeviceStream stream);
-  // Device memory that all ranks can reach, as long as the group lives. Collective: all ranks ask,
-  // for as many bytes as each needs.
+  // Collective. Returns device memory that all ranks can reach while the group lives; each rank
+  // asks for as many bytes as it needs.
+  // Units: bytes.
+  // Errors: usage, resource, the error that has ended the group.
   void* allocate(std::size_t bytes);
 
-  // Waits until this rank's calls are done and the other ranks leave as well, because they may
-  // reach this one's memory. Who has not come after timeout_ms (-1: the limit of `comm`) ends the
-  // communicator for all ranks. No other call may follow.
+  // Collective. Waits until this rank's calls are done and the other ranks close too, because they
+  // may access this rank's memory. If a rank has not come after timeout_ms, the communicator ends
+  // for all ranks. No other call may follow.
+  // Units: milliseconds; -1: the limit of `comm`.
   void close(int timeout_ms = -1);
-  // From now on the limit of DeviceOptions::timeout_ms, on this rank. Throws usage if it is
-  // negative.
+  // Local. Changes DeviceOptions::timeout_ms on this rank.
+  // Threads: any.
+  // Errors: usage if the limit is negative.
   void set_timeout(int timeout_ms);
-  // Throws what has ended the group.
+  // Local. Throws the error that has ended the group, if any.
+  // Threads: any.
   void check() const;
-  // Returns when all of the stream is done. timeout_ms 0: no limit.
+  // Local. Returns when all work of the stream is done.
+  // Units: milliseconds; 0: no limit.
+  // Threads: any.
+  // Errors: timeout; the error that has ended the group.
   void synchronize(DeviceStream stream, int timeout_ms = 0) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which algorithm a call gets, why, and what the others would do.
+// Explanation: which algorithm a call gets, why, and what the other algorithms would cost.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace unisono {
 
 struct Explanation {
-  // What the choice came from.
+  // The source of the choice.
   enum class Why : std::uint8_t { call, option, profile, built_in, model, accuracy };
   struct Candidate {
-    std::string algorithm;  // with those of its parameters that are not its defaults
+    std::string algorithm;  // with the parameters that differ from the defaults
     int steps = 0;
     double sent_bytes = 0;     // by the rank that sends most
-    double predicted_us = -1;  // by the profile; below 0: it does not know
+    double predicted_us = -1;  // by the profile; below 0: unknown
     bool chosen = false;
   };
   struct Unable {
@@ -28,14 +28,14 @@ struct Explanation {
 
   Collective collective = Collective::barrier;
   int ranks = 1;
-  double bytes = 0;  // the larger of what a rank sends and receives in all
+  double bytes = 0;  // the larger of the bytes that a rank sends and receives in total
   std::string chosen;
   Why why = Why::built_in;
-  std::string profile;                // the file, where there is one
-  std::vector<Candidate> candidates;  // fastest first as far as that is known
-  std::vector<Unable> unable;         // cannot serve this call
+  std::string profile;                // the file, if there is one
+  std::vector<Candidate> candidates;  // fastest first, as far as known
+  std::vector<Unable> unable;         // algorithms that cannot serve this call
 
-  // A table for people.
+  // Local. Returns a table for people.
   UNISONO_EXPORT std::string text() const;
 };
 

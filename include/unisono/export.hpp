@@ -1,4 +1,4 @@
-// UNISONO_EXPORT marks what the shared library offers; all else in it is hidden.
+// UNISONO_EXPORT marks a public symbol of the shared library; all other symbols are hidden.
 #pragma once
 
 #if defined(__cplusplus)

@@ -5,22 +5,22 @@
 //   team.all_reduce(t, data, unisono::sum);   // the same buffers and arguments in all four
 //
 // All threads of a rank make the same calls in the same order, with the whole buffers. The team
-// gives each a fixed slice that begins on a cache line of the buffer if the buffer does; so one
-// thread finds the same memory in its cache from call to call. A call returns when all the slices
-// of this rank are done; each thread then sees the whole result. Short vectors are moved by as many
-// threads as have 32 KiB to do. all_to_all and reduce_scatter in place, and reduce_scatter with
-// premul_sum, are made by thread 0 alone.
+// gives each thread a fixed slice, which begins on a cache line if the buffer does, so that a
+// thread finds the same memory in its cache from call to call. A call returns when all slices of
+// this rank are done; each thread then sees the whole result. Short vectors are moved by as many
+// threads as have 32 KiB to do. Thread 0 alone makes all_to_all and reduce_scatter in place, and
+// reduce_scatter with premul_sum.
 //
-// Results: sums are taken in the order of the ranks, so they have the same bits whatever the number
-// of threads is, and on all ranks.
+// Results: sums are taken in rank order, so they have the same bits for any number of threads and
+// on all ranks.
 //
-// Thread rule: thread number t belongs to one thread at a time. Calls allocate nothing themselves
+// Threads: each thread number belongs to one thread at a time. Calls allocate nothing themselves
 // and take no lock. The communicator that the team was made from stays usable.
 //
-// Errors: those of Communicator; besides, usage (a thread number or a collective that a team does
-// not have), mismatch (two threads make different calls) and timeout (a thread has not come; the
-// message says which). An error in a call of several threads ends the team and its world, because
-// other slices of that call may be under way.
+// Errors: those of Communicator; usage (an invalid thread number, or a collective that a team does
+// not have); mismatch (two threads make different calls); timeout (a thread has not come; the
+// message names it). An error in a call of several threads ends the team and its world, because
+// other slices of that call may be in progress.
 #pragma once
 
 #include <memory>
@@ -35,14 +35,15 @@ namespace unisono {
 inline constexpr int kMostTeamThreads = 1024;
 
 struct TeamOptions {
-  // The longest that a call waits for the other threads of its rank to begin it. 0: for ever.
+  // Limit of a call's wait for the other threads of its rank to begin it. 0: no limit.
   int timeout_ms = 300'000;
 };
 
 class UNISONO_EXPORT Team {
  public:
-  // All ranks of `comm` call it, with the same number of threads: 1 to kMostTeamThreads. Takes one
-  // group of `comm` for each thread. Errors: usage; mismatch where the numbers differ.
+  // Collective. Makes a team of 1 to kMostTeamThreads threads, the same number on all ranks. Takes
+  // one group of `comm` for each thread.
+  // Errors: usage; mismatch if the numbers differ.
   Team(Communicator& comm, int threads, const TeamOptions& options = {});
   Team(Team&&) noexcept;
   Team& operator=(Team&&) noexcept;
@@ -50,12 +51,14 @@ class UNISONO_EXPORT Team {
 
   int threads() const;
 
-  // The untyped form: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all and barrier.
-  // `algorithm` empty: "flat" ("one_shot" for a short all_reduce) for sums, whose order is that
-  // of the ranks; else chosen.
-  // `timeout_ms` of the call, if given, also limits the wait for the other threads.
+  // Collective. The untyped form of all_reduce, broadcast, all_gather, reduce_scatter, all_to_all
+  // and barrier. An empty `algorithm` selects "flat" for sums ("one_shot" for a short all_reduce),
+  // which sums in rank order; for other calls the library chooses. A `timeout_ms` in the call also
+  // limits the wait for the other threads.
+  // Shapes, in-place rule and errors are those at the top.
   void run(int thread, const Call& call);
 
+  // Collective. Typed forms, as of Communicator.
   template <OutBuffer Data>
   void broadcast(int thread, Data&& data, int root) {
     run(thread, detail::vector_call(Collective::broadcast, detail::view(data),

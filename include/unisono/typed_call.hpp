@@ -1,4 +1,4 @@
-// How the typed forms of Communicator turn their buffers into a Call.
+// Turns the buffers of Communicator's typed forms into a Call.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace unisono {
 
-// What may be passed as a buffer: all that std::span can be made of, such as a span of any extent,
-// a std::vector, a std::array or an array.
+// A buffer: anything that std::span can be constructed from, such as a span of any extent, a
+// std::vector, a std::array or an array.
 template <typename B>
 concept InBuffer = requires(B& buffer) { std::span(buffer); };
 
-// One that outlives the call: no temporary that owns its elements.
+// A buffer that outlives the call: no temporary that owns its elements.
 template <typename B>
 concept AsyncInBuffer = InBuffer<B> && requires(B&& buffer) { std::span(std::forward<B>(buffer)); };
 
-// Its elements, without const.
+// The element type of a buffer, without const.
 template <InBuffer B>
 using ElementOf = typename decltype(std::span(std::declval<B&>()))::value_type;
 
-// One whose elements can be written.
+// A buffer with writable elements.
 template <typename B>
 concept OutBuffer =
     AsyncInBuffer<B> &&
     !std::is_const_v<typename decltype(std::span(std::declval<B&>()))::element_type>;
 
-// Whether it has the same elements as another one.
+// A buffer with the same element type as another one.
 template <typename B, typename Other>
 concept InBufferLike = InBuffer<B> && std::is_same_v<ElementOf<B>, ElementOf<Other>>;
 template <typename B, typename Other>
@@ -55,11 +55,11 @@ constexpr Dtype dtype_of() {
   static_assert(kDtypeOf<T>.has_value(), "unisono: no Dtype for this element type");
   return *kDtypeOf<T>;
 }
-// The Calls of the typed forms. `expect` throws usage when a span has not the length that the
-// others ask for.
+// The Calls of the typed forms. expect() throws usage if a span does not have the length that the
+// other arguments require.
 UNISONO_EXPORT void expect(Collective collective, const char* what, std::size_t have,
                            std::size_t need);
-// The same for a v-form, whose lists say the lengths.
+// Checks a v-form, whose lists give the lengths.
 UNISONO_EXPORT void expect_parts(const Call& call, std::size_t in, std::size_t out, int rank,
                                  int ranks);
 template <typename T>
@@ -88,7 +88,8 @@ Call reduce_call(std::span<const T> in, std::span<T> out, Reduction reduction, i
           .reduction = reduction,
           .root = root};
 }
-// One side is a part of `count` elements, the other the vector of all `ranks` parts.
+// Builds a call in which one side is a part of `count` elements and the other is the vector of all
+// `ranks` parts.
 template <typename T>
 Call part_call(Collective collective, std::span<const T> in, std::span<T> out, std::size_t count,
                int root, Reduction reduction = sum) {

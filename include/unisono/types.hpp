@@ -1,7 +1,8 @@
-// The words of unisono that are enumerations: data types, reduce operations, collectives.
+// Enumerations: data types, reduce operations, collectives.
 //
-// Each value has one spelling, the same in C++, C, the command line, JSON and Python:
-// `to_string(Dtype::bf16)` is "bf16", `parse_dtype("bf16")` gives it back.
+// Each value has one spelling in C++, C, the command line, JSON and Python: to_string(Dtype::bf16)
+// returns "bf16", and parse_dtype("bf16") returns Dtype::bf16. All functions here are local and may
+// be called from any thread.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +32,13 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypeCount = 13;
 
-// Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks: integers of
-// up to 32 bits move and are summed in 32 or 64 bits and truncate towards zero, floats of less than
-// 32 bits move and are summed in f32 and are rounded once, so that no sum wraps or overflows; wider
-// types are summed as they are. `premul_sum` multiplies each rank's input by a scalar before the
-// sum; `user` is a function of the caller's.
+// Reduce operations.
+// - `avg` is the sum divided by the number of ranks. Integers of up to 32 bits are moved and summed
+//   in 32 or 64 bits, and the result truncates towards zero. Floats of less than 32 bits are moved
+//   and summed in f32 and rounded once. So these sums neither wrap nor overflow. Wider types are
+//   summed in their own type.
+// - `premul_sum` multiplies each rank's input by a scalar before the sum.
+// - `user` is a function of the caller.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,
@@ -71,7 +74,7 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr int kCollectiveCount = 14;
 
-// Bytes of one element.
+// Returns the bytes of one element.
 constexpr std::size_t size_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::i8:
@@ -95,6 +98,8 @@ constexpr std::size_t size_of(Dtype dtype) {
   return 0;
 }
 
+// to_string() returns the spelling of a value; parse_*() returns the value, or nothing for an
+// unknown spelling.
 UNISONO_EXPORT std::string_view to_string(Dtype dtype);
 UNISONO_EXPORT std::string_view to_string(ReduceOp op);
 UNISONO_EXPORT std::string_view to_string(Collective collective);
@@ -102,8 +107,8 @@ UNISONO_EXPORT std::optional<Dtype> parse_dtype(std::string_view text);
 UNISONO_EXPORT std::optional<ReduceOp> parse_reduce_op(std::string_view text);
 UNISONO_EXPORT std::optional<Collective> parse_collective(std::string_view text);
 
-// Storage types for the formats that C++20 lacks. They hold bits and convert to and from float
-// with round-to-nearest-even; arithmetic belongs to the reductions.
+// Storage types for the formats that C++20 lacks. They hold bits and convert to and from float with
+// round-to-nearest-even; only the reductions compute with them.
 struct f16 {
   std::uint16_t bits = 0;
 };
@@ -126,7 +131,7 @@ UNISONO_EXPORT bf16 to_bf16(float value);
 UNISONO_EXPORT f8e4m3 to_f8e4m3(float value);
 UNISONO_EXPORT f8e5m2 to_f8e5m2(float value);
 
-// The Dtype of a C++ type; only the types above and the fixed-width arithmetic ones have one.
+// The Dtype of a C++ type. Only the types above and the fixed-width arithmetic types have one.
 template <typename T>
 inline constexpr std::optional<Dtype> kDtypeOf = std::nullopt;
 template <>

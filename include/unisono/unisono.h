@@ -1,19 +1,17 @@
-/* The C interface: C99, and valid C++. It stands on the same core as communicator.hpp, so ranks
- * that use either may be in one world.
+/* The C interface: C99, also valid C++. It uses the same core as communicator.hpp, so ranks that
+ * use either may be in one world.
  *
- * Results. A function that can fail returns unisono_result_t; UNISONO_SUCCESS is 0. The text of the
- * thread's latest failure is unisono_last_error(): "<code>: <what failed, where, since
- * when>\n<what to try next>". No function throws or ends the process. After UNISONO_PEER_LOST,
- * UNISONO_TIMEOUT, UNISONO_MISMATCH or UNISONO_ABORTED the communicator and all that were split
- * from the same world are unusable, and every rank gets the same reason; UNISONO_USAGE leaves them
- * as they were.
+ * Results: a function that can fail returns unisono_result_t; UNISONO_SUCCESS is 0.
+ * unisono_last_error() returns the text of the calling thread's latest failure: "<code>: <what
+ * failed, where, since when>\n<what to try next>". No function throws or ends the process.
  *
- * Threads. One thread at a time uses a communicator, its plans and its requests; different
- * communicators are independent. unisono_abort(), unisono_failure() and unisono_statistics() alone
- * may be called from any thread, at any time.
+ * Threads: one thread at a time may use a communicator, its plans and its requests; a call from a
+ * second thread is UNISONO_USAGE. unisono_send() and unisono_recv() are separate from the
+ * collectives: one thread may send and receive while another one makes collective calls. Different
+ * communicators are independent. Functions with "Threads: any" may be called from any thread at any
+ * time, also during an operation.
  *
- * Buffers belong to the caller. `count` is in elements, `bytes` in bytes. n is the size of the
- * communicator:
+ * Shapes: `count` is in elements, `bytes` in bytes, and n is the size of the communicator.
  *
  *   collective       in                              out                     count
  *   broadcast        root: count                     count                   the vector
@@ -25,23 +23,26 @@
  *   reduce_scatter   n*count                         count                   one rank's part
  *   all_to_all       n*count                         n*count                 one pair's part
  *
- * A buffer that a rank does not use, or of no elements, may be NULL. The v-forms take lists of n
- * entries: the count of each rank's part (the same list on all ranks), for all_to_all_v the counts
- * that this rank sends to and receives from each. Parts lie packed in rank order, unless the
- * matching displs (NULL: packed) give their offsets in elements. Lists are read before the function
- * returns, in the asynchronous forms too.
+ * A buffer that a rank does not use, or that has no elements, may be NULL. The v-forms take lists
+ * of n entries: the count of each rank's part, the same list on all ranks; for all_to_all_v, the
+ * counts that this rank sends to each rank and receives from each. Parts are packed in rank order
+ * unless the matching displs (NULL: packed) give their offsets in elements. Lists are read before
+ * the function returns, also by the asynchronous forms.
  *
- * In place: `in` and `out` are the same address for broadcast, reduce, all_reduce and all_to_all;
- * for all_gather `in` is this rank's part of `out`; for reduce_scatter `out` is this rank's part of
- * `in`; for scatter (gather) the root's `out` (`in`) is its part of `in` (`out`). Any other overlap
- * is UNISONO_USAGE.
+ * In place: allowed if `in` and `out` are the same address for broadcast, reduce, all_reduce and
+ * all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part of
+ * `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
+ * (gather). Any other overlap is UNISONO_USAGE. The caller owns all buffers.
  *
- * All ranks of a communicator must make the same collective calls in the same order, with the same
- * count or counts, dtype, op, factor, root and algorithm; otherwise all get UNISONO_MISMATCH: in
- * that call, or in the next one in which they wait for another rank, as in every barrier. If the
- * call was a rank's last one, the rank reports it on stderr when it leaves, as far as it is known
- * by then.
- */
+ * Errors: UNISONO_USAGE leaves the communicator as it was. After UNISONO_PEER_LOST,
+ * UNISONO_TIMEOUT, UNISONO_MISMATCH or UNISONO_ABORTED, the communicator and all communicators of
+ * the same world are unusable, and every rank gets the same reason.
+ *
+ * Collective functions: all ranks of a communicator must make the same collective calls in the same
+ * order, with the same count or counts, dtype, op, factor, root and algorithm. Otherwise all of
+ * them get UNISONO_MISMATCH: in that call, or in the next one that waits for another rank, at the
+ * latest in the next barrier. If the different call was a rank's last one, the rank reports the
+ * mismatch on stderr when it leaves, provided that it knows by then. */
 #pragma once
 
 #include <stddef.h>
@@ -57,20 +58,20 @@ extern "C" {
 #define UNISONO_INT
 #endif
 
-/* What a call ended with. */
+/* The result of a call. */
 typedef enum unisono_result UNISONO_INT {
   UNISONO_SUCCESS = 0,
-  UNISONO_USAGE = 1,      /* the caller passed something that cannot be done */
-  UNISONO_CONFIG = 2,     /* the environment or options contradict each other */
+  UNISONO_USAGE = 1,      /* the caller passed something invalid */
+  UNISONO_CONFIG = 2,     /* the environment or the options are wrong or contradict each other */
   UNISONO_CONNECTION = 3, /* ranks could not find each other */
   UNISONO_PEER_LOST = 4,  /* a rank died or left */
   UNISONO_TIMEOUT = 5,    /* a rank did not arrive in time */
-  UNISONO_MISMATCH = 6,   /* ranks disagree on what they are doing */
+  UNISONO_MISMATCH = 6,   /* ranks make different calls */
   UNISONO_ABORTED = 7,    /* this or another rank called unisono_abort() */
-  UNISONO_CORRUPT = 8,    /* data that cannot be: a damaged file or message */
-  UNISONO_RESOURCE = 9,   /* the system gave no memory, descriptor or address */
-  UNISONO_INTERNAL = 10,  /* a mistake in unisono */
-  UNISONO_EVICTED = 11    /* the other ranks went on without this one, or may have */
+  UNISONO_CORRUPT = 8,    /* damaged file or message */
+  UNISONO_RESOURCE = 9,   /* the system refused memory, a descriptor or an address */
+  UNISONO_INTERNAL = 10,  /* a defect in unisono */
+  UNISONO_EVICTED = 11    /* the other ranks continued without this one, or may have */
 } unisono_result_t;
 
 /* Element types. */
@@ -90,7 +91,7 @@ typedef enum unisono_dtype UNISONO_INT {
   UNISONO_BOOL = 12 /* one byte, 0 or 1 */
 } unisono_dtype_t;
 
-/* Reduce operations. `unisono list --dtypes` says which dtypes each is defined for. */
+/* Reduce operations. `unisono list --dtypes` prints the dtypes that each one supports. */
 typedef enum unisono_op UNISONO_INT {
   UNISONO_SUM = 0,
   UNISONO_PROD = 1,
@@ -104,8 +105,8 @@ typedef enum unisono_op UNISONO_INT {
   UNISONO_LAND = 8,
   UNISONO_LOR = 9,
   UNISONO_LXOR = 10,
-  UNISONO_PREMUL_SUM = 11, /* unisono_call_t alone: each rank's input times `factor`, summed */
-  UNISONO_USER = 12        /* unisono_call_t alone: a function of the caller's */
+  UNISONO_PREMUL_SUM = 11, /* only in unisono_call_t: each rank's input times `factor`, summed */
+  UNISONO_USER = 12        /* only in unisono_call_t: a function of the caller */
 } unisono_op_t;
 
 typedef enum unisono_collective UNISONO_INT {
@@ -125,54 +126,54 @@ typedef enum unisono_collective UNISONO_INT {
   UNISONO_ALL_TO_ALL_V = 13
 } unisono_collective_t;
 
-/* This rank's end of a group of ranks. */
+/* A rank's handle on a group of ranks. */
 typedef struct unisono_comm_handle* unisono_comm_t;
-/* An operation under way. Ends in unisono_wait(), and nowhere else. */
+/* An operation in progress. Only unisono_wait() ends it. */
 typedef struct unisono_request_handle* unisono_request_t;
-/* A collective whose checks, algorithm choice and lowering are done. */
+/* A collective that has been checked, planned and lowered, and can be started repeatedly. */
 typedef struct unisono_plan_handle* unisono_plan_t;
-/* Memory that the peers on this host read and write directly, while it is registered. */
+/* Registered memory: peers on this host read and write it directly. */
 typedef struct unisono_region_handle* unisono_region_t;
 
-/* About the library. Any thread. */
+/* About the library. Local; any thread. */
 
-/* The text of this thread's latest failure, of at most 4095 bytes; "" before the first. It stays as
- * it is until the thread's next failure; success does not clear it. */
+/* Returns the text of this thread's latest failure, at most 4095 bytes; "" before the first
+ * failure. The text stays valid until the thread's next failure; success does not clear it. */
 UNISONO_EXPORT const char* unisono_last_error(void) UNISONO_NOEXCEPT;
-/* "success", "usage", "peer_lost", ...: static text; "unknown" for what is no unisono_result_t. */
+/* Returns "success", "usage", "peer_lost", ... as static text; "unknown" for any other value. */
 UNISONO_EXPORT const char* unisono_result_name(unisono_result_t result) UNISONO_NOEXCEPT;
-/* The version of the library that runs, such as "0.1.0". */
+/* Returns the version of the running library, such as "0.1.0". */
 UNISONO_EXPORT const char* unisono_version(void) UNISONO_NOEXCEPT;
-/* Bytes of one element; 0 for what is no unisono_dtype_t. */
+/* Returns the bytes of one element; 0 if `dtype` is not a unisono_dtype_t. */
 UNISONO_EXPORT size_t unisono_dtype_bytes(unisono_dtype_t dtype) UNISONO_NOEXCEPT;
 
 /* Communicators. */
 
-/* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: the size tells the library
- * which members the caller knows. -1 and NULL are read from the environment, in this order:
- * UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI, MPICH and other PMI launchers, Slurm. With
- * none of them the world has one rank. */
+/* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: struct_size tells the
+ * library which members the caller knows. Members that are -1 or NULL are read from the
+ * environment, in this order: UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI, MPICH and
+ * other PMI launchers, Slurm. With none of them the world has one rank. options.hpp describes each
+ * member. */
 typedef struct unisono_connect_options {
   size_t struct_size;
   int rank;
   int size;
   int connect_timeout_ms;
-  int timeout_ms;        /* the longest that one operation waits for its peers; 0: for ever */
+  int timeout_ms;        /* limit for one operation to wait for its peers; 0: no limit */
   const char* job;       /* ranks with the same name find each other */
-  const char* token;     /* at least 16 characters: proves that a connection belongs to the job */
-  const char* file;      /* one host: a file that every rank can write, as the meeting point */
-  const char* algorithm; /* "all_reduce=ring,broadcast=binomial"; "reproducible": the same bits
-                            everywhere */
-  const char* profile;   /* what `unisono tune` has written, chooses algorithms; "none": built in */
+  const char* token;     /* at least 16 characters: proves that a connection is the job's */
+  const char* file;      /* one host: a file that all ranks can write, as the meeting point */
+  const char* algorithm; /* "all_reduce=ring,broadcast=binomial", or "reproducible" */
+  const char* profile;   /* file of `unisono tune`, which chooses algorithms; "none": built in */
   const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
   const char* address;   /* several hosts: where rank 0 listens, "host:port"; needs a token */
-  const char* interface; /* which addresses of this host others connect to: "eth0,10.0.0.0/8" */
-  const char* ports;     /* at which this rank may listen: "20000-20999" */
+  const char* interface; /* the addresses of this host to offer to others: "eth0,10.0.0.0/8" */
+  const char* ports;     /* ports that this rank may listen on: "20000-20999" */
   const char* transport; /* "auto", "shm", or "tcp" also between ranks of one host */
   const char* host;      /* ranks with different names count as being on different hosts */
-  const char* checksum;  /* "0": messages between hosts carry no CRC-32C; all ranks alike */
-  size_t threads;        /* that move a long blocking call at most; 0: UNISONO_THREADS, else 1 */
-  double accuracy;       /* of sums of f32 that say none; 0: exact; -1: UNISONO_ACCURACY, else 0 */
+  const char* checksum;  /* "0": no CRC-32C on messages between hosts; the same on all ranks */
+  size_t threads;        /* threads that move a long blocking call; 0: UNISONO_THREADS, else 1 */
+  double accuracy;       /* default of f32 sums; 0: exact; -1: UNISONO_ACCURACY, else 0 */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
@@ -195,104 +196,124 @@ typedef struct unisono_connect_options {
    0,                                 \
    -1.0}
 
-/* Joins the world that the options (NULL: the environment alone) describe; blocks until all ranks
- * are there. *comm is the caller's to free; NULL after a failure. Any thread.
+/* Collective. Joins the world that the options (NULL: only the environment) describe. Blocks until
+ * all ranks have joined. The caller frees *comm with unisono_comm_free(); *comm is NULL after a
+ * failure.
+ * Threads: any.
  * Errors: USAGE, CONFIG, CONNECTION, PEER_LOST, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_connect(const unisono_connect_options_t* options,
                                                 unisono_comm_t* comm) UNISONO_NOEXCEPT;
-/* Leaves the group and sets *comm to NULL; *comm may be NULL. What it started may be waited for
- * afterwards, and plans and regions made with it stay usable. Peers that still wait for this rank
- * get UNISONO_PEER_LOST once all of a world is freed. */
+/* Local. Leaves the group and sets *comm to NULL; *comm may be NULL. Requests that it started can
+ * still be waited for, and its plans and regions stay usable. When all communicators of a world are
+ * freed, peers that still wait for this rank get UNISONO_PEER_LOST. */
 UNISONO_EXPORT unisono_result_t unisono_comm_free(unisono_comm_t* comm) UNISONO_NOEXCEPT;
-/* This rank's number in the group, from 0; -1 if comm is NULL. */
+/* Local. Returns this rank's number in the group, from 0; -1 if comm is NULL. */
 UNISONO_EXPORT int unisono_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
-/* The number of ranks in the group; 0 if comm is NULL. */
+/* Local. Returns the number of ranks in the group; 0 if comm is NULL. */
 UNISONO_EXPORT int unisono_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
-/* Ranks with the same color form a group, ordered by key, then rank. color < 0: in no group, and
- * *group becomes NULL. All ranks must call it. Blocks. Errors: those of a collective, RESOURCE. */
+/* Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
+ * with a negative color joins no group, and its *group becomes NULL. Blocks.
+ * Errors: those of a collective, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
                                               unisono_comm_t* group) UNISONO_NOEXCEPT;
-/* After UNISONO_PEER_LOST or UNISONO_TIMEOUT: a communicator of the ranks that are still there, in
- * their old order. All of them call it, on the communicator of the whole world; it ends the old
- * world, and blocks until each rank has called or is known to be dead. timeout_ms: how long to wait
- * for ranks that may live; -1 as long as to connect, 0 for ever. quorum: 1, at most one world comes
- * of this one, also where the network has parted its hosts; 0, whoever is there goes on. `comm` can
- * only be freed then; if *shrunk is `comm`, it is freed. After an error *shrunk is as before.
- * Errors: EVICTED, USAGE, and those of unisono_connect(). */
+/* Makes a communicator of the remaining ranks, in their old order. Call it after UNISONO_PEER_LOST
+ * or UNISONO_TIMEOUT on the communicator of the whole world. Collective over the remaining ranks:
+ * it ends the old world and blocks until every rank has called it or is known to be dead.
+ * timeout_ms limits the wait for ranks that may be alive; -1: as long as for connecting, 0: no
+ * limit. quorum 1: at most one world can follow this one, even if the network separates its hosts;
+ * 0: whichever ranks are there continue. Afterwards `comm` can only be freed; if *shrunk is `comm`,
+ * this function frees it. After an error *shrunk is unchanged.
+ * Errors: EVICTED, USAGE, those of unisono_connect(). */
 UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
                                                unisono_comm_t* shrunk) UNISONO_NOEXCEPT;
-/* A communicator of `size` ranks: those of `comm`, with the same numbers, and new processes that
- * connect as ranks of a world of `size`, with the job name (and address) of the first world. All
- * ranks call it; `comm` stays as it is. address: where rank 0 listens while they meet; NULL as at
- * the first time. If *grown is `comm`, that is freed. Errors: those of unisono_connect(), USAGE. */
+/* Makes a communicator of `size` ranks: the ranks of `comm`, with the same numbers, and new
+ * processes. Collective: the new processes connect as ranks of a world of `size`, with the job name
+ * (and address) of the first world. `comm` stays usable; if *grown is `comm`, this function frees
+ * it. `address` says where rank 0 listens meanwhile; NULL: as for the first world.
+ * Errors: those of unisono_connect(), USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
                                              unisono_comm_t* grown) UNISONO_NOEXCEPT;
-/* What the next calls of this rank on any group of this world are for: a layer, a phase. Recordings
- * keep it and name the calls by it, until the next label; NULL or "": nothing. Up to 103 bytes, and
- * some 400 different ones a run. Any thread. Errors: USAGE. */
+/* Local. Labels the next calls of this rank on any group of this world, for example with a layer or
+ * a phase, until the next label. Recordings name the calls by it. NULL or "" removes the label.
+ * Units: at most 103 bytes; a recording keeps about 400 different labels.
+ * Threads: any.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_label(const char* text,
                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
-/* Ends all operations of this world, on all ranks, with UNISONO_ABORTED. `reason` (may be NULL)
- * becomes part of everybody's text; only the first one counts. Any thread. */
+/* Local. Ends all operations of this world on all ranks with UNISONO_ABORTED. `reason` (may be
+ * NULL) becomes part of the error text on every rank; only the first reason counts.
+ * Threads: any.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,
                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
-/* Sets *failure to what has ended the world of `comm`: what the next operation on it would return,
- * with the same text in unisono_last_error(); UNISONO_SUCCESS while nothing is known. Looks for
- * ranks that have died, as an operation does that waits. Never waits; some system calls. Any
- * thread, also during an operation. Not told: a rank that has left in order, before anybody needs
- * it; one that is stopped. Errors: USAGE. */
+/* Local. Sets *failure to the result that the next operation on `comm` would return, with its text
+ * in unisono_last_error(); UNISONO_SUCCESS while no error is known. Looks for dead ranks as a
+ * waiting operation does. Never blocks; makes some system calls. Does not report a rank that left
+ * in order before another rank needed it, nor a stopped process.
+ * Threads: any.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
                                                 unisono_result_t* failure) UNISONO_NOEXCEPT;
-/* Sets *count, and as many places of `ranks` (n of them), to the ranks of the group that have not
- * entered the latest collective of this rank, in order: also when that has ended with a timeout.
- * Ranks of other hosts tell where they are while somebody waits, and are late before. A local call.
+/* Local. Writes the ranks of the group that have not entered this rank's latest collective to
+ * `ranks` (room for n), in ascending order, and their number to *count. Still valid after that
+ * collective has timed out. Ranks on other hosts report their position only while a rank waits;
+ * until then they count as late.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_late_ranks(unisono_comm_t comm, int* ranks,
                                                    int* count) UNISONO_NOEXCEPT;
 
-/* What calls of one kind have cost this rank so far, in this group. */
+/* The cost of one kind of call to this rank so far, in this group. */
 typedef struct unisono_call_statistics {
   size_t struct_size; /* start from UNISONO_STATISTICS_INIT */
   unsigned long long calls;
-  unsigned long long bytes; /* of each call the larger of what goes in and what comes out */
-  double moving_s;          /* inside blocking calls, without the waiting */
-  double waiting_s;         /* because a peer had not come, not sent or not read */
-  /* skew[0]: calls that waited less than a microsecond in all; skew[k]: at least 2^(k-1) and less
-   * than 2^k microseconds; the last one: all that is longer. */
+  unsigned long long bytes; /* for each call the larger of its input and output */
+  double moving_s;          /* in blocking calls, without waiting */
+  double waiting_s;         /* because a peer had not arrived, sent or read */
+  /* Histogram of waiting time per call. skew[0] counts calls that waited less than a microsecond;
+   * skew[k] at least 2^(k-1) and less than 2^k microseconds; the last bucket all longer ones. */
   unsigned long long skew[24];
 } unisono_statistics_t;
 #define UNISONO_STATISTICS_INIT {sizeof(unisono_statistics_t), 0, 0, 0.0, 0.0, {0}}
-/* `what`: "all_reduce" or another collective, "send" or "recv". waiting_for_s (may be NULL): room
- * for n numbers, becomes how long this rank has waited for each. For what was never called all is
- * 0. Local; any thread, also during an operation. Errors: USAGE. */
+/* Local. Writes the statistics of `what`: "all_reduce" or another collective, "send" or "recv"; all
+ * zeros if it was never called. waiting_for_s (may be NULL) has room for n numbers and receives the
+ * time spent waiting for each rank.
+ * Units: seconds.
+ * Threads: any.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_statistics(const char* what, unisono_comm_t comm,
                                                    unisono_statistics_t* statistics,
                                                    double* waiting_for_s) UNISONO_NOEXCEPT;
 
 /* Requests. */
 
-/* Blocks until the operation has ended and returns its result; the request is used up, and *request
- * becomes NULL, also after a failure. Waiting again is UNISONO_USAGE. timeout_ms: -1 for the
- * communicator's, 0 for ever; running out of it ends the world's operations on all ranks. */
+/* Local. Blocks until the operation has ended and returns its result. Consumes the request:
+ * *request becomes NULL, also after a failure. Running out of time ends the operations of the world
+ * on all ranks.
+ * Units: timeout_ms in milliseconds; -1: the communicator's limit, 0: no limit.
+ * Errors: those of the operation; TIMEOUT; USAGE if *request is NULL. */
 UNISONO_EXPORT unisono_result_t unisono_wait(unisono_request_t* request,
                                              int timeout_ms) UNISONO_NOEXCEPT;
-/* Sets *done to 1 if the operation has ended, so that unisono_wait() returns at once, else to 0.
- * Never blocks; moves operations on. */
+/* Local. Sets *done to 1 if the operation has ended, so that unisono_wait() returns at once, and to
+ * 0 otherwise. Makes progress; never blocks.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_test(unisono_request_t request, int* done) UNISONO_NOEXCEPT;
 
-/* Collectives: shapes, in-place rule, lists and errors are those at the top. They return when the
- * buffers may be used again. A failure is USAGE (nothing was sent) or one that all ranks get:
- * PEER_LOST, TIMEOUT, MISMATCH, ABORTED.
+/* Collectives. All ranks call them. Each returns when its buffers may be used again. The _async
+ * form starts the operation, which progresses while the caller computes, and sets *request; the
+ * buffers must live, and `out` must not be touched, until unisono_wait() returns. Inside
+ * unisono_group() the group waits: *request becomes NULL, and `request` may be NULL.
  *
- * The _async form of each starts it and sets *request; buffers must live, and `out` must not be
- * touched, until unisono_wait() has returned. They progress while the caller computes. Inside
- * unisono_group() the group waits: *request becomes NULL, and `request` may be NULL. */
+ * Shapes: see the table at the top.
+ * In place: see the top.
+ * Errors: USAGE before anything is sent; PEER_LOST, TIMEOUT, MISMATCH and ABORTED on all ranks. */
 
+/* Copies the root's vector to all ranks. */
 UNISONO_EXPORT unisono_result_t unisono_broadcast(void* data, size_t count, unisono_dtype_t dtype,
                                                   int root, unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t
 unisono_broadcast_async(void* data, size_t count, unisono_dtype_t dtype, int root,
                         unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Reduces the vectors of all ranks; the root gets the result. */
 UNISONO_EXPORT unisono_result_t unisono_reduce(const void* in, void* out, size_t count,
                                                unisono_dtype_t dtype, unisono_op_t op, int root,
                                                unisono_comm_t comm) UNISONO_NOEXCEPT;
@@ -300,12 +321,14 @@ UNISONO_EXPORT unisono_result_t unisono_reduce_async(const void* in, void* out, 
                                                      unisono_dtype_t dtype, unisono_op_t op,
                                                      int root, unisono_comm_t comm,
                                                      unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Reduces the vectors of all ranks; every rank gets the result. */
 UNISONO_EXPORT unisono_result_t unisono_all_reduce(const void* in, void* out, size_t count,
                                                    unisono_dtype_t dtype, unisono_op_t op,
                                                    unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_all_reduce_async(
     const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
     unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Sends each rank its part of the root's vector. */
 UNISONO_EXPORT unisono_result_t unisono_scatter(const void* in, void* out, size_t count,
                                                 unisono_dtype_t dtype, int root,
                                                 unisono_comm_t comm) UNISONO_NOEXCEPT;
@@ -313,6 +336,7 @@ UNISONO_EXPORT unisono_result_t unisono_scatter_async(const void* in, void* out,
                                                       unisono_dtype_t dtype, int root,
                                                       unisono_comm_t comm,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Collects the parts of all ranks on the root, in rank order. */
 UNISONO_EXPORT unisono_result_t unisono_gather(const void* in, void* out, size_t count,
                                                unisono_dtype_t dtype, int root,
                                                unisono_comm_t comm) UNISONO_NOEXCEPT;
@@ -320,18 +344,21 @@ UNISONO_EXPORT unisono_result_t unisono_gather_async(const void* in, void* out, 
                                                      unisono_dtype_t dtype, int root,
                                                      unisono_comm_t comm,
                                                      unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Collects the parts of all ranks on every rank, in rank order. */
 UNISONO_EXPORT unisono_result_t unisono_all_gather(const void* in, void* out, size_t count,
                                                    unisono_dtype_t dtype,
                                                    unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t
 unisono_all_gather_async(const void* in, void* out, size_t count, unisono_dtype_t dtype,
                          unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Reduces the vectors of all ranks; each rank gets its part of the result. */
 UNISONO_EXPORT unisono_result_t unisono_reduce_scatter(const void* in, void* out, size_t count,
                                                        unisono_dtype_t dtype, unisono_op_t op,
                                                        unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_async(
     const void* in, void* out, size_t count, unisono_dtype_t dtype, unisono_op_t op,
     unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Sends part j of each rank's vector to rank j. */
 UNISONO_EXPORT unisono_result_t unisono_all_to_all(const void* in, void* out, size_t count,
                                                    unisono_dtype_t dtype,
                                                    unisono_comm_t comm) UNISONO_NOEXCEPT;
@@ -343,7 +370,8 @@ UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOE
 UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
 
-/* The v-forms. */
+/* The v-forms: collectives whose parts may differ in length. Lists, in-place rule and errors are as
+ * above. */
 
 UNISONO_EXPORT unisono_result_t unisono_scatter_v(const void* in, void* out, const size_t* counts,
                                                   const size_t* displs, unisono_dtype_t dtype,
@@ -373,7 +401,8 @@ UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v(const void* in, void* o
 UNISONO_EXPORT unisono_result_t unisono_reduce_scatter_v_async(
     const void* in, void* out, const size_t* counts, const size_t* displs, unisono_dtype_t dtype,
     unisono_op_t op, unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* counts[i] of this rank must be recv_counts of rank i for this rank. */
+/* Sends counts[i] elements to rank i and receives recv_counts[i] from it. counts[i] of this rank
+ * must equal rank i's recv_counts entry for this rank. */
 UNISONO_EXPORT unisono_result_t unisono_all_to_all_v(const void* in, const size_t* counts,
                                                      const size_t* displs, void* out,
                                                      const size_t* recv_counts,
@@ -385,10 +414,10 @@ UNISONO_EXPORT unisono_result_t unisono_all_to_all_v_async(
     const size_t* recv_counts, const size_t* recv_displs, unisono_dtype_t dtype,
     unisono_comm_t comm, unisono_request_t* request) UNISONO_NOEXCEPT;
 
-/* Any collective, with all that can be said of one. */
+/* Any collective, with every option. */
 
 /* A user-defined operation: inout[i] = in[i] op inout[i] for `count` elements. Must be associative
- * and commutative; it may run in the progress thread, and must not call unisono. */
+ * and commutative. May run in the progress thread, and must not call unisono. */
 typedef void (*unisono_combine_t)(void* inout, const void* in, size_t count, void* context);
 
 /* Start from UNISONO_CALL_INIT, and set what the collective needs. */
@@ -398,22 +427,22 @@ typedef struct unisono_call {
   unisono_dtype_t dtype;
   unisono_op_t op;
   int root;
-  int timeout_ms; /* -1: the communicator's; 0: for ever */
+  int timeout_ms; /* -1: the communicator's; 0: no limit */
   int reserved;   /* 0 */
   const void* in;
   void* out;
-  size_t count; /* not of v-forms */
+  size_t count; /* not used by v-forms */
   const size_t* counts;
   const size_t* displs;
   const size_t* recv_counts; /* all_to_all_v */
   const size_t* recv_displs; /* all_to_all_v */
   double factor;             /* UNISONO_PREMUL_SUM; the same on all ranks */
   unisono_combine_t combine; /* UNISONO_USER */
-  void* context;             /* UNISONO_USER: handed to `combine`; must live as long as the call */
+  void* context;             /* UNISONO_USER: passed to `combine`; must live as long as the call */
   const char* algorithm; /* NULL: chosen; "ring", "reproducible", "mine.json"; the same on all */
-  /* -1: the communicator's; 0: nothing is rounded; else the error that a call of f32 bears
-   * (call.hpp), the same on all ranks. Hosts send i8 from 0.008 on, bf16 from 0.003 on; less is
-   * refused. */
+  /* The error that the call may add to f32 (call.hpp), the same on all ranks. -1: the
+   * communicator's; 0: no extra rounding. From 0.008 on, hosts send i8; from 0.003 on, bf16;
+   * smaller values are refused. */
   double accuracy;
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \
@@ -437,35 +466,48 @@ typedef struct unisono_call {
    NULL,                   \
    -1.0}
 
+/* Collective. Runs `call` and returns when its buffers may be used again; unisono_run_async()
+ * starts it.
+ * Errors: those of the collectives above. */
 UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, unisono_comm_t comm,
                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
 
-/* Persistent operations: prepares `call`, which may be gone afterwards, its buffers not. Local: it
- * sends nothing. *plan is the caller's to free; NULL after a failure. Errors: USAGE. */
+/* Local. Prepares `call` for repeated starts. `call` may be freed afterwards; its buffers must live
+ * as long as the plan. The caller frees *plan; *plan is NULL after a failure.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_plan(const unisono_call_t* call, unisono_comm_t comm,
                                              unisono_plan_t* plan) UNISONO_NOEXCEPT;
-/* Runs the plan on its buffers, as unisono_run() would. */
+/* Collective. Runs the plan on its buffers, as unisono_run() would; the _async form starts it.
+ * Errors: those of unisono_run(). */
 UNISONO_EXPORT unisono_result_t unisono_plan_start(unisono_plan_t plan) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t
 unisono_plan_start_async(unisono_plan_t plan, unisono_request_t* request) UNISONO_NOEXCEPT;
-/* The algorithm that was chosen, such as "ring": valid until the plan is freed; "" if plan is NULL.
- */
+/* Local. Returns the chosen algorithm, such as "ring"; valid until the plan is freed. Returns "" if
+ * plan is NULL. */
 UNISONO_EXPORT const char* unisono_plan_algorithm(unisono_plan_t plan) UNISONO_NOEXCEPT;
-/* Sets *plan to NULL; *plan may be NULL. What it has started goes on. */
+/* Local. Frees the plan and sets *plan to NULL; *plan may be NULL. Operations that it has started
+ * continue. */
 UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_NOEXCEPT;
 
-/* Several operations started as one: `body` calls _async functions on `comm`; returns when all are
- * done. Small all_reduces that follow each other become one. Blocking calls on `comm` in `body` are
- * UNISONO_USAGE. If `body` returns anything but UNISONO_SUCCESS, nothing is started and that is the
- * result; on all ranks or none, since the others would wait. */
+/* Collective. Starts several operations as one: `body` calls _async functions on `comm`, and
+ * unisono_group() returns when all of them are done. Consecutive small all_reduces become one. If
+ * `body` returns anything but UNISONO_SUCCESS, nothing is started, and that value is the result;
+ * this must happen on all ranks or on none, because the other ranks would wait.
+ * Errors: USAGE for a blocking call on `comm` in `body`; the result of `body`; those of the
+ * operations. */
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
                                               void* context, unisono_comm_t comm) UNISONO_NOEXCEPT;
 
-/* Messages with one tag between two ranks arrive in order. A receive of a size other than the one
- * sent is UNISONO_MISMATCH on both sides. unisono_send() may return before the receive begins if
- * the message is short (16 KiB); longer ones wait for the receiver. `to`, `from`: ranks of comm. */
+/* Sends to or receives from one rank of comm. Messages with one tag between two ranks arrive in
+ * order. unisono_send() may return before the receive begins if the message fits into the lane's
+ * buffer (at most 256 KiB); a longer message waits for the receiver. The _async forms start the
+ * transfer; the buffer must live until unisono_wait() returns.
+ * Units: bytes; both sides must name the same number.
+ * Threads: one thread at a time, also while another thread makes collective calls.
+ * Errors: USAGE; MISMATCH on both sides if the sizes differ; TIMEOUT, PEER_LOST and ABORTED on all
+ * ranks. */
 UNISONO_EXPORT unisono_result_t unisono_send(const void* data, size_t bytes, int to, int tag,
                                              unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_send_async(const void* data, size_t bytes, int to, int tag,
@@ -479,62 +521,69 @@ UNISONO_EXPORT unisono_result_t unisono_recv_async(void* data, size_t bytes, int
 
 /* Registered memory. Local calls: the peers need not do the same. */
 
-/* New, zeroed, page-aligned memory; unisono_region_address() is where. bytes may be 0. Errors:
- * RESOURCE. */
+/* Allocates zeroed, page-aligned memory; unisono_region_address() returns its address. `bytes` may
+ * be 0.
+ * Errors: USAGE, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_allocate(size_t bytes, unisono_comm_t comm,
                                                  unisono_region_t* region) UNISONO_NOEXCEPT;
-/* Moves the whole pages of ordinary private memory onto shared ones at the same address (about 1 ms
- * per MiB, once). The memory must stay mapped, and not be freed, until the region is. A fork shares
- * it with its parent. Errors: USAGE (not mapped, or registered already), RESOURCE. */
+/* Moves the whole pages of ordinary private memory to shared pages at the same address, once, at
+ * about 1 ms per MiB. The memory must stay mapped, and must not be freed, until the region is
+ * freed. After a fork, parent and child share the memory.
+ * Errors: USAGE (not mapped, or registered already), RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_register_buffer(void* data, size_t bytes,
                                                         unisono_comm_t comm,
                                                         unisono_region_t* region) UNISONO_NOEXCEPT;
-/* Where the registered bytes begin; NULL if there are none. */
+/* Returns the address of the registered bytes; NULL if there are none. */
 UNISONO_EXPORT void* unisono_region_address(unisono_region_t region) UNISONO_NOEXCEPT;
-/* How many there are: what was asked for, or the whole pages of a registered buffer. */
+/* Returns the number of registered bytes: the size that was asked for, or the whole pages of a
+ * registered buffer. */
 UNISONO_EXPORT size_t unisono_region_bytes(unisono_region_t region) UNISONO_NOEXCEPT;
-/* Unregisters, and sets *region to NULL; *region may be NULL. What unisono_allocate() gave is gone,
- * a registered buffer is ordinary memory again with the same contents. REQUIRES: no operation on
- * the memory is under way on any rank. */
+/* Unregisters the memory and sets *region to NULL; *region may be NULL. Memory from
+ * unisono_allocate() is freed; a registered buffer becomes ordinary memory again with the same
+ * contents. REQUIRES: no operation uses the memory on any rank. */
 UNISONO_EXPORT unisono_result_t unisono_region_free(unisono_region_t* region) UNISONO_NOEXCEPT;
 
-/* Pipelines: the schedules of `unisono pipeline list`, or of a file, and a runner that does one
- * with the computations of a model. parallel/pipeline.hpp says more of both. */
+/* Pipelines: schedules (those of `unisono pipeline list`, or from a file) and a runner that
+ * executes one with a model's computations. parallel/pipeline.hpp describes both in more detail. */
 
-/* Immutable. Any thread. */
+/* A pipeline schedule. Immutable. Its functions are local; any thread. */
 typedef struct unisono_schedule_handle* unisono_schedule_t;
-/* A schedule on the ranks of a communicator. One thread at a time. */
+/* A schedule that runs on the ranks of a communicator. One thread at a time. */
 typedef struct unisono_pipeline_handle* unisono_pipeline_t;
 
-/* By name. chunks: stages on a rank, where the schedule leaves the choice; 0: what it has, or 2.
- * *schedule is the caller's to free; NULL after a failure. Errors: USAGE. */
+/* Makes the schedule `name`. chunks: stages per rank, if the schedule leaves the choice; 0: the
+ * schedule's number, or 2. The caller frees *schedule; *schedule is NULL after a failure.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t
 unisono_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
                          unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
-/* The text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining. Errors:
- * USAGE, with the place of the mistake, or with the first thing that `unisono pipeline verify`
- * finds. */
+/* Parses the text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining.
+ * Errors: USAGE, with the position of the mistake or the first finding of `unisono pipeline
+ * verify`. */
 UNISONO_EXPORT unisono_result_t
 unisono_schedule_parse(const char* text, unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
-/* How many stages it has; 0 of NULL. */
+/* Returns the number of stages; 0 for NULL. */
 UNISONO_EXPORT int unisono_schedule_stages(unisono_schedule_t schedule) UNISONO_NOEXCEPT;
-/* The rank that a stage is on; -1 where there is no such stage. */
+/* Returns the rank of a stage; -1 if there is no such stage. */
 UNISONO_EXPORT int unisono_schedule_rank_of(int stage,
                                             unisono_schedule_t schedule) UNISONO_NOEXCEPT;
-/* Sets *schedule to NULL; *schedule may be NULL. Pipelines keep what they need of it. */
+/* Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines keep what they
+ * need of it. */
 UNISONO_EXPORT unisono_result_t unisono_schedule_free(unisono_schedule_t* schedule)
     UNISONO_NOEXCEPT;
 
-/* A stage on this rank, and what it gives to the next one; its gradient has the same shape. */
+/* A stage on this rank and the shape of its output. The gradient of the output has the same shape.
+ */
 typedef struct unisono_pipeline_stage {
   int stage;
   unisono_dtype_t dtype;
-  const size_t* shape; /* NULL, and 0 dimensions, where there is no next stage */
+  const size_t* shape; /* NULL, with 0 dimensions, if there is no next stage */
   size_t dimensions;   /* at most 8 */
 } unisono_pipeline_stage_t;
 
-/* One computation. Memory is the library's, aligned to 64 bytes; NULL, and 0 bytes, where nothing
- * comes in or goes out. `input` is the same from F until B, or W, has returned. */
+/* One computation. The library owns the memory, which is aligned to 64 bytes; a pointer is NULL,
+ * with 0 bytes, where there is no input or output. `input` is unchanged from F until B, or W, has
+ * returned. */
 typedef struct unisono_pipeline_pass {
   int stage;
   int microbatch;
@@ -548,49 +597,54 @@ typedef struct unisono_pipeline_pass {
   size_t input_gradient_bytes;
 } unisono_pipeline_pass_t;
 
-/* Anything but UNISONO_SUCCESS ends the world on all ranks, as unisono_abort() does, and is what
- * unisono_pipeline_run_step() returns. They may call unisono, but not on this pipeline. */
+/* Callbacks. A result other than UNISONO_SUCCESS ends the world on all ranks, as unisono_abort()
+ * does, and unisono_pipeline_run_step() returns it. Callbacks may call unisono, but not on this
+ * pipeline. */
 typedef unisono_result_t (*unisono_pass_callback_t)(const unisono_pipeline_pass_t* pass,
                                                     void* context);
 typedef unisono_result_t (*unisono_stage_callback_t)(int stage, void* context);
 
 /* Start from UNISONO_PIPELINE_OPTIONS_INIT, and set the computations that the schedule has for this
- * rank. The parts of an overlap are done one after the other. */
+ * rank. The parts of an overlap run one after the other. */
 typedef struct unisono_pipeline_options {
   size_t struct_size;
-  int timeout_ms; /* the longest that one message may be waited for; -1: the communicator's */
-  int record;     /* 1: notes when each action begins and ends */
+  int timeout_ms; /* limit of the wait for one message; -1: the communicator's */
+  int record;     /* 1: record when each action begins and ends */
   unisono_pass_callback_t forward;
   unisono_pass_callback_t backward;         /* both gradients in one */
   unisono_pass_callback_t backward_input;   /* I */
   unisono_pass_callback_t backward_weight;  /* W */
-  unisono_stage_callback_t reduce_gradient; /* NULL, as the next two: nothing is done */
+  unisono_stage_callback_t reduce_gradient; /* may be NULL, like the next two */
   unisono_stage_callback_t unshard;
   unisono_stage_callback_t reshard;
-  void* context; /* handed to the callbacks; must live as long as the pipeline */
+  void* context; /* passed to the callbacks; must live as long as the pipeline */
 } unisono_pipeline_options_t;
 #define UNISONO_PIPELINE_OPTIONS_INIT \
   {sizeof(unisono_pipeline_options_t), -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
-/* All ranks call it: they agree on the schedule and the shapes once. `stages` has `count` entries,
- * one for each stage of this rank. *pipeline is the caller's to free; NULL after a failure. Errors:
- * MISMATCH, on all ranks; USAGE on a rank whose stages or callbacks do not fit, ABORTED on others.
- */
+/* Collective. Makes a pipeline; the ranks agree on the schedule and the shapes. `stages` has
+ * `count` entries, one for each stage on this rank. The caller frees *pipeline; *pipeline is NULL
+ * after a failure.
+ * Errors: MISMATCH on all ranks; USAGE on a rank whose stages or callbacks do not fit, and ABORTED
+ * on the others. */
 UNISONO_EXPORT unisono_result_t
 unisono_pipeline_create(unisono_schedule_t schedule, const unisono_pipeline_stage_t* stages,
                         size_t count, const unisono_pipeline_options_t* options,
                         unisono_comm_t comm, unisono_pipeline_t* pipeline) UNISONO_NOEXCEPT;
-/* One step: all microbatches forward and backward. Errors: TIMEOUT, PEER_LOST, ABORTED, with the
- * action that was waited for and the rank that owes it; what a callback returned. */
+/* Collective. Runs one step: all microbatches forward and backward.
+ * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that was waited for and the rank that
+ * owes it; the result of a callback. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_run_step(unisono_pipeline_t pipeline)
     UNISONO_NOEXCEPT;
-/* With `record`: the last step of all ranks as unisono.pipeline_times/1. All ranks call it; *text
- * stays until the next call, or until the pipeline is freed. */
+/* Collective. Returns the last step of all ranks as unisono.pipeline_times/1. Needs `record`. *text
+ * is valid until the next call or until the pipeline is freed.
+ * Errors: USAGE, those of a collective. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_times(unisono_pipeline_t pipeline,
                                                        const char** text) UNISONO_NOEXCEPT;
-/* The most bytes that inputs, outputs and gradients have taken on this rank; 0 of NULL. */
+/* Local. Returns the most bytes that inputs, outputs and gradients have occupied on this rank; 0
+ * for NULL. */
 UNISONO_EXPORT size_t unisono_pipeline_most_bytes(unisono_pipeline_t pipeline) UNISONO_NOEXCEPT;
-/* Sets *pipeline to NULL; *pipeline may be NULL. */
+/* Local. Frees the pipeline and sets *pipeline to NULL; *pipeline may be NULL. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_free(unisono_pipeline_t* pipeline)
     UNISONO_NOEXCEPT;
 

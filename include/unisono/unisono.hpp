@@ -1,4 +1,5 @@
-// unisono: everything of the C++ API.
+// Includes the C++ API except parts of parallel/: include parallel/experts.hpp, parallel/mesh.hpp
+// and the other headers of parallel/ where you use them.
 #pragma once
 
 #if __cplusplus < 202002L

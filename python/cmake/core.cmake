@@ -14,7 +14,7 @@ pybind11_add_module(unisono_core MODULE NO_EXTRAS
   csrc/core/parallel_mesh.cc csrc/core/parallel_tensors.cc csrc/core/parallel_training.cc
   csrc/core/pipelines.cc
   csrc/core/schedules.cc
-  # What `unisono show` draws with.
+  # The sources of `unisono show`'s drawing.
   ${tools}/cli/console.cc ${tools}/cli/failure.cc ${tools}/cli/language.cc ${tools}/cli/chinese.cc
   ${tools}/cli/target.cc ${tools}/cli/wrap.cc
   ${tools}/show/provenance.cc

@@ -11,7 +11,7 @@ import traceback
 from collections import namedtuple
 from datetime import timedelta
 
-# What a rank did: its value, or the error that it raised (type, text), and when it ended.
+# The end of a rank: its value, or the error that it raised (type, text), and the time.
 Ending = namedtuple("Ending", "value error text at")
 
 WHERE = signal.SIGUSR1  # asks a rank to write to stderr where it is

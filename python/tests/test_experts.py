@@ -291,7 +291,7 @@ def gathered(comm, kind):
     comm.barrier()
     with pytest.raises(unisono.UsageError, match="of rank 0: `in` is not registered memory"):
         exchange.gather_list(routing, tokens_of(comm.rank) if comm.rank == 0 else tokens)
-    # What a view reads stays while the view does.
+    # A view keeps the memory that it reads alive.
     name = weakref.ref(exchange)
     kept = [view for view in views if view is not None][:1]
     del exchange, rows, views, view

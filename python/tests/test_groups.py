@@ -218,7 +218,7 @@ def futures():
 
     def after(future):
         steps.append(future.value()[0].clone())
-        # What hangs on a future may start the next operation, and even wait for it.
+        # A callback on a future may start the next operation, and even wait for it.
         y = future.value()[0]
         return dist.all_reduce(y, async_op=True).get_future().wait()[0]
 

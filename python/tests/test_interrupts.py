@@ -144,7 +144,7 @@ def meets_again_after_ctrl_c(how, rank, tmp_path, started):
     time.sleep(1)
     first.send_signal(signal.SIGINT)
     assert first.stdout.readline() == "interrupted\n"
-    # What meets now is the second attempt: the first one has left nobody behind to meet.
+    # This is the second attempt: the first one has left no rank behind.
     second = start_meeting(how, 1 - rank, tmp_path)
     started.callback(second.kill)
     assert second.stdout.readline() == "begins\n"

@@ -31,7 +31,7 @@ Schedule build_all_gather_neighbour_exchange(Shape shape) {
   for (int step = 1; step < n / 2; ++step) {
     schedule.step();
     for (int rank = 0; rank < n; ++rank) {
-      // What came in the step before: the own pair, then one pair from each side in turn.
+      // The data of the previous step: first the own pair, then one pair from each side in turn.
       const int far = step / 2 * 2;
       const bool from_below = neighbour(rank, step, n) == wrap(rank + 1, n);
       const int pair = wrap(rank / 2 * 2 + (from_below ? -far : far), n);

@@ -64,8 +64,8 @@ std::vector<CompactMessage> messages_of(const Hierarchy& hierarchy, int level, i
   return messages;
 }
 
-// What a rank sends at one level depends on what it has received at those below it, and on nothing
-// of its own level, so a level is one phase.
+// A rank's sends at one level depend on what it has received at lower levels, and on nothing at its
+// own level, so a level is one phase.
 CompactSchedule compact_all_to_all_hierarchical(Shape shape) {
   const Hierarchy hierarchy(shape);
   const int n = shape.ranks;

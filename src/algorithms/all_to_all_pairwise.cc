@@ -39,7 +39,7 @@ std::vector<CompactMessage> messages_of(int n, int round) {
   return messages;
 }
 
-// What a rank sends in one step does not depend on the others, so all of them are one phase.
+// A rank's sends in one step do not depend on the other steps, so all of them are one phase.
 CompactSchedule compact_all_to_all_pairwise(Shape shape) {
   const int n = shape.ranks;
   CompactPhase phase{.name = "all_to_all", .waits = false};

@@ -67,7 +67,8 @@ class Builder {
   }
 
  private:
-  // Those in the root's groups of this level and above that have their part of the level below.
+  // Returns the ranks in the root's groups of this level and above that have their part of the
+  // level below.
   std::vector<int> holders(int level) const {
     std::vector<int> ranks;
     const int block = hierarchy_.stride(level);

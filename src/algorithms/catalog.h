@@ -18,7 +18,7 @@ struct Shape {
   AlgorithmParameters parameters = {};
 };
 
-// What the closed formulas are made of.
+// The terms of the closed formulas.
 struct CostTerms {
   double alpha = 0;  // per message
   double beta = 0;   // to send the whole vector

@@ -1,4 +1,4 @@
-// What an algorithm says of itself, compared with a schedule.
+// Compares an algorithm's claims with a schedule.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -22,8 +22,8 @@ bool is_rank(const Schedule& schedule, int rank) {
   return rank >= 0 && rank < schedule.ranks;
 }
 
-// How long chunks wait in scratch. A chunk is there after the step that writes it, up to the step
-// that reads it last; one that is replaced is another one.
+// The lifetimes of chunks in scratch. A chunk exists after the step that writes it, until the step
+// that reads it last; a replaced chunk counts as another one.
 class ScratchUse {
  public:
   explicit ScratchUse(const Schedule& schedule)

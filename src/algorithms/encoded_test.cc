@@ -38,7 +38,7 @@ std::string first_fault(const Schedule& schedule) {
   return faults.empty() ? "" : faults.front().what;
 }
 
-// What is said of the algorithm with one rank on each host, or with `hosts`.
+// Returns the fault of the algorithm with one rank on each host, or with `hosts`.
 std::string fault_of(const char* name, const Hosts& hosts) {
   const auto ranks = static_cast<int>(hosts.size());
   const Algorithm& algorithm = *find_algorithm(Collective::all_reduce, name);
@@ -126,7 +126,7 @@ Schedule with_rounding(Schedule schedule, const Move& after, int chunk) {
   return schedule;
 }
 
-// Whether the cell that a move wrote is a sum that goes on, of which parts came encoded.
+// Returns true if the cell that a move wrote is an intermediate sum with encoded parts.
 bool is_rounded_part(const Schedule& schedule, const Move& after, int chunk) {
   const auto adds = [&](const Move& move) {
     return move.to == after.to && move.target == after.target && move.chunk <= chunk &&
@@ -176,7 +176,7 @@ TEST(EncodedMoves, AnOwnerWithoutItsOwnRoundingIsFound) {
   }
 }
 
-// Those that only move data, and sums that one rank gets.
+// Collectives that only move data, and sums for one rank.
 constexpr Collective kOneWay[] = {
     Collective::broadcast,  Collective::reduce,         Collective::scatter,   Collective::gather,
     Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all};

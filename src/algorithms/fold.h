@@ -37,7 +37,7 @@ struct Fold {
   // Steps added by handing in and handing back.
   constexpr int steps() const { return rest > 0 ? 2 : 0; }
 
-  // Whether an algorithm that pairs positions with one different bit may send this way.
+  // Returns true if an algorithm that pairs positions differing in one bit may use this edge.
   constexpr bool edge(int from, int to) const {
     const int a = position(from);
     const int b = position(to);

@@ -48,7 +48,8 @@ AlgorithmParameters square_groups(int ranks);
 bool groups_divide(Shape shape);
 inline constexpr std::string_view kGroupLimits = "n a multiple of the group size";
 
-// What one rank of a level sends in one step: to the digit `to`, the slots [first, first + count).
+// The sends of one rank of a level in one step: to the digit `to`, the slots [first, first +
+// count).
 struct LevelSend {
   int to = 0;
   int first = 0;

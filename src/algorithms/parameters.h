@@ -1,4 +1,4 @@
-// What the schedule of an algorithm may depend on besides the ranks and the root.
+// Parameters of an algorithm's schedule besides the ranks and the root.
 //
 // In text they follow the name of the algorithm: "knomial:radix=4", "hierarchical:local=8x4".
 #pragma once
@@ -38,7 +38,7 @@ std::string to_text(const AlgorithmParameters& parameters);
 // of range, or not set in `taken`.
 AlgorithmParameters parse_parameters(std::string_view name, const AlgorithmParameters& taken);
 
-// Those of `parameters` that are set, the rest from `defaults`.
+// Returns the values of `parameters` that are set, and the others from `defaults`.
 AlgorithmParameters or_defaults(const AlgorithmParameters& parameters,
                                 const AlgorithmParameters& defaults);
 // The opposite: without those that are as in `defaults`.

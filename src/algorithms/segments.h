@@ -1,4 +1,4 @@
-// How many segments a pipeline should have.
+// The number of segments of a pipeline.
 #pragma once
 
 #include "algorithms/catalog.h"

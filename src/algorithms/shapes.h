@@ -82,7 +82,7 @@ constexpr int digits(int n, int radix) {
   }
   return count;
 }
-// How many of 1, 2, ..., n-1 have one digit that is not zero: the children of the root of a
+// Returns how many of 1, 2, ..., n-1 have exactly one non-zero digit: the children of the root of a
 // k-nomial tree.
 constexpr int single_digits(int n, int radix) {
   return n == 1 ? 0 : (n - 1) / heaviest(n, radix) + (digits(n, radix) - 1) * (radix - 1);

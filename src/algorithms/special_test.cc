@@ -1,4 +1,4 @@
-// What single algorithms promise besides the claims that all have.
+// Promises of single algorithms besides the claims of all.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How whoever waits asks whether to go on (ConnectOptions::interrupted): that may be slow, such as
-// a look at Python's signals.
+// Lets a waiting thread ask whether to continue (ConnectOptions::interrupted), which may be slow,
+// such as a check of Python's signals.
 #pragma once
 
 #include <functional>

@@ -45,7 +45,7 @@ std::string format_bytes(double bytes) {
   constexpr std::array<const char*, 7> kNames = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
   double value = bytes;
-  // What would be rounded to 1024 of a unit is 1 of the next.
+  // A value that would be rounded to 1024 of a unit is 1 of the next unit.
   while (unit + 1 < kNames.size() && std::round(value) >= 1024) {
     value /= 1024;
     ++unit;

@@ -1,4 +1,4 @@
-// What sets each collective apart: one table, which everything that depends on it asks.
+// The properties of each collective, in one table.
 //
 // A new collective is its value in unisono/types.hpp, a row here, an algorithm in src/algorithms,
 // and its public functions. One whose result means something new says so here, too: contributes().
@@ -13,7 +13,7 @@
 
 namespace unisono {
 
-// What a rank has of the vector that the collective is about, before or after.
+// The part of the collective's vector that a rank has, before or after.
 enum class Holding : std::uint8_t {
   nothing,        // only the token that says that it has arrived
   whole,          // every rank: all
@@ -74,8 +74,8 @@ constexpr bool is_v_form(Collective collective) {
 constexpr bool reduces(Collective collective) {
   return traits_of(collective).reduces;
 }
-// Whether what rank `to` has of a sum in the end has the input of rank `from` in it. The verifier
-// proves it, and the bench checks results by it. Up to now every sum is of all ranks.
+// Returns true if rank `to`'s result includes the input of rank `from`. The verifier proves it, and
+// the bench checks results with it. So far every sum is over all ranks.
 constexpr bool contributes(Collective /*collective*/, int /*from*/, int /*to*/) {
   return true;
 }
@@ -88,7 +88,7 @@ constexpr bool goes_both_ways(Collective collective) {
   return traits.input == traits.output && traits.input != Holding::pairs;
 }
 
-// How the vector is cut: not by rank, in a part for each rank, or in one for each pair of ranks.
+// The division of the vector: none, a part for each rank, or a part for each pair of ranks.
 enum class VectorCut : std::uint8_t { none, parts, pairs };
 
 constexpr VectorCut cut_of(Collective collective) {
@@ -100,8 +100,8 @@ constexpr VectorCut cut_of(Collective collective) {
                                                                          : VectorCut::none;
 }
 
-// What bus bandwidth is to algorithm bandwidth, S/t, as nccl-tests counts: the share of the vector
-// that a port has to carry where nothing is sent twice; 1 where there is no vector.
+// Returns bus bandwidth divided by algorithm bandwidth, S/t, as in nccl-tests: the share of the
+// vector that a port carries if nothing is sent twice; 1 if there is no vector.
 constexpr double bus_factor(Collective collective, int ranks) {
   if (!moves_data(collective)) {
     return 1;

@@ -1,4 +1,4 @@
-// What sets each data type apart: one table, which everything that depends on it asks.
+// The properties of each data type, in one table.
 //
 // A new data type is its value in unisono/types.hpp and in unisono.h, a row and a C++ type here,
 // and its reductions in src/kernels.
@@ -90,8 +90,8 @@ constexpr Dtype moved_dtype(Collective collective, Dtype dtype, ReduceOp op) {
   return reduces(collective) && op == ReduceOp::avg ? traits_of(dtype).sum : dtype;
 }
 
-// What `action` returns for the std::integral_constant of the type. REQUIRES: a value of the
-// enumeration.
+// Calls `action` with the std::integral_constant of the type, and returns its result. REQUIRES: a
+// value of the enumeration.
 template <int kFirst = 0, class Action>
 constexpr auto with_dtype(Dtype dtype, const Action& action) {
   constexpr auto kDtype = static_cast<Dtype>(kFirst);

@@ -1,5 +1,5 @@
-// Whether this process is still the one that made something: the child of a fork has no threads,
-// and locks that nobody will ever release.
+// Detects whether this process is a forked child of the one that made an object: a child has no
+// threads, and may have inherited locks that nobody will release.
 #pragma once
 
 #include <memory>

@@ -64,7 +64,7 @@ class JsonNode {
 Parsed<JsonValue> parse_json(std::string_view text,
                              std::span<const std::string_view> left_out = {});
 
-// What `read` makes of the document, a JsonNode.
+// Returns the result of `read` on the document, a JsonNode.
 template <typename T, typename Read>
 Parsed<T> parse_json_as(std::string_view text, const Read& read,
                         std::span<const std::string_view> left_out = {}) {

@@ -17,7 +17,7 @@ constexpr std::size_t kMostText = 4096;
 
 }  // namespace
 
-// What the parser of nlohmann::json calls.
+// The callbacks of nlohmann::json's parser.
 class JsonReader::Events : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Events(JsonReader& reader) : reader_(reader) {}

@@ -19,7 +19,7 @@ void expect_refused(const std::string& text, const std::string& position,
   EXPECT_EQ(parsed.message, message);
 }
 
-// What a getter says of the value of "a".
+// Returns the error of a getter for the value of "a".
 std::string said_of(const std::string& text, double (*get)(const JsonNode&)) {
   const auto parsed =
       parse_json_as<double>(text, [get](const JsonNode& node) { return get(node.at("a")); });

@@ -1,4 +1,4 @@
-// How the f32 of a move between hosts may be encoded on the way: the formats, and their lengths.
+// The encodings of the f32 of a move between hosts: their formats and lengths.
 //
 // i8: blocks of 32 elements, the last one maybe shorter, each
 //   scale   bf16, little-endian: the greatest magnitude / 127, rounded to nearest
@@ -26,7 +26,7 @@ namespace unisono {
 
 enum class MoveCode : std::uint8_t { none, i8, bf16 };
 
-// Whatever is cut of a message that is encoded is whole blocks, but at its end.
+// A piece of an encoded message is whole blocks, except at the message's end.
 inline constexpr std::size_t kCodeBlock = 32;  // elements
 inline constexpr std::size_t kCodeBlockBytes = kCodeBlock + 2;
 
@@ -46,7 +46,7 @@ constexpr std::size_t coded_bytes(MoveCode code, std::size_t elements) {
   }
 }
 
-// What a long vector is encoded, for what it was: 34/128, 1/2, or 1.
+// Returns the encoded length of a long vector relative to the original: 34/128, 1/2, or 1.
 constexpr double coded_share(MoveCode code) {
   return static_cast<double>(coded_bytes(code, kCodeBlock)) / (kCodeBlock * sizeof(float));
 }

@@ -1,4 +1,4 @@
-// What a parser returns: a value, or what is wrong and where.
+// The result of a parser: a value, or the error with its position.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What proofs are made of: random bytes, SHA-256, HMAC-SHA-256, comparing in constant time.
+// Primitives of the proofs: random bytes, SHA-256, HMAC-SHA-256, and comparison in constant time.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a test was built with.
+// The sanitizers that a test was built with.
 #pragma once
 
 namespace unisono {

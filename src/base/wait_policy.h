@@ -1,5 +1,5 @@
-// How a rank waits for its peers: it looks a number of times, then gives way to other threads
-// between two looks for some time, then sleeps until it is woken.
+// The waiting policy of a rank: it polls a number of times, then yields to other threads between
+// two polls for some time, then sleeps until it is woken.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ struct WaitPolicy {
   friend auto operator<=>(const WaitPolicy&, const WaitPolicy&) = default;
 };
 
-// Where nothing else is said. `oversubscribed`: there are more ranks than CPUs, so that the peer
-// that is waited for may need this very core. A turn of eight ranks on two cores takes some 10 us;
-// one that waits far longer leaves the core to others.
+// Returns the default policy. `oversubscribed`: there are more ranks than CPUs, so that the peer
+// may need this very core. A turn of eight ranks on two cores takes about 10 us; a rank that waits
+// far longer leaves the core to others.
 constexpr WaitPolicy built_in_wait(bool oversubscribed) {
   return {.spin = oversubscribed ? 0 : 3000, .yield_us = 500};
 }
 
 // "spin=3000,yield_us=500".
 std::string to_text(const WaitPolicy& policy);
-// What the text does not name stays as in `usual`. Throws Error(config).
+// Parses a policy; settings that the text does not name are those of `usual`. Throws Error(config).
 WaitPolicy parse_wait_policy(std::string_view text, WaitPolicy usual);
 
 }  // namespace unisono

@@ -35,7 +35,7 @@ Absence AbsenceCheck::find(const std::function<bool(int)>& is_missing) {
       continue;
     }
     absence.ranks.push_back(rank);
-    // One that failed is the cause rather than one that ended well.
+    // A process that failed is a likelier cause than one that ended normally.
     if (absence.rank < 0 || (ended_well && how != kEndedWell)) {
       ended_well = how == kEndedWell;
       absence.rank = rank;

@@ -1,5 +1,5 @@
-// Finds out that a rank which a meeting waits for has ended, and will never join: `unisono run`
-// says so in its log. Under other launchers nothing is known.
+// Detects that a rank which others wait for has ended and will never join. `unisono run` reports
+// this in its log; other launchers report nothing.
 #pragma once
 
 #include <chrono>
@@ -12,23 +12,23 @@
 namespace unisono::comm {
 
 struct Absence {
-  int rank = -1;                // -1: nobody is known to be absent
-  std::vector<int> ranks = {};  // those who are waited for and have ended
+  int rank = -1;                // -1: no rank is known to be absent
+  std::vector<int> ranks = {};  // the missing ranks that have ended
   std::string message = {};
 };
 
-// Says in the log that the ranks of this job have met, if no other rank has: between hosts each has
-// a log of its own.
+// Notes in the log that the ranks of this job have connected, unless another rank has done so. With
+// several hosts, each host has its own log.
 void note_meeting(const std::string& job, int size);
 
 class AbsenceCheck {
  public:
-  // A meeting under another name, of another size, or behind one in which all have met, has ranks
-  // of its own.
+  // Ignores the log if the meeting has another name or size, or comes after one in which all ranks
+  // have connected: its ranks are then not those of the log.
   AbsenceCheck(const std::string& job, int size);
-  // There is a log; find() must be called about ten times a second.
+  // Returns true if there is a log; then call find() about ten times a second.
   bool has_log() const { return has_log_; }
-  // Looks at most ten times a second. The launcher is told of what is found, so that it blames the
+  // Looks at most ten times a second. Reports an absence to the launcher, so that it blames the
   // rank that did not come.
   Absence find(const std::function<bool(int rank)>& is_missing);
 

@@ -9,7 +9,7 @@
 namespace unisono::tcp {
 namespace {
 
-// How long a acceptor waits for a descriptor to become free.
+// Pause after a lack of descriptors.
 constexpr std::int64_t kDeafMs = 50;
 
 }  // namespace
@@ -36,7 +36,7 @@ bool PendingPeer::step() {
     return false;
   }
   while (shake_.state() == Handshake::State::going_on) {
-    // Not a byte more than the frame: what follows it is for the connection.
+    // Reads exactly the frame: the bytes after it belong to the connection.
     const ssize_t got = ::recv(socket_.get(), in_.data() + got_, in_.size() - got_, MSG_DONTWAIT);
     if (got <= 0) {
       return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -103,12 +103,12 @@ std::vector<Address> Acceptor::addresses() const {
 }
 
 void Acceptor::accept_all(const UniqueFd& listener, std::int64_t now_ms) {
-  // So many at a time that those inside get their turn as well.
+  // Limits the accepted connections per call, so that pending ones get their turn as well.
   for (std::size_t i = 0; i < kMostPending; ++i) {
     UniqueFd socket = accept_one(listener.get());
     if (!socket) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // The listener stays readable: a poll for it would not wait.
+        // The listener stays readable, so a poll for it would not wait.
         refusals_[""] = {kNoDescriptor, true};
         starved_ms_ = starved_ms_ < 0 ? now_ms : starved_ms_;
         deaf_ = true;
@@ -147,7 +147,7 @@ void Acceptor::make_room() {
 
 bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   Handshake& shake = pending.peer.shake();
-  // Whoever is late has given up: what it said before is worth nothing.
+  // A peer that is late has given up: its earlier messages are void.
   if (now_ms >= pending.peer.deadline_ms()) {
     turn_away(pending, "did not prove in time who it is");
     return false;
@@ -156,10 +156,10 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   if (shake.state() == Handshake::State::admitting) {
     pending.inside = inside_.emplace(shake.peer().peer, shake.peer().stream).second;
     shake.admit(pending.inside ? HandshakeRefusal::none : HandshakeRefusal::duplicate);
-    // Before the connection is used, not for each stranger.
+    // Done before the connection is used, not for each stranger.
     const int socket = pending.peer.descriptor();
     apply(socket, options_, peer_address(socket).is_loopback());
-    pending.peer.wait_until(now_ms + kProvedMs);  // for TLS, while others are heard as well
+    pending.peer.wait_until(now_ms + kProvedMs);  // for TLS, while others are served as well
     there = pending.peer.step();
   }
   if (shake.state() == Handshake::State::refused) {
@@ -171,7 +171,7 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
     return false;
   }
   if (!there && pending.peer.is_silent()) {
-    return false;  // it only looked whether anybody listens: there is nothing to report
+    return false;  // it only probed whether anybody listens: nothing to report
   }
   if (!there) {
     if (pending.inside || shake.is_of_the_token()) {
@@ -185,7 +185,7 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   return true;
 }
 
-// It may come again.
+// The peer may come again.
 void Acceptor::turn_away(const Pending& pending, const std::string& why) {
   if (pending.inside) {
     let_again(pending.peer.shake().peer());
@@ -221,7 +221,8 @@ void Acceptor::add_events(std::vector<pollfd>& entries) const {
 }
 
 std::int64_t Acceptor::next_deadline_ms() const {
-  // Not that of the first one: a rank that has proved who it is gets more time where it stands.
+  // Not the deadline of the first in line: a rank that has proved its identity gets more time and
+  // keeps its place.
   std::int64_t first_ms = -1;
   for (const auto& pending : pending_) {
     const std::int64_t ms = pending.peer.deadline_ms();

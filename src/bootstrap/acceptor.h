@@ -1,10 +1,11 @@
-// Where other ranks connect: it listens, hears who they are, and lets in those that prove it.
+// Accepts connections of other ranks: listens, authenticates, and admits those that prove the
+// token.
 //
-// Strangers cost little: at most kMostPending of them are heard at once (the oldest of those that
-// have not even greeted makes room, then the oldest), each for two seconds and 256 bytes, and
-// without a proof to compute before a greeting that names the job. Nothing of what they say changes
-// anything but a line of refusals(). A rank that has proved who it is never makes room for one that
-// has not, and gets more time: it may already believe that it is let in.
+// Strangers cost little. At most kMostPending connections are handled at once; when a further one
+// comes, the oldest one without a greeting is dropped, else the oldest. Each gets two seconds and
+// 256 bytes, and no proof is computed before a greeting that names the job. Strangers can change
+// nothing but a line of refusals(). A rank that has proved its identity is never dropped for one
+// that has not, and gets more time, because it may already believe that it has been admitted.
 #pragma once
 
 #include <poll.h>
@@ -25,27 +26,27 @@ namespace unisono::tcp {
 
 inline constexpr std::size_t kMostPending = 64;
 inline constexpr std::int64_t kHandshakeMs = 2000;
-// Between two sides that have proved who they are: one may be stopped for a while, or busy.
+// For two sides that have proved their identities: either one may be stopped or busy for a while.
 inline constexpr std::int64_t kProvedMs = 10'000;
-// What to do where a rank was refused for what it says of itself or of the job.
+// The advice if a rank was refused because its description or its job does not match.
 inline constexpr const char* kAlike =
     "the refusal says what is not alike: give all ranks the same, and start them again";
 inline constexpr const char* kNoDescriptor = "this process has no descriptor free (ulimit -n)";
 inline constexpr std::size_t kMostRefusals = 64;
 
-// A handshake on a socket, and that of TLS behind it where the job encrypts.
+// A handshake on a socket, followed by that of TLS if the job encrypts.
 class PendingPeer {
  public:
   PendingPeer(UniqueFd socket, Handshake shake, std::int64_t deadline_ms)
       : socket_(std::move(socket)), shake_(std::move(shake)), deadline_ms_(deadline_ms) {}
 
-  // Reads and writes what can be. False: the other side has hung up.
+  // Reads and writes as much as possible. Returns false if the other side has closed.
   bool step();
-  // Nothing is left to be done or said.
+  // Returns true if nothing remains to be done or sent.
   bool finished() const;
-  // Why TLS did not come about between two sides that had proved who they are; else empty.
+  // Why TLS failed between two sides that had proved their identities; else empty.
   const std::string& tls_problem() const { return tls_problem_; }
-  // The other side has not said a byte.
+  // The other side has not sent a byte.
   bool is_silent() const { return got_ == 0 && shake_.listens() && !shake_.has_greeted(); }
   Handshake& shake() { return shake_; }
   const Handshake& shake() const { return shake_; }
@@ -76,7 +77,7 @@ struct Admitted {
   Channel socket;
 };
 
-// By a clock that only goes on.
+// A monotonic clock.
 std::int64_t clock_ms();
 
 class Acceptor {
@@ -90,26 +91,27 @@ class Acceptor {
 
   std::vector<Address> addresses() const;
   Address address() const { return local_address(listeners_.front().get()); }
-  // Goes on with all that can go on; never blocks. `now_ms`: clock_ms().
+  // Advances all handshakes; never blocks. `now_ms`: clock_ms().
   void step(std::int64_t now_ms);
-  // What step() has to be called for: events, and by when (-1: never).
+  // Adds the events that step() must be called for, and the time by which it must be called (-1:
+  // never).
   void add_events(std::vector<pollfd>& entries) const;
   std::int64_t next_deadline_ms() const;
-  // Who has been let in since the last call.
+  // Returns the ranks admitted since the last call.
   std::vector<Admitted> take_admitted();
-  // The ranks that have hung up since the last call before they were let in: they come again, or
-  // are gone.
+  // Returns the ranks that closed their connection, since the last call, before they were admitted.
+  // They may come again.
   std::vector<int> take_lost() { return std::exchange(lost_, {}); }
-  // Whoever took this one found that it is dead: the rank may come again.
+  // Called if an admitted connection turned out to be dead: the rank may come again.
   void let_again(const Wanted& peer) { inside_.erase({peer.peer, peer.stream}); }
-  // One line for each host that was refused, of the first of them; of the first that said which
-  // rank it is, if there was one.
+  // One line for each refused host, about its first refusal, or the first one that said which rank
+  // it is.
   std::vector<std::string> refusals() const;
-  // One of them is of a rank, for what it said.
+  // Returns true if a refusal concerns a rank that named itself.
   bool has_refused_a_rank() const;
   std::size_t pending() const { return pending_.size(); }
-  // For so long it could have let nobody in, as this process has no descriptor free, though no
-  // stranger holds one.
+  // Returns for how long nobody could be admitted because this process has no free descriptor,
+  // although no stranger holds one.
   std::int64_t starved_for_ms(std::int64_t now_ms) const {
     return starved_ms_ < 0 || !pending_.empty() ? 0 : now_ms - starved_ms_;
   }
@@ -118,11 +120,11 @@ class Acceptor {
   struct Pending {
     PendingPeer peer;
     std::string host;
-    bool inside = false;  // it counts as one of inside_
+    bool inside = false;  // counts as one of inside_
   };
   void make_room();
   void accept_all(const UniqueFd& listener, std::int64_t now_ms);
-  bool attend(Pending& pending, std::int64_t now_ms);  // false: nothing is left to be done
+  bool attend(Pending& pending, std::int64_t now_ms);  // false: nothing remains to be done
   void turn_away(const Pending& pending, const std::string& why);
   void note(const Pending& pending, const std::string& why);
 
@@ -136,10 +138,10 @@ class Acceptor {
   struct Line {
     std::string text;
     bool knows_peer = false;
-    bool in_words = false;  // it was told why
+    bool in_words = false;  // the peer was told why
   };
   std::map<std::string, Line> refusals_;  // by host
-  std::int64_t deaf_until_ms_ = 0;        // no descriptor was free for those who wait
+  std::int64_t deaf_until_ms_ = 0;        // after no descriptor was free for a waiting peer
   bool deaf_ = false;
   std::int64_t starved_ms_ = -1;
 };

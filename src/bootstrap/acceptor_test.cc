@@ -1,4 +1,4 @@
-// The acceptor of a rank: who is let in, and who is not.
+// The acceptor of a rank: which peers it admits and which it refuses.
 #include "bootstrap/acceptor.h"
 
 #include <gtest/gtest.h>
@@ -67,13 +67,13 @@ TEST_F(TcpAcceptor, IsNotDisturbedByStrangers) {
   strangers.push_back(knock(std::string("\x16\x03\x01\x02\x00\x01", 6) + std::string(300, '\0')));
   strangers.push_back(knock(std::string(60'000, 'r')));
   strangers.push_back(knock("x"));
-  knock();  // and hangs up at once
+  knock();  // and closes at once
   step_for(20);
   expect_join();
   EXPECT_EQ(acceptor_.refusals().size(), 1U) << "one line for each host";
 }
 
-// It died, perhaps; whoever has not the token may say that it is any rank.
+// The rank may have died; a peer without the token may claim any rank.
 TEST_F(TcpAcceptor, NamesARankThatHangsUpAfterItsGreetingIfItHasTheToken) {
   Identity other = identity(1, 2);
   other.token = "another token 00";
@@ -117,7 +117,7 @@ TEST_F(TcpAcceptor, HearsTheNewestWhenManyDawdle) {
   expect_join();
 }
 
-// With TLS a rank is through on its side before the acceptor has heard so.
+// With TLS, a rank has finished on its side before the acceptor knows it.
 TEST_F(TcpAcceptor, KeepsARankThatHasProvedItselfWhenManyCome) {
   Identity root = identity(0, 2);
   Identity one = identity(1, 2);
@@ -168,7 +168,7 @@ TEST_F(TcpAcceptor, LetsARankInOnlyOnce) {
       << error;
 }
 
-// A dialer that proved who it is and hung up before it heard the verdict is no rank that is here.
+// A dialer that proved its identity and closed before it got the verdict is not connected.
 TEST_F(TcpAcceptor, LetsARankInAgainThatDiedBeforeItsVerdict) {
   const Identity one = identity(1, 2);
   UniqueFd socket = knock();
@@ -187,7 +187,7 @@ TEST_F(TcpAcceptor, LetsARankInAgainThatDiedBeforeItsVerdict) {
   say();
   const linger now{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-  socket.reset();  // the proof is on its way, or lost with the reset
+  socket.reset();  // the proof is in transit, or lost with the reset
   step_for(5);
   for (const Admitted& admitted : acceptor_.take_admitted()) {
     ASSERT_TRUE(is_dead(admitted.socket.get()));
@@ -211,7 +211,7 @@ TEST(TcpDial, KeepsTheReasonOfItsRefusalWhateverComesAfterIt) {
   }
   const std::string reason = dial.obstacle();
   EXPECT_NE(reason.find("rank 0 has another job token"), std::string::npos) << reason;
-  dial.step(dial.next_ms());  // its next attempt, on which the other hangs up
+  dial.step(dial.next_ms());  // its next attempt, at which the other side closes
   acceptor.reset();
   while (!dial.nobody_listens() && clock_ms() < end) {
     dial.step(clock_ms());
@@ -221,7 +221,7 @@ TEST(TcpDial, KeepsTheReasonOfItsRefusalWhateverComesAfterIt) {
 }
 
 TEST_F(TcpAcceptor, AScannerDoesNotHideWhoHasAnotherToken) {
-  knock("x");  // and hangs up
+  knock("x");  // and closes
   step_for(5);
   Identity other = identity(1, 2);
   other.token = "fedcba9876543210";

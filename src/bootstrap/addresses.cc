@@ -14,7 +14,7 @@ constexpr const char* kScopeAdvice =
     "\nwrite [fe80::1%eth0]:29600, with the name that the interface has on this host; every host "
     "writes its own";
 
-// The addresses of this host that the selector takes; loopback ones only by name.
+// Returns this host's addresses that match the selector; loopback ones only by name.
 std::vector<tcp::Address> selected(const ConnectOptions& options) {
   const auto selector = tcp::Selector::parse(options.interface);
   if (!selector.value) {
@@ -120,7 +120,7 @@ std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOpt
   std::vector<tcp::Address> addresses;
   std::copy_if(target.addresses.begin(), target.addresses.end(), std::back_inserter(addresses),
                is_mine);
-  // A host often knows its own name as a loopback address, where no other host comes.
+  // A host often resolves its own name to a loopback address, which no other host can reach.
   if (target.is_name && !addresses.empty() &&
       std::all_of(addresses.begin(), addresses.end(),
                   [](const tcp::Address& address) { return address.is_loopback(); })) {
@@ -156,7 +156,7 @@ std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptio
     }
   }
   if (addresses.empty()) {
-    addresses = selected(options);  // of a name that means this very host
+    addresses = selected(options);  // the name stands for this very host
   }
   if (addresses.empty()) {
     throw Error(ErrorCode::config, "there is no route from this host to " + options.address +

@@ -1,4 +1,5 @@
-// Which addresses the ranks of several hosts use: where rank 0 is found, where this rank listens.
+// Chooses the addresses of ranks on several hosts: where rank 0 is found and where this rank
+// listens.
 #pragma once
 
 #include <string>
@@ -13,17 +14,18 @@ namespace unisono::comm {
 // All errors are config.
 struct Target {
   std::vector<tcp::Address> addresses;
-  bool is_name = false;  // which means different things on different hosts
+  bool is_name = false;  // which may mean different addresses on different hosts
 };
-// "10.0.0.1:29600", "[fd00::1]:29600", "node0:29600". Throws aborted, too, where the deadline asks.
+// Resolves "10.0.0.1:29600", "[fd00::1]:29600" or "node0:29600". Also throws aborted if the
+// deadline's interrupt asks for it.
 Target find_target(const std::string& text, const Deadline& deadline = Deadline::never());
 tcp::PortRange ports_of(const ConnectOptions& options);
-// Where rank 0 listens for those that look for `target`.
+// Returns the addresses on which rank 0 listens for ranks that use `target`.
 std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options);
-// Where others reach this rank: where the kernel would send from to reach rank 0 first, and what
-// else the selector takes.
+// Returns the addresses at which others reach this rank: the source address that the kernel would
+// use towards rank 0, then the others that the selector includes.
 std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptions& options);
-// The same where nobody says where rank 0 is. A loopback address if there is no other.
+// As above, if rank 0's address is unknown. Returns a loopback address if there is no other.
 std::vector<tcp::Address> own_addresses(const ConnectOptions& options);
 
 }  // namespace unisono::comm

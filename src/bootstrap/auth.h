@@ -1,4 +1,4 @@
-// Names and proofs: the address of a job, and HMAC-SHA-256 over what both sides said.
+// Authentication: the address of a job, and HMAC-SHA-256 proofs over both sides' messages.
 #pragma once
 
 #include <sys/types.h>
@@ -15,15 +15,16 @@ namespace unisono::comm {
 
 using Proof = Digest;
 
-// Where rank 0 of `job` listens: a name for sockaddr_un without the leading zero byte.
+// Returns the address on which rank 0 of `job` listens: a name for sockaddr_un without the leading
+// zero byte.
 std::string address_of(std::string_view job);
 std::string address_of(std::string_view job, uid_t user);
 
 enum class Side : char { listener = 'L', joiner = 'J' };
 
-// What `side` proves to the other: that it knows the token of this job and heard this very hello
-// (with its rank, size and version) and this nonce. The sides differ, so that no proof can be
-// echoed.
+// Returns the proof of `side`: that it knows this job's token and has received this hello (with
+// rank, size and version) and this nonce. The sides have different proofs, so that a proof cannot
+// be echoed.
 Proof prove(std::string_view token, std::string_view job, Side side, const Hello& hello,
             std::span<const std::byte, kNonceBytes> nonce);
 

@@ -13,7 +13,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kMostWorlds = 1'000'000;  // far more than any job has, so that adding to it is safe
+constexpr int kMostWorlds = 1'000'000;  // far more than any job has, so that adding is safe
 constexpr std::size_t kHeadBytes = 4;   // the length of the text, little endian
 
 std::size_t length_of(const std::string& head) {
@@ -24,7 +24,7 @@ std::size_t length_of(const std::string& head) {
   return bytes;
 }
 
-// "0 1 5 ", up to the first that is none.
+// Parses "0 1 5 ", up to the first word that is not a number.
 std::vector<int> parse_numbers(std::string_view text) {
   std::vector<int> numbers;
   for (int number = 0; !text.empty();) {

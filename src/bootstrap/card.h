@@ -1,5 +1,5 @@
-// What the ranks of several hosts tell of themselves when they meet, and the frames in which they
-// do: over connections that have proved the token.
+// Business cards: what ranks on several hosts tell each other when they connect, and the frames for
+// them. Cards are sent over connections that have proved the token.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,29 @@
 namespace unisono::comm {
 
 struct BusinessCard {
-  std::string host;       // ranks with the same can share memory
-  std::string machine;    // and with the same share CPUs
-  std::vector<int> cpus;  // that it may use
-  int worlds = 0;         // how many the job has had before, as far as this rank knows
+  std::string host;       // ranks with the same host can share memory
+  std::string machine;    // ranks with the same machine share CPUs
+  std::vector<int> cpus;  // that the rank may use
+  int worlds = 0;         // number of worlds that the job has had, as far as this rank knows
   std::vector<tcp::Address> addresses;
 };
 std::string to_text(const BusinessCard& card);
-// Both throw corrupt. A table is what rank 0 sends: the cards of all, by rank.
+// Both throw corrupt. Rank 0 sends a table: the cards of all ranks, by rank.
 BusinessCard parse_card(std::string_view text);
 std::vector<BusinessCard> parse_table(std::string_view table, int size);
 std::string to_table(const std::vector<BusinessCard>& cards);
-// An address that only its own host reaches is of no use to others: says so; empty: there is none.
+// Returns a description of a card whose address only its own host can reach; empty if there is
+// none.
 std::string find_unreachable(const std::vector<BusinessCard>& cards);
 
 inline constexpr std::size_t kMostCardBytes = std::size_t{16} << 10;
 
-// What goes wrong, in place of an answer.
+// Returns an error as the text of an answer.
 std::string error_text(ErrorCode code, const std::string& message);
 
-// A frame is the length of a text, and the text.
+// A frame is the length of a text, followed by the text.
 std::string text_frame(std::string_view text);
-// Sends one frame, without blocking. The frame outlives it.
+// Sends one frame without blocking. The frame must outlive it.
 class TextWriter {
  public:
   enum class State : std::uint8_t { going_on, done, closed };
@@ -47,9 +48,9 @@ class TextWriter {
  private:
   std::string_view rest_;
 };
-// False: the other side is gone, or too slow.
+// Returns false if the other side is gone or too slow.
 bool send_text(tcp::Channel& to, std::string_view text, const Deadline& deadline);
-// Collects one frame, without blocking.
+// Receives one frame without blocking.
 class TextReader {
  public:
   enum class State : std::uint8_t { going_on, done, closed };
@@ -60,9 +61,10 @@ class TextReader {
   std::string head_;
   std::string text_;
 };
-// Whether a peer that has nothing more to say has hung up.
+// Returns true if a peer that has nothing more to send has closed.
 bool has_hung_up(tcp::Channel& peer);
-// Says one text and hears one. Throws the error that is the answer. None: `obstacle` says why.
+// Sends one text and receives one. Throws the error if the answer is one. Returns nothing if there
+// is no answer; `obstacle` then says why.
 std::optional<std::string> ask_text(tcp::Channel& peer, std::string_view text,
                                     std::size_t most_bytes, const Deadline& deadline,
                                     std::string& obstacle);

@@ -36,8 +36,8 @@ tcp::ConnectionsOptions connections_options() {
               {.rank = rank, .peer = static_cast<int>(peer)});
 }
 
-// Each rank tells each other, over the connection that has proved the token, how to reach it. Of
-// one that hangs up, nothing: why, the world finds out.
+// Each rank sends each other rank, over the connection that has proved the token, how to reach it.
+// A rank that closes its connection yields nothing; the world finds out why.
 std::vector<std::string> exchange(const transport::NetworkTraits& kind,
                                   transport::IntroducedNetwork& network, tcp::Channels& channels,
                                   int rank, const Deadline& deadline) {
@@ -76,7 +76,8 @@ std::unique_ptr<transport::Network> introduce(const transport::NetworkTraits& ki
   }
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);
-  // Behind the channels: of a process that ends, the system closes first what was opened first.
+  // Opened after the channels: when a process ends, the system closes descriptors in the order of
+  // their opening.
   auto network = kind.create(rank, meeting.identity.size);
   const std::vector<std::string> introductions = exchange(kind, *network, channels, rank, deadline);
   network->meet(
@@ -86,7 +87,7 @@ std::unique_ptr<transport::Network> introduce(const transport::NetworkTraits& ki
        missing = network->missing()) {
     network->look_for_losses();
     if (network->first_loss() || network->aborted()) {
-      return network;  // the world says so to all, in the same words
+      return network;  // the world reports the error to all ranks
     }
     deadline.throw_if_interrupted();
     if (deadline.passed()) {

@@ -1,4 +1,4 @@
-// The one place that chooses what carries messages between hosts.
+// Chooses the network for messages between hosts. The only place that does.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace unisono::comm {
 
-// Connects this rank with those of other hosts, once all have settled who is where. nullptr: all
-// are on this host. Errors: as connect_hosts(). `tell`: gets a network of those that are connected
-// before it fails because a rank is dead.
+// Connects this rank with ranks on other hosts, once the hosts of all ranks are known. Returns
+// nullptr if all ranks are on this host. Errors: those of connect_hosts(). `tell` is called with a
+// network of the connected ranks before this function fails because a rank is dead.
 std::unique_ptr<transport::Network> connect_network(
     NetMeeting& meeting, int rank, int timeout_ms, const std::function<bool()>& interrupted,
     const std::function<void(transport::Network&, const Error&)>& tell);

@@ -10,7 +10,7 @@ namespace unisono::tcp {
 namespace {
 
 constexpr std::int64_t kLongestPauseMs = 100;
-// A listener that does not say a word in this time may be none; try again.
+// A listener that sends nothing in this time may not be one; dial again.
 constexpr std::int64_t kAnswerMs = 2 * kHandshakeMs;
 
 bool is_final(HandshakeRefusal refusal) {
@@ -70,11 +70,11 @@ void Dial::shake(std::int64_t now_ms) {
   const bool there = peer.step();
   const Handshake& shake = peer.shake();
   if (!attempt_->proved && shake.has_checked_peer()) {
-    attempt_->proved = true;  // it is the rank that is meant: what it does takes its time
+    attempt_->proved = true;  // it is the wanted rank, whose computing may take time
     peer.wait_until(now_ms + kProvedMs);
   }
   if (shake.state() == Handshake::State::refused) {
-    // Others may be at that address before or after the rank that is meant.
+    // Other processes may have that address before or after the wanted rank.
     const bool again = refused_ms_ >= 0 && is_final(shake.refusal());
     refused_ms_ = !is_final(shake.refusal()) ? -1 : again ? refused_ms_ : now_ms;
     obstacle_ = shake.problem();
@@ -86,7 +86,7 @@ void Dial::shake(std::int64_t now_ms) {
   } else if (!there || now_ms >= peer.deadline_ms()) {
     const std::string problem = peer.tls_problem();
     if (!problem.empty() && refused_ms_ < 0) {
-      refused_ms_ = now_ms;  // a host that is not trusted now will hardly be soon
+      refused_ms_ = now_ms;  // a host that is not trusted now will hardly be trusted soon
       obstacle_ = problem;
     }
     retry(now_ms, !problem.empty() ? problem : there ? "it does not answer" : "it hung up");
@@ -100,7 +100,7 @@ bool Dial::ask_relay() const {
                                                 .stream = wanted_.stream,
                                                 .address = to()});
   const ssize_t put = ::send(attempt_->peer.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
-  return put == static_cast<ssize_t>(text.size());  // the first bytes of a socket always fit
+  return put == static_cast<ssize_t>(text.size());  // the first bytes always fit into a socket
 }
 
 void Dial::fail_with(std::int64_t now_ms, int error) {
@@ -114,12 +114,12 @@ void Dial::fail_with(std::int64_t now_ms, int error) {
 }
 
 void Dial::retry(std::int64_t now_ms, const std::string& why) {
-  if (refused_ms_ < 0) {  // a refusal in words says more than a port that closes behind it
+  if (refused_ms_ < 0) {  // a verbal refusal says more than a port that closes later
     obstacle_ = why;
   }
   attempt_.reset();
   if (++tried_ % to_.size() != 0) {
-    next_ms_ = now_ms;  // the next of its addresses
+    next_ms_ = now_ms;  // tries its next address
     return;
   }
   next_ms_ = now_ms + pause_ms_;

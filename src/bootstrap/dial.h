@@ -1,4 +1,4 @@
-// One stream to one rank of the job, tried until it is there.
+// Dials one stream to one rank of the job, and retries until it is connected.
 #pragma once
 
 #include <poll.h>
@@ -18,15 +18,15 @@ namespace unisono::tcp {
 struct MeetOptions {
   int timeout_ms = 60'000;
   SocketOptions socket = {};
-  std::optional<Address> from = {};      // where to dial from; else as the kernel thinks
-  std::optional<RelayPlace> relay = {};  // what to dial in place of the ranks
-  // All ranks to be connected listen already, and none that ends is started anew: one where nobody
-  // listens any more is dead.
+  std::optional<Address> from = {};      // local address; unset: the kernel chooses
+  std::optional<RelayPlace> relay = {};  // a relay to dial instead of the ranks
+  // All ranks already listen, and none is restarted: if nobody listens at a rank's address, the
+  // rank is dead.
   bool all_listen = false;
-  // Asked about ten times a second whether to give up, with `aborted`.
+  // Called about ten times a second; true gives up with `aborted`.
   std::function<bool()> interrupted = nullptr;
-  // Before the meeting ends because a rank is dead: tells why to those that are connected, who wait
-  // for this one and would take it for the culprit.
+  // Called before the meeting ends because a rank is dead. Tells the reason to the connected ranks,
+  // which wait for this one and would otherwise blame it.
   std::function<void(Channels, const Error&)> tell = nullptr;
 };
 
@@ -37,34 +37,34 @@ class Dial {
       : self_(self), to_(to), wanted_(wanted), options_(options) {}
 
   void step(std::int64_t now_ms);
-  // What it had connected is no more.
+  // The connection that it had made is lost: dials again.
   void again(std::int64_t now_ms) { retry(now_ms, "it hung up"); }
   bool done() const { return static_cast<bool>(done_); }
   Channel take() { return std::move(done_); }
   const Wanted& wanted() const { return wanted_; }
   const std::string& obstacle() const { return obstacle_; }
-  // For so long it has been refused for what waiting hardly mends.
+  // Returns how long (ms) the peer has refused this rank for a reason that waiting will not fix.
   std::int64_t refused_for_ms(std::int64_t now_ms) const {
     return refused_ms_ < 0 ? 0 : now_ms - refused_ms_;
   }
   bool is_refused() const { return refused_ms_ >= 0; }
-  // For so long this process has had no descriptor free for it.
+  // Returns how long this process has had no free descriptor for the connection.
   std::int64_t starved_for_ms(std::int64_t now_ms) const {
     return starved_ms_ < 0 ? 0 : now_ms - starved_ms_;
   }
-  // Nobody listens at any of its addresses.
+  // Returns true if nobody listens at any of its addresses.
   bool nobody_listens() const { return !options_.relay && closed_ >= to_.size(); }
-  // The last attempt to connect got no answer, not even that nobody listens.
+  // Returns true if the last attempt got no answer, not even a refusal.
   bool is_unanswered() const { return !options_.relay && unanswered_; }
   void add_events(std::vector<pollfd>& entries) const;
   std::int64_t next_ms() const { return attempt_ ? attempt_->peer.deadline_ms() : next_ms_; }
 
  private:
-  // One connection, from the first try to connect to the end of its handshake.
+  // One connection, from the first attempt to the end of its handshake.
   struct Attempt {
     PendingPeer peer;
     bool connecting = true;
-    bool proved = false;  // the peer has
+    bool proved = false;  // the peer has proved its identity
   };
   void begin(std::int64_t now_ms);
   bool is_connected(std::int64_t now_ms);
@@ -77,7 +77,7 @@ class Dial {
   const Identity& self_;
   const std::vector<Address>& to_;
   std::size_t tried_ = 0;
-  std::size_t closed_ = 0;  // attempts in a row that found nobody listening
+  std::size_t closed_ = 0;  // consecutive attempts that found nobody listening
   bool unanswered_ = false;
   Wanted wanted_;
   const MeetOptions& options_;
@@ -86,9 +86,9 @@ class Dial {
   std::int64_t starved_ms_ = -1;
   std::int64_t next_ms_ = 0;
   std::int64_t pause_ms_ = 2;
-  // An attempt to connect. A listener whose queue is full drops the knock, and the
-  // system knocks again after seconds: a new attempt comes sooner. This doubles each time, for
-  // peers that are far away.
+  // Time limit of one attempt to connect. A listener with a full queue drops the connection
+  // request, and the system repeats it only after seconds, so a new attempt is made sooner. The
+  // limit doubles each time, for peers that are far away.
   std::int64_t patience_ms_ = 250;
   std::string obstacle_ = "it was not tried";
   Channel done_;

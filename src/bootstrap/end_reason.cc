@@ -12,12 +12,12 @@
 namespace unisono::comm {
 namespace {
 
-// Other launchers, and that of another host, leave no reason.
+// Other launchers, and a launcher on another host, leave no reason.
 constexpr std::string_view kStopped =
     "with SIGTERM a launcher ends the ranks that are left when another one has failed: look for "
     "that one first";
 
-// By a signal that a launcher sends, or nobody knows how.
+// Ended by a signal that a launcher sends, or in an unknown way.
 bool may_be_launchers(const EndReason& end) {
   constexpr std::array<std::string_view, 4> kHow = {"killed by SIGTERM", "killed by SIGINT",
                                                     "killed by SIGKILL", "exited or was killed"};
@@ -26,12 +26,12 @@ bool may_be_launchers(const EndReason& end) {
          });
 }
 
-// Until a launcher has seen an end. It takes as long as a switch of processes, unless the launcher
-// is stopped.
+// Limit of the wait until a launcher has seen an end. It takes one process switch, unless the
+// launcher is stopped.
 constexpr int kVerdictMs = 1000;
-// The same of a connection that was closed: the process may live on.
+// The limit for a closed connection: the process may still live.
 constexpr int kClosedVerdictMs = 300;
-constexpr int kSignalMs = 1000;  // between what a launcher says and its signal
+constexpr int kSignalMs = 1000;  // between a launcher's announcement and its signal
 constexpr std::chrono::milliseconds kLookPause(1);
 
 bool ends_process(int signal) {
@@ -52,7 +52,8 @@ void await_signal_of_launcher(std::string_view reason) {
   }
 }
 
-// A launcher writes why it ends the job before it ends anybody, and otherwise who has ended.
+// A launcher writes why it ends the job before it ends any process, and otherwise which process has
+// ended.
 JobLog EndReasonReader::await_verdict(const EndReason& end) const {
   const Deadline until = Deadline::after_ms(end.by_its_closing ? kClosedVerdictMs : kVerdictMs);
   for (;;) {

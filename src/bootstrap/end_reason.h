@@ -1,5 +1,5 @@
-// What `unisono run` says of ranks that it ends itself, so that the others do not take the signal
-// that ended them for the first cause.
+// The reasons that `unisono run` gives for ranks that it ends itself, so that other ranks do not
+// take the launcher's signal for the first cause.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace unisono::comm {
 
-// How the reason in the launcher's log begins.
+// The beginning of such a reason in the launcher's log.
 inline constexpr std::string_view kEndedByLauncher = "ended by the launcher";
 
-// "ended by the launcher after process 2 of the job ". Not "rank 2": worlds that have shrunk count
-// their ranks anew, and this reason is read in them too.
+// Returns "ended by the launcher after process 2 of the job ". It does not say "rank 2", because
+// shrunk worlds renumber their ranks and show this reason too.
 inline std::string ended_after(int process) {
   return std::string(kEndedByLauncher) + " after process " + std::to_string(process) +
          " of the job ";
@@ -22,23 +22,22 @@ inline std::string ended_after(int process) {
 struct EndReason {
   int process = -1;             // its rank in the first world
   std::string how = {};         // "killed by SIGKILL"
-  bool by_its_closing = false;  // nothing is known but that it closed its connection
+  bool by_its_closing = false;  // only known: it closed its connection
 };
 
-// A launcher that ends the job has said so before its signal comes, and this process gets the same
-// signal in a moment. So if the signal is to end this process, this waits for it: an error that
-// nobody catches would end the process by abort() meanwhile, with a core dump. `reason`: why the
-// world has ended.
+// If the launcher is about to end this process by a signal, waits for the signal: an uncaught error
+// would otherwise end the process by abort(), with a core dump. The launcher announces the end in
+// its log before the signal. `reason`: why the world has ended.
 void await_signal_of_launcher(std::string_view reason);
 
 class EndReasonReader {
  public:
-  // Reads the environment, which other threads may not while the program changes it.
+  // Reads the environment, so no other thread may change it meanwhile.
   EndReasonReader() = default;
-  // "killed by SIGKILL\nlook at its last output". Where the launcher has begun to end the job, and
-  // may have ended this rank too, its own reason stands in place of both: "ended by the launcher
-  // after process 2 of the job exited with code 1\nlook ...". Waits a little for a launcher that
-  // has not said yet whether it did so. Any thread.
+  // Returns "killed by SIGKILL\nlook at its last output". If the launcher has begun to end the job,
+  // and so may have ended this rank too, returns the launcher's reason instead: "ended by the
+  // launcher after process 2 of the job exited with code 1\nlook ...". Waits briefly for a launcher
+  // that has not written yet. Any thread.
   std::string end_and_advice(const EndReason& end, std::string_view advice) const;
 
  private:

@@ -1,4 +1,4 @@
-// What is said of a rank that is gone once the launcher ends the job.
+// Error texts about a rank that is gone once the launcher ends the job.
 #include "bootstrap/end_reason.h"
 
 #include <gtest/gtest.h>

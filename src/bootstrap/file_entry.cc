@@ -30,7 +30,7 @@ struct Entry {
   std::uint64_t start = 0;
 };
 
-// Lines: the title; "job NAME SIZE"; "rank NUMBER PID START" for each that came.
+// Lines: the title; "job NAME SIZE"; "rank NUMBER PID START" for each rank that came.
 struct Content {
   std::string job;
   int size = 0;
@@ -66,7 +66,7 @@ void lock(const UniqueFd& file, const std::string& path, const Deadline& deadlin
   }
 }
 
-// False: the path has another file by now, or none.
+// Returns false if the path now has another file or none.
 bool is_current(const UniqueFd& file, const std::string& path) {
   struct stat mine{};
   struct stat there{};
@@ -118,16 +118,16 @@ void write_content(const UniqueFd& file, const std::string& path, const Content&
     text << "rank " << entry.rank << " " << entry.pid << " " << entry.start << "\n";
   }
   const std::string all = text.str();
-  errno = ENOSPC;  // where less is written than was given
+  errno = ENOSPC;  // fewer bytes were written than given
   if (::ftruncate(file.get(), 0) != 0 ||
       ::pwrite(file.get(), all.data(), all.size(), 0) != static_cast<ssize_t>(all.size())) {
     const std::string why = reason();
-    ::unlink(path.c_str());  // half of it would be an error of all who come later
+    ::unlink(path.c_str());  // half a file would be an error for all later ranks
     throw Error(ErrorCode::resource, "the rendezvous file " + path + " cannot be written: " + why);
   }
 }
 
-// A job of which a rank has died before all came will never start.
+// A job one of whose ranks died before all came will never start.
 bool is_stale(const Content& content) {
   return std::any_of(content.entries.begin(), content.entries.end(),
                      [](const Entry& entry) { return start_of(entry.pid) != entry.start; });
@@ -147,7 +147,7 @@ FileEntry::FileEntry(const std::string& path, int rank, int size, const Deadline
   }
 }
 
-// False: somebody removed the file meanwhile.
+// Returns false if somebody removed the file meanwhile.
 bool FileEntry::enter(int rank, int size, const Deadline& deadline) {
   const UniqueFd file = open_file(path_, true);
   lock(file, path_, deadline);

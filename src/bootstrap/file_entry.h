@@ -1,4 +1,4 @@
-// A file as the meeting point: it gives a job its random name, and ranks their numbers.
+// A file as meeting point: it gives a job a random name, and numbers to its ranks.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace unisono::comm {
 
-// This rank's entry in the file. The last rank to enter removes the file; a file whose ranks have
-// died is started anew.
+// This rank's entry in the file. The last rank to enter removes the file. A file whose ranks have
+// died is started again.
 class FileEntry {
  public:
-  // rank -1: the lowest that nobody has. Errors: config (not such a file, rank taken), connection
-  // (the file stays locked), resource (cannot be opened).
+  // rank -1: the lowest free number. Errors: config (not such a file, rank taken), connection (the
+  // file stays locked), resource (cannot be opened).
   FileEntry(const std::string& path, int rank, int size, const Deadline& deadline);
 
   int rank() const { return rank_; }
   const std::string& job() const { return job_; }
-  // After a failure: the job will not come about, so its file goes, if it is still there.
+  // Removes the file, if it still exists, after a failure: the job cannot start.
   void withdraw() const;
 
  private:

@@ -1,4 +1,4 @@
-// Ranks that meet by a file.
+// Ranks that find each other by a file.
 #include "bootstrap/file_entry.h"
 
 #include <fcntl.h>
@@ -95,7 +95,7 @@ TEST_F(RendezvousFile, OfADeadJobIsStartedAnew) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
-// The same pid, but a process that started at another time.
+// The same pid, but a process with another start time.
 TEST_F(RendezvousFile, SeesThatAPidWasGivenAgain) {
   write("unisono.rendezvous/1\njob abc 2\nrank 0 " + std::to_string(::getpid()) + " 1\n");
   EXPECT_EQ(FileEntry(path_, -1, 2, Deadline::never()).rank(), 0);
@@ -174,7 +174,7 @@ TEST_F(RendezvousFile, LinksAndFoldersAreRefused) {
             0U);
 }
 
-// A disk that is full in the middle of a line: the next rank begins anew.
+// The disk becomes full in the middle of a line: the next rank starts the file again.
 TEST_F(RendezvousFile, LeavesNoHalfOfItself) {
   Child rank(
       [&](int) {

@@ -13,13 +13,13 @@ namespace {
 
 constexpr char kMagic[9] = "unisonoT";
 constexpr std::uint32_t kByteOrder = 0x01020304;
-constexpr std::uint16_t kProtocol = 4;  // 4: the network is a number in the bits of protection
+constexpr std::uint16_t kProtocol = 4;  // 4: the network is a number in the protection bits
 constexpr std::string_view kVersion = UNISONO_VERSION;
 constexpr std::size_t kGreetingBytes = 96;  // all but the proof
 
 }  // namespace
 
-// As it travels, in the byte order of the sender: a rank that has another is refused.
+// As sent, in the sender's byte order: a rank with another byte order is refused.
 struct Handshake::Greeting {
   char magic[8];
   std::uint32_t byte_order;
@@ -79,7 +79,7 @@ std::string one_side(const std::string& who, std::uint8_t bits) {
 
 constexpr std::uint8_t kCertificates = 8;
 
-// The other side may be a stranger that says anything.
+// The other side may be a stranger that sends anything.
 std::string network_of(std::uint8_t bits) {
   const auto networks = transport::networks();
   const std::size_t number = bits >> 4;
@@ -101,7 +101,7 @@ std::string describe_protection(const std::string& who, std::uint8_t theirs,
   return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
 }
 
-// The version may be a stranger's, and go to a terminal.
+// The version may come from a stranger and be printed on a terminal.
 std::string spoken(std::string_view version, int protocol) {
   std::string text(version.substr(0, version.find('\0')));
   std::replace_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -230,7 +230,7 @@ void Handshake::feed(std::span<const std::byte, kHandshakeBytes> frame) {
   if (theirs.step == Step::verdict && (due_ != Step::hello || !listens_)) {
     return hear_verdict(theirs);
   }
-  // Before its step, which no other version need have.
+  // Checked before its step, which other versions need not have.
   if (const HandshakeRefusal problem = check(theirs); problem != HandshakeRefusal::none) {
     if (listens_ && problem != HandshakeRefusal::rank && theirs.rank >= 0) {
       peer_.peer = theirs.rank;
@@ -263,7 +263,7 @@ Digest Handshake::keyed(char purpose) const {
   return hmac_sha256(self_.token, said);
 }
 
-// By the hello alone, so that anybody who has heard it can repeat it: it lets nobody in.
+// Covers only the hello, so anybody who has recorded the hello can repeat it: it admits nobody.
 Digest Handshake::proof_of_hello() const {
   std::vector<std::byte> said{std::byte{'H'}};
   said.insert(said.end(), hello_.begin(), hello_.begin() + kGreetingBytes);

@@ -1,17 +1,18 @@
-// How two ranks prove to each other that they are of the same job, before anything else is said.
+// The handshake by which two ranks prove to each other that they belong to the same job, before
+// they exchange anything else.
 //
-//   dialer -> listener   hello    who I am, whom I want, a nonce, a proof that I have the token
-//   listener -> dialer   answer   who I am, my nonce, my proof
-//   dialer -> listener   proof    mine
-//   listener -> dialer   verdict  welcome, or what is wrong
+//   dialer -> listener   hello    my identity, the wanted rank, a nonce, a proof of the token
+//   listener -> dialer   answer   my identity, my nonce, my proof
+//   dialer -> listener   proof    my proof
+//   listener -> dialer   verdict  welcome, or the reason of a refusal
 //
 // Each is one frame of 128 bytes. A proof is an HMAC-SHA-256 with the job's token over the side and
-// both greetings, so over rank, size, version, job and both nonces: no proof fits another
-// connection, and none can be sent back. That of the hello is over the hello alone: by it a
-// listener knows which rank it was that hung up before it could prove more. Whoever finds something
-// wrong says what in a verdict, and hangs up.
+// both greetings, and so over rank, size, version, job and both nonces: no proof fits another
+// connection, and none can be echoed. The hello's proof covers only the hello: it tells a listener
+// which rank closed before it could prove more. A side that finds an error sends it as the verdict
+// and closes.
 //
-// No input or output here: bytes in, bytes out.
+// This file does no input or output: bytes in, bytes out.
 #pragma once
 
 #include <array>
@@ -33,32 +34,32 @@ struct Identity {
   int rank = 0;
   int size = 1;
   std::string job;
-  std::string token;  // whoever knows it is let in; empty: everybody knows it
-  int streams = 1;    // to each peer; of all ranks the same
+  std::string token;  // admits everybody who knows it; empty: everybody
+  int streams = 1;    // to each peer; the same on all ranks
   Protection protection = {};
-  std::shared_ptr<const Certificates> certificates = nullptr;  // where protection says so
+  std::shared_ptr<const Certificates> certificates = nullptr;  // if protection requires them
 };
 
 enum class HandshakeRefusal : std::uint8_t {
   none,
-  not_ours,  // no greeting of this library
+  not_ours,  // not a greeting of this library
   byte_order,
   version,  // of the library or of the protocol
   job,
   size,
-  rank,        // it is not a rank of this world
+  rank,        // not a rank of this world
   target,      // another rank was wanted
-  streams,     // another number of them
-  protection,  // encryption or checksums here and not there
-  duplicate,   // it is here already
+  streams,     // another number of streams
+  protection,  // encryption or checksums on one side only
+  duplicate,   // the rank is already connected
   token,
-  out_of_turn,  // another frame was due
+  out_of_turn,  // another frame was expected
 };
 inline constexpr int kRefusals = 13;
-// In words about `who` ("rank 3", "the other side"): "rank 3 has another job token".
+// Describes a refusal of `who` ("rank 3", "the other side"): "rank 3 has another job token".
 std::string describe(HandshakeRefusal refusal, const std::string& who);
 
-// One connection of a pair of ranks: each of its streams is one.
+// One stream between a pair of ranks.
 struct Wanted {
   int peer = 0;
   int stream = 0;
@@ -72,27 +73,28 @@ class Handshake {
   static Handshake listen(const Identity& self);
 
   State state() const { return state_; }
-  // What is to be sent, until sent() has taken all of it.
+  // The bytes to send; sent() removes them.
   std::span<const std::byte> output() const { return std::span(out_).subspan(sent_); }
   void sent(std::size_t bytes) { sent_ += bytes; }
   void feed(std::span<const std::byte, kHandshakeBytes> frame);
-  // For a listener in state `admitting`: the proof was right; now the rank is let in, or is not.
+  // For a listener in state `admitting`: the proof was right, and this admits or refuses the rank.
   void admit(HandshakeRefusal refusal = HandshakeRefusal::none);
 
-  // The peer as it says; proved in the states `admitting` and `done`.
+  // The peer's own description; proved in the states `admitting` and `done`.
   const Wanted& peer() const { return peer_; }
-  // In the state `done`: a key that only these two sides of this handshake know.
+  // In state `done`: returns a key that only the two sides of this handshake know.
   Digest session_key() const { return keyed('K'); }
   bool listens() const { return listens_; }
-  // The peer has proved who it is, whatever comes of the rest.
+  // The peer has proved its identity, whatever comes of the rest.
   bool has_checked_peer() const { return due_ == Step::verdict || state_ == State::admitting; }
-  // It has said a greeting of this job.
+  // The peer has sent a greeting of this job.
   bool has_greeted() const { return listens_ && due_ == Step::proof; }
-  // The same, and who says so had the token; not that it is still the same that says it now.
+  // As has_greeted(), and the sender of the greeting had the token; it may not be the same peer
+  // that sends now (a replay).
   bool is_of_the_token() const;
   const Identity& self() const { return self_; }
   bool knows_peer() const { return knows_peer_; }
-  // It has named the job of this rank, which anybody may know: not proved.
+  // The peer has named this rank's job, which anybody may know: not proved.
   bool is_of_job() const { return claims_.is_of_job; }
   HandshakeRefusal refusal() const { return refusal_; }
   std::string problem() const;
@@ -100,11 +102,11 @@ class Handshake {
  private:
   enum class Step : std::uint8_t { hello = 1, answer, proof, verdict };
   struct Greeting;
-  // What the peer has last said of itself, not proved: it decides how a refusal is told.
+  // The peer's latest description of itself, not proved; it decides how a refusal is reported.
   struct Claims {
     bool is_of_job = false;
     std::int32_t size = 0;
-    std::uint8_t protection = 0;  // its bits
+    std::uint8_t protection = 0;  // as bits
     std::string version = {};     // "0.1.0 (protocol 3)"
   };
   Handshake(const Identity& self, bool listens) : self_(self), listens_(listens) {}
@@ -118,14 +120,14 @@ class Handshake {
   void hear_proof(const Greeting& proof);
   void hear_verdict(const Greeting& verdict);
   Digest proof_of(bool listener) const { return keyed(listener ? 'L' : 'D'); }
-  // A digest of both greetings, by the token.
+  // Returns a digest of both greetings with the token.
   Digest proof_of_hello() const;
   Digest keyed(char purpose) const;
 
   Identity self_;
   bool listens_;
   State state_ = State::going_on;
-  Step due_ = Step::hello;  // what the peer says next
+  Step due_ = Step::hello;  // what the peer sends next
   Wanted peer_;
   bool knows_peer_ = false;
   Claims claims_;

@@ -24,7 +24,7 @@ Frame take_frame(Handshake& from) {
   return frame;
 }
 
-// Lets both speak until neither has anything to say; returns all frames.
+// Runs both sides until neither has anything to send. Returns all frames.
 std::vector<Frame> converse(Handshake& dialer, Handshake& listener) {
   std::vector<Frame> said;
   for (;;) {
@@ -101,7 +101,7 @@ TEST(TcpHandshake, NamesWhatIsWrong) {
   }
 }
 
-// As an older rank would begin: what it says of itself stands at the same places.
+// As an older rank would begin: its description is in the same places.
 TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
   constexpr std::size_t kProtocolAt = 12;
   Handshake dialer = Handshake::dial(kThree, {.peer = 0});
@@ -122,7 +122,7 @@ TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
                                   "): all ranks must have the same");
 }
 
-// What a stranger says goes to the terminal of rank 0.
+// A stranger's text would be printed on rank 0's terminal.
 TEST(TcpHandshake, ShowsNothingOfAStrangerThatIsNoText) {
   Handshake dialer = Handshake::dial(kThree, {.peer = 0});
   Handshake listener = Handshake::listen(kZero);
@@ -150,7 +150,7 @@ TEST(TcpHandshake, RefusesADuplicateByName) {
   EXPECT_EQ(dialer.problem(), "rank 0 says: rank 3 is connected already: the rank was given twice");
 }
 
-// Whoever recorded a connection learns nothing that opens another one.
+// A recorded connection does not help to open another one.
 TEST(TcpHandshake, RefusesAReplay) {
   Handshake dialer = Handshake::dial(kThree, {.peer = 0});
   Handshake listener = Handshake::listen(kZero);
@@ -160,7 +160,7 @@ TEST(TcpHandshake, RefusesAReplay) {
   fresh.feed(recorded[2]);
   EXPECT_EQ(fresh.state(), State::refused);
   EXPECT_EQ(fresh.refusal(), HandshakeRefusal::token);
-  // And a false listener that answers with what it recorded.
+  // The same for a false listener that replays its recording.
   Handshake second = Handshake::dial(kThree, {.peer = 0});
   second.feed(recorded[1]);
   EXPECT_EQ(second.refusal(), HandshakeRefusal::token);
@@ -174,7 +174,7 @@ TEST(TcpHandshake, RefusesItsOwnProof) {
   Handshake listener = Handshake::listen(kZero);
   listener.feed(take_frame(dialer));
   Frame answer = take_frame(listener);
-  // The proof of the listener, as that of the dialer: only the step and the ranks are put right.
+  // The listener's proof, presented as the dialer's: only the step and the ranks are changed.
   Handshake other = Handshake::dial(kThree, {.peer = 0});
   Frame echo = take_frame(other);
   echo[14] = std::byte{3};

@@ -1,4 +1,4 @@
-// The hello and the error frame: what is in them, and what can be wrong with a hello.
+// Encodes the hello and the error frame, and validates a hello.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr char kMagic[9] = "unisono1";
 constexpr std::uint32_t kEndian = 0x01020304;
 constexpr std::uint16_t kProtocol = 2;
 constexpr std::string_view kVersion = UNISONO_VERSION;
-// An error begins with its code, and the rank at fault.
+// An error begins with its code and the rank at fault.
 constexpr std::size_t kBeforeText = 1 + sizeof(std::int32_t);
 
 std::string version_of(const Hello& hello) {

@@ -16,9 +16,9 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::string_view kBegin = "job ";
-constexpr std::size_t kMostBytes = std::size_t{1} << 22;  // more than a job of any size writes
+constexpr std::size_t kMostBytes = std::size_t{1} << 22;  // more than any job writes
 
-// "end 3 killed" is "end" and "3 killed".
+// Splits "end 3 killed" into "end" and "3 killed".
 std::pair<std::string_view, std::string_view> split_word(std::string_view text) {
   const std::size_t space = text.find(' ');
   return space == std::string_view::npos ? std::pair{text, std::string_view{}}
@@ -55,8 +55,8 @@ void take_line(std::string_view line, JobLog& log) {
   }
 }
 
-// A launcher that is no more may have left its number to a process with other files, so nothing
-// that a read or write may wait for is touched.
+// The number of a launcher that has ended may now belong to a process with other files, so files
+// that a read or write could block on are not touched.
 UniqueFd open_log(const std::string& path, int how) {
   constexpr int kHarmless = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   UniqueFd file(path.empty() ? -1 : ::open(path.c_str(), kHarmless | how));
@@ -133,7 +133,7 @@ JobLog SharedJobLog::read() const {
 }
 
 void SharedJobLog::add(const std::string& line) const {
-  // Nothing is added to a file that is not the launcher's.
+  // Never appends to a file that is not the launcher's.
   if (read().ranks <= 0) {
     return;
   }
@@ -155,7 +155,7 @@ void FailureReport::tell(int culprit, std::string_view why) noexcept {
       log_.add(failed_line(log_.process(), culprit, why));
     }
   } catch (const std::bad_alloc&) {
-    return;  // the program has the error all the same
+    return;  // the program has the error in any case
   }
 }
 

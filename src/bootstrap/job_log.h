@@ -1,19 +1,18 @@
-// What `unisono run` and the ranks of its host tell each other in a file that UNISONO_LAUNCHER
-// names; with --hosts each rank has one of its own, in which its shell writes who has ended.
-// Everyone adds whole lines to its end:
+// The log that `unisono run` and the ranks on its host share: a file that UNISONO_LAUNCHER names.
+// With --hosts each rank has its own file, to which its shell writes the end of the process. All
+// writers append whole lines:
 //
-//   job NAME RANKS    first, by the launcher
-//   end RANK HOW      the process of that rank has ended; the launcher
-//   met               all ranks have met; ranks may be others from now on; a rank
-//   missed RANK       a meeting waited for that rank, which had ended; a rank
-//   reason WHY        the launcher is about to end the ranks that are left
-//   advice WHAT       what to do about the reason
-//   failed RANK CULPRIT WHY   the world of that rank has ended with an error; CULPRIT is the rank
-//   to
-//                     blame, -1 if there is none; that rank
-//   recovered RANK    that rank is in a new world, which goes on; that rank
+//   job NAME RANKS            first line, by the launcher
+//   end RANK HOW              by the launcher: the process of that rank has ended
+//   met                       by a rank: all ranks have connected; from now on ranks may change
+//   missed RANK               by a rank: a meeting waited for that rank, which had ended
+//   reason WHY                by the launcher: it is about to end the remaining ranks
+//   advice WHAT               by the launcher: what to do about the reason
+//   failed RANK CULPRIT WHY   by that rank: its world has ended with an error; CULPRIT is the rank
+//                             to blame, -1 if there is none
+//   recovered RANK            by that rank: it is in a new world, which continues
 //
-// Ranks are those that the launcher gave out.
+// RANK is the number that the launcher assigned.
 #pragma once
 
 #include <atomic>
@@ -24,9 +23,9 @@
 
 namespace unisono::comm {
 
-// Why the world of a rank has ended.
+// Why a rank's world has ended.
 struct JobFailure {
-  int culprit = -1;  // to blame; -1: no rank in particular
+  int culprit = -1;  // the rank to blame; -1: no particular rank
   std::string why = {};
 };
 
@@ -35,34 +34,34 @@ struct JobLog {
   int ranks = 0;
   std::map<int, std::string> ends = {};  // "exited with code 0", by rank
   bool have_met = false;
-  int missed = -1;          // the first of them; -1: none
+  int missed = -1;          // the first one; -1: none
   std::string reason = {};  // empty: the launcher lets the ranks run
   std::string advice = {};
   std::map<int, JobFailure> failures = {};  // by rank: those that have not recovered
 };
 
-// HOW of a process that ended as it wished.
+// HOW of a process that ended normally.
 inline constexpr std::string_view kEndedWell = "exited with code 0";
 
-// Lines that make no sense, and one that is not yet whole, are passed over.
+// Skips invalid lines and an incomplete last line.
 JobLog parse_job_log(std::string_view text);
-// Empty if the file cannot be read.
+// Returns an empty text if the file cannot be read.
 std::string read_job_log(int fd);
 std::string job_line(const std::string& job, int ranks);
 std::string end_line(int rank, const std::string& how);
 std::string met_line();
 std::string missed_line(int rank);
 std::string reason_lines(const std::string& reason, const std::string& advice);
-// Takes the first line of `why`.
+// Uses the first line of `why`.
 std::string failed_line(int rank, int culprit, std::string_view why);
 std::string recovered_line(int rank);
 
-// The log as a rank sees it.
+// The log as used by a rank.
 class SharedJobLog {
  public:
-  // Reads the environment, which other threads may not while the program changes it.
+  // Reads the environment, so no other thread may change it meanwhile.
   SharedJobLog();
-  // Empty where there is no such launcher. Any thread.
+  // Returns an empty log if there is no such launcher. Any thread.
   JobLog read() const;
   void add(const std::string& line) const;
   // The number that the launcher gave this process; -1: none.
@@ -73,15 +72,15 @@ class SharedJobLog {
   int process_ = -1;
 };
 
-// Tells the launcher of a failure of this rank's world, which the program may not pass on to it.
-// For worlds of the launcher's own job only.
+// Reports the failure of this rank's world to the launcher, because the program may not. Only for
+// worlds of the launcher's own job.
 class FailureReport {
  public:
   // `job`: of the first world, before any rank was lost. Reads the environment.
   explicit FailureReport(std::string job) : job_(std::move(job)) {}
-  // Only the first failure counts. `culprit` as for JobFailure. Any thread.
+  // Reports a failure; later ones are ignored. `culprit` as in JobFailure. Any thread.
   void tell(int culprit, std::string_view why) noexcept;
-  // This rank has a world again, if it lost one.
+  // Reports that this rank has a world again, if it had lost one.
   void tell_recovery() const;
 
  private:

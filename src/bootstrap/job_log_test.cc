@@ -1,4 +1,4 @@
-// What a launcher and its ranks tell each other, and that a meeting does not wait for the dead.
+// The messages between a launcher and its ranks, and that a meeting does not wait for dead ranks.
 #include "bootstrap/job_log.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(JobLogOfALauncher, SaysWhoWillNotJoinAndIsTold) {
   EXPECT_EQ(SharedJobLog().read().missed, 3);
 }
 
-// The cause is rather who failed than who ended well.
+// A process that failed is a likelier cause than one that ended normally.
 TEST_F(JobLogOfALauncher, BlamesWhoFailed) {
   write(job_line("run-1", 4) + end_line(1, "exited with code 0") +
         end_line(2, "was killed by SIGSEGV") + end_line(3, "exited with code 7"));
@@ -81,7 +81,7 @@ TEST_F(JobLogOfALauncher, BlamesWhoFailed) {
   EXPECT_EQ(absence.ranks, (std::vector<int>{1, 2, 3}));
 }
 
-// A world that has shrunk grows with other ranks, under the same name.
+// A shrunk world grows with other ranks under the same name.
 TEST_F(JobLogOfALauncher, EndsWithTheFirstMeeting) {
   write(job_line("run-1", 4) + end_line(1, "was killed by SIGKILL"));
   note_meeting("run-2", 4);

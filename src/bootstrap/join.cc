@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Rank 0 gives the verdict for all at the earliest deadline; it gets a little time to tell it.
+// Rank 0 decides for all ranks at the earliest deadline, and gets a little time to report it.
 constexpr int kGraceMs = 1000;
 constexpr int kLookMs = 500;  // without a rank 0 of this user, until those of others are looked for
 
@@ -62,8 +62,8 @@ std::optional<uid_t> other_user_of(const std::string& job) {
   return std::nullopt;
 }
 
-// Another user's rank 0 may belong to another job of the same name, so that this is only an
-// obstacle to report. Connecting lets that rank 0 report it as well.
+// Another user's rank 0 may belong to another job of the same name, so this is only an obstacle to
+// report. Connecting lets that rank 0 report it as well.
 std::string find_other_user(const std::string& job) {
   const auto user = other_user_of(job);
   if (!user) {
@@ -74,7 +74,7 @@ std::string find_other_user(const std::string& job) {
          std::to_string(::geteuid()) + ": " + std::string(kOneUser);
 }
 
-// Checks that the listener knows the token, then proves that we do.
+// Checks that the listener knows the token, then proves that this rank does.
 void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
                       const Invitation& invitation) {
   const RankNames& names = invitation.names;
@@ -175,8 +175,8 @@ Attempt attempt_to_meet(const Invitation& invitation) {
   if (!socket) {
     return attempt;
   }
-  // The credentials are those of the process that listens. Another user can squat on the name, but
-  // learns nothing from us.
+  // The credentials are those of the listening process. Another user can occupy the name, but
+  // learns nothing from this rank.
   const auto listener = credentials_of(socket.get());
   if (!listener || listener->uid != ::geteuid()) {
     attempt.obstacle = "a process of another user holds its address";

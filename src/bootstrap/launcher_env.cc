@@ -33,7 +33,7 @@ class Reader {
   std::string text_or(std::string_view name, std::string_view otherwise) const {
     return text(name).value_or(std::string(otherwise));
   }
-  // The first of two names that is set.
+  // Returns the first of two names that is set.
   std::string_view either(std::string_view name, std::string_view otherwise) const {
     return text(name) ? name : otherwise;
   }
@@ -72,19 +72,19 @@ class Reader {
   const EnvLookup& lookup_;
 };
 
-// What one launcher says, and under which names.
+// The settings of one launcher, and the names of its variables.
 struct Launch {
   std::string_view rank_name;
   std::string_view size_name;
   std::string_view local_size_name;  // ranks on this host
   std::string_view nodes_name;
   std::string job;
-  std::string address = {};  // of rank 0, where ranks are on several hosts; empty: it does not say
-  std::string token = {};    // a secret that all ranks have
-  std::string job_of_all = {};  // where `job` is not the same on all hosts
+  std::string address = {};     // of rank 0, for ranks on several hosts; empty: unknown
+  std::string token = {};       // a secret that all ranks have
+  std::string job_of_all = {};  // if `job` differs between hosts
 };
 
-// The port beside the one at which PyTorch itself meets.
+// Returns the port next to the one that PyTorch itself uses.
 std::string beside(const Reader& env) {
   const auto port = env.number("MASTER_PORT", 1);
   const auto host = env.text("MASTER_ADDR");
@@ -106,8 +106,8 @@ Launch torchrun(const Reader& env) {
           .address = beside(env)};
 }
 
-// The namespace of Open MPI 4 is a hash of a process id, which can come again; the key that it
-// makes for its own transports is random, and known to the ranks only.
+// The namespace of Open MPI 4 is a hash of a process id, which can recur. The key that it makes for
+// its own transports is random, and only the ranks know it.
 Launch open_mpi(const Reader& env) {
   const auto name = env.either("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid");
   const std::string key = env.text_or("OMPI_MCA_orte_precondition_transports", "");
@@ -123,8 +123,8 @@ std::string_view slurm_nodes(const Reader& env) {
   return env.either("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES");
 }
 
-// Returns "rack1node07" for "rack[1-2]node[07-09,12],gpu1": where Slurm puts rank 0, unless a task
-// distribution says otherwise. Empty if the list is not well formed.
+// Returns "rack1node07" for "rack[1-2]node[07-09,12],gpu1": the host where Slurm puts rank 0,
+// unless a task distribution says otherwise. Empty if the list is malformed.
 std::string first_node(std::string_view list) {
   std::string node;
   while (!list.empty() && list.front() != ',') {
@@ -145,10 +145,10 @@ std::string first_node(std::string_view list) {
   return node;
 }
 
-// Slurm gives the ranks no port, so the number of the step chooses one.
+// Slurm gives the ranks no port, so the number of the step selects one.
 std::string slurm_address(const Reader& env) {
   constexpr int kFirstPort = 20000;
-  constexpr int kPorts = 12000;  // below those that systems give out themselves
+  constexpr int kPorts = 12000;  // below the ephemeral ports of systems
   const auto job = env.number("SLURM_JOB_ID", 0);
   const auto step = env.number("SLURM_STEP_ID", 0);
   const std::string node =
@@ -159,9 +159,9 @@ std::string slurm_address(const Reader& env) {
   return node + ":" + std::to_string(kFirstPort + (*job % kPorts * 7 + *step % kPorts) % kPorts);
 }
 
-// A PMI launcher gives no name of the job, but a connection to itself: the process that made it is
-// the same for all ranks of this host. Asking over the connection would disturb an MPI library in
-// the same process.
+// A PMI launcher provides no job name, but a connection to itself, whose process is the same for
+// all ranks on this host. Asking over the connection would disturb an MPI library in the same
+// process.
 Launch pmi(const Reader& env) {
   std::string job;
   if (env.text("PMI_JOBID") || env.text("PMI_PORT")) {
@@ -192,8 +192,9 @@ Launch slurm(const Reader& env) {
       .address = slurm_address(env)};
 }
 
-// The first launcher that left its marks. Half of torchrun's may be there by accident, so it counts
-// only if there is no other. A Slurm batch script has a SLURM_PROCID, but is no step.
+// Returns the first launcher that left its variables. Half of torchrun's may be set by accident, so
+// it counts only if there is no other launcher. A Slurm batch script has a SLURM_PROCID, but is no
+// step.
 std::optional<Launch> find_launch(const Reader& env) {
   if (env.text("RANK") && env.text("WORLD_SIZE")) {
     return torchrun(env);
@@ -213,14 +214,14 @@ std::optional<Launch> find_launch(const Reader& env) {
   return std::nullopt;
 }
 
-// A value and the name that it came from, for messages.
+// A value and the name of its source, for messages.
 struct Sourced {
   int value = -1;
   std::string source;
   std::string described() const { return source + "=" + std::to_string(value); }
 };
 
-// What the launcher says of several hosts, for messages; empty: it says nothing of them.
+// Describes the launcher's several hosts for messages; empty if it reports none.
 std::string several_hosts(const Launch& launch, const Reader& env, const Sourced& size) {
   const auto local =
       launch.local_size_name.empty() ? std::nullopt : env.number(launch.local_size_name, 1);
@@ -251,7 +252,7 @@ void check_token(const std::string& token) {
   }
 }
 
-// Where the ranks of several hosts meet; sets nothing for those of one.
+// Chooses the meeting point of ranks on several hosts; does nothing for one host.
 void choose_address(ConnectOptions& result, const std::optional<Launch>& launch, const Reader& env,
                     const Sourced& size) {
   const std::string several = launch ? several_hosts(*launch, env, size) : std::string();
@@ -415,7 +416,7 @@ double accuracy_of(const EnvLookup& lookup) {
 }
 
 int silence_of(const EnvLookup& lookup) {
-  constexpr int kShortestMs = 500;  // what is lost once is sent again well before
+  constexpr int kShortestMs = 500;  // a lost packet is sent again well before
   return Reader(lookup).number("UNISONO_SILENCE_MS", kShortestMs).value_or(transport::kSilenceMs);
 }
 

@@ -1,4 +1,4 @@
-// What the launchers say in the environment.
+// Reads the environment that launchers set.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@ namespace unisono::comm {
 
 using EnvLookup = std::function<std::optional<std::string>(std::string_view)>;
 
-// resolve() over any environment. A variable that is set but empty counts as unset.
+// resolve() with any environment. A variable that is set but empty counts as unset.
 ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup);
 
-// How many threads of a rank move a long call. Throws config.
+// Returns the number of threads of a rank that move a long call. Throws config.
 int threads_of(const EnvLookup& lookup);
 
 // UNISONO_ACCURACY; 0: none. Throws config.
@@ -24,7 +24,7 @@ double accuracy_of(const EnvLookup& lookup);
 // UNISONO_SILENCE_MS. Throws Error, config.
 int silence_of(const EnvLookup& lookup);
 
-// Throws config for UNISONO_* that say what cannot be, also where an option wins over them.
+// Throws config for UNISONO_* variables with invalid values, also if an option overrides them.
 void check_texts_and_numbers(const EnvLookup& lookup);
 
 }  // namespace unisono::comm

@@ -1,4 +1,4 @@
-// What resolve() makes of the environments that launchers set.
+// Tests resolve() with the environments that launchers set.
 #include "bootstrap/launcher_env.h"
 
 #include <gtest/gtest.h>
@@ -243,7 +243,7 @@ TEST(Resolve, SeveralHostsMeetWhereTheLauncherSays) {
   for (const char* broken : {"rack[1-2", "rack[]", "rack[1-2]node[", ","}) {
     EXPECT_NE(refusal(with(nodes, "SLURM_STEP_NODELIST", broken)), "") << broken;
   }
-  // A world of its own within the launcher's ranks of this host.
+  // A separate world within the launcher's ranks on this host.
   const Env own = with(with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "UNISONO_RANK", "0"),
                        "UNISONO_SIZE", "2");
   expect_ranks(resolved(own), 0, 2);

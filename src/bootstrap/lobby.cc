@@ -16,15 +16,14 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostPending = 64;
-// A rank that has begun to talk may be stopped, or get no processor, for a while: one that is late
-// here is turned away for good. One that says nothing takes no more than its place, which others
-// get.
+// A rank that has begun to talk may be stopped, or starved of CPU time, for a while; if it is late
+// here, it is refused for good. A silent one only occupies a slot, which others can take.
 constexpr int kPendingMs = 10'000;
 constexpr int kLateMs = 1000;
 constexpr std::chrono::milliseconds kPause(10);
 constexpr int kStarvedMs = 1000;  // without a descriptor, until the ranks are told
-// With a full lobby, one who has said nothing for this long makes room; a rank that was only slow
-// tries again.
+// In a full lobby, a peer that has been silent this long is dropped for a new one; a rank that was
+// only slow tries again.
 constexpr std::chrono::milliseconds kSilentPeer(100);
 
 std::string number(int value) {
@@ -65,7 +64,7 @@ Meeting Lobby::collect() {
   return welcome();
 }
 
-// A watch that throws knows of a rank that will not come: the others hear so as well.
+// If the watch throws, a rank will not come; the other ranks are told too.
 bool Lobby::is_interrupted() {
   try {
     return deadline_.is_interrupted();
@@ -75,10 +74,10 @@ bool Lobby::is_interrupted() {
   }
 }
 
-// Until something happens or some deadline passes.
+// Waits until something happens or a deadline passes.
 void Lobby::wait() {
   std::vector<pollfd> entries;
-  // Without a descriptor free the listener stays readable, and a poll for it would not wait.
+  // Without a free descriptor the listener stays readable, and a poll for it would not wait.
   const bool deaf = pending_.size() >= kMostPending || starved_;
   entries.push_back({listener_.get(), static_cast<short>(deaf ? 0 : POLLIN), 0});
   Deadline next = deaf ? Deadline::earlier(deadline_, Deadline::after_ms(20)) : deadline_;
@@ -100,7 +99,7 @@ void Lobby::wait() {
   ::poll(entries.data(), entries.size(), next.poll_ms());
 }
 
-// A member that leaves before all are there takes the job with it.
+// A member that leaves before all ranks are in ends the job.
 void Lobby::check_members() {
   for (std::size_t rank = 1; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
@@ -159,7 +158,7 @@ void Lobby::accept_pending() {
     pending.pid = who->pid;
     pending.deadline = Deadline::after_ms(kPendingMs);
     pending.since = std::chrono::steady_clock::now();
-    if (!attend(pending)) {  // most have said hello before we look
+    if (!attend(pending)) {  // most have sent their hello by now
       pending_.pop_back();
     }
   }
@@ -246,7 +245,7 @@ bool Lobby::hear_proof(Pending& pending) {
   return let_in(pending);
 }
 
-// A rank that is let in is trusted from here on: what it says wrong is the whole job's error.
+// An admitted rank is trusted from here on: its errors are errors of the whole job.
 bool Lobby::let_in(Pending& pending) {
   const Hello& hello = pending.hello;
   const std::string who = names_.text(hello.rank) + " (process " + number(pending.pid) + ")";
@@ -281,7 +280,7 @@ void Lobby::turn_away(Pending& pending, const std::string& why) {
   send_packet(pending.socket.get(), FrameType::error, false, bytes, {});
 }
 
-// The address is free again before anyone can leave, so that a next job of the same name finds it.
+// Frees the address before any rank can leave, so that a next job of the same name finds it free.
 Meeting Lobby::welcome() {
   listener_.reset();
   pending_.clear();
@@ -319,11 +318,11 @@ void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
   throw Error(code, message, {.rank = names_.number(0), .peer = names_.number(at_fault)});
 }
 
-// Ranks start at about the same time; those that are a little late would wait in vain for a rank 0.
+// Ranks start at about the same time; slightly late ones would wait in vain for a rank 0.
 void Lobby::tell_late_comers(std::span<const std::byte> reason) {
-  // Also of an interruption, which must not end this.
+  // Also after an interruption, which must not end this.
   const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
-  // Where a child of a rank that has ended has its connection, that looks as if it were there.
+  // A child of an ended rank may hold its connection, which then looks alive.
   const auto is_pending = [this](int rank) {
     return std::any_of(pending_.begin(), pending_.end(), [rank](const Pending& pending) {
       return pending.said_hello && pending.hello.rank == rank;
@@ -332,7 +331,7 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   int told = joined_ + static_cast<int>(pending_.size());
   told += static_cast<int>(
       std::count_if(absent_.begin(), absent_.end(), [&](int rank) { return !is_pending(rank); }));
-  // Their descriptors may be what is wanting.
+  // Their descriptors may be the ones that are needed.
   pending_.clear();
   members_.clear();
   while (told < invitation_.size && wait_for(listener_.get(), POLLIN, end)) {
@@ -346,7 +345,7 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
     if (end.passed()) {
       return;
     }
-    if (!socket) {  // the listener stays readable, and waiting for it would not wait
+    if (!socket) {  // the listener stays readable, so waiting for it would not wait
       std::this_thread::sleep_for(kPause);
     }
   }
@@ -362,7 +361,7 @@ std::vector<int> Lobby::missing() const {
   return ranks;
 }
 
-// "ranks 1, 3"
+// Returns "ranks 1, 3".
 std::string Lobby::missing_ranks() const {
   constexpr std::size_t kMostNamed = 16;
   const std::vector<int> ranks = missing();

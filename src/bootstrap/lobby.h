@@ -1,5 +1,4 @@
-// Where rank 0 receives: it lets in the ranks that belong to the job, and keeps the rest from
-// disturbing.
+// Rank 0's side of connecting: admits the ranks of the job and keeps strangers from disturbing it.
 #pragma once
 
 #include <array>
@@ -16,11 +15,11 @@ namespace unisono::comm {
 class Lobby {
  public:
   Lobby(const Invitation& invitation, UniqueFd listener);
-  // Until all are in. Errors as of meet_as_root().
+  // Blocks until all ranks are in. Errors: those of meet_as_root().
   Meeting collect();
 
  private:
-  struct Pending {  // connected, not yet let in
+  struct Pending {  // connected, not yet admitted
     UniqueFd socket;
     pid_t pid = 0;
     Deadline deadline;
@@ -38,9 +37,10 @@ class Lobby {
   void wait();
   void accept_pending();
   bool make_room();
-  // Nobody was there to be accepted, or for want of a descriptor. Throws after some time of that.
+  // Notes that accept() found nobody, or failed for lack of a descriptor. Throws if the latter
+  // lasts.
   void note_starvation(int error);
-  // False: nothing more is to be heard from it (let in, or turned away).
+  // Returns false if the connection is finished (admitted or refused).
   bool attend(Pending& pending);
   bool hear_hello(Pending& pending);
   bool hear_proof(Pending& pending);
@@ -49,7 +49,7 @@ class Lobby {
   void check_members();
   void check_absent();
   Meeting welcome();
-  // `at_fault`: a rank as they meet; -1: none alone.
+  // `at_fault`: a rank of this meeting; -1: no single rank.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int at_fault = -1);
   void tell(std::span<const std::byte> reason);
   std::vector<int> missing() const;
@@ -60,16 +60,16 @@ class Lobby {
   const Invitation& invitation_;
   const RankNames& names_ = invitation_.names;
   UniqueFd listener_;
-  Deadline deadline_;  // the earliest of all who are in
+  Deadline deadline_;  // the earliest deadline of all admitted ranks
   Deadline silent_ = Deadline::after_ms(kSilentMs);
   bool said_waiting_ = false;
-  std::optional<Deadline> starved_;  // when that becomes an error; empty: it is not
+  std::optional<Deadline> starved_;  // when a lack of descriptors becomes an error; empty: none
   std::list<Pending> pending_;
   std::vector<Member> members_;  // by rank
   int joined_ = 1;
   AbsenceCheck absence_check_{invitation_.job, invitation_.size};
   std::vector<int> absent_;  // ranks that will not come
-  std::string refusal_;      // the last one that was turned away, for the report
+  std::string refusal_;      // the last refusal, for the report
 };
 
 }  // namespace unisono::comm

@@ -17,20 +17,21 @@
 namespace unisono::comm {
 namespace {
 
-// Something to read in a rank's memory, and what it must be: another process may have its number.
+// Data to read in a rank's memory, with its expected value: another process may have the rank's
+// pid.
 struct Probe {
   std::uint64_t address = 0;
   std::uint64_t value = 0;
 };
 
-// Where the Yama module restricts it, the kernel logs every attempt that it refuses.
+// If the Yama module restricts reading, the kernel logs every refused attempt.
 bool may_read_processes() {
   std::ifstream scope("/proc/sys/kernel/yama/ptrace_scope");
   int restricted = 0;
   return !(scope >> restricted) || restricted == 0 || geteuid() == 0;
 }
 
-// What travels with the descriptor of a region or of a group's segment.
+// Sent with the descriptor of a region or of a group's segment.
 struct Note {
   static constexpr std::uint32_t kRegion = 1;
   std::uint32_t kind = kRegion;
@@ -92,7 +93,8 @@ bool LocalHost::is_one_process() const noexcept {
   return std::all_of(context_.same_process.begin(), context_.same_process.end(), std::identity());
 }
 
-// Who can read whose memory: a container, a security module or other users may forbid it.
+// Determines which rank can read which rank's memory: a container, a security module or different
+// users may forbid it.
 void LocalHost::find_who_can_fetch() {
   std::uint64_t value = 0;
   fill_random(std::as_writable_bytes(std::span(&value, 1)));
@@ -138,7 +140,7 @@ void LocalHost::wake_through(const transport::Network& network) {
                       "(ulimit -n)");
     }
   }
-  ranks_.all_gather({});  // all are sent, and nobody's number has been used again
+  ranks_.all_gather({});  // all are sent, and no pid has been reused
   while (auto received = ranks_.receive_fd()) {
     wakers_[static_cast<std::size_t>(received->from)].reset(received->fd);
   }
@@ -159,7 +161,7 @@ void LocalHost::leave() noexcept {
   event_counts_.notify_all();
 }
 
-// Its process has begun to end. It closes its connections later, when its memory is gone.
+// The process has begun to end. It closes its connections later, when its memory is gone.
 bool LocalHost::is_ending(int rank) noexcept {
   return memory_.liveness(rank).has_ended() && !has_left(rank);
 }
@@ -209,7 +211,7 @@ bool LocalHost::announce(std::uint32_t number, std::size_t bytes, int fd) noexce
       }
     }
   } catch (const Error&) {
-    return false;  // a dead peer: the next operation says so
+    return false;  // a dead peer: the next operation reports it
   }
   return true;
 }
@@ -229,7 +231,8 @@ void LocalHost::drain_announcements() {
     } else if (memory.get() >= 0) {
       regions_.learn(received->from, note.number, note.bytes, memory.get());
     } else if (memory_.abort_record().state.load(std::memory_order_acquire) == 0) {
-      // Where the world has ended, it stays: its owner knows, and this rank may still be reading.
+      // If the world has ended, the memory stays mapped: its owner knows, and this rank may still
+      // be reading.
       regions_.forget(received->from, note.number);
     }
   }
@@ -243,7 +246,7 @@ bool LocalHost::send_segment(int to, const SegmentName& name, const shm::Mapping
 }
 
 std::shared_ptr<shm::Mapping> LocalHost::take_segment(int from, const SegmentName& name) {
-  regions_.drain();  // which holds its lock before ours, as everywhere
+  regions_.drain();  // takes its lock before ours, as everywhere
   const std::lock_guard lock(use_);
   const auto found = segments_.find({from, static_cast<std::uint32_t>(name.kind), name.number});
   if (found == segments_.end()) {

@@ -1,7 +1,7 @@
-// What the ranks of one host share while a world lives: the memory of the world, registered memory,
-// and the sockets by which descriptors pass between processes.
+// The resources that the ranks on one host share while a world lives: its memory, registered
+// memory, and the sockets that pass descriptors between processes.
 //
-// All ranks here are numbers on this host. Any thread may call, once it is made.
+// All ranks here are local numbers. After construction any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ namespace unisono::comm {
 
 class LocalHost {
  public:
-  // All ranks of the host make it at once. `ranks` outlives it, and is used through it alone.
-  // `threads`: of a rank, that move data. `on_error` is told of what goes wrong where nothing can
-  // be thrown. Throws resource.
+  // Collective over the ranks on the host. `ranks` must outlive this object and be used only
+  // through it. `threads`: the threads of a rank that move data. `on_error` receives errors that
+  // cannot be thrown. Throws resource.
   LocalHost(LocalWorld& ranks, std::string_view job, int threads, bool oversubscribed,
             std::function<void(const std::exception&)> on_error);
 
@@ -39,41 +39,42 @@ class LocalHost {
     return context_.same_process[static_cast<std::size_t>(rank)];
   }
   bool is_one_process() const noexcept;
-  // More threads than CPUs that they may use: waiting must give way at once.
+  // There are more threads than CPUs for them: waiting must yield at once.
   bool oversubscribed() const noexcept { return oversubscribed_; }
 
   const WorldMemory& memory() const noexcept { return memory_; }
   shm::EventCounts& event_counts() noexcept { return event_counts_; }
   shm::Regions& regions() noexcept { return regions_; }
-  // What lanes are made from. It outlives them.
+  // The context for making lanes. Must outlive them.
   const shm::ShmContext& context() const noexcept { return context_; }
 
-  // Set-up: to all ranks of the host, and from all, by rank.
+  // For set-up: sends `mine` to all ranks on the host. Returns the data of all, by rank.
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) {
     return ranks_.all_gather(mine);
   }
-  // Set-up: a rank that waits for several hosts at once sleeps in the network, where event counts
-  // do not wake it; from now on its peers write to its descriptor.
+  // For set-up: a rank that waits for several hosts sleeps in the network, where event counts do
+  // not wake it; from now on its local peers write to its descriptor.
   void wake_through(const transport::Network& network);
 
-  // Whether a rank has destroyed its world in good order: it sends nothing any more.
+  // Returns true if a rank has destroyed its world in order: it sends nothing any more.
   bool has_left(int rank) noexcept {
     return event_counts_.of(rank).left.load(std::memory_order_acquire) != 0;
   }
   void leave() noexcept;
-  // A rank of another process that has died or begins to. False: another thread is looking.
+  // Finds a rank of another process that has died or begins to die. Returns false if another thread
+  // is already looking.
   bool find_death(std::optional<Death>& death);
   bool is_dead(int rank);
 
-  // The segment of a group travels under a name that its members know.
+  // The name under which a group's segment is sent to its members.
   struct SegmentName {
     enum class Kind : std::uint32_t { group = 2, subgroup = 3 };
     Kind kind = Kind::group;
     std::uint64_t number = 0;
   };
-  // False: the rank does not read its announcements now. Throws where it is dead.
+  // Returns false if the rank does not read its announcements now. Throws if it is dead.
   bool send_segment(int to, const SegmentName& name, const shm::Mapping& mapping, int fd);
-  // What `from` has sent under that name, once; nullptr: it has not come.
+  // Returns the segment that `from` has sent under that name, once; nullptr if it has not arrived.
   std::shared_ptr<shm::Mapping> take_segment(int from, const SegmentName& name);
 
  private:
@@ -93,8 +94,8 @@ class LocalHost {
   shm::TransportRegistry registry_;
   shm::ShmContext context_;
   bool oversubscribed_;
-  std::vector<UniqueFd> wakers_;  // by rank: what to write to, to wake it
-  std::mutex use_;                // guards ranks_ after the set-up, and what follows
+  std::vector<UniqueFd> wakers_;  // by rank: the descriptor to write to, to wake it
+  std::mutex use_;                // guards ranks_ after the set-up, and the members below
   std::map<std::tuple<int, std::uint32_t, std::uint64_t>, std::shared_ptr<shm::Mapping>> segments_;
 };
 

@@ -18,7 +18,8 @@ std::unique_ptr<LocalHost> host_on(LocalWorld& ranks, const std::string& job) {
   return std::make_unique<LocalHost>(ranks, job, 1, false, [](const std::exception&) {});
 }
 
-// Rank 0 gives memory, rank 1 finds it, and rank 0 takes it back. Whether rank 1 finds it still.
+// Rank 0 registers memory, rank 1 finds it, and rank 0 unregisters it. Returns whether rank 1 still
+// finds it.
 std::string found_after_removal(int rank, const std::string& job, bool is_world_ended) {
   const auto ranks = LocalWorld::join(resolve(options_for(rank, 2, job)));
   const auto host = host_on(*ranks, job);
@@ -59,7 +60,8 @@ TEST(LocalHost, MemoryOfAPeerGoesWhenThePeerTakesItBack) {
   EXPECT_EQ(said[1], "no more");
 }
 
-// A peer that was told of the end may free memory that another, which was not, still reads.
+// A peer that was told of the end may free memory that another peer, which was not told, still
+// reads.
 TEST(LocalHost, MemoryOfAPeerStaysWhenTheWorldHasEnded) {
   const std::string job = unique_name("regions-end");
   const auto said = as_processes(2, [&](int rank) { return found_after_removal(rank, job, true); });

@@ -1,4 +1,4 @@
-// Meetings that fail, or are disturbed: every rank that can be told gets the same reason.
+// Failed and disturbed meetings: every rank that can be told gets the same reason.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,7 +41,7 @@ TEST(Join, MissingRanksAreNamedOnAll) {
   }
 }
 
-// Longer than anybody waits in silence, in naps: time in which the whole test stood still does not
+// Longer than anybody waits in silence, in naps: time in which the whole test was stopped does not
 // count.
 void come_late() {
   for (int nap = 0; nap < 35; ++nap) {
@@ -63,7 +63,7 @@ TEST(Join, WhoWaitsLongMayBeToldToBeQuiet) {
   ::unsetenv("UNISONO_QUIET");
 }
 
-// Once, on stderr, long before the time is up.
+// Once, on stderr, long before the time limit.
 TEST(Join, WhoWaitsLongSaysForWhom) {
   for (const int late : {0, 2}) {
     const std::string job = unique_name("silent");

@@ -1,4 +1,4 @@
-// Who comes to rank 0: tokens, strangers, other versions.
+// Peers that come to rank 0: tokens, strangers, other versions.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -54,7 +54,7 @@ TEST(Lobby, TokenLetsIn) {
   EXPECT_EQ(results, std::vector<std::string>(9, "joined"));
 }
 
-// Without the token nobody may end the job: rank 0 waits for the true rank 1, which comes later.
+// A peer without the token cannot end the job: rank 0 waits for the true rank 1, which comes later.
 TEST(Lobby, WrongTokenIsTurnedAwayAndDisturbsNobody) {
   for (const std::string wrong : {"", "fedcba9876543210"}) {
     const std::string job = unique_name("intruder");
@@ -106,8 +106,8 @@ TEST(Lobby, TokenOnOneSideOnly) {
   EXPECT_EQ(results[1], results[0]);
 }
 
-// The connection of a dead rank stays open where a child of it has it: that is one rank, not two,
-// and rank 0 still waits for the one that is late.
+// The connection of a dead rank stays open if a child holds it: that is one rank, not two, and rank
+// 0 still waits for the late one.
 TEST(Lobby, RankThatDiesBeforeItsProofIsCountedOnce) {
   const std::string job = unique_name("once");
   const std::string log = ::testing::TempDir() + job;
@@ -142,7 +142,7 @@ TEST(Lobby, RankThatDiesBeforeItsProofIsCountedOnce) {
   std::filesystem::remove(log);
 }
 
-// A rank with a token does not believe a listener that has not proved to know it.
+// A rank with a token rejects a listener that has not proved the token.
 TEST(Lobby, FalseListenerIsNotBelieved) {
   const std::string job = unique_name("false");
   const AbstractAddress address(address_of(job));
@@ -169,7 +169,7 @@ TEST(Lobby, FalseListenerIsNotBelieved) {
   }
 }
 
-// Nor does rank 0 believe a peer that does not care whether the listener knows the token.
+// Rank 0 also rejects a peer that does not check the listener's proof.
 TEST(Lobby, FalseProofIsTurnedAway) {
   const std::string job = unique_name("proof");
   std::string told;
@@ -217,7 +217,7 @@ TEST(Lobby, VersionsDiffer) {
   EXPECT_EQ(told, text);
 }
 
-// Closes at once, sends rubbish of many lengths, or stays silent.
+// Closes at once, sends garbage of many lengths, or stays silent.
 void disturb(const std::string& job, std::vector<UniqueFd>& held) {
   std::mt19937 random(7);
   for (int i = 0; i < 500; ++i) {
@@ -273,7 +273,7 @@ TEST(Wire, ErrorCutsIntoALongFrame) {
   EXPECT_STREQ(error_from(*frame).what(), "timeout: late");
 }
 
-// It says so, without a turn of the processor for each look, and the others hear it.
+// Rank 0 reports it, without spinning, and the other ranks are told.
 TEST(Lobby, WithoutADescriptorRankZeroSaysSo) {
   const std::string job = unique_name("starved");
   constexpr int kRanks = 3;
@@ -286,7 +286,7 @@ TEST(Lobby, WithoutADescriptorRankZeroSaysSo) {
           }
           const std::clock_t begin = std::clock();
           try {
-            const FewDescriptors few(1);  // the listener, and nobody else
+            const FewDescriptors few(1);  // only the listener
             return join(options_for(0, kRanks, job));
           } catch (const Error& error) {
             const bool was_busy = std::clock() - begin > CLOCKS_PER_SEC / 2;

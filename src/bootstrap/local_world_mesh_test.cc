@@ -59,7 +59,7 @@ Death await_death(LocalWorld& world) {
   }
 }
 
-// Waits for a state that has no event.
+// Polls for a state that has no event.
 bool await(const std::function<bool()>& condition) {
   for (const auto start = Clock::now(); !condition();) {
     if (ms_since(start) > 5000) {
@@ -177,7 +177,7 @@ TEST(ConnectionMesh, WrongTargetsAreUsageErrors) {
 
 using Stamp = std::atomic<Clock::rep>;
 
-// Rank 0 kills rank 2. What the others see, and after how many ms.
+// Rank 0 kills rank 2. Returns what the others see, and after how many ms.
 std::string see_rank_two_die(LocalWorld& world, Stamp& killed_at) {
   if (world.rank() == 0) {
     killed_at = Clock::now().time_since_epoch().count();
@@ -189,7 +189,7 @@ std::string see_rank_two_die(LocalWorld& world, Stamp& killed_at) {
   if (death.rank != 2 || death.how != "killed by SIGKILL" || !again || again->rank != 2) {
     return "rank " + std::to_string(death.rank) + " " + death.how;
   }
-  // The parent reaps rank 2 after rank 1, so nobody ends before all have seen how it died.
+  // The parent reaps rank 2 after rank 1, so no rank ends before all have seen how it died.
   for (const int to : {0, 1, 3}) {
     if (to != world.rank()) {
       world.send_fd(to, {}, -1);
@@ -226,12 +226,12 @@ TEST(ConnectionMesh, KilledRankIsFoundSoonByAll) {
     char* end = nullptr;
     const double ms = std::strtod(text.c_str(), &end);
     ASSERT_TRUE(end != text.c_str() && *end == '\0') << text;
-    // Far above what it takes, which kill_test measures, and far below what keepalive would take.
+    // Far above the needed time, which kill_test measures, and far below what keepalive would take.
     EXPECT_LT(ms, 20'000);
   }
 }
 
-// A child of fork() keeps the connections open; the process's end is seen all the same.
+// A child of fork() keeps the connections open; the end of the process is detected all the same.
 TEST(ConnectionMesh, DeathIsFoundWhileAChildHoldsTheConnections) {
   const std::string job = unique_name("orphan");
   const testing::SharedEvent found;
@@ -272,7 +272,7 @@ TEST(ConnectionMesh, LeavingInOrderIsNoDeath) {
     if (rank == 0 && from_note(await_note(*world)) != 7) {
       return "its last note is lost";
     }
-    // The end of one that left is no death either, but that of another is.
+    // The end of a rank that left in order is not a death, but the end of another rank is.
     if (rank == 2) {
       await_note(*world);
       ::raise(SIGKILL);
@@ -360,7 +360,7 @@ int open_descriptors() {
   return count;
 }
 
-// The same name each time: a rank that is quick must not meet the last round's rank 0.
+// The same name each time: a quick rank must not connect to the last round's rank 0.
 TEST(ConnectionMesh, ManyJoinsLeakNoDescriptor) {
   const std::string job = unique_name("leak");
   const int before = open_descriptors();

@@ -1,4 +1,4 @@
-// Worlds that come about, and what they do then.
+// Worlds that are set up, and what they do then.
 #include "bootstrap/local_world.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ std::vector<std::byte> pattern(int rank, std::size_t bytes) {
   return data;
 }
 
-// Rank r brings sizes[(r + round) % count] bytes.
+// Rank r contributes sizes[(r + round) % count] bytes.
 std::string exchange(LocalWorld& world) {
   constexpr std::size_t kSizes[] = {0, 1, 65'535, 65'536, 65'537, 300'000};
   for (std::size_t round = 0; round < std::size(kSizes); ++round) {
@@ -50,7 +50,7 @@ std::string exchange(LocalWorld& world) {
   return "";
 }
 
-// Every rank writes its number into the page that rank 0 passes on.
+// Every rank writes its number into the page that rank 0 shares.
 std::string share_page(LocalWorld& world) {
   constexpr std::size_t kPage = 4096;
   UniqueFd own;
@@ -100,7 +100,7 @@ std::string all_duties(const ConnectOptions& options, bool threads) {
   if (world->find_death()) {
     result += " somebody seems dead";
   }
-  world->all_gather({});  // nobody leaves while others still look for deaths
+  world->all_gather({});  // no rank leaves while others still look for deaths
   return result;
 }
 

@@ -1,4 +1,4 @@
-// The meeting itself: rank 0 collects all others; the others find rank 0.
+// Connecting on one host: rank 0 collects the other ranks; the other ranks find rank 0.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace unisono::comm {
 
-// What one rank brings to the meeting.
+// The parameters with which one rank joins the meeting.
 struct Invitation {
   int rank = 0;
   int size = 1;
@@ -22,8 +22,8 @@ struct Invitation {
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 };
 
-// The process of a rank: as rank 0's kernel sees it, and as it sees itself. They differ in another
-// PID namespace, where neither number is of use to others.
+// The process id of a rank as seen by rank 0's kernel and by the rank itself. They differ across
+// PID namespaces, where neither number is of use to others.
 struct Process {
   pid_t seen = 0;
   pid_t own = 0;
@@ -31,18 +31,18 @@ struct Process {
 };
 
 struct Meeting {
-  std::vector<UniqueFd> links;  // rank 0: by rank, its own empty; others: one, to rank 0
+  std::vector<UniqueFd> links;  // rank 0: by rank, its own empty; other ranks: one, to rank 0
   std::vector<Process> processes;
 };
 
-// Both block until all ranks are there, or throw: config or connection, the same reason on every
-// rank that can be told.
+// Both block until all ranks have joined, or throw config or connection, with the same reason on
+// every rank that can be told.
 Meeting meet_as_root(const Invitation& invitation);
 Meeting meet_as_other(const Invitation& invitation);
 
 // One attempt to reach rank 0. No meeting: nobody there, or the connection closed without a word;
 // `obstacle` then says what is in the way, if it is not mere absence; `root` is the process that
-// hung up without a word. Throws what rank 0 said.
+// hung up without a word. Throws the error that rank 0 sent.
 struct Attempt {
   bool met = false;
   Meeting meeting;
@@ -52,8 +52,8 @@ struct Attempt {
 };
 Attempt attempt_to_meet(const Invitation& invitation);
 
-// A rank that waits longer than that for the others says so, once, on stderr: most often they were
-// never started. Not with UNISONO_QUIET=1.
+// A rank that waits for the others longer than this says so once on stderr, because most often they
+// were never started. Silenced by UNISONO_QUIET=1.
 inline constexpr int kSilentMs = 3000;
 void say_waiting(const std::string& what);
 
@@ -63,7 +63,7 @@ inline constexpr std::string_view kOneUser =
     "connects "
     "them over the network";
 
-// "30.0 s", since the invitation.
+// Returns the time since the invitation: "30.0 s".
 std::string waited(const Invitation& invitation);
 
 }  // namespace unisono::comm

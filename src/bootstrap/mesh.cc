@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostNoteBytes = 256;
 // A killed process closes its connections a moment before it counts as ended. On a busy machine it
-// must be scheduled once more for that, which nobody waits for with the lock held.
+// must be scheduled once more for that; no thread waits that long while holding the lock.
 constexpr int kEndMs = 3;
 constexpr int kClosingMs = 500;
 
@@ -30,7 +30,7 @@ ConnectionMesh::~ConnectionMesh() {
   for (auto& note : pending_) {
     UniqueFd(note.fd).reset();
   }
-  if (::getpid() != owner_) {  // a child of fork(): the connections are still the parent's
+  if (::getpid() != owner_) {  // a child of fork(): the connections still belong to the parent
     return;
   }
   for (const Member& member : members_) {
@@ -106,7 +106,7 @@ bool ConnectionMesh::send(int to, std::span<const std::byte> note, int fd) {
   throw Error(ErrorCode::peer_lost, names_.text(to) + " closed its connection", context);
 }
 
-// Takes one packet of `peer`. False: there is none (any more).
+// Takes one packet of `peer`. Returns false if there is none (any more).
 bool ConnectionMesh::take_one(int peer, std::optional<FdNote>& note) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   Frame frame;
@@ -195,7 +195,7 @@ bool ConnectionMesh::is_dead(int peer) {
   return member.gone && !member.left.load(std::memory_order_relaxed);
 }
 
-// A rank that closed its connection and lives on is dead to this job.
+// A rank that closed its connection and still runs is dead to this job.
 void ConnectionMesh::look_at_closing() {
   const std::lock_guard lock(mutex_);
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
@@ -208,7 +208,7 @@ void ConnectionMesh::look_at_closing() {
   }
 }
 
-// Something happened to this rank's connection or process.
+// Handles an event on this rank's connection or process.
 void ConnectionMesh::examine(int peer) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   std::size_t holder = 0;  // of the process's descriptor
@@ -243,7 +243,7 @@ void ConnectionMesh::examine(int peer) {
   }
 }
 
-// Unless it said farewell, a rank that is gone is dead.
+// A rank that is gone is dead, unless it said farewell.
 void ConnectionMesh::examine_one(int peer, const std::string& how) {
   Member& member = members_[static_cast<std::size_t>(peer)];
   if (member.gone) {

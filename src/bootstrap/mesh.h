@@ -1,6 +1,6 @@
-// The connections between ranks of different processes: descriptors, and how a death is seen.
+// The connections between ranks of different processes: they carry descriptors and show deaths.
 //
-// Thread rule: any thread, at any time, except for add(), which belongs to the set-up.
+// Threads: any, except add(), which belongs to the set-up.
 #pragma once
 
 #include <atomic>
@@ -21,19 +21,19 @@ namespace unisono::comm {
 class ConnectionMesh {
  public:
   ConnectionMesh(int rank, int size, RankNames names);
-  ~ConnectionMesh();  // says farewell, so that the peers do not take it for a death
+  ~ConnectionMesh();  // says farewell, so that peers do not report a death
   ConnectionMesh(const ConnectionMesh&) = delete;
   ConnectionMesh& operator=(const ConnectionMesh&) = delete;
 
-  // A rank of another process. pid 0: its process cannot be named from here; only its connection
-  // is watched.
+  // Adds a rank of another process. pid 0: its process cannot be identified from here, and only its
+  // connection is watched.
   void add(int peer, UniqueFd link, pid_t pid);
 
   bool send(int to, std::span<const std::byte> note, int fd);
   std::optional<FdNote> receive();
   std::optional<Death> find_death();
   bool has_left(int peer) const;
-  // Whether this rank is dead: looks anew, also after the first death.
+  // Returns true if this rank is dead. Looks again, also after the first death.
   bool is_dead(int peer);
 
  private:
@@ -42,7 +42,7 @@ class ConnectionMesh {
     UniqueFd process;  // only at the first rank of a process
     pid_t pid = 0;
     bool gone = false;
-    bool closing = false;  // it closed its connection, and its process has not ended yet
+    bool closing = false;  // it closed its connection, and its process still runs
     Deadline closed = Deadline::never();
     std::atomic<bool> left = false;
   };
@@ -61,13 +61,13 @@ class ConnectionMesh {
   pid_t owner_;
   RankNames names_;
   std::vector<Member> members_;
-  UniqueFd deaths_;  // epoll: hang-ups and ends of processes only
+  UniqueFd deaths_;  // epoll: only hang-ups and ends of processes
   UniqueFd inbox_;   // epoll: notes
   mutable std::mutex mutex_;
   std::deque<FdNote> pending_;
   std::optional<Death> death_;
   std::atomic<bool> dead_ = false;
-  std::atomic<int> closing_ = 0;  // members
+  std::atomic<int> closing_ = 0;  // number of closing members
 };
 
 }  // namespace unisono::comm

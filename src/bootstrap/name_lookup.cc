@@ -31,7 +31,7 @@ Looked ask_for(const std::string& host, const std::string& port, int flags) {
 
 }  // namespace
 
-// Nothing ends a getaddrinfo() that waits for a server, so it runs in a thread of its own.
+// A getaddrinfo() that waits for a server cannot be cancelled, so it runs in a thread of its own.
 Looked look_up(const std::string& host, const std::string& port, const Deadline& deadline) {
   if (Looked looked = ask_for(host, port, AI_NUMERICHOST); looked.error == 0) {
     return looked;

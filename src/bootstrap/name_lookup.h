@@ -1,4 +1,4 @@
-// The addresses that a name of a host stands for.
+// Looks up the addresses of a host name.
 #pragma once
 
 #include <netdb.h>
@@ -12,12 +12,12 @@ namespace unisono::comm {
 
 struct Looked {
   int error = 0;           // of getaddrinfo()
-  bool timed_out = false;  // the deadline passed before there was an answer
+  bool timed_out = false;  // the deadline passed without an answer
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> found{nullptr, ::freeaddrinfo};
 };
 
 // A name server that does not answer can take half a minute. The deadline ends the wait, and so
-// does an interruption, for which it asks. Throws aborted.
+// does its interrupt. Throws aborted.
 Looked look_up(const std::string& host, const std::string& port, const Deadline& deadline);
 
 }  // namespace unisono::comm

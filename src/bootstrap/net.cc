@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::size_t kMostTableBytes = std::size_t{256} << 20;
 constexpr int kMostNetRanks = 65536;
-constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and says so in this time
-// A rank that finds one of its host dead waits for those of other hosts to find it too: they would
-// take the one that goes for that reason for the first.
+constexpr int kGraceMs = 3000;  // rank 0 knows best what is wrong, and reports it in this time
+// A rank that finds a dead rank on its host waits until ranks on other hosts have found it too;
+// otherwise they would blame the rank that leaves because of it.
 constexpr std::int64_t kNoticeMs = 300;
-constexpr std::chrono::milliseconds kPause(10);  // before it is asked again
+constexpr std::chrono::milliseconds kPause(10);  // before the next attempt
 
-// Whoever is hung up on before it has the table has perhaps only made room for others, or was late:
-// it comes again. Where nobody listens then, rank 0 is gone.
+// If rank 0 closes the connection before sending the table, it may just have needed the slot, or
+// this rank was late: retry. If nobody listens then, rank 0 is gone.
 std::vector<BusinessCard> join(const Target& target, const ConnectOptions& options,
                                tcp::Acceptor& acceptor, const BusinessCard& mine) {
   std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
@@ -54,7 +54,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
                   {.timeout_ms = left_ms < 0 ? 1 << 30 : std::max(left_ms, 1),
                    .all_listen = was_there,
                    .interrupted = absence_check.has_log() ? asked : options.interrupted});
-    // Asked while it waits: rank 0 may vanish with its host, and its table never come.
+    // Watched while waiting: rank 0 may vanish with its host and never send its table.
     tcp::Vigil vigil(target.addresses);
     const std::function<bool()> look = [&] {
       const std::int64_t now_ms = tcp::clock_ms();
@@ -81,7 +81,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
   }
 }
 
-// The same by what the caller brought along.
+// Exchanges the cards through the caller's function.
 std::vector<BusinessCard> exchange_cards(const ConnectOptions& options, const BusinessCard& mine) {
   const std::vector<std::string> texts = options.exchange(to_text(mine));
   if (texts.size() != static_cast<std::size_t>(options.size)) {
@@ -176,7 +176,7 @@ std::function<void()> watch_host(const NetMeeting& meeting) {
   // Shared by the copies of the function, which are one watch.
   const auto all = std::make_shared<std::vector<Watched>>();
   std::set<int> watched(meeting.hosts.here().begin(), meeting.hosts.here().end());
-  // A neighbour that rank 0 did not give the table to goes for that reason.
+  // A rank that leaves because rank 0 died before sending the table: watch rank 0 too.
   watched.insert(0);
   watched.erase(meeting.identity.rank);
   for (const int rank : watched) {

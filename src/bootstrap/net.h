@@ -1,7 +1,7 @@
-// How the ranks of several hosts find each other: rank 0 listens at an address that all know; each
-// other rank proves the token there and leaves its card; when all cards are in, everybody gets all
-// of them: two messages a rank. Ranks that can talk already exchange their cards by that, without a
-// lobby. Then the ranks of different hosts connect directly.
+// Connects ranks on several hosts. Rank 0 listens at an address that all ranks know; each other
+// rank proves the token there and sends its card; when all cards are in, every rank gets all of
+// them: two messages per rank. Ranks that can already communicate exchange their cards that way,
+// without a lobby. Then the ranks on different hosts connect directly.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,20 @@
 
 namespace unisono::comm {
 
-// Whether these options describe ranks that meet over the network. REQUIRES: resolve()d.
+// Returns true if these options describe ranks that connect over the network. REQUIRES: resolve()d.
 bool meets_over_network(const ConnectOptions& options);
-// Blocks until all ranks are there. Errors: config (no token, an address that is not one of this
-// host), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks). `worlds`: as in Card.
+// Blocks until all ranks have joined. Errors: config (no token, an address that is not this
+// host's), connection ("joined 6 of 8; missing ranks 3, 5", on all ranks). `worlds`: as in Card.
 NetMeeting meet_over_network(const ConnectOptions& options, int worlds = 0);
-// The streams to the ranks of other hosts, by rank. The acceptor is closed afterwards, and its
-// ports are kept in meeting.endpoints. `tell`: as in tcp::MeetOptions.
+// Returns the streams to ranks on other hosts, by rank. Afterwards the acceptor is closed, and
+// meeting.endpoints keeps its ports. `tell`: as in tcp::MeetOptions.
 tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
                             const std::function<bool()>& interrupted = nullptr,
                             const std::function<void(tcp::Channels, const Error&)>& tell = nullptr);
 
-// To be asked now and then while ranks of one host wait for each other, before connect_hosts():
-// throws peer_lost for one of them, or rank 0, that is dead. `meeting` must outlive it.
+// Returns a function to call occasionally while ranks on one host wait for each other, before
+// connect_hosts(): it throws peer_lost if one of them, or rank 0, is dead. `meeting` must outlive
+// it.
 std::function<void()> watch_host(const NetMeeting& meeting);
 
 }  // namespace unisono::comm

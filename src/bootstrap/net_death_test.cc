@@ -1,4 +1,4 @@
-// Ranks that die, or find no descriptor, while the ranks of several hosts connect.
+// Ranks that die, or find no descriptor, while the ranks on several hosts connect.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 4;
 constexpr int kTimeoutMs = 30'000;
-// All know within a second on a machine that has time for them; a busy one is given more, and less
-// than the timeout that they must not wait out.
+// An idle machine takes less than a second. A busy one gets more, and less than the timeout, which
+// must not be needed.
 constexpr int kKnownMs = 10'000;
 
 std::string milliseconds_since(Clock::time_point begin) {
@@ -34,7 +34,7 @@ std::string milliseconds_since(Clock::time_point begin) {
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
 }
 
-// "2 310 ...": whom it lost, after how many milliseconds, and the words. A rank that has connected
+// Returns "2 310 ...": the lost rank, after how many milliseconds, and the text. A connected rank
 // waits for what a communicator would see then: a connection that ends.
 std::string lose(int rank, const std::string& job, int pause_ms) {
   const ConnectOptions options = net_options(rank, kRanks, job, kTimeoutMs);
@@ -48,7 +48,7 @@ std::string lose(int rank, const std::string& job, int pause_ms) {
         for (const tcp::Channel& stream : streams[peer]) {
           if (tcp::is_dead(stream.get())) {
             const std::string ms = milliseconds_since(begin);
-            // A communicator would tell the others before it goes.
+            // A communicator would tell the others before it leaves.
             std::this_thread::sleep_for(std::chrono::milliseconds(500));
             return std::to_string(peer) + " " + ms + " after connecting";
           }
@@ -62,7 +62,7 @@ std::string lose(int rank, const std::string& job, int pause_ms) {
   }
 }
 
-// `when_ms`: it dies so long after the ranks have their table; -1: when it is connected itself.
+// `when_ms`: it dies this long after the ranks have their table; -1: when it is connected itself.
 void expect_named(int victim, int when_ms, int seed) {
   const std::string job = unique_name("death");
   std::mt19937 random(static_cast<unsigned>(seed));
@@ -115,7 +115,7 @@ TEST(NetDeath, ARankThatDiesWhenItAloneIsConnectedIsNamed) {
   }
 }
 
-// A flood fills the queue of a rank that is slow, and its system drops who knocks then.
+// A flood fills the queue of a slow rank, and its system drops connection requests.
 TEST(NetDeath, AListenerWhoseQueueIsFullIsNotTakenForGone) {
   const UniqueFd listener = tcp::reserve(*tcp::Address::parse("127.0.0.1:0").value);
   ASSERT_TRUE(listener);
@@ -163,7 +163,7 @@ TEST(NetDeath, RankZeroThatDiesBeforeItTellsTheTableIsNamedAtOnce) {
   EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(kKnownMs));
 }
 
-// Two ranks on a host: one dies before they have met there, the other waits for it.
+// Two ranks on a host: one dies before they have connected there, while the other waits for it.
 TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
   for (const int victim : {0, 1, 2}) {
     const std::string job = unique_name("host");
@@ -209,8 +209,8 @@ TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
   }
 }
 
-// Rank 0 dies when it has given the table to some: those that did not get it go, and their
-// neighbours, who wait for them, name rank 0.
+// Rank 0 dies after sending the table to some ranks. The others leave, and their neighbours, which
+// wait for them, name rank 0.
 TEST(NetDeath, ANeighbourThatGoesForRank0IsNotNamed) {
   const std::string job = unique_name("table");
   std::vector<Child> ranks;

@@ -1,5 +1,5 @@
-// Strangers that open connections to rank 0 as fast as they can while the ranks meet, and a rank 0
-// that hangs up on one that believed it was let in.
+// Strangers that open connections to rank 0 as fast as they can while the ranks connect, and a rank
+// 0 that closes the connection of a rank that believed it was admitted.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ using testing::net_options;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
 
-// Some say nothing, some noise, some hang up; none waits for anything.
+// Some send nothing, some noise, some close; none waits.
 class Flood {
  public:
   Flood(const std::string& address, int threads) : to_(*tcp::Address::parse(address).value) {
@@ -65,7 +65,7 @@ std::string protection_of(const tcp::Channel& stream) {
   return stream.encrypted() ? "TLS" : stream.checksum() ? "CHECKSUM" : "plain";
 }
 
-// How the connections are protected; checksums are the default.
+// The protection of connections; checksums are the default.
 struct Shield {
   const char* name;
   const char* tls;
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Protections, NetFlood,
                                            Shield{"CHECKSUM", "0", "1"}),
                          [](const auto& shield) { return std::string(shield.param.name); });
 
-// The acceptor of rank 0, without what follows.
+// The acceptor of rank 0 alone.
 class Lobby0 {
  public:
   explicit Lobby0(const ConnectOptions& options)

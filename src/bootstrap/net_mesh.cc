@@ -14,17 +14,17 @@
 namespace unisono::tcp {
 namespace {
 
-// How often those that are there are looked at.
+// Interval of the checks of connected ranks.
 constexpr std::int64_t kLookMs = 50;
-// A rank that is refused by all that it still wants, for the same lasting reason, gives up after
-// this.
+// A rank gives up after this time if all ranks that it still needs refuse it for the same lasting
+// reason.
 constexpr std::int64_t kInVainMs = 5000;
-// Without a descriptor for what is missing, and no stranger that holds one.
+// Gives up after this time without a descriptor for missing connections, if no stranger holds one.
 constexpr std::int64_t kStarvedMs = 1000;
-// After so long ranks that have not called are looked for.
+// Time before it looks for ranks that have not called.
 constexpr std::int64_t kPatienceMs = 200;
-// A rank that has found another dead stays so long where the others can see it: they find it dead
-// themselves in this time, and do not take this rank, which goes for that reason, for the first.
+// A rank that has found a dead rank stays visible for this time: the others then find the dead rank
+// themselves, and do not blame this rank, which leaves because of it.
 constexpr std::int64_t kFarewellMs = 300;
 
 [[noreturn]] void fail(const Acceptor& acceptor, const std::deque<Dial>& dials,
@@ -92,8 +92,8 @@ void check_protection(const Identity& self, const std::vector<std::vector<Addres
   }
 }
 
-// The connections as they come, and go again: a rank may die and be started anew, or give up an
-// answer that was under way, before all have met.
+// The connections as they are made and lost: before all ranks have connected, a rank may die and be
+// restarted, or give up an answer that was in transit.
 class Meeting {
  public:
   Meeting(Acceptor& acceptor, const Identity& self,
@@ -118,7 +118,7 @@ class Meeting {
   }
 
   bool complete() const { return missing_ == 0; }
-  // All that is missing has been refused for so long that waiting is in vain.
+  // All missing ranks have refused for so long that waiting is in vain.
   bool is_hopeless(std::int64_t now_ms) const {
     std::size_t refused = 0;
     for (const Dial& dial : dials_) {
@@ -150,10 +150,10 @@ class Meeting {
       look_for_missing(now_ms);
     }
   }
-  // The ranks that are dead for so long that all others know.
+  // Throws if ranks have been dead for long enough that all others know.
   void throw_if_dead(std::int64_t now_ms) const {
-    // The first of several: those that found it dead go for that reason. One that vanished is found
-    // later than one that refuses, and may be why that one went.
+    // If several ranks are dead, the first one is the cause: ranks that found it dead leave because
+    // of it. A vanished host is found later than a refusal, and may be why the refusing rank left.
     const auto first =
         std::min_element(dead_.begin(), dead_.end(), [](const auto& one, const auto& other) {
           return std::pair(!one.second.vanished, one.second.since_ms) <
@@ -192,7 +192,7 @@ class Meeting {
                   {.rank = self_.rank});
     }
   }
-  // Until something happens, or `end_ms`.
+  // Waits until something happens, or until `end_ms`.
   void wait(std::int64_t end_ms) const {
     std::vector<pollfd> entries;
     std::int64_t next_ms = std::min(end_ms, look_ms_);
@@ -216,7 +216,7 @@ class Meeting {
            static_cast<int>(std::max<std::int64_t>(next_ms - clock_ms(), 0)));
   }
   Channels take() { return std::move(streams_); }
-  // Those of the ranks that have all theirs.
+  // Takes the ranks that have all their streams.
   Channels take_complete() {
     for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
       if (lacks(peer)) {
@@ -271,8 +271,8 @@ class Meeting {
     const auto& streams = streams_[peer];
     return std::any_of(streams.begin(), streams.end(), [](const Channel& one) { return !one; });
   }
-  // Whether it takes a vigil to find out about a rank: the dial finds out about those that are
-  // dialled and refuse, and the connection about those that are there.
+  // Returns true if only a separate probe can detect this rank's death. A dial detects it for
+  // dialled ranks that refuse, and a connection for connected ranks.
   bool needs_vigil(std::size_t peer, std::int64_t now_ms) const {
     const auto rank = static_cast<int>(peer);
     if (const auto found = vigils_.find(rank);
@@ -307,7 +307,7 @@ class Meeting {
       } else {
         vigils_.erase(rank);
       }
-      // One that is there need not listen any more.
+      // A connected rank need not listen any more.
       const bool nobody_listens =
           lacks(peer) && ((vigil != nullptr && vigil->nobody_listens()) ||
                           any_dial(rank, [](const Dial& dial) { return dial.nobody_listens(); }));
@@ -324,9 +324,9 @@ class Meeting {
   }
 
   struct Death {
-    std::int64_t since_ms = 0;  // when the first look went in vain
+    std::int64_t since_ms = 0;  // when the first failed probe was
     std::int64_t known_ms = 0;
-    bool vanished = false;  // with its host; else nobody listens where the rank did
+    bool vanished = false;  // with its host; else nobody listens at its port
   };
 
   Acceptor& acceptor_;
@@ -335,7 +335,7 @@ class Meeting {
   Channels streams_;
   std::deque<Dial> dials_;
   std::size_t missing_ = 0;
-  std::set<std::size_t> lost_;  // ranks that were there before
+  std::set<std::size_t> lost_;  // ranks that were connected before
   std::int64_t look_ms_ = 0;
   bool look_for_;
   std::int64_t look_for_ms_;

@@ -1,5 +1,5 @@
-// Connects a rank with its peers, once their addresses are known: it dials those of lower rank, and
-// those of higher rank come to its acceptor.
+// Connects a rank with its peers once their addresses are known: it dials the ranks below it, and
+// its acceptor takes the ranks above it.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace unisono::tcp {
 
-// `addresses`: by rank, where its acceptor may be, tried in this order again and again; none for
-// those that are not to be connected, and this one. Returns the streams by rank, as Connections
-// wants them: encrypted, if the identity says so. Throws connection, naming those that are missing
-// and why; peer_lost, naming it, for one that is dead (MeetOptions::all_listen) within half a
-// second; resource without a free descriptor; config where there can be no TLS, or no token and not
-// only this host.
+// `addresses`: by rank, the possible addresses of its acceptor, tried in this order again and
+// again; empty for this rank and for ranks that are not to be connected. Returns the streams by
+// rank, as Connections needs them, encrypted if the identity says so. Errors: connection, naming
+// the missing ranks and why; peer_lost, naming a dead rank (MeetOptions::all_listen) within half a
+// second; resource without a free descriptor; config if TLS is impossible, or if there is no token
+// and not only this host.
 Channels meet(Acceptor& acceptor, const Identity& self,
               const std::vector<std::vector<Address>>& addresses, const MeetOptions& options = {});
 

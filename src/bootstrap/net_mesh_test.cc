@@ -1,4 +1,4 @@
-// Ranks that meet over the loopback device, and strangers at the acceptor.
+// Ranks that connect over the loopback device, and strangers at the acceptor.
 #include "bootstrap/net_mesh.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ struct Party {
       addresses.push_back({acceptors.back()->address()});
     }
   }
-  // What each got, or why it did not.
+  // Returns what each rank got, or its error.
   std::vector<std::string> meet_all(std::vector<Streams>& streams, const MeetOptions& options) {
     std::vector<std::string> errors(acceptors.size());
     streams.resize(acceptors.size());
@@ -115,7 +115,7 @@ TEST(TcpMeet, NamesWhoDoesNotListen) {
   }
 }
 
-// A rank whose first process dies when it has been let in, while the others still wait.
+// A rank whose first process dies after being admitted, while the others still wait.
 TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
   Party party(3, "127.0.0.1");
   std::vector<Streams> got(3);
@@ -131,7 +131,7 @@ TEST(TcpMeet, TakesARankAgainThatDiedWhileOthersWereAwaited) {
   };
   std::thread zero = join(0, party.identities[0], got[0]);
   {
-    // It connects to rank 0 alone, and is gone.
+    // It connects only to rank 0, and is gone.
     Acceptor early(listen_at(*Address::parse("127.0.0.1").value), party.identities[1]);
     meet(early, party.identities[1], {party.addresses[0], {}, {}});
   }
@@ -151,9 +151,9 @@ Address listen_and_close() {
   return local_address(listen_at(*Address::parse("127.0.0.1").value).get());
 }
 
-// Where nothing answers, not even with a refusal.
+// An address that does not answer, not even with a refusal.
 TEST(TcpMeet, NamesAnAddressThatNothingAnswersAt) {
-  // A queue that is full: the system lets further knocks wait.
+  // With a full queue the system lets further requests wait.
   const UniqueFd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const Address any = Address::parse("127.0.0.1").value->with_port(0);
   ASSERT_EQ(::bind(full.get(), any.get(), any.length()), 0);

@@ -13,10 +13,10 @@ namespace unisono::comm {
 namespace {
 
 constexpr int kLateMs = 1000;
-// A rank that hangs up before it has left its card may have given up an answer that came late: it
-// is back in this time, or gone.
+// A rank that closes before it has sent its card may have given up a late answer: it is back in
+// this time, or gone.
 constexpr int kComesAgainMs = 800;
-// As long without a free descriptor, though no stranger holds one, it will get none.
+// After this time without a free descriptor, while no stranger holds one, there will be none.
 constexpr std::int64_t kStarvedMs = 1000;
 
 class Host {
@@ -133,9 +133,9 @@ class Host {
     throw Error(code, message, {.rank = 0, .peer = at_fault});
   }
 
-  // Ranks start at about the same time; those that are a little late would look for rank 0 in vain.
+  // Ranks start at about the same time; slightly late ones would look for rank 0 in vain.
   void tell_all(const std::string& why) {
-    // Not longer for an interruption, nor shorter.
+    // An interruption makes this neither longer nor shorter.
     const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
     settled_[0] = true;
     for (;;) {
@@ -190,11 +190,11 @@ class Host {
   Deadline deadline_;
   Deadline silent_ = Deadline::after_ms(kSilentMs);
   bool said_waiting_ = false;
-  std::vector<bool> known_;    // by rank: its card is here
-  std::vector<bool> settled_;  // after a failure: it knows, or is gone
+  std::vector<bool> known_;    // by rank: its card has arrived
+  std::vector<bool> settled_;  // after a failure: the rank has been told, or is gone
   std::vector<BusinessCard> cards_;
-  std::map<int, Deadline> away_;  // ranks that hung up without a card: until when they may be back
-  int count_ = 1;                 // of those
+  std::map<int, Deadline> away_;  // ranks that closed without a card: until when they may be back
+  int count_ = 1;                 // number of cards
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Rank 0's side of a meeting over the network.
+// Rank 0's side of connecting over the network.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace unisono::comm {
 
-// Collects the cards of all at the lobby, and tells them to all. `mine`: its own. Errors as of
-// meet_over_network(); all who have come hear them too.
+// Collects the cards of all ranks at the lobby and sends them to all. `mine`: rank 0's own card.
+// Errors: those of meet_over_network(), which all ranks that have come also get.
 std::vector<BusinessCard> collect_cards(tcp::Acceptor& lobby, const BusinessCard& mine,
                                         const ConnectOptions& options);
 

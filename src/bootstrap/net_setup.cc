@@ -17,7 +17,7 @@ bool forces_tcp(const ConnectOptions& options) {
   return options.transport == "tcp";
 }
 
-// What tells whether two processes can reach each other's memory, and are to.
+// Returns a text that is equal for two processes that can, and should, share memory.
 std::string identity_of_host(const std::string& machine, const ConnectOptions& options) {
   std::string identity = host_identity(machine) + "/" + options.host;
   if (forces_tcp(options)) {
@@ -38,7 +38,7 @@ bool is_oversubscribed(const std::vector<BusinessCard>& cards, const BusinessCar
   return ranks > cpus.size();
 }
 
-// A link-local address is reached through this host's own interface to the cable, which is that of
+// A link-local address is reached through this host's own interface to that cable: the interface of
 // this rank's own address.
 tcp::Address reached_from(const BusinessCard& mine, const tcp::Address& address) {
   if (!address.is_link_local()) {

@@ -1,5 +1,4 @@
-// The pieces of a meeting over the network that the first meeting and the one after a failure have
-// in common.
+// The steps that connecting over the network for the first time and after a failure have in common.
 #pragma once
 
 #include <memory>
@@ -13,8 +12,8 @@
 
 namespace unisono::comm {
 
-// Where the ranks of a world listened while they met, for those that must meet again after a
-// failure: by rank; and this one's sockets, which keep its ports.
+// The addresses on which the ranks of a world listened while they connected, by rank, and this
+// rank's sockets, which keep its ports. Needed to connect again after a failure.
 struct Endpoints {
   std::vector<std::vector<tcp::Address>> addresses;
   std::vector<UniqueFd> sockets;
@@ -22,26 +21,26 @@ struct Endpoints {
 
 struct NetMeeting {
   Hosts hosts;
-  bool oversubscribed = false;  // more ranks on this machine than CPUs that they may use
-  int worlds = 0;  // how many the job has had before: the largest number that any of them knows
+  bool oversubscribed = false;  // more ranks on this machine than CPUs for them
+  int worlds = 0;  // number of earlier worlds of the job: the largest known to any rank
   tcp::Identity identity;
-  std::unique_ptr<tcp::Acceptor> acceptor;           // where the ranks of other hosts connect
-  std::vector<std::vector<tcp::Address>> addresses;  // by rank; none for those of this host
+  std::unique_ptr<tcp::Acceptor> acceptor;           // for ranks on other hosts
+  std::vector<std::vector<tcp::Address>> addresses;  // by rank; none for ranks on this host
   Endpoints endpoints;
 };
 
-// What this rank says of itself to the others, but for the addresses at which it listens.
+// Returns this rank's card, without the addresses on which it listens.
 BusinessCard card_of(const ConnectOptions& options);
 
-// One listening socket an address. An address without a port gets one of `ports`.
+// Opens one listening socket for each address. An address without a port gets one of `ports`.
 std::vector<UniqueFd> listen_at_all(const std::vector<tcp::Address>& addresses,
                                     const tcp::PortRange& ports);
 
-// What this rank proves to its peers. `use` is appended to the name of the job, so that a proof
-// for one use is of no worth in another.
+// Returns the identity that this rank proves to its peers. `use` is appended to the job's name, so
+// that a proof is valid for one use only.
 tcp::Identity identity_of(const ConnectOptions& options, const char* use);
 
-// The meeting that follows from the cards of all ranks.
+// Makes the meeting from the cards of all ranks.
 NetMeeting settle(std::unique_ptr<tcp::Acceptor> acceptor, tcp::Identity identity,
                   const std::vector<BusinessCard>& cards, const BusinessCard& mine);
 

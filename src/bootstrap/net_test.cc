@@ -1,4 +1,4 @@
-// Ranks that meet over the network: here over the loopback device, each as if on its own host.
+// Ranks that connect over the network: here over the loopback device, each as if on its own host.
 #include "bootstrap/net.h"
 #include "bootstrap/net_setup.h"
 
@@ -24,8 +24,8 @@ using testing::unique_name;
 
 using testing::net_options;
 
-// What a rank found: how many hosts, and to how many ranks it is connected. The connections go to
-// `kept`, since a rank that hangs up while others still meet is missed.
+// Returns what a rank found: how many hosts, and the number of its connections. The connections are
+// moved to `kept`, because a rank that closes while others still connect is missed.
 std::string meet(const ConnectOptions& options, tcp::Channels& kept) {
   NetMeeting meeting = meet_over_network(options);
   const int hosts = meeting.hosts.count();
@@ -59,7 +59,7 @@ TEST(FindTarget, WantsTheInterfaceOfALinkLocalAddress) {
   EXPECT_EQ(refusal_of_address("[fd00::1]:29600"), "");
 }
 
-// The number of an interface is known on its own host only.
+// The number of an interface is valid only on its own host.
 TEST(FindTarget, ACardNamesNoInterface) {
   BusinessCard card;
   card.host = "a";
@@ -78,7 +78,7 @@ TEST(NetMeeting, ConnectsAllRanks) {
   }
 }
 
-// Also a rank that comes new to a job that has grown, and whose host nobody else is on.
+// Also a new rank in a job that has grown, alone on its host.
 TEST(NetMeeting, AllHearHowManyWorldsThereWere) {
   const std::string job = unique_name("net");
   for (const std::string& found : as_threads(3, [&](int rank) {
@@ -89,7 +89,7 @@ TEST(NetMeeting, AllHearHowManyWorldsThereWere) {
   }
 }
 
-// Three ranks on one, the others on the second.
+// Three ranks on one host, the others on the second.
 ConnectOptions of_two_hosts(ConnectOptions options) {
   options.transport = "auto";
   options.host = options.rank < 3 ? "a" : "b";
@@ -144,7 +144,7 @@ TEST(NetMeeting, NeedsATokenAndAnAddressOfTheHostOfRankZero) {
   EXPECT_NE(testing::run_one([&](int) { return meet(options); }, 0).find("needs a job token"),
             std::string::npos);
   options.token = testing::kToken;
-  options.address = "192.0.2.7:29602";  // of a network for documentation
+  options.address = "192.0.2.7:29602";  // a network reserved for documentation
   EXPECT_NE(
       testing::run_one([&](int) { return meet(options); }, 0)
           .find("rank 0 must listen at 192.0.2.7:29602, which is not an address of this host"),
@@ -158,7 +158,7 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
     if (rank != 2) {
       return rank == 0 ? meet(options) : "";
     }
-    // Comes in, leaves no card, and goes.
+    // Enters, sends no card, and leaves.
     tcp::Acceptor acceptor(tcp::listen_at(*tcp::Address::parse("127.0.0.1").value), {});
     tcp::meet(acceptor, identity_of(options, "/lobby"),
               {{*tcp::Address::parse(options.address).value}, {}, {}}, {.timeout_ms = 60'000});
@@ -167,7 +167,7 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
   EXPECT_EQ(said[0], "connection: rank 2 went away while the ranks met\nlook at its last output");
 }
 
-// Another version may send it, or somebody else.
+// Another version, or a stranger, may send it.
 TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
   const std::string job = unique_name("net");
   const auto said = as_threads(2, [&](int rank) -> std::string {
@@ -192,7 +192,7 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
   EXPECT_EQ(said[1], "connection: no\nnever");
 }
 
-// A store that the ranks have in common.
+// A store shared by the ranks.
 class Store {
  public:
   explicit Store(int size) : texts_(static_cast<std::size_t>(size)) {}
@@ -238,7 +238,7 @@ TEST(NetMeeting, AnAddressOnlySaysWhichOfItsOwnARankTells) {
   const std::string job = unique_name("net");
   const auto found = as_threads(2, [&](int rank) {
     ConnectOptions options = exchanging(rank, 2, job, store);
-    options.address = "127.0.0.1:1";  // where nobody listens
+    options.address = "127.0.0.1:1";  // nobody listens there
     return meet(options, kept[static_cast<std::size_t>(rank)]);
   });
   EXPECT_EQ(found[0], "2 hosts, 1 connections");

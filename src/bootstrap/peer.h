@@ -1,4 +1,4 @@
-// What one rank of a host knows of another.
+// A rank's knowledge about another rank on its host.
 #pragma once
 
 #include <sys/types.h>
@@ -12,13 +12,13 @@ namespace unisono::comm {
 struct Peer {
   pid_t pid = 0;
   bool same_process = false;
-  std::vector<int> cpus;  // what its affinity mask allowed at the start
+  std::vector<int> cpus;  // its affinity mask at the start
 };
 
 struct FdNote {
   int from = -1;
   std::vector<std::byte> note;  // at most 256 bytes
-  int fd = -1;                  // owned by the receiver; -1: none came
+  int fd = -1;                  // owned by the receiver; -1: none
 };
 
 struct Death {

@@ -12,13 +12,13 @@ namespace unisono::tcp {
 namespace {
 
 constexpr std::int64_t kProbeMs = 100;
-// An answer may take longer than that: each round without one waits twice as long as the last.
+// An answer may take longer than the limit: each round without one waits twice as long as the last.
 constexpr std::size_t kMostDoublings = 3;
-// So long, and so many rounds, without an answer: the system of a host that is there answers
-// whatever its processes do.
+// A host is gone after this time and this many rounds without an answer: the system of a live host
+// answers whatever its processes do.
 constexpr std::int64_t kGoneMs = 1500;
 constexpr std::size_t kGoneRounds = 3;
-// Discard: nearly nobody listens there, and a system says so at once.
+// The discard port: almost nobody listens there, and a system says so at once.
 constexpr int kOtherPort = 9;
 
 std::vector<Address> beside(std::vector<Address> addresses) {

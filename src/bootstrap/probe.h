@@ -1,5 +1,5 @@
-// Looks whether a rank that listened is still there: whether anybody listens where it did, and
-// whether its host answers at all.
+// Probes whether a rank that listened is still there: whether its port is open, and whether its
+// host answers at all.
 #pragma once
 
 #include <poll.h>
@@ -12,20 +12,20 @@
 
 namespace unisono::tcp {
 
-// Knocks at addresses again and again, and says nothing there.
+// Connects to addresses again and again, and sends nothing.
 class Probe {
  public:
   explicit Probe(std::vector<Address> to) : to_(std::move(to)) {}
 
   void step(std::int64_t now_ms);
-  // At the last look, nobody listened at any of the addresses.
+  // Returns true if the last probe found nobody listening at any of the addresses.
   bool nobody_listens() const { return closed_ >= to_.size(); }
-  // For so long no knock at any of the addresses has had an answer, be it that nobody listens; 0
-  // before each has been tried.
+  // Returns for how long no probe of any address has had an answer, not even a refusal; 0 before
+  // each has been tried.
   std::int64_t unanswered_for_ms(std::int64_t now_ms) const {
     return unanswered_rounds() == 0 ? 0 : now_ms - unanswered_ms_;
   }
-  // How often all of them have been tried meanwhile.
+  // Returns how often all addresses have been tried meanwhile.
   std::size_t unanswered_rounds() const { return unanswered_ / to_.size(); }
   void add_events(std::vector<pollfd>& entries) const;
   std::int64_t next_ms() const { return next_ms_; }
@@ -35,8 +35,8 @@ class Probe {
 
   std::vector<Address> to_;
   std::size_t tried_ = 0;
-  std::size_t closed_ = 0;           // knocks in a row that found nobody listening
-  std::size_t unanswered_ = 0;       // that found nothing at all
+  std::size_t closed_ = 0;           // consecutive probes that found nobody listening
+  std::size_t unanswered_ = 0;       // consecutive probes without any answer
   std::int64_t unanswered_ms_ = -1;  // when the first of those began
   std::int64_t begun_ms_ = 0;
   UniqueFd socket_;
@@ -50,11 +50,11 @@ class Vigil {
 
   void step(std::int64_t now_ms);
   bool nobody_listens() const { return there_.nobody_listens(); }
-  // Neither the rank's port nor another one of its host has answered for long enough. A rank that
-  // is slow or stopped is not taken for gone: its system answers. The other port is for a listener
-  // whose queue is full, which answers nobody.
+  // Returns true if neither the rank's port nor another port of its host has answered for long
+  // enough. The system of a slow or stopped rank still answers, so such a rank does not count as
+  // gone. The other port is needed for a listener with a full queue, which answers nobody.
   bool host_is_gone(std::int64_t now_ms) const;
-  // It may turn out so.
+  // The host may turn out to be gone.
   bool is_in_doubt(std::int64_t now_ms) const { return silent_for_ms(now_ms) > 0; }
   std::int64_t silent_for_ms(std::int64_t now_ms) const { return there_.unanswered_for_ms(now_ms); }
   void add_events(std::vector<pollfd>& entries) const;
@@ -66,8 +66,8 @@ class Vigil {
   bool looks_beside_ = false;
 };
 
-// What to throw for a rank that is dead: peer_lost.
-[[noreturn]] void throw_lost(int self, int rank, const Address& address);  // nobody listens there
-[[noreturn]] void throw_vanished(int self, int rank, const Address& address);  // nor anything else
+// Throw peer_lost for a dead rank: nobody listens at its port, or its host does not answer either.
+[[noreturn]] void throw_lost(int self, int rank, const Address& address);
+[[noreturn]] void throw_vanished(int self, int rank, const Address& address);
 
 }  // namespace unisono::tcp

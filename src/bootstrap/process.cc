@@ -16,7 +16,7 @@
 namespace unisono::comm {
 namespace {
 
-// Newer kernels keep how a process ended behind its pidfd, also after its parent has reaped it. The
+// Newer kernels keep how a process ended behind its pidfd, even after its parent has reaped it. The
 // headers of older systems lack the structure.
 struct PidfdInfo {
   std::uint64_t mask;
@@ -28,7 +28,7 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr std::uint64_t kPidfdInfoExit = 1U << 3;
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-// /proc/PID/stat behind the name, which may hold spaces and parentheses: [0] is the state.
+// Reads /proc/PID/stat after the name, which may contain spaces and parentheses: [0] is the state.
 std::vector<std::string> stat_of(pid_t pid) {
   const UniqueFd file(
       ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
@@ -62,7 +62,7 @@ std::optional<int> wait_status(pid_t pid, const UniqueFd& process) {
       (info.mask & kPidfdInfoExit) != 0) {
     return info.exit_code;
   }
-  // Not reaped yet.
+  // The process is not reaped yet.
   const auto fields = stat_of(pid);
   return !fields.empty() && fields[0] == "Z" ? status_of(fields) : std::nullopt;
 }
@@ -99,7 +99,8 @@ std::string how_it_ended(pid_t pid, const UniqueFd& process) {
   return status ? describe(*status) : "exited or was killed";
 }
 
-// While it ends, the code is there as soon as the kernel has it; 0 can mean that it has not.
+// The code appears while the process ends, as soon as the kernel has it; 0 can mean that it has
+// not.
 std::string how_it_is_ending(pid_t pid) {
   const auto status = status_of(stat_of(pid));
   return status.value_or(0) != 0 ? describe(*status) : std::string();
@@ -119,7 +120,7 @@ bool is_stopped(pid_t pid) {
 }
 
 std::vector<int> allowed_cpus() {
-  constexpr int kSets = 8;  // 8192 CPUs, more than the kernel can be built for
+  constexpr int kSets = 8;  // 8192 CPUs, more than a kernel supports
   std::array<cpu_set_t, kSets> sets{};
   std::vector<int> cpus;
   if (::sched_getaffinity(0, sizeof(sets), sets.data()) == 0) {

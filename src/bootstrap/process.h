@@ -1,4 +1,4 @@
-// What the kernel tells about another process.
+// The kernel's information about another process.
 #pragma once
 
 #include <sys/types.h>
@@ -12,24 +12,26 @@
 
 namespace unisono::comm {
 
-// A readable descriptor once the process has ended. Empty if the kernel gives none.
+// Returns a descriptor that becomes readable when the process has ended; empty if the kernel has
+// none.
 UniqueFd open_process(pid_t pid);
 bool has_ended(const UniqueFd& process, int wait_ms);
 
-// "killed by SIGKILL", "exited with code 3"; "exited or was killed" if the kernel does not say.
+// Returns "killed by SIGKILL" or "exited with code 3"; "exited or was killed" if the kernel does
+// not say.
 std::string how_it_ended(pid_t pid, const UniqueFd& process);
 
-// The same of a process that has just begun to end; empty if the kernel does not say yet.
+// As above for a process that has just begun to end; empty if the kernel does not say yet.
 std::string how_it_is_ending(pid_t pid);
 
-// When the process started, in clock ticks since boot; empty if it is gone or a zombie. With the
-// pid it names a process for ever.
+// Returns the start of the process in clock ticks since boot; empty if it is gone or a zombie. With
+// the pid it identifies a process forever.
 std::optional<std::uint64_t> start_of(pid_t pid);
 
-// By SIGSTOP, or by a debugger.
+// Returns true if SIGSTOP or a debugger has stopped the process.
 bool is_stopped(pid_t pid);
 
-// The CPUs that the calling thread may use.
+// Returns the CPUs that the calling thread may use.
 std::vector<int> allowed_cpus();
 
 }  // namespace unisono::comm

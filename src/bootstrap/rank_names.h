@@ -1,4 +1,5 @@
-// Ranks of one host meet under numbers of their own; what they say names the ranks of the job.
+// Names for error texts: ranks on one host connect under local numbers, and texts name the job's
+// ranks.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ class RankNames {
   RankNames() = default;  // one host: the numbers are the same
   explicit RankNames(std::vector<int> in_job) : in_job_(std::move(in_job)) {}
 
-  // In the job.
+  // Returns the number in the job.
   int number(int rank) const {
     const bool known = rank >= 0 && static_cast<std::size_t>(rank) < in_job_.size();
     return known ? in_job_[static_cast<std::size_t>(rank)] : rank;

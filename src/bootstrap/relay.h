@@ -1,6 +1,6 @@
-// A relay between ranks, as `unisono run --chaos` is one: whoever dials a rank dials the relay in
-// its place, says in one line whom it means, and then goes on as if that rank were there. What
-// authenticates and encrypts a connection is between the ranks; the relay has no part in it.
+// A relay between ranks, such as `unisono run --chaos`. A rank dials the relay instead of the peer,
+// names the peer in one line, and then continues as if connected to that peer. Authentication and
+// encryption are between the ranks; the relay has no part in them.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ namespace unisono::tcp {
 
 struct RelayPlace {
   Address address;
-  std::string key;  // so that the relay serves its own job only
+  std::string key;  // so that the relay serves only its own job
 };
-// UNISONO_RELAY, "10.0.0.1:4000/key"; none: ranks are dialled directly. Throws config.
+// Reads UNISONO_RELAY, "10.0.0.1:4000/key"; none: ranks are dialled directly. Throws config.
 std::optional<RelayPlace> relay_from_environment();
 std::string to_text(const RelayPlace& place);
 
@@ -27,7 +27,7 @@ struct RelayRequest {
   Address address;  // of `to`
 };
 inline constexpr std::size_t kMostRelayRequest = 256;
-// "relay KEY FROM TO STREAM ADDRESS\n"; what is read is without the end of the line.
+// Returns "relay KEY FROM TO STREAM ADDRESS\n"; the parser gets the line without its end.
 std::string to_text(const RelayRequest& request);
 Parsed<RelayRequest> parse_relay_request(std::string_view line);
 

@@ -12,7 +12,7 @@
 namespace unisono::comm {
 namespace {
 
-// Empty: the address is taken.
+// Returns empty if the address is taken.
 UniqueFd listen_at(const std::string& address, const RankNames& names) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const AbstractAddress at(address);
@@ -35,7 +35,8 @@ Meeting meet_as_root(const Invitation& invitation) {
     if (UniqueFd listener = listen_at(address, invitation.names)) {
       return Lobby(invitation, std::move(listener)).collect();
     }
-    // Somebody holds the address. If it is a rank 0 too, saying hello makes it tell both jobs so.
+    // Another process holds the address. If it is also a rank 0, saying hello makes it report this
+    // to both jobs.
     const Attempt attempt = attempt_to_meet(invitation);
     invitation.deadline.throw_if_interrupted();
     if (invitation.deadline.passed()) {

@@ -18,7 +18,7 @@ std::string number(int value) {
   return std::to_string(value);
 }
 
-// All parts as one: their lengths, then their bytes.
+// Packs all parts: their lengths, then their bytes.
 std::vector<std::byte> pack(const Parts& parts) {
   std::vector<std::byte> all(parts.size() * sizeof(std::uint64_t));
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -29,7 +29,7 @@ std::vector<std::byte> pack(const Parts& parts) {
   return all;
 }
 
-// Empty: the bytes are not what pack() made for `count` parts.
+// Returns empty if the bytes are not what pack() makes for `count` parts.
 Parts unpack(std::span<const std::byte> all, std::size_t count) {
   Parts parts;
   const std::size_t table = count * sizeof(std::uint64_t);
@@ -109,7 +109,7 @@ UniqueFd Star::broadcast_fd(int fd) {
 void Star::send(int to, FrameType type, std::span<const std::byte> bytes,
                 std::span<const int> fds) {
   const AwaitSocket wait = [this, to](short events) {
-    // Ranks that have got their part of this exchange already may leave, so nobody else is watched.
+    // Ranks that already have their part of this exchange may leave, so no other rank is watched.
     rank_ == 0 ? wait_as_root(to, events, false) : wait_as_other(events);
   };
   if (!send_frame(link(to), type, bytes, fds, wait)) {
@@ -181,7 +181,7 @@ void Star::wait_as_other(short events) {
   }
 }
 
-// " 3", or "s 3, 5": those from `first` on that have said nothing.
+// Returns " 3", or "s 3, 5": the ranks from `first` on that have sent nothing.
 std::string Star::absent_after(int first) const {
   std::string list;
   int count = 0;
@@ -195,7 +195,7 @@ std::string Star::absent_after(int first) const {
 }
 
 void Star::fail_closed(int peer) {
-  // A rank that closes may have said why, behind what it sent before.
+  // A rank that closes may have sent the reason after its earlier data.
   const AwaitSocket no_wait = [](short) {
     throw Error(ErrorCode::internal, "nothing to wait for");
   };

@@ -18,15 +18,16 @@ class Star {
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine);
   UniqueFd broadcast_fd(int fd);
 
-  // Rank 0 to another, and another from rank 0. Errors: peer_lost, timeout, or what rank 0 tells.
+  // Transfers between rank 0 and another rank. Errors: peer_lost, timeout, or the error that rank 0
+  // sends.
   void send(int to, FrameType type, std::span<const std::byte> bytes, std::span<const int> fds);
   Frame receive(FrameType expected);
   // Starts the clock of one exchange.
   void begin() { deadline_ = Deadline::of_timeout(timeout_ms_).asking(interrupted_); }
 
-  // Ends the exchange. Rank 0 tells the reason to all others.
+  // Ends the exchange with an error; rank 0 sends the reason to all others.
   [[noreturn]] void fail(ErrorCode code, const std::string& message, int peer = -1);
-  // Tells the others what ends the set-up here: rank 0 hears it, or all others.
+  // Sends the error that ends the set-up on this rank to rank 0, or from rank 0 to all others.
   void tell(const Error& error) noexcept;
 
  private:

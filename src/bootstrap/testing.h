@@ -22,7 +22,7 @@
 
 namespace unisono::comm::testing {
 
-// What one rank has to say: empty, or what went wrong.
+// Runs one rank. Returns an empty text, or the failure.
 using Body = std::function<std::string(int rank)>;
 
 inline std::string run_one(const Body& body, int rank) {
@@ -46,7 +46,7 @@ inline std::vector<std::string> as_threads(int ranks, const Body& body) {
   return results;
 }
 
-// A forked process that runs `body`, whose answer comes through a pipe.
+// A forked process that runs `body` and returns its answer through a pipe.
 class Child {
  public:
   Child(const Body& body, int rank) {
@@ -80,8 +80,8 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// All that this process has open, and so many more. Whoever reads the error has them back: UBSan
-// looks at the type of an object through a pipe, the first time.
+// Limits this process to the descriptors that are open plus a given number. Reading the error
+// restores the limit, because UBSan needs a pipe when it first looks at an object's type.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int more) {
@@ -115,8 +115,8 @@ inline std::vector<std::string> as_processes(int ranks, const Body& body) {
   return results;
 }
 
-// Something that happens in one rank and that others wait for, be they threads or forked processes.
-// Made before the ranks are.
+// An event in one rank that other ranks, threads or forked processes, wait for. Make it before the
+// ranks.
 class SharedEvent {
  public:
   SharedEvent()
@@ -127,7 +127,8 @@ class SharedEvent {
   SharedEvent& operator=(const SharedEvent&) = delete;
   ~SharedEvent() { ::munmap(page_, sizeof(std::atomic<int>)); }
   void happen() const { ++*count_; }
-  // Waits until it has happened so often. Returns false after a minute: something hangs.
+  // Waits until the event has happened `times` times. Returns false after a minute, which means
+  // that something hangs.
   bool wait(int times = 1) const {
     for (int ms = 0; ms < 60'000 && *count_ < times; ++ms) {
       ::usleep(1000);
@@ -146,15 +147,15 @@ inline std::string unique_name(const char* what) {
          std::to_string(counter++);
 }
 
-// An address of this host for each job, so that no two tests meet.
+// A loopback address for each job, so that tests do not collide.
 inline std::string loopback_address(const std::string& name) {
   const std::size_t job = std::hash<std::string>()(name);
   return "127." + std::to_string(job % 250 + 1) + "." + std::to_string(job / 250 % 250 + 1) + "." +
          std::to_string(job / 62'500 % 250 + 1) + ":29601";
 }
 
-// Where the ranks of a test are, from UNISONO_TEST_WORLD: all on one host (unset), each on a host
-// of its own ("tcp"), or two and two ("mixed").
+// Places the ranks of a test as UNISONO_TEST_WORLD says: all on one host (unset), each on a host of
+// its own ("tcp"), or two per host ("mixed").
 inline void place(ConnectOptions& options) {
   const std::string world = read_env("UNISONO_TEST_WORLD").value_or("");
   if (world.empty()) {
@@ -182,7 +183,7 @@ inline ConnectOptions options_for(int rank, int size, const std::string& job,
 
 inline constexpr const char* kToken = "0123456789abcdef";
 
-// Each rank as if on its own host.
+// Options as if each rank were on its own host.
 inline ConnectOptions net_options(int rank, int size, const std::string& job,
                                   int timeout_ms = 60'000) {
   ConnectOptions options = options_for(rank, size, job, timeout_ms);

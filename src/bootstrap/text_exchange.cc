@@ -48,7 +48,7 @@ std::vector<TextExchange::Received> TextExchange::receive() {
   return received;
 }
 
-// To all of them at once: one that does not read costs the others nothing.
+// Sends to all at once: a rank that does not read costs the others nothing.
 std::vector<int> TextExchange::tell(std::string_view text, const Deadline& deadline) {
   const std::string frame = text_frame(text);
   struct Letter {

@@ -1,4 +1,4 @@
-// One rank hears a text of each other that comes to its acceptor, and tells them one.
+// Receives a text from each other rank through this rank's acceptor, and sends them one.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@ namespace unisono::comm {
 
 class TextExchange {
  public:
-  // `most_bytes`: of a text.
+  // `most_bytes`: limit of a text.
   TextExchange(tcp::Acceptor& acceptor, int ranks, std::size_t most_bytes)
       : acceptor_(acceptor), most_bytes_(most_bytes), peers_(static_cast<std::size_t>(ranks)) {}
 
-  // Until something happens, at most so long.
+  // Waits until something happens, for at most this time.
   void wait(int most_ms) const;
   struct Received {
     int rank = -1;
     bool hung_up = false;   // it may come again
-    std::string text = {};  // else: all that it says
+    std::string text = {};  // else: its text
   };
   std::vector<Received> receive();
   bool is_here(int rank) const {
     return static_cast<bool>(peers_[static_cast<std::size_t>(rank)].socket);
   }
-  // All who are here and have not been told. Returns who that was.
+  // Sends to all ranks that have come and have no answer yet. Returns these ranks.
   std::vector<int> tell(std::string_view text, const Deadline& deadline);
 
  private:

@@ -72,7 +72,7 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& fds) {
   }
 }
 
-// Bytes of one packet; -1: nothing there; 0: closed.
+// Returns the bytes of one packet; -1: none there; 0: closed.
 ssize_t receive_message(int socket, std::span<iovec> parts, std::vector<UniqueFd>* fds) {
   msghdr message{};
   message.msg_iov = parts.data();
@@ -95,8 +95,8 @@ ssize_t receive_message(int socket, std::span<iovec> parts, std::vector<UniqueFd
       }
       return (message.msg_flags & MSG_TRUNC) != 0 ? 0 : got;
     }
-    // A peer that closed with unread data resets the connection: the error is told once, and what
-    // it had sent before (its reason) is still there.
+    // A peer that closed with unread data resets the connection: the error is reported once, and
+    // the data that the peer had sent before (its reason) is still readable.
     if (errno == ECONNRESET && ++resets < 3) {
       continue;
     }
@@ -132,7 +132,7 @@ Io receive_packet(int socket, Frame& frame, bool& more) {
   if (!whole) {
     return got < 0 ? Io::would_block : Io::closed;
   }
-  if (before != 0 && header.type != frame.type) {  // an error cuts into a longer frame
+  if (before != 0 && header.type != frame.type) {  // an error interrupts a longer frame
     frame.bytes.erase(frame.bytes.begin(),
                       frame.bytes.begin() + static_cast<std::ptrdiff_t>(before));
   }

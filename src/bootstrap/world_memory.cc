@@ -9,8 +9,7 @@
 namespace unisono::comm {
 namespace {
 
-// Ranks of one process use one mapping: the first of them makes it and the others share its
-// ownership.
+// Ranks of one process use one mapping: the first one makes it and the others share its ownership.
 struct MappingNote {
   const std::shared_ptr<shm::Mapping>* mapping = nullptr;
 };
@@ -37,7 +36,7 @@ std::shared_ptr<shm::Mapping> share_mapping(LocalWorld& ranks, std::size_t bytes
     std::memcpy(&note, notes[static_cast<std::size_t>(first)].data(), sizeof(note));
     mapping = *note.mapping;
   }
-  ranks.all_gather({});  // the first one's pointer stays good until all have copied it
+  ranks.all_gather({});  // the first rank's pointer is valid until all have copied it
   return mapping;
 }
 

@@ -1,8 +1,6 @@
-// The memory that the ranks of one host share while a world lives, from its layout in
-// host_memory.h: why the world has ended, who goes on after a failure, who lives, who sleeps, the
-// first group, the pools.
+// The memory that the ranks on one host share while a world lives, laid out as in host_memory.h.
 //
-// All ranks here are numbers on this host. Any thread may call, once it is made.
+// All ranks here are local numbers. After construction any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +15,13 @@ namespace unisono::comm {
 
 class WorldMemory {
  public:
-  // All ranks of the host make it at once. Throws resource.
+  // Collective over the ranks on the host. Throws resource.
   explicit WorldMemory(LocalWorld& ranks);
 
-  // To those who look from outside: it is the memory of a world from now on.
+  // Marks the memory as that of a world, for observers outside of the process.
   void introduce(int rank, int ranks, std::string_view job) noexcept;
 
-  std::byte* data() const noexcept { return mapping_->data(); }  // as WorldLayout
+  std::byte* data() const noexcept { return mapping_->data(); }  // laid out as WorldLayout
   std::byte* first_group() const noexcept { return data() + layout_.group; }
   std::byte* event_counts() const noexcept { return data() + layout_.event_counts; }
   std::byte* pool(int rank) const noexcept {
@@ -45,7 +43,7 @@ class WorldMemory {
 
  private:
   WorldLayout layout_;
-  std::shared_ptr<shm::Mapping> mapping_;  // one for all ranks of a process
+  std::shared_ptr<shm::Mapping> mapping_;  // shared by all ranks of a process
 };
 
 }  // namespace unisono::comm

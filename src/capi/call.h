@@ -20,7 +20,7 @@ ReduceOp op_of(unisono_op_t op);
 // An operation that needs no more than its name.
 Reduction plain_reduction(unisono_op_t op);
 
-// Where the data lies, and how much of it.
+// The address and the size of data.
 struct Data {
   const void* in = nullptr;
   void* out = nullptr;
@@ -29,7 +29,7 @@ struct Data {
 };
 
 Call call_of(Collective collective, const Data& data, int root = 0, unisono_op_t op = UNISONO_SUM);
-// What the caller has filled in, for so many ranks.
+// Converts the caller's struct for a given number of ranks.
 Call call_of(const unisono_call_t* given, int ranks);
 Call with_lists(Call call, const PartLists& lists, int ranks);
 

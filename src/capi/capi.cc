@@ -131,7 +131,7 @@ detail::Core& core_of(unisono_comm_t comm) {
   return *comm->core;
 }
 
-// Where `comm` itself is kept, the new one takes its place, and it is freed.
+// If `place` holds `comm` itself, the new communicator replaces it, and `comm` is freed.
 void replace(unisono_comm_t comm, unisono_comm_t* place,
              std::unique_ptr<unisono_comm_handle> with) {
   const std::unique_ptr<unisono_comm_handle> old(*place == comm ? comm : nullptr);

@@ -1,4 +1,4 @@
-// What the parts of the C interface share: its handles, and the border that no exception crosses.
+// Shared by the parts of the C interface: its handles, and the boundary that no exception crosses.
 #pragma once
 
 #include <exception>
@@ -37,7 +37,7 @@ constexpr unisono_result_t result_of(ErrorCode code) {
   return static_cast<unisono_result_t>(static_cast<int>(code) + 1);
 }
 
-// What a group's body returned, on its way through Core::group(). Its text is kept already.
+// Carries the result of a group's body through Core::group(). Its text is stored already.
 struct BodyFailed {
   unisono_result_t result;
 };

@@ -1,4 +1,4 @@
-// Which experts are where, as the C interface gives it: all numbers in one array, rank after rank.
+// The placement of experts in the C interface: all numbers in one array, rank after rank.
 #pragma once
 
 #include "unisono/experts.h"

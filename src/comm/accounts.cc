@@ -59,7 +59,7 @@ void Accounts::end_wait(std::int64_t now_ns) noexcept {
   idle_polls_ = 0;
 }
 
-// What was waited since the last charge.
+// Returns the time waited since the last charge.
 void Accounts::charge(std::int64_t now_ns) noexcept {
   if (current_ == nullptr) {
     return;
@@ -68,7 +68,7 @@ void Accounts::charge(std::int64_t now_ns) noexcept {
   since_ns_ = now_ns;
   waited_ns_ += waited;
   shown_.waited_ns.fetch_add(waited, std::memory_order_relaxed);  // transfers have another account
-  const auto rank = static_cast<std::size_t>(missing_);           // none where it is not known
+  const auto rank = static_cast<std::size_t>(missing_);           // out of range if unknown
   current_->add_wait(rank, waited);
   if (rank >= members_.size()) {
     return;

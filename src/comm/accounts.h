@@ -1,8 +1,8 @@
-// Counts what the calls of a group cost its rank (unisono/statistics.hpp), and shows the sum in the
+// Counts what a group's calls cost this rank (unisono/statistics.hpp) and publishes the sum in the
 // flight recorder.
 //
-// The path of a short call has no clock in it: one call in 64 is timed, and a wait is one only when
-// several polls in a row found nothing. One thread at a time writes; any thread may read.
+// A short call reads no clock: one call in 64 is timed, and only several consecutive idle polls
+// count as a wait. One thread at a time writes; any thread may read.
 #pragma once
 
 #include <atomic>
@@ -21,24 +21,24 @@ namespace unisono::comm {
 
 class Accounts {
  public:
-  // Kinds of calls: the collectives by their numbers, and these.
+  // Kinds of calls: the collectives by number, then these.
   static constexpr int kSend = kCollectiveCount;
   static constexpr int kRecv = kCollectiveCount + 1;
   static constexpr int kKinds = kCollectiveCount + 2;
 
-  // Idle polls in a row that make a wait: a rank that spins looks again within a fraction of a
-  // microsecond, one that gives way may have lost the processor between two.
+  // Consecutive idle polls that make a wait. A spinning rank polls again within a fraction of a
+  // microsecond; a yielding one may have lost the processor between two polls.
   static constexpr std::uint64_t kPatient = 8;
   static constexpr std::uint64_t kOversubscribed = 1;
 
-  // `members`: ranks of the world. `shown` is this rank's. Both outlive it.
+  // `members`: world ranks. `shown` belongs to this rank. Both must outlive this object.
   Accounts(const std::vector<int>& members, WaitTotals& shown, std::uint64_t noticed)
       : members_(members), shown_(shown), noticed_(noticed) {}
   Accounts(const Accounts&) = delete;
   Accounts& operator=(const Accounts&) = delete;
   ~Accounts();
 
-  // A call begins. `blocking`: the caller does nothing else until end(). Throws std::bad_alloc at
+  // Begins a call. `blocking`: the caller does nothing else until end(). Throws std::bad_alloc at
   // the first call of a kind.
   void begin(int kind, std::size_t bytes, bool blocking) {
     CallTotals* totals = totals_[kind].load(std::memory_order_relaxed);
@@ -54,9 +54,9 @@ class Accounts {
       begin_timing(bytes);
     }
   }
-  // A poll found nothing to do; `missing()` is the rank of the group that it lacked, or -1. It is
-  // asked now and then only, because the answer may be in the caches of other ranks. `now_ns()` is
-  // asked where the time is needed.
+  // Counts a poll that found nothing to do. missing() returns the group rank that it waits for, or
+  // -1; it is called only occasionally, because the answer may be in other ranks' caches. now_ns()
+  // is called only when the time is needed.
   template <typename Missing, typename Now>
   void idle(const Missing& missing, const Now& now_ns) noexcept {
     ++idle_polls_;
@@ -71,7 +71,7 @@ class Accounts {
       end_wait(now_ns());
     }
   }
-  // The call has ended, well or not.
+  // Ends the call, successful or not.
   void end() noexcept {
     advanced(flight_clock_ns);
     if (waited_ns_ != 0 || begun_ns_ != 0) {
@@ -102,15 +102,15 @@ class Accounts {
   WaitTotals& shown_;
   const std::uint64_t noticed_;
   std::atomic<CallTotals*> totals_[kKinds] = {};  // owned
-  // These belong to the call under way.
+  // State of the current call.
   CallTotals* current_ = nullptr;
   std::uint64_t idle_polls_ = 0;  // in a row
-  int missing_ = -1;              // whom it waits for
+  int missing_ = -1;              // the rank that it waits for
   std::int64_t since_ns_ = 0;
   std::uint64_t waited_ns_ = 0;
-  std::int64_t begun_ns_ = 0;  // 0: it is not timed
+  std::int64_t begun_ns_ = 0;  // 0: not timed
   bool is_long_ = false;
-  std::unique_ptr<std::uint64_t[]> by_rank_ns_;  // over all kinds
+  std::unique_ptr<std::uint64_t[]> by_rank_ns_;  // [rank of the group], over all kinds
   std::uint64_t most_ns_ = 0;
 };
 

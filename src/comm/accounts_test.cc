@@ -1,5 +1,5 @@
-// What the accounts say against what the ranks are known to have done. No test here bounds a time
-// from above: a busy machine makes everything longer.
+// Compares the accounts with what the ranks did. No test here bounds a time from above, because a
+// busy machine makes everything longer.
 #include "comm/accounts.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 namespace unisono {
 namespace {
 
-// The others are in the call long before the late rank comes, also where they are slow to get
-// there.
+// Long enough that the other ranks are in the call well before the late rank, even on a slow
+// machine.
 constexpr int kLateMs = 120;
 constexpr int kLeastMs = 15;
 
@@ -195,7 +195,7 @@ TEST(Accounts, AnyThreadMayRead) {
   });
 }
 
-// The accounts alone: the parts of a wait belong to whom they were for.
+// Tests the accounts alone: each part of a wait is charged to the rank that was waited for.
 TEST(Accounts, PartsOfAWait) {
   const std::vector<int> members = {4, 5, 9};
   comm::WaitTotals shown = {};

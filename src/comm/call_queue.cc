@@ -82,8 +82,8 @@ void CallQueue::start(const std::shared_ptr<RequestState>& request) {
     pending_.fetch_sub(1, std::memory_order_release);
     throw;
   }
-  // What is short is done at once. What is long is left to the progress thread, or to wait(): the
-  // caller has something to compute.
+  // A short operation is done at once. A long one is left to the progress thread, or to wait(),
+  // because the caller has something to compute.
   constexpr std::size_t kShort = std::size_t{64} << 10U;
   if (bytes_of(*request) <= kShort) {
     drive();
@@ -112,7 +112,7 @@ void CallQueue::post(const std::shared_ptr<RequestState>& request) {
     try {
       group_.world().progress().add(*this);
     } catch (const std::exception& error) {
-      // It has begun, and the peers wait for this rank.
+      // The operation has begun, and the peers wait for this rank.
       group_.world().membership().abort().raise(error);
       drive_and_tell();
     }
@@ -154,7 +154,8 @@ void CallQueue::fail_all() {
   running_ = false;
 }
 
-// What it throws (a lack of memory) may have nobody to go to, and the peers wait for this rank.
+// No caller may be there to receive an exception (such as bad_alloc), and the peers wait for this
+// rank.
 bool CallQueue::drive() {
   try {
     return drive_all();
@@ -228,8 +229,8 @@ bool CallQueue::drive_transfers() {
   return progress == PointToPoint::Progress::advanced;
 }
 
-// A thread that waits, and drives meanwhile; the progress thread goes on with what is left when
-// that ends, however it does.
+// A thread that waits, and drives the operations meanwhile. When it stops waiting, for whatever
+// reason, the progress thread takes over the rest.
 class CallQueue::Waiting {
  public:
   explicit Waiting(CallQueue& queue) : queue_(queue) {
@@ -264,7 +265,7 @@ void CallQueue::wait(RequestState& request, int timeout_ms) {
   }
 }
 
-// One line for the first request: the others have failed for the same reason.
+// Prints one line for the first request, because the others have failed for the same reason.
 void CallQueue::drop(RequestState& request) noexcept {
   try {
     await(request, -1);
@@ -296,7 +297,7 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
     if (drive_and_tell()) {
       return Polled::advanced;
     }
-    // Another thread may have completed the request, and rings for nobody.
+    // Another thread may have completed the request, and notifies no waiter.
     return request.done.load(std::memory_order_acquire) ? Polled::finished : Polled::idle;
   };
   Diagnosis& diagnosis = operations_.diagnosis();
@@ -323,7 +324,7 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
         diagnosis.raise_transfer_timeout(state_of(request.transfer), waiter.waited_s());
       }
     }
-    // The world has ended now, and the next poll completes the request with the reason.
+    // The world has ended; the next poll completes the request with the reason.
   }
 }
 
@@ -370,7 +371,7 @@ bool CallQueue::drive_and_tell() {
 
 bool CallQueue::drive_pending(Finished& finished) {
   if (callers_.load(std::memory_order_relaxed) != 0) {
-    return false;  // a mutex is not fair: a thread that drives on and on would keep them out
+    return false;  // mutexes are not fair: a thread that keeps driving would starve them
   }
   const std::lock_guard lock(driving_);
   const bool advanced = drive();
@@ -390,7 +391,7 @@ void CallQueue::look_around_pending() {
   check_deadlines();
 }
 
-// Looks at operations that nobody waits for; a thread that waits has the time in its Waiter.
+// Checks the limits of operations that no caller waits for; a waiting thread's Waiter has the time.
 void CallQueue::check_deadlines() {
   const auto waited = std::chrono::steady_clock::now() - progressed_at_;
   const double seconds = std::chrono::duration<double>(waited).count();

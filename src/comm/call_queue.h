@@ -1,8 +1,9 @@
-// The asynchronous operations of a group: they wait here for their turn, and whoever waits drives
-// them, or the world's progress thread when nobody does.
+// The asynchronous operations of a group. They queue here; a thread that waits drives them, or the
+// world's progress thread if no thread waits.
 //
-// Collectives run one after the other, in the order of the calls, which is the same on all ranks. A
-// blocking call runs in its thread with no queue and no lock while nothing asynchronous is pending.
+// Collectives run one after the other in the order of the calls, which is the same on all ranks.
+// While nothing asynchronous is pending, a blocking call runs in its own thread without queue or
+// lock.
 #pragma once
 
 #include <atomic>
@@ -26,15 +27,15 @@ class CallQueue final : public detail::RequestDriver, private Driven {
  public:
   using RequestState = detail::RequestState;
 
-  // Both outlive it.
+  // Both must outlive this object.
   CallQueue(Group& group, Operations& operations) : group_(group), operations_(operations) {}
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
   ~CallQueue();
 
-  // A blocking call that is alone: nothing asynchronous is pending, and a second thread that comes
-  // meanwhile is refused. Collectives and transfers have nothing in common but the world, and do
-  // not refuse each other. False: it must be posted.
+  // A blocking call that runs alone: nothing asynchronous is pending, and a second thread that
+  // calls meanwhile is refused. Collectives and transfers share only the world and do not exclude
+  // each other. Converts to false if the call must be posted instead.
   class Alone {
    public:
     Alone(CallQueue& queue, Fabric::Use use);
@@ -51,7 +52,7 @@ class CallQueue final : public detail::RequestDriver, private Driven {
     std::atomic<bool>& used_;
     bool alone_ = false;
   };
-  // The planner is used by a blocking call without the lock: a thread that plans counts as pending
+  // A blocking call uses the planner without the lock, so a thread that plans counts as pending
   // meanwhile.
   class Planning {
    public:
@@ -72,21 +73,22 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
   int source(const RequestState& request) const override;
   [[noreturn]] void refuse_second_thread() const;
-  // The limit of a call that has this one; a negative one means the world's.
+  // Returns the limit of a call that asks for `timeout_ms`; a negative value means the world's
+  // limit.
   int effective_timeout(int timeout_ms) const;
 
  private:
   class Waiting;
   // As wait(), but leaves the error to the caller.
   void await(RequestState& request, int timeout_ms);
-  // Something that is pending from now on, unless a blocking call runs alone: then it throws.
+  // Counts an operation as pending. Throws if a blocking call runs alone.
   void announce(const std::atomic<bool>& used);
   std::atomic<bool>& used_by(Fabric::Use use) {
     return use == Fabric::Use::collectives ? collecting_ : transferring_;
   }
   static std::size_t bytes_of(const RequestState& request);
   void start(const std::shared_ptr<RequestState>& request);
-  // Moves everything pending by one poll. REQUIRES: driving_ is held.
+  // Advances everything pending by one poll. REQUIRES: driving_ is held.
   bool drive();
   bool drive_all();
   bool drive_collectives();
@@ -104,20 +106,21 @@ class CallQueue final : public detail::RequestDriver, private Driven {
 
   Group& group_;
   Operations& operations_;
-  std::mutex driving_;  // guards the operations and all that follows while pending_ is not 0
+  std::mutex driving_;  // guards the operations and all members below while pending_ is not 0
   std::deque<std::shared_ptr<RequestState>> queue_;    // collectives; the first one runs
   bool running_ = false;                               // the first has begun
   std::vector<std::shared_ptr<RequestState>> moving_;  // sends and receives
-  // No limit of theirs is less. Left over from before where the first of them has none.
+  // The lowest time limit in moving_ (0: none). May be too low: it is not raised when an operation
+  // ends.
   int least_limit_ms_ = 0;
   std::atomic<int> pending_ = 0;
   std::atomic<bool> collecting_ = false;    // a blocking collective runs alone
-  std::atomic<bool> transferring_ = false;  // a blocking send or recv does
+  std::atomic<bool> transferring_ = false;  // a blocking send or recv runs alone
   std::atomic<int> waiters_ = 0;
   std::atomic<int> callers_ = 0;                         // threads that want to post
-  Finished finished_;                                    // to be told when the lock is free
-  std::chrono::steady_clock::time_point progressed_at_;  // as far as the progress thread knows
-  bool listed_ = false;                                  // the progress thread knows this group
+  Finished finished_;                                    // callbacks to run once the lock is free
+  std::chrono::steady_clock::time_point progressed_at_;  // as last seen by the progress thread
+  bool listed_ = false;                                  // the progress thread lists this group
 };
 
 }  // namespace unisono::comm

@@ -1,5 +1,5 @@
-// What the calls of one kind have cost a rank since its group was made. One thread at a time
-// writes; any thread may read.
+// The cost of one kind of call to a rank since its group was made. One thread at a time writes; any
+// thread may read.
 #pragma once
 
 #include <atomic>
@@ -22,17 +22,17 @@ class CallTotals {
     add(calls_, 1);
     add(bytes_, bytes);
   }
-  // A short call that its caller waits for. True: it is one of those to be timed.
+  // Counts a short blocking call. Returns true if this call is to be timed.
   bool add_short_call() noexcept {
     add(short_calls_, 1);
-    // The first call may be anything but typical: pages are touched, programs are made.
+    // The first call is not typical: it touches new pages and builds programs.
     return short_calls_.load(std::memory_order_relaxed) % kTimedEvery == 2;
   }
-  // `rank`: which one of the group was waited for; any other number: it is not known.
+  // `rank`: the group rank that was waited for; any other number: unknown.
   void add_wait(std::size_t rank, std::uint64_t ns) noexcept;
-  // A call has waited so long in all.
+  // Adds a call's total wait to the histogram.
   void add_skew(std::uint64_t waited_ns) noexcept;
-  // A call that was timed has moved data for so long.
+  // Adds the time that a timed call spent moving data.
   void add_moving(bool is_long, std::uint64_t ns) noexcept;
 
   Statistics::Row row(std::string name) const;
@@ -50,10 +50,10 @@ class CallTotals {
   Count bytes_ = 0;
   Count short_calls_ = 0;
   Count short_timed_ = 0;
-  Count short_ns_ = 0;  // of those timed
+  Count short_ns_ = 0;  // of the timed calls
   Count long_ns_ = 0;
   Count waited_ns_ = 0;
-  Count skew_[Statistics::kSkewBuckets] = {};  // skew_[0] is what remains
+  Count skew_[Statistics::kSkewBuckets] = {};  // skew_[0] is the remainder
   std::size_t ranks_;
   std::unique_ptr<Count[]> waited_for_ns_;  // [rank]
 };

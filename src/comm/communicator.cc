@@ -1,4 +1,4 @@
-// The public classes: thin fronts of detail::Core.
+// The public classes, which wrap detail::Core.
 #include "unisono/communicator.hpp"
 
 #include <algorithm>
@@ -273,7 +273,7 @@ detail::Heap::Heap(const Communicator& communicator)
     : state_(new State{.core = communicator.core_, .changing = {}}) {}
 detail::Heap::~Heap() = default;
 void* detail::Heap::allocate(std::size_t bytes) {
-  // A container may ask for nothing, and its address must be its own.
+  // A container may ask for 0 bytes and still needs an address of its own.
   Region region(detail::allocate(core_of(state_->core).world(), std::max<std::size_t>(bytes, 1)));
   void* memory = region.bytes().data();
   const std::lock_guard lock(state_->changing);
@@ -344,7 +344,7 @@ void run_threads(int ranks, const std::function<void(Communicator&)>& body,
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back(run_rank, rank);
     }
-  } catch (const std::system_error&) {  // no more threads: those that wait for the rest give up
+  } catch (const std::system_error&) {  // no more threads: the waiting ones give up
     const std::lock_guard lock(first);
     failure = std::make_exception_ptr(
         Error(ErrorCode::resource, "run_threads: only " + std::to_string(threads.size()) + " of " +

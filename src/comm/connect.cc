@@ -17,20 +17,20 @@ namespace unisono::comm {
 namespace {
 
 constexpr int kLeastConnectMs = 1000;
-// A rank whose neighbour on its host died goes for that reason. It listens for so long still: ranks
-// of other hosts find out by themselves who is dead, and of two that are gone cannot tell which was
-// first.
+// If a rank leaves because a rank on its host has died, it keeps answering for this long. Ranks on
+// other hosts detect deaths by themselves, and could not tell which of two ranks died first.
 constexpr int kFarewellMs = 500;
-// For peers to take the last message of a rank that knows who is dead.
+// Time for peers to receive the last message of a rank that knows which rank is dead.
 constexpr int kLastMessageMs = 500;
 
-// What is nearly done may be finished.
+// Allows at least kLeastConnectMs, so that a set-up that is nearly complete can finish.
 int left_ms(const Deadline& deadline) {
   const int ms = deadline.left_ms();
   return ms < 0 ? 0 : std::max(ms, kLeastConnectMs);
 }
 
-// With the ranks of this host, of several. The meeting's acceptor outlives it.
+// Joins the ranks on this host, if there are several hosts. The meeting's acceptor outlives the
+// result.
 std::unique_ptr<LocalWorld> join_host(const ConnectOptions& here, const NetMeeting& meeting) {
   try {
     return LocalWorld::join(here, RankNames(meeting.hosts.here()), watch_host(meeting));
@@ -42,7 +42,8 @@ std::unique_ptr<LocalWorld> join_host(const ConnectOptions& here, const NetMeeti
   }
 }
 
-// The ranks of other hosts that are connected may be through, and wait for this one in their world.
+// Connected ranks on other hosts may have finished connecting, and wait for this rank in their
+// world.
 void tell_of_a_death(transport::Network& connected, std::uint32_t epoch, const Error& error) {
   const int dead = error.context().peer;
   connected.begin_epoch(epoch);
@@ -58,7 +59,7 @@ void tell_of_a_death(transport::Network& connected, std::uint32_t epoch, const E
 std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry) {
   Setup setup{.options = resolve(options), .ancestry = std::move(ancestry)};
   ConnectOptions& complete = setup.options;
-  // What may be refused comes before anyone waits.
+  // Validates everything before the first blocking call.
   setup.profile = std::make_shared<const Profile>(Profile::find(complete.profile));
   setup.recording = trace::recording_settings();
   static_cast<void>(parse_wait_policy(complete.wait, {}));
@@ -69,7 +70,7 @@ std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry)
   }
   NetMeeting meeting = meet_over_network(complete, setup.ancestry.world);
   setup.ancestry.world = std::max(setup.ancestry.world, meeting.worlds);
-  if (complete.exchange != nullptr) {  // what it refers to need not outlive the meeting
+  if (complete.exchange != nullptr) {  // references that may dangle later
     complete.exchange = nullptr;
     complete.address.clear();  // each rank had its own
   }

@@ -1,4 +1,4 @@
-// How a rank comes into a world: it meets the others, on this host and over the network.
+// Joins a world: connects this rank to the other ranks, on this host and over the network.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,13 @@
 
 namespace unisono::comm {
 
-// Blocks until all ranks are there. Errors: as Communicator::connect().
+// Blocks until all ranks have joined. Errors: those of Communicator::connect().
 std::shared_ptr<World> connect(const ConnectOptions& options);
-// A world of more ranks: those of this one, and new ones that connect() with the first job's name.
+// Makes a larger world from this one's ranks and new ranks that connect() with the first job's
+// name.
 std::shared_ptr<World> grow(const World& world, int size, const std::string& address);
 
-// Asked while ranks meet, in place of that of the options, whether to give up.
+// Returns true to give up while ranks connect; replaces ConnectOptions::interrupted.
 using Interrupted = std::function<bool()>;
 std::shared_ptr<World> meet_here(Setup setup, const Deadline& deadline,
                                  Interrupted interrupted = nullptr);

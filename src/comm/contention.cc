@@ -15,24 +15,24 @@ namespace {
 
 using Clock = CoreContention::Clock;
 
-// Eight ranks on two cores that only wait for each other are around in some 10 us.
+// A round of yields among eight ranks on two cores that only wait for each other takes about 10 us.
 constexpr Clock::duration kLongYield = std::chrono::microseconds(200);
-// A slice takes 3 ms or so.
+// A slice takes about 3 ms.
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(500);
-// Those who sleep and wake are away for moments.
+// Threads that sleep and wake are away only for moments.
 constexpr int kCalm = 4;
-// Others who take a whole slice seldom are not worth a sleep in every wait: Linux shares a core
-// between sessions and containers first, so ranks give way within their own, quickly, until those
-// of another one have their turn. Four ranks on two cores beside two that compute in another
-// session took 15 us for 8 B in the mean so, and 26 where each such turn made them sleep.
+// Programs that seldom take a whole slice are not worth a sleep in every wait. Linux divides a core
+// between sessions and containers first, so ranks yield quickly among themselves until another
+// session's turn comes. For four ranks on two cores beside two computing ranks in another session,
+// 8 B took 15 us on average with this rule and 26 us when each such turn caused sleeping.
 constexpr int kSeldom = 100;
-// One count of the threads that run may have met a launcher or a daemon that woke for a moment.
-// Four ranks on two cores with nothing beside them took 0.96 of the time with three (43 calls and
-// sizes, medians of five, one run).
+// A single count of runnable threads may include a launcher or a daemon that woke for a moment.
+// With three confirmations, four ranks on two cores with nothing beside them took 0.96 of the time
+// (43 calls and sizes, medians of five, one run).
 constexpr int kConfirmed = 3;
-// With short slices giving way is quick beside others too. That it is off says little then, until
-// it is off with the usual ones.
+// With short slices yielding is quick even beside others. So "off" means little until contention is
+// also off with the usual slices.
 constexpr Clock::duration kKept = std::chrono::seconds(1);
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Whether others compute on the cores of a rank, as the time shows that giving way takes. Where
-// they do, a thread that waits had better sleep at once: one that is woken gets its core soon, one
-// that gave way waits for whole time slices of the others, and one that looks and looks uses up its
-// own.
+// Detects that other programs compute on this rank's cores, from the time that yielding takes. If
+// they do, a waiting thread should sleep at once: a thread that is woken gets its core soon, a
+// thread that yields waits for whole time slices of the others, and a thread that spins uses up its
+// own slice.
 #pragma once
 
 #include <atomic>
@@ -13,33 +13,33 @@
 
 namespace unisono::comm {
 
-// Threads that run or want to, on this machine; 0: not known.
+// Returns the number of runnable threads on this machine; 0: unknown.
 int runnable_threads() noexcept;
 
-// Any threads may use one; what they tell at once may get lost, which the next one mends.
+// Any thread may use one. Concurrent reports may get lost; the next report corrects that.
 class CoreContention {
  public:
   using Clock = std::chrono::steady_clock;
   using Count = int (*)() noexcept;
 
-  // `own`: the threads that take turns on these cores while they wait for each other, of which a
-  // slow one is no reason to sleep: the ranks of this host if they are more than its cores, else 0.
-  // `slice`: what changes the time slices of threads that sleep while it is on.
+  // `own`: the threads that share these cores and wait for each other, which are no reason to
+  // sleep: the number of this host's ranks if it exceeds the cores, else 0. `slice` changes the
+  // time slices of sleeping threads while contention is on.
   explicit CoreContention(int own = 0, Count runnable = runnable_threads,
                           ShortSlices::Change slice = change_time_slice) noexcept
       : own_(own), runnable_(runnable), slices_(slice) {}
 
   int own() const noexcept { return own_; }
   bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
-  // While it is on: whether to give way again, to see if it still is. More seldom each time, so
-  // that the whole slices which that costs are a small part of the time.
+  // While contention is on: returns true if it is time to yield again, to see whether it still is.
+  // The intervals grow, so that the slices lost to probing stay a small part of the time.
   bool wants_probe(Clock::time_point now) const noexcept {
     return now.time_since_epoch().count() >= probe_at_.load(std::memory_order_relaxed);
   }
-  // True: it took long, whoever was before.
+  // Records a yield. Returns true if it took long, for whatever reason.
   bool gave_way(Clock::time_point from, Clock::time_point to) noexcept;
-  // The calling thread will sleep while it is on: it gets short slices until it has been off for a
-  // second.
+  // The calling thread will sleep while contention is on: gives it short slices until contention
+  // has been off for a second.
   void shorten_slice() noexcept;
 
  private:
@@ -49,9 +49,9 @@ class CoreContention {
   Count runnable_;
   ShortSlices slices_;
   std::atomic<bool> on_ = false;
-  std::atomic<int> quick_ = 0;  // how often giving way was, since it last was not, while it is off
-  std::atomic<int> more_ = 0;   // slow ones in a row that saw more threads run than are own
-  std::atomic<int> calm_ = 0;   // how often giving way was quick, since it last was not
+  std::atomic<int> quick_ = 0;  // consecutive quick yields while it is on
+  std::atomic<int> more_ = 0;   // consecutive slow yields during which more threads than `own` ran
+  std::atomic<int> calm_ = 0;   // consecutive quick yields
   std::atomic<Clock::rep> pause_ = 0;
   std::atomic<Clock::rep> probe_at_ = 0;
   std::atomic<Clock::rep> give_back_at_ = kNever;  // the short slices, while it is off

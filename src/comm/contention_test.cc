@@ -46,14 +46,14 @@ TEST_F(ContentionTest, IsProbedMoreAndMoreSeldomWhileItLasts) {
   while (now - begin < 10s) {
     now += 1ms;
     if (contention.wants_probe(now)) {
-      give_way(1us);  // a neighbour that slept for a moment
+      give_way(1us);  // a neighbour that woke for a moment
       give_way(3ms);
       probing += 3ms;
     }
   }
   EXPECT_TRUE(contention.is_on());
   EXPECT_LT(probing, (now - begin) / 50);
-  // It begins anew with short pauses.
+  // The pauses start short again.
   now += 1s;
   for (int i = 0; i < 4; ++i) {
     give_way(1us);
@@ -85,7 +85,7 @@ TEST_F(ContentionTest, IsNotOfOneThatIsSeenOnce) {
   }
 }
 
-// Another session or container takes a slice now and then, and giving way within one's own is
+// Another session or container takes a slice occasionally, while yields within this session are
 // quick.
 TEST_F(ContentionTest, IsNotOfSlicesThatAreTakenSeldomFromRanksThatTakeTurns) {
   CoreContention turns(4, []() noexcept { return 6; });
@@ -118,7 +118,7 @@ TEST_F(ContentionTest, ThreadsKeepShortSlicesUntilItHasBeenOffForASecond) {
     give_way_to(3ms);
     beside.shorten_slice();
     EXPECT_EQ(changed, 1);
-    // With them giving way is quick beside others too.
+    // With short slices yielding is quick beside others too.
     for (int quick = 0; quick < 4; ++quick) {
       give_way_to(1us);
     }

@@ -18,8 +18,8 @@ using comm::Fabric;
 
 namespace {
 
-// The lists of a v-form belong to the caller of run_async(), whose spans may be gone before the
-// operation begins.
+// The caller of run_async() owns the lists of a v-form and may free them before the operation
+// begins.
 void own_lists(RequestState& request) {
   Call& call = request.call;
   const std::span<const std::size_t>* spans[] = {&call.counts, &call.displs, &call.recv_counts,
@@ -101,7 +101,7 @@ void Core::run(const Call& call) {
   }
 }
 
-// `counted`: of which the call is a slice; nullptr: it is whole.
+// `counted`: the call that this is a slice of; nullptr: this is the whole call.
 void Core::run_here(const Call& call, const std::shared_ptr<const comm::Prepared>* counted) {
   if (const comm::CallQueue::Alone alone(*queue_, Fabric::Use::collectives); alone) {
     const comm::Prepared& prepared = *planner_->find(call);
@@ -121,7 +121,7 @@ bool Core::run_in_slices(const Call& call) {
   std::shared_ptr<const comm::Prepared> whole;
   {
     const comm::CallQueue::Planning planning(*queue_);
-    whole = planner_->find(call);  // refuses what is wrong with it
+    whole = planner_->find(call);  // also validates the call
     if (planner_->is_named(call) || !comm::Helpers::may_cut(call, *whole)) {
       return false;
     }
@@ -150,7 +150,7 @@ std::unique_ptr<PlanState> Core::plan(const Call& call) {
   plan->core = shared_from_this();
   plan->prepared = planner_->find(call);
   plan->call = call;
-  // The plan has taken what it needs of the lists, which belong to the caller.
+  // The plan has copied what it needs of the lists, which belong to the caller.
   plan->call.counts = plan->call.displs = {};
   plan->call.recv_counts = plan->call.recv_displs = {};
   plan->call.algorithm = {};
@@ -216,12 +216,12 @@ void Core::transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms) 
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     queue_->wait(*requests[i], timeout_ms);
-    transfers[i].peer = requests[i]->transfer.peer;  // who it was, of a receive from any
+    transfers[i].peer = requests[i]->transfer.peer;  // the sender, for a receive from any rank
   }
 }
 
-// The user's handle keeps the core alive; the queue's does not, so that the core never ends in its
-// own thread.
+// The user's handle keeps the core alive; the queue's does not, so that the core is never destroyed
+// in its own thread.
 std::shared_ptr<RequestState> Core::post(const std::shared_ptr<RequestState>& request) {
   struct Handle {
     std::shared_ptr<RequestState> request;

@@ -1,4 +1,4 @@
-// One rank's end of one group: everything that a Communicator does.
+// A rank's end of a group: implements Communicator.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +41,11 @@ class Core final : public std::enable_shared_from_this<Core> {
        std::vector<int> members, int rank, std::uint64_t id);
   ~Core();
 
-  // What makes a slice of a long call for each of the world's helper threads. REQUIRES: it has
-  // some. Before any call of the user's.
+  // Sets the functions that make slices of a long call, one for each of the world's helper threads.
+  // REQUIRES: there is at least one. Call it before any call of the user.
   void take_helpers(std::vector<std::function<void(const Call& slice)>> helpers);
 
-  // Until this one ends.
+  // Keeps `claim` as long as this object.
   void keep(std::shared_ptr<const void> claim) { claim_ = std::move(claim); }
 
   int rank() const noexcept;
@@ -62,12 +62,12 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::shared_ptr<RequestState> start_async(const PlanState& plan);
   std::shared_ptr<RequestState> transfer_async(const comm::PendingTransfer& transfer,
                                                int timeout_ms = -1);
-  // One or more at once; they are used up.
+  // Runs one or more transfers at once and consumes them.
   void transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms);
 
-  // Communicator::group().
+  // Implements Communicator::group().
   void run_together(const std::function<void()>& body);
-  bool is_together() const noexcept { return together_; }  // inside it, which waits for all
+  bool is_together() const noexcept { return together_; }  // inside group()
 
   void abort(std::string_view reason);
   std::optional<Error> failure();
@@ -75,7 +75,7 @@ class Core final : public std::enable_shared_from_this<Core> {
 
  private:
   void run_here(const Call& call, const std::shared_ptr<const comm::Prepared>* counted);
-  bool run_in_slices(const Call& call);  // false: it is made whole
+  bool run_in_slices(const Call& call);  // false: run the call whole
   std::shared_ptr<RequestState> post_async(const Call& call, std::uint64_t salt,
                                            const std::shared_ptr<const comm::Prepared>& counted);
   void check_blocking() const;
@@ -87,10 +87,10 @@ class Core final : public std::enable_shared_from_this<Core> {
   const std::unique_ptr<comm::Operations> operations_;
   const std::unique_ptr<comm::Planner> planner_;
   const std::unique_ptr<comm::CallQueue> queue_;
-  bool together_ = false;  // operations are collected
+  bool together_ = false;  // operations are being collected
   std::vector<std::shared_ptr<RequestState>> collected_;
   std::shared_ptr<const void> claim_;
-  std::unique_ptr<comm::Helpers> helpers_;  // nullptr: it has none
+  std::unique_ptr<comm::Helpers> helpers_;  // nullptr: no helpers
 };
 
 }  // namespace unisono::detail

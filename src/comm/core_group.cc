@@ -1,5 +1,5 @@
-// group(): several operations started as one. Small all_reduces that follow each other with the
-// same dtype and op become one.
+// group(): several operations started as one. Consecutive small all_reduces with the same dtype and
+// op are fused.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,7 +13,7 @@
 namespace unisono::detail {
 namespace {
 
-// Longer ones gain nothing from one start less, and would pay two copies.
+// Longer vectors gain nothing from one start less, and would pay for two copies.
 constexpr std::size_t kFuseBytes = 32768;
 
 std::size_t bytes_of(const Call& call) {
@@ -51,13 +51,13 @@ struct Fused {
     }
     Call call = parts.front()->call;
     call.algorithm = parts.front()->prepared->algorithm;
-    call.accuracy = 0;  // of none of them is anything encoded
+    call.accuracy = 0;  // none of the fused calls may be encoded
     call.in = packed.data();
     call.out = packed.data();
     call.count = bytes / size_of(call.dtype);
     return call;
   }
-  // Ranks that fuse other counts to the same total disagree.
+  // Detects ranks that fuse different counts to the same total.
   std::uint64_t salt() const {
     Hash hash;
     for (const RequestState* part : parts) {
@@ -79,7 +79,7 @@ struct Fused {
 void Core::run_together(const std::function<void()>& body) {
   group_->world().check_usable();
   if (together_) {
-    body();  // a group in a group is part of it
+    body();  // a nested group is part of the outer one
     return;
   }
   together_ = true;

@@ -30,7 +30,7 @@ struct Entry {
   std::int32_t key = 0;
 };
 
-// The ranks of one color, by key.
+// Returns the ranks of one color, ordered by key.
 std::vector<int> in_order(const std::vector<Entry>& entries, int color) {
   std::vector<int> order;
   for (std::size_t rank = 0; rank < entries.size(); ++rank) {
@@ -44,7 +44,7 @@ std::vector<int> in_order(const std::vector<Entry>& entries, int color) {
   return order;
 }
 
-// A step that the others wait for: if this rank cannot do it, they hear of it.
+// Runs a step that other ranks wait for. If it fails on this rank, all ranks are told.
 template <typename Step>
 void or_tell_all(comm::World& world, const Step& step) {
   try {
@@ -87,7 +87,7 @@ std::shared_ptr<Core> split_off(Core& core, int color, int key) {
     }
     members.push_back(group.world_rank(member));
   }
-  // On each host the first member there makes the segment.
+  // The first member on each host makes the segment.
   const comm::Hosts& hosts = world.hosts();
   const comm::GroupLayout layout(static_cast<int>(hosts.local_of(members).size()));
   const auto first = static_cast<std::size_t>(std::distance(
@@ -110,7 +110,7 @@ std::shared_ptr<Core> split_off(Core& core, int color, int key) {
           world.segments().take(members[first], all_offers[static_cast<std::size_t>(order[first])]);
     });
   }
-  core.run({.collective = Collective::barrier});  // the offers are taken
+  core.run({.collective = Collective::barrier});  // all members have taken the offers
   if (color < 0) {
     return nullptr;
   }
@@ -120,7 +120,7 @@ std::shared_ptr<Core> split_off(Core& core, int color, int key) {
                                 id.value());
 }
 
-// For long calls, if the world has helper threads. All ranks at once.
+// Makes groups for the helper threads, if the world has any. Collective.
 void give_helpers(Core& core) {
   comm::HelperThreads* const threads = core.world()->helpers();
   if (threads == nullptr || core.size() == 1) {
@@ -134,7 +134,7 @@ void give_helpers(Core& core) {
   core.take_helpers(std::move(helpers));
 }
 
-// As ranks of the world. `rank`: which of them this one is.
+// Returns `members` as world ranks. Sets `rank` to this rank's index among them.
 std::vector<int> members_of_subgroup(comm::Group& group, std::span<const int> members, int& rank) {
   const auto refuse = [&group](const std::string& what) -> void {
     throw Error(ErrorCode::usage,
@@ -210,8 +210,8 @@ std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::ui
   for (const int member : ranks) {
     hash.add(static_cast<std::uint64_t>(member));
   }
-  // An ended group may have had the same id: lanes between hosts need a number that none had
-  // before.
+  // An earlier group may have had the same id, but lanes between hosts need a number that was never
+  // used.
   hash.add(world.rosters().count_made(hash.value()));
   const comm::GroupLayout layout(static_cast<int>(world.hosts().local_of(ranks).size()));
   auto segment =

@@ -1,5 +1,4 @@
-// Communicators that are made of others: parts of one, what is left of the world, and what joins
-// it.
+// Communicators made from others: split groups, subgroups, and shrunk or grown worlds.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace unisono::detail {
 // The world's first group.
 std::shared_ptr<Core> core_of_world(std::shared_ptr<comm::World> world);
 
-// As of Communicator.
+// As in Communicator.
 std::shared_ptr<Core> split(Core& core, int color, int key);
 std::shared_ptr<Core> subgroup(Core& core, std::span<const int> members, std::uint64_t id);
 std::shared_ptr<Core> shrink(Core& core, const ShrinkOptions& options);

@@ -1,4 +1,4 @@
-// Whether what the environment says can be, before anybody waits for anybody.
+// Validates the UNISONO_* environment before any rank waits.
 #include <string>
 #include <string_view>
 #include <vector>

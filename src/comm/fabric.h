@@ -1,5 +1,5 @@
-// What carries the messages of the groups of a world: shared memory to the ranks of this host, a
-// network to the others. The one place of a communicator that names a transport.
+// The transports of a world's groups: shared memory to ranks on this host, a network to the others.
+// The only place in comm that names a transport.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +26,16 @@ class Hosts;
 
 class Fabric {
  public:
-  // All of these outlive it and its lanes. `network`: nullptr where there is one host.
+  // All arguments must outlive this object and its lanes. `network`: nullptr if there is one host.
   Fabric(const Hosts& hosts, const shm::ShmContext& host, transport::Network* network)
       : hosts_(hosts), host_(host), network_(network) {}
 
   enum class Use : std::uint8_t { collectives, transfers };
   struct Members {
-    std::span<const int> ranks = {};  // of the world
-    int rank = 0;                     // which of them this one is
+    std::span<const int> ranks = {};  // world ranks
+    int rank = 0;                     // this rank's index in `ranks`
     std::uint64_t id = 0;             // of the group
-    std::byte* segment = nullptr;     // of those that are on this host
+    std::byte* segment = nullptr;     // the segment shared by the members on this host
   };
   // Throws resource.
   std::unique_ptr<transport::Transport> lanes(const Members& members, Use use) const;

@@ -1,4 +1,4 @@
-// What every rank of a communicator says of itself.
+// Gathers one value from every rank of a communicator.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace unisono {
 
-// By rank. REQUIRES: Element is trivially copyable.
+// Returns the values by rank. REQUIRES: Element is trivially copyable.
 template <class Element>
 std::vector<Element> gather(Communicator& comm, const Element& mine) {
   std::vector<Element> all(static_cast<std::size_t>(comm.size()));

@@ -75,7 +75,8 @@ std::shared_ptr<shm::Mapping> GroupSegments::meet(std::span<const int> members, 
   return mapping;
 }
 
-// A rank that was told of an error may have left before this one looks: then that error is told.
+// A rank that was told of an error may have left before this rank looks; then this rank reports
+// that error.
 bool GroupSegments::sent(const std::function<bool()>& send) {
   try {
     return send();

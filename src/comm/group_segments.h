@@ -1,5 +1,5 @@
-// The shared memory of new groups: on each host one member makes it, and the others there take it.
-// All ranks here are ranks of the world.
+// The shared memory of new groups: on each host one member makes it and the other members map it.
+// All ranks here are world ranks.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Watch;
 
 class GroupSegments {
  public:
-  // All of these outlive it.
+  // All arguments must outlive this object.
   GroupSegments(const Hosts& hosts, LocalHost& host, Watch& watch, AbortWord& abort,
                 Rosters& rosters)
       : hosts_(hosts), host_(host), watch_(watch), abort_(abort), rosters_(rosters) {}
@@ -28,15 +28,16 @@ class GroupSegments {
   struct Offer {
     std::uint32_t number = 0;
     std::uint32_t reserved = 0;
-    const std::shared_ptr<shm::Mapping>* mapping = nullptr;  // in the offerer's process
+    const std::shared_ptr<shm::Mapping>* mapping = nullptr;  // in the offering process
   };
-  // The offer must stay until all have taken it: ranks of the same process share the mapping.
+  // The offer must live until all members have taken it, because ranks in the same process share
+  // its mapping.
   Offer offer(std::span<const int> members, std::size_t bytes,
               std::shared_ptr<shm::Mapping>& mapping);
   std::shared_ptr<shm::Mapping> take(int offerer, const Offer& offer);
-  // The same without any other exchange: the first of `members` makes the segment of the group
-  // that all of them know by `id`, the others wait for it, at most so long (0: for ever). None may
-  // be a thread of this process. Throws connection.
+  // Shares a segment without an exchange: the first of `members` makes the segment of the group
+  // `id`, and the others wait for it for the given time (0: no limit). No member may be a thread of
+  // this process. Throws connection.
   std::shared_ptr<shm::Mapping> meet(std::span<const int> members, std::size_t bytes,
                                      std::uint64_t id, int timeout_ms);
 

@@ -9,7 +9,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kLooks = 2000;  // about what it takes to be woken
+constexpr int kLooks = 2000;  // about the cost of a wake-up
 
 std::size_t index(int helper) {
   return static_cast<std::size_t>(helper);

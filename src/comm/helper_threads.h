@@ -1,5 +1,5 @@
-// The library's own threads of a rank (ConnectOptions::threads): they make parts of what the caller
-// of a blocking call makes, and sleep otherwise.
+// A rank's helper threads (ConnectOptions::threads). They run parts of a blocking call for its
+// caller, and sleep otherwise.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace unisono::comm {
 
 class HelperThreads {
  public:
-  // `spins`: a thread that has nothing to do looks for work a little before it sleeps. Throws
-  // resource if there can be no such threads.
+  // `spins`: an idle thread polls for work for a short time before it sleeps. Throws resource if
+  // the threads cannot be started.
   HelperThreads(int helpers, bool spins);
   HelperThreads(const HelperThreads&) = delete;
   HelperThreads& operator=(const HelperThreads&) = delete;
@@ -21,9 +21,9 @@ class HelperThreads {
 
   int helpers() const noexcept { return static_cast<int>(threads_.size()); }
 
-  // body(0) to body(parts - 1), each once: 0 in this thread and the others in helpers, of which
-  // there must be parts - 1. Returns when all have returned; `body` must not throw. While another
-  // thread has the helpers, this one makes all parts, in their order. Any thread.
+  // Runs body(0) to body(parts - 1), each once: body(0) in this thread and the others in parts - 1
+  // helpers, which must exist. Returns when all have returned; `body` must not throw. While another
+  // thread uses the helpers, this thread runs all parts in order. Any thread.
   template <typename Body>
   void run(int parts, const Body& body) noexcept {
     run_parts(
@@ -32,19 +32,19 @@ class HelperThreads {
 
  private:
   using Invoke = void (*)(const void* body, int part);
-  // One line for each helper.
+  // One cache line for each helper.
   struct alignas(64) Post {
-    std::atomic<std::uint32_t> given{0};  // parts that it was given so far
-    std::atomic<std::uint32_t> done{0};   // and has made
+    std::atomic<std::uint32_t> given{0};  // parts given to the helper so far
+    std::atomic<std::uint32_t> done{0};   // parts that it has completed
   };
 
   void run_parts(int parts, Invoke invoke, const void* body) noexcept;
   void serve(int helper) noexcept;
-  // Until `word` is no longer `old`.
+  // Waits until `word` differs from `old`.
   void await(const std::atomic<std::uint32_t>& word, std::uint32_t old) const noexcept;
   void stop() noexcept;
 
-  int looks_;  // before a thread sleeps
+  int looks_;  // polls before a thread sleeps
   std::atomic<bool> taken_{false};
   // Written by the thread that has taken the helpers, before it gives out parts.
   Invoke invoke_ = nullptr;

@@ -14,9 +14,9 @@ namespace {
 
 bool is_cut(const Call& call) {
   switch (call.collective) {
-    case Collective::all_reduce:  // a function of the user's need not be ready for several threads
+    case Collective::all_reduce:  // a user's function need not be thread-safe
       return call.reduction.op != ReduceOp::user;
-    case Collective::reduce_scatter:  // what is converted first would be converted in each slice
+    case Collective::reduce_scatter:  // each slice would repeat the conversion
       return call.reduction.op != ReduceOp::user && call.reduction.op != ReduceOp::premul_sum &&
              moved_dtype(call.collective, call.dtype, call.reduction.op) == call.dtype;
     case Collective::broadcast:
@@ -82,14 +82,14 @@ bool Helpers::run(const Call& call, const Prepared& whole, int slices, const Mak
       (number == 0 ? first : helpers_[static_cast<std::size_t>(number - 1)])(part.call);
     } catch (const std::exception& error) {
       part.error = std::current_exception();
-      world_.raise(error);  // the other slices wait for this one's peers, here and elsewhere
+      world_.raise(error);  // the other slices wait for this slice's peers, here and on other ranks
     }
   };
   std::exception_ptr error;
   try {
     Call given = set_aside(call);
     given.algorithm = sums(call.collective) ? std::string_view(whole.algorithm) : call.algorithm;
-    given.accuracy = 0;  // only exact calls are cut, and an inherited one would be asked for again
+    given.accuracy = 0;  // only exact calls are cut, and an inherited value would be applied again
     for (int number = 0; number < slices; ++number) {
       Part& part = parts_[static_cast<std::size_t>(number)];
       part.call = sliced(given, slice_of(call.count, call.dtype, slices, number), part.lists);

@@ -1,10 +1,10 @@
-// A long blocking collective in slices, one for each thread of the rank: the caller makes the first
-// of them in its group, and each of the library's helper threads one in a group of its own with the
-// same ranks.
+// Cuts a long blocking collective into slices, one for each thread of the rank. The caller makes
+// the first slice in its own group; each helper thread makes one in a separate group of the same
+// ranks.
 //
-// The ranks must cut alike, so whether a call is cut follows from nothing but what all of them give
-// alike, and from the profile, which must be the same too. And a result must not tell how it was
-// cut: sums are cut only where they are taken in the order of the ranks.
+// All ranks must cut alike, so the decision depends only on arguments that are the same on all
+// ranks, and on the profile, which must be the same too. The result must not depend on the cut:
+// sums are cut only if they are taken in rank order.
 #pragma once
 
 #include <atomic>
@@ -26,16 +26,17 @@ class Helpers {
  public:
   // Makes a call and throws what ends it.
   using Make = std::function<void(const Call& slice)>;
-  // `helpers`: in a group of its own for each of `threads`, with this group's ranks in its order.
+  // `helpers`: one for each of `threads`, each in a group of its own with this group's ranks in the
+  // same order.
   Helpers(Surroundings& world, HelperThreads& threads, std::vector<Make> helpers, int rank,
           int ranks);
 
-  // Into how many slices a call may be cut, by its length and kind; 1: it is not cut.
+  // Returns the number of slices for a call of this kind and length; 1: do not cut.
   int slices_of(const Call& call) const noexcept;
-  // Whether the result is the same then, by the algorithm that was chosen for the whole.
+  // Returns true if cutting does not change the result of the algorithm chosen for the whole call.
   static bool may_cut(const Call& call, const Prepared& whole) noexcept;
-  // `first` makes the first slice. Throws what ended the call, which then ended the world too.
-  // False: another thread is in such a call.
+  // `first` makes the first slice. Throws the error that ended the call; such an error has also
+  // ended the world. Returns false if another thread is in such a call.
   bool run(const Call& call, const Prepared& whole, int slices, const Make& first);
 
  private:
@@ -45,7 +46,8 @@ class Helpers {
     Call call;
     std::exception_ptr error;
   };
-  // The call with a copy of its input, where slices would read what others write.
+  // Returns the call with a copy of its input, for slices that would otherwise read what others
+  // write.
   Call set_aside(const Call& call);
 
   Surroundings& world_;

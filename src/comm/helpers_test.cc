@@ -1,5 +1,5 @@
-// Long calls that helper threads make in slices (ConnectOptions::threads), against results that are
-// computed here, and against those of one thread.
+// Long calls that helper threads make in slices (ConnectOptions::threads), compared with results
+// computed here and with those of one thread.
 #include "comm/helpers.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST_P(HelpedCalls, MoveEveryElement) {
     comm.all_gather(mine, all);
     comm.all_gather(own(gathered_in_place), gathered_in_place);
     comm.all_to_all(pairs, turned);
-    // In place on one rank and not on another: both cut it.
+    // In place on one rank only: both ranks must cut the call.
     rank == 0 ? comm.all_to_all(turned_in_place, turned_in_place)
               : comm.all_to_all(pairs, turned_in_place);
     comm.broadcast(rooted, comm.size() - 1);
@@ -85,7 +85,7 @@ TEST_P(HelpedCalls, MoveEveryElement) {
   });
 }
 
-// All reductions of one rank, one behind the other.
+// All reductions of one rank, concatenated.
 template <typename Element>
 std::vector<Element> reductions(Communicator& comm, const std::vector<Element>& parts,
                                 const char* algorithm) {
@@ -163,7 +163,7 @@ TEST_P(HelpedCalls, HaveTheBitsOfOneThread) {
   expect_the_same_bits<float>(ranks(), threads(), count(), "reproducible");
 }
 
-// A ring sums each part of the vector from another rank on: cut otherwise, it has other bits.
+// A ring sums each part of the vector starting at another rank, so cutting would change the bits.
 TEST(HelpedAlgorithms, ThatSumInAnotherOrderAreNotCut) {
   expect_the_same_bits<float>(3, 4, 100'003, "ring");
 }
@@ -183,7 +183,7 @@ TEST(HelpedGroups, PartsOfTheWorldHaveHelpersToo) {
   });
 }
 
-// Two threads of each rank, with a communicator each, want the helpers at once.
+// Two threads of each rank, with a communicator each, want the helpers at the same time.
 TEST(HelpedGroups, TwoAtOnce) {
   on_ranks(2, 2, [](Communicator& comm) {
     Communicator other = comm.split(0, comm.rank());
@@ -261,7 +261,7 @@ TEST(HelpedMistakes, AreThoseOfTheWholeCall) {
                             .dtype = Dtype::f32});
                 }),
                 "200000 bytes are written to it");
-    Floats fine = values(comm.rank(), 50'000);  // and the communicator goes on
+    Floats fine = values(comm.rank(), 50'000);  // the communicator still works
     comm.all_reduce(fine, sum);
     const Floats a = values(0, 50'000);
     const Floats b = values(1, 50'000);
@@ -300,7 +300,7 @@ TEST(HelpedMistakes, ARankThatDoesNotComeIsNamed) {
   });
 }
 
-// One rank of two that connects; what went wrong.
+// Connects one rank of two. Returns the error.
 std::string connecting(int rank, int size, int threads) {
   ConnectOptions options;
   options.rank = rank;

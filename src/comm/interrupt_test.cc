@@ -1,5 +1,5 @@
-// ConnectOptions::interrupted: a rank that waits is asked whether to go on, while it meets the
-// others and in an operation.
+// ConnectOptions::interrupted: a rank that waits, in connect() or in an operation, is asked whether
+// to continue.
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -65,7 +65,7 @@ TEST(Interrupt, EndsAWaitOnAllRanks) {
 std::atomic<bool> is_asleep = false;
 std::atomic<bool> may_wake = false;
 
-// The thread that gets this signal stands still.
+// Blocks the thread that receives this signal.
 void sleep_in_signal(int /*signal*/) {
   is_asleep = true;
   for (int ms = 0; ms < 30'000 && !may_wake; ++ms) {
@@ -73,7 +73,7 @@ void sleep_in_signal(int /*signal*/) {
   }
 }
 
-// What shrink() throws, and after how many seconds; nothing: it goes on.
+// Returns the error of shrink() and its duration in seconds; no error text if it succeeded.
 std::pair<std::string, double> said_by_shrink(Communicator& world) {
   const auto begin = std::chrono::steady_clock::now();
   std::string said;
@@ -85,7 +85,7 @@ std::pair<std::string, double> said_by_shrink(Communicator& world) {
   return {said, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
-// Nobody asks for agreement again and waits for one that will not come.
+// No rank starts another agreement and waits for a rank that will not come.
 TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
   const std::string job = "interrupt-shrink-" + std::to_string(::getpid());
   is_asleep = may_wake = false;
@@ -115,7 +115,7 @@ TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
     while (!has_begun) {
       ::usleep(1000);
     }
-    // Rank 1 has asked for agreement by then, so rank 0 goes to the meeting, where it waits for
+    // By now rank 1 has started the agreement, so rank 0 goes to the meeting and waits there for
     // rank 1.
     ::usleep(300'000);
     ::pthread_kill(other.native_handle(), SIGUSR2);
@@ -124,17 +124,17 @@ TEST(Interrupt, OfRankZeroEndsShrinkForAll) {
     }
     is_shrinking = true;
     said[0] = said_by_shrink(world);
-    other.join();  // to which this rank must not look like one that has left
+    other.join();  // while this rank must not look as if it had left
   }
   ::signal(SIGUSR2, SIG_DFL);
   for (const auto& [text, seconds] : said) {
     EXPECT_EQ(text.find("aborted: rank 0 was interrupted"), 0U) << text;
-    EXPECT_LT(seconds, 60);  // and not until the time limit
+    EXPECT_LT(seconds, 60);  // well before the time limit
   }
 }
 
-// As on a host whose server of names does not answer: for this thread and those that it starts.
-// Empty: it is so.
+// Simulates a host whose name server does not answer, for this thread and the threads that it
+// starts. Returns an empty string on success.
 std::string let_no_name_be_found(UniqueFd& server) {
   if (::unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) {
     return "no namespaces for this user: run it as root";
@@ -160,7 +160,7 @@ std::string let_no_name_be_found(UniqueFd& server) {
                              "namespaces are allowed";
 }
 
-// The C library would look for five seconds, and more than once.
+// The C library would try for five seconds, and more than once.
 TEST(Interrupt, EndsALookUpOfAName) {
   if (kThreadSanitizer) {
     GTEST_SKIP() << "ThreadSanitizer crashes in the threads with which the C library looks; other "
@@ -218,7 +218,7 @@ class InterruptedMeeting : public ::testing::TestWithParam<Way> {
     return options;
   }
 
-  // What connect() says.
+  // Returns the error of connect().
   std::string said_by(int rank, std::function<bool()> interrupted) const {
     try {
       Communicator::connect(options(rank, std::move(interrupted)));
@@ -237,7 +237,7 @@ TEST_P(InterruptedMeeting, EndsAndLeavesNothingBehind) {
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_NE(said_by(rank, [] { return true; }).find("was interrupted"), std::string::npos);
   }
-  // Its name and its place are free.
+  // The job name and the rank are free again.
   std::thread other([&] { EXPECT_EQ(said_by(1, nullptr), "nothing"); });
   EXPECT_EQ(said_by(0, nullptr), "nothing");
   other.join();

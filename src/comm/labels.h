@@ -1,4 +1,4 @@
-// What a program says it is at, for those who look from outside.
+// Labels that a program gives to its calls, for observers outside of the process.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace unisono::comm {
 class Group;
 class World;
 
-// As Communicator::label(): of all calls of this rank.
+// Sets the label of all calls of this rank, as Communicator::label() does.
 void set_label(World& world, std::string_view text);
 std::string label_of(World& world);
-// The label of any rank; empty: it has none, or is on another host.
+// Returns the label of any rank; empty if it has none or is on another host.
 std::string label_of(World& world, int rank);
-// Concerns the calls on this group alone.
+// Sets the label of the calls on this group only.
 void set_group_label(Group& group, std::string_view text);
 
 }  // namespace unisono::comm

@@ -6,7 +6,7 @@
 namespace unisono::comm {
 
 std::string why_not_adoptable(std::uintptr_t begin, std::uintptr_t end) {
-  std::ifstream maps("/proc/self/maps");  // in the order of addresses
+  std::ifstream maps("/proc/self/maps");  // sorted by address
   for (std::string line; begin < end && std::getline(maps, line);) {
     std::istringstream fields(line);
     std::uintptr_t first = 0;

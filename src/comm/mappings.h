@@ -1,4 +1,4 @@
-// What the kernel says about this process's memory.
+// Reads the kernel's description of this process's memory.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace unisono::comm {
 
-// Why the pages of [begin, end) cannot be moved onto shared memory: "it is mapped from /data/x",
-// "it is read-only", ... Empty: they are private, anonymous and writable, all of them.
+// Returns why the pages of [begin, end) cannot be moved to shared memory: "it is mapped from
+// /data/x", "it is read-only", ... Empty: all of them are private, anonymous and writable.
 std::string why_not_adoptable(std::uintptr_t begin, std::uintptr_t end);
 
 }  // namespace unisono::comm

@@ -71,21 +71,21 @@ Operations::Operations(Group& group)
 }
 
 Operations::~Operations() {
-  if (!group_.world().same_process()) {  // the child of a fork has maybe its locks
+  if (!group_.world().same_process()) {  // the child of a fork may have inherited held locks
     lanes_->abandon();
     if (transfers_ != nullptr) {
       transfers_->lanes->abandon();
     }
     return;
   }
-  // What peers have not read yet stays in our slots, which other groups would use again.
+  // Data that peers have not read yet is in our slots, which other groups will reuse.
   const auto reclaim = [this] {
     const bool taken_back = lanes_->reclaim();
     const bool all = taken_back && (transfers_ == nullptr || transfers_->lanes->reclaim());
     return all ? Polled::finished : Polled::idle;
   };
   Waiter(group_.world().surroundings(), kReclaimMs).wait(reclaim, [] {});
-  close_lanes();  // what still comes shall not find memory that goes before them
+  close_lanes();  // late messages must not find memory that is freed before the lanes
   diagnosis_->look_back(latest_);
 }
 
@@ -97,14 +97,14 @@ void Operations::begin(const Prepared& prepared, const Call& call, const Prepare
 
 void Operations::start(const Prepared& prepared, const Call& call, std::uint64_t salt) {
   if (scratch_.size() < prepared.workspace_bytes) {
-    scratch_.resize(prepared.workspace_bytes);  // first: it may throw, and nothing has begun
+    scratch_.resize(prepared.workspace_bytes);  // first: it may throw
   }
   ++latest_.sequence;
   if (executor_->writer().on()) {
     record_begin(prepared);
   }
-  // With the signature of the call before: ranks that disagreed without meeting, as two roots of a
-  // broadcast do, notice in the next call, whatever it is.
+  // Includes the signature of the previous call. Ranks that disagreed without noticing, as two
+  // roots of a broadcast do, notice in the next call, whatever it is.
   latest_.signature = mix(prepared.signature ^ latest_.sequence ^ salt ^ mix(latest_.signature));
   write_record(group_.records().mine(), latest_.sequence, latest_.signature, prepared.record);
   std::byte* in = static_cast<std::byte*>(const_cast<void*>(call.in));
@@ -171,7 +171,7 @@ void Operations::run(const Prepared& prepared, const Call& call, const Prepared&
   if (executor_->poll() != Progress::finished) {
     wait(prepared, timeout_ms);
   }
-  // A peer that was told of an abort may have changed what this rank read from its memory.
+  // A peer that was told of an abort may have changed the memory that this rank read.
   if (group_.world().membership().abort().is_set_meanwhile()) {
     throw_abort(&prepared);
   }
@@ -189,7 +189,7 @@ void Operations::wait(const Prepared& prepared, int timeout_ms) {
         accounts_.advanced(now_ns);
         return Polled::finished;
       case Progress::advanced:
-        if (world.membership().abort().is_set()) {  // long work on what has come already
+        if (world.membership().abort().is_set()) {  // long work on received data
           throw_abort(&prepared);
         }
         accounts_.advanced(now_ns);
@@ -220,8 +220,8 @@ void Operations::note_idle() noexcept {
   accounts_.idle([this] { return late_rank(); }, flight_clock_ns);
 }
 
-// Whom the operation really waits for: where the rank whose message is missing has come, it may
-// wait itself, as in a ring, for one that has not.
+// Returns the rank that the operation really waits for: the rank whose message is missing may
+// itself wait for a rank that has not entered, as in a ring.
 int Operations::late_rank() const noexcept {
   const int missing = executor_->missing();
   if (missing < 0 || !has_entered(missing)) {
@@ -235,7 +235,7 @@ int Operations::late_rank() const noexcept {
   return missing;
 }
 
-// Nothing newer is known of ranks of other hosts than their messages.
+// For ranks on other hosts, their messages are the latest information.
 bool Operations::has_entered(int rank) const noexcept {
   const FlightRecorder* const recorder = group_.records().here(rank);
   return recorder == nullptr || recorder->entries[latest_.sequence % kFlightEntries].sequence.load(
@@ -316,7 +316,7 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
       return Polled::idle;
     }
     transfer_accounts_.advanced(now_ns);
-    if (world.membership().abort().is_set()) {  // long work on what has come already
+    if (world.membership().abort().is_set()) {  // long work on received data
       throw_abort(nullptr);
     }
     return Polled::advanced;

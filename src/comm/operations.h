@@ -1,5 +1,5 @@
-// What runs in a group: one collective at a time, and its sends and receives. Not thread-safe: a
-// blocking call uses the one or the other alone, or the queue uses both.
+// Runs a group's operations: one collective at a time, and its sends and receives. Not thread-safe:
+// a blocking call uses either part alone, or the queue uses both.
 #pragma once
 
 #include <cstddef>
@@ -35,26 +35,25 @@ class Operations {
   explicit Operations(Group& group);
   Operations(const Operations&) = delete;
   Operations& operator=(const Operations&) = delete;
-  // Waits a little until the peers have read what was sent.
+  // Waits briefly until the peers have read what was sent.
   ~Operations();
 
   bool multicasts() const noexcept { return lanes_->limits().multicast; }
   Diagnosis& diagnosis() noexcept { return *diagnosis_; }
 
-  // A collective: begin(), poll() until it is finished, finish(). `salt`: of its signature.
-  // `counted`: what the accounts have it as, where it is a slice of that.
+  // A collective: begin(), poll() until it is finished, finish(). `salt` goes into its signature.
+  // `counted`: the whole call for the accounts, if this is a slice of it.
   void begin(const Prepared& prepared, const Call& call, const Prepared& counted,
              std::uint64_t salt = 0);
   engine::Progress poll() noexcept;
-  // For the accounts: somebody waits for the operation, and the latest poll found nothing to do, or
-  // something.
+  // Tells the accounts that a caller waits and the latest poll found nothing, or something, to do.
   void note_idle() noexcept;
   void note_progress() noexcept { accounts_.advanced(flight_clock_ns); }
   void finish(const Prepared& prepared, const Call& call);
-  // All three, waiting. timeout_ms 0: no limit.
+  // Runs begin(), poll() and finish(). timeout_ms 0: no limit.
   void run(const Prepared& prepared, const Call& call, const Prepared& counted, int timeout_ms);
   const Diagnosis::Operation& latest() const noexcept { return latest_; }
-  // What the calls have cost so far. Any thread.
+  // Returns the cost of the calls so far. Any thread.
   Statistics statistics() const;
 
   // A send or receive: begin(), poll_transfers() until it is finished, end().
@@ -64,14 +63,14 @@ class Operations {
   PendingTransfer* take_finished();
   void end(const PendingTransfer& transfer);
   void run(std::span<PendingTransfer> transfers, int timeout_ms);
-  // After poll_transfers() has failed.
+  // Call it after poll_transfers() has failed.
   void raise_transfer_fault();
 
-  // Why the world has ended. `prepared`: the collective that this ends.
+  // Returns the error that ended the world. `prepared`: the collective that fails with it.
   Error end(const Prepared* prepared);
 
  private:
-  // Made at the first send or receive, as most groups have none.
+  // Made at the first send or receive, because most groups have none.
   struct Transfers;
   Transfers& transfers();
   [[noreturn]] void throw_abort(const Prepared* prepared);
@@ -89,7 +88,7 @@ class Operations {
   std::unique_ptr<Diagnosis> diagnosis_;
   Diagnosis::Operation latest_;
   Accounts accounts_;           // of collectives
-  Accounts transfer_accounts_;  // another thread may send or receive meanwhile
+  Accounts transfer_accounts_;  // separate, because another thread may send or receive meanwhile
   std::vector<std::byte> scratch_;
   std::byte barrier_token_[2] = {};
 };

@@ -11,10 +11,10 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kShareBytes = 4096;
-// How much of an offer one step fetches: so long nobody else of this rank is served.
+// Bytes of an offer that one step fetches; meanwhile this rank serves nothing else.
 constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
-// After so many bytes to or from one rank poll() returns: a thread that wants to post waits no
-// longer.
+// After this many bytes to or from one rank poll() returns, so that a thread that wants to post
+// does not wait longer.
 constexpr std::size_t kPollBytes = std::size_t{256} << 10;
 const char* const kTooLong = "a message is longer than its envelope says, from ";
 
@@ -310,7 +310,7 @@ PointToPoint::Progress PointToPoint::poll_receives(int peer_rank) {
   return result;
 }
 
-// The next bytes of the message that is coming in; from nullptr they are fetched.
+// Stores the next bytes of the incoming message; with nullptr they are fetched.
 PointToPoint::Progress PointToPoint::take_data(int peer_rank, const std::byte* data,
                                                std::size_t bytes) {
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];

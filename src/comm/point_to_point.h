@@ -1,10 +1,10 @@
-// send and recv with tags, over lanes of their own.
+// send and recv with tags, on lanes of their own.
 //
-// A short message is one lane message, with the tag in its signature. A longer one is an envelope
-// (tag, bytes), then its data in as many lane messages as it needs. One lane carries the messages
-// of a pair in the order of the sends. A message whose tag no posted receive wants, while others
-// are posted, is stored until it is wanted; with nothing posted it stays in the lane, so that a
-// sender cannot fill the receiver's memory.
+// A short message is one lane message with the tag in its signature. A longer one is an envelope
+// (tag, bytes) followed by its data in as many lane messages as it needs. The messages of a pair
+// share one lane, in the order of the sends. If the next message's tag matches no posted receive
+// while other receives are posted, the message is stored. If no receive is posted, it stays in the
+// lane, so that a sender cannot fill the receiver's memory.
 #pragma once
 
 #include <cstddef>
@@ -30,22 +30,23 @@ struct PendingTransfer {
   // Receives the notice of completion (take_finished()). nullptr: the poster polls instead.
   detail::RequestState* owner = nullptr;
   bool send = false;
-  int peer = 0;  // of a receive also kAnySource, until its message has come
+  int peer = 0;  // in a receive kAnySource until its message has come
   int tag = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   // State.
-  bool opened = false;  // the envelope went out, or was matched
+  bool opened = false;  // the envelope was sent, or was matched
   bool shared = false;
-  bool posted = false;  // of a send: it is in its queue
+  bool posted = false;  // a send that is in its queue
   std::size_t done = 0;
   transport::Mark mark = 0;
-  std::uint64_t recorded = 0;       // the place of its event, where there is a recording
+  std::uint64_t recorded = 0;       // the index of its event, if there is a recording
   PendingTransfer* next = nullptr;  // in the queue that it waits in
-  std::size_t place = 0;            // its owner's, of what it has posted
+  std::size_t place = 0;            // its index among the owner's posted transfers
 };
 
-// Transfers in the order of post(), linked through them: posting allocates nothing.
+// A queue of transfers in the order of post(), linked through the transfers, so that posting
+// allocates nothing.
 class TransferQueue {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
@@ -67,8 +68,8 @@ class TransferQueue {
   PendingTransfer* last_ = nullptr;
 };
 
-// Receives that wait for messages, by tag: finding the first of a tag costs the same however many
-// are posted.
+// Receives that wait for messages, by tag. Finding the first one of a tag costs the same however
+// many are posted.
 class ReceiveQueues {
  public:
   bool empty() const noexcept { return size_ == 0; }
@@ -76,7 +77,7 @@ class ReceiveQueues {
     by_tag_[transfer.tag].push(transfer);
     ++size_;
   }
-  // The first one of this tag, out of its queue; nullptr if there is none.
+  // Removes and returns the first receive with this tag; nullptr if there is none.
   PendingTransfer* take(int tag) noexcept {
     const auto found = size_ == 0 ? by_tag_.end() : by_tag_.find(tag);
     if (found == by_tag_.end() || found->second.empty()) {
@@ -99,19 +100,20 @@ class ReceiveQueues {
 
 class PointToPoint {
  public:
-  // `name` says which rank of the group is meant, for messages.
+  // `name` returns the name of a group rank for error texts.
   PointToPoint(transport::Transport& transport, std::uint64_t group_id,
                std::function<std::string(int)> name);
 
-  // Transfers of one peer and direction move in the order of post(). A message that two receives
-  // want goes to the one that names its sender. A posted transfer must live until it has finished.
+  // Transfers with one peer in one direction progress in the order of post(). If two receives match
+  // a message, it goes to the one that names its sender. A posted transfer must live until it has
+  // finished.
   void post(PendingTransfer& transfer);
   enum class Progress : std::uint8_t { idle, advanced, failed };
   Progress poll();
   static bool finished(const PendingTransfer& transfer);
-  // The next transfer with an owner that has finished; nullptr: none since the last one.
+  // Returns the next finished transfer that has an owner; nullptr if there is no further one.
   PendingTransfer* take_finished() noexcept { return done_.empty() ? nullptr : &done_.pop(); }
-  // After failed: what is wrong, and with whom.
+  // After failed: the fault and the peer that it concerns.
   const std::string& fault() const { return fault_; }
   int fault_peer() const { return fault_peer_; }
 
@@ -130,11 +132,11 @@ class PointToPoint {
     TransferQueue sends = {};
     ReceiveQueues receives = {};
     std::unordered_map<int, std::list<Stored>> stored = {};  // by tag, in the order of arrival
-    std::vector<int> servable = {};  // tags of stored messages that a receive may want now
+    std::vector<int> servable = {};  // tags of stored messages that a receive may match now
     bool busy = false;               // in busy_
-    // The message that is coming in: into a receive, or into the store.
+    // The message that is being received: into a receive, or into the store.
     bool coming = false;
-    std::size_t fetched = 0;  // of the lane's next message, where it is an offer
+    std::size_t fetched = 0;  // bytes fetched of the lane's next message, if that is an offer
     PendingTransfer* receive = nullptr;
     Stored* store = nullptr;
   };
@@ -160,11 +162,11 @@ class PointToPoint {
   transport::SendLimits send_limits_;
   std::function<std::string(int)> name_;
   std::uint64_t signature_;
-  std::uint64_t short_signature_;  // and the tag in its lower half
-  std::vector<Peer> peers_;        // does not move: the queues point into it
-  std::vector<int> busy_;          // those with something posted or coming in
-  TransferQueue done_;             // finished, of those that have an owner
-  ReceiveQueues from_any_;         // receives from whoever sends first
+  std::uint64_t short_signature_;  // with the tag in its lower half
+  std::vector<Peer> peers_;        // never resized: the queues point into it
+  std::vector<int> busy_;          // peers with posted or incoming transfers
+  TransferQueue done_;             // finished transfers with an owner
+  ReceiveQueues from_any_;         // receives from any source
   std::string fault_;
   int fault_peer_ = -1;
 };

@@ -1,4 +1,4 @@
-// send and recv over a transport that does as it is told.
+// send and recv over a transport that the test controls.
 #include "comm/point_to_point.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace unisono::comm {
 namespace {
 
-// Takes every message, and keeps all of them back until it is told to let them go.
+// Accepts every message, and holds all of them back until release.
 class Withholding : public transport::Transport {
  public:
   bool withholds = true;
@@ -42,7 +42,7 @@ class Withholding : public transport::Transport {
   std::array<std::byte, 4096> room_ = {};
 };
 
-// A transfer that has finished may be destroyed: then no queue may lead to it.
+// A finished transfer may be destroyed, so no queue may still point to it.
 TEST(PointToPoint, ASendHasNotFinishedBeforeItHasLeft) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{5000}}) {
     Withholding transport;
@@ -62,7 +62,7 @@ TEST(PointToPoint, ASendHasNotFinishedBeforeItHasLeft) {
   }
 }
 
-// Nobody wants the message when it begins, and somebody does before it has ended.
+// No receive matches the message when it begins, and one does before it has ended.
 TEST(PointToPoint, AMessageThatIsStoredIsServedWhole) {
   const auto name = [](int rank) { return std::to_string(rank); };
   sim::SimNetwork network({.lane_slots = 2});  // of 4 KiB: it comes in parts
@@ -91,8 +91,8 @@ TEST(PointToPoint, AMessageThatIsStoredIsServedWhole) {
   EXPECT_FALSE(PointToPoint::finished(unrelated));
 }
 
-// Some hundred thousand receives of one tag, wanted in another order than they were posted: work
-// that grew with the square of their number would not end within the test's time.
+// Some hundred thousand receives of one tag, matched in another order than they were posted.
+// Quadratic work would not end within the test's time limit.
 TEST(PointToPoint, AnyNumberOfPostedReceivesAndStoredMessagesIsServed) {
   constexpr std::size_t kCount = 200'000;
   const auto name = [](int rank) { return std::to_string(rank); };
@@ -103,7 +103,7 @@ TEST(PointToPoint, AnyNumberOfPostedReceivesAndStoredMessagesIsServed) {
   std::vector<std::uint32_t> got(kCount, 0);
   std::vector<PendingTransfer> sends(kCount);
   std::vector<PendingTransfer> receives(kCount);
-  // The tags of the second half come first: they are stored, as others are posted.
+  // The tags of the second half come first, and are stored because other receives are posted.
   const auto tag_of = [](std::size_t i) { return static_cast<int>(i < kCount / 2 ? i % 7 : i); };
   const auto post_receive = [&](std::size_t i) {
     receives[i] = {.peer = 0,

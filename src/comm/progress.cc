@@ -76,7 +76,7 @@ bool ProgressThread::drive_all(bool& wanted) {
 bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
   try {
     return drive_all(wanted);
-  } catch (const std::exception& error) {  // no memory to tell somebody of an end
+  } catch (const std::exception& error) {  // no memory to report the end of an operation
     around_.raise(error);
     return false;
   }
@@ -84,11 +84,11 @@ bool ProgressThread::drive_or_raise(bool& wanted) noexcept {
 
 void ProgressThread::run() {
   std::uint64_t seen = 0;
-  // Somebody computes meanwhile, maybe on this very core: that goes before being quick. Giving way
-  // shows whether it is so.
+  // The caller computes meanwhile, perhaps on this very core, and has priority. Yielding shows
+  // whether it does.
   WaitPolicy policy = around_.wait_policy();
   policy.spin = std::min(policy.spin, 100);
-  // Its own: callers who wait while nobody computes need not hear of it.
+  // A separate one: callers that wait while nothing computes need not learn from it.
   CoreContention contention(around_.contention().own());
   Waiter waiter(around_, 0, policy, contention);
   for (;;) {

@@ -1,5 +1,6 @@
-// The one progress thread of a world: moves what is pending on its groups while nobody waits, so
-// that communication overlaps with computation. One thread, however many groups there are.
+// The progress thread of a world: advances pending operations of its groups while no caller waits,
+// so that communication overlaps with computation. There is one thread, however many groups there
+// are.
 #pragma once
 
 #include <condition_variable>
@@ -13,18 +14,18 @@
 
 namespace unisono::comm {
 
-// To be called, outside of all locks, for operations that have ended.
+// Callbacks of ended operations, to be called without holding any lock.
 using Finished = std::vector<std::function<void()>>;
 void tell(const Finished& finished);
 
-// A group, as the progress thread sees it.
+// A group as the progress thread sees it.
 class Driven {
  public:
-  // Whether something is pending that nobody waits for. Any thread.
+  // Returns true if something is pending and no caller waits for it. Any thread.
   virtual bool wants_driving() const noexcept = 0;
-  // Moves it by one poll. True: something advanced.
+  // Advances the group by one poll. Returns true if something advanced.
   virtual bool drive_pending(Finished& finished) = 0;
-  // Asked now and then while nothing moves.
+  // Called occasionally while nothing advances.
   virtual void look_around_pending() = 0;
 
  protected:
@@ -38,9 +39,10 @@ class ProgressThread {
   ProgressThread& operator=(const ProgressThread&) = delete;
   ~ProgressThread();  // joins it
 
-  // The first one starts the thread. Throws resource if there can be none.
+  // The first call starts the thread. Throws resource if the thread cannot be started.
   void add(Driven& group);
-  // After it the thread does not touch the group. Not from a function in Finished of that group.
+  // Afterwards the thread does not touch the group. Must not be called from a callback in Finished
+  // of that group.
   void remove(Driven& group);
   // A group wants driving now.
   void wake();
@@ -48,13 +50,14 @@ class ProgressThread {
  private:
   void run();
   bool drive_all(bool& wanted);
-  // The same for the thread: nobody catches what it throws, so all ranks are told.
+  // drive_pending() for the thread, which has no caller to catch an error: the error ends the world
+  // on all ranks.
   bool drive_or_raise(bool& wanted) noexcept;
 
   Surroundings& around_;
-  std::mutex listing_;  // guards groups_, and is held while they are driven
+  std::mutex listing_;  // guards groups_; held while they are driven
   std::vector<Driven*> groups_;
-  std::mutex sleeping_;  // guards what follows
+  std::mutex sleeping_;  // guards the members below
   std::condition_variable work_;
   std::uint64_t wakes_ = 0;
   bool stopping_ = false;

@@ -34,9 +34,9 @@ std::size_t whole_pages(std::size_t bytes) {
                                        "\ncheck the limits on memory (ulimit -v, cgroup)");
 }
 
-// Ordinary memory again, with the same contents at the same address; a piece at a time, so that the
-// copy stays in a cache. mremap() would move the pages without a second copy, but a program's hooks
-// on memory (those of UCX 1.13) pass on four of its arguments and lose the address to move to.
+// Turns the pages into ordinary memory with the same contents at the same address, one piece at a
+// time, so that the copy stays in a cache. mremap() would avoid the second copy, but memory hooks
+// of other libraries (UCX 1.13) pass on only four of its arguments and lose the target address.
 void give_back(std::byte* base, std::size_t bytes) noexcept {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   constexpr int kOrdinary = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -60,7 +60,7 @@ void give_back(std::byte* base, std::size_t bytes) noexcept {
 
 RegionState::~RegionState() {
   if (!world->same_process() || base == nullptr) {
-    return;  // of a forked child: it is the parent's, and peers must not hear of this
+    return;  // the child of a fork: the region belongs to the parent, and peers must not be told
   }
   if (number != 0) {
     world->host().regions().remove(number);
@@ -114,7 +114,7 @@ std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
                 {.rank = world->rank()});
   }
   if (end <= begin) {
-    return region;  // not one whole page: its bytes go through slots
+    return region;  // less than a page: its bytes go through slots
   }
   auto* base = reinterpret_cast<std::byte*>(begin);
   const std::size_t size = end - begin;
@@ -130,7 +130,7 @@ std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
                 {.rank = world->rank()});
   }
   const UniqueFd shared = shm::create_memory("unisono-region", size);
-  // write() and not a mapping: a bad address is an error here, not a crash.
+  // Uses write() instead of a mapping, so that a bad address is an error, not a crash.
   for (std::size_t done = 0; done < size;) {
     const ssize_t wrote = pwrite(shared.get(), base + done, size - done, static_cast<off_t>(done));
     if (wrote <= 0) {

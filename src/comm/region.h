@@ -1,5 +1,5 @@
-// Registered memory: allocated on a memfd, or adopted, which moves ordinary pages onto one at the
-// same address.
+// Registered memory: either allocated on a memfd, or adopted by moving ordinary pages to a memfd at
+// the same address.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ namespace unisono::detail {
 
 struct RegionState {
   ~RegionState();
-  std::shared_ptr<comm::World> world;  // in which it is registered, as long as it is
+  std::shared_ptr<comm::World> world;  // the world that it is registered in
   std::uint32_t number = 0;
   std::byte* base = nullptr;
   std::size_t bytes = 0;
-  std::size_t usable = 0;  // of an allocation: what was asked for
+  std::size_t usable = 0;  // the bytes that an allocation asked for
   bool adopted = false;
 };
 
@@ -32,7 +32,7 @@ std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world,
 std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
                                    std::span<std::byte> memory);
 
-// As Communicator::place_of() and peer_memory(). `rank`: of the world; -1: none.
+// As Communicator::place_of() and peer_memory(). `rank`: a world rank; -1: none.
 SharedPlace place_of(comm::World& world, const void* data, std::size_t bytes);
 const std::byte* peer_memory(comm::World& world, int rank, const SharedPlace& place,
                              std::size_t bytes);

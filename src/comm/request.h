@@ -1,4 +1,4 @@
-// The states behind the public handles: an operation under way, a plan, a region.
+// The states behind the public handles: an operation in progress, a plan, a region.
 #pragma once
 
 #include <atomic>
@@ -22,32 +22,32 @@ namespace unisono::detail {
 
 struct RequestState;
 
-// Who makes the call of a request.
+// Completes the operation of a request.
 class RequestDriver {
  public:
-  // Throws what ended the operation.
+  // Throws the error that ended the operation.
   virtual void wait(RequestState& request, int timeout_ms) = 0;
-  // The same where nobody can catch: reports an error on stderr, unless the program has been told
-  // what ended all operations.
+  // Waits if no caller can catch an error: prints the error on stderr, unless the program has
+  // already received the error that ended all operations.
   virtual void drop(RequestState& request) noexcept;
   virtual bool test(RequestState& request) = 0;
   virtual void on_done(RequestState& request, std::function<void(const Error*)> tell) = 0;
-  // The rank that the message of a receive came from; kAnySource: none has come.
+  // Returns the rank that a receive's message came from; kAnySource if none has come.
   virtual int source(const RequestState& request) const = 0;
 
  protected:
   ~RequestDriver() = default;
 };
 
-// Guarded by the driver's mutex, but for `done`.
+// Guarded by the driver's mutex, except `done`.
 struct RequestState {
   RequestDriver* driver = nullptr;                 // kept alive by the user's handle
   std::shared_ptr<const comm::Prepared> prepared;  // a collective
   std::shared_ptr<const comm::Prepared> counted;   // of which it is the first slice; or null
-  comm::PendingTransfer transfer;                  // or a send or recv, where prepared is null
+  comm::PendingTransfer transfer;                  // a send or recv, if prepared is null
   Call call = {};
-  std::vector<std::size_t> lists = {};  // owns what the spans of a v-form's call view
-  std::uint64_t salt = 0;               // of its signature: what went into a fused operation
+  std::vector<std::size_t> lists = {};  // owns the lists that a v-form's call refers to
+  std::uint64_t salt = 0;               // of its signature: contents of a fused operation
   bool waited = false;
   std::atomic<bool> done = false;
   std::unique_ptr<Error> error;

@@ -18,30 +18,30 @@
 namespace unisono::comm {
 namespace {
 
-// A rank that dies while the others meet is missed after so long; then they agree again.
+// If a rank dies while the others connect, they notice after this time and agree again.
 constexpr int kMeetMs = 5000;
-// How long a rank may take to come whose connection was closed; that was lost in another way.
+// Time that a rank may take to come although its connection was closed.
 constexpr int kEndedMs = 100;
 constexpr int kPartedMs = 1000;
 
 constexpr unsigned kLookUs = 200;
-// By what ranks of other hosts tell each other that they have met all.
+// The tag with which ranks on different hosts tell each other that they have connected to all.
 constexpr std::uint64_t kMeeting = Hash().add("meeting").value();
 
-// Not aborted: then a rank was interrupted, and will not come to another meeting.
+// Not for aborted: then a rank was interrupted, and will not connect again.
 bool may_try_again(const Error& error) {
   return error.code() == ErrorCode::connection || error.code() == ErrorCode::peer_lost ||
          error.code() == ErrorCode::timeout;
 }
 
-// Whether the peer's system closed the connection, as far as that shows: of a process that lives,
-// nobody does.
+// Returns true if the peer's system closed the connection, as far as that is visible. The
+// connection of a living process stays open.
 bool is_closed(const transport::Loss& loss) {
   using Kind = transport::Loss::Kind;
   return loss.kind == Kind::closed || loss.kind == Kind::reset || loss.kind == Kind::broken;
 }
 
-// One agreement of the ranks that go on, and their meeting.
+// One agreement on the ranks that continue, followed by connecting them.
 class ShrinkAttempt {
  public:
   ShrinkAttempt(World& world, const Deadline& deadline, bool quorum);
@@ -57,16 +57,17 @@ class ShrinkAttempt {
   Setup setup() const;
   bool has_given_up(int place, World& fresh, bool& is_settled) const;
   void await_others(World& fresh, const Deadline& deadline) const;
-  // Asked while they meet; the new world may ask later, when this is no more.
+  // Called while the ranks connect. The new world may outlive this object, and must not call it.
   Interrupted interrupted();
 
   World& world_;
   const Deadline deadline_;
   const bool quorum_;
   Survivors survivors_;          // of the last meeting over the network
-  std::vector<int> ranks_ = {};  // that go on
-  std::uint64_t mark_ = 0;       // of the answer
-  // Ranks of other hosts whose connection says nothing of their life: they may come by another one.
+  std::vector<int> ranks_ = {};  // the ranks that continue
+  std::uint64_t mark_ = 0;       // identifies the answer
+  // Ranks on other hosts whose connection does not show whether they live; they may come over
+  // another one.
   std::set<int> unsettled_ = {};
   const std::shared_ptr<ShrinkAttempt*> alive_ = std::make_shared<ShrinkAttempt*>(this);
 };
@@ -140,7 +141,7 @@ std::shared_ptr<World> ShrinkAttempt::run_across() {
 
 Rules ShrinkAttempt::rules() {
   const int left = deadline_.left_ms();
-  // A rank that died after it had heard an answer may have gone on before, and others with it; but
+  // A rank that received an answer and then died may have continued before, and others with it; but
   // not from a meeting that this rank has given up.
   const auto is_gone = [this, mark = mark_](int one) {
     const HostAgreement& agreement = world_.membership().agreement();
@@ -155,8 +156,8 @@ Rules ShrinkAttempt::rules() {
           .quorum = quorum_};
 }
 
-// Whether a rank's process has ended, as far as the world that ends could tell when it last
-// listened to the others.
+// Returns true if a rank's process has ended, as far as the ending world knew when it last
+// listened.
 bool ShrinkAttempt::has_ended(int rank) const {
   if (world_.hosts().is_here(rank)) {
     return world_.membership().watch().is_dead_here(rank);
@@ -187,8 +188,8 @@ Interrupted ShrinkAttempt::interrupted() {
   };
 }
 
-// Throws where the meeting is in vain: one has died, and the others would wait for it until the
-// time is over. That is no interruption, which ends shrink() for all.
+// Throws if connecting is in vain because a rank has died and the others would wait for it until
+// the time limit. This is not an interruption, which would end shrink() on all ranks.
 bool ShrinkAttempt::is_interrupted() {
   const ConnectOptions& options = world_.options();
   if (options.interrupted != nullptr && options.interrupted()) {
@@ -198,7 +199,7 @@ bool ShrinkAttempt::is_interrupted() {
   for (const int one : ranks_) {
     if (one != world_.rank() && has_ended(one)) {
       if (!world_.hosts().is_here(one)) {
-        unsettled_.insert(one);  // if it comes to the next one, then it lives
+        unsettled_.insert(one);  // if it joins the next attempt, it is alive
       }
       throw Error(ErrorCode::connection,
                   "rank " + std::to_string(one) +
@@ -228,7 +229,8 @@ Setup ShrinkAttempt::setup() const {
                        .first_ranks = std::move(first_ranks)}};
 }
 
-// About one of the new world, number `place` there. True: it lives, and could not meet the others.
+// Checks rank `place` of the new world. Returns true if it is alive and could not connect to the
+// others.
 bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) const {
   const int one = ranks_[static_cast<std::size_t>(place)];
   const bool ended = has_ended(one);  // first, as in await_others()
@@ -244,9 +246,9 @@ bool ShrinkAttempt::has_given_up(int place, World& fresh, bool& is_settled) cons
   return !is_settled && (fresh.network()->loss_of(place) || fresh.network()->has_left(place));
 }
 
-// The new world is there for this rank, and for all if they say so. Then none of them goes back; so
-// one that dies now, before all have heard from it, is no reason to go back either. One that cannot
-// come so far lives on and says so: then nobody has gone on.
+// This rank has the new world; it is valid for all ranks once all of them confirm it. After that no
+// rank goes back, so a rank that dies before all ranks have confirmed is no reason to go back
+// either. A rank that cannot get this far stays alive and reports that; then no rank has continued.
 void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
   world_.membership().agreement().end_meeting(mark_);
   RemoteRecords* const records = fresh.remote_records();
@@ -256,9 +258,9 @@ void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
     records->tell(all, kMeeting, {.record = {.sequence = 1}});
   }
   Deadline noticed =
-      Deadline::never();  // a process that ends closes one connection after the other
+      Deadline::never();  // a process that ends closes its connections one after the other
   for (bool all_settled = false; !all_settled && !deadline.passed();) {
-    world_.membership().watch().listen();  // first: what a rank says that ends, it has said before
+    world_.membership().watch().listen();  // first: it may have sent something
     if (records != nullptr) {
       fresh.network()->progress();
       records->listen();

@@ -1,5 +1,5 @@
-// After a failure: the ranks that are left agree who they are, and meet anew. A new world shares
-// nothing with the old one, so nothing that was under way there can reach it.
+// Shrinks a world after a failure: the remaining ranks agree on their members and connect again.
+// The new world shares nothing with the old one, so no operation of the old world can affect it.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace unisono::comm {
 
-// A world of the ranks that are still there, in their old order. Blocks until each of the others
-// has called too or is known to be gone, at most `timeout_ms` (0: for ever; negative: as to
-// connect). Errors: evicted. `world` outlives the call, and ends for all.
+// Returns a world of the remaining ranks, in their old order. Blocks until every other rank has
+// called too or is known to be gone, for at most `timeout_ms` (0: no limit; negative: as long as
+// for connecting). Errors: evicted. `world` must outlive the call; it ends on all ranks.
 std::shared_ptr<World> shrink(World& world, int timeout_ms, bool quorum);
 
 }  // namespace unisono::comm

@@ -5,7 +5,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr std::size_t kLeastBytes = 32 << 10;  // that a thread is worth its arrival for
+constexpr std::size_t kLeastBytes = 32 << 10;  // the least work that makes a thread worth waking
 constexpr std::size_t kLine = 64;
 
 const void* at(const void* base, std::size_t element, Dtype dtype) {
@@ -31,7 +31,7 @@ Slice slice_of(std::size_t count, Dtype dtype, int movers, int thread) {
   const std::size_t lines = count / line;
   const auto number = static_cast<std::size_t>(thread);
   const auto of = static_cast<std::size_t>(movers);
-  // The first threads take one line more where the lines do not divide.
+  // The first threads take one more line if the lines do not divide evenly.
   const auto begin = [&](std::size_t i) { return lines / of * i + std::min(i, lines % of); };
   const std::size_t first = begin(number) * line;
   const std::size_t end = number + 1 == of ? count : begin(number + 1) * line;

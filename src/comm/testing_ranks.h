@@ -1,4 +1,4 @@
-// Ranks as threads, on one host or where UNISONO_TEST_WORLD has them.
+// Runs ranks as threads, on one host or as UNISONO_TEST_WORLD says.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -9,20 +9,20 @@
 namespace unisono::comm {
 namespace {
 
-// `struct sched_attr` in its first version; the kernel's header of it clashes with <sched.h>.
+// The first version of `struct sched_attr`; the kernel's header for it clashes with <sched.h>.
 struct Attributes {
   std::uint32_t size = sizeof(Attributes);
   std::uint32_t policy = 0;
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime = 0;  // of the usual class: the time slice
+  std::uint64_t runtime = 0;  // the time slice in the usual scheduling class
   std::uint64_t deadline = 0;
   std::uint64_t period = 0;
 };
 static_assert(sizeof(Attributes) == 48);
 
-// Another process may have the number of a thread that has ended.
+// Another process may have reused the number of a thread that has ended.
 bool is_here(int thread) noexcept {
   return ::syscall(SYS_tgkill, ::getpid(), thread, 0) == 0;
 }
@@ -34,7 +34,7 @@ std::uint64_t change_time_slice(int thread, std::uint64_t ns) noexcept {
   if (!is_here(thread) || ::syscall(SYS_sched_getattr, thread, &now, sizeof(now), 0) != 0) {
     return 0;
   }
-  // 0: of a kernel that does not know slices.
+  // 0 on kernels without time slices.
   const std::uint64_t before = now.runtime;
   if (now.policy != SCHED_OTHER || before == 0 || before == ns) {
     return 0;

@@ -1,6 +1,6 @@
 // Short time slices for threads that wait while others compute on their cores. Linux 6.12 and newer
-// run who asks for short slices sooner when it wakes, and for no more of the time: its share of the
-// core stays what it was. Where the kernel does not know slices, nothing changes.
+// runs a thread with short slices sooner when it wakes, without giving it a larger share of the
+// core. Older kernels ignore the setting.
 #pragma once
 
 #include <array>
@@ -10,13 +10,11 @@
 
 namespace unisono::comm {
 
-// Sets that of a thread of this process, in nanoseconds. Returns the one before, or 0 where it was
-// not changed: an older kernel, another scheduling class than the usual one, a thread that has
-// ended.
+// Sets the time slice, in nanoseconds, of a thread of this process. Returns the previous one, or 0
+// if it was not changed: an older kernel, an unusual scheduling class, or a thread that has ended.
 std::uint64_t change_time_slice(int thread, std::uint64_t ns) noexcept;
 
-// The threads that have short ones, until they are given back what they had. Any threads may use
-// it.
+// The threads that have short slices until give_back(). Any threads may use it.
 class ShortSlices {
  public:
   using Change = std::uint64_t (*)(int thread, std::uint64_t ns) noexcept;
@@ -28,9 +26,9 @@ class ShortSlices {
   ShortSlices& operator=(const ShortSlices&) = delete;
   ~ShortSlices() { give_back(); }
 
-  // For this thread. More threads than there is room for keep theirs.
+  // Shortens the calling thread's slices. Threads beyond the table's capacity keep theirs.
   void take(int thread) noexcept;
-  // For all.
+  // Restores the slices of all threads.
   void give_back() noexcept;
 
  private:
@@ -40,7 +38,7 @@ class ShortSlices {
   };
 
   Change change_;
-  std::mutex taking_;  // guards what follows
+  std::mutex taking_;  // guards the members below
   std::array<Taken, 16> taken_;
   std::size_t count_ = 0;
 };

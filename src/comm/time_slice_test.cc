@@ -1,4 +1,4 @@
-// Short slices: with a kernel that is made up, and with the one that is there.
+// Tests short slices with a fake kernel and with the real one.
 #include "comm/time_slice.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Asked = std::vector<std::pair<int, std::uint64_t>>;
 constexpr std::uint64_t kUsual = 3'000'000;
-Asked asked;  // by the test that runs
+Asked asked;  // by the running test
 
 std::uint64_t knows_slices(int thread, std::uint64_t ns) noexcept {
   asked.emplace_back(thread, ns);
@@ -89,7 +89,7 @@ TEST(ChangeTimeSlice, GivesBackWhatAThreadHadAndLeavesOthersAlone) {
   }).join();
   EXPECT_EQ(again, 0U);
   EXPECT_EQ(after, before == 0 ? 0 : ShortSlices::kNs);
-  // Its end is told a moment before the kernel has forgotten it.
+  // A thread's end is visible a moment before the kernel has removed it.
   const Deadline forgotten = Deadline::after_ms(10'000);
   while (change_time_slice(thread, ShortSlices::kNs) != 0 && !forgotten.passed()) {
     std::this_thread::yield();

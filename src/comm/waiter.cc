@@ -39,7 +39,7 @@ Waiter::Verdict Waiter::pause(const std::function<bool()>& look,
       return Verdict::aborted;
     }
   }
-  // By the clock and not by a count: on a busy machine one yield can cost a whole time slice.
+  // Decides by the clock, not by a count: on a busy machine one yield can cost a whole time slice.
   const bool yields = contention_.is_on() ? contention_.wants_probe(now) : !was_slow_;
   if (yields && now - since_ < std::chrono::microseconds(policy_.yield_us)) {
     sched_yield();

@@ -1,5 +1,5 @@
-// How a rank waits: it spins, then gives way, then sleeps, as its policy says (base/wait_policy.h),
-// and looks around while it waits.
+// Waits for operations: spins, then yields, then sleeps, as the policy says (base/wait_policy.h),
+// and watches the world meanwhile.
 #pragma once
 
 #include <chrono>
@@ -13,30 +13,29 @@
 
 namespace unisono::comm {
 
-// What a rank that waits can notice besides what it waits for, and what it sleeps on. The world is
-// one; a test of waiting brings its own.
+// The environment of a waiting rank: the events that it can notice besides the one it waits for,
+// and the object that it sleeps on. World implements it, and tests have their own.
 class Surroundings {
  public:
   virtual const WaitPolicy& wait_policy() const noexcept = 0;
-  // What the waits of callers have learnt, and the next ones begin with.
+  // Returns what earlier waits have learnt about contention.
   virtual CoreContention& contention() noexcept = 0;
   virtual bool aborted() const noexcept = 0;
-  // Look for what ends every wait, and make aborted() true then.
+  // Looks for events that end every wait, and makes aborted() true if there is one.
   virtual void look_for_deaths() noexcept = 0;
   virtual void ask_whether_to_go_on() noexcept = 0;
-  // Ends every wait of all ranks, with this reason.
+  // Ends every wait on all ranks, with this reason.
   virtual void raise(const std::exception& error) noexcept = 0;
   virtual int longest_sleep_us() const noexcept = 0;
-  // Sleeps until something may have happened; not if `look`, which is asked once more between the
-  // announcement of the sleep and the sleep itself, returns true, which this then returns.
+  // Announces the sleep, calls look() once more, and sleeps unless it returned true. Returns what
+  // look() returned.
   virtual bool sleep(const std::function<bool()>& look, int timeout_us) = 0;
 
  protected:
   ~Surroundings() = default;
 };
 
-// A wait asks often what time it is, and nothing that takes time may have happened since it asked
-// last.
+// Caches the time between two polls, because a wait asks for the time often.
 class WaitClock {
  public:
   using Clock = std::chrono::steady_clock;
@@ -46,7 +45,7 @@ class WaitClock {
     known_ = true;
     return at_ = Clock::now();
   }
-  // Time passes.
+  // Forgets the cached time.
   void forget() noexcept { known_ = false; }
 
  private:
@@ -60,16 +59,17 @@ class Waiter {
  public:
   enum class Verdict : std::uint8_t { look_again, finished, aborted, timed_out };
 
-  // timeout_ms 0: none.
+  // timeout_ms 0: no limit.
   Waiter(Surroundings& around, int timeout_ms) noexcept
       : Waiter(around, timeout_ms, around.wait_policy(), around.contention()) {}
   Waiter(Surroundings& around, int timeout_ms, const WaitPolicy& policy,
          CoreContention& contention) noexcept
       : around_(around), contention_(contention), timeout_ms_(timeout_ms), policy_(policy) {}
 
-  // Asks `poll` (a Polled) until it is finished, or until the wait is aborted or times out: no
-  // progress at all for that long. `check` is called now and then for what only shows after a
-  // while, such as a mismatch. `poll` may be asked again after it was finished.
+  // Calls `poll` (a Polled) until it has finished, or until the wait is aborted or times out, that
+  // is, makes no progress for that long. `check` is called occasionally and looks for errors that
+  // only appear after a while, such as a mismatch. `poll` may be called again after it has
+  // finished.
   template <typename Poll, typename Check>
   Verdict wait(const Poll& poll, const Check& check) {
     for (;;) {
@@ -91,13 +91,14 @@ class Waiter {
     }
   }
 
-  // Something happened: start over.
+  // Progress was made: restarts the policy and the timeout.
   void reset() noexcept {
     clock_.forget();
     spent_ = 0;
-    timing_ = false;  // the timeout is for no progress at all
+    timing_ = false;  // the timeout counts from the last progress
   }
-  // True: look again at once. False: the budget is spent, call pause().
+  // Returns true to poll again at once. Returns false if the spin budget is used up; then call
+  // pause().
   bool spin() noexcept {
     if (spent_ >= policy_.spin || contention_.is_on()) {
       return false;
@@ -108,11 +109,12 @@ class Waiter {
     return true;
   }
 
-  // Gives way or sleeps: look_again, aborted or timed_out. `look` is as of Surroundings::sleep().
+  // Yields or sleeps, and returns look_again, aborted or timed_out. `look` is that of
+  // Surroundings::sleep().
   Verdict pause(const std::function<bool()>& look, const std::function<void()>& check);
 
   double waited_s() const;
-  // When the latest poll began, or later: what it found was there then.
+  // Returns a time at or after the start of the latest poll.
   WaitClock::Clock::time_point polled_at() noexcept { return clock_.now(); }
 
  private:
@@ -124,11 +126,11 @@ class Waiter {
   WaitPolicy policy_;
   int spent_ = 0;
   bool timing_ = false;
-  bool was_slow_ = false;  // giving way was, in this wait
+  bool was_slow_ = false;  // a yield in this wait was slow
   WaitClock clock_;
   Clock::time_point since_;
   Clock::time_point checked_;
-  Clock::time_point asked_;  // the user, whether to go on
+  Clock::time_point asked_;  // when ConnectOptions::interrupted was last called
 };
 
 }  // namespace unisono::comm

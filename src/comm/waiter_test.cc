@@ -1,4 +1,4 @@
-// How a rank waits, without a world.
+// Tests waiting without a world.
 #include "comm/waiter.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace unisono::comm {
 namespace {
 
-int slices_changed = 0;  // in the test that runs
+int slices_changed = 0;  // by the running test
 
 class Alone final : public Surroundings {
  public:
@@ -50,8 +50,8 @@ TEST(Waiter, FinishesWithoutASleepWhatIsDoneAtOnce) {
   EXPECT_EQ(alone.sleeps, 0);
 }
 
-// What polls read twice each, in a wait that advances once and then gives way; empty where it
-// slept, as it does when giving way takes long.
+// Returns the two clock readings of each poll in a wait that advances once and then yields; empty
+// if it slept, as it does when yielding takes long.
 std::vector<WaitClock::Clock::time_point> times_of_polls() {
   Alone alone;
   alone.policy = {.spin = 0, .yield_us = 1'000'000'000};
@@ -69,8 +69,8 @@ std::vector<WaitClock::Clock::time_point> times_of_polls() {
   return alone.sleeps == 0 ? times : std::vector<WaitClock::Clock::time_point>();
 }
 
-// Reading the clock takes as long as a look, so a poll that asks twice gets one reading, and time
-// that passed is seen.
+// Reading the clock takes as long as a poll, so a poll that asks twice gets one reading. Time that
+// has passed is still seen.
 TEST(Waiter, ReadsTheClockOnceForAPoll) {
   std::vector<WaitClock::Clock::time_point> times;
   for (int attempt = 0; attempt < 1000 && times.empty(); ++attempt) {
@@ -97,7 +97,7 @@ TEST(Waiter, SpinsBeforeItSleepsAndStartsOverWhenSomethingAdvanced) {
   };
   EXPECT_EQ(Waiter(alone, 0).wait(poll, [] {}), Waiter::Verdict::finished);
   // After polls 1 and 2 it spins, 3 advances, after 4 to 6 it spins again. After 7 and 9 it sleeps,
-  // and polls once more before it does: the 10th is finished, and the 11th says so.
+  // and polls once more before it does: the 10th poll is finished, and the 11th reports it.
   EXPECT_EQ(polls, 11);
   EXPECT_EQ(alone.sleeps, 2);
   EXPECT_EQ(slices_changed, 0);

@@ -25,12 +25,12 @@
 namespace unisono::comm {
 namespace {
 
-// Where each look is a system call, so many take longer than to be woken.
+// Each poll is a system call, so this many take longer than a wake-up.
 constexpr int kLooksOverNetwork = 100;
-// For a peer that is slow to read the last message.
+// Time for a peer that is slow to read the last message.
 constexpr int kLeaveMs = 2000;
-constexpr int kLostHostMs = 200;  // of the culprit's host, which may be lost with it
-constexpr int kSilentMs = 500;    // a network that has parted loses more than the culprit
+constexpr int kLostHostMs = 200;  // for the culprit's host, which may be lost with it
+constexpr int kSilentMs = 500;    // a separated network loses more than the culprit
 
 WaitPolicy choose_wait_policy(const Setup& setup, const Hosts& hosts, bool oversubscribed) {
   WaitPolicy policy = built_in_wait(oversubscribed);
@@ -79,7 +79,7 @@ void World::note_failure(const AbortRecord& record) noexcept {
   }
 }
 
-// With the other ranks of this host; those of other hosts wait for nobody here.
+// Sets up the ranks on this host; ranks on other hosts do not wait here.
 void World::set_up() {
   if (network() != nullptr) {
     network()->begin_epoch(setup_.ancestry.epoch);
@@ -105,7 +105,7 @@ void World::set_up() {
   if (options().threads > 1) {
     helpers_ = std::make_unique<HelperThreads>(options().threads - 1, !host_->oversubscribed());
   }
-  agree();  // and nobody sends before everybody can be woken
+  agree();  // no rank sends before every rank can be woken
 }
 
 World::~World() {
@@ -122,7 +122,7 @@ World::~World() {
   AbortWord& abort = membership_->abort();
   abort.tell_observer();
   abort.pass_on();
-  // From here on a rank that is gone has only left first. A disagreement is still one.
+  // From here on, a rank that is gone has left in order. A disagreement is still an error.
   abort.observe([this](const AbortRecord& record) {
     if (static_cast<ErrorCode>(record.code) == ErrorCode::mismatch) {
       note_failure(record);
@@ -134,8 +134,8 @@ World::~World() {
   host_->leave();
 }
 
-// Before this rank sends that it leaves: a rank that has closed its end resets the connection then,
-// and what it had sent is lost.
+// Listens before this rank announces that it leaves: a rank that has already closed its end resets
+// the connection, and data that it sent before would be lost.
 void World::listen_once_more() noexcept {
   try {
     membership_->watch().listen();
@@ -143,7 +143,7 @@ void World::listen_once_more() noexcept {
   }
 }
 
-// If ranks disagree in their last calls, no call is left that could tell this program.
+// If ranks disagree in their last calls, no later call can report it to the program.
 void World::report_untold_mismatch() noexcept {
   try {
     AbortWord& abort = membership_->abort();
@@ -160,9 +160,9 @@ void World::report_untold_mismatch() noexcept {
   }
 }
 
-// The last message must reach the systems of the peers: a connection that is closed while bytes
-// wait in either direction is reset, and loses what is on its way. A rank that does not hear why
-// the world has ended takes this one for the culprit; the culprit itself need not hear it.
+// The last message must reach the peers' systems: a connection that is closed while bytes wait in
+// either direction is reset and loses bytes in transit. A rank that does not learn why the world
+// has ended takes this rank for the culprit. The culprit itself need not be told.
 void World::take_leave(std::optional<int> culprit) noexcept {
   if (network() == nullptr) {
     return;
@@ -180,7 +180,8 @@ void World::take_leave(std::optional<int> culprit) noexcept {
   }
 }
 
-// Ranks of other hosts may be in their world already: why this one will never be in it.
+// Tells ranks on other hosts, which may be in their world already, why this rank will never join
+// it.
 void World::tell_of_no_world(const Error& error) noexcept {
   peers_.local->tell(error);
   if (network() == nullptr) {
@@ -192,8 +193,8 @@ void World::tell_of_no_world(const Error& error) noexcept {
   take_leave(culprit);
 }
 
-// A rank that comes new to a job that grows does not know how many worlds it had; over the network
-// the cards have said it.
+// A new rank in a growing job does not know how many worlds the job has had; over the network the
+// cards contain it.
 void World::agree() {
   struct Told {
     int world;

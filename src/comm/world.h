@@ -1,5 +1,5 @@
-// The world of one rank: the ranks of its job, what this host and the network share with it, and
-// whether it has ended. Groups are made in it.
+// The world of one rank: the ranks of its job, the resources of this host and of the network that
+// it shares with them, and the state that ends the world. Groups are made in it.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +33,16 @@ class Surroundings;
 class WorldSurroundings;
 class WorldWaits;
 
-// Where a world comes from, if it was made from another.
+// The origin of a world that was made from another one.
 struct Ancestry {
-  int world = 0;                         // how many there were before, shrunk or grown
-  std::uint32_t epoch = 0;               // how often it shrank; what is older is dropped
-  int previous_size = 0;                 // of that which lost ranks
-  std::vector<int> previous_ranks = {};  // by rank, what it was there
-  std::vector<int> first_ranks = {};     // by rank, what it was before anybody was lost
+  int world = 0;                         // number of worlds before, shrunk or grown
+  std::uint32_t epoch = 0;               // number of shrinks; messages of older epochs are dropped
+  int previous_size = 0;                 // size of the world that lost ranks
+  std::vector<int> previous_ranks = {};  // each rank's number in that world
+  std::vector<int> first_ranks = {};     // each rank's number before any rank was lost
 };
 
-// What a rank has before it meets the others.
+// The state of a rank before it connects to the others.
 struct Setup {
   ConnectOptions options = {};
   std::shared_ptr<const Profile> profile = nullptr;
@@ -50,18 +50,18 @@ struct Setup {
   Ancestry ancestry = {};
 };
 
-// What it has when it has met them.
+// The connections to the other ranks.
 struct Peers {
   Hosts hosts;
-  std::unique_ptr<LocalWorld> local;            // the ranks of this host
-  std::unique_ptr<transport::Network> network;  // to the others; nullptr: there are none
-  Endpoints endpoints = {};                     // where the others found this one
-  bool oversubscribed = false;  // as far as ranks of other hosts on this machine make it so
+  std::unique_ptr<LocalWorld> local;            // the ranks on this host
+  std::unique_ptr<transport::Network> network;  // to ranks on other hosts; nullptr: there are none
+  Endpoints endpoints = {};                     // this rank's address as seen by the others
+  bool oversubscribed = false;  // as far as ranks on other "hosts" of this machine cause it
 };
 
 class World {
  public:
-  // Together with the other ranks of this host. Throws resource.
+  // Collective over the ranks on this host. Throws resource.
   World(Setup setup, Peers peers);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -79,20 +79,20 @@ class World {
   const Membership& membership() const noexcept { return *membership_; }
   GroupSegments& segments() noexcept { return *segments_; }
   Rosters& rosters() noexcept { return *rosters_; }
-  // What ranks of other hosts tell; nullptr: there are none.
+  // Records from ranks on other hosts; nullptr if there is one host.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
   WorldWaits& waits() noexcept { return *waits_; }
   Surroundings& surroundings() noexcept;
   Fabric fabric() noexcept;
   Programs& programs() noexcept { return *programs_; }
   ProgressThread& progress() noexcept { return *progress_; }
-  // That help with long calls; nullptr: there are none.
+  // Helper threads for long calls; nullptr if there are none.
   HelperThreads* helpers() noexcept { return helpers_.get(); }
   // nullptr: nothing is recorded.
   trace::Recorder* recorder() noexcept { return recorder_.get(); }
   // False in the child of a fork.
   bool same_process() const noexcept { return fork_.same_process(); }
-  // Throws usage in the child of a fork; and why the world has ended, if it has.
+  // Throws usage in the child of a fork, and the error that has ended the world, if any.
   void check_process() const;
   void check_usable() const;
 
@@ -119,7 +119,7 @@ class World {
   std::unique_ptr<WorldWaits> waits_;
   std::unique_ptr<WorldSurroundings> surroundings_;
   std::unique_ptr<Programs> programs_;
-  // In the child of a fork it is abandoned: there is no thread to join.
+  // The child of a fork abandons it, because it has no thread to join.
   std::unique_ptr<ProgressThread> progress_;
   std::unique_ptr<HelperThreads> helpers_;  // likewise
 };

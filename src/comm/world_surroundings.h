@@ -1,4 +1,4 @@
-// What a rank that waits notices of its world, and what it sleeps on.
+// The Surroundings of a rank in a world.
 #pragma once
 
 #include "bootstrap/local_host.h"
@@ -12,7 +12,7 @@ namespace unisono::comm {
 
 class WorldSurroundings final : public Surroundings {
  public:
-  // All of these outlive it. `network`: nullptr where there is one host.
+  // All arguments must outlive this object. `network`: nullptr if there is one host.
   WorldSurroundings(const ConnectOptions& options, int rank, LocalHost& host,
                     transport::Network* network, Membership& membership, Rosters& rosters,
                     const WaitPolicy& policy)

@@ -1,5 +1,5 @@
 // The elements of each data type for kernels: how they are read, combined and written, with the
-// bits of the CPU's kernels (kernels/reference.h). Narrow floats are summed in f32 and rounded
+// same bits as the CPU kernels (kernels/reference.h). Narrow floats are summed in f32 and rounded
 // once.
 #pragma once
 
@@ -20,8 +20,8 @@ UNISONO_DEVICE inline To bits_as(From value) {
   return result;
 }
 
-// A float of `kExponent` and `kMantissa` bits. kInfinity: it has one; without, the largest code is
-// NaN and what overflows becomes it (OCP E4M3).
+// A float of `kExponent` and `kMantissa` bits. kInfinity: it has an infinity; otherwise the largest
+// code is NaN, and overflow becomes NaN (OCP E4M3).
 template <class Bits, int kExponent, int kMantissa, bool kInfinity>
 struct NarrowFloat {
   using Stored = Bits;
@@ -41,7 +41,7 @@ struct NarrowFloat {
       const std::uint32_t fraction = kInfinity ? code & ((1U << kMantissa) - 1) : 1;
       return bits_as<float>(sign | 0x7f800000U | (fraction != 0 ? 0x400000U : 0));
     }
-    // The code as an f32 of a wrong exponent, put right by a product that is exact.
+    // Reads the code as an f32 with a wrong exponent, corrected by an exact product.
     const float scale = bits_as<float>(static_cast<std::uint32_t>(254 - kBias) << 23);
     const float value = bits_as<float>(code << (23 - kMantissa)) * scale;
     return bits_as<float>(bits_as<std::uint32_t>(value) | sign);
@@ -57,7 +57,7 @@ struct NarrowFloat {
     }
     std::uint32_t code;
     if (kExponent != 8 && size < static_cast<std::uint32_t>(128 - kBias) << 23) {
-      // Subnormal: the sum has its units where the result's are.
+      // Subnormal: the sum's units are those of the result.
       const float unit = bits_as<float>(static_cast<std::uint32_t>(128 - kBias + kShift) << 23);
       code = bits_as<std::uint32_t>(bits_as<float>(size) + unit) - bits_as<std::uint32_t>(unit);
     } else {
@@ -85,7 +85,7 @@ struct Element<kDtype, T, false>
     : NarrowFloat<decltype(T::bits), traits_of(kDtype).exponent_bits,
                   traits_of(kDtype).mantissa_bits, traits_of(kDtype).has_infinity> {};
 
-// bool is a byte whose operations are logical; its table is with the integers' (find()).
+// bool is a byte with logical operations; it uses the table of the integers (find()).
 template <ReduceOp kOp, class T>
 UNISONO_DEVICE inline T combine(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -139,7 +139,7 @@ template <class Element, class Wide>
 UNISONO_DEVICE inline typename Element::Stored divide(Wide sum, std::uint32_t divisor) {
   using Value = typename Element::Value;
   if constexpr (std::is_floating_point_v<Value>) {
-    // Rounded as a sum, then as a quotient, as where a sum is kept before it is divided.
+    // Rounds as a sum, then as a quotient, as if the sum were stored before it is divided.
     return Element::encode(Element::decode(Element::encode(sum)) / static_cast<Value>(divisor));
   } else {
     return static_cast<Value>(sum / static_cast<Wide>(divisor));

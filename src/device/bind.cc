@@ -10,7 +10,7 @@ namespace {
 
 using engine::OperandPlace;
 
-// Whom `rank` sends a chunk to, and whom it has it from, as its block.
+// The rank that `rank` sends a chunk to, and the one that it receives it from, as its block.
 struct BlockOf {
   int to = 0;
   int from = 0;
@@ -135,7 +135,7 @@ bool goes_by_blocks(const Graph& graph, const Schedule& schedule) {
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (const GraphPass& pass : graph.ranks[static_cast<std::size_t>(rank)].passes) {
       const auto fits = [&](const GraphCell& cell) { return is_own(rank, cell); };
-      // What a rank reads of another must be the block that is for it.
+      // A rank may only read the block of another that is meant for it.
       const bool receives = block_of(schedule, rank, pass.chunk).receives ||
                             std::all_of(pass.sources.begin(), pass.sources.end(),
                                         [&](const GraphCell& cell) { return cell.rank == rank; });

@@ -1,4 +1,4 @@
-// A graph with sizes: what is uploaded.
+// A graph with sizes: the image to upload.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ struct BoundImage {
   std::uint64_t most_bytes = 0;  // of a chunk
 };
 
-// The one of `rank`, where every rank has `sizes`: a plain form.
+// Returns the image of `rank` for a plain form, in which every rank has `sizes`.
 BoundImage bind_image(const Graph& graph, const Schedule& schedule, int rank,
                       const engine::Sizes& sizes);
 
-// The one of `rank` in a v-form: sizes and places come with each launch (Launch::sent, received).
-// REQUIRES: each chunk is a whole block, and no rank reads another's output (goes_by_blocks()).
+// Returns the image of `rank` for a v-form: sizes and offsets come with each launch (Launch::sent,
+// received). REQUIRES: each chunk is a whole block, and no rank reads another's output
+// (goes_by_blocks()).
 BoundImage bind_blocks(const Graph& graph, const Schedule& schedule, int rank);
 bool goes_by_blocks(const Graph& graph, const Schedule& schedule);
 

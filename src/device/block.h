@@ -1,7 +1,8 @@
-// What one thread block does for an operation: all passes of its rank, on its own slice of every
-// chunk. Blocks of one rank never wait for each other; block c waits for the blocks c of others.
+// The work of one thread block for an operation: all passes of its rank, on its own slice of every
+// chunk. The blocks of one rank never wait for each other; block c waits for the blocks c of other
+// ranks.
 //
-// A Machine is where it runs: a GPU's block, or a test's thread. It has thread(), threads(),
+// A Machine is the environment: a GPU's block, or a test's thread. It has thread(), threads(),
 // block(), shared(), sync(), any(flag), signal(word, value), tell(word of the host, value) and
 // reaches(word, value, launch, rank).
 #pragma once
@@ -53,7 +54,8 @@ struct Combiner {
   }
 };
 
-// `count` elements behind `skipped` bytes of all sources into all targets, which may be sources.
+// Combines `count` elements, `skipped` bytes into all sources, and writes them to all targets,
+// which may be sources.
 template <class C, class Machine>
 UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch,
                                    const KernelPass& pass, unsigned char* const* pointers,
@@ -139,7 +141,7 @@ UNISONO_DEVICE void copy_vectors(const KernelPass& pass, unsigned char* const* p
   }
 }
 
-// `bytes` are a multiple of the element's.
+// `bytes` is a multiple of the element size.
 template <class C, class Machine>
 UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
                                 const KernelPass& pass, unsigned char* const* pointers,
@@ -149,8 +151,8 @@ UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
     return;  // a part in place, which others may be reading
   }
   constexpr unsigned kUnroll = C::kLanes > 8 ? 2 : 4;
-  // Where all operands begin at the same place in their vectors, what is before the first whole one
-  // is done alone; where they do not, all is done by elements.
+  // If all operands are equally aligned to vectors, only the elements before the first whole vector
+  // are done separately; otherwise everything is done by elements.
   const std::uint64_t past = reinterpret_cast<std::uint64_t>(pointers[0]) % 16;
   bool alike = true;
   for (std::uint32_t k = 1; k < pass.sources + pass.targets; ++k) {
@@ -186,7 +188,7 @@ UNISONO_DEVICE void combine_all(const Machine& machine, const Launch& launch,
   }
 }
 
-// The slice of channel `channel` in a chunk: whole lines but at the end.
+// Returns the slice of channel `channel` in a chunk: whole lines except at the end.
 UNISONO_DEVICE inline void slice_of(std::uint64_t bytes, std::uint32_t channel,
                                     std::uint32_t channels, std::uint64_t& begin,
                                     std::uint64_t& end) {
@@ -196,7 +198,7 @@ UNISONO_DEVICE inline void slice_of(std::uint64_t bytes, std::uint32_t channel,
   end = begin + each < bytes ? begin + each : bytes;
 }
 
-// What a rank has in its arena, by channel.
+// The contents of a rank's arena, by channel.
 struct ArenaView {
   std::uint64_t base;
   const Launch& launch;
@@ -233,7 +235,7 @@ UNISONO_DEVICE bool wait_for(Machine& machine, const Launch& launch, const PassW
   return !machine.any(stop);
 }
 
-// Tells all that this rank is here, and learns where the others have their buffers. False: give up.
+// Announces this rank to all and gets the addresses of their buffers. Returns false to give up.
 template <class Machine>
 UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t epoch) {
   BlockMemory& shared = machine.shared();
@@ -276,7 +278,7 @@ UNISONO_DEVICE bool enter(Machine& machine, const Launch& launch, std::uint64_t 
   return !machine.any(stop);
 }
 
-// How many parts the longest block of any rank has: the same on all ranks.
+// Returns the number of parts of the longest block of any rank: the same on all ranks.
 template <class Machine>
 UNISONO_DEVICE std::uint64_t count_parts(Machine& machine, const Launch& launch) {
   if (launch.has_blocks == 0) {
@@ -292,7 +294,8 @@ UNISONO_DEVICE std::uint64_t count_parts(Machine& machine, const Launch& launch)
   return end == 0 ? 1 : (end + launch.part - 1) / launch.part;
 }
 
-// Where an operand of this block's slice begins; `begin` bytes of its chunk are before it.
+// Returns the address of an operand of this block's slice; `begin` bytes of its chunk come before
+// it.
 template <class Machine>
 UNISONO_DEVICE std::uint64_t place_of(Machine& machine, const Launch& launch,
                                       const KernelPass& pass, const PassOperand& operand,
@@ -343,7 +346,7 @@ UNISONO_DEVICE void run_block(Machine& machine, const Launch& launch) {
       slice_of(bytes_of(launch, pass), channel, launch.channels, begin, end);
       begin = part * launch.part < end - begin ? begin + part * launch.part : end;
       end = launch.part < end - begin ? begin + launch.part : end;
-      // Two sets of pointers: a thread that is ahead by a pass writes the other one.
+      // Two sets of pointers: a thread that is one pass ahead writes the other set.
       unsigned char** pointers = shared.pointers[turn % 2];
       for (std::uint32_t k = machine.thread(); k < pass.sources + pass.targets;
            k += machine.threads()) {

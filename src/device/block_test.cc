@@ -1,4 +1,4 @@
-// The kernel's source under delayed and reordered signals: every algorithm of the catalogue.
+// The kernel's source with delayed and reordered signals: every algorithm of the catalogue.
 #include "device/block.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ constexpr int kSeeds = 300;
 constexpr int kSeeds = 1000;
 #endif
 
-// Each starts some ten threads, which wait for a processor where others compute.
+// Each seed starts about ten threads, which compete with others for a processor.
 int seeds() {
   return std::getenv("UNISONO_TEST_FULL") != nullptr ? 10000
                                                      : kSeeds;  // NOLINT(concurrency-mt-unsafe)
@@ -72,7 +72,7 @@ class Operation {
     }
   }
 
-  // How many ranks have a wrong result.
+  // Returns the number of ranks with a wrong result.
   int wrong() const {
     int result = 0;
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
@@ -209,7 +209,7 @@ TEST(DeviceBlock, EveryAlgorithmIsRightHoweverSignalsArrive) {
 }
 
 #ifndef UNISONO_SANITIZED
-// What these tests would see: a pass that does not wait is made too early in some order.
+// Proves that these tests can fail: without its wait, a pass runs too early in some order.
 TEST(DeviceBlock, AWaitThatIsMissingGivesWrongResults) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather}) {
     const Algorithm& algorithm = *find_algorithm(collective, "ring");

@@ -13,7 +13,7 @@ namespace {
 
 using Counts = std::span<const std::size_t>;
 
-// Elements from a buffer's beginning to the end of its last block.
+// Returns the elements from a buffer's beginning to the end of its last block.
 std::size_t end_of(Counts counts, Counts displs) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -41,7 +41,7 @@ void check_call(const Call& call, int me, int ranks) {
                std::string(to_string(call.dtype)),
            "see the table of ReduceOp");
   }
-  // The other ranks do not know whether the root is in place, so its passes must not mind.
+  // The other ranks do not know whether the root is in place, so its passes must allow both.
   if (call.collective == Collective::reduce && engine::is_in_place(call, me) &&
       !call.algorithm.empty() && call.algorithm != "flat" && call.algorithm != "reproducible") {
     refuse("on device memory only flat reduces in place", "use flat, or give another out");

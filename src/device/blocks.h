@@ -1,4 +1,4 @@
-// The blocks of a call in a rank's buffers, and what may be wrong with a call.
+// The blocks of a call in a rank's buffers, and the validation of a call.
 #pragma once
 
 #include "device/image.h"
@@ -10,10 +10,10 @@ namespace unisono::device {
 // Errors: usage. `me` of `ranks`.
 void check_call(const Call& call, int me, int ranks);
 
-// What a rank reads and writes. REQUIRES: lists that check_call() accepts.
+// Returns what a rank reads and writes. REQUIRES: lists that check_call() accepts.
 engine::Extent extent_of(const Call& call, int me, int ranks);
 
-// Launch::sent and received of a v-form.
+// Sets Launch::sent and received of a v-form.
 void put_blocks(const Call& call, int me, int ranks, Launch& launch);
 
 }  // namespace unisono::device

@@ -1,4 +1,4 @@
-// A device as one group uses it: its context, a stream of our own, and what has been allocated.
+// A device as used by one group: its context, a stream of its own, and its allocations.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,27 @@ namespace unisono::device {
 
 class Context {
  public:
-  // Errors: config, where there is no such device.
+  // Errors: config if there is no such device.
   explicit Context(int device);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  // REQUIRES: nobody uses what was allocated or mapped any more.
+  // REQUIRES: nothing uses the allocated or mapped memory any more.
   ~Context();
 
   void* handle() const noexcept { return handle_; }
-  // As this process counts its devices.
+  // By the numbering of this process.
   int number() const noexcept { return number_; }
-  // The device's own, by whatever number a process has it.
+  // Identifies the device, whatever number it has in a process.
   DeviceUuid uuid() const;
   int processors() const;
-  // Zeroed, and there as long as this lives.
+  // Returns zeroed memory that lives as long as this object.
   std::uint64_t allocate(std::size_t bytes);
-  // Memory of another process, in this one's addresses, until unmap().
+  // Maps memory of another process into this one, until unmap().
   std::uint64_t map(const IpcHandle& memory);
   void unmap() noexcept;
-  // Memory of this process on another device can be reached from here.
+  // Makes this process's memory on another device accessible from here.
   void enable_peer(int device);
-  // Waits until it is there. Also while a stream of this thread captures a graph.
+  // Waits for the copy. Works also while a stream of this thread captures a graph.
   void upload(std::uint64_t to, const void* from, std::size_t bytes);
 
  private:
@@ -46,7 +46,7 @@ class Context {
   std::vector<int> peers_ = {};
 };
 
-// The thread has the device's context while this lives.
+// Makes the device's context current in the thread while it lives.
 class InContext {
  public:
   explicit InContext(const Context& context);
@@ -59,7 +59,7 @@ class InContext {
   bool changed_ = false;
 };
 
-// For destructors: `release` with the device's context, where the driver still gives it.
+// For destructors: runs `release` with the device's context, if the driver still provides it.
 template <class Release>
 void quietly_in(void* context, const Release& release) noexcept {
   void* before = nullptr;

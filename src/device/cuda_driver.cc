@@ -95,7 +95,7 @@ void WhileOthersCapture::exchange() noexcept {
   try {
     cuda_driver().cuThreadExchangeStreamCaptureMode(&mode_);
   } catch (const Error&) {
-    // No driver.
+    // There is no driver.
   }
 }
 

@@ -1,5 +1,5 @@
-// CUDA's driver, opened when the first group asks for it: nothing here is linked. UNISONO_CUDA
-// names another file than libcuda.so.1.
+// The CUDA driver, opened when the first group needs it; nothing here is linked. UNISONO_CUDA names
+// another file than libcuda.so.1.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct DeviceUuid {
   friend bool operator==(const DeviceUuid&, const DeviceUuid&) = default;
 };
 
-// The functions of libcuda.so.1 that are used, under their own names; each returns 0 or an error.
+// The functions of libcuda.so.1 that unisono uses, by their own names; each returns 0 or an error.
 struct CudaDriver {
   int (*cuInit)(unsigned) = nullptr;
   int (*cuDeviceGet)(int*, int) = nullptr;
@@ -59,7 +59,7 @@ struct CudaDriver {
   int (*cuThreadExchangeStreamCaptureMode)(int*) = nullptr;
   int (*cuGetErrorName)(int, const char**) = nullptr;
   int (*cuCtxEnablePeerAccess)(void*, unsigned) = nullptr;
-  // A driver that runs no kernels of GPUs brings its own (KernelLibrary); nullptr: it has none.
+  // A driver that does not run GPU kernels brings its own (KernelLibrary); nullptr: none.
   const void* (*kernels)(int dtype) = nullptr;
 };
 
@@ -73,14 +73,15 @@ inline constexpr int kNotReady = 600;
 
 // Errors: config.
 CudaDriver load_cuda_driver(const std::string& file);
-// The one of this process, the same every time. Errors: config, with what is missing.
+// Returns this process's driver, always the same. Errors: config, saying what is missing.
 const CudaDriver& cuda_driver();
 
-// Throws what `error` is (0: nothing), and in which call.
+// Throws the error and the call that returned it, unless `error` is 0.
 void check_cuda(int error, const char* call);
 
-// While it lives, its thread may do what a capture of another stream would keep it from, and which
-// would end that capture: ask an event, wait for a stream. Without a driver nothing is captured.
+// While it lives, its thread may make calls that another stream's capture would forbid, and which
+// would end that capture: querying an event, waiting for a stream. Without a driver nothing is
+// captured.
 class WhileOthersCapture {
  public:
   WhileOthersCapture() noexcept { exchange(); }

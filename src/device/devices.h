@@ -1,4 +1,4 @@
-// What there is to make a group of.
+// The devices that a group can use.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace unisono::device {
 
-// What CUDA shows, in its order, such as "sm_90 with 132 processors". Errors: config.
+// Returns CUDA's devices, in its order, such as "sm_90 with 132 processors". Errors: config.
 std::vector<std::string> devices();
-// Why collectives on device memory are not possible: no driver, no device, no kernels; "" where
-// they are.
+// Returns why collectives on device memory are impossible: no driver, no device, no kernels; "" if
+// they are possible.
 std::string why_no_devices();
 
 }  // namespace unisono::device

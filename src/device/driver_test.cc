@@ -1,4 +1,4 @@
-// The driver that is not there, that is another library, that does not start.
+// A driver that is missing, that is another library, or that does not start.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

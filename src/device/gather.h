@@ -1,4 +1,4 @@
-// What every rank of a communicator says of itself, and of how it fared.
+// Collects a value, or an error, from every rank of a communicator.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace unisono::device {
 
-// Does `step` on every rank; where it fails on one, all throw what that one says. So nobody waits
-// for a rank that has given up.
+// Runs `step` on every rank; if it fails on one, all ranks throw that rank's error. So no rank
+// waits for one that has given up.
 template <class Step>
 void together(Communicator& comm, const Step& step) {
   struct Outcome {

@@ -5,7 +5,7 @@
 namespace unisono::device {
 namespace {
 
-// Whether the passes can be made.
+// Returns true if the passes can be ordered.
 bool has_order(const GraphDraft& draft) {
   return visit_in_order(draft, [](int) {});
 }

@@ -1,4 +1,5 @@
-// What each pass comes after: whoever wrote what it reads, and whoever uses what it writes.
+// Determines the predecessors of each pass: the passes that wrote what it reads, and those that use
+// what it overwrites.
 #include <map>
 
 #include "device/graph_draft.h"
@@ -6,7 +7,7 @@
 namespace unisono::device {
 namespace {
 
-// The cells of one rank, and who has used them so far.
+// The cells of one rank, and the nodes that have used them so far.
 class CellHistories {
  public:
   explicit CellHistories(GraphDraft& draft) : draft_(draft) {}
@@ -79,7 +80,7 @@ void connect_rank(GraphDraft& draft, std::size_t rank) {
       touched.push_back(message.reader);
     }
   }
-  // What is staged is read where nobody writes again.
+  // Staged data is read from memory that nothing overwrites.
   for (const GraphMessage& message : draft.messages) {
     if (message.copy >= 0 && message.from == static_cast<int>(rank)) {
       cells.wait(message.reader, message.copy);

@@ -1,5 +1,5 @@
-// A graph while it is made: the passes of all ranks as nodes, the messages between them, and the
-// parts of the work, which build_graph() does one after the other.
+// A graph under construction: the passes of all ranks as nodes, the messages between them, and the
+// steps of build_graph().
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct GraphNode {
   int rank = 0;
   GraphPass pass = {};
   std::vector<int> after = {};                          // nodes
-  int pusher = -1;                                      // node that does its work; -1: itself
+  int pusher = -1;                                      // the node that does its work; -1: itself
   std::vector<std::pair<int, std::size_t>> lanes = {};  // message, index of the source
 };
 
@@ -24,12 +24,12 @@ struct GraphMessage {
   GraphCell source = {};
   int reader = -1;  // node
   int writer = -1;  // node of the sender's pass whose sum it carries
-  int copy = -1;    // node, where it is staged
+  int copy = -1;    // node, if it is staged
   bool push = false;
   bool stage = false;
 };
 
-// What a rank's program does to its cells, in its order.
+// An access of a rank's program to its cells, in program order.
 struct GraphAccess {
   int node = -1;  // own; -1: a send
   int message = -1;
@@ -50,23 +50,23 @@ struct GraphDraft {
   const GraphMessage& message(int number) const {
     return messages[static_cast<std::size_t>(number)];
   }
-  // The same for cells that are the same memory.
+  // Returns the same key for cells that are the same memory.
   std::size_t key(const GraphCell& cell) const;
 };
 
-// Nodes, messages and order, without what waits for what.
+// Makes nodes, messages and order, without dependencies.
 GraphDraft draft_graph(const Schedule& schedule, const GraphOptions& options);
-// What each node comes after, and what touches a rank's cells, with the messages as they are pushed
-// now.
+// Determines the predecessors of each node, and the nodes that use a rank's cells, for the messages
+// as they are pushed now.
 void connect_passes(GraphDraft& draft);
-// Which messages are pushed. REQUIRES: connect_passes().
+// Chooses the messages that are pushed. REQUIRES: connect_passes().
 void choose_pushes(GraphDraft& draft);
-// Which passes make a sum whole. REQUIRES: connect_passes().
+// Finds the passes that complete a sum. REQUIRES: connect_passes().
 void find_sums(GraphDraft& draft);
 Graph write_graph(const GraphDraft& draft);
 
-// Visits the nodes whose work is their own, each after those that it comes after, each rank's in
-// its order. False: some wait for each other. REQUIRES: connect_passes().
+// Visits the nodes that do their own work, each after its predecessors, and each rank's in its
+// order. Returns false if some wait for each other. REQUIRES: connect_passes().
 bool visit_in_order(const GraphDraft& draft, const std::function<void(int node)>& visit);
 
 }  // namespace unisono::device

@@ -1,4 +1,4 @@
-// Programs of ranks become nodes and messages.
+// Converts the ranks' programs into nodes and messages.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -10,7 +10,7 @@ namespace {
 
 using engine::OperandPlace;
 
-// The passes of all programs, one program after the other.
+// Converts all programs, one after the other.
 class GraphDrafter {
  public:
   GraphDrafter(const Schedule& schedule, const GraphOptions& options)
@@ -35,7 +35,7 @@ class GraphDrafter {
  private:
   void number_scratch(const std::vector<engine::Program>& programs);
   void add_program(const engine::Program& program);
-  // Passes that send become messages, the others nodes.
+  // Passes that send become messages; the others become nodes.
   void add_send(const engine::Pass& pass, int writer);
   int add_node(const engine::Pass& pass);
   // Copies the source of a message aside.
@@ -49,7 +49,7 @@ class GraphDrafter {
   GraphDraft draft_;
   std::map<std::tuple<int, int, int>, int> messages_ = {};  // from, to, ordinal
   int kept_ = 0;                                            // slots before those of staged messages
-  int rank_ = 0;                                            // whose program is added
+  int rank_ = 0;                                            // whose program is being added
   int aside_next_ = 0;                                      // slot for its next staged message
 };
 
@@ -66,8 +66,8 @@ void GraphDrafter::number_scratch(const std::vector<engine::Program>& programs) 
 
 void GraphDrafter::add_program(const engine::Program& program) {
   rank_ = program.rank;
-  aside_next_ = kept_;  // each rank's own, as only its own messages are staged there
-  std::vector<int> writer(program.passes.size(), -1);  // of what a pass sends
+  aside_next_ = kept_;  // each rank's own, because only its own messages are staged there
+  std::vector<int> writer(program.passes.size(), -1);  // of the data that a pass sends
   for (std::size_t i = 0; i < program.passes.size(); ++i) {
     const engine::Pass& pass = program.passes[i];
     const int node = pass.send ? -1 : add_node(pass);

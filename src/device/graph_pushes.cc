@@ -5,7 +5,7 @@
 namespace unisono::device {
 namespace {
 
-// Which of its rank's passes each node is.
+// Returns the index of each node among its rank's passes.
 std::vector<int> positions(const GraphDraft& draft) {
   std::vector<int> position(draft.nodes.size());
   for (const auto& order : draft.order) {
@@ -21,8 +21,8 @@ std::vector<int> positions(const GraphDraft& draft) {
 
 }  // namespace
 
-// What a pass of the receiver's waits for must be known to the sender without being told: that it
-// reads the cell itself in that very pass, or in one before.
+// The sender must know, without being told, that the receiver's pass may proceed: because it reads
+// the cell itself in that very pass or in an earlier one.
 void choose_pushes(GraphDraft& draft) {
   const std::vector<int> position = positions(draft);
   for (GraphMessage& message : draft.messages) {
@@ -31,7 +31,7 @@ void choose_pushes(GraphDraft& draft) {
     }
     const GraphNode& reader = draft.node(message.reader);
     const GraphNode& writer = draft.node(message.writer);
-    // A copy that is passed on is as well read where it came to.
+    // A copy that is forwarded can as well be read from where it arrived.
     const bool is_sum = writer.pass.sources.size() > 1;
     const bool is_copy = reader.pass.sources.size() == 1 && reader.pass.targets.size() == 1;
     message.push =

@@ -5,7 +5,7 @@
 namespace unisono::device {
 namespace {
 
-// Whose contributions the cells have that have been written: a bit for each rank.
+// The contributions in each written cell: a bit for each rank.
 using HeldSums = std::map<std::size_t, std::uint64_t>;
 
 void find_sum(GraphDraft& draft, int number, HeldSums& held) {

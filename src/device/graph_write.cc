@@ -33,7 +33,7 @@ class GraphWriter {
  private:
   void add_passes();
   void add_messages();
-  // For another rank's pass; ranks make their own in order.
+  // For another rank's pass; a rank makes its own passes in order.
   void add_wait(std::vector<After>& waits, int rank, int other);
   GraphPass& pass_of(int node) {
     return graph_.ranks[static_cast<std::size_t>(draft_.node(node).rank)]
@@ -42,7 +42,7 @@ class GraphWriter {
 
   const GraphDraft& draft_;
   Graph graph_;
-  std::vector<int> index_;  // among the passes of its rank, of each node; -1: it has none
+  std::vector<int> index_;  // among the passes of its rank, for each node; -1: none
 };
 
 void GraphWriter::add_passes() {

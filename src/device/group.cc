@@ -32,7 +32,8 @@ constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
   throw Error(ErrorCode::usage, what);
 }
 
-// How many thread blocks each rank has: all blocks of all ranks of a device must have room at once.
+// Agrees on the number of thread blocks per rank: all blocks of all ranks on a device must fit at
+// once.
 std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options,
                                 const Context& context, const Kernels& kernels) {
   struct Wish {
@@ -119,7 +120,7 @@ class DeviceState {
   };
   static std::unique_ptr<Device> open(Communicator& comm, int number);
 
-  Communicator comm_;  // its own, so that nobody's calls meet those of the group
+  Communicator comm_;  // separate, so that no other calls interfere with those of the group
   std::unique_ptr<Device> device_;
   Context& context_;
   std::uint32_t channels_;
@@ -150,7 +151,8 @@ DeviceState::DeviceState(Communicator& comm, const DeviceOptions& options)
       }()) {
   const InContext here(context_);
   try {
-    // As all hear of the end of this, nobody's kernel comes before this rank's memory is there.
+    // All ranks learn the result of this step, so no kernel starts before this rank's memory
+    // exists.
     together(comm_, [&] {
       words_ = std::make_unique<HostWords>(context_, channels_);
       plans_ = std::make_unique<Plans>(context_, common(), options.scratch_bytes);
@@ -189,20 +191,20 @@ void DeviceState::leave(int timeout_ms) {
     }
     destroy_events();
     if (watchdog_->ended()) {
-      // Kernels of other ranks may still reach this memory; theirs have been told to stop as well.
+      // Kernels of other ranks may still access this memory; they have been told to stop as well.
       std::this_thread::sleep_for(kUntilOthersStop);
     } else {
-      comm_.run(others_leave);  // nobody reaches this memory any more
+      comm_.run(others_leave);  // no rank accesses this memory any more
       context_.unmap();
-      comm_.run(others_leave);  // nor has it mapped: only then may its owner free it
+      comm_.run(others_leave);  // nor has it mapped; only then may its owner free it
     }
   } catch (const Error&) {
-    // Who does not come has stopped as well: its world has ended.
+    // A rank that does not come has stopped as well: its world has ended.
   }
 }
 
-// What no other stream has ever had, as a stream may get the handle of one that was destroyed.
-// Nothing where the driver does not say it. A stream that captures must not be asked.
+// Returns an id that no other stream has had, because a stream may get the handle of a destroyed
+// one; nothing if the driver does not provide ids. A capturing stream must not be asked.
 std::optional<std::uint64_t> DeviceState::id_of(void* stream) {
   std::uint64_t id = 0;
   return cuda_driver().cuStreamGetId(stream, &id) == 0 ? std::optional(id) : std::nullopt;
@@ -229,7 +231,7 @@ void DeviceState::destroy_events() {
   }
 }
 
-// Until the latest operation is done, or the group has ended.
+// Waits until the latest operation is done, or the group has ended.
 void DeviceState::wait_for_latest() const {
   while (latest_.is_there && !watchdog_->ended() &&
          cuda_driver().cuEventQuery(latest_.event) == cuda::kNotReady) {
@@ -281,9 +283,9 @@ void* DeviceState::allocate(std::size_t bytes) {
 
 CallShape DeviceState::key_of(const Call& call, bool direct, bool captured) const {
   const bool by_blocks = is_v_form(call.collective);
-  // A rank without an input says nothing of whether it is in place: the others' does. In a reduce
-  // only the root could say it: there one pass reads an element before it writes it (check_call()).
-  // And a rank alone needs a pass that multiplies.
+  // A rank without an input does not determine whether the call is in place: the other ranks do. In
+  // a reduce only the root could: there one pass reads an element before it writes it
+  // (check_call()). A single rank needs a pass that multiplies.
   const bool alone = comm_.size() == 1 && call.reduction.op == ReduceOp::premul_sum;
   const bool in_place = cut_of(call.collective) == VectorCut::none && moves_data(call.collective) &&
                         call.collective != Collective::reduce && !alone &&
@@ -320,7 +322,7 @@ void DeviceState::run(const Call& call, void* stream) {
   const engine::Extent extent = extent_of(call, comm_.rank(), comm_.size());
   const std::uint32_t in_region = memory_.region_of(call.in, extent.input);
   const std::uint32_t out_region = memory_.region_of(call.out, extent.output);
-  const bool has_none = call.in == nullptr && call.out == nullptr;  // blocks of no elements
+  const bool has_none = call.in == nullptr && call.out == nullptr;  // blocks without elements
   const bool in_regions =
       (call.in == nullptr || in_region != 0) && (call.out == nullptr || out_region != 0);
   const bool direct = memory_.one_process()
@@ -342,7 +344,7 @@ void DeviceState::run(const Call& call, void* stream) {
     put_blocks(call, comm_.rank(), comm_.size(), launch);
   }
   launch.factor = call.reduction.factor;
-  // A graph has an order of its own, and knows nothing of what is not in it.
+  // A graph has its own order, and is independent of calls outside of it.
   Latest& latest = capturing == 0 ? latest_ : captured_;
   const bool is_before = latest.is_there && (capturing == 0 || latest.capture == capture);
   const auto id = capturing == 0 ? id_of(stream) : std::nullopt;

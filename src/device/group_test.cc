@@ -49,8 +49,8 @@ TEST(DeviceGroup, OneRankMultipliesInPlace) {
   });
 }
 
-// A rank's own part is where it belongs. Copied onto itself it would be written while others read
-// it: ThreadSanitizer sees that.
+// A rank's own part is already in place. Copying it to itself would write it while others read it,
+// which ThreadSanitizer detects.
 TEST(DeviceGroup, APartInPlaceIsNotWritten) {
   run_threads(4, [](Communicator& comm) {
     constexpr std::size_t kCount = 20'000;
@@ -91,7 +91,7 @@ TEST(DeviceGroup, OperationsFollowEachOtherWithoutTheHost) {
                     .dtype = Dtype::i32};
     for (int k = 0; k < 10; ++k) {
       group.run(call,
-                (k % 2 == 0 ? one : two).handle());  // another stream waits for the one before
+                (k % 2 == 0 ? one : two).handle());  // the next call's stream waits for this one
     }
     group.synchronize(one.handle());
     group.synchronize(two.handle());
@@ -100,8 +100,7 @@ TEST(DeviceGroup, OperationsFollowEachOtherWithoutTheHost) {
   });
 }
 
-// The driver gives the handle of a stream to the next one as soon as the first is destroyed, while
-// its calls may be under way.
+// The driver reuses the handle of a destroyed stream at once, while its calls may still be running.
 TEST(DeviceGroup, AStreamIsNotTakenForOneBeforeItOfTheSameHandle) {
   run_threads(2, [](Communicator& comm) {
     DeviceGroup group(comm);
@@ -117,7 +116,7 @@ TEST(DeviceGroup, AStreamIsNotTakenForOneBeforeItOfTheSameHandle) {
                 stream.handle());
     };
     if (comm.rank() == 1) {
-      comm.barrier();  // the other one has made both calls
+      comm.barrier();  // the other rank has made both calls
     }
     auto first = std::make_optional<OwnStream>();
     sum(1000, *first);
@@ -166,7 +165,7 @@ TEST(DeviceGroup, AGraphIsReplayed) {
   });
 }
 
-// Branches of a graph run beside each other, and the calls of a group must not.
+// Branches of a graph run concurrently; the calls of a group must not.
 TEST(DeviceGroup, CallsOfAGraphRunInTheirOrderWhateverTheirStreams) {
   run_threads(2, [](Communicator& comm) {
     const OwnStream one;
@@ -209,7 +208,8 @@ TEST(DeviceGroup, CallsOfAGraphRunInTheirOrderWhateverTheirStreams) {
   });
 }
 
-// Shapes that change with each call, as tokens do, must not use up the memory of plans.
+// Shapes that change with each call, as numbers of tokens do, must not exhaust the memory for
+// plans.
 TEST(DeviceGroup, ManyKindsOfCallsAreForgottenAgain) {
   run_threads(2, [](Communicator& comm) {
     const OwnStream stream;

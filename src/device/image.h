@@ -1,5 +1,5 @@
-// What a kernel is told: one rank's passes as plain arrays, and the pointers of one launch. The
-// same for a GPU and for the shim that runs the kernel's source on a CPU.
+// The kernel's input: one rank's passes as plain arrays, and the pointers of one launch. The same
+// for a GPU and for the shim that runs the kernel's source on a CPU.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,17 @@ struct PassOperand {
 
 struct PassWait {
   std::uint32_t rank = 0;
-  std::uint32_t count = 0;  // of passes of that rank, its entry being the first
+  std::uint32_t count = 0;  // of that rank's passes, its entry being the first
 };
 
 struct KernelPass {
   std::uint64_t bytes = 0;                               // of the chunk
   std::uint64_t signals = 0;                             // a bit for each rank that waits for it
-  std::uint32_t operands = 0, sources = 0, targets = 0;  // first the sources, in their order
+  std::uint32_t operands = 0, sources = 0, targets = 0;  // sources first, in their order
   std::uint32_t waits = 0, wait_count = 0;
-  std::uint32_t finish = 0;  // its result is a whole sum: divide it (avg)
-  // In a v-form: whom the rank sends the chunk to, and whom it has it from. Sizes are of the second
-  // where `receives`.
+  std::uint32_t finish = 0;  // its result is a complete sum: divide it (avg)
+  // In a v-form: the rank that the chunk is sent to, and the one that it comes from. The sizes are
+  // those of the latter if `receives`.
   std::uint16_t to = 0, from = 0;
   std::uint32_t receives = 0;
 };
@@ -50,33 +50,34 @@ struct Image {
   std::uint32_t pass_count = 0;
   std::uint32_t exit_waits = 0, exit_wait_count = 0;
   std::uint32_t slots = 0;   // of scratch
-  std::uint32_t stride = 0;  // the most passes that any rank has
+  std::uint32_t stride = 0;  // the most passes of any rank
 };
 
-// What a rank tells each other when it enters an operation.
+// A rank's message to each other rank when it enters an operation.
 struct Record {
-  // Addresses, as their owner has them. In a v-form `input` is where the block for the other is.
+  // Addresses in their owner's process. In a v-form `input` is the block for the receiver.
   std::uint64_t input = 0, output = 0;
   std::uint64_t signature = 0;
-  std::uint32_t input_region = 0, output_region = 0;  // 0: reached as it is
+  std::uint32_t input_region = 0, output_region = 0;  // 0: accessed directly
   std::uint64_t bytes = 0;                            // of that block
   std::uint64_t most = 0;                             // of the rank's blocks
 };
 
-// A rank's memory for others: counts [channel][from] at its beginning, then what is here.
+// A rank's memory for other ranks: counts [channel][from] first, then these offsets.
 struct ArenaLayout {
   std::uint64_t records = 0;  // [channel][2][from]
   std::uint64_t epochs = 0;   // [channel]
   std::uint64_t scratch = 0;
 };
 
-struct Status {                // in memory of the host
+struct Status {                // in host memory
   std::uint32_t late = 0;      // what this channel waits for: a late_word(), or 0
-  std::uint32_t mismatch = 0;  // the rank that means another call, plus 1
+  std::uint32_t mismatch = 0;  // the rank that makes a different call, plus 1
 };
 
-// A rank that is waited for, and of its count the operation: who comes late again and again is
-// waited for anew each time. Threads of a block that wait for different ranks write in turns.
+// A rank that is waited for, with the operation from its count: a rank that is late repeatedly
+// starts a new wait each time. Threads of a block that wait for different ranks take turns in
+// writing.
 UNISONO_DEVICE inline std::uint32_t late_word(std::uint32_t rank, std::uint64_t count) {
   return static_cast<std::uint32_t>(count >> 32) << 8 | (rank + 1);
 }
@@ -97,16 +98,16 @@ struct Block {
 // The argument of a kernel, which CUDA limits to 4 KiB.
 struct Launch {
   Image image;
-  std::uint64_t arenas[kMaxRanks] = {};  // where each is, for this rank
+  std::uint64_t arenas[kMaxRanks] = {};  // their addresses on this rank
   ArenaLayout arena;
-  // [region][rank]: from where a rank has its memory to where this rank has it.
+  // [region][rank]: the difference between the memory's address on its owner and on this rank.
   const std::uint64_t* shifts = nullptr;
   std::uint64_t input = 0, output = 0;
   std::uint32_t input_region = 0, output_region = 0;
   std::uint64_t signature = 0;
   std::uint64_t part = 0;   // bytes of a chunk's slice that are done at once
-  std::uint64_t parts = 1;  // in a v-form they are counted when all blocks are known
-  double factor = 1;        // premul_sum: each input is multiplied by it
+  std::uint64_t parts = 1;  // in a v-form they are counted once all blocks are known
+  double factor = 1;        // premul_sum: the factor of each input
   std::uint32_t op = 0;     // a ReduceOp
   std::uint32_t multiplies = 0;
   std::uint32_t divisor = 1;  // avg
@@ -114,7 +115,7 @@ struct Launch {
   std::uint32_t has_blocks = 0;  // it is a v-form
   Block sent[kMaxRanks] = {};
   Block received[kMaxRanks] = {};
-  const std::uint32_t* stop = nullptr;  // the host's word: give up
+  const std::uint32_t* stop = nullptr;  // the host's signal to give up
   Status* status = nullptr;             // [channel]
 };
 static_assert(sizeof(Launch) <= 4096);

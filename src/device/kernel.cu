@@ -1,4 +1,4 @@
-// The kernel of one data type, UNISONO_DTYPE: all its operations.
+// The kernel of one data type, UNISONO_DTYPE, with all its operations.
 #include <cuda_runtime.h>
 
 #include "device/block.h"

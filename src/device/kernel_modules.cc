@@ -1,5 +1,5 @@
-// libunisono_cuda.so.0: the modules that nvcc made, put in by the linker as they are. The build
-// says UNISONO_EACH_MODULE, a MODULE(dtype) of each.
+// libunisono_cuda.so.0: the modules from nvcc, embedded by the linker. The build defines
+// UNISONO_EACH_MODULE, with a MODULE(dtype) for each.
 #include "unisono/types.hpp"
 
 #define MODULE(dtype)                                                                        \

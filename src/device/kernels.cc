@@ -9,7 +9,7 @@
 namespace unisono::device {
 namespace {
 
-constexpr int kMaxThreads = 0;  // CU_FUNC_ATTRIBUTE_...; asking for it loads the function
+constexpr int kMaxThreads = 0;  // CU_FUNC_ATTRIBUTE_...; querying it loads the function
 
 }  // namespace
 

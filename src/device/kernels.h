@@ -10,14 +10,15 @@ namespace unisono::device {
 
 class Kernels {
  public:
-  // Loads all: loading waits for kernels that run, and later those may wait for this rank.
+  // Loads all kernels now: loading waits for running kernels, which could later be waiting for this
+  // rank.
   explicit Kernels(const Context& context);
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
   ~Kernels();
 
   void* of(Dtype dtype) const { return functions_[static_cast<std::size_t>(dtype)]; }
-  // How many blocks of any of them a multiprocessor has room for.
+  // Returns the number of blocks of any kernel that fit on a multiprocessor.
   int blocks_per_processor() const noexcept { return blocks_; }
 
  private:
@@ -29,10 +30,9 @@ class Kernels {
   int blocks_ = 0;
 };
 
-// Whether a kernel does `op` on `dtype`.
+// Returns true if there is a kernel for `op` on `dtype`.
 bool has_kernel(Dtype dtype, ReduceOp op);
-// What a kernel is to do for it: on bool, which is a byte of 0 or 1, every operation is a logical
-// one.
+// Returns the kernel's operation: on bool, a byte of 0 or 1, every operation is logical.
 ReduceOp kernel_op(Dtype dtype, ReduceOp op);
 
 }  // namespace unisono::device

@@ -1,4 +1,5 @@
-// What users and machines do wrong: told, by whom, in time; nothing left behind.
+// Mistakes of users and failures of machines: reported on all ranks in time, with nothing left
+// behind.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +22,7 @@ Call all_reduce(void* data, std::size_t count) {
           .dtype = Dtype::f32};
 }
 
-// What another rank has found comes here as well.
+// Waits until another rank's error arrives.
 void wait_for_the_end(const DeviceGroup& group) {
   for (int k = 0; k < 2000; ++k) {
     group.check();
@@ -144,7 +145,7 @@ TEST(DeviceMistakes, OtherCountsAreNamedOnAllRanks) {
   });
 }
 
-// Each rank's counts are right by themselves; only together are they wrong.
+// Each rank's counts are valid by themselves, but they disagree.
 TEST(DeviceMistakes, BlocksThatDoNotAgreeAreNamed) {
   run_threads(2, [](Communicator& comm) {
     const OwnStream stream;
@@ -196,7 +197,7 @@ TEST(DeviceMistakes, TheLimitMayBeSetLater) {
   expect_that_rank_1_does_not_come({.timeout_ms = 600'000}, 200);
 }
 
-// A third of the limit each time, and more than the limit together.
+// A third of the limit each time, and more than the limit in total.
 TEST(DeviceMistakes, ARankThatIsLateOftenIsNotTakenForOneThatDoesNotCome) {
   constexpr int kLimitMs = 3000;
   run_threads(2, [](Communicator& comm) {
@@ -265,11 +266,11 @@ TEST(DeviceMistakes, ADeviceThatIsNotThereIsToldToAll) {
         error_of([&] { DeviceGroup group(comm, {.device = comm.rank() == 1 ? 7 : 0}); });
     EXPECT_EQ(error.code(), ErrorCode::config);
     EXPECT_NE(error.message().find("there is no device 7"), std::string::npos) << error.what();
-    comm.barrier();  // the communicator goes on
+    comm.barrier();  // the communicator still works
   });
 }
 
-// Every call of the driver fails once, on one rank alone: it is told, and all is given back.
+// Every driver call fails once, on one rank only: the error is reported, and everything is freed.
 TEST(DeviceMistakes, ACallOfTheDriverThatFailsLeavesNothingBehind) {
   const auto fail = driver_function<void(const char*, int)>("fake_cuda_fail");
   const auto left = driver_function<int()>("fake_cuda_left");

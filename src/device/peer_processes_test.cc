@@ -1,4 +1,4 @@
-// Collectives between devices whose ranks are processes, each of which may count them otherwise.
+// Collectives between devices whose ranks are processes, which may number the devices differently.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace unisono::device {
 namespace {
 
-// What a process sees, and which of it is the rank's.
+// The devices that a process sees, and the one that the rank uses.
 struct Own {
   std::string visible = {};
   int device = 0;
@@ -42,7 +42,7 @@ int peer_calls(Communicator& comm, int device, bool allocated) {
   return 0;
 }
 
-// The ranks' calls, in memory of the group and in other memory.
+// Makes the ranks' calls, in the group's memory and in other memory.
 void expect_right(const std::vector<Own>& owns, const std::string& what) {
   for (const bool allocated : {true, false}) {
     const auto codes =
@@ -81,7 +81,7 @@ TEST(DevicePeerProcesses, RandomCallsAreRightWhereProcessesHaveSeveralDevices) {
   }
 }
 
-// The error that all ranks but one get with what that one says before it.
+// Checks that all ranks but one get an error that starts with that rank's number.
 int expect_error(Communicator& comm, const DeviceOptions& options, int from,
                  const std::string& summary) {
   const Error error = error_of([&] { const DeviceGroup group(comm, options); });
@@ -108,7 +108,7 @@ TEST(DevicePeerProcesses, ADeviceThatDoesNotReachAnotherIsToldToAll) {
   EXPECT_EQ(codes, std::vector<int>(3));
 }
 
-// Each has room for 16 blocks, all 8 processors of device 0 with 2 each.
+// Each has room for 16 blocks: all 8 processors of device 0 with 2 each.
 TEST(DevicePeerProcesses, ADeviceIsTheSameByWhateverNumber) {
   const auto codes = run_processes(2, [](Communicator& comm) {
     see_devices(comm.rank() == 0 ? "0,1" : "1,0");
@@ -119,7 +119,7 @@ TEST(DevicePeerProcesses, ADeviceIsTheSameByWhateverNumber) {
   EXPECT_EQ(codes, std::vector<int>(2));
 }
 
-// Device 1 has room for 8 blocks, and none of its ranks shares it.
+// Device 1 has room for 8 blocks, and its ranks do not share it.
 TEST(DevicePeerProcesses, TheSameNumberMayBeTwoDevices) {
   const auto codes = run_processes(2, [](Communicator& comm) {
     see_devices(comm.rank() == 0 ? "0" : "1");

@@ -30,7 +30,7 @@ Call sum_of(void* data, std::size_t count) {
           .dtype = Dtype::i32};
 }
 
-// Also with several ranks of each device, which share its processors.
+// Also with several ranks per device, which share its processors.
 TEST(DevicePeers, RandomCallsAreRight) {
   for (const int devices : {2, 3, 4}) {
     for (const int ranks : {devices, 2 * devices}) {
@@ -52,7 +52,7 @@ TEST(DevicePeers, RandomCallsAreRight) {
   }
 }
 
-// Which other devices do not reach: it is copied aside. Ranks of one device need not.
+// Memory that other devices cannot reach is copied aside. Ranks on one device need no copy.
 TEST(DevicePeers, RandomCallsInMemoryOfPoolsAreRight) {
   const auto put_in_pool = driver_function<void(std::uint64_t)>("fake_cuda_put_in_pool");
   for (const int devices : {1, 3}) {
@@ -93,7 +93,7 @@ TEST(DevicePeers, AGraphIsReplayedBetweenDevices) {
     }
     group.synchronize(one.handle());
     group.run(sum_of(data, 100), one.handle());
-    group.run(sum_of(data, 100), two.handle());  // waits for the one before
+    group.run(sum_of(data, 100), two.handle());  // waits for the previous one
     group.synchronize(two.handle());
     EXPECT_EQ(data[0], 64);
     EXPECT_EQ(data[99], 64);
@@ -117,7 +117,7 @@ TEST(DevicePeers, ADeviceThatDoesNotReachAnotherIsToldToAll) {
                                    "other, or use the communicator on memory of the host"),
               std::string::npos)
         << error.what();
-    comm.barrier();  // the communicator goes on
+    comm.barrier();  // the communicator still works
   });
   EXPECT_EQ(left(), before);
 }
@@ -214,7 +214,7 @@ TEST(DevicePeers, AStreamOfAnotherDeviceIsNamed) {
   });
 }
 
-// Whatever the thread had before: nothing, the group's device, or another.
+// The thread may have had no context, the group's device's, or another one.
 TEST(DevicePeers, TheThreadKeepsItsContext) {
   const VisibleDevices visible(first_devices(3));
   run_threads(2, [](Communicator& comm) {

@@ -14,7 +14,7 @@ namespace unisono::device {
 namespace {
 
 constexpr std::size_t kZoneBytes = std::size_t{8} << 20;
-// A zone is full where the largest plan might not fit: 64 ranks, 64 passes of 64 sources.
+// A zone is full if the largest plan might not fit: 64 ranks, 64 passes of 64 sources.
 constexpr std::size_t kMostOfPlan = std::size_t{1} << 20;
 constexpr std::uint64_t kOneShotUpTo = std::uint64_t{64} << 10;  // bytes of an all_reduce
 constexpr std::uint64_t kFewChannelsUpTo = std::uint64_t{64} << 10;
@@ -22,7 +22,7 @@ constexpr std::uint64_t kSomeChannelsUpTo = std::uint64_t{1} << 20;
 constexpr std::uint32_t kFewChannels = 2;
 constexpr std::uint32_t kSomeChannels = 8;
 constexpr std::uint64_t kLine = 128;
-// More than any slice, and small enough to be added to.
+// More than any slice, and small enough to add to.
 constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
 
 [[noreturn]] void refuse_kind(const std::string& what) {
@@ -55,8 +55,8 @@ Schedule schedule_of(const CallShape& kind, const std::string& name, int ranks) 
   return schedule;
 }
 
-// An average of integers must not wrap on the way: a sum in one pass is wide, one in several is
-// not.
+// An average of integers must not wrap on the way: a sum in one pass is wide, one in several passes
+// is not.
 void check_average(const CallShape& kind, const std::string& name, const BoundImage& image,
                    int ranks) {
   if (kind.op != ReduceOp::avg || !is_integer(kind.dtype) ||

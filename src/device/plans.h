@@ -1,4 +1,4 @@
-// What a kernel is told for each kind of call, made when the kind is seen first.
+// The kernel's input for each kind of call, made when the kind first occurs.
 #pragma once
 
 #include <compare>
@@ -13,28 +13,28 @@
 
 namespace unisono::device {
 
-// What sets kinds of calls apart. The sizes of a v-form come with each call.
+// The key of a kind of call. The sizes of a v-form come with each call.
 struct CallShape {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
-  ReduceOp op = ReduceOp::sum;  // as kernel_op() has it
+  ReduceOp op = ReduceOp::sum;  // from kernel_op()
   std::size_t count = 0;
   int root = 0;
   bool in_place = false;
   bool direct = true;     // all ranks reach the buffers of all
-  bool captured = false;  // in a graph, which keeps it for good
+  bool captured = false;  // in a graph, which keeps it for ever
   std::string algorithm = {};
   friend auto operator<=>(const CallShape&, const CallShape&) = default;
 };
 
 class Plans {
  public:
-  // `common`: what all launches of the group have, with the most channels.
+  // `common`: the fields shared by all launches of the group, with the most channels.
   Plans(Context& context, const Launch& common, std::size_t scratch_bytes);
 
-  // Without buffers and sizes of blocks. Errors: usage, resource.
+  // Returns a plan without buffers and sizes of blocks. Errors: usage, resource.
   const Launch* find(const CallShape& kind) const;
-  // REQUIRES: find() has none. May forget others, which must not run any more where is_full().
+  // REQUIRES: find() has none. May drop other plans; if is_full(), those must not run any more.
   const Launch& add(const CallShape& kind);
   bool is_full() const;
 

@@ -1,4 +1,4 @@
-// Collectives on device memory between processes, which map each other's.
+// Collectives on device memory between processes, which map each other's memory.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -13,7 +13,7 @@
 namespace unisono::device {
 namespace {
 
-// The memory of allocate(), and other memory, which is copied aside on the way.
+// In memory from allocate(), and in other memory, which is copied aside.
 int random_calls(Communicator& comm, bool allocated) {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   const OwnStream stream;
@@ -50,7 +50,7 @@ TEST(DeviceProcesses, RandomCallsInOtherMemoryAreRight) {
   }
 }
 
-// Whether every call of the driver that fails once, on rank 1 alone, is an error of all ranks.
+// Returns true if every driver call that fails once, on rank 1 only, is an error on all ranks.
 int failing_calls(Communicator& comm) {
   struct Failing {
     const char* name;

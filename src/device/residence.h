@@ -1,26 +1,26 @@
-// Where the buffers and the stream of a call are.
+// The location of a call's buffers and stream.
 #pragma once
 
 namespace unisono::device {
 
 class Context;
 
-// Where a buffer lies.
+// The location of a buffer.
 struct Residence {
   bool on_device = true;
-  int device = 0;  // as this process counts
-  // Other devices have access to all that cudaMalloc gave, but not to what came from a pool or was
-  // mapped, unless its owner says so.
+  int device = 0;  // by the numbering of this process
+  // Other devices can access memory from cudaMalloc, but not pool or mapped memory, unless its
+  // owner permits it.
   bool for_peers = true;
 };
 
-// `own`: the device of what lies on all devices, and of what is nowhere.
+// `own`: returned for memory on all devices, and for memory on none.
 Residence residence_of(const void* data, int own);
 
-// A kernel that uses memory which its device does not reach ends all that the process has there.
-// Errors: usage.
+// A kernel that uses memory which its device cannot reach destroys the process's whole context
+// there, so this checks first. Errors: usage.
 void check_buffers(const Residence& in, const Residence& out, const Context& context, int rank);
-// What the driver does not say of a launch that it refuses. Errors: usage.
+// Checks for the reasons why the driver would refuse a launch without saying why. Errors: usage.
 void check_stream(void* stream, const Context& context, int rank);
 
 }  // namespace unisono::device

@@ -67,7 +67,7 @@ SharedMemory::SharedMemory(Communicator& comm, Context& context, std::uint32_t c
   });
 }
 
-// What other processes need to reach it, where there are any.
+// Returns the handle by which other processes reach it, if there are any.
 IpcHandle SharedMemory::handle_of(std::uint64_t base) const {
   IpcHandle handle = {};
   if (!one_process_) {
@@ -86,7 +86,7 @@ std::uint64_t SharedMemory::place_here(std::size_t rank, std::uint64_t base,
   return place;
 }
 
-// Does `step`, which is a way to the memory of `rank`; where there is none, says between whom.
+// Runs `step`, which makes the memory of `rank` accessible; on failure names both devices.
 template <class Step>
 void SharedMemory::reach(std::size_t rank, const Step& step) const {
   try {

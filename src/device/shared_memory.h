@@ -1,5 +1,5 @@
-// The memory that the ranks of a group have of each other: an arena of each for counts, records and
-// scratch, and what allocate() gave.
+// The memory that a group's ranks share: an arena of each rank for counts, records and scratch, and
+// the memory from allocate().
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,19 @@ namespace unisono::device {
 
 class SharedMemory {
  public:
-  // Collective.
-  // Errors: config, where a device does not reach the memory of another.
+  // Errors: config if a device cannot reach the memory of another.
   SharedMemory(Communicator& comm, Context& context, std::uint32_t channels,
                std::size_t scratch_bytes);
 
-  // Collective; zeroed.
+  // Collective. Returns zeroed memory.
   void* allocate(std::size_t bytes);
-  // The number of the allocation that has all of it; 0: none.
+  // Returns the number of the allocation that contains all of it; 0: none.
   std::uint32_t region_of(const void* data, std::size_t bytes) const;
-  // Whether there are allocations: the same on all ranks.
+  // Returns true if there are allocations: the same on all ranks.
   bool has_regions() const noexcept { return !regions_.empty(); }
-  // All ranks are threads of this process, and reach all memory of cudaMalloc as it is.
+  // All ranks are threads of this process, and directly reach all memory from cudaMalloc.
   bool one_process() const noexcept { return one_process_; }
-  // And what their device has otherwise. REQUIRES: one_process().
+  // All ranks are also on one device. REQUIRES: one_process().
   bool one_device() const noexcept { return one_device_; }
   std::span<const std::uint64_t> arenas() const noexcept { return arenas_; }
   const ArenaLayout& layout() const noexcept { return layout_; }
@@ -47,7 +46,7 @@ class SharedMemory {
   };
   struct Peer {
     bool same_process = false;
-    std::int64_t device = 0;  // as the process of that rank counts
+    std::int64_t device = 0;  // by the numbering of that rank's process
   };
   IpcHandle handle_of(std::uint64_t base) const;
   std::uint64_t place_here(std::size_t rank, std::uint64_t base, const IpcHandle& handle);

@@ -1,5 +1,5 @@
-// The kernel's source on a CPU: a thread for each block, whose signals arrive late and in another
-// order than they were given.
+// Runs the kernel's source on a CPU: one thread for each block, with signals that arrive late and
+// out of order.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace unisono::device {
 
-// Told of each operand of a kernel, before the kernel uses it.
+// Called with each operand of a kernel before the kernel uses it.
 using Uses = std::function<void(const void*)>;
 
 class DelayedBlock {
@@ -77,7 +77,7 @@ class DelayedBlock {
  private:
   static constexpr int kLooks = 64;
 
-  // Signals of one word keep their order: each raises it.
+  // The signals of one word keep their order: each raises it.
   void deliver_one() {
     if (late_.empty()) {
       return;
@@ -105,7 +105,7 @@ class DelayedBlock {
   std::vector<std::pair<std::uint64_t*, std::uint64_t>> late_ = {};
 };
 
-// All blocks of a launch, to their end.
+// Runs all blocks of a launch to their end.
 inline void run_on_cpu(const Launch& launch, Dtype dtype, std::uint64_t seed,
                        const Uses& uses = {}) {
   std::vector<std::thread> threads;

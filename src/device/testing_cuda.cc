@@ -1,5 +1,6 @@
-// A driver of CUDA without a GPU, for tests: memory of the host that other processes can map,
-// streams that are threads, and kernels that run on the CPU. It has what unisono calls, and graphs.
+// A CUDA driver without a GPU, for tests: host memory that other processes can map, streams that
+// are threads, and kernels that run on the CPU. It implements the functions that unisono calls, and
+// graphs.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -43,11 +44,11 @@ struct Driver {
   std::atomic<std::uint64_t> launches = 0;
   std::atomic<int> contexts = 0;
   std::map<const fake::Context*, Stream*> legacy = {};
-  std::vector<Stream**> free_handles = {};  // of streams that were destroyed
+  std::vector<Stream**> free_handles = {};  // of destroyed streams
 };
 
 Driver& driver() {
-  static auto* const one = new Driver;  // streams of a process that exits may still run
+  static auto* const one = new Driver;  // streams of an exiting process may still run
   return *one;
 }
 
@@ -70,7 +71,7 @@ struct Kernel {
   Dtype dtype;
 };
 
-// The buffers of other ranks are known in the middle of a kernel alone.
+// The buffers of other ranks are known only in the middle of a kernel.
 void run_kernel(const fake::Context& context, const Launch& launch, Dtype dtype) {
   const auto uses = [&context](const void* data, const char* what) {
     memory().check_use(context, data, what);
@@ -86,7 +87,7 @@ void run_kernel(const fake::Context& context, const Launch& launch, Dtype dtype)
              [&uses](const void* data) { uses(data, "an operand"); });
 }
 
-// Whether this call is the one that is to fail.
+// Returns true if this call is the one that should fail.
 bool fails(const char* name) {
   const std::lock_guard lock(driver().mutex);
   return driver().failing == name && --driver().failing_after == 0;
@@ -94,8 +95,8 @@ bool fails(const char* name) {
 
 }  // namespace
 
-// What tests say to it: the n-th call of a function from now fails; what has not been given back;
-// which memory is of a pool.
+// The tests' control functions: make the n-th call of a function from now fail; list memory that
+// was not freed; declare memory as a pool's.
 FAKE void fake_cuda_fail(const char* name, int nth) {
   const std::lock_guard lock(driver().mutex);
   driver().failing = name;
@@ -120,7 +121,7 @@ FAKE int cuDeviceGet(int* device, int number) {
   *device = number;
   return fake::primary_context(number) != nullptr && !fails("cuDeviceGet") ? 0 : 101;
 }
-// Device 0 has 8 processors, and each other one half of those of the one before.
+// Device 0 has 8 processors, and each further device half of the previous one.
 FAKE int cuDeviceGetAttribute(int* value, int which, int device) {
   *value = which == kProcessors ? 8 >> fake::primary_context(device)->device : 8;
   return fails("cuDeviceGetAttribute") ? kInvalidValue : 0;
@@ -237,7 +238,7 @@ FAKE int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t by
     return kInvalidValue;
   }
   if (const int error = captures().unsafe()) {
-    return error;  // the memory of the host may be one that it waits for
+    return error;  // the host's memory may be one that it waits for
   }
   stream_of(stream).add([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
   return 0;
@@ -290,7 +291,7 @@ FAKE int cuStreamGetCtx(void* stream, void** context) {
   *context = &stream_of(stream).context();
   return 0;
 }
-// Returns at once: what the stream still has to do is done. The next stream gets its handle.
+// Returns at once: the stream's pending work is completed. The next stream gets its handle.
 FAKE int cuStreamDestroy_v2(void* stream) {
   auto* const handle = static_cast<Stream**>(stream);
   std::thread([destroyed = *handle] { delete destroyed; }).detach();
@@ -363,8 +364,8 @@ FAKE int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   stream_of(stream).add([=] { function(data); });
   return 0;
 }
-// The type of the memory, its device as the process counts, whether it is managed (nothing is), and
-// whether cudaMalloc made it.
+// Returns the memory's type, its device as numbered in the process, whether it is managed (never),
+// and whether cudaMalloc made it.
 FAKE int cuPointerGetAttributes(unsigned count, const int* which, void** values,
                                 std::uint64_t place) {
   const int device = memory().device_of(place);

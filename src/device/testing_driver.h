@@ -1,4 +1,4 @@
-// What tests use of the driver beside what unisono does.
+// Driver functions that only tests use.
 #pragma once
 
 #include <dlfcn.h>
@@ -28,14 +28,14 @@ Function* driver_function(const char* name) {
 
 inline constexpr int kOfThread = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
-// From now on this process sees these devices, some of which do not reach others: see
+// From now on this process sees these devices, some of which cannot reach others: see
 // testing_memory.h. REQUIRES: no thread uses the driver meanwhile.
 inline void see_devices(const std::string& devices, const std::string& apart = "") {
   ::setenv("FAKE_CUDA_DEVICES", devices.c_str(), 1);
   ::setenv("FAKE_CUDA_APART", apart.c_str(), 1);
 }
 
-// While this lives.
+// Makes devices visible while it lives.
 class VisibleDevices {
  public:
   explicit VisibleDevices(const std::string& devices, const std::string& apart = "") {
@@ -55,7 +55,7 @@ inline void* current_context() {
   return context;
 }
 
-// The thread has the device's context, as programs of CUDA's runtime do.
+// Makes the device's context current in the thread, as programs with CUDA's runtime do.
 class OnDevice {
  public:
   explicit OnDevice(int number) : before_(current_context()) {
@@ -89,7 +89,7 @@ class OwnStream {
   void* stream_ = nullptr;
 };
 
-// Device memory, which this driver has on the host.
+// Device memory, which this driver keeps on the host.
 class Buffer {
  public:
   explicit Buffer(std::size_t bytes) {
@@ -104,7 +104,7 @@ class Buffer {
   std::uint64_t place_ = 0;
 };
 
-// The error that `body` throws on this rank.
+// Returns the error that `body` throws on this rank.
 template <class Body>
 Error error_of(const Body& body) {
   try {
@@ -115,7 +115,7 @@ Error error_of(const Body& body) {
   return Error(ErrorCode::internal, "nothing was thrown");
 }
 
-// Makes a rank's call of a trial. What is wrong with the result; "": nothing.
+// Makes a rank's call of a trial. Returns what is wrong with the result; "": nothing.
 inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial& trial,
                              unsigned char* in, unsigned char* out, void* stream,
                              bool may_have_none = true) {
@@ -135,8 +135,8 @@ inline std::string run_trial(DeviceGroup& group, Communicator& comm, const Trial
   if (!input.empty()) {
     std::memcpy(from, input.data(), input.size());
   }
-  // What a rank has no elements for may be null; in a reduce each rank is in place or not as it
-  // likes. Without any memory nobody sees of which kind it is.
+  // A buffer without elements may be null; in a reduce each rank may choose to be in place. A rank
+  // without memory has no kind of memory.
   const bool is_free = may_have_none && !trial.part_in_place &&
                        (!trial.in_place || trial.collective == Collective::reduce);
   if (input.empty() && is_free) {

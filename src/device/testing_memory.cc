@@ -21,14 +21,14 @@ namespace {
 constexpr int kMostDevices = 8;
 constexpr std::size_t kPage = 4096;
 
-struct Handle {  // in the 64 bytes of a CUipcMemHandle
+struct Handle {  // stored in the 64 bytes of a CUipcMemHandle
   std::int64_t process = 0;
   std::uint64_t bytes = 0;
   std::int32_t file = -1;
   std::int32_t device = 0;
 };
 
-// From there on the addresses are nobody's, so that what is past the end is not another's begin.
+// Leaves unused addresses after the end, so that an overrun does not hit another allocation.
 std::size_t with_guard(std::size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage + kPage;
 }
@@ -83,7 +83,7 @@ Context* current_context() {
 }
 
 Memory& memory() {
-  static auto* const one = new Memory;  // streams of a process that exits may still run
+  static auto* const one = new Memory;  // streams of an exiting process may still run
   return *one;
 }
 

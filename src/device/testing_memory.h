@@ -1,9 +1,11 @@
-// The devices of the driver without a GPU, and their memory, which is the host's: who may use what.
+// The devices of the driver without a GPU, and their memory, which is host memory, with access
+// rights.
 //
-// FAKE_CUDA_DEVICES says which of the machine's devices a process sees, in its order, such as
-// "2,0"; as with CUDA_VISIBLE_DEVICES, number 0 is then the machine's device 2. FAKE_CUDA_APART
-// says which do not reach the memory of which, such as "0>1,2>0", by their numbers in the machine.
-// Without FAKE_CUDA_DEVICES there is device 0 alone, and a thread that has no context has its.
+// FAKE_CUDA_DEVICES lists the machine's devices that a process sees, in its order, such as "2,0";
+// as with CUDA_VISIBLE_DEVICES, number 0 is then the machine's device 2. FAKE_CUDA_APART lists
+// which devices cannot reach the memory of which, such as "0>1,2>0", by their numbers in the
+// machine. Without FAKE_CUDA_DEVICES there is only device 0, whose context every thread without one
+// uses.
 #pragma once
 
 #include <atomic>
@@ -33,33 +35,34 @@ std::vector<int> visible_devices();
 struct Context {
   int device = 0;  // its number in the machine
   std::atomic<int> retained = 0;
-  std::set<int> peers = {};  // devices whose memory it has asked for
+  std::set<int> peers = {};  // devices whose memory it has requested
 };
 
-// By the process's number of its device; nullptr: there is none.
+// By the process's number of the device; nullptr: there is none.
 Context* primary_context(int number);
-// What the calling thread has; nullptr: none.
+// The calling thread's context; nullptr: none.
 Context* current_context();
-// As the thread has set it.
+// The context that the thread has set.
 Context*& set_context();
 
 class Memory {
  public:
-  // Error codes of the driver, 0 for none, as everywhere here.
+  // All functions here return the driver's error codes, 0 for none.
   int enable_peer(Context& context, const Context& peer);
   void disable_peers(Context& context);
   int allocate(const Context& context, std::size_t bytes, std::uint64_t* place);
   int handle_of(std::uint64_t place, IpcHandle* handle);
   int open(const Context& context, const IpcHandle& handle, std::uint64_t* place);
-  // A real driver waits for all kernels of the device first. Here the memory waits, and not the
-  // caller: a rank that frees while the kernel of another rank waits for it would wait for ever.
+  // A real driver first waits for all kernels of the device. Here the memory is kept until then,
+  // and the caller continues: a rank that frees while another rank's kernel waits for it would
+  // deadlock.
   int give_back(std::uint64_t place);
-  // From now on it is as if from a pool: its own device alone reaches it.
+  // From now on it behaves as pool memory: only its own device can reach it.
   void put_in_pool(std::uint64_t place);
-  // The device that has it, by the machine's number; -1: it is no memory of a device.
+  // Returns the machine's number of its device; -1: it is not device memory.
   int device_of(std::uint64_t place);
   bool is_in_pool(std::uint64_t place);
-  // Ends the process where a kernel of `context` must not use it. Memory of the host is not known.
+  // Ends the process if a kernel of `context` must not use it. Host memory is not checked.
   void check_use(const Context& context, const void* data, const char* what);
   int size();
 
@@ -81,7 +84,7 @@ class Memory {
 
   std::mutex mutex_ = {};
   std::map<std::uint64_t, Mapping> mappings_ = {};
-  std::map<std::uint64_t, Mapping> freed_ = {};  // while work that may reach it is not done
+  std::map<std::uint64_t, Mapping> freed_ = {};  // until the work that may access it is done
   std::atomic<int> undone_ = 0;                  // pieces of work of all streams
 };
 

@@ -1,4 +1,4 @@
-// Ranks that are processes, or threads of several.
+// Ranks that are processes, or threads of several processes.
 #pragma once
 
 #include <sys/wait.h>
@@ -15,8 +15,8 @@
 
 namespace unisono::device {
 
-// Runs `body` as each of `ranks` ranks, `threads` of which share a process; the exit codes of the
-// processes, or minus the signal. Each process starts with `begin`.
+// Runs `body` as each of `ranks` ranks, with `threads` ranks per process. Returns the exit codes of
+// the processes, or minus the signal. Each process first calls `begin`.
 inline std::vector<int> run_processes(
     int ranks, const std::function<int(Communicator&)>& body, int threads = 1,
     const std::function<void(int process)>& begin = [](int) {}) {

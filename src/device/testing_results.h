@@ -1,4 +1,4 @@
-// Random calls on all ranks, and what each must give.
+// Random calls on all ranks, and their expected results.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,23 @@ struct Trial {
   std::size_t count = 0;
   int root = 0;
   bool in_place = false;
-  bool part_in_place = false;  // a rank's part lies where the whole vector has it
-  // The blocks of v-forms, [from][to]; one that goes to all, or comes from all, is there often.
+  bool part_in_place = false;  // a rank's part is in place in the whole vector
+  // The blocks of v-forms, [from][to]; a block to all, or from all, is repeated.
   std::vector<std::vector<std::size_t>> blocks = {};
   std::vector<Bytes> inputs = {};  // [rank]
 };
 
 Trial draw(int ranks, std::mt19937_64& random);
-// The call of a rank, whose counts lie in `counts` and `recv_counts`.
+// Returns the call of a rank, with its counts in `counts` and `recv_counts`.
 Call call_of(const Trial& trial, int rank, std::vector<std::size_t>& counts,
              std::vector<std::size_t>& recv_counts);
-// How much of the whole vector lies before the rank's part of it.
+// Returns how much of the whole vector comes before the rank's part.
 std::size_t bytes_before_part(const Trial& trial, int rank);
 std::size_t output_bytes(const Trial& trial, int rank);
-// What the rank has afterwards: sums in the order of the ranks, by the kernels of the CPU. Empty:
-// it gets nothing.
+// Returns the expected output of the rank: sums in rank order, by the CPU's kernels. Empty: no
+// output.
 Bytes result_of(const Trial& trial, int rank);
-// The same bits, but that a NaN is any NaN.
+// Compares bits, treating all NaNs as equal.
 bool same(Dtype dtype, const Bytes& one, const Bytes& other);
 
 }  // namespace unisono::device

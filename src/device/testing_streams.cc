@@ -14,7 +14,7 @@ void join(std::vector<std::size_t>& after, const std::vector<std::size_t>& other
   after.insert(after.end(), others.begin(), others.end());
 }
 
-// Whether all of a capture comes before what its first stream has at the end.
+// Returns true if everything in a capture precedes the end of its first stream.
 bool is_joined(const Capture& capture, const Stream& first) {
   const auto& pieces = capture.graph->pieces;
   std::vector<bool> before(pieces.size());
@@ -33,7 +33,7 @@ bool is_joined(const Capture& capture, const Stream& first) {
 }  // namespace
 
 Captures& captures() {
-  static auto* const one = new Captures;  // streams of a process that exits may still run
+  static auto* const one = new Captures;  // streams of an exiting process may still run
   return *one;
 }
 

@@ -1,6 +1,6 @@
-// Streams, events and graphs of the driver without a GPU. Streams are threads; what streams capture
-// becomes a graph, whose branches run beside each other and wait for each other where the streams
-// did. What a capture does not allow ends it, as on a GPU.
+// Streams, events and graphs of the driver without a GPU. Streams are threads. Captured work
+// becomes a graph, whose branches run concurrently and wait for each other where the streams did. A
+// forbidden call during a capture ends the capture, as on a GPU.
 #pragma once
 
 #include <atomic>
@@ -50,49 +50,50 @@ struct Capture {
   std::thread::id thread = std::this_thread::get_id();
   bool failed = false;
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
-  std::map<const Stream*, std::vector<std::size_t>> streams = {};  // what comes next is after these
+  std::map<const Stream*, std::vector<std::size_t>> streams = {};  // what precedes its next work
 };
 
 struct Event {
   const Context* context = nullptr;
   std::atomic<std::uint64_t> recorded = 0;
   std::atomic<std::uint64_t> done = 0;
-  std::weak_ptr<Capture> capture = {};  // where it was recorded last
+  std::weak_ptr<Capture> capture = {};  // the capture that recorded it last
   bool is_captured = false;
   std::vector<std::size_t> after = {};
 };
 
-// All captures of the process. Error codes of the driver, 0 for none.
+// All captures of the process. Functions return the driver's error codes, 0 for none.
 class Captures {
  public:
   int begin(const Stream& stream, int mode);
   int end(const Stream& stream, std::shared_ptr<Graph>* graph);
-  // False: the stream does not capture.
+  // Returns false if the stream is not capturing.
   bool take(const Stream& stream, const Work& work);
-  // 0: it does not.
+  // Returns 0 if it is not capturing.
   std::uint64_t id_of(const Stream& stream);
-  // Whether the event or the wait became part of a capture; what else it did to one.
+  // Returns true if the event or the wait became part of a capture. Also updates captures that it
+  // affects.
   bool record(const Stream& stream, Event& event);
   bool wait(const Stream& stream, const Event& event, int* error);
   int query(const Event& event);
   int query(const Stream& stream);
-  // Calls that might wait, or might make others wait, which a thread may only make in relaxed mode.
+  // For calls that might wait, or make others wait, which a thread may make only in relaxed mode.
   int unsafe();
 
  private:
   std::shared_ptr<Capture> of(const Stream& stream) const;
   int unsafe_here();
 
-  std::mutex mutex_ = {};  // guards all captures, and what events have of them
+  std::mutex mutex_ = {};  // guards all captures and their events
   std::vector<std::shared_ptr<Capture>> active_ = {};
   std::uint64_t latest_ = 0;
 };
 
 Captures& captures();
-// The thread's (cuThreadExchangeStreamCaptureMode).
+// The thread's mode (cuThreadExchangeStreamCaptureMode).
 int& capture_mode();
 
-// Work in the order in which it came.
+// Work in the order of its submission.
 class Stream {
  public:
   explicit Stream(Context& context) : context_(context), thread_([this] { loop(); }) {}
@@ -100,7 +101,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();
   Context& context() const { return context_; }
-  // No other stream has had it.
+  // Unique: no other stream has had it.
   std::uint64_t id() const { return id_; }
   void add(Work work);
   bool is_done();

@@ -1,5 +1,5 @@
-// Looks for what ends a group, which kernels cannot: ranks that have died or say that they stop,
-// are late, or mean another call. Then it tells the kernels of this rank to stop.
+// Detects the events that end a group, which kernels cannot: ranks that have died, stopped, are
+// late, or make a different call. Then it tells this rank's kernels to stop.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace unisono::device {
 
 class Context;
 
-// What kernels and their host say to each other, in memory of the host.
+// The words that kernels and their host exchange, in host memory.
 class HostWords {
  public:
   HostWords(const Context& context, std::uint32_t channels);
@@ -41,13 +41,13 @@ class HostWords {
 
 class Watchdog {
  public:
-  // limit_ms: of a rank that is waited for; 0: none.
+  // limit_ms: limit of the wait for a rank; 0: none.
   Watchdog(Communicator& comm, const HostWords& words, std::uint32_t channels, int limit_ms);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
 
-  // What has ended the group. Any thread.
+  // Returns the error that has ended the group. Any thread.
   std::optional<Error> ended() const;
   void set_limit(int limit_ms) noexcept { limit_ms_ = limit_ms; }
 
@@ -65,7 +65,7 @@ class Watchdog {
   std::uint32_t late_ = 0;  // what is waited for: a late_word()
   std::int64_t late_since_ = 0;
 
-  mutable std::mutex mutex_ = {};  // guards what follows
+  mutable std::mutex mutex_ = {};  // guards the members below
   std::condition_variable changed_ = {};
   std::optional<Error> ended_ = {};
   bool closing_ = false;

@@ -14,9 +14,9 @@
 namespace unisono::comm {
 namespace {
 
-// How long a rank that got a wrong message waits for word of its sender.
+// Time that a rank with a wrong message waits for a report from its sender.
 constexpr auto kTellingTime = std::chrono::milliseconds(250);
-// Looks, a millisecond apart, before the ranks of other hosts are told what this one is in.
+// Polls, a millisecond apart, before ranks on other hosts are told this rank's operation.
 constexpr int kLooksBeforeTelling = 20;
 
 }  // namespace
@@ -35,11 +35,11 @@ void Diagnosis::hear_others(const Operation& operation) noexcept {
       records_.tell(askers, operation.sequence, waiting(), false);
     }
   } catch (const std::bad_alloc&) {
-    return;  // what it would have told is missing in a message, no more
+    return;  // the report is then missing in a message; nothing else
   }
 }
 
-// A rank that waits tells what it is in; one that does not, is asked in vain.
+// A waiting rank reports its operation; one that is not waiting does not answer.
 const FlightRecorder* Diagnosis::await_record(
     int rank, const Operation& operation,
     const std::function<bool(const FlightRecorder&)>& enough) {
@@ -60,13 +60,13 @@ const FlightRecorder* Diagnosis::await_record(
   }
 }
 
-// The culprit is told as a rank of the world.
+// The culprit is given as a world rank.
 void Diagnosis::raise(ErrorCode code, int culprit, const std::string& text) {
   abort_.raise(code, culprit < 0 ? -1 : records_.world_rank(culprit), text);
 }
 
-// The earliest call in which the two are known to differ. A signature includes those of all calls
-// before, so the calls after the first difference differ as well.
+// Returns the earliest call in which the two are known to differ. A signature includes those of all
+// earlier calls, so the calls after the first difference differ as well.
 std::optional<OperationRecord> Diagnosis::first_disagreement(const FlightRecorder& theirs) const {
   std::optional<OperationRecord> first;
   const std::uint64_t newest = newest_record(theirs).sequence;
@@ -86,7 +86,7 @@ void Diagnosis::raise_disagreement(int peer, const FlightRecorder& told) {
   const auto mine = theirs ? read_record(records_.mine(), theirs->sequence) : std::nullopt;
   std::string first = records_.name(rank);
   std::string second = records_.name(peer);
-  if (!mine) {  // the peer went on, and has overwritten it meanwhile
+  if (!mine) {  // the peer continued and has overwritten it meanwhile
     raise(ErrorCode::mismatch, peer,
           first + " and " + second + " made different calls\n" +
               std::string(to_string(Advice::same_calls)));
@@ -120,7 +120,7 @@ void Diagnosis::raise_disagreement(int peer, const FlightRecorder& told) {
 
 void Diagnosis::raise_fault(const Operation& operation) {
   const engine::Fault& fault = executor_.fault();
-  // In this operation, or in an earlier one that both have finished without meeting.
+  // In this operation, or in an earlier one that both have finished without noticing.
   const FlightRecorder* const told = await_record(
       fault.from, operation,
       [&](const FlightRecorder& theirs) { return first_disagreement(theirs).has_value(); });
@@ -145,7 +145,7 @@ void Diagnosis::raise_fault(const Operation& operation) {
             "\nsend counts and receive counts must agree");
 }
 
-// "; rank 1 calls ..., rank 0 calls ...", as far as is known.
+// Returns "; rank 1 calls ..., rank 0 calls ...", as far as known.
 std::string Diagnosis::calls(const FlightRecorder* told, int peer,
                              const Operation& operation) const {
   std::string text;
@@ -207,8 +207,8 @@ void Diagnosis::look_around(const Operation& operation) {
     return;
   }
   for (int peer = 0; peer < records_.size(); ++peer) {
-    // A rank that has entered the operation has sent all that it owed before it left. Asked in this
-    // order: it may do both between the two questions.
+    // A rank that has entered the operation has sent everything it owed before it left. Asked in
+    // this order, because it may do both between the two questions.
     const FlightRecorder* const theirs = records_.here(peer);
     if (theirs != nullptr && watch_.has_left(records_.world_rank(peer)) &&
         newest_record(*theirs).sequence < operation.sequence) {
@@ -216,8 +216,8 @@ void Diagnosis::look_around(const Operation& operation) {
       return;
     }
   }
-  // One of another host that has left and is still waited for sends nothing more. An operation may
-  // wait for it in several passes.
+  // A rank on another host that has left and is still waited for sends nothing more. An operation
+  // may wait for it in several passes.
   std::set<int> left;
   for (const engine::Wait& missing : executor_.waits()) {
     if (records_.here(missing.rank) == nullptr &&
@@ -227,7 +227,7 @@ void Diagnosis::look_around(const Operation& operation) {
   }
   for (const int rank : left) {
     if (!leavers_.insert(rank).second) {
-      raise_left(rank);  // its last messages would have come since the last look
+      raise_left(rank);  // its last messages would have come since the last check
       return;
     }
   }
@@ -238,13 +238,13 @@ void Diagnosis::look_for_leaver(int peer, int& leaver) {
     return;
   }
   if (leaver != peer) {
-    leaver = peer;  // its last messages may have come since the last look
+    leaver = peer;  // its last messages may have come since the last check
     return;
   }
   raise_left(peer);
 }
 
-// Unless it left because its calls were others.
+// Unless it left because its calls were different.
 void Diagnosis::raise_left(int peer) {
   if (const FlightRecorder* const told = records_.find(peer);
       told != nullptr && first_disagreement(*told)) {

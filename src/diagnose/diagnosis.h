@@ -1,5 +1,5 @@
-// What goes wrong while an operation of a group waits, in words: each finding ends the world with
-// its reason, which ends every wait of every rank. Ranks are those of the group.
+// Finds errors while an operation of a group waits. Each finding ends the world with its reason in
+// words, which ends every wait of every rank. Ranks are group ranks.
 #pragma once
 
 #include <sys/types.h>
@@ -40,10 +40,10 @@ struct TransferState {
 
 class Diagnosis {
  public:
-  // What a rank of the world says that its calls are for (Communicator::label); empty: nothing, or
-  // the rank is on another host.
+  // Returns the label of a world rank (Communicator::label); empty: it has none, or is on another
+  // host.
   using LabelOf = std::function<std::string(int world_rank)>;
-  // All of these outlive it. `executor`: what runs the group's collectives.
+  // All arguments must outlive it. `executor` runs the group's collectives.
   Diagnosis(GroupRecords& records, const engine::Executor& executor, Watch& watch, AbortWord& abort,
             WorldWaits& waits, LabelOf label_of)
       : records_(records),
@@ -58,24 +58,25 @@ class Diagnosis {
     std::uint64_t sequence = 0;
     std::uint64_t signature = 0;
   };
-  // Compares the latest collective with those of the other ranks, as far as this rank knows them
-  // without waiting: for a rank that makes no further call.
+  // Compares the latest collective with those of the other ranks, as far as they are known without
+  // waiting. For a rank that makes no further call.
   void look_back(const Operation& operation);
-  // Called now and then while the operation waits: ranks that wait for each other in different
-  // operations would wait for ever, so it compares what they do, and looks for ranks that left.
+  // Call it occasionally while the operation waits. Ranks that wait for each other in different
+  // operations would wait for ever, so it compares their operations, and looks for ranks that left.
   void look_around(const Operation& operation);
-  // A message that is not of this operation came from a peer: says what the peer is doing.
+  // Reports a message that does not belong to this operation, with the call of the peer that sent
+  // it.
   void raise_fault(const Operation& operation);
-  // Says who is waited for, and who holds up everybody.
+  // Reports the rank that is waited for, and the rank that delays all others.
   void raise_timeout(const Operation& operation, double seconds);
   void raise_transfer_fault(int peer, const std::string& fault);
   void raise_transfer_timeout(const TransferState& transfer, double seconds);
-  // The same as look_around() of a send or receive. `leaver`: the peer that this wait has seen to
-  // have left, -1 at first.
+  // As look_around(), for a send or receive. `leaver`: the peer that has left, as far as this wait
+  // has seen; -1 at first.
   void look_for_leaver(int peer, int& leaver);
 
-  // For those who look from outside. end_wait() costs nothing where nothing was noted.
-  // `sequence`: of a collective.
+  // Publish the current wait for observers outside of the process. end_wait() costs nothing if
+  // nothing was published. `sequence`: of a collective.
   void note_wait(WaitTarget waiting, std::uint64_t sequence = 0) noexcept;
   void note_wait(const TransferState& transfer) noexcept;
   void end_wait() noexcept {
@@ -115,9 +116,9 @@ class Diagnosis {
   AbortWord& abort_;
   WorldWaits& waits_;
   const LabelOf label_of_;
-  std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be of two threads
-  std::set<int> leavers_;  // ranks of other hosts that had left when they were waited for
-  int looks_ = 0;          // around, in the operation `looked_in_`
+  std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be in two threads
+  std::set<int> leavers_;  // ranks on other hosts that had left when they were waited for
+  int looks_ = 0;          // in the operation `looked_in_`
   std::uint64_t looked_in_ = 0;
 };
 

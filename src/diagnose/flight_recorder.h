@@ -1,5 +1,5 @@
-// What each rank is doing: the flight recorder of a group, in shared memory. Costs one cache line
-// of stores an operation.
+// The flight recorder of a group, in shared memory: the operations of each rank. Costs one cache
+// line of stores per operation.
 #pragma once
 
 #include <cstdint>
@@ -24,27 +24,27 @@ struct alignas(8) OperationRecord {
   char algorithm[24] = {};
 };
 
-// A name that is too long loses its middle: its end says how moves are encoded.
+// A name that is too long is cut in the middle, because its end gives the encoding of moves.
 void set_algorithm(OperationRecord& record, std::string_view name) noexcept;
 
-// "all_reduce f32 sum, count 10 (ring)".
+// Returns "all_reduce f32 sum, count 10 (ring)".
 std::string describe(const OperationRecord& record);
-// The same without the algorithm.
+// As above, without the algorithm.
 std::string describe_call(const OperationRecord& record);
 
-// What ranks must do whose calls of one number are these, and do not agree.
+// The advice for ranks whose calls with one number disagree.
 enum class Advice : std::uint8_t {
   same_calls,
   same_algorithm,
   same_accuracy,
-  same_counts,  // of each rank, in a v-form
-  same_factor,  // of premul_sum
+  same_counts,  // for each rank, in a v-form
+  same_factor,  // for premul_sum
   same_group
 };
 Advice advice_on(std::span<const OperationRecord> calls);
 std::string_view to_string(Advice advice);
 
-// What is the same each time a plan runs, in the words of the recorder: made once.
+// The constant part of a plan's records, in the recorder's words: made once.
 struct PackedRecord {
   std::uint64_t words[kFlightWords - 2] = {};
 };
@@ -54,59 +54,60 @@ inline void write_record(FlightRecorder& recorder, std::uint64_t sequence, std::
                          const PackedRecord& record) noexcept {
   FlightEntry& entry = recorder.entries[sequence % kFlightEntries];
   entry.sequence.store(0, std::memory_order_relaxed);
-  // Released, so not before sequence became 0.
+  // A release store, so not before sequence became 0.
   entry.words[0].store(signature, std::memory_order_release);
   for (int i = 1; i <= kFlightWords - 2; ++i) {
     entry.words[i].store(record.words[i - 1], std::memory_order_release);
   }
   entry.sequence.store(sequence, std::memory_order_release);
 }
-// The record of one operation, if the recorder still has it.
+// Returns the record of one operation, if the recorder still has it.
 std::optional<OperationRecord> read_record(const FlightRecorder& recorder,
                                            std::uint64_t sequence) noexcept;
-// The record of the operation with this signature, if the recorder still has it.
+// Returns the record of the operation with this signature, if the recorder still has it.
 std::optional<OperationRecord> find_record(const FlightRecorder& recorder,
                                            std::uint64_t signature) noexcept;
-// The clock of Waiting::since_ns, the same for all processes of the host.
+// The clock of Waiting::since_ns, the same for all processes on the host.
 std::int64_t flight_clock_ns() noexcept;
 
-// What a rank waits for.
+// The reason for a rank's wait.
 struct WaitTarget {
   enum class What : std::uint32_t { collective, send, recv };
   What what = What::collective;
-  int peer = -1;           // in the world; -1: nobody in particular
+  int peer = -1;           // world rank; -1: no particular rank
   std::int64_t place = 0;  // the step, from 1, or the tag
   std::int64_t since_ns = 0;
 };
-// The same in whichever group (diagnose/world_waits.h).
+// A wait in any group (diagnose/world_waits.h).
 struct WorldWaiting {
   std::uint64_t group = 0;
   int group_size = 0;
-  int group_first = 0;         // its rank 0
+  int group_first = 0;         // world rank of its rank 0
   std::uint64_t sequence = 0;  // of a collective
   Collective collective = Collective::barrier;
   WaitTarget waiting = {};
 };
-// `since_ns` is set here, at the first note of a wait for this peer at this place.
+// Sets `since_ns` at the first note of a wait for this peer at this place.
 void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept;
 inline void end_wait(FlightRecorder& recorder) noexcept {
   recorder.wait.since_ns.store(0, std::memory_order_relaxed);
 }
 std::optional<WaitTarget> read_wait(const FlightRecorder& recorder) noexcept;
-// Says who a group is.
+// Identifies a group.
 struct GroupName {
   std::uint64_t id = 0;
   std::uint64_t world = 0;  // world_mark() of its job
-  int size = 0;             // how many ranks it has on all hosts
-  int first = 0;            // its rank 0, in the world
+  int size = 0;             // number of ranks on all hosts
+  int first = 0;            // world rank of its rank 0
 };
-// `members`: those of this host, as ranks of the world.
+// `members`: world ranks on this host.
 void introduce_group(std::byte* segment, std::span<const int> members,
                      const GroupName& name) noexcept;
-// By which the groups of a world are told from those of another world of the same processes.
+// Identifies a world, so that its groups are not confused with those of another world of the same
+// processes.
 std::uint64_t world_mark(std::string_view job) noexcept;
 
-// The newest record that a rank wrote; sequence 0 if none.
+// Returns the newest record of a rank; sequence 0 if there is none.
 OperationRecord newest_record(const FlightRecorder& recorder) noexcept;
 
 }  // namespace unisono::comm

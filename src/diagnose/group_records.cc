@@ -9,7 +9,8 @@
 namespace unisono::comm {
 namespace {
 
-// So many operations are told, the latest ones: a message may be left over from an earlier one.
+// Number of operations that are reported, the latest ones: a message may be left over from an
+// earlier one.
 constexpr std::uint64_t kTold = 4;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What the ranks of one group are doing, as this rank can know it: the flight recorders of the
-// ranks of this host, and what those of other hosts have told. Ranks are those of the group, unless
-// it says "of the world".
+// The operations of the ranks of one group, as far as this rank knows them: from the flight
+// recorders of ranks on this host, and the reports of ranks on other hosts. Ranks are group ranks,
+// unless they are called world ranks.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class RemoteRecords;
 
 class GroupRecords {
  public:
-  // `members`: ranks of the world. `segment`: of those of them that are on this host. `remote`:
-  // nullptr where there is one host; outlives it.
+  // `members`: world ranks. `segment`: of the members on this host. `remote`: nullptr if there is
+  // one host; must outlive it.
   GroupRecords(const Hosts& hosts, std::vector<int> members, int rank, std::uint64_t id,
                std::byte* segment, RemoteRecords* remote);
 
@@ -29,32 +29,32 @@ class GroupRecords {
   std::uint64_t id() const noexcept { return id_; }
   const std::vector<int>& members() const noexcept { return members_; }
   int world_rank(int rank) const noexcept { return members_[static_cast<std::size_t>(rank)]; }
-  // -1: it is not in the group.
+  // Returns -1 if it is not in the group.
   int group_rank(int world_rank) const noexcept;
   std::string name(int rank) const;  // "rank 5 (1 of its group)"
 
   FlightRecorder& mine() noexcept { return *here_[static_cast<std::size_t>(rank_)]; }
-  // nullptr: it is on another host.
+  // Returns nullptr if it is on another host.
   const FlightRecorder* here(int rank) const noexcept {
     return here_[static_cast<std::size_t>(rank)];
   }
-  // nullptr: it is on another host, and has told nothing.
+  // Returns nullptr if it is on another host and has reported nothing.
   const FlightRecorder* find(int rank) const noexcept;
   bool has_remote() const noexcept { return remote_ != nullptr; }
-  // Those that have not entered the latest collective of this one, or have not told so.
+  // Returns the ranks that have not entered this rank's latest collective, or have not reported it.
   std::vector<int> late() const;
 
-  // Tells the ranks of other hosts which operations this one has entered last, up to number
-  // `newest`, and for whom it waits in that one. `ask`: those that wait are to tell too.
+  // Reports this rank's latest operations, up to number `newest`, to the ranks on other hosts, and
+  // the rank that it waits for in that one. `ask`: waiting ranks are to report too.
   void tell_others(std::uint64_t newest, const WaitTarget& waiting, bool ask) noexcept {
     tell(members_, newest, waiting, ask);
   }
-  // The same to ranks of the world, which need not be of the group.
+  // As above, to world ranks, which need not be in the group.
   void tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
             bool ask) noexcept;
-  // The ranks that have asked, in whichever group. REQUIRES: has_remote().
+  // Returns the ranks that have asked, in any group. REQUIRES: has_remote().
   std::vector<int> take_askers();
-  // Takes in what they tell. True: somebody asks. REQUIRES: has_remote().
+  // Receives the reports of others. Returns true if a rank asks. REQUIRES: has_remote().
   bool hear_others() noexcept;
 
  private:

@@ -9,9 +9,9 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kMostRanks = 1 << 16;  // more are no world of ours
+constexpr int kMostRanks = 1 << 16;  // more than any real world
 
-// A copy of the beginning of a segment, aligned as what lies in it.
+// A copy of the beginning of a segment, aligned like its contents.
 class Copy {
  public:
   Copy(const ReadSegment& read, std::size_t offset, std::size_t bytes)

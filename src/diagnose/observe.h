@@ -1,5 +1,5 @@
-// What a job is doing, seen from outside: from a copy of the shared memory of any of its processes,
-// also one that hangs or has stopped. Takes no lock, and the job does not notice.
+// Observes a job from outside, from a copy of the shared memory of any of its processes, even of
+// one that hangs or has stopped. Takes no lock, and does not affect the job.
 #pragma once
 
 #include <cstddef>
@@ -18,33 +18,33 @@ struct ObservedRank {
   int world_rank = 0;
   OperationRecord newest = {};  // sequence 0: none yet
   std::optional<WaitTarget> waiting = {};
-  std::uint64_t waited_ns = 0;  // in all
-  int waited_most_for = -1;     // a rank of the world; -1: nobody yet
-  std::string label = {};       // of the calls on this group alone
+  std::uint64_t waited_ns = 0;  // in total
+  int waited_most_for = -1;     // world rank; -1: none yet
+  std::string label = {};       // of the calls on this group only
 };
 
-// A segment has only the ranks of its host.
+// A segment has only the ranks on its host.
 struct ObservedGroup {
   std::uint64_t id = 0;                  // 0: the group of all ranks
   std::uint64_t world = 0;               // world_mark() of its job
-  int size = 0;                          // with the ranks of other hosts
-  int first = 0;                         // its rank 0, in the world: two groups may have one id
-  std::vector<ObservedRank> ranks = {};  // those that are seen here
+  int size = 0;                          // with ranks on other hosts
+  int first = 0;                         // world rank of its rank 0: two groups may have one id
+  std::vector<ObservedRank> ranks = {};  // the ranks in this segment
 };
 
 struct ObservedWorld {
   std::string job = {};
-  std::vector<int> pids = {};            // by rank, as each knows itself; 0: it is on another host
-  std::vector<bool> left = {};           // by rank: it has left in good order
-  std::vector<std::string> labels = {};  // by rank: what it says that its calls are for
+  std::vector<int> pids = {};            // by rank, each in its own view; 0: on another host
+  std::vector<bool> left = {};           // by rank: it has left in order
+  std::vector<std::string> labels = {};  // by rank: its current label
   std::string abort = {};                // why the world has ended; empty: it has not
   ObservedGroup group = {};              // of all ranks
 };
 
-// Copies from a segment. False: not all of it could be read.
+// Copies from a segment. Returns false if not all of it could be read.
 using ReadSegment = std::function<bool(std::size_t offset, std::span<std::byte> to)>;
 
-// nullopt: the segment is not of this version, or it begins just now.
+// Returns nullopt if the segment has another version, or is just being initialised.
 std::optional<ObservedWorld> observe_world(const ReadSegment& read);
 std::optional<ObservedGroup> observe_group(const ReadSegment& read);
 

@@ -1,4 +1,4 @@
-// What a rank says that its calls are for.
+// The label of a rank's calls.
 #pragma once
 
 #include <string>

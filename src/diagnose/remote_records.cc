@@ -61,7 +61,7 @@ void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
                   .group_first = report.group_first};
   const std::lock_guard lock(mutex_);
   for (const int member : members) {
-    lanes_->send(member, &note, sizeof(note), 0);  // false: it does not listen, or is here
+    lanes_->send(member, &note, sizeof(note), 0);  // false: it does not listen, or is on this host
   }
   lanes_->flush(transport::kEveryLane);
 }
@@ -96,7 +96,7 @@ void RemoteRecords::listen() noexcept {
           askers_.insert(from);
         }
       } catch (const std::bad_alloc&) {
-        return;  // what it told is missing in a message, no more
+        return;  // the report is then missing in a message; nothing else
       }
     }
   }

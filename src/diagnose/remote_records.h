@@ -1,6 +1,6 @@
-// What ranks of other hosts are doing, for the messages of mismatch and timeout: a rank that waits
-// for long tells them what it is in. Nothing waits for these messages, and where the reader is busy
-// they are left out.
+// Reports between hosts, for the messages of mismatch and timeout: a rank that waits for long
+// reports its operations to ranks on other hosts. Nothing waits for these reports, and a report is
+// dropped if its reader is busy.
 #pragma once
 
 #include <cstdint>
@@ -26,36 +26,35 @@ namespace unisono::comm {
 
 class RemoteRecords {
  public:
-  // Throws resource.
-  // `rank` of `ranks` of the world.
+  // Throws resource. `rank` of `ranks` of the world.
   RemoteRecords(transport::Network& network, int rank, int ranks);
   ~RemoteRecords();
 
   struct Report {
     OperationRecord record = {};
     WaitTarget waiting = {};  // peer -1: it does not wait in this one
-    bool asks = false;        // whoever waits as well is to tell now
+    bool asks = false;        // other waiting ranks are to report now
     int group_size = 0;
     int group_first = 0;  // its rank 0
   };
-  // `members`: ranks of the world; those of this host are passed over. Any thread.
+  // `members`: world ranks; those on this host are skipped. Any thread.
   void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
-  // Takes in what has come. The recorders tell for whom a rank waits, and since_ns is when that
-  // came.
+  // Receives reports. Afterwards the recorders contain the ranks that are waited for; since_ns is
+  // the time of the report.
   void listen() noexcept;
-  // Whether somebody has asked since this was asked last.
+  // Returns true if a rank has asked since the last call.
   bool was_asked(std::uint64_t group) noexcept;
-  // The ranks that have asked since this was asked last, in whichever group.
+  // Returns the ranks that have asked since the last call, in any group.
   std::vector<int> take_askers();
-  // What a rank of another host waits for, as it has told last; since_ns is when that came.
+  // Returns the last reported wait of a rank on another host; since_ns is the time of the report.
   std::optional<WorldWaiting> wait_of(int rank) noexcept;
-  // The recorder of a rank of another host in a group; nullptr: it has told nothing.
+  // Returns the recorder of a rank on another host in a group; nullptr: it has reported nothing.
   const FlightRecorder* find(std::uint64_t group, int rank) noexcept;
   // A group has ended.
   void forget(std::uint64_t group) noexcept;
 
  private:
-  // An authenticated peer that tells of more groups is heard no more.
+  // Reports of an authenticated peer about more groups are dropped.
   static constexpr std::size_t kMostFlightRecorders = 16384;
 
   std::mutex mutex_;  // guards all

@@ -1,5 +1,5 @@
-// What ranks call subgroup() with: members that name other ranks, or another order, would wait for
-// each other in groups that the others do not have. All ranks here are ranks of the world.
+// Checks the arguments of subgroup(): members that name different ranks, or another order, would
+// wait for each other in groups that the others do not have. All ranks here are world ranks.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@ class LocalHost;
 // Any thread may call.
 class Rosters {
  public:
-  // All outlive it. `network`: nullptr where there is one host. Throws resource.
+  // All arguments must outlive it. `network`: nullptr if there is one host. Throws resource.
   Rosters(const Hosts& hosts, LocalHost& host, transport::Network* network, AbortWord& abort,
           int rank);
   ~Rosters();
 
-  // This rank makes the group `id` out of `group`. Tells the members, and ends the world if one of
-  // them, or a rank that takes this one for a member, has named others. Does not wait. The new
-  // group keeps what it returns: until then, no other group of this rank may have the id. Throws
-  // usage, if one has.
+  // This rank makes group `id` from `group`. Tells the members, and ends the world if one of them,
+  // or a rank that counts this one as a member, has named others. Does not wait. The new group
+  // keeps the returned claim; until it is released, no other group of this rank may have the id.
+  // Throws usage if one has.
   std::shared_ptr<const void> enter(std::uint64_t group, std::uint64_t id,
                                     std::span<const int> members);
-  // Returns how many groups of this hash (parent, id and members) this rank made before, and counts
-  // one more. Members of the same groups get the same answer.
+  // Returns how many groups with this hash (parent, id and members) this rank has made before, and
+  // counts one more. Members of the same groups get the same answer.
   std::uint64_t count_made(std::uint64_t hash);
-  // Takes in what members on other hosts have told.
+  // Receives the rosters of members on other hosts.
   void look() noexcept;
 
  private:
@@ -61,12 +61,12 @@ class Rosters {
   LocalHost& host_;
   AbortWord& abort_;
   const int rank_;
-  std::mutex mutex_;  // guards what follows, and this rank's board
+  std::mutex mutex_;  // guards the members below, and this rank's board
   std::unique_ptr<transport::Transport> lanes_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> claimed_;  // groups made of, and ids
+  std::set<std::pair<std::uint64_t, std::uint64_t>> claimed_;  // parent groups and ids
   std::map<std::uint64_t, std::uint64_t> made_;                // groups, by their hash
   std::deque<Mine> mine_;                                      // the latest
-  std::deque<std::pair<int, Roster>> heard_;  // the latest from other hosts, and from whom
+  std::deque<std::pair<int, Roster>> heard_;  // the latest from other hosts, with their ranks
 };
 
 }  // namespace unisono::comm

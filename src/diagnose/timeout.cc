@@ -1,4 +1,4 @@
-// The words of a timeout: who is waited for, and who holds up everybody.
+// The text of a timeout: the rank that is waited for, and the rank that delays all others.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -17,10 +17,10 @@ namespace unisono::comm {
 
 namespace {
 
-// How long ranks of other hosts that wait as well have to say so.
+// Time for waiting ranks on other hosts to report.
 constexpr auto kTellingTime = std::chrono::milliseconds(500);
-constexpr int kNobody = -1;   // for whom a rank waits
-constexpr int kAnybody = -2;  // or somebody of another group
+constexpr int kNobody = -1;   // not waiting for any rank
+constexpr int kAnybody = -2;  // waiting for a rank of another group
 
 std::string seconds_text(double seconds) {
   char text[32];
@@ -30,7 +30,7 @@ std::string seconds_text(double seconds) {
 
 }  // namespace
 
-// Ranks of other hosts that have not said since then that they wait.
+// Returns the ranks on other hosts that have not reported a wait since then.
 std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
   std::vector<int> ranks;
   for (int peer = 0; peer < records_.size(); ++peer) {
@@ -43,9 +43,9 @@ std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
   return ranks;
 }
 
-// A rank that waits as well says so soon; so that only those are left that do not.
+// Waiting ranks report soon, so the ranks that remain are not waiting.
 std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64_t since_ns) {
-  // All, for they may wait for each other in other groups.
+  // All ranks, because they may wait for each other in other groups.
   records_.tell(waits_.all_ranks(), operation.sequence, waiting(), true);
   const auto start = std::chrono::steady_clock::now();
   std::vector<int> ranks = unheard(since_ns);
@@ -60,8 +60,8 @@ std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64
   return ranks;
 }
 
-// For whom a rank waits in this group. `since_ns`: what one of another host told before may be true
-// no more.
+// Returns the rank that `rank` waits for in this group. Reports of other hosts from before
+// `since_ns` may be outdated.
 int Diagnosis::waits_for(int rank, std::int64_t since_ns) const {
   const FlightRecorder* const theirs = records_.find(rank);
   const auto wait = theirs == nullptr ? std::nullopt : read_wait(*theirs);
@@ -76,9 +76,8 @@ Diagnosis::Culprit Diagnosis::look_at(int rank) const {
   return {rank, watch_.stopped_process(records_.world_rank(rank))};
 }
 
-// Who holds up this rank: the last of those that wait for one another, or one of them that is
-// stopped. Where they wait in a circle, as far as is seen, it is any that is stopped. rank -1:
-// nobody is found.
+// Returns the rank that delays this one: the last in the chain of waiting ranks, or one of them
+// that is stopped. If they appear to wait in a circle, any that is stopped. rank -1: none found.
 Diagnosis::Culprit Diagnosis::find_culprit(int waited_for, std::int64_t since_ns) const {
   int rank = waited_for;
   for (int hops = 0; rank >= 0 && hops < records_.size(); ++hops) {
@@ -143,7 +142,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
     return;
   }
   int missing = kNobody;
-  Culprit late;  // one that is stopped, of those that have not entered it
+  Culprit late;  // a stopped one of the ranks that have not entered it
   for (int peer = 0; peer < records_.size(); ++peer) {
     const FlightRecorder* const theirs = records_.find(peer);
     const bool told = theirs != nullptr && !std::count(silent.begin(), silent.end(), peer);
@@ -161,7 +160,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   }
   Culprit culprit = find_culprit(wait.rank, asked_ns);
   if (culprit.stopped == 0 && late.stopped != 0) {
-    culprit = late;  // whoever waits for it in another group is not seen to wait
+    culprit = late;  // its waiting in another group is not visible
   }
   // First, because the text may be cut at its end.
   if (culprit.stopped != 0) {

@@ -36,7 +36,7 @@ void WorldWaits::note(const WorldWaiting& waiting) noexcept {
   if (is_same && line.since_ns.load(std::memory_order_relaxed) != 0) {
     return;
   }
-  // None while it is written: of() reads the time before and after the rest.
+  // 0 while the line is written: of() reads the time before and after the rest.
   line.since_ns.store(0, std::memory_order_relaxed);
   line.group.store(waiting.group, std::memory_order_release);
   line.sequence.store(waiting.sequence, std::memory_order_release);
@@ -92,7 +92,7 @@ WorldWaits::Circle WorldWaits::walk(int rank, std::int64_t since_ns) const {
     const auto waiting = of(next);
     if (!waiting || waiting->waiting.peer < 0 || !holds(next, *waiting, since_ns) ||
         static_cast<int>(ranks.size()) >= hosts_.size()) {
-      ranks.emplace_back(next, WorldWaiting{});  // it waits for nobody, as far as is known
+      ranks.emplace_back(next, WorldWaiting{});  // it waits for nobody, as far as known
       return ranks;
     }
     ranks.emplace_back(next, *waiting);
@@ -104,7 +104,7 @@ WorldWaits::Circle WorldWaits::walk(int rank, std::int64_t since_ns) const {
 WorldWaits::Circle WorldWaits::circle(int rank, std::int64_t since_ns) const {
   Circle ranks = walk(rank, since_ns);
   if (ranks.back().second.waiting.peer != rank) {
-    return {};  // it is not in one, though it may wait for ranks that are
+    return {};  // it is not in a circle, though it may wait for ranks that are
   }
   std::set<std::uint64_t> groups;
   for (const auto& [one, waiting] : ranks) {

@@ -8,14 +8,14 @@
 namespace unisono::engine {
 namespace {
 
-// target[i] = source[i] is true.
+// Sets target[i] to 1 if source[i] is not 0, else to 0.
 template <Dtype D>
 void make_logical(void* target, const void* source, std::size_t count, double /*factor*/) {
   const void* const twice[] = {source, source};
   kernels::find_reduce(D, ReduceOp::land)(&target, 1, twice, 2, count, kernels::Store::cached);
 }
 
-// Floats have no logical operations, and bool is 0 or 1 already.
+// Floats have no logical operations, and bool is already 0 or 1.
 kernels::ScaleFunction find_make_logical(Dtype dtype) {
   return with_dtype(dtype, [](auto type) -> kernels::ScaleFunction {
     if constexpr (is_integer(type.value)) {

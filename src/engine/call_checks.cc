@@ -9,7 +9,7 @@
 namespace unisono::engine {
 namespace {
 
-// Beyond this, bytes cannot be counted safely (and no machine has them).
+// Beyond this, byte counts could overflow (and no machine has so much memory).
 constexpr std::size_t kMostBytes = std::size_t{1} << 56;
 
 struct List {

@@ -1,5 +1,5 @@
-// What may be wrong with the arguments of a call, wherever its buffers are: said in one way for
-// memory of the host and of devices. What only one of them refuses, it checks itself.
+// Validates the arguments of a call, with the same texts for host and device memory. Checks that
+// apply to only one of them are elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -11,32 +11,34 @@
 
 namespace unisono::engine {
 
-// Which of the ranks calls.
+// The calling rank.
 struct Caller {
   int rank = 0;
   int ranks = 1;
 };
 
-// Throws usage; `hint` is what to do.
+// Throws usage; `hint` is the advice.
 [[noreturn]] void refuse(const Call& call, int rank, const std::string& what,
                          const std::string& hint);
 
-// All that follow throw usage.
+// The following functions throw usage.
 
-// That the collective and the data type are some: everything else asks tables about them.
+// Checks that collective and data type are valid values; all other code looks them up in tables.
 void check_words(const Call& call);
-// A v-form has an entry for each rank, any other call no lists. REQUIRES: check_words().
+// Checks the lists: a v-form has an entry for each rank, other calls have no lists. REQUIRES:
+// check_words().
 void check_lists(const Call& call, Caller caller);
-// Both, the root and how many elements there are. `element`: bytes of one while it is moved.
+// Makes both checks above, and checks the root and the counts. `element`: bytes of one element in
+// transit.
 void check_shape(const Call& call, Caller caller, std::size_t element);
 // REQUIRES: check_shape(). `extent`: what the call reads and writes.
 void check_buffers(const Call& call, int rank, const Extent& extent);
 
-// Throws usage if no memory holds so many bytes: a negative number became a size. `call`: what is
-// refused, "send on rank 0".
+// Throws usage if no memory can hold so many bytes: a negative number became a size. `call`: for
+// the text, "send on rank 0".
 void check_size(std::size_t bytes, const std::string& call, const ErrorContext& context);
 
-// In the one way that communicator.hpp says. REQUIRES: check_lists().
+// Returns true if the call is in place as communicator.hpp describes. REQUIRES: check_lists().
 bool is_in_place(const Call& call, int rank);
 
 }  // namespace unisono::engine

@@ -1,4 +1,4 @@
-// What a lowering remembers of one rank's cells.
+// State of one rank's cells during lowering.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace unisono::engine {
 
-// Which output and scratch cells have been written.
+// The output and scratch cells that have been written.
 class CellSet {
  public:
   explicit CellSet(int chunks) : cells_(2 * static_cast<std::size_t>(chunks)) {}
@@ -26,8 +26,8 @@ class CellSet {
   std::vector<bool> cells_;
 };
 
-// The last writer of every cell and its readers since, as pass numbers. In place, input and output
-// are one cell.
+// The last writer of every cell and its readers since then, as pass numbers. In place, input and
+// output are one cell.
 class CellHistory {
  public:
   CellHistory(int chunks, bool in_place)

@@ -8,7 +8,7 @@
 namespace unisono::engine {
 namespace {
 
-// So much of each source is decoded at once that all of them stay in the cache.
+// The part of each source that is decoded at once, so that all parts stay in the cache.
 constexpr std::size_t kDecodedBytes = 128 * kBlockBytes;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How passes with encoded messages go on: what they send is encoded into the lane, what comes is
-// decoded before it is summed. Lengths are those of f32 (coded_lengths.h).
+// Passes with encoded messages: outgoing data is encoded into the lane, incoming data is decoded
+// before it is summed. Lengths are those of f32 (coded_lengths.h).
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace unisono::engine {
 transport::Sent send_coded(Execution& run, const BoundPass& pass, std::size_t slot_bytes,
                            std::size_t done, std::size_t ready) noexcept;
 
-// Puts f32 in the place of the sources of a pass with a code: decodes what came, or rounds what is
-// copied. `bytes` becomes how much that is. False: there is no whole block yet.
+// Replaces the sources of a pass with a code by f32: decodes incoming data, or rounds copied data.
+// Sets `bytes` to the available length. Returns false if there is no whole block yet.
 bool decode_sources(Execution& run, const BoundPass& pass, std::size_t done,
                     std::size_t& bytes) noexcept;
-// The room that it needs in `bounce`.
+// Returns the room that it needs in `bounce`.
 std::size_t coded_bounce_bytes(std::size_t sources);
 
 }  // namespace unisono::engine

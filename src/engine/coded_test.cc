@@ -1,5 +1,5 @@
 // Programs with encoded moves on the simulated network: slots of a few blocks, ranks polled in any
-// order, messages that were cut on the way.
+// order, messages that are cut in transit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ Floats rounded(MoveCode code, const Floats& values) {
   return result;
 }
 
-// With one rank on each host: chunk by chunk, by the definition.
+// The result with one rank per host: chunk by chunk, by definition.
 Floats expected_coded(const CodedTrial& trial) {
   const std::size_t ranks = trial.hosts.size();
   Floats all;
@@ -157,7 +157,7 @@ TEST(CodedPrograms, GiveAllRanksOfAllHostsTheSame) {
   }
 }
 
-// Rank 1 sends two pieces to each other, twice.
+// Rank 1 sends two pieces to each other rank, twice.
 TEST(CodedPrograms, NoticeAMessageOfAnotherLength) {
   using Kind = sim::InjectedFault::Kind;
   for (const Kind kind : {Kind::shorter, Kind::longer, Kind::signature}) {

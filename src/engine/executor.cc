@@ -7,11 +7,11 @@
 namespace unisono::engine {
 namespace {
 
-// Shorter pieces of registered memory are copied: waiting for the reader to be done costs more than
-// the copy, and most where the reader has to get the core first.
+// Shorter pieces of registered memory are copied: waiting for the reader would cost more than the
+// copy, most of all if the reader must first get a core.
 constexpr std::size_t kShareBytes = 1024;
 constexpr std::size_t kShareBytesOversubscribed = 8192;
-// How often a patient poll looks for a short message: the usual wait is one line transfer.
+// The number of looks for a short message in a patient poll: the usual wait is one line transfer.
 constexpr int kLooks = 16;
 
 }  // namespace

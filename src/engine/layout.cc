@@ -6,15 +6,15 @@
 namespace unisono::engine {
 namespace {
 
-// Where piece `index` of `pieces` begins in `count` elements, without overflow for any 64-bit
-// count.
+// Returns where piece `index` of `pieces` begins in `count` elements, without overflow for any
+// 64-bit count.
 std::size_t cut(std::size_t count, int index, int pieces) {
   const auto i = static_cast<std::size_t>(index);
   const auto n = static_cast<std::size_t>(pieces);
   return count / n * i + count % n * i / n;
 }
 
-// The parts of the ranks in a vector, in elements.
+// The ranks' parts of a vector, in elements.
 struct Parts {
   std::vector<std::size_t> offset;
   std::vector<std::size_t> count;
@@ -43,7 +43,7 @@ void lay_out_parts(const Schedule& schedule, int rank, const Sizes& sizes,
     const std::size_t end = cut(parts.count[owner], piece + 1, pieces);
     const std::size_t in_whole = (parts.offset[owner] + begin) * sizes.element;
     const std::size_t in_part = begin * sizes.element;
-    // One side holds the whole vector, the other its rank's part alone.
+    // One side holds the whole vector, the other only its rank's part.
     const bool input_whole = traits_of(schedule.collective).output == Holding::part;
     ChunkPlace& place = places[static_cast<std::size_t>(chunk)];
     place.bytes = (end - begin) * sizes.element;

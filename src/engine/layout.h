@@ -1,4 +1,4 @@
-// Where the chunks of a call lie in its buffers: the step from a schedule, which knows no sizes, to
+// The positions of a call's chunks in its buffers: the step from a schedule, which has no sizes, to
 // bytes.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace unisono::engine {
 
-// Byte offsets of one chunk on one rank; those that the rank does not have are 0.
+// Byte offsets of one chunk on one rank; 0 for those that the rank does not have.
 struct ChunkPlace {
   std::size_t input = 0;
   std::size_t output = 0;
@@ -21,8 +21,8 @@ struct ChunkPlace {
 //
 //   scatter_v, gather_v,             counts, displs: the parts of the whole vector
 //   all_gather_v, reduce_scatter_v
-//   all_to_all_v                     counts, displs: what this rank sends to each;
-//                                    recv_*: what it gets from each
+//   all_to_all_v                     counts, displs: what this rank sends to each rank;
+//                                    recv_*: what it receives from each
 struct Sizes {
   std::size_t element = 1;  // bytes
   std::size_t count = 0;    // as in Call
@@ -32,14 +32,14 @@ struct Sizes {
   std::span<const std::size_t> recv_displs = {};
 };
 
-// [chunk] for one rank. In all_to_all_v only the rank's own rows and columns have sizes.
+// Returns [chunk] for one rank. In all_to_all_v only the rank's own rows and columns have sizes.
 std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes& sizes);
 
-// Where part `index` begins, in elements, of parts as in Sizes.
+// Returns where part `index` begins, in elements, with parts as in Sizes.
 std::size_t offset_of(std::span<const std::size_t> counts, std::span<const std::size_t> displs,
                       std::size_t index);
 
-// Bytes of a rank's input and output buffer from its start to its last used byte. 0: it has none.
+// Bytes of a rank's input and output buffer from its start to its last used byte; 0: no buffer.
 struct Extent {
   std::size_t input = 0;
   std::size_t output = 0;

@@ -1,5 +1,5 @@
-// From a schedule to one rank's program: list the rank's own passes in order, merge them (*n-ary
-// reduce*, *elide*), find their true dependencies, and say which sends may ride along with a
+// Lowers a schedule to one rank's program: lists the rank's passes in order, merges them (*n-ary
+// reduce*, *elide*), finds their true dependencies, and decides which sends are fused with a
 // compute pass (*fuse*).
 #include <algorithm>
 #include <cstddef>
@@ -169,7 +169,7 @@ bool receives(const Pass& pass) {
                      [](const Operand& source) { return source.place == OperandPlace::lane; });
 }
 
-// One pass has one code for all its messages, and rounds nothing else.
+// All messages of a pass have one code, and it rounds nothing else.
 bool codes_agree(const Pass& a, const Pass& b) {
   return !rounds(a) && !rounds(b) && (a.code == b.code || !receives(a) || !receives(b));
 }
@@ -188,8 +188,8 @@ bool touches(const Pass& pass, OperandPlace place, int chunk, int chunks, bool i
          (!writes_only && std::any_of(pass.sources.begin(), pass.sources.end(), same));
 }
 
-// The pass continues what an earlier one wrote into the same cells: a further reduction into it, or
-// a copy from scratch to where the result belongs. Then both are one pass, at the later place.
+// The pass continues an earlier one on the same cells: a further reduction, or a copy from scratch
+// to the result's place. Then both become one pass, at the later position.
 bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& merged) {
   if (pass.send || pass.sources[0].place == OperandPlace::lane ||
       pass.sources[0].place == OperandPlace::input) {
@@ -201,7 +201,7 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
   if (!reduction && !copy) {
     return false;
   }
-  // The last pass that touches these cells must be the one that wrote just them.
+  // The last pass that uses these cells must be the one that wrote exactly them.
   auto earlier = merged.end();
   for (auto it = merged.end(); it != merged.begin();) {
     --it;
@@ -221,7 +221,7 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
       uses_lane(pass, writer.sources)) {  // a pass sees one message of a lane
     return false;
   }
-  // Nothing in between may take the writer's lanes or change what it reads.
+  // No pass in between may use the writer's lanes or change its sources.
   for (auto it = earlier + 1; it != merged.end(); ++it) {
     if (!it->has_value()) {
       continue;
@@ -251,7 +251,7 @@ void Lowering::merge() {
   std::vector<std::optional<Pass>> merged;
   const auto& passes = program_.passes;
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    // A copy out of scratch may replace the scratch only if nobody reads it later.
+    // A copy out of scratch may replace the scratch only if no later pass reads it.
     const Pass& pass = passes[i];
     const bool scratch_copy =
         !pass.send && pass.sources.size() == 1 && pass.sources[0].place == OperandPlace::scratch;
@@ -360,8 +360,8 @@ void Lowering::find_forwards() {
   }
 }
 
-// The latest step at which a rank that gets this message can read it: the reader's passes may be
-// merged with those that go on with the same chunk.
+// Returns the latest step at which a receiving rank can read this message: the reader's passes may
+// be merged with those that continue with the same chunk.
 int Lowering::latest_read(const Pass& send) const {
   const int lane = send.targets[0].lane;
   const auto sent =
@@ -393,9 +393,8 @@ int Lowering::latest_read(const Pass& send) const {
   return latest;
 }
 
-// Steps order all passes of all ranks. A write that waits until the readers of its old contents are
-// done waits for something earlier, and so no circle of ranks can wait, if all of them read in
-// earlier steps.
+// Steps order all passes of all ranks. A write that waits for the readers of the old contents waits
+// for something earlier; so no cycle of ranks can wait if all of them read in earlier steps.
 void Lowering::find_swaps() {
   auto& passes = program_.passes;
   for (const Pass& pass : passes) {

@@ -1,4 +1,4 @@
-// What the passes of a lowering do to known schedules.
+// Known schedules after each step of lowering.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ TEST(Lower, ARingForwardsWhatItReceives) {
       EXPECT_TRUE(program.passes[static_cast<std::size_t>(send)].send);
     }
   }
-  EXPECT_EQ(forwarding, 2);  // all but the last of the three that come
+  EXPECT_EQ(forwarding, 2);  // all but the last of the three arrivals
 }
 
 TEST(Lower, AMiddleRankOfAReducingRingKeepsNoScratch) {
@@ -118,7 +118,7 @@ TEST(Lower, MemoryThatTwoRanksSwapIsNotShown) {
   }
 }
 
-// Rank 1 passes on what rank 2 gave it, after its own: both come through one lane.
+// Rank 1 forwards rank 2's data after its own: both come through one lane.
 TEST(Lower, TwoMessagesOfOneLaneStayTwoPasses) {
   ScheduleBuilder builder{Collective::reduce, {.ranks = 3, .chunks = 1}};
   builder.step();

@@ -1,5 +1,5 @@
-// Passes over the whole schedule: split into single chunks, *multicast*, *coalesce*, number the
-// messages of each lane.
+// Steps over the whole schedule: splits moves into single chunks, *multicast*, *coalesce*, and
+// numbers the messages of each lane.
 #include "engine/messages.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace unisono::engine {
 namespace {
 
-// How often each output and scratch cell has been written so far.
+// Counts the writes of each output and scratch cell so far.
 class Versions {
  public:
   explicit Versions(const Schedule& schedule)
@@ -31,7 +31,7 @@ struct UnitMove {
   Move move;  // one chunk
   OperandPlace source = OperandPlace::input;
   int version = 0;
-  int group = -1;  // multicast it belongs to
+  int group = -1;  // its multicast
 };
 
 OperandPlace place_of(Buffer buffer) {
@@ -40,8 +40,8 @@ OperandPlace place_of(Buffer buffer) {
                                     : OperandPlace::scratch;
 }
 
-// One move a chunk, with the place that is really read: a cell that nobody has written reads as the
-// input.
+// Returns one move per chunk, with the cell that is really read: a cell that was never written
+// reads as the input.
 std::vector<UnitMove> split(const Schedule& schedule) {
   std::vector<UnitMove> units;
   Versions versions(schedule);
@@ -70,7 +70,8 @@ std::vector<UnitMove> split(const Schedule& schedule) {
   return units;
 }
 
-// Moves of one unchanged cell to all other ranks, in whatever steps, are one message that all read.
+// Moves of one unchanged cell to all other ranks, in whatever steps, become one message that all
+// read.
 int group_multicasts(std::vector<UnitMove>& units, int ranks) {
   using Key = std::tuple<int, OperandPlace, int, int>;  // from, place, chunk, version
   std::map<Key, std::vector<std::size_t>> same_cell;
@@ -97,7 +98,7 @@ int group_multicasts(std::vector<UnitMove>& units, int ranks) {
   return groups;
 }
 
-// Codes begin anew with each chunk, so that a chunk which is passed on has the same blocks again.
+// Codes restart with each chunk, so that a forwarded chunk has the same blocks again.
 bool continues(const UnitMove& unit, const UnitMove& previous) {
   const Move& a = previous.move;
   const Move& b = unit.move;

@@ -1,5 +1,5 @@
-// What travels: the moves between ranks as messages with their place in a lane. The same on all
-// ranks, because both ends of a lane must agree on the order of its messages.
+// The moves between ranks as messages with their positions in lanes. The same on all ranks, because
+// both ends of a lane must agree on the order of its messages.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// The lowered programs of the whole catalogue finish, with right results, on the poorest transport
-// there can be: every lane holds one message of one short segment (or of one reference to the
-// sender's memory), and the ranks are polled in any order.
+// The lowered programs of the whole catalogue finish with right results on the poorest possible
+// transport: every lane holds one message of one short segment (or one reference to the sender's
+// memory), and the ranks are polled in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Rank {
   std::unique_ptr<Executor> executor;
 };
 
-// How messages longer than an inline one travel.
+// The way of messages that are longer than an inline one.
 enum class Way { slots, shared, offered };
 
 struct Trial {
@@ -45,7 +45,7 @@ struct Trial {
 
 void set_buffers(const Trial& trial, int rank, Rank& mine) {
   const Schedule& schedule = trial.schedule;
-  std::ptrdiff_t shift = 0;  // in place: how far the output of a chunk lies before its input
+  std::ptrdiff_t shift = 0;  // in place: distance of a chunk's output before its input
   std::size_t end = 64;
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
     const ChunkPlace& place = mine.places[static_cast<std::size_t>(chunk)];
@@ -78,7 +78,7 @@ std::vector<Rank> make_ranks(const Trial& trial, sim::SimNetwork& network) {
     const Program program =
         lower(schedule, rank, {.in_place = trial.in_place, .contiguous = !pairs});
     mine.program = engine::bind(program, mine.places, 8, extent_of(schedule, rank, mine.places));
-    mine.program.small = false;  // which trusts that its messages fit the lanes
+    mine.program.small = false;  // which relies on its messages fitting the lanes
     set_buffers(trial, rank, mine);
     mine.scratch.assign(mine.program.scratch_bytes / 8 + 1, 0);
     mine.executor = std::make_unique<Executor>(network.transport(rank));
@@ -100,7 +100,7 @@ std::uint64_t expected(const Schedule& schedule, int chunk, std::size_t index) {
   return sum;
 }
 
-// Empty, or what went wrong. Seed 0: the ranks are polled in turn.
+// Returns an empty text, or the failure. Seed 0: the ranks are polled in turn.
 std::string run(const Trial& trial, unsigned seed) {
   const Schedule& schedule = trial.schedule;
   sim::SimNetwork network({.ranks = schedule.ranks,

@@ -23,7 +23,7 @@ sim::NetworkOptions network_of(const Schedule& schedule, bool multicast) {
           .lane_slots = kPlenty};
 }
 
-// What rides along in a real run may also lag behind: it finds its data in memory.
+// Sends that were fused in the real run may also lag behind: they find their data in memory.
 void part_sends(BoundProgram& program) {
   program.small = false;
   for (BoundPass& pass : program.passes) {
@@ -39,12 +39,12 @@ struct ReplayedOperation::Rank {
   Extent extent = {};
   Around around = {};
   std::vector<std::byte> memory = {};  // input and output, which are one in place
-  std::vector<std::byte> wide = {};    // both as they are moved, where that is wider
+  std::vector<std::byte> wide = {};    // both in the moved type, if that is wider
   std::size_t in = 0, out = 0;         // where they begin
-  std::size_t element = 1;             // bytes of one there
+  std::size_t element = 1;             // bytes of one element there
   std::vector<std::byte> scratch = {};
   std::vector<bool> played = {};
-  // The other sources of a pass that was played; each of them has an event.
+  // The other sources of a replayed pass; each of them has an event.
   std::vector<ReplayedPass> covered = {};
   std::unique_ptr<Executor> executor = {};
   bool begun = false;
@@ -99,7 +99,7 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
                                                     barrier ? ReduceOp::bor : call.op)},
          .signature = 1});
     if (barrier) {
-      rank->extent = {};  // its byte is nobody's
+      rank->extent = {};  // its byte belongs to no buffer
     }
     ranks_.push_back(std::move(rank));
   }
@@ -150,7 +150,7 @@ bool ReplayedOperation::fits(const Rank& rank, std::size_t which,
          (wanted.peer < 0 ? !from_lanes : from_peer);
 }
 
-// Passes that take from one lane, or put into one, have its order.
+// Passes that use the same lane keep its order.
 std::size_t ReplayedOperation::find(const Rank& rank, const ReplayedPass& wanted) const {
   std::size_t pass = 0;
   while (pass < rank.program.passes.size() && !fits(rank, pass, wanted)) {
@@ -263,7 +263,7 @@ bool ReplayedOperation::has_sent(int from, int to, const BoundOperand& source) c
   return false;
 }
 
-// A pass writes its event when the sends that ride along have gone, so it may have none either.
+// A pass records its event when its fused sends have been sent, so it may have none.
 ReplayedOperation::Outcome ReplayedOperation::catch_up(Rank& rank, std::size_t wanted) {
   Outcome outcome = complete(rank, wanted);
   for (std::size_t i = 0; i < rank.played.size() && outcome == Outcome::waits; ++i) {
@@ -293,7 +293,7 @@ std::size_t ReplayedOperation::send_unrecorded(int from, int to,
   if (wanted == passes || !rank.begun) {
     return sent;
   }
-  // No circle: what is sent first depends on nothing that is sent later.
+  // Cannot loop: an earlier send depends on no later one.
   while (catch_up(rank, wanted) != Outcome::done) {
     std::size_t more = 0;
     for (const int other : holds_up(from, wanted)) {

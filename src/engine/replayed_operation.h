@@ -1,9 +1,9 @@
-// One collective of a recording, played again: the executors of all its ranks on a simulated
-// network, one pass after the other, as somebody wants them.
+// One collective of a recording, replayed: the executors of all its ranks on a simulated network,
+// one pass at a time, in the order that the caller wants.
 //
-// The network gives a message to its reader at once and has room for all, and no send rides along
-// with another pass: so a pass goes on when it is asked to, and only the dependencies of the
-// program can keep it from that.
+// The network delivers a message at once and has room for all, and no send is fused with another
+// pass: so a pass advances when it is asked to, and only the program's dependencies can prevent
+// that.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,7 @@
 
 namespace unisono::engine {
 
-// What the ranks called, all of them alike. No v-form, no premul_sum, and no function of the
-// user's.
+// The call, the same on all ranks. No v-form, no premul_sum, and no user's function.
 struct ReplayedCall {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
@@ -31,7 +30,7 @@ struct ReplayedCall {
   std::vector<bool> in_place = {};  // [rank]: of the group
 };
 
-// As an event says it; `peer`: of the group, -1: all, or none.
+// A pass as in an event; `peer`: of the group, -1: all, or none.
 struct ReplayedPass {
   trace::recording::EventKind kind = trace::recording::EventKind::none;
   int peer = -1;
@@ -44,7 +43,7 @@ class ReplayedOperation {
   enum class Outcome : std::uint8_t {
     done,
     waits,    // for a message, or for another pass
-    unknown,  // the program has no such pass, or its message is of another one
+    unknown,  // the program has no such pass, or its message belongs to another one
   };
   // `schedule` is verified.
   ReplayedOperation(const Schedule& schedule, const ReplayedCall& call);
@@ -58,24 +57,23 @@ class ReplayedOperation {
   // The input is filled. REQUIRES: it has not begun.
   void begin(int rank);
   Outcome play(int rank, const ReplayedPass& pass);
-  // Whose messages the pass needs that they have not sent.
+  // Returns the ranks whose messages the pass needs and that have not sent them.
   std::vector<int> missing(int rank, const ReplayedPass& pass) const;
-  // The next send from one rank to another, though nobody recorded it, with what it has to take and
-  // to reduce before: a rank that is killed has no time to write that down. What it takes for that
-  // from a rank that is dead, too, that one sends in the same way. Returns how many messages were
-  // sent.
+  // Makes the next send from one rank to another that was not recorded, with the receives and
+  // reductions that it needs: a killed rank has no time to record them. If these need data from
+  // another dead rank, that rank sends in the same way. Returns the number of messages sent.
   std::size_t send_unrecorded(int from, int to, const std::function<bool(int)>& is_dead);
-  // Whether all its passes are done. REQUIRES: it has not been so before.
+  // Returns true if all its passes are done. REQUIRES: it has not returned true before.
   bool finish(int rank);
-  // For whom a rank waits that has begun and has not finished.
+  // Returns the ranks that a started and unfinished rank waits for.
   std::vector<Wait> waits(int rank) const;
 
  private:
   struct Rank;
   static Outcome complete(Rank& rank, std::size_t pass);
-  // With all that it waits for and that can be done.
+  // Advances a pass with everything that it waits for, as far as possible.
   static Outcome catch_up(Rank& rank, std::size_t pass);
-  // Whose messages hold a pass up, over all that it waits for.
+  // Returns the ranks whose messages delay a pass, over everything that it waits for.
   std::vector<int> holds_up(int rank, std::size_t pass) const;
   void add_missing(int rank, std::size_t pass, std::vector<int>& missing) const;
   bool fits(const Rank& rank, std::size_t pass, const ReplayedPass& wanted) const;

@@ -8,7 +8,7 @@
 namespace unisono::engine {
 namespace {
 
-// How much of an offer one poll fetches, if nobody waits for its beginning.
+// The part of an offer that one poll fetches, if no other pass waits for its beginning.
 constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
 
 }  // namespace
@@ -26,7 +26,7 @@ void SegmentedRun::start() {
                        run_.operation.buffers[static_cast<std::size_t>(OperandPlace::output)],
                        run_.operation.output_bytes) != 0;
   const auto& passes = run_.operation.program->passes;
-  states_.assign(passes.size(), {});  // allocates only when a larger program comes
+  states_.assign(passes.size(), {});  // allocates only for a larger program
   if (run_.writer.on()) {
     busy_.assign(passes.size(), {});
   }
@@ -158,8 +158,8 @@ Progress SegmentedRun::advance_send(const BoundPass& pass, State& state) noexcep
   return Progress::advanced;
 }
 
-// All sources must have something: `bytes` becomes what all of them have. False: nothing now, or a
-// fault.
+// All sources must have data: sets `bytes` to the length that all of them have. Returns false if
+// there is nothing now, or a fault.
 bool SegmentedRun::open_sources(const BoundPass& pass, const State& state,
                                 std::size_t& bytes) noexcept {
   const BoundOperand* operands = run_.operation.program->operands.data();
@@ -200,7 +200,8 @@ bool SegmentedRun::open_sources(const BoundPass& pass, const State& state,
   return true;
 }
 
-// The one source is an offer: it comes straight to where the pass wants it. False: nothing came.
+// The one source is an offer: fetches it directly to the pass's target. Returns false if nothing
+// came.
 bool SegmentedRun::fetch(const BoundPass& pass, const State& state, std::size_t& bytes) noexcept {
   const BoundOperand* operands = run_.operation.program->operands.data();
   const int lane = operands[pass.sources].lane;
@@ -238,8 +239,8 @@ void SegmentedRun::close_sources(const BoundPass& pass, const State& state,
   }
 }
 
-// The sends that are at the same place as this pass, and have room, take the segment along: their
-// room is put in front of targets_. Returns how many.
+// Lets the sends that are at the same position as this pass, and have room, take the segment along:
+// puts their room in front of targets_. Returns their number.
 int SegmentedRun::open_forwards(const BoundPass& pass, const State& state,
                                 std::size_t bytes) noexcept {
   const BoundProgram& program = *run_.operation.program;
@@ -273,7 +274,8 @@ void SegmentedRun::commit_forwards(int taken, std::size_t bytes) noexcept {
   }
 }
 
-// How to write what the readers of its forwards will look at. REQUIRES: there is one.
+// Returns the kind of store for data that the readers of its forwards will read. REQUIRES: there is
+// one.
 kernels::Store SegmentedRun::store_to_readers(const BoundPass& pass,
                                               std::size_t bytes) const noexcept {
   const BoundProgram& program = *run_.operation.program;
@@ -315,7 +317,7 @@ Progress SegmentedRun::advance_compute(const BoundPass& pass, State& state) noex
                  all ? store_to_readers(pass, bytes) : kernels::Store::cached);
     commit_forwards(taken, bytes);
   } else if (pass.forwards != pass.forwards_end && shows(first, bytes)) {
-    // The sends will show this memory where it is.
+    // The sends will refer to this memory directly.
     run_.targets[0] = run_.own(first) + state.done;
     run_.combine(pass, bytes, 1, store_to_readers(pass, bytes));
   } else {
@@ -343,13 +345,13 @@ Progress SegmentedRun::advance_compute(const BoundPass& pass, State& state) noex
   return Progress::advanced;
 }
 
-// Whether the sends of this output will be references and not copies.
+// Returns true if the sends of this output will be references, not copies.
 bool SegmentedRun::shows(const BoundOperand& target, std::size_t bytes) const noexcept {
   return output_shared_ && target.place == OperandPlace::output &&
          bytes >= send_limits_.least_shared_bytes;
 }
 
-// `bytes` have just been added to what is done. What rides along is busy at no time of its own.
+// `bytes` have just been completed. Fused sends have no busy time of their own.
 void SegmentedRun::record_piece(const BoundPass& pass, const State& state, std::uint64_t begin,
                                 std::size_t bytes, bool riding) noexcept {
   BusyTicks& busy = busy_[static_cast<std::size_t>(&state - states_.data())];

@@ -1,6 +1,6 @@
-// Programs with long messages. Every pass that may go on goes on by one segment per poll(): when
-// its sources have come, its turn in its lanes is there, and the passes that it depends on are
-// ahead of it. So all lanes move at once, and the only order is that of the data.
+// Programs with long messages. Each poll() advances every pass by one segment if its sources have
+// data, it is next in its lanes, and the passes that it depends on are ahead of it. So all lanes
+// move at once, and only the data dependencies impose an order.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@ class SegmentedRun {
  public:
   SegmentedRun(Execution& run, const transport::SendLimits& limits);
 
-  // Allocates only when a larger program comes.
+  // Allocates only for a larger program.
   void start();
   Progress poll() noexcept;
-  // One pass goes on, and nothing else but the sends that ride along with it. Finished: the pass
-  // is.
+  // Advances one pass and only the sends that are fused with it. Returns finished once the pass
+  // has.
   Progress poll_pass(std::uint32_t pass) noexcept;
-  // Those whose messages do not come, then those who do not read ours.
+  // Returns first the ranks whose messages are missing, then those that have not read ours.
   std::vector<Wait> waits() const;
 
  private:
   struct State {
     std::size_t done = 0;
     transport::Mark mark = 0;
-    bool shared = false;    // its readers look at our memory
+    bool shared = false;    // its readers read our memory
     bool finished = false;  // and they are done
   };
   struct Arriving {
@@ -48,7 +48,7 @@ class SegmentedRun {
   kernels::Store store_to_readers(const BoundPass& pass, std::size_t bytes) const noexcept;
   int open_forwards(const BoundPass& pass, const State& state, std::size_t bytes) noexcept;
   void commit_forwards(int taken, std::size_t bytes) noexcept;
-  // A piece of a pass has been done, from `begin` until now.
+  // Records a piece of a pass, from `begin` until now.
   void record_piece(const BoundPass& pass, const State& state, std::uint64_t begin,
                     std::size_t bytes, bool riding = false) noexcept;
   void record_forwards(int taken, std::uint64_t begin, std::size_t bytes) noexcept;
@@ -64,7 +64,7 @@ class SegmentedRun {
   std::vector<std::uint32_t> active_;
   std::vector<Arriving> in_;
   std::vector<std::uint32_t> out_sequence_;
-  std::uint32_t took_[kernels::kMaxSources] = {};  // the sends that go with the targets
+  std::uint32_t took_[kernels::kMaxSources] = {};  // the sends that belong to the targets
 };
 
 }  // namespace unisono::engine

@@ -7,7 +7,7 @@
 namespace unisono::engine {
 namespace {
 
-// A poll may settle what a later one builds on and still say that it was idle.
+// A poll may prepare the progress of a later one and still return idle.
 constexpr int kIdlePolls = 2;
 
 class Driver {
@@ -49,7 +49,7 @@ class Driver {
   }
 
  private:
-  // Those that may be able to go on.
+  // Finds the ranks that may be able to advance.
   void find_ready() {
     ready_.clear();
     for (const std::size_t rank : live_) {

@@ -1,5 +1,5 @@
-// Drives the executors of all ranks of a group on a simulated network, in one thread: who is polled
-// next follows from a seed, and may be unfair. For tests.
+// Drives the executors of all ranks of a group on a simulated network, in one thread. A seed
+// determines the order of polls, which may be unfair. For tests.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace unisono::engine {
 
 class Executor;
 
-// In which order the ranks are polled.
+// The order in which the ranks are polled.
 enum class PollOrder : std::uint8_t {
   in_turn,
   random,
-  greedy,    // one until it has to wait, then another
-  starving,  // one rank only where all others have to wait
+  greedy,    // one until it must wait, then another
+  starving,  // one rank only when all others must wait
 };
 inline constexpr int kOrders = 4;
 
@@ -28,18 +28,20 @@ enum class End : std::uint8_t { finished, failed, waits, stopped };
 struct RankEnd {
   End end = End::waits;
   Fault fault = {};              // failed
-  std::vector<Wait> waits = {};  // waits: for whom, at which step
+  std::vector<Wait> waits = {};  // waits: the ranks and steps
 };
 
-// Polls until every rank has finished, failed or stopped, or nobody can go on and nothing is under
-// way. `next` is called when a rank has finished: it starts the rank's next operation, or says that
-// there is none. REQUIRES: every executor has been started, on the network's transport of its rank.
+// Polls until every rank has finished, failed or stopped, or no rank can advance and nothing is in
+// transit. `next` is called when a rank has finished: it starts the rank's next operation, or
+// returns that there is none. REQUIRES: every executor has been started, on the network's transport
+// of its rank.
 using Next = std::function<bool(std::size_t rank)>;
 std::vector<RankEnd> drive(
     sim::SimNetwork& network, const std::vector<Executor*>& executors, PollOrder order,
     std::uint64_t seed, const Next& next = [](std::size_t) { return false; });
 
-// "rank 2 waits for rank 0 at step 3; rank 0 has stopped": those that have not finished.
+// Returns "rank 2 waits for rank 0 at step 3; rank 0 has stopped", for the ranks that have not
+// finished.
 std::string describe(const std::vector<RankEnd>& ends);
 
 }  // namespace unisono::engine

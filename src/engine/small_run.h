@@ -1,5 +1,5 @@
-// Small programs: their passes one after the other, with no state but the number of the next one.
-// This is the path of the short messages, where every nanosecond counts.
+// Small programs: their passes run one after the other, with the number of the next one as the only
+// state. This is the path of short messages, where every nanosecond counts.
 #pragma once
 
 #include <vector>

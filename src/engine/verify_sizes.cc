@@ -38,7 +38,7 @@ class Proof {
     return {block / schedule_.ranks, block % schedule_.ranks};
   }
 
-  // A rank that is at neither end lays the block out without bytes, and would pass on nothing.
+  // A rank at neither end would lay the block out without bytes and forward nothing.
   void check_moves() {
     for (const Move& move : schedule_.moves) {
       for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
@@ -61,8 +61,8 @@ class Proof {
     }
   }
 
-  // The layout of one rank, as in its call, against what the other ends send and the sums of what
-  // comes before.
+  // Compares the layout of one rank, as in its call, with what the other ends send and with the
+  // sums of the preceding blocks.
   void check_rank(int rank) {
     const auto n = static_cast<std::size_t>(schedule_.ranks);
     std::vector<std::size_t> send(n);
@@ -83,7 +83,7 @@ class Proof {
     }
   }
 
-  // The pieces of a block follow each other from `place` on, which moves to its end.
+  // The pieces of a block follow each other from `place` on; advances `place` to its end.
   void check_block(Block block, int rank, const std::vector<ChunkPlace>& places,
                    std::size_t ChunkPlace::* offset, std::size_t& place) {
     const int first = (block.from * schedule_.ranks + block.to) * pieces_;
@@ -104,7 +104,7 @@ class Proof {
     if (offset == &ChunkPlace::output) {
       check_count(block);
     }
-    // Those behind are judged by where this rank believes this one to end.
+    // Later blocks are checked relative to where this rank believes this one to end.
     const std::int64_t count = rank == block.from && offset == &ChunkPlace::input
                                    ? counts_.sent(block.from, block.to)
                                    : counts_.expected(block.to, block.from);

@@ -1,5 +1,5 @@
-// Proves that the exchange of given counts is right: with the layout that a run would take, each
-// rank ends with the blocks that the others send it, of the right sizes, in the order of ranks.
+// Proves that an exchange with given counts is right: with the layout of a real run, each rank ends
+// with the blocks that the others send it, with the right sizes, in rank order.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace unisono::engine {
 
-// For a schedule with counts; together with verify(), which proves that each output cell ends with
-// the right block, whatever its size. A rank knows its own row of what is sent and its own row of
-// what is expected, as in a call of all_to_all_v, and nothing else:
+// For a schedule with counts; complements verify(), which proves that each output cell ends with
+// the right block, whatever its size. As in a call of all_to_all_v, a rank knows only its own row
+// of sent counts and its own row of expected counts:
 //
 //   counts_differ  both ends of a block know different sizes
 //   size_unknown   a move has a rank that is neither end of its block, which is not empty
@@ -19,7 +19,7 @@ namespace unisono::engine {
 // REQUIRES: verify() finds no mistake of structure.
 std::vector<Finding> verify_sizes(const Schedule& schedule);
 
-// verify(), and verify_sizes() where there are counts.
+// verify(), and verify_sizes() if there are counts.
 std::vector<Finding> verify_with_sizes(const Schedule& schedule);
 
 }  // namespace unisono::engine

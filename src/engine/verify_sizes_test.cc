@@ -1,4 +1,4 @@
-// The exchange of given counts, and mutants of it.
+// Exchanges with given counts, and mutants of them.
 #include "engine/verify_sizes.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ Counts random_counts(int ranks, std::mt19937& random) {
   return counts;
 }
 
-// Each rank expects what is sent, said explicitly.
+// Each rank expects what is sent, explicitly.
 void expect_all(Counts& counts) {
   counts.receive.assign(counts.send.size(), std::vector<std::int64_t>(counts.send.size()));
   for (std::size_t from = 0; from < counts.send.size(); ++from) {
@@ -107,7 +107,7 @@ TEST(VerifySizes, RanksInBetweenDoNotKnowSizes) {
   EXPECT_EQ(findings[0].mistake, Finding::Mistake::size_unknown);
   EXPECT_EQ(sentence(findings[0]),
             "rank 1 takes part in the block 0->3, whose size only these two know");
-  // Nothing is lost where there is nothing.
+  // Without data nothing is lost.
   EXPECT_TRUE(verify_sizes(exchange("bruck", 4, {.send = CountRows(4, {0, 0, 0, 0})})).empty());
 }
 

@@ -30,7 +30,7 @@ std::string rank_text(std::size_t rank) {
               {.peer = static_cast<int>(rank)});
 }
 
-// Collective: `options` is nullptr on a rank that makes no exchange.
+// Collective: `options` is nullptr on a rank that is not making an exchange.
 [[noreturn]] void throw_options_difference(Communicator& comm, const ExchangeOptions* options,
                                            std::size_t rank) {
   const auto numbers = options == nullptr ? std::vector<std::int64_t>() : numbers_of(*options);
@@ -129,11 +129,11 @@ void agree(Communicator& comm, const Mistake& mine, const char* call) {
 
 namespace {
 
-// An opening in one cache line, which the library exchanges quickest: the first payload's memory,
-// and all that must be the same as one number.
+// An opening in one cache line, which is exchanged fastest: the first payload's memory, and a hash
+// of everything that must be the same on all ranks.
 struct Brief {
   std::uint64_t same = 0;
-  std::uint64_t own_and_wrong = 0;  // the lowest bit: is_wrong
+  std::uint64_t own_and_wrong = 0;  // lowest bit: is_wrong
   std::uint64_t named = 0;
   SharedPlace name = {};
 };
@@ -203,7 +203,7 @@ struct SplitOpening::Sent {
   Mistake mistake;
   Brief brief;
   std::vector<Brief> all;
-  Request request;  // the last: it waits for the others
+  Request request;  // last, because it waits for the others
 };
 
 SplitOpening::SplitOpening() : sent_(std::make_unique<Sent>()) {}

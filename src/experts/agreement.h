@@ -1,6 +1,6 @@
-// What all ranks tell each other at the beginning of a call: that they mean the same call, where
-// their memory is, and what is wrong. A mistake of one rank ends the call on all, with one
-// sentence.
+// The exchange of information at the beginning of a call: that all ranks make the same call, where
+// their memory is, and which mistakes they have found. A mistake of one rank ends the call on all
+// ranks with the same error.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ const char* to_text(CallKind kind);
 
 struct Opening {
   CallKind kind = CallKind::exchange;
-  std::uint32_t is_wrong = 0;  // this rank will say why
+  std::uint32_t is_wrong = 0;  // this rank will report a mistake
   std::uint64_t routing = 0;
   std::uint32_t parts = 0;
   std::uint32_t form = 0;     // of the whole call: CallForm::bits()
@@ -38,28 +38,29 @@ struct Opening {
   std::uint64_t own = 0;      // may differ between ranks
   std::uint64_t part_bytes[kMaxPayloads] = {};
   std::uint32_t part_forms[kMaxPayloads] = {};  // PartForm::bits()
-  std::uint64_t named[kMaxPayloads] = {};       // bytes that the names stand for
+  std::uint64_t named[kMaxPayloads] = {};       // bytes in the named memory
   SharedPlace names[kMaxPayloads] = {};
 };
 
 struct Mistake {
   ErrorCode code = ErrorCode::usage;
-  std::string text = {};  // a sentence and, on a line of its own, what to do; empty: none
+  std::string text = {};  // the error and, on a line of its own, the advice; empty: no mistake
 };
 
-// Throws, on all ranks, the mistake of the lowest rank that has one. `any` must be the same on all
-// ranks: whether one has.
+// Throws the mistake of the lowest rank that has one, on all ranks. `any`, the same on all ranks,
+// says whether a rank has one.
 void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char* call);
 
-// The same after asking all ranks whether one has a mistake.
+// As above, after asking all ranks whether one has a mistake.
 void agree(Communicator& comm, const Mistake& mine, const char* call);
 
-// The openings of all ranks, by rank. Throws, on all ranks, what is wrong on one, or that they
-// mean different calls. `options`: of an exchange that is being made, to say what differs.
+// Returns the openings of all ranks, by rank. Throws on all ranks the mistake of one, or mismatch
+// if they make different calls. `options`: those of an exchange that is being made, to report the
+// difference.
 std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake,
                           const ExchangeOptions* options = nullptr);
 
-// The same in two parts: start() does not wait.
+// open() in two parts: start() does not wait.
 class SplitOpening {
  public:
   SplitOpening();

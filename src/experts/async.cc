@@ -65,7 +65,7 @@ bool AsyncCalls::close() {
     thread_.join();
   }
   const std::lock_guard lock(mutex_);
-  state_.reset();  // requests may live longer than the communicator
+  state_.reset();  // requests may outlive the communicator
   comm_ = Communicator(nullptr);
   return true;
 }
@@ -100,7 +100,7 @@ Request AsyncCalls::post(std::string label, Work work) {
   return Request(std::shared_ptr<RequestState>(std::move(both), request.get()));
 }
 
-// What is no Error has nobody to go to but this rank, and the peers wait for it.
+// Other exceptions than Error reach only this rank, and the peers wait for it.
 std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
   try {
     try {

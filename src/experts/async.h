@@ -1,5 +1,5 @@
-// The asynchronous form: calls of an exchange that a thread makes, one after the other. They have a
-// communicator and memory of their own, so they never meet what the caller does meanwhile.
+// The asynchronous calls of an exchange: a thread makes them one after the other. They have a
+// communicator and memory of their own, so they never interfere with the caller's other calls.
 #pragma once
 
 #include <condition_variable>
@@ -29,12 +29,13 @@ class AsyncCalls final : public detail::RequestDriver,
   AsyncCalls& operator=(const AsyncCalls&) = delete;
   ~AsyncCalls() = default;  // after close()
 
-  // The label is that of the calls that the work makes.
+  // `label` labels the calls that the work makes.
   Request post(std::string label, Work work);
   // Errors: usage, in the child of a fork.
   void check_process() const;
-  // Returns when all have been made: true. False: this is the child of a fork, where nobody makes
-  // them, and this object must not be destroyed. Ends the process in a function of on_done().
+  // Waits until all calls have been made and returns true. Returns false in the child of a fork,
+  // where no thread makes them and this object must not be destroyed. Ends the process if it is
+  // called in a function of on_done().
   bool close();
 
   void wait(RequestState& request, int timeout_ms) override;
@@ -47,7 +48,7 @@ class AsyncCalls final : public detail::RequestDriver,
     std::shared_ptr<RequestState> request;  // shared with the caller
     std::string label;
     Work work;
-    std::unique_ptr<Error> unnamed;  // what ended it, where there is no memory to say so
+    std::unique_ptr<Error> unnamed;  // the error, if there is no memory for an Error
   };
   void run();
   std::unique_ptr<Error> make(Posted& posted) noexcept;
@@ -55,16 +56,16 @@ class AsyncCalls final : public detail::RequestDriver,
   ForkDetector fork_;
   Communicator comm_;
   std::optional<detail::ExchangeState> state_;  // until close()
-  std::mutex mutex_;                            // guards what follows, and the requests
+  std::mutex mutex_;                            // guards the members below, and the requests
   std::condition_variable changed_;
   std::deque<Posted> queue_;
   bool closing_ = false;
   std::thread thread_;
 };
 
-// Starts `work`, with this routing, as the next call. The label that the caller has now, with the
-// load of the routing, is the call's. The first one of an exchange is collective, and an error on
-// all ranks where another does something else or has no thread.
+// Starts `work`, with this routing, as the next call. The call gets the caller's label, followed by
+// the routing's load. The first call of an exchange is collective, and fails on all ranks if one of
+// them makes another call or has no thread.
 Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,
                     AsyncCalls::Work work);
 

@@ -1,5 +1,5 @@
-// Dispatch and combine as requests: results, mistakes and deaths. Random shapes are tried in this
-// form beside the others, see testing_checks.h.
+// Dispatch and combine as requests: results, mistakes and deaths. testing_checks.h tries random
+// shapes in this form too.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@
 namespace unisono {
 namespace {
 
-// Two tokens a rank; every expert gives a row back as it came.
+// Two tokens per rank; every expert returns a row unchanged.
 struct Call {
   Call(Exchange& exchange, int rank, float first)
       : routing(route(exchange, rank)), tokens({first, first + 1}), rows(routing.rows()), out(2) {}
@@ -55,7 +55,7 @@ TEST(ExpertAsync, CallsAreMadeInTheirOrderBesideOtherCalls) {
     Call second(exchange, comm.rank(), 5.0F);
     Call third(exchange, comm.rank(), 9.0F);
     Request dispatched = exchange.dispatch_async(first.routing, {first.payload()});
-    // The rows of the first dispatch are there when this one reads them.
+    // The rows of the first dispatch are complete when this call reads them.
     Request combined = exchange.combine_async(first.routing, first.back());
     exchange.start_dispatch(second.routing, {second.payload()});
     Request last = exchange.dispatch_async(third.routing, {third.payload()});
@@ -181,7 +181,7 @@ TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
     Call call(exchange, rank, 1.0F);
     pthread_attr_t usual;
     ::pthread_getattr_default_np(&usual);
-    if (rank == 1) {  // a stack that no address space has room for
+    if (rank == 1) {  // a stack larger than any address space
       pthread_attr_t large = usual;
       ::pthread_attr_setstacksize(&large, std::size_t{1} << 50);
       ::pthread_setattr_default_np(&large);
@@ -201,7 +201,7 @@ TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
   }
 }
 
-// What the child of rank 0 has of the calls that are under way: errors, and an end.
+// Returns the pending calls' errors in the child of rank 0.
 int in_child(std::optional<Exchange>& exchange, Call& call, Request& first, Request& second) {
   const auto refused = [](const auto& use) {
     return text_of(use).find("is a fork of") != std::string::npos;
@@ -233,7 +233,7 @@ TEST(ExpertAsync, TheChildOfAForkIsRefusedAndItsParentGoesOn) {
     if (rank == 0) {
       const pid_t child = ::fork();
       if (child == 0) {
-        ::alarm(60);  // one that hangs is killed
+        ::alarm(60);  // ends a child that hangs
         _exit(in_child(exchange, call, first, second));
       }
       ::waitpid(child, &status, 0);
@@ -265,7 +265,7 @@ TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     detail::ExchangeState state(comm, {.experts = 4});
     state.meet();
-    const std::string text = text_of([&] {  // the start, too: rank 0 may be first by far
+    const std::string text = text_of([&] {  // the start too: rank 0 may be far ahead
       experts::start_async(state, nullptr, [&](detail::ExchangeState& own) {
         if (comm.rank() == 0) {
           throw 7;
@@ -280,7 +280,7 @@ TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
   });
 }
 
-// Rank 1 begins when rank 0 has said what is to be called.
+// Rank 1 begins after rank 0 has announced the call.
 void end_the_exchange_in_its_thread(Communicator& comm) {
   auto exchange = std::make_unique<Exchange>(comm, ExchangeOptions{.experts = 4, .k = 2});
   Call call(*exchange, comm.rank(), 1.0F);
@@ -308,7 +308,7 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, rank, 1.0F);
-    try {  // the others may still be in their dispatch when rank 2 is through its own
+    try {  // the others may still be in their dispatch when rank 2 has finished its own
       exchange.dispatch_async(call.routing, {call.payload()}).wait();
       if (rank == 2) {
         ::raise(SIGKILL);

@@ -1,4 +1,4 @@
-// Experts to ranks by load: greedy, then by exchanges.
+// Places experts on ranks by load: greedily, then by swaps.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -53,7 +53,7 @@ void check(std::span<const double> loads, const BalanceOptions& options, int sea
   }
 }
 
-// Numbers 0 to n - 1, the heaviest first.
+// Returns 0 to n - 1, the heaviest first.
 std::vector<int> by_weight(std::span<const double> weights) {
   std::vector<int> order(weights.size());
   std::iota(order.begin(), order.end(), 0);
@@ -62,14 +62,14 @@ std::vector<int> by_weight(std::span<const double> weights) {
   return order;
 }
 
-// A seat's expert and its share of the expert's load.
+// The expert in a seat, and its share of the expert's load.
 struct Share {
   int expert = 0;
   double load = 0;
 };
 
-// One seat for each expert, and the others for those whose seats have the most to do; at most
-// `most` for each.
+// Makes one seat for each expert, and gives the remaining seats to the experts with the most load
+// per seat; at most `most` for each.
 std::vector<Share> replicate(std::span<const int> experts, std::span<const double> loads, int seats,
                              int most) {
   std::vector<int> copies(experts.size(), 1);
@@ -111,8 +111,8 @@ struct Bin {
   }
 };
 
-// All bins with room hold the share's expert: one that does not gives up something for it. There is
-// always one, as an expert has no more shares than there are bins.
+// All bins with room hold the share's expert, so a bin without it swaps a share. There always is
+// one, because an expert has no more shares than there are bins.
 void squeeze_in(const Share& share, std::vector<Bin>& bins, std::size_t size) {
   for (Bin& full : bins) {
     if (full.holds(share.expert)) {
@@ -131,8 +131,8 @@ void squeeze_in(const Share& share, std::vector<Bin>& bins, std::size_t size) {
   }
 }
 
-// Each share to the least loaded bin that has room and does not hold its expert, the heaviest
-// first.
+// Puts each share, the heaviest first, into the least loaded bin that has room and does not hold
+// its expert.
 std::vector<Bin> pack(std::span<const Share> shares, int bin_count) {
   std::vector<double> weights;
   for (const Share& share : shares) {
@@ -158,8 +158,8 @@ std::vector<Bin> pack(std::span<const Share> shares, int bin_count) {
   return bins;
 }
 
-// Exchanges one share of the fullest bin for a lighter one of another, whichever leaves the two the
-// most even; false: none helps.
+// Swaps one share of the fullest bin for a lighter one of another bin: the swap that evens out the
+// two most. Returns false if none helps.
 bool exchange_shares(std::vector<Bin>& bins) {
   const auto fullest = std::max_element(bins.begin(), bins.end(),
                                         [](const Bin& a, const Bin& b) { return a.load < b.load; });
@@ -191,7 +191,7 @@ bool exchange_shares(std::vector<Bin>& bins) {
   return true;
 }
 
-// How uneven bins are: the greatest load first, then the sum of the squares.
+// Measures unevenness: the greatest load first, then the sum of the squares.
 struct Unevenness {
   double greatest = 0;
   double squares = 0;
@@ -212,8 +212,8 @@ Unevenness unevenness(std::span<const double> loads) {
   return result;
 }
 
-// Gives one seat of an expert with replicas to another expert, whichever makes the bins most even;
-// false: none does.
+// Gives one seat of an expert with replicas to another expert: the change that evens out the bins
+// most. Returns false if none helps.
 bool exchange_replicas(std::vector<Bin>& bins, std::span<const double> loads) {
   std::vector<std::vector<std::size_t>> bins_of(loads.size());
   std::vector<double> now;
@@ -274,7 +274,7 @@ bool exchange_replicas(std::vector<Bin>& bins, std::span<const double> loads) {
   return true;
 }
 
-// Each exchange makes the bins more even, so that it ends; the bound is for large ones.
+// Each swap makes the bins more even, so this terminates; the bound is for large problems.
 void even_out(std::vector<Bin>& bins, std::span<const double> loads) {
   const std::size_t most = 64 * bins.size();
   for (std::size_t i = 0; i < most; ++i) {
@@ -284,7 +284,7 @@ void even_out(std::vector<Bin>& bins, std::span<const double> loads) {
   }
 }
 
-// By host, its experts: groups as wholes, in the order in which they were placed.
+// Returns the experts of each host: whole groups, in the order in which they were placed.
 std::vector<std::vector<int>> experts_of_hosts(std::span<const double> loads,
                                                const BalanceOptions& options) {
   const int each = static_cast<int>(loads.size()) / options.groups;

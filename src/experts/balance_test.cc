@@ -1,4 +1,4 @@
-// Placements against EPLB's published examples and a plain greedy method.
+// Placements compared with EPLB's published examples and a plain greedy method.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ TEST(Balance, IsThatOfThePublishedExamples) {
             (Places{{7, 10}, {6, 8}, {6, 11}, {8, 9}, {2, 4}, {5, 1}, {5, 0}, {3, 1}}));
 }
 
-// The greatest load of a rank by the greedy method alone, written down plainly; it may put an
-// expert twice on a rank.
+// Returns the greatest load of a rank by the plain greedy method, which may place an expert twice
+// on a rank.
 double greedy(const std::vector<double>& loads, int ranks, int seats) {
   std::vector<int> copies(loads.size(), 1);
   for (int extra = static_cast<int>(loads.size()); extra < seats; ++extra) {
@@ -96,7 +96,7 @@ TEST(Balance, IsAtLeastAsEvenAsTheGreedyMethod) {
     const double ours = *std::max_element(places.load_of_rank.begin(), places.load_of_rank.end());
     const double theirs = greedy(loads, ranks, seats);
     if (theirs < 0) {
-      continue;  // no exchange could use it
+      continue;  // no swap could use it
     }
     ++compared;
     EXPECT_LE(ours, theirs * (1 + 1e-9)) << "case " << i << ": " << ranks << " ranks, " << experts
@@ -128,7 +128,8 @@ TEST(Balance, OfGroupsIsWhole) {
   }
 }
 
-// A host of two experts cannot fill the three seats of its rank without one of another group.
+// A host with two experts cannot fill the three seats of its rank without an expert of another
+// group.
 TEST(Balance, GroupsThatDoNotFillTheirHostsAreLeftOutOfAccount) {
   const BalanceOptions options{.ranks = 2, .seats = 6, .groups = 2, .hosts = 2};
   const ExpertPlaces places = balance(std::vector<double>{4, 3, 2, 1}, options);

@@ -1,4 +1,4 @@
-// Combine: the outputs of a token's experts, summed; and its gradients.
+// Combine: the sum of the outputs of a token's experts, and its gradients.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -67,7 +67,7 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
   return mistake;
 }
 
-// What goes to the ranks of tokens on other hosts, and how many rows come from each.
+// The rows for ranks whose tokens are on other hosts, and the number of rows from each.
 struct WayBack {
   std::vector<std::vector<const std::byte*>> rows;
   std::vector<std::size_t> expected;
@@ -130,7 +130,8 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
   return call;
 }
 
-// Where the row of each place is now, in the order of the places; nullptr: it has none.
+// Returns the address of the row for each place, in the order of the places; nullptr: there is
+// none.
 std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
                                                detail::StartedCall& call) {
   experts::finish_opening(state, call);
@@ -138,7 +139,7 @@ std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
   const std::vector<Place>& places = call.routing->places.places;
   std::vector<const std::byte*> at_place(places.size(), nullptr);
   const auto found = experts::find_published(state, call.openings, 0, travel.in.data());
-  std::vector<const std::byte*> next =  // of each rank on another host, its next row
+  std::vector<const std::byte*> next =  // for each rank on another host, its next row
       state.hosts.single() ? std::vector<const std::byte*>() : experts::finish_rows(state.sent[0]);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Place& place = places[i];
@@ -155,7 +156,7 @@ std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
   return at_place;
 }
 
-// The rows of one token, and their weights.
+// The rows of one token, with their weights.
 struct TokenRows {
   explicit TokenRows(std::size_t k) : rows(k), factors(k) {}
   void find(const CombineRows& combine, const std::vector<const std::byte*>& at_place,
@@ -249,7 +250,7 @@ Mistake check(const detail::RoutingState& routing, const CombineGradient& gradie
   return mistake;
 }
 
-// Brings out_gradient, and the weight of each place, to the rows; multiplies both.
+// Brings out_gradient and the weight of each place to the rows, and multiplies them.
 void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
                      const CombineGradient& gradient, Mistake mistake) {
   const bool weighted = routing != nullptr && routing->layout != ExpertLayout::rank_major;
@@ -281,7 +282,7 @@ void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* r
   }
 }
 
-// The inner products of out_gradient and the rows.
+// Computes the inner products of out_gradient and the rows.
 void find_weights_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
                            const CombineGradient& gradient) {
   const kernels::DotFunction dot = kernels::find_dot(gradient.dtype);

@@ -1,4 +1,4 @@
-// What crosses from host to host in a dispatch: each token once to every host that has one of its
+// The rows that a dispatch sends between hosts: each token once to every host that has one of its
 // experts, and a row of a slot once to the host of its expert.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace unisono::experts {
 
-// What one rank sends to one other host, in the order of its tokens.
+// The rows from one rank to one other host, in the order of its tokens.
 struct CrossingRows {
   std::vector<std::uint32_t> tokens;
   std::vector<std::uint32_t> choices;
 };
 
 struct Crossings {
-  std::vector<CrossingRows> leave;  // by host; those to this host are not sent
-  std::vector<Crossing> come;       // by source rank: how many rows come from it to this host
+  std::vector<CrossingRows> leave;  // by host; rows to this host are not sent
+  std::vector<Crossing> come;       // by source rank: the number of rows from it to this host
 };
 
-// Fills `leave`. The result says of each of `leaving.told` which of the rows to its host it is.
+// Fills `leave`. Returns, for each of `leaving.told`, its number among the rows to its host.
 std::vector<Crossing> find_crossings(const HostMap& hosts, int k, const Leaving& leaving,
                                      std::size_t choices, Crossings& crossings);
 

@@ -1,4 +1,4 @@
-// The same bits in a hundred runs, whatever the timing and the transport.
+// The same bits in a hundred runs, for any timing and any transport.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ constexpr std::size_t kTokens = 7;
 constexpr std::size_t kHidden = 130;
 constexpr int kChoices = 4;
 
-// Sums whose order shows in their bits. Each rank is late by another time in each run.
+// Sums whose order shows in their bits. Each rank has another delay in each run.
 std::vector<float> run_once(Communicator& comm, Exchange& exchange, RowCoding coding, int run) {
   std::mt19937 random(static_cast<unsigned>(comm.rank()) + 1);
   std::vector<std::int32_t> chosen;
@@ -54,10 +54,10 @@ std::vector<float> run_once(Communicator& comm, Exchange& exchange, RowCoding co
   return out;
 }
 
-// By rank and coding, what every run gave.
+// By rank and coding: the result of every run.
 using Results = std::vector<std::vector<std::vector<float>>>;
 
-// The ranks from number `others` on are on another host.
+// The ranks from `others` on are on another host.
 Results run_often(ConnectOptions options, int others = kRanks) {
   Results results(kRanks, std::vector<std::vector<float>>(3));
   options.job = comm::testing::unique_name("experts-bits");
@@ -87,8 +87,8 @@ TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
   ConnectOptions options;
   options.transport = "tcp";
   EXPECT_EQ(run_often(options), shared);
-  EXPECT_EQ(run_often({}, 2), shared);    // two ranks here, one there
-  EXPECT_NE(shared[0][0], shared[0][1]);  // i8 is not f32
+  EXPECT_EQ(run_often({}, 2), shared);    // two ranks on one host, one on the other
+  EXPECT_NE(shared[0][0], shared[0][1]);  // i8 differs from f32
   EXPECT_NE(shared[0][1], shared[0][2]);
 }
 

@@ -1,4 +1,4 @@
-// Dispatch: each row to the places that the routing gives it.
+// Dispatch: writes each row to the places that the routing gives it.
 #include "experts/dispatch.h"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ namespace unisono {
 namespace experts {
 namespace {
 
-// Outputs beyond a usual second-level cache are written past it.
+// Outputs larger than a typical second-level cache are written past it.
 constexpr std::size_t kStreamingBytes = std::size_t{4} << 20;
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// The number of a row in `in`.
+// Returns the number of a row in `in`.
 std::size_t source_row(const Travel& travel, std::int64_t token, int slot, int k) {
   return travel.form.one_a_slot ? at(token * k + slot) : at(token);
 }
@@ -46,7 +46,7 @@ void fill_padding(const detail::RoutingState& routing, const Travel& travel) {
   }
 }
 
-// Writes the rows that came from one rank. `row_at(arrival)` says where each is now.
+// Writes the rows from one rank. `row_at(arrival)` returns the address of each.
 template <typename RowAt>
 void place_rows(const detail::RoutingState& routing, std::size_t source, const Travel& travel,
                 const RowAt& row_at) {
@@ -83,8 +83,8 @@ void place_rows(const detail::RoutingState& routing, std::size_t source, const T
 }
 
 // Tokens that stay in a cache, or go to about one place each, are best written in the order of the
-// rows: one stream of stores. Others are read from memory once, and written to all their places
-// then.
+// rows: one stream of stores. Other tokens are read from memory once and written to all their
+// places.
 constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
 
 void read_from_memory(const detail::ExchangeState& state, const detail::RoutingState& routing,
@@ -105,7 +105,7 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
     }
     return;
   }
-  // Ranks begin with their own rows, so that not all read the same rank's at once.
+  // Each rank begins with its own rows, so that not all read from the same rank at once.
   const std::size_t ranks = found.size();
   for (std::size_t i = 0; i < ranks; ++i) {
     const std::size_t source = (at(state.comm->rank()) + i) % ranks;
@@ -116,7 +116,7 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
   }
 }
 
-// From the ranks of this host where their tokens lie, from others where the relays have them.
+// Reads from the ranks on this host directly, and from other hosts' ranks through the relays.
 void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingState& routing,
                      const Travel& travel, const std::vector<const std::byte*>& found,
                      const std::vector<const std::byte*>& relayed) {
@@ -135,7 +135,7 @@ void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingSt
   }
 }
 
-// Outputs are written while peers, and this rank, still read inputs.
+// Outputs are written while peers and this rank still read inputs.
 void expect_apart(Mistake& mistake, std::span<const Payload> payloads, const PartNames& names) {
   for (std::size_t i = 0; i < payloads.size(); ++i) {
     for (std::size_t j = 0; j < payloads.size(); ++j) {
@@ -201,7 +201,7 @@ std::size_t bytes_of(std::size_t rows, std::size_t row_bytes) {
 
 void expect_apart(Mistake& mistake, const char* what, std::span<const std::byte> written,
                   const char* other, std::span<const std::byte> used) {
-  const std::less<const std::byte*> before;  // of what need not be one array
+  const std::less<const std::byte*> before;  // compares pointers into different arrays
   const bool overlap = !written.empty() && !used.empty() &&
                        before(written.data(), used.data() + used.size()) &&
                        before(used.data(), written.data() + written.size());

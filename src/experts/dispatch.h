@@ -1,4 +1,4 @@
-// Dispatch, for those who need it as a part of another call.
+// Dispatch as a part of other calls.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,43 @@
 
 namespace unisono::experts {
 
-// A mistake in using this routing with this exchange; none: an empty text.
+// Returns the mistake in using this routing with this exchange; an empty text if there is none.
 Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingState* routing);
-// 2^64 - 1 where that is more.
+// Returns 2^64 - 1 on overflow.
 std::size_t bytes_of(std::size_t rows, std::size_t row_bytes);
-// That `written` must not be a part of `used`; adds to `mistake` if it has none yet.
+// Checks that `written` does not overlap `used`; adds to `mistake` if it has none yet.
 void expect_apart(Mistake& mistake, const char* what, std::span<const std::byte> written,
                   const char* other, std::span<const std::byte> used);
-// That memory of `have` bytes should be `rows` rows; adds to `mistake` if it has none yet.
+// Checks that memory of `have` bytes has `rows` rows; adds to `mistake` if it has none yet.
 void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t rows,
             std::size_t row_bytes);
-// The same for the rows of a routing: as many as it has, or more.
+// As above for the rows of a routing: as many as it has, or more.
 void expect_rows(Mistake& mistake, const char* what, std::size_t have,
                  const detail::RoutingState& routing, std::size_t row_bytes);
 
-// That a call is under way is a mistake in any other call.
+// Returns the mistake of making another call while one has been started.
 Mistake find_started(const detail::ExchangeState& state);
-// For the first half of another one: throws before anything is sent, and what is under way stays.
+// For the first half of another call: throws before anything is sent; the started call is
+// unaffected.
 void expect_none_started(const detail::ExchangeState& state);
 
-// Tells the peers where the rows are; in halves without waiting for them, on one host. Throws
-// what is wrong on any rank, or finish_opening() does.
+// Tells the peers where the rows are; for a call in halves on one host, without waiting for them.
+// Throws the mistake of any rank, or finish_opening() does.
 std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
                                                 const detail::RoutingState* routing,
                                                 std::vector<Travel> travels, Opening opening,
                                                 Mistake mistake, CallForm form);
 void finish_opening(detail::ExchangeState& state, detail::StartedCall& call);
-// A number for all that the caller of the halves must leave alone. Rows that travel coded are the
-// exchange's.
+// Returns a fingerprint of all memory that the caller must not change between the halves. Coded
+// rows belong to the exchange.
 std::uint64_t fingerprint(const detail::StartedCall& call);
-// Throws, on all ranks and before anything is written, if one has changed that between the halves.
+// Throws on all ranks, before anything is written, if a rank has changed that memory between the
+// halves.
 void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& call);
-// After it the caller may change the rows.
+// Afterwards the caller may change the rows.
 void end_call(detail::ExchangeState& state);
 
-// How mistakes call the memory of a payload.
+// The names of a payload's memory in error texts.
 struct PartNames {
   const char* in = "in";
   const char* out = "out";
@@ -55,14 +57,14 @@ struct DispatchForm {
   CallForm call = {};
   PartNames names = {};
 };
-// `mistake`: what the caller has found.
+// `mistake`: found by the caller.
 std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
                                                     const detail::RoutingState* routing,
                                                     std::span<const Payload> payloads,
                                                     const DispatchForm& form, Mistake mistake);
 void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call);
 
-// What start_dispatch() or start_combine() left. Throws if it has not been called.
+// Returns the call that start_dispatch() or start_combine() started. Throws if there is none.
 std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind);
 
 }  // namespace unisono::experts

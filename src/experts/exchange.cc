@@ -1,4 +1,4 @@
-// Making an exchange, and routings of it.
+// Makes exchanges and routings.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -54,7 +54,7 @@ Mistake find_mistake(std::span<const Number> chosen, const ExchangeOptions& opti
   return {};
 }
 
-// Elements to each rank, `send` of them, and from each.
+// Sends elements to each rank (`send` of them) and receives from each.
 template <typename Element>
 std::vector<Element> exchange(Communicator& comm, const std::vector<Element>& elements,
                               std::vector<std::size_t> send, std::vector<std::size_t> receive) {
@@ -69,8 +69,8 @@ std::vector<Element> exchange(Communicator& comm, const std::vector<Element>& el
   return came;
 }
 
-// A choice with what its rank knows of the way between hosts. The first one to each rank has the
-// numbers of all rows that go to its host instead.
+// A choice, with its crossing between hosts. The first choice for each rank contains the numbers of
+// all rows to its host instead.
 struct ToldFar {
   experts::Told told;
   experts::Crossing crossing;
@@ -108,9 +108,9 @@ void tell_far(detail::ExchangeState& state, const experts::Leaving& leaving, std
   experts::take_arrivals(state.options, leaving, choices_here, crossings_here, routing.places);
 }
 
-// Ranks tell each other how many of their choices fall on each expert, and the ranks of the experts
-// which ones: what a rank hears grows with its rows, not with the tokens of all. `any`: whether
-// there are choices on any rank.
+// Ranks tell each other how many of their choices fall on each expert, and tell the ranks of the
+// experts which ones. So a rank's received data grows with its rows, not with the tokens of all
+// ranks. `any`: whether there are choices on any rank.
 void find_places(detail::ExchangeState& state, const std::vector<std::int32_t>& choices, bool any,
                  detail::RoutingState& routing) {
   Communicator& comm = *state.comm;
@@ -140,7 +140,7 @@ void find_places(detail::ExchangeState& state, const std::vector<std::int32_t>& 
   experts::take_arrivals(state.options, leaving, told, {}, places);
 }
 
-// All ranks know how many tokens the others have, so all make room for the same.
+// All ranks know the numbers of tokens of the others, so all reserve the same memory.
 void make_room(detail::ExchangeState& state, const std::vector<experts::Opening>& openings) {
   std::uint64_t choices = 0;
   for (const experts::Opening& opening : openings) {

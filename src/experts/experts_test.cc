@@ -1,4 +1,4 @@
-// Dispatch and combine against one process that holds all tokens, over random shapes.
+// Dispatch and combine compared with one process that holds all tokens, over random shapes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -37,7 +37,7 @@ TEST(Experts, RandomShapesBetweenHosts) {
   run_threads(3, [](Communicator& comm) { check_random_shapes(comm, cases() / 10 + 1); }, options);
 }
 
-// More than caches hold, and each token twice at each rank: read in the order of the tokens.
+// More than caches hold, and each token twice on each rank: read in the order of the tokens.
 TEST(Experts, ManyTokens) {
   Shape shape{.options = {.experts = 4, .k = 4, .alignment = 8},
               .chosen = {{}, {}},

@@ -1,4 +1,4 @@
-// What the ranks must agree on in a call besides its kind and its sizes.
+// The properties of a call, besides its kind and its sizes, on which the ranks must agree.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which ranks of an exchange share memory, and how a row gets from one host to another: once, to
-// one rank there, where the others of that host read it.
+// The hosts of an exchange's ranks, and the way of a row between hosts: it is sent once, to one
+// rank there, from which the other ranks on that host read it.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,11 @@ class HostMap {
   std::size_t host(int rank) const noexcept { return host_[static_cast<std::size_t>(rank)]; }
   std::size_t mine() const noexcept { return mine_; }
   bool is_here(int rank) const noexcept { return host(rank) == mine_; }
-  // By their number among those of the host.
+  // By local number.
   std::span<const int> here() const noexcept { return ranks_[mine_]; }
   int local(int rank) const noexcept { return local_[static_cast<std::size_t>(rank)]; }
-  // The rank of `host` that takes what comes from `source`. Sources of one host share the work.
+  // Returns the rank of `host` that receives the rows from `source`. The sources of one host are
+  // spread over the ranks.
   int relay(int source, std::size_t host) const noexcept {
     const std::vector<int>& ranks = ranks_[host];
     return ranks[static_cast<std::size_t>(local(source)) % ranks.size()];

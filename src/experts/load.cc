@@ -7,7 +7,7 @@
 
 namespace unisono::experts {
 
-constexpr std::int64_t kFewestRows = 16;  // a rank, in the mean
+constexpr std::int64_t kFewestRows = 16;  // per rank, on average
 
 std::string describe_load(const Places& places, const Seats& seats) {
   const auto sum = [](const std::vector<std::int64_t>& of) {
@@ -40,7 +40,7 @@ std::string label_with_load(const std::string& of_caller, const detail::RoutingS
   if (routing == nullptr || routing->load.empty()) {
     return of_caller;
   }
-  constexpr std::size_t kMostOfCaller = 36;  // so that the load fits behind it
+  constexpr std::size_t kMostOfCaller = 36;  // so that the load fits after it
   const std::string first =
       of_caller.empty() ? std::string() : of_caller.substr(0, kMostOfCaller) + ": ";
   return first + routing->load;
@@ -62,7 +62,7 @@ LoadLabel::~LoadLabel() {
   try {
     comm_->label(before_);
   } catch (const Error&) {
-    // The world has ended, and nothing more is called in it.
+    // The world has ended, and no call follows.
   }
 }
 

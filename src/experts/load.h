@@ -1,4 +1,4 @@
-// Says in labels whose rows a call waits for, where a routing is uneven.
+// Describes in labels which rank an uneven routing makes others wait for.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace unisono::experts {
 
-// "rank 3 gets most rows, for expert 17 (over 4 times the mean)"; empty: no rank gets half as many
-// again as the mean, or the rows are few. The number is rounded down to a power of two, so that the
-// labels of a run are few.
+// Returns "rank 3 gets most rows, for expert 17 (over 4 times the mean)"; empty if no rank has more
+// than one and a half times the mean, or there are few rows. The factor is rounded down to a power
+// of two, so that a run has few different labels.
 std::string describe_load(const Places& places, const Seats& seats);
 
-// `of_caller` with the load of the routing behind it, as far as it has one.
+// Returns `of_caller` followed by the load of the routing, if it has one.
 std::string label_with_load(const std::string& of_caller, const detail::RoutingState* routing);
 
-// While it lives, the rank's label has the load of the routing behind it.
+// While it lives, the load of the routing is appended to the rank's label.
 class LoadLabel {
  public:
   // `routing`: nullptr changes nothing.

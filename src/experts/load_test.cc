@@ -1,4 +1,4 @@
-// Which rank and expert a routing says that others wait for.
+// The rank and the expert that a routing reports as the cause of waiting.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -37,7 +37,7 @@ TEST(Load, NamesTheRankThatGetsMost) {
 
 constexpr std::size_t kTokens = 16;
 
-// Rank 1 comes when somebody has seen what rank 0 waits for.
+// Rank 1 comes once an observer has seen the reason why rank 0 waits.
 void dispatch_when_seen(Communicator& comm, Exchange& exchange, const Routing& routing,
                         std::atomic<bool>& seen) {
   const std::vector<float> tokens(kTokens);

@@ -1,4 +1,4 @@
-// Ranks that are out: drained for a while, or lost.
+// Excluded ranks: drained for a while, or lost.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -9,7 +9,7 @@
 namespace unisono {
 namespace {
 
-// " 3", or "s 3, 5".
+// Returns " 3", or "s 3, 5".
 std::string list_text(const std::vector<int>& numbers) {
   std::string text = numbers.size() == 1 ? " " : "s ";
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -33,7 +33,7 @@ experts::Mistake find_mistake(std::span<const int> ranks, int size) {
 namespace experts {
 namespace {
 
-// The seats of the ranks that are in at the routing `number`.
+// Returns the seats of the ranks that are included at routing `number`.
 Seats seats_at(const detail::ExchangeState& state, const std::vector<std::uint64_t>& out_until,
                std::uint64_t number) {
   Seats seats = seats_of(state.options, state.comm->size());
@@ -93,7 +93,7 @@ std::vector<int> Exchange::mask(std::span<const int> ranks, std::int64_t routes)
       without.push_back(static_cast<int>(expert));
     }
   }
-  if (!without.empty()) {  // all ranks know the same
+  if (!without.empty()) {  // the same on all ranks
     throw Error(ErrorCode::usage, "experts: mask(): rank" + list_text(out) +
                                       " out leaves nobody for expert" + list_text(without) +
                                       "\nlet one of their ranks stay, or give them replicas");

@@ -1,11 +1,12 @@
-// Ranks that are out come in again by themselves.
+// Automatic end of a rank's exclusion.
 #pragma once
 
 #include "experts/state.h"
 
 namespace unisono::experts {
 
-// Called when a routing has got its number: lets in the ranks that were out until the one before.
+// Called when a routing has its number: includes the ranks that were excluded until the previous
+// one.
 void readmit(detail::ExchangeState& state);
 
 }  // namespace unisono::experts

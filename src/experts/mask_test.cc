@@ -1,4 +1,4 @@
-// Ranks that are out, drained or dead: their replicas serve.
+// Excluded ranks, drained or dead: their replicas serve.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,12 +14,12 @@
 namespace unisono {
 namespace {
 
-// Experts 0 to 3; each but 3 has a replica.
+// Experts 0 to 3; each except 3 has a replica.
 ExchangeOptions with_replicas() {
   return {.experts = 4, .k = 2, .experts_of_rank = {{0, 1}, {1, 2, 3}, {2, 0}}};
 }
 
-// One token on each rank, that all experts return as it is: the sum is twice the token.
+// One token on each rank, which all experts return unchanged: the sum is twice the token.
 std::string round_trip(Exchange& exchange, const Routing& routing, float token) {
   std::vector<float> in = {token};
   std::vector<float> rows(routing.rows());
@@ -40,7 +40,7 @@ TEST(Mask, RanksThatAreOutGetNothing) {
     const std::vector<std::int32_t> chosen = {0, 2};
     const auto route = [&] { return exchange.route(std::span(chosen)); };
     const Routing before = route();
-    // Only one rank names it, and all agree.
+    // Only one rank names it, and all use the union.
     const std::vector<int> mine = comm.rank() == 1 ? std::vector<int>{0} : std::vector<int>{};
     EXPECT_EQ(exchange.mask(mine), std::vector<int>{0});
     const Routing masked = route();
@@ -58,12 +58,12 @@ TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
   comm::testing::run_ranks(3, [](Communicator& comm) {
     Exchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
-    // Rank 0 is out for two routings, as the greater of two numbers counts.
+    // Rank 0 is excluded for two routings, because the greater of two numbers counts.
     const int routes = comm.rank() == 1 ? 2 : 1;
     EXPECT_EQ(exchange.mask(std::vector<int>{0}, routes), std::vector<int>{0});
     for (int route = 0; route < 4; ++route) {
       EXPECT_EQ(exchange.masked(), route < 2 ? std::vector<int>{0} : std::vector<int>{});
-      if (route == 1) {  // a routing that fails is none
+      if (route == 1) {  // a failed routing does not count
         const std::vector<std::int32_t> wrong = {9, 9};
         EXPECT_THROW((void)exchange.route(std::span(wrong)), Error);
       }
@@ -71,7 +71,7 @@ TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
       EXPECT_EQ(routing.rows_of_ranks()[0], route < 2 ? 0 : 2) << route;
       EXPECT_EQ(round_trip(exchange, routing, 3.0F), "");
     }
-    // Another mask takes the place of one that has not ended.
+    // Another mask replaces one that has not ended.
     exchange.mask(std::vector<int>{0}, 1);
     exchange.mask(std::vector<int>{2});
     for (int route = 0; route < 3; ++route) {
@@ -101,7 +101,7 @@ TEST(Mask, LastReplicasCannotBeTaken) {
     EXPECT_NE(refused({3}).find("mask() of rank 0: it names rank 3, and there are 3"),
               std::string::npos);
     const Routing routing = exchange.route(std::span(chosen));
-    EXPECT_EQ(routing.rows_of_ranks()[2], 0);  // the mask before is still there
+    EXPECT_EQ(routing.rows_of_ranks()[2], 0);  // the old mask is unchanged
     EXPECT_EQ(round_trip(exchange, routing, 2.0F), "");
   });
 }
@@ -197,7 +197,7 @@ TEST(Mask, WithoutReplicasTheLostExpertsAreNamed) {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
     const ExchangeOptions even{.experts = 5, .k = 1};
     try {
-      comm.barrier();  // they have met
+      comm.barrier();  // they are connected
       if (rank == 1) {
         ::raise(SIGKILL);
       }

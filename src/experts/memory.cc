@@ -12,7 +12,7 @@
 namespace unisono::experts {
 namespace {
 
-// Memory that is touched now costs nothing later.
+// Touching the memory now avoids page faults later.
 void touch(detail::ExchangeState& state, Region& region, std::size_t bytes, Mistake& mistake) {
   if (region.bytes().size() >= bytes || !mistake.text.empty()) {
     return;

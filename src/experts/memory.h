@@ -1,5 +1,5 @@
-// How many rows an exchange of a known number of tokens can have, and memory for them before they
-// come.
+// The number of rows that an exchange of a given number of tokens can have, and memory for them in
+// advance.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace unisono::experts {
 
-// The most rows, with padding, that a routing of `tokens` tokens a rank can bring to this rank.
+// Returns the most rows, with padding, that a routing of `tokens` tokens per rank can bring to this
+// rank.
 std::size_t most_rows(const detail::ExchangeState& state, std::size_t tokens);
 
-// Memory for the rows of an even routing of `tokens` tokens a rank, where the options say how long
-// they are. Collective then; throws on all ranks if one has no memory.
+// Allocates memory for the rows of an even routing of `tokens` tokens per rank, if the options give
+// the row length. Then it is collective, and throws on all ranks if one has no memory.
 void reserve(detail::ExchangeState& state, std::size_t tokens, CallKind call);
 
 }  // namespace unisono::experts

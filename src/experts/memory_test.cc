@@ -1,4 +1,4 @@
-// max_tokens: what it bounds, what it reserves, and how it grows.
+// max_tokens: what it bounds and reserves, and how it grows.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace unisono {
 namespace {
 
-// All tokens of all ranks to the experts 0 and 1.
+// All tokens of all ranks go to experts 0 and 1.
 std::vector<std::int32_t> to_two(std::size_t tokens) {
   std::vector<std::int32_t> chosen;
   for (std::size_t token = 0; token < tokens; ++token) {
@@ -26,7 +26,7 @@ TEST(ExpertMemory, TheMostRowsAreThoseOfTheWorstRouting) {
     std::int64_t capacity;
     std::size_t most;
   };
-  // Two ranks of 5 tokens choose 2 experts each, and rank 0 has two: 20 rows.
+  // Two ranks with 5 tokens choose 2 experts each, and rank 0 has both: 20 rows.
   for (const Case& one :
        {Case{ExpertLayout::expert_major, 1, -1, 20}, Case{ExpertLayout::expert_major, 4, -1, 26},
         Case{ExpertLayout::expert_major, 1, 3, 6}, Case{ExpertLayout::rank_major, 1, -1, 10},
@@ -48,7 +48,7 @@ TEST(ExpertMemory, TheMostRowsAreThoseOfTheWorstRouting) {
   }
 }
 
-// Buffers of one length for every routing; what is behind the rows stays.
+// Buffers of one length for every routing; the memory after the rows is unchanged.
 TEST(ExpertMemory, BuffersOfTheMostRowsServeEveryRouting) {
   run_threads(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 4, .row_bytes = sizeof(float)});
@@ -105,7 +105,7 @@ TEST(ExpertMemory, MoreTokensGrowItOnAllRanks) {
   });
 }
 
-// Those of max_rows() before a rank routed more, too.
+// Also with the max_rows() of a time before a rank routed more.
 TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
   run_threads(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2});
@@ -128,7 +128,7 @@ TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
                                .dtype = Dtype::f32,
                                .hidden = 1});
     EXPECT_EQ(out, std::vector<float>(1, 6.0F));
-    for (const std::size_t wrong : {12U, 18U}) {  // too few; no whole number
+    for (const std::size_t wrong : {12U, 18U}) {  // too few; not a whole number
       try {
         dispatch(comm.rank() == 0 ? wrong : 16);
         ADD_FAILURE() << wrong << " bytes";
@@ -163,7 +163,7 @@ TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
                        .row_bytes = std::size_t{1} << 20})
                   .find("experts: Exchange() of rank 0: "),
               std::string::npos);
-    EXPECT_NE(refused({.experts = 8,  // 2 to the 64th bytes, which wrap to none
+    EXPECT_NE(refused({.experts = 8,  // 2 to the 64th bytes, which wraps to zero
                        .k = 8,
                        .max_tokens = std::size_t{1} << 28,
                        .row_bytes = std::size_t{1} << 33})

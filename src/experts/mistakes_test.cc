@@ -1,4 +1,4 @@
-// What one rank does wrong is told to all with one sentence, and everything works on after it.
+// A mistake of one rank gives all ranks the same error, and everything works afterwards.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -317,7 +317,7 @@ TEST(ExpertMistakes, HalvesThatDoNotFit) {
                    small.exchange.finish_dispatch();
                  });
     small.exchange.start_dispatch(small.routing, {payload});
-    if (comm.rank() == 0) {  // of this rank alone: nothing was sent, and what is under way stays
+    if (comm.rank() == 0) {  // only on this rank: nothing was sent, the started call goes on
       expect_error(ErrorCode::usage, "dispatch() has been started, and not finished",
                    [&] { small.exchange.start_dispatch(small.routing, {payload}); });
     }

@@ -27,7 +27,8 @@ std::string mistake_of(std::span<const ExpertMove> moves, int ranks) {
   return {};
 }
 
-// The memory of the moves that `is_mine` is true of, by the other rank and there in their order.
+// Returns the memory of the moves for which `is_mine` is true, by the other rank, in the order of
+// the moves.
 template <typename Bytes, typename IsMine>
 std::vector<std::span<Bytes>> find_memory(std::span<const ExpertMove> moves, int ranks,
                                           std::size_t expert_bytes, int ExpertMove::* other,

@@ -14,11 +14,11 @@ namespace {
 
 using Places = std::vector<std::vector<int>>;
 
-// Experts that a rank gets take the places of those that it gives away.
+// Arriving experts use the memory of departing ones.
 const Places kBefore = {{0, 1}, {2, 3}, {4, 5}};
 const Places kAfter = {{0, 4}, {5, 1}, {0, 2}};
 
-// The weights of this rank's experts: all of an expert's are its number.
+// The weights of this rank's experts: all weights of an expert are its number.
 struct Weights {
   Weights(int rank, std::size_t floats)
       : before(kBefore[static_cast<std::size_t>(rank)]),

@@ -23,7 +23,7 @@ std::string layout_text(std::int64_t layout) {
   return "flat";
 }
 
-// What the number `index` says.
+// Returns the meaning of the number at `index`.
 std::string says(std::span<const std::int64_t> numbers, std::size_t index) {
   const std::int64_t value = numbers[index];
   if (index < kFields.size()) {

@@ -1,4 +1,4 @@
-// ExchangeOptions that must be the same on all ranks, as numbers in one order.
+// The members of ExchangeOptions that must be the same on all ranks, as numbers in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace unisono::experts {
 
 std::vector<std::int64_t> numbers_of(const ExchangeOptions& options);
 
-// What rank 0 and another rank have where their numbers differ first: "has k = 1", "has k = 2".
-// REQUIRES: they differ. What is behind the numbers of the shorter one does not count.
+// The first difference between the numbers of rank 0 and another rank: "has k = 1", "has k = 2".
+// Numbers beyond the end of the shorter list are ignored. REQUIRES: they differ.
 struct Difference {
   std::string first;
   std::string other;

@@ -13,16 +13,16 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// How many of the choices from number `begin` on, before `end`, the replica `index` of `replicas`
-// serves, which take turns.
+// Returns how many of the choices [begin, end) replica `index` of `replicas` serves; replicas take
+// turns.
 std::int64_t served(std::int64_t begin, std::int64_t end, std::size_t replicas, std::size_t index) {
   const auto n = static_cast<std::int64_t>(replicas);
   const std::int64_t before = n - 1 - static_cast<std::int64_t>(index);
   return (end + before) / n - (begin + before) / n;
 }
 
-// Goes through the seats and calls visit(source, seat, rows) with the rows that the source has for
-// each. `first`: by expert, the number of the choices of lower ranks, which it fills for `rank`.
+// Calls visit(source, seat, rows) for all seats with the number of rows that the source has for
+// each. `first`: by expert, the number of choices of lower ranks; filled for `rank`.
 template <typename Visit>
 void for_each_share(const ExchangeOptions& options, const Seats& seats,
                     std::span<const std::uint32_t> counts, int rank,
@@ -54,7 +54,7 @@ void for_each_share(const ExchangeOptions& options, const Seats& seats,
   }
 }
 
-// The first row of each seat among the rows of its rank, and the rows of `rank`.
+// Returns the first row of each seat among the rows of its rank, and the number of rows of `rank`.
 std::vector<std::int64_t> lay_out(const ExchangeOptions& options, const Seats& seats, int rank,
                                   std::span<const std::int64_t> rows_of_seats, Places& places) {
   std::vector<std::int64_t> first(rows_of_seats.size(), 0);
@@ -252,7 +252,7 @@ void take_arrivals(const ExchangeOptions& options, const Leaving& leaving,
                    Places& places) {
   const auto k = at(options.k);
   const bool by_token = options.layout == ExpertLayout::rank_major;
-  std::vector<std::int64_t> next =  // by expert here; the others count all rows together
+  std::vector<std::int64_t> next =  // by local expert; other layouts count all rows together
       options.layout == ExpertLayout::expert_major ? places.first_row : std::vector<std::int64_t>();
   std::int64_t rows = 0;
   places.experts.assign(at(places.rows) * (by_token ? k : 1), -1);

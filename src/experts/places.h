@@ -1,5 +1,6 @@
-// Where each row of an exchange goes, by counting: from how many choices of each rank fall on each
-// expert a rank knows the rows of its own choices, and tells the ranks of their experts.
+// Computes the place of each row of an exchange by prefix sums: from the number of each rank's
+// choices per expert, a rank knows the rows of its own choices, and tells the ranks of their
+// experts.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace unisono::experts {
 
-// A seat is one expert at one rank: experts with replicas have several.
+// A seat is one expert on one rank; experts with replicas have several seats.
 struct Seats {
   struct Seat {
     int rank = 0;
@@ -21,16 +22,16 @@ struct Seats {
   };
   std::vector<std::vector<Seat>> of_expert;
   std::vector<std::vector<int>> experts_of_rank;
-  std::vector<int> first_of_rank;  // number of the rank's first seat; one more at the end
+  std::vector<int> first_of_rank;  // the rank's first seat; one more at the end
 };
 
-// What is wrong with the options; empty: nothing.
+// Returns the mistake in the options; empty if there is none.
 std::string find_mistake(const ExchangeOptions& options, int ranks);
 // REQUIRES: no mistake.
 Seats seats_of(const ExchangeOptions& options, int ranks);
 
-// Numbers of a row among those that one rank sends to one other host: if each token goes there
-// once, and if each choice does.
+// A row's numbers among those that one rank sends to one other host: if each token is sent once,
+// and if each choice is.
 struct Crossing {
   std::uint32_t token = 0;
   std::uint32_t choice = 0;
@@ -42,20 +43,20 @@ struct Arrival {
   std::int64_t row = 0;  // of the output
   int source = 0;
   int slot = 0;
-  Crossing crossing = {};  // of a source on another host
+  Crossing crossing = {};  // for a source on another host
 };
 
-// Where the row of one of this rank's choices is.
+// The place of the row of one of this rank's choices.
 struct Place {
   std::int64_t row = -1;
-  int rank = -1;  // -1: nowhere
+  int rank = -1;  // -1: none
 };
 
 struct Places {
   std::vector<Arrival> arrivals;
   std::vector<std::size_t> first_arrival;  // by source rank; one more at the end
   std::vector<Place> places;               // [tokens][k] of this rank; rank_major: at first slots
-  std::int64_t rows = 0;                   // here, with padding
+  std::int64_t rows = 0;                   // on this rank, with padding
   std::vector<std::int64_t> first_row;     // by expert of this rank
   std::vector<std::int64_t> rows_of;
   std::vector<int> experts;  // as Routing::experts()
@@ -65,36 +66,36 @@ struct Places {
   std::int64_t dropped = 0;
 };
 
-// A choice, as its rank tells it to the rank of the expert.
+// A choice, as its rank sends it to the rank of the expert.
 struct Told {
-  std::uint32_t choice = 0;  // its place in [tokens][k]
-  std::uint32_t local = 0;   // the number of the expert at its rank
+  std::uint32_t choice = 0;  // its index in [tokens][k]
+  std::uint32_t local = 0;   // the number of the expert on its rank
 };
 
-// What the choices of this rank are to others.
+// The choices of this rank, grouped for the ranks of their experts.
 struct Leaving {
-  std::vector<Told> told;            // by rank, and there in the order of the choices
-  std::vector<std::size_t> send;     // how many of them each rank gets
-  std::vector<std::size_t> receive;  // and how many come from each
-  std::vector<std::uint32_t> rows;   // rank_major: the tokens that each rank gets
+  std::vector<Told> told;            // by rank, and for each rank in the order of the choices
+  std::vector<std::size_t> send;     // number of choices for each rank
+  std::vector<std::size_t> receive;  // number of choices from each rank
+  std::vector<std::uint32_t> rows;   // rank_major: number of tokens for each rank
 };
 
-// By expert. REQUIRES: every choice is -1 or an expert.
+// Counts by expert. REQUIRES: every choice is -1 or an expert.
 std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
                                          std::span<const std::int32_t> choices);
 
-// `counts`: [ranks][experts], what count_choices() gave all ranks; `choices`: those of this rank.
-// Fills what of `places` follows from them: all but what has come. Rows of rank_major are counted
-// from 0 for each source until add_first_rows().
+// `counts`: [ranks][experts], count_choices() of all ranks; `choices`: those of this rank. Fills
+// all of `places` except the arrivals. rank_major counts rows from 0 for each source until
+// add_first_rows().
 Leaving place_choices(const ExchangeOptions& options, const Seats& seats,
                       std::span<const std::uint32_t> counts, std::span<const std::int32_t> choices,
                       int rank, Places& places);
 
-// rank_major. `rows`: [ranks][ranks], the Leaving::rows of all ranks.
+// For rank_major. `rows`: [ranks][ranks], the Leaving::rows of all ranks.
 void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& places);
 
-// `told`: by source rank, `leaving.receive` of them each. `crossings`: of each, or empty: all ranks
-// are on one host.
+// `told`: by source rank, `leaving.receive` of each. `crossings`: one for each, or empty if all
+// ranks are on one host.
 void take_arrivals(const ExchangeOptions& options, const Leaving& leaving,
                    std::span<const Told> told, std::span<const Crossing> crossings, Places& places);
 

@@ -12,7 +12,7 @@ std::size_t rows_from(const detail::RoutingState& routing, const Travel& travel,
   return travel.form.one_a_slot ? come.choice : come.token;
 }
 
-// By source rank, the rows that this rank takes.
+// Returns the number of rows that this rank takes, by source rank.
 std::vector<std::size_t> rows_to_take(const detail::ExchangeState& state,
                                       const detail::RoutingState& routing, const Travel& travel) {
   const HostMap& hosts = state.hosts;
@@ -33,7 +33,7 @@ std::size_t bytes_to_take(const detail::ExchangeState& state, const detail::Rout
 
 std::size_t bytes_to_send(const detail::RoutingState& routing, const Travel& travel) {
   std::size_t rows = 0;
-  for (const CrossingRows& leave : routing.crossings.leave) {  // of this host none
+  for (const CrossingRows& leave : routing.crossings.leave) {  // none of this host
     rows += travel.form.one_a_slot ? leave.choices.size() : leave.tokens.size();
   }
   return rows * travel.row_bytes;

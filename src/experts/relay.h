@@ -1,5 +1,5 @@
-// Rows of a dispatch that come from other hosts: to the relays of this host, whose memory its ranks
-// read.
+// The rows of a dispatch that come from other hosts: they are sent to the relays on this host, and
+// its ranks read them from the relays' memory.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace unisono::experts {
 
-// Memory for what this rank takes for its host. Before the ranks agree, so that a lack of it is
-// told.
+// Allocates memory for the rows that this rank takes for its host. Done before the ranks agree, so
+// that a lack of memory is reported.
 void prepare_crossing(detail::ExchangeState& state, const detail::RoutingState& routing,
                       std::size_t part, const Travel& travel, Mistake& mistake);
-// Sends what leaves this host, and begins to take what comes.
+// Sends the rows that leave this host, and begins to receive.
 void start_crossing(detail::ExchangeState& state, const detail::RoutingState& routing,
                     std::size_t part, const Travel& travel);
-// Waits until all ranks of this host have what they take. By payload and source rank, where the
-// rows of it begin; of ranks of this host nullptr.
+// Waits until all ranks on this host have received. Returns, by payload and source rank, where the
+// source's rows begin; nullptr for ranks on this host.
 std::vector<std::vector<const std::byte*>> finish_crossing(detail::ExchangeState& state,
                                                            const detail::RoutingState& routing,
                                                            std::span<const Travel> travels);

@@ -1,4 +1,4 @@
-// What a routing tells.
+// The accessors of a routing.
 #include "experts/state.h"
 
 namespace unisono {

@@ -1,4 +1,4 @@
-// How rows come from their ranks: read where they lie, or sent.
+// Access to the rows of other ranks: read directly, or sent.
 #pragma once
 
 #include <cstddef>
@@ -10,47 +10,48 @@
 
 namespace unisono::experts {
 
-// False, and adds to `mistake`: there is no memory.
+// Returns false and adds to `mistake` without memory.
 bool resize(std::vector<std::byte>& memory, std::size_t bytes, Mistake& mistake);
-// `bytes` bytes of a region of the exchange that peers of this host can read; the region grows.
+// Returns `bytes` bytes of a region of the exchange that peers on this host can read; the region
+// grows.
 std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region, std::size_t bytes,
                                    Mistake& mistake);
 
-// The name under which the peers read this memory: where it lies, or a copy of it in memory of the
-// exchange. Names nothing where no other rank shares memory with this one.
+// Returns the name under which peers read this memory: in place, or a copy in the exchange's
+// memory. Names nothing if no other rank shares memory with this one.
 SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> data,
                     Mistake& mistake);
 
-// Where the memory that a rank of this host has named is here. A rank that cannot read ends the
-// world.
+// Returns the local address of the memory that a rank on this host has named. If this rank cannot
+// read it, the world ends.
 const std::byte* memory_of(detail::ExchangeState& state, int rank, const SharedPlace& place,
                            std::size_t bytes);
-// By rank, where the memory of its opening is here: of this rank `mine`, of those of other hosts
-// nowhere.
+// Returns the local address of each rank's announced memory, by rank: `mine` for this rank, none
+// for ranks on other hosts.
 std::vector<const std::byte*> find_published(detail::ExchangeState& state,
                                              std::span<const Opening> openings, std::size_t part,
                                              const std::byte* mine);
 
-// What travels instead of `rows` of dtype: themselves, or coded rows in memory of the exchange. On
-// one host they stay as they are, also with a coding: coding them would cost a pass over memory.
-// REQUIRES: a dtype that can be coded.
+// Returns what is sent instead of `rows` of dtype: the rows themselves, or coded rows in the
+// exchange's memory. On one host rows are not coded, even with a coding, because that would cost a
+// pass over memory. REQUIRES: a dtype that can be coded.
 Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> rows,
                  std::size_t row_bytes, RowCoding coding, Dtype dtype, Mistake& mistake);
-// Rows of dtype as they are coded. REQUIRES: a coding.
+// Returns the functions that code rows of dtype. REQUIRES: a coding.
 kernels::CodedRowFunctions functions_of(RowCoding coding, Dtype dtype);
-// That rows of this kind can be coded; adds to `mistake` if it has none yet.
+// Checks that rows of this kind can be coded; adds to `mistake` if it has none yet.
 void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t row_bytes);
 
-// Memory for what start_rows() sends, and for what comes. Before the ranks agree, so that a lack of
-// it is told.
+// Allocates memory for start_rows() and for the received rows. Done before the ranks agree, so that
+// a lack of memory is reported.
 void prepare_rows(SentRows& rows, std::size_t sent_bytes, std::size_t own_bytes, Mistake& mistake);
-// Rows to other ranks, in this order, and from them into rows.incoming, which has the size for
-// them.
+// Sends rows to other ranks, in this order, and receives into rows.incoming, which must have their
+// size.
 void start_rows(detail::ExchangeState& state,
                 std::span<const std::vector<const std::byte*>> to_ranks,
                 std::span<const std::size_t> rows_from_ranks, std::size_t row_bytes,
                 SentRows& rows);
-// In the order in which they were sent: by rank, the first.
+// Waits. Returns, by rank, the first row, in the order in which they were sent.
 std::vector<const std::byte*> finish_rows(SentRows& rows);
 
 }  // namespace unisono::experts

@@ -1,4 +1,4 @@
-// What an Exchange and a Routing hold.
+// The state of an Exchange and of a Routing.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ namespace unisono::detail {
 
 struct RoutingState {
   std::shared_ptr<const char> exchange;  // ExchangeState::identity
-  std::uint64_t number = 0;  // among the routings of the exchange, the same on all ranks
+  std::uint64_t number = 0;              // among the exchange's routings, the same on all ranks
   int k = 1;
   std::size_t tokens = 0;
   ExpertLayout layout = ExpertLayout::expert_major;
   std::vector<int> experts_here;
   experts::Places places;
-  experts::Crossings crossings;  // of several hosts
+  experts::Crossings crossings;  // between several hosts
   std::string load;              // for labels; empty: it is even
 };
 
@@ -38,11 +38,11 @@ struct StartedCall {
   experts::CallKind kind = experts::CallKind::dispatch;
   const RoutingState* routing = nullptr;
   bool in_halves = false;
-  std::uint64_t fingerprint = 0;  // in halves: of the rows when they were started
+  std::uint64_t fingerprint = 0;  // in halves: of the rows at the start
   std::vector<experts::Travel> travels;
   CombineRows combine;
   std::vector<experts::Opening> openings;
-  std::unique_ptr<experts::SplitOpening> opening;  // under way; else openings are there
+  std::unique_ptr<experts::SplitOpening> opening;  // in progress; otherwise openings is set
 };
 
 struct ExchangeState {
@@ -51,31 +51,32 @@ struct ExchangeState {
         options(wanted),
         hosts(communicator),
         seats(experts::seats_of(wanted, communicator.size())) {}
-  // Collective: the group of this host's ranks, where there are several hosts.
+  // Collective: makes the group of this host's ranks, if there are several hosts.
   void meet() {
     if (!hosts.single() && comm->size() > comm->hosts()) {
       ranks_here = comm->split(static_cast<int>(hosts.mine()), comm->rank());
     }
   }
-  // Whether others read the memory of this rank.
+  // Returns true if other ranks read this rank's memory.
   bool is_read() const noexcept { return hosts.here().size() > 1; }
   Communicator& here() noexcept { return hosts.single() ? *comm : ranks_here; }
 
   Communicator* comm;
   ExchangeOptions options;
   experts::HostMap hosts;
-  Communicator ranks_here = Communicator(nullptr);  // of this host, where there are several
+  Communicator ranks_here = Communicator(nullptr);  // on this host, if there are several
   experts::Seats seats;
-  // Its address tells exchanges apart; routings keep it, so that no other gets the same.
+  // Its address identifies the exchange; routings keep it alive, so that no other exchange gets the
+  // same address.
   std::shared_ptr<const char> identity = std::make_shared<const char>('\0');
   std::uint64_t routings = 0;
-  std::size_t max_tokens = 0;  // that a rank has routed at once; the same on all ranks
-  // By rank: the last routing that it is out of. Empty: all are in.
+  std::size_t max_tokens = 0;  // the most that any rank has routed at once; the same on all ranks
+  // By rank: the last routing that excludes it. Empty: all ranks are included.
   std::vector<std::uint64_t> out_until;
-  // Copies, for peers, of what they cannot read where it lies.
+  // Copies, for peers, of memory that they cannot read directly.
   Region staged[kMaxPayloads];
-  Region relayed[kMaxPayloads];                // what came from other hosts, for peers
-  std::vector<std::byte> coded[kMaxPayloads];  // where no peer reads it
+  Region relayed[kMaxPayloads];                // rows from other hosts, for peers
+  std::vector<std::byte> coded[kMaxPayloads];  // if no peer reads it
   experts::SentRows sent[kMaxPayloads];        // between hosts
   std::unique_ptr<StartedCall> started;
   std::shared_ptr<experts::AsyncCalls> async;  // shared with requests

@@ -1,4 +1,5 @@
-// Dispatch, combine and their gradients, compared with what one process makes of the same tokens.
+// Compares dispatch, combine and their gradients with the results of one process that holds all
+// tokens.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@
 
 namespace unisono::experts::testing {
 
-// Floats, registered or not.
+// Floats, in registered memory or not.
 struct Floats {
   Floats(Communicator& comm, std::size_t count, bool registered) : size(count) {
     if (registered) {
@@ -52,7 +53,7 @@ inline bool rows_are_right(const Shape& shape, const Routing& routing,
   return right;
 }
 
-// rank_major, flat: by source rank and token, of flat also by place among the k.
+// rank_major, flat: by source rank and token; flat also by place among the k.
 inline bool are_in_order(const Shape& shape, const Routing& routing) {
   const auto choices = served(shape);
   const auto k = static_cast<std::size_t>(shape.options.k);
@@ -80,10 +81,10 @@ inline bool are_in_order(const Shape& shape, const Routing& routing) {
   return row == routing.rows();
 }
 
-// What stands in which row, worked out from the choices alone.
+// Computes the source of each row from the choices alone.
 inline bool sources_are_right(const Shape& shape, const Routing& routing) {
   if (!shape.options.experts_of_rank.empty()) {
-    return true;  // replicas take turns: seen by the rows and the sums
+    return true;  // replicas take turns: checked by the rows and the sums
   }
   if (shape.options.layout != ExpertLayout::expert_major) {
     return are_in_order(shape, routing);
@@ -113,7 +114,7 @@ inline bool sources_are_right(const Shape& shape, const Routing& routing) {
   return true;
 }
 
-// Each row through its expert; rank_major: summed over the experts of this rank.
+// Applies each row's expert; rank_major: sums over this rank's experts.
 inline void compute(const Shape& shape, const Routing& routing, std::span<const float> rows,
                     std::span<float> outputs) {
   const auto k = static_cast<std::size_t>(shape.options.k);
@@ -133,7 +134,7 @@ inline void compute(const Shape& shape, const Routing& routing, std::span<const 
   }
 }
 
-// weighted: with weight_of(), else without weights, as rank_major, whose rows are sums.
+// weighted: with weight_of(); otherwise without weights, as for rank_major, whose rows are sums.
 inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& shape,
                                 const Routing& routing, bool weighted, const Floats& outputs) {
   const int rank = comm.rank();
@@ -182,7 +183,7 @@ inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Sh
 
 enum class Form { blocking, halves, async };
 
-// Dispatch and combine, with `between` while they are under way.
+// Dispatch and combine, with `between` between their halves.
 template <typename Between>
 void dispatch_as(Form form, Exchange& exchange, const Routing& routing,
                  const std::vector<Payload>& payloads, const Between& between) {
@@ -215,7 +216,7 @@ inline void combine_as(Form form, Exchange& exchange, const Routing& routing,
   exchange.finish_combine();
 }
 
-// The float that the code makes of each element.
+// Returns the decoded value of each element.
 inline std::vector<float> coded(std::span<const float> row, RowCoding coding) {
   std::vector<float> read(row.size());
   for (std::size_t first = 0; first < row.size(); first += 128) {
@@ -236,7 +237,7 @@ inline std::vector<float> coded(std::span<const float> row, RowCoding coding) {
   return read;
 }
 
-// Rows that travel coded, there and back.
+// Coded rows, there and back.
 inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& routing,
                         const Shape& shape, std::span<const float> tokens, RowCoding coding,
                         Form form, const std::string& what) {
@@ -307,7 +308,7 @@ std::vector<Element> converted(const std::vector<float>& values) {
   return elements;
 }
 
-// Three payloads at once, and a residual that is `out`, of rows of any float.
+// Three payloads at once, and a residual that is `out`, with rows of any float type.
 template <typename Element>
 void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routing,
                     const Shape& shape, Dtype dtype, Form form, const std::string& what) {
@@ -361,7 +362,7 @@ void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routi
     }
   }
   EXPECT_TRUE(right) << what << ": payloads of " << to_string(dtype);
-  if (many) {  // sums over the experts of a rank, here of nothing
+  if (many) {  // sums over the experts of a rank, here of none
     rows.assign(rows.size(), Element{});
   }
   std::vector<Element> out = converted<Element>(residual);
@@ -385,7 +386,7 @@ void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routi
       << what << ": a residual of " << to_string(dtype);
 }
 
-// Rows where they lie, or why not.
+// Rows in place, or the error.
 inline void check_gathered(Communicator& comm, Exchange& exchange, const Routing& routing,
                            const Shape& shape, const Floats& tokens, const std::string& what) {
   bool any = false;
@@ -415,7 +416,7 @@ inline void check_gathered(Communicator& comm, Exchange& exchange, const Routing
   }
 }
 
-// A thread for the asynchronous form takes a while to start, so few have one.
+// Starting a thread for the asynchronous form takes a while, so few shapes use it.
 inline Form form_of(const Shape& shape, int again) {
   const std::size_t number = shape.hidden + static_cast<std::size_t>(again);
   return number % 2 == 0 ? Form::halves : number % 11 == 5 ? Form::async : Form::blocking;
@@ -435,7 +436,7 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
     weights[place] = weight_of(rank, place);
   }
   const bool weighted = shape.options.layout != ExpertLayout::rank_major;
-  for (int again = 0; again < 2; ++again) {  // a routing is kept
+  for (int again = 0; again < 2; ++again) {  // a routing is reused
     EXPECT_LE(routing.rows(), exchange.max_rows()) << what;
     const Floats rows(comm, routing.rows() * shape.hidden, shape.registered);
     const Floats outputs(comm, rows.size, shape.registered);
@@ -471,9 +472,8 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
   EXPECT_TRUE(sources_are_right(shape, routing)) << what;
 }
 
-// UNISONO_EXPERTS_CASES: how many cases for each number of ranks, 2000 unless set;
-// UNISONO_EXPERTS_FIRST: the number of the first one, so that many can be tried in parts, and one
-// that failed alone.
+// UNISONO_EXPERTS_CASES: cases per number of ranks, 2000 if unset. UNISONO_EXPERTS_FIRST: the
+// number of the first case, to run many in parts, or to rerun a failed one.
 inline int cases() {
   const auto wanted = read_env("UNISONO_EXPERTS_CASES");
   return wanted ? std::stoi(*wanted) : 2000;
@@ -483,7 +483,7 @@ inline int first_case() {
   return wanted ? std::stoi(*wanted) : 0;
 }
 
-// Says what is wrong, or nothing.
+// Returns the failure, or an empty text.
 inline std::string check_random_shapes(Communicator& comm, int count) {
   std::mt19937 random(static_cast<unsigned>(comm.size()));
   const int first = first_case();

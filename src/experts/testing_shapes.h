@@ -1,4 +1,4 @@
-// Random exchanges, and what one process that holds all tokens makes of them.
+// Random exchanges, and the expected results computed by one process that holds all tokens.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace unisono::experts::testing {
 
-// One world's tokens: what all ranks know here, and only the oracle may look at.
+// One world's tokens: all ranks know them here, but only the oracle may look at them.
 struct Shape {
   ExchangeOptions options;
   std::vector<std::vector<std::int32_t>> chosen;  // by rank
@@ -26,7 +26,7 @@ struct Shape {
   }
 };
 
-// Small integers: every sum of them and of their products is exact.
+// Small integers: all sums of them and of their products are exact.
 inline float value_of(int rank, std::size_t token, std::size_t i) {
   return static_cast<float>((rank * 31 + static_cast<int>(token) * 7 + static_cast<int>(i)) % 17 -
                             8);
@@ -78,7 +78,7 @@ inline Shape draw(std::mt19937& random, int ranks) {
   return shape;
 }
 
-// The experts that serve each choice: -1 where it is absent or dropped.
+// Returns the experts that serve each choice: -1 if it is absent or dropped.
 inline std::vector<std::vector<std::int32_t>> served(const Shape& shape) {
   std::map<std::int32_t, std::int64_t> taken;
   auto result = shape.chosen;

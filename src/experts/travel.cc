@@ -30,7 +30,7 @@ std::uint64_t fingerprint(std::span<const std::byte> memory) {
     std::memcpy(&word, memory.data() + i * sizeof(word), sizeof(word));
     hash.add(word);
   }
-  if (!memory.empty()) {  // the end, also of less than a word
+  if (!memory.empty()) {  // the end, even if it is less than a word
     word = 0;
     const std::size_t last = std::min(memory.size(), sizeof(word));
     std::memcpy(&word, memory.data() + memory.size() - last, last);

@@ -78,7 +78,7 @@ HWY_INLINE void encode_block(std::byte* to, const std::byte* from) {
   }
 }
 
-// What stands behind a tiny block's mark, or is it.
+// Decodes the data after a tiny block's mark, or the mark itself.
 HWY_INLINE void decode_tiny_block(std::byte* to, const std::byte* from) {
   TinyBlock block;
   std::memcpy(&block.scale, from, sizeof block.scale);

@@ -37,7 +37,7 @@ Floats draw(std::size_t count, unsigned seed) {
   return values;
 }
 
-// What encode() and decode() make of it, at any alignment, and nothing around it.
+// Returns the values after encode() and decode(), at any alignment, and checks the bytes around.
 Floats through(MoveCode code, const Floats& values) {
   const CodedBlockFunctions functions = find_coded_blocks(code);
   const std::size_t bytes = coded_bytes(code, values.size());
@@ -155,7 +155,7 @@ TEST_F(CodedBlocks, SpecialValues) {
   }
 }
 
-// Whatever the numbers: from the least f32 to the greatest, in blocks of every length.
+// For any numbers: from the least f32 to the greatest, in blocks of every length.
 TEST_F(CodedBlocks, EndsOfTheRangeStayWithinTheBound) {
   for (const std::int64_t target : all_targets()) {
     use_target(target);

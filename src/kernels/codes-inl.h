@@ -134,8 +134,8 @@ HWY_INLINE hn::Vec<FourBits> greatest_of(const std::byte* from, Size count) {
 }
 #endif
 
-// Where a block is, and what its elements are multiplied by: with `factor` they become codes, with
-// `back` those become elements again.
+// The position of a block and the factors of its elements: `factor` converts elements to codes,
+// `back` converts codes to elements.
 struct ScaledBlock {
   const std::byte* from;
   float factor;

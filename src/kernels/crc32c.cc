@@ -40,8 +40,8 @@ constexpr std::uint64_t power_of_x(std::size_t exponent) {
   return value;
 }
 
-// What the halves of 16 bytes are multiplied by to be moved over `bytes`. A product of reflected
-// factors lies one bit too low: hence the shift.
+// The factors that move the halves of 16 bytes over `bytes`. A product of reflected factors is one
+// bit too low: hence the shift.
 struct Shift {
   std::uint64_t lower;
   std::uint64_t upper;

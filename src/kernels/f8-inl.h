@@ -74,7 +74,7 @@ HWY_INLINE FloatVec round_mantissa(FloatVec value) {
   auto exponent = hn::And(bits, hn::Set(d, 0x7f800000U));
   exponent = hn::Max(exponent, hn::Set(d, 113U << 23));
   if constexpr (!Op::kLinear) {
-    // What is larger overflows anyway; unclamped, its exponent would overflow below.
+    // Larger values overflow anyway; unclamped, their exponents would overflow below.
     exponent = hn::Min(exponent, hn::Set(d, 200U << 23));
   }
   constexpr std::uint32_t kUnit = (static_cast<std::uint32_t>(23 - kMantissa) << 23) | (1U << 22);
@@ -202,7 +202,7 @@ struct F8e4m3 {
   static HWY_INLINE FloatVec scale(FloatVec value, float by) {
     return Op::kLinear ? value : hn::Mul(value, hn::Set(FloatTag(), by));
   }
-  // For what overflows, NaN and infinity: the bits that become the code of NaN.
+  // For overflow, NaN and infinity: the bits that become the code of NaN.
   static HWY_INLINE HalfVec magnitude(HalfVec half) {
     const HalfTag d;
     return hn::Min(hn::And(half, hn::Set(d, std::uint16_t{0x7fff})),

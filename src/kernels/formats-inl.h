@@ -1,4 +1,4 @@
-// How vectors of each dtype are decoded for arithmetic and encoded again. Compiled once for every
+// Decodes vectors of each dtype for arithmetic and encodes the results. Compiled once for every
 // SIMD target.
 //
 // A format has: Lane, the stored lane; D, the tag of one stored vector (Raw); Acc, what the

@@ -1,4 +1,4 @@
-// What the kernels are: plain functions over arrays.
+// The types of the kernels: plain functions over arrays.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether masked loads and stores of T are one instruction that never touches the other lanes.
+// True if masked loads and stores of T are one instruction that never touches the other lanes.
 template <typename T>
 inline constexpr bool kMasked =
     HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_AVX2 && sizeof(T) >= 4);

@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace unisono::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether this target converts between f16 and f32 by itself.
+// True if this target has instructions that convert between f16 and f32.
 #undef UNISONO_KERNELS_HAS_F16
 #define UNISONO_KERNELS_HAS_F16 \
   (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64))

@@ -13,7 +13,7 @@ namespace unisono::kernels {
 std::optional<std::uint64_t> reference(Dtype dtype, ReduceOp op,
                                        const std::vector<std::uint64_t>& operands);
 
-// Whether the raw bits are a NaN of a float dtype.
+// Returns true if the raw bits are a NaN of a float dtype.
 bool is_nan(Dtype dtype, std::uint64_t bits);
 
 // A raw value that is likely to be a hard case: any bits, small integers, limits, NaN, infinity,

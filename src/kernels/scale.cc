@@ -32,7 +32,7 @@ T saturate(double value) {
   return static_cast<T>(value);
 }
 
-// Whether `value` is an integer that a T holds.
+// Returns true if `value` is an integer that fits a T.
 template <typename T>
 bool fits(double value) {
   return std::trunc(value) == value && static_cast<double>(saturate<T>(value)) == value &&

@@ -1,4 +1,4 @@
-// Which Highway targets the kernels are compiled for. Include before hwy/foreach_target.h.
+// The Highway targets of the kernels. Include before hwy/foreach_target.h.
 //
 // One target per kind of machine in use, to bound compile time: AVX2 and AVX-512 ("AVX3") on x86,
 // NEON on Arm, and portable code (EMU128) everywhere, which also serves x86 processors older than

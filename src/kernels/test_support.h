@@ -1,4 +1,4 @@
-// What the tests of the kernels share: the choice of a SIMD target and guarded buffers.
+// Shared by the kernels' tests: the choice of a SIMD target, and guarded buffers.
 #pragma once
 
 #include <cstddef>

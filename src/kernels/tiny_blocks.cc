@@ -93,7 +93,7 @@ void decode_tiny(std::byte* floats, const TinyBlock& block) {
   const std::uint32_t raised = std::uint32_t{block.scale & 0x7fffU} << 16U;
   const auto units = std::bit_cast<float>(
       raised + (static_cast<std::uint32_t>(kUnits - kScaled) << kMantissaBits));
-  // What no encoder writes is some number in the range.
+  // A code that no encoder writes is decoded to some number in the range.
   const std::uint32_t scale =
       units >= 1 && units <= static_cast<float>(kMostScale) ? static_cast<std::uint32_t>(units) : 1;
   for (std::size_t i = 0; i < kCodeBlock; ++i) {

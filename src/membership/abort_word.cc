@@ -16,7 +16,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kWritingMs = 2000;  // for a rank that has begun to say why the world ends
+constexpr int kWritingMs = 2000;  // for a rank that has begun to write the reason
 
 struct Reason {
   ErrorCode code = ErrorCode::aborted;
@@ -24,7 +24,7 @@ struct Reason {
   std::string text = {};
 };
 
-// "4 2 rank 2 is gone ...": the code, the culprit, the text, for other hosts.
+// Encodes "4 2 rank 2 is gone ...": the code, the culprit, the text, for other hosts.
 std::string to_text(ErrorCode code, int culprit, std::string_view text) {
   return std::to_string(static_cast<int>(code)) + " " + std::to_string(culprit) + " " +
          std::string(text);
@@ -55,7 +55,7 @@ void tell_hosts_of_abort(transport::Network& network, ErrorCode code, int culpri
   try {
     network.abort(to_text(code, culprit, text));
   } catch (const std::bad_alloc&) {
-    network.abort({});  // not even for the text
+    network.abort({});  // no memory even for the text
   }
   network.flush();
 }
@@ -116,7 +116,7 @@ void AbortWord::raise(const std::exception& error) noexcept {
       raise(ErrorCode::internal, rank_, who + error.what());
     }
   } catch (const std::bad_alloc&) {
-    raise(ErrorCode::resource, rank_, {});  // not even for the text
+    raise(ErrorCode::resource, rank_, {});  // no memory even for the text
   }
 }
 
@@ -132,7 +132,7 @@ void AbortWord::take(const transport::Network::Abort& abort) {
   record(reason.code, reason.culprit, abort.peer, reason.text);
 }
 
-// Where the record is not complete, the rank that was to write it has died.
+// If the record is incomplete, the rank that was writing it has died.
 Error AbortWord::read(ErrorContext context) const {
   context.rank = rank_;
   if (record_.state.load(std::memory_order_acquire) != 2) {
@@ -144,7 +144,8 @@ Error AbortWord::read(ErrorContext context) const {
 }
 
 Error AbortWord::reason(ErrorContext context) const {
-  // The writer may be between claiming the record and completing it; if it died there, say so.
+  // The writer may be between claiming the record and completing it; if it died there, reports
+  // that.
   for (int ms = 0; record_.state.load(std::memory_order_acquire) != 2 && ms < kWritingMs; ++ms) {
     usleep(1000);
   }
@@ -169,7 +170,7 @@ std::optional<Error> AbortWord::complete() const {
 
 std::optional<Error> AbortWord::failure() {
   const std::uint32_t state = record_.state.load(std::memory_order_acquire);
-  if (state == 1) {  // as in throw_reason(), but whoever asks comes again
+  if (state == 1) {  // as in throw_reason(), but the caller comes again
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
     std::int64_t never = 0;

@@ -15,7 +15,7 @@
 namespace unisono::comm {
 namespace {
 
-// Two ranks of one host, as threads of this process.
+// Two ranks on one host, as threads of this process.
 class AbortWordTest : public ::testing::Test {
  protected:
   AbortWordTest() {

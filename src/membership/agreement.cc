@@ -15,9 +15,9 @@ namespace {
 constexpr unsigned kLookUs = 200;
 constexpr int kGraceMs = 5000;  // for the rank that has begun to write the answer
 constexpr std::uint64_t kWhole = 0xffff'ffff;
-constexpr std::uint32_t kWentOn = 0xffff'ffff;  // in place of the number of calls
+constexpr std::uint32_t kWentOn = 0xffff'ffff;  // instead of the number of calls
 
-// The state of a round: who writes its answer, or that it is whole.
+// The state of a round: the rank that writes its answer, or complete.
 std::uint64_t state_of(std::uint32_t round, std::uint64_t writer) {
   return (std::uint64_t{round} << 32) | writer;
 }
@@ -61,7 +61,7 @@ HostAgreement::Answer HostAgreement::call(const std::function<bool(int)>& is_gon
               " of this host was to say who goes on, and says nothing\nstart the job again");
     }
     if (!is_taken) {
-      const bool late = deadline.passed();  // asked once: it may pass while this looks
+      const bool late = deadline.passed();  // asked once: it may pass during this loop
       const std::vector<Standing> ranks = look(is_gone);
       const bool all = std::find(ranks.begin(), ranks.end(), Standing::absent) == ranks.end();
       if ((all || late) && !(quorum && !has_quorum(ranks))) {
@@ -97,7 +97,7 @@ std::vector<Standing> HostAgreement::look(const std::function<bool(int)>& is_gon
   return standing;
 }
 
-// False: another was faster.
+// Returns false if another rank was faster.
 bool HostAgreement::try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks) {
   std::uint64_t mark = 0;
   fill_random(std::as_writable_bytes(std::span(&mark, 1)));
@@ -128,7 +128,7 @@ HostAgreement::Answer HostAgreement::read() const {
   }
   answer.mark = record_->mark[round_ & 1].load(std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_acquire);
-  // The next but one round is written where this one was.
+  // The round after next is written where this one was.
   const std::uint64_t state = record_->state.load(std::memory_order_relaxed);
   if (!mine || round_of(state) > round_ + 1) {
     throw_evicted();

@@ -1,12 +1,12 @@
-// Which ranks of one host go on after a failure, agreed in the memory that they share: each calls,
-// and one that has seen all that live call, or whose time is over, writes the answer for all. A
-// writer that dies is found dead, and another writes.
+// The agreement of a host's ranks, in shared memory, on which ranks continue after a failure. Each
+// rank calls; a rank that has seen all live ranks call, or whose time is over, writes the answer
+// for all. If the writer dies, its death is detected and another rank writes.
 //
-// Rounds: a rank that was in an answer and could not meet the others (one died meanwhile) calls
-// again. Nobody goes on before all that live have met, so that one that calls again finds the
-// others there: but one that says neither for five seconds after the time to meet, as it is
-// stopped, is waited for no longer (await_others() in comm/shrink.cc). If it could not meet them,
-// it is evicted then.
+// Rounds: a rank that was in an answer and could not connect to the others (one died meanwhile)
+// calls again. No rank continues before all live ones have connected, so a rank that calls again
+// finds the others there. Exception: a stopped rank, which reports neither success nor failure for
+// five seconds after the time limit, is not waited for any more (await_others() in comm/shrink.cc).
+// If it could not connect, it is then evicted.
 #pragma once
 
 #include <atomic>
@@ -27,30 +27,31 @@ class HostAgreement {
   HostAgreement(std::byte* world, int rank, int ranks);
 
   struct Answer {
-    std::vector<int> ranks;  // that go on, in ascending order
-    std::uint64_t mark = 0;  // the same for all of them, and of this answer alone
+    std::vector<int> ranks;  // that continue, in ascending order
+    std::uint64_t mark = 0;  // unique to this answer; the same on all of them
   };
-  // `is_gone`: whether a rank is proved to be no more. Blocks until all others have called or are
-  // gone, at most until the deadline; then without them. Throws evicted: the others have answered
-  // without this rank, or there is no quorum.
+  // `is_gone`: returns true if a rank is proved dead. Blocks until all others have called or are
+  // gone, at most until the deadline; then continues without them. Throws evicted: the others have
+  // answered without this rank, or there is no quorum.
   Answer call(const std::function<bool(int)>& is_gone, const Deadline& deadline, bool quorum);
-  // This rank has met the others of the last answer. A rank that could not is evicted.
+  // This rank has connected to the others of the last answer. A rank that could not is evicted.
   void go_on() noexcept;
-  // This rank has heard an answer that several hosts have got (net_agreement.h). A rank that dies
-  // after that may have gone on before.
+  // This rank has received an answer given to several hosts (net_agreement.h). A rank that dies
+  // after that may have continued before.
   void hear_answer() noexcept { calls_[rank_].store(1, std::memory_order_release); }
   bool has_heard_answer(int rank) const noexcept {
     return calls_[rank].load(std::memory_order_acquire) != 0;
   }
   bool has_anyone_gone_on() const;
 
-  // The meeting of those that an answer names, by its mark. Each says when it begins to meet the
-  // others, and when it has met all of them; or that it has not, and calls again.
+  // The connecting of the ranks in an answer, identified by its mark. Each reports when it begins
+  // to connect to the others, and when it has connected to all of them, or that it failed and calls
+  // again.
   enum class Meeting : std::uint8_t { under_way, done, given_up };
   void begin_meeting(std::uint64_t mark) noexcept { note_meeting(mark & ~kDone); }
   void end_meeting(std::uint64_t mark) noexcept { note_meeting(mark | kDone); }
   void give_up_meeting() noexcept { note_meeting(0); }
-  // How far a rank is that has begun it.
+  // Returns the progress of a rank that has begun.
   Meeting meeting_of(int rank, std::uint64_t mark) const noexcept {
     const std::uint64_t noted = meetings_[rank].load(std::memory_order_acquire);
     return noted == (mark | kDone)    ? Meeting::done

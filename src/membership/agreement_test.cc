@@ -1,4 +1,4 @@
-// The agreement of one host, in memory that threads and processes share.
+// The agreement on one host, in memory that threads and processes share.
 #include "membership/agreement.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using testing::as_threads;
 using testing::Child;
 
-// All zero at first, as the memory of a world is.
+// Zero at first, like the memory of a world.
 class Memory {
  public:
   explicit Memory(int ranks)
@@ -114,7 +114,7 @@ TEST(HostAgreement, WhoCouldNotMeetTheOthersIsEvictedOnceTheyHaveGoneOn) {
   EXPECT_EQ(texts[1].rfind("evicted: ", 0), 0U) << texts[1];
 }
 
-// Processes are killed at random moments; the others agree all the same.
+// Processes are killed at random moments; the others still agree.
 TEST(HostAgreement, SurvivesDeathsAtAnyMoment) {
   std::mt19937 random(1);
   int without = 0;

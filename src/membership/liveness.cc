@@ -17,7 +17,7 @@ namespace {
 
 static_assert(LivenessWord::kMark == FUTEX_OWNER_DIED);
 
-// No signal is handled by a thread that the program does not know.
+// A thread that the program does not know must not handle signals.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

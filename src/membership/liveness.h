@@ -1,9 +1,9 @@
-// How the other ranks of a host hear that this process has begun to end: before the kernel takes
-// its memory apart, which can take seconds, and only then closes its connections.
+// Tells the other ranks on a host that this process has begun to end, before the kernel frees its
+// memory, which can take seconds, and only then closes its connections.
 //
-// A robust futex (get_robust_list(2)) in the shared memory: the kernel marks it first of all when
-// the thread ends that holds it. That is a thread of our own which does nothing else, so nothing
-// but the end of the process ends it.
+// It uses a robust futex (get_robust_list(2)) in shared memory, which the kernel marks first of all
+// when the thread that holds it ends. The holder is a thread that does nothing else, so it ends
+// only with the process.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@ namespace unisono::comm {
 
 class LivenessToken {
  public:
-  // Where the kernel knows no robust futexes, nothing is marked. Throws resource.
+  // Marks nothing if the kernel has no robust futexes. Throws resource.
   explicit LivenessToken(LivenessWord& word);
   LivenessToken(const LivenessToken&) = delete;
   LivenessToken& operator=(const LivenessToken&) = delete;
-  // Lets go without a mark.
+  // Releases the futex without a mark.
   ~LivenessToken();
 
  private:

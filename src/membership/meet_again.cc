@@ -12,7 +12,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr const char* kSurvivors = "~survivors-";  // behind the name of a job
+constexpr const char* kSurvivors = "~survivors-";  // appended to the name of a job
 
 }  // namespace
 

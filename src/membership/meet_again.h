@@ -1,5 +1,5 @@
-// How the ranks of several hosts that are left after a failure meet again: they agree who goes on,
-// and then settle as at the first meeting.
+// Connects the remaining ranks on several hosts again after a failure: they agree on the members,
+// and then connect as for the first time.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,21 @@ namespace unisono::comm {
 
 struct Rules {
   std::function<bool(int)> is_gone;  // proved
-  // How long a rank may still take to come whose connection has failed, or that has left, in
-  // ms. -1: it can be reached, and is waited for.
+  // Returns how much longer, in ms, to wait for a rank whose connection has failed or that has
+  // left. -1: it is reachable and waited for.
   std::function<int(int)> patience_ms;
-  int timeout_ms = 0;  // 0: for ever
+  int timeout_ms = 0;  // 0: no limit
   bool quorum = true;
 };
 struct Survivors {
   std::vector<int> ranks;  // in the world that ends
-  std::string mark;        // of this meeting alone
+  std::string mark;        // unique to this meeting
 };
-// `options`: of the world that ends; on return of the one to come. `survivors`: of the last
-// meeting, if that failed; on return of this one. Errors: evicted.
+// `options`: of the ending world; replaced by those of the new one. `survivors`: of the last
+// meeting, if that failed; replaced by this one's. Errors: evicted.
 NetMeeting meet_again_over_network(ConnectOptions& options, Endpoints& endpoints,
                                    const Rules& rules, Survivors& survivors);
-// The name of the job of those that go on; and of the first world of all.
+// Returns the job name of the continuing ranks; and that of the very first world.
 std::string name_of_survivors(const std::string& job, const std::string& mark);
 std::string first_name(const std::string& job);
 

@@ -1,5 +1,5 @@
-// Who of a world's ranks lives, what those that live agree on, and why the world has ended, if it
-// has.
+// The membership of a world: the live ranks, their agreements, and the error that has ended the
+// world, if any.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace unisono::comm {
 
-// Any thread may call, but for agreement().
+// Any thread may call, except agreement().
 class Membership {
  public:
   // As for Watch.
@@ -25,9 +25,9 @@ class Membership {
   Watch& watch() noexcept { return watch_; }
   HostAgreement& agreement() noexcept { return agreement_; }
 
-  // Looks for deaths; then why the world has ended, if it has, without waiting.
+  // Looks for deaths; then returns why the world has ended, if it has, without waiting.
   std::optional<Error> failure();
-  // Whether shrink() has made a world of the ranks that were left; it does so once.
+  // True once shrink() has made a world of the remaining ranks, which it does only once.
   std::atomic<bool>& shrunk() noexcept { return shrunk_; }
 
  private:

@@ -20,11 +20,11 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-// Attempts to reach a rank: the first, the longest.
+// Time limits of attempts to reach a rank: the first one and the longest.
 constexpr int kSliceMs = 300;
 constexpr int kLongestSliceMs = 2000;
-constexpr int kNextMs = 5000;   // a rank that did not come in time gives way to the next
-constexpr int kLateMs = 1000;   // and each of the following has so long to be there
+constexpr int kNextMs = 5000;   // a coordinator that is late is replaced by the next rank
+constexpr int kLateMs = 1000;   // and each following rank has this long to be there
 constexpr int kGraceMs = 3000;  // for an answer, which is given at the end of the time
 constexpr int kLookMs = 20;
 
@@ -36,7 +36,7 @@ std::string to_line(const std::vector<int>& ranks) {
   return line + "\n";
 }
 
-// Takes the first line off. Throws corrupt where it is not one of ascending numbers below `size`.
+// Removes and parses the first line. Throws corrupt unless it has ascending numbers below `size`.
 std::vector<int> take_line(std::string_view& text, int size) {
   std::vector<int> ranks;
   while (!text.empty() && text.front() != '\n') {
@@ -150,8 +150,8 @@ class Coordinator {
     return settled;
   }
 
-  // Those of an earlier answer may have gone on: then no smaller part of them may. Without a
-  // quorum, nobody may where somebody who has left may have done so.
+  // The ranks of an earlier answer may have continued: then no smaller part of them may. Without a
+  // quorum, no rank may continue if one that has left may have done so.
   bool may_go_on() const {
     if (!agreement_.quorum) {
       const std::vector<int> absent = with_standing(standing_, Standing::absent);
@@ -187,8 +187,8 @@ class Coordinator {
     }
     std::string_view text = received.text;
     const auto size = static_cast<int>(standing_.size());
-    // The least patient one sets the time for all; but one that has none left does not end it at
-    // once.
+    // The rank with the least time left sets the limit for all; but a rank with none left does not
+    // end it at once.
     const std::vector<int> left_ms = take_line(text, INT_MAX);
     if (!left_ms.empty()) {
       const int ms = std::max(left_ms.front(), kLateMs);
@@ -244,7 +244,7 @@ class Participant {
  private:
   static constexpr int kForEver = 1 << 30;
 
-  // The lowest rank that may be there; this one, if there is none.
+  // Returns the lowest rank that may be there; this one, if there is none.
   int find_coordinator() const {
     for (int rank = 0; rank < self_.rank; ++rank) {
       const int waited_ms = waited_ms_[static_cast<std::size_t>(rank)];
@@ -256,7 +256,7 @@ class Participant {
     return self_.rank;
   }
 
-  // None: it is not there, or not any more.
+  // Returns nothing if the coordinator is not there, or not any more.
   std::optional<AgreedView> ask(int coordinator, const Deadline& deadline) {
     std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(self_.size));
     const auto at = static_cast<std::size_t>(coordinator);
@@ -265,7 +265,7 @@ class Participant {
     tcp::Channel channel;
     const int patience_ms = agreement_.patience_ms(coordinator);
     const int left_ms = deadline.left_ms();
-    // From farther away, or a busy one, it takes longer to be let in.
+    // A distant or busy rank takes longer to admit this one.
     const int longer_ms = std::clamp(waited_ms_[at], kSliceMs, kLongestSliceMs);
     const int longest_ms = patience_ms < 0 ? longer_ms : std::clamp(patience_ms, 1, longer_ms);
     const int slice = left_ms < 0 ? longest_ms : std::clamp(left_ms, 1, longest_ms);
@@ -302,7 +302,7 @@ class Participant {
   NetAgreement& agreement_;
   tcp::Identity self_;
   std::vector<int> waited_ms_;  // in vain, by rank
-  int most_ms_ = kForEver - 1;  // for one that can be reached
+  int most_ms_ = kForEver - 1;  // for a reachable rank
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Which ranks of several hosts go on after a failure. The lowest rank that can be reached
-// coordinates: the others find it where it listened while they met, prove the token, and say which
-// ranks of their own host are proved to be gone. It tells all who came who goes on. If it dies
-// before, the next one coordinates.
+// The agreement of ranks on several hosts on which ranks continue after a failure. The lowest
+// reachable rank coordinates: the others connect to the address where it listened before, prove the
+// token, and report which ranks on their host are proved dead. It tells all who came which ranks
+// continue. If it dies first, the next rank coordinates.
 #pragma once
 
 #include <functional>
@@ -15,28 +15,28 @@
 namespace unisono::comm {
 
 struct NetAgreement {
-  tcp::Identity self;  // of the world that ends
-  // By rank: where it can be found. This one's own sockets, reserved there.
+  tcp::Identity self;  // in the ending world
+  // By rank: its possible addresses. This rank's own sockets are reserved there.
   const std::vector<std::vector<tcp::Address>>& addresses;
   std::vector<UniqueFd>& endpoints;
-  BusinessCard mine;                 // of this rank, in the world to come
+  BusinessCard mine;                 // of this rank, in the new world
   std::function<bool(int)> is_gone;  // proved
-  // How long a rank may still take to come whose connection has failed, or that has left, in
-  // ms. -1: it can be reached, and is waited for. 0: it has left.
+  // Returns how much longer, in ms, to wait for a rank whose connection has failed or that has
+  // left. -1: it is reachable and waited for. 0: it has left.
   std::function<int(int)> patience_ms;
-  int timeout_ms = 0;  // 0: for ever
+  int timeout_ms = 0;  // 0: no limit
   bool quorum = true;
-  // The last answer that this rank got, where it could not meet the others of it: they may have
-  // gone on, so that no smaller part of them may.
+  // The last answer that this rank got, if it could not connect to its members: they may have
+  // continued, so no smaller part of them may.
   std::vector<int> last;
 };
 struct AgreedView {
-  std::vector<int> ranks;           // that go on, in ascending order
-  std::string mark;                 // the same for all of them, and of this answer alone
-  std::vector<BusinessCard> cards;  // of those
+  std::vector<int> ranks;           // that continue, in ascending order
+  std::string mark;                 // unique to this answer; the same on all of them
+  std::vector<BusinessCard> cards;  // of these ranks
 };
 // Blocks until all others have come or are given up. Throws evicted: there is no quorum, or the
-// others are not to be found any more.
+// others cannot be found any more.
 AgreedView agree_over_network(NetAgreement& agreement);
 
 }  // namespace unisono::comm

@@ -1,5 +1,5 @@
-// Who may go on after a failure. Ranks that cannot hear of each other must not go on as two worlds,
-// each of which takes the other for dead.
+// Decides which ranks may continue after a failure. Ranks that cannot communicate must not continue
+// as two worlds, each of which believes the other dead.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,19 @@
 namespace unisono::comm {
 
 enum class Standing : std::uint8_t {
-  absent,   // it has not come: it may be dead, stopped, or out of reach
+  absent,   // it has not come: it may be dead, stopped, or unreachable
   present,  // it has come
-  gone,     // it is proved to be no more
+  gone,     // it is proved dead
 };
 
-// Among all groups of ranks that know nothing of each other, at most one has it: more than half of
-// those that are not proved to be gone, or just half with the lowest of them.
+// Among all groups of ranks without knowledge of each other, at most one has a quorum: more than
+// half of the ranks not proved dead, or exactly half including the lowest of them.
 bool has_quorum(std::span<const Standing> ranks);
 std::vector<int> with_standing(std::span<const Standing> ranks, Standing standing);
-// What a rank is told that may not go on: "1 rank came to go on, without ranks 2, 3, which ...".
+// Returns the error text for a rank that may not continue: "1 rank came to go on, without ranks 2,
+// 3, which ...".
 std::string no_quorum(std::span<const Standing> ranks);
-// The others went on without this rank.
+// The others continued without this rank.
 [[noreturn]] void throw_evicted();
 
 }  // namespace unisono::comm

@@ -25,10 +25,10 @@ TEST(Quorum, WhoIsProvedGoneDoesNotCount) {
   EXPECT_FALSE(has_quorum(std::vector{kGone, kGone}));
 }
 
-// Every way in which a network can part ranks, each side knowing of some of the deaths.
+// All ways in which a network can separate ranks, with each side knowing some of the deaths.
 TEST(Quorum, NeverTwoWorlds) {
   constexpr int kRanks = 5;
-  // A rank is dead, or on one of two sides; a death is known to each side or not.
+  // A rank is dead, or on one of two sides; each side knows of a death or not.
   constexpr int kWays = 6;  // side a, side b, dead: unknown, known to a, known to b, known to both
   int ways = 1;
   for (int rank = 0; rank < kRanks; ++rank) {

@@ -20,7 +20,7 @@ constexpr std::string_view kMemoryAdvice = "check the limits on memory (ulimit -
 constexpr std::string_view kAdvice =
     "look at its last output; the other ranks cannot go on without it";
 
-// Also with something in it that was not read.
+// Also with unread data.
 bool is_closing(transport::Loss::Kind kind) {
   return kind == transport::Loss::Kind::closed || kind == transport::Loss::Kind::reset;
 }

@@ -1,5 +1,5 @@
-// Looks for ranks that are no more, and for what other hosts say, and gives the reason to the
-// world's abort word. All ranks here are ranks of the world.
+// Looks for dead ranks and for reports from other hosts, and passes the reason to the world's abort
+// word. All ranks here are world ranks.
 #pragma once
 
 #include <sys/types.h>
@@ -26,27 +26,27 @@ class LocalHost;
 // Any thread may call.
 class Watch {
  public:
-  // All of these outlive it. `network`: nullptr where there is one host. `first_ranks`: by rank,
-  // what it was before anybody was lost; empty: the same.
+  // All arguments must outlive it. `network`: nullptr if there is one host. `first_ranks`: by rank,
+  // the number before any rank was lost; empty: the same.
   Watch(const Hosts& hosts, LocalHost& host, transport::Network* network, AbortWord& abort,
         std::vector<int> first_ranks);
   ~Watch();
 
-  // Looks for dead peers, and for what other hosts say. Cheap, but a system call. A thread that
-  // finds another one looking leaves it to that.
+  // Looks for dead peers and for reports from other hosts. Cheap, but a system call. Returns at
+  // once if another thread is already looking.
   void look() noexcept;
-  // What the network knows alone: why another rank ends the world, or that one is no more.
+  // Takes what only the network knows: why another rank ends the world, or that a rank is gone.
   void listen() noexcept;
-  // Whether the network knows something that listen() has not taken in.
+  // Returns true if the network has information that listen() has not taken yet.
   bool network_has_more() const noexcept;
 
-  // Whether a rank has destroyed its world in good order: it sends nothing any more.
+  // Returns true if a rank has destroyed its world in order: it sends nothing any more.
   bool has_left(int rank) noexcept;
   bool has_left_here(int rank) noexcept;
-  // Proved, of a rank of this host and another process.
+  // Proved, for a rank of another process on this host.
   bool is_dead_here(int rank);
   bool same_process_as(int rank) const noexcept;
-  // For a rank of this host: 0 if its process runs, else what to continue (SIGCONT).
+  // For a rank on this host: returns 0 if its process runs, else the process to continue (SIGCONT).
   pid_t stopped_process(int rank) const;
 
  private:
@@ -59,7 +59,7 @@ class Watch {
   AbortWord& abort_;
   std::vector<int> first_ranks_;
   const EndReasonReader end_reasons_;
-  std::unique_ptr<LivenessToken> token_;  // nullptr: all ranks of this host are of this process
+  std::unique_ptr<LivenessToken> token_;  // nullptr: all ranks on this host are in this process
   std::atomic<int> events_seen_ = 0;
 };
 

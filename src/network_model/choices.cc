@@ -56,7 +56,8 @@ double quickest(const std::vector<double>& times) {
   return *std::min_element(times.begin(), times.end());
 }
 
-// What times of one thing, by size, leave open (model/repeats.h), in logarithms.
+// Returns the noise that repeated times of one thing, by size, leave (network_model/repeats.h), in
+// logarithms.
 double noise_of(const std::map<double, std::vector<double>>& sizes) {
   double sum = 0;
   for (const auto& [bytes, times] : sizes) {
@@ -85,7 +86,7 @@ int quickest_threads(const std::map<int, std::vector<double>>& counts, int curre
       ->first;
 }
 
-// Which sizes of an algorithm were measured.
+// The measured sizes of an algorithm.
 struct Span {
   double least = std::numeric_limits<double>::infinity();
   double most = 0;

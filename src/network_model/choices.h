@@ -1,5 +1,5 @@
-// Which algorithm from which size on, how many threads move it, and how to wait: what is kept of a
-// tuned machine for calls.
+// The choices stored for a tuned machine: the algorithm by size, the number of threads that move
+// it, and the waiting policy.
 //
 // Rows are of one collective and rank count each; a row holds from its size up to the next one's.
 // Calls of other rank counts take those of the nearest count (in proportion; of two, the smaller),
@@ -27,7 +27,7 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
-// From which size on so many threads of each rank move a call best.
+// The best number of threads per rank for a call, from a size on.
 struct ThreadChoice {
   Collective collective = Collective::barrier;
   int ranks = 1;
@@ -36,7 +36,7 @@ struct ThreadChoice {
   friend bool operator==(const ThreadChoice&, const ThreadChoice&) = default;
 };
 
-// How so many ranks wait best.
+// The best waiting policy for a number of ranks.
 struct WaitChoice {
   int ranks = 1;
   bool oversubscribed = false;  // more ranks than CPUs

@@ -8,7 +8,7 @@
 
 namespace unisono::network_model {
 
-// What follows other keys of the document; nothing where there is nothing to write.
+// Returns the text that follows the document's other keys; empty if there is nothing to write.
 std::string choices_text(const Choices& choices);
 // Throws JsonProblem.
 Choices read_choices(const JsonNode& document);

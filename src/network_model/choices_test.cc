@@ -280,7 +280,7 @@ TEST(Choices, OfThreadsTheQuickestFromWhereItIsWorthIt) {
            std::pair(to_string(b.collective), b.from_bytes);
   });
   EXPECT_EQ(found, chosen);
-  // Where the usual number repeats its times no better than that, a gain is noise.
+  // If the times with the usual number vary as much, a gain is noise.
   rows = {timed_threads(1, 1e6, 1e-4), timed_threads(1, 1e6, 2e-4), timed_threads(2, 1e6, 6e-5)};
   EXPECT_EQ(choose_threads(rows), (std::vector<ThreadChoice>{{Collective::all_reduce, 4, 0, 1}}));
   EXPECT_TRUE(choose_threads({}).empty());

@@ -134,7 +134,7 @@ class Network {
     }
   }
 
-  // What a reduction adds to is ready before: its rank received it earlier, through the same port.
+  // The target of a reduction is ready earlier: its rank received it through the same port.
   void write(const Move& move, const Chain& ready) {
     for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
       ready_[cell_key(schedule_, {move.to, move.target, chunk})] = ready;

@@ -1,4 +1,4 @@
-// What a schedule costs on the reference network, computed from the schedule itself.
+// Computes the cost of a schedule on the reference network from the schedule itself.
 //
 // The reference network is one-port: every rank has one sending and one receiving port, which work
 // at the same time. All moves from one rank to one peer in one step are one message of b bytes. A
@@ -54,8 +54,8 @@ double chunk_bytes(const Schedule& schedule, double vector_bytes);
 // Cost: one pass over the cells that the schedule writes.
 Cost critical_path(const Schedule& schedule, double vector_bytes, const Parameters& parameters);
 
-// What moves, whatever the network: the most that one rank sends, receives or reduces, and the sum
-// over all ranks of what is sent. Local copies are not counted.
+// The bytes that move, on any network: the most that one rank sends, receives or reduces, and the
+// sum of sent bytes over all ranks. Local copies are not counted.
 struct Traffic {
   int steps = 0;
   double sent_bytes = 0;

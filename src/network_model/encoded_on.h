@@ -43,8 +43,8 @@ std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call, const 
 // To encode a byte of f32, and as long to decode it. Measured on one core of an x86 server.
 inline constexpr double kCodingUsPerByte = 1 / 12'000.0;
 
-// How long it takes, with what coding takes. REQUIRES: it has a schedule. Throws Error(usage): too
-// many messages.
+// Returns the time, including coding. REQUIRES: it has a schedule. Throws Error(usage): too many
+// messages.
 SimulationResult simulate_encoded(const EncodedAlgorithm& algorithm, double bytes,
                                   const Topology& topology, SimulationOptions options);
 

@@ -1,4 +1,4 @@
-// What a model says of encoded moves: their bytes, and the time that coding takes.
+// The model of encoded moves: their bytes, and the time of coding.
 #include "network_model/encoded_on.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 namespace unisono::network_model {
 namespace {
 
-// Where the search begins; nothing is known of the machine but that it is one of today.
+// The starting point of the search: a machine of today about which nothing else is known.
 enum Own : std::size_t { kFloor, kNear, kRate, kEach, kOwn };
 constexpr std::array<double, kOwn> kOwnStart = {25, 400, 40, 0.1};  // us, bytes/ns, us
 enum Shared : std::size_t {

@@ -1,4 +1,4 @@
-// What exchanges of experts take on machines, fitted to measured times.
+// Predicts the times of expert exchanges on machines, by a fit to measurements.
 //
 // For one mode and call, of T tokens with rows of b bytes, of which m leave each token (k in the
 // low-latency mode, else the ranks that a token meets):

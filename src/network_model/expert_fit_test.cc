@@ -69,7 +69,7 @@ TEST(ExpertFit, EveryFifthRowFitsTheOthers) {
   EXPECT_LT(both.at(0.9), 0.15);
 }
 
-// Whatever the points say, more tokens or longer rows take longer, and more processors do not.
+// For any points: more tokens or longer rows take longer, and more processors do not.
 TEST(ExpertFit, MoreToDoTakesLonger) {
   std::vector<ExpertPoint> points = load();
   std::erase_if(points, [](const ExpertPoint& point) { return point.mode != ExpertMode::normal; });

@@ -1,4 +1,4 @@
-// What dispatch and combine of a mixture of experts cost on a topology: bytes, and the time that
+// The cost of dispatch and combine of a mixture of experts on a topology: bytes, and the time that
 // its links need for them, for routers that choose k of E experts evenly.
 //
 //   low_latency  a row for each of the k choices, straight to the rank of its expert:

@@ -49,7 +49,7 @@ std::vector<Measured> load() {
   return rows;
 }
 
-// What a token more costs, from the fewest to the most tokens of each machine, within a tenth.
+// The cost of one more token, from the fewest to the most tokens of each machine, within a tenth.
 TEST(ExpertTraffic, SlopesAreThoseOfPublishedTimes) {
   std::map<std::pair<int, int>, std::pair<Measured, Measured>> ends;
   for (const Measured& row : load()) {
@@ -115,7 +115,7 @@ TEST(ExpertTraffic, BytesOfNormalAreThoseOfDrawnRouters) {
       ranks.insert(expert / 4);
     }
     to_hosts += std::any_of(ranks.begin(), ranks.end(), [](int rank) { return rank >= 8; }) ? 1 : 0;
-    // Those at the landing rank of each host are there already.
+    // Rows at the landing rank of each host are already there.
     to_ranks += static_cast<double>(ranks.size() - ranks.count(0) - ranks.count(8));
   }
   const ExpertCost cost = dispatch_cost(shape, ExpertMode::normal, topology);

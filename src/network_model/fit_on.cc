@@ -67,7 +67,7 @@ void check(const Point& point, const Topology& topology) {
   }
 }
 
-// What is simulated for each call that was measured.
+// The simulations for each measured call.
 class Contenders {
  public:
   Contenders(std::span<const Point> points, const Topology& topology) {

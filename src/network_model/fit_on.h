@@ -10,7 +10,7 @@
 
 namespace unisono::network_model {
 
-// What the figures of a topology are multiplied with.
+// The factors of a topology's figures.
 struct Factors {
   double start = 1;    // what an operation starts in
   double message = 1;  // what a message costs besides
@@ -33,7 +33,7 @@ FittedTopology fit_on(
     std::span<const Point> points, const Topology& topology,
     const std::function<void(int)>& begins = [](int) {});
 
-// What the topology as it is says of the points.
+// Returns the errors of the unchanged topology on the points.
 Errors errors_on(const Topology& topology, std::span<const Point> points);
 
 }  // namespace unisono::network_model

@@ -1,4 +1,4 @@
-// How far a fit is off on measurements that it has not seen.
+// Measures the error of a fit on measurements that it has not seen.
 #pragma once
 
 #include <cstddef>

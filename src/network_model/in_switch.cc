@@ -41,7 +41,8 @@ std::vector<Port> ports_of(const Topology& topology, const LinksOut& links, int 
   return ports;
 }
 
-// How many ranks each switch has, where all have as many and they come switch by switch; else 0.
+// Returns the number of ranks per switch, if all have the same number and the ranks come switch by
+// switch; else 0.
 int ranks_of_a_switch(const std::vector<Port>& ports) {
   const auto end = std::find_if(ports.begin(), ports.end(),
                                 [&](const Port& port) { return port.on != ports.front().on; });

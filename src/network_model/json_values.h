@@ -10,7 +10,7 @@
 
 namespace unisono::network_model {
 
-// For what somebody else has refused, in those words.
+// Rethrows another component's refusal with its text.
 [[noreturn]] inline void refuse(const JsonNode& node, const Error& error) {
   node.fail(std::string(error.summary()));
 }

@@ -28,7 +28,7 @@ struct Point {
   double noise = 0;  // how far the time may be off, in proportion; 0: not known
 };
 
-// What a point may say: beyond, sums of fitted times are no numbers any more.
+// The range of a point's values; beyond it, sums of fitted times overflow.
 inline constexpr double kLeastPointUs = 1e-6;
 inline constexpr double kMostPointUs = 1e15;
 inline constexpr double kMostPointBytes = 1e18;
@@ -42,11 +42,11 @@ class Machine {
   // In the order in which they were given.
   const std::vector<Point>& points() const { return points_; }
 
-  // Whether points of this algorithm were given.
+  // Returns true if points of this algorithm were given.
   bool knows(Collective collective, const std::string& algorithm) const;
   // nullptr unless known.
   const Trend* trend(Collective collective, const std::string& algorithm) const;
-  // What was fitted, by group of points: "" for the library's choice, else "collective/algorithm".
+  // A fitted group of points: "" for the library's choice, else "collective/algorithm".
   struct Group {
     Trend trend = {};
     Residuals residuals = {};

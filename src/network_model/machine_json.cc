@@ -17,7 +17,7 @@
 namespace unisono::network_model {
 namespace {
 
-// What a number that is above zero may be.
+// The least positive number that is accepted.
 constexpr double kLeast = 1e-100;
 constexpr double kMost = 1e100;
 

@@ -31,7 +31,7 @@ namespace unisono::network_model {
 
 inline constexpr std::string_view kMachineFormat = "unisono.machine/1";
 
-// What was measured on.
+// The host of the measurement.
 struct HostInfo {
   std::string cpu = {};  // the model's name; "": not known
   int cpus = 0;          // that the ranks could use; 0: not known

@@ -1,4 +1,4 @@
-// Which algorithm, and why: every algorithm that could serve a call on a one-port network.
+// Compares all algorithms that can serve a call on a one-port network, and explains the choice.
 #pragma once
 
 #include <string>
@@ -26,16 +26,16 @@ struct Candidate {
   bool is_asked = false;
 };
 
-// What is asked for by name, fast or not: an algorithm, or a schedule of the user's own.
+// An algorithm or a user's schedule that is asked for by name, fast or not.
 struct Asked {
   const Algorithm* algorithm = nullptr;
-  // Those that are fixed; with none, the fastest ones are taken.
+  // The fixed parameters; without any, the fastest ones are taken.
   AlgorithmParameters parameters = {};
   const Schedule* own = nullptr;  // REQUIRES: verified, for the collective and ranks of the call
   std::string name = {};
 };
 
-// Where `algorithm` is the fastest: from `from_bytes` on, up to the next one's.
+// The sizes for which `algorithm` is fastest: from `from_bytes` on, up to the next range.
 struct SizeRange {
   const Algorithm* algorithm = nullptr;
   double from_bytes = 0;

@@ -18,7 +18,7 @@ SimulationOptions simulation_options(const OnTopologyOptions& options) {
           .most_messages = options.most_messages};
 }
 
-// Whether the ranks could send all that they send at once.
+// Returns true if the ranks could send everything at once.
 bool nobody_waits(const WorkItem& item) {
   if (item.compact == nullptr) {
     return false;

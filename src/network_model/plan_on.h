@@ -1,4 +1,4 @@
-// Which algorithm is fastest on a topology: every one that can serve a call, simulated.
+// Finds the fastest algorithm on a topology by simulating each one that can serve a call.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ struct OnTopology {
 struct OnTopologyOptions {
   double most_messages = 2e7;    // that share links: played in about a minute
   double gamma_us_per_byte = 0;  // to reduce
-  // How many messages a rank has under way at once where none of them waits for another.
+  // The number of independent messages that a rank has in transit at once.
   int at_once = 1;
   bool rank_order = false;  // only those that sum in the order of the ranks
   // Also with the moves between nodes encoded, where the proof allows it. REQUIRES then: a plain

@@ -1,4 +1,4 @@
-// What the presets say of machines, before anything is measured on one, against published times.
+// Compares the presets' predictions, without measurements, with published times.
 #include "topology/presets.h"
 
 #include <gtest/gtest.h>

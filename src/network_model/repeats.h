@@ -1,4 +1,4 @@
-// What measurements of the same thing, taken some time apart, say together.
+// Combines measurements of the same thing that were taken at different times.
 //
 // Whatever disturbs a measurement makes it longer: another program, a host that lends its cores to
 // others, ranks that happen to meet on cores far apart. So the quickest one counts, which of all
@@ -17,9 +17,8 @@ namespace unisono::network_model {
 // noise, in the order of these.
 std::vector<Point> quickest(std::span<const Point> points);
 
-// How many times as long as the quickest measurement of the same thing the median one takes, in the
-// median over all things that were measured at least three times; 1 where there are none. A
-// program sees the median in the long run.
+// Returns the median time divided by the fastest one, as the median over everything that was
+// measured at least three times; 1 if there is nothing. In the long run a program sees the median.
 double median_over_quickest(std::span<const Point> points);
 
 // The median noise of the points of so many ranks; 0 where there are none.

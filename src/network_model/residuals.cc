@@ -77,7 +77,8 @@ Residuals::Residuals(std::vector<Residual> residuals) {
       covariances.at(i, j) = covariance(known[i], known[j]);
     }
   }
-  // What each one is off from what all others say makes its noise, where that is far too much.
+  // The deviation of a point from the prediction by all others becomes its noise, if it is far too
+  // large.
   std::vector<double> least(size);
   for (std::size_t i = 0; i < size; ++i) {
     least[i] = kNoise * kNoise + known[i].noise * known[i].noise;

@@ -1,5 +1,5 @@
-// What a trend leaves unexplained, interpolated between the measurements (a Gaussian process, also
-// known as kriging).
+// The residuals of a trend, interpolated between the measurements (a Gaussian process, also known
+// as kriging).
 //
 // A machine's protocols and thresholds show in its times as bumps that no short formula has. Where
 // a measurement is near, of the same collective, about as many ranks and about as many bytes, its

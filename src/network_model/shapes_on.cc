@@ -17,7 +17,8 @@ int node_of_rank(const Topology& topology, int rank) {
   return device;
 }
 
-// How many ranks each node has, where all have as many and they come node by node; else 0.
+// Returns the number of ranks per node, if all have the same number and the ranks come node by
+// node; else 0.
 int ranks_of_a_node(const Topology& topology, int ranks) {
   int block = 0;
   while (block < ranks && node_of_rank(topology, block) == node_of_rank(topology, 0)) {

@@ -1,4 +1,4 @@
-// How a topology lies under the ranks: which are on one host, and which shapes of an algorithm fit.
+// Maps ranks to a topology: the ranks on each host, and the shapes of an algorithm that fit.
 #pragma once
 
 #include <vector>

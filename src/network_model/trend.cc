@@ -25,10 +25,10 @@ constexpr std::size_t kParameters = 10;
 // In logarithms; the order of the members of Trend.
 using Vector = std::array<double, kParameters>;
 
-// How far a parameter may be from its guess.
+// The permitted distance of a parameter from its guess.
 constexpr Vector kSpread = {1, 1, 1, 1.5, 1.5, 1, 1, 1.5, 1, 0.5};
 
-// What is fitted besides the common parameters.
+// Fitted values besides the common parameters.
 struct Form {
   bool has_switch = false;
   std::vector<int> byte_counts = {};  // that have a factor of their own
@@ -77,8 +77,8 @@ double eighth_power(double x) {
   return fourth * fourth;
 }
 
-// What is known of machines in general: most of the quickest call is its floor; the largest vectors
-// show the bandwidth.
+// Makes a guess from general knowledge of machines: most of the fastest call is its floor, and the
+// largest vectors show the bandwidth.
 Vector guess(std::span<const Measured> measured) {
   double quickest = HUGE_VAL;
   std::vector<double> sizes;

@@ -36,8 +36,8 @@ struct Trend {
   double switch_alpha_s = 0;
   double switch_beta_s_per_byte = 0;
 
-  // What a byte costs more than that among so many ranks, by rank count, for machines whose links
-  // are not all alike. Between two counts it is interpolated, beyond them it stays.
+  // The additional cost of a byte by rank count, for machines with unequal links. Interpolated
+  // between two counts, constant beyond them.
   std::map<int, double> byte_factors = {};
 
   // The same of floor and messages, for machines where ranks share cores.

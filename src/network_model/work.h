@@ -1,4 +1,4 @@
-// How much work a collective is, without saying how fast anything is: the terms of a fitted model.
+// The amount of work of a collective, without speeds: the terms of a fitted model.
 #pragma once
 
 #include <string_view>

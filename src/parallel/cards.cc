@@ -83,7 +83,7 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
   }
   std::vector<std::size_t> whole = in.shape;
   if (from.kind == Kind::shard) {
-    // Where both are cut along one dimension, nothing here says how long it is as a whole.
+    // If both are sharded along one dimension, nothing here tells the length of the whole.
     if (to == from) {
       if (in.shape != out.shape) {
         refuse("`in` is " + in.text() + ", and `out` " + out.text(), "both are the same part");

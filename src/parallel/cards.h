@@ -1,5 +1,5 @@
-// What every rank tells the others before a redistribution: its tensors, and where they can be
-// read. Ranks that disagree find out here, before anything is written.
+// The information that ranks exchange before a redistribution: their tensors, and where these can
+// be read. Ranks that disagree detect it here, before anything is written.
 #pragma once
 
 #include <array>
@@ -15,31 +15,32 @@ namespace unisono::parallel {
 
 // Plain data.
 struct Card {
-  std::array<std::uint64_t, kMostDims> whole = {};  // the tensor that all parts are of
+  std::array<std::uint64_t, kMostDims> whole = {};  // the tensor that all parts belong to
   std::array<std::int64_t, kMostDims> strides = {};
   std::array<std::uint64_t, kMostDims> shape = {};  // of `in`
   SharedPlace place = {};
-  std::int64_t before = 0;  // bytes of `in` that lie in front of its first element
+  std::int64_t before = 0;  // bytes of `in` before its first element
   std::uint8_t dims = 0;
   std::uint8_t dtype = 0;
   std::uint8_t from = 0;  // a placement in one byte
   std::uint8_t to = 0;
-  std::uint32_t wrong = 0;  // the rank's own call cannot be done
+  std::uint32_t wrong = 0;  // the rank's own call is invalid
 };
 static_assert(std::is_trivially_copyable_v<Card>);
 
-// The whole that `in` and `out` are parts of, as this rank sees it. Throws usage.
+// Returns the shape of the tensor that `in` and `out` are parts of, as this rank sees it. Throws
+// usage.
 std::vector<std::size_t> whole_shape(const Communicator& communicator, const Tensor& in,
                                      const Placement& from, const Tensor& out, const Placement& to);
 
-// Tells and hears. `wrong`: why this rank cannot, empty if it can. Throws what is wrong with its
-// own call or that of another, the same reason on all ranks.
+// Exchanges the cards. `wrong`: why this rank's call is invalid; empty if it is valid. Throws the
+// error of this rank or of another, the same on all ranks.
 std::vector<Card> exchange_cards(Communicator& communicator, const Tensor& in,
                                  const Conversion& conversion,
                                  const std::vector<std::size_t>& whole, const std::string& wrong,
                                  int timeout_ms);
 
-// `in` of rank `peer`, where it can be read here; data nullptr: it cannot.
+// Returns `in` of rank `peer`, if it can be read here; data is nullptr otherwise.
 Tensor tensor_of(const Communicator& communicator, int peer, const Card& card);
 
 }  // namespace unisono::parallel

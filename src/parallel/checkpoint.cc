@@ -1,4 +1,4 @@
-// Saving and loading: which bytes of which file a part of a tensor is.
+// Saving and loading: maps a part of a tensor to bytes of files.
 #include "unisono/parallel/checkpoint.hpp"
 
 #include <fcntl.h>
@@ -105,7 +105,7 @@ void check_part(const Saved& saved) {
 }
 
 // Calls body(offset in the tensor, element in the part, elements) for each run of elements of the
-// part that lies in one piece in the tensor. The part is packed.
+// part that is contiguous in the tensor. The part is packed.
 void for_each_run(const Saved& saved,
                   const std::function<void(std::size_t, std::size_t, std::size_t)>& body) {
   const Tensor& part = saved.part;
@@ -136,7 +136,7 @@ void for_each_run(const Saved& saved,
   }
 }
 
-// Packed memory with the elements of a part, or room for them.
+// Returns packed memory with the elements of a part, or room for them.
 std::vector<std::byte> packed_memory(const Tensor& part) {
   return std::vector<std::byte>(part.count() * size_of(part.dtype));
 }
@@ -160,7 +160,7 @@ struct WorkFailure {
   std::string text;
 };
 
-// What every rank does for itself, and why it could not.
+// Runs a rank's own work. Returns the failure.
 template <typename Work>
 std::optional<WorkFailure> try_to(const Work& work) {
   try {
@@ -176,7 +176,7 @@ std::optional<WorkFailure> try_to(const Work& work) {
   }
 }
 
-// All go on, or none. The rank that could not throws its own reason.
+// All ranks continue, or none. A rank with a failure throws its own reason.
 void agree(Communicator& communicator, const std::optional<WorkFailure>& wrong) {
   std::vector<std::int32_t> first = {wrong ? communicator.rank() : communicator.size()};
   communicator.all_reduce(first, min);
@@ -191,7 +191,7 @@ void agree(Communicator& communicator, const std::optional<WorkFailure>& wrong) 
   }
 }
 
-// Puts the new folder in the place of the old one in one step.
+// Replaces the old folder by the new one in one step.
 void put_in_place(const std::string& saving, const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string parent =
@@ -290,7 +290,7 @@ void save_checkpoint(Communicator& communicator, const std::string& folder,
           }
           if (communicator.rank() == 0) {
             std::filesystem::remove_all(saving);
-            // A folder that somebody else made meanwhile may hold links to files of this user.
+            // A folder that another user made meanwhile may contain links to this user's files.
             if (!std::filesystem::create_directories(saving)) {
               fail(ErrorCode::usage, "somebody else made " + saving,
                    "save into a folder that no other user writes to");

@@ -1,4 +1,4 @@
-// Which places of a sequence each rank has, and how results over different keys are merged.
+// The positions of each rank in a sequence, and the merging of results over different keys.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -93,7 +93,7 @@ void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
     return std::span(static_cast<const std::byte*>(span.data()),
                      span.size() * size_of(span.dtype()));
   };
-  // Log-sum-exps first, so that both are aligned.
+  // Log-sum-exps come first, so that both are aligned.
   const auto sums = bytes_of(log_sum);
   const auto parts = bytes_of(out);
   std::vector<std::byte> mine(sums.begin(), sums.end());
@@ -109,7 +109,7 @@ void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
   const WrittenFloats whole(out);
   std::fill(whole.span().begin(), whole.span().end(), 0.0F);
   std::fill(log_sum.begin(), log_sum.end(), -std::numeric_limits<float>::infinity());
-  // In the order of the ranks, so that all of them have the same bits.
+  // In rank order, so that all ranks get the same bits.
   for (std::size_t at = 0; at < all.size(); at += mine.size()) {
     const ConstAnySpan theirs(&all[at], rows, Dtype::f32);
     const ReadFloats part(ConstAnySpan(all.data() + at + sums.size(), out.size(), out.dtype()));

@@ -1,4 +1,4 @@
-// Attention over a context: Ulysses around, ring or all_gather inside.
+// Attention over a context: Ulysses outside, ring or all_gather inside.
 #include "unisono/parallel/context_parallel.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct Room {
   AnySpan span;
 };
 
-// A context whose sequence is cut along the outer axis alone: after Ulysses, or without it.
+// A context that is sharded only along the outer axis: after Ulysses, or without it.
 class Context {
  public:
   Context(const ContextAxes& axes, const AttentionShape& shape, std::size_t length)
@@ -88,8 +88,8 @@ class Context {
   }
   const std::vector<std::vector<std::size_t>>& positions() const { return positions_; }
 
-  // From rows to heads. `heads`: how many `data` has, on this rank. Where nothing moves, the result
-  // is `data`; else it lies in `room`.
+  // Transposes from rows to heads. `heads`: the number of heads in `data` on this rank. If nothing
+  // moves, returns `data`; else the result is in `room`.
   ConstAnySpan to_heads(ConstAnySpan data, std::size_t heads, std::size_t dim,
                         std::optional<Room>& room) const {
     if (!has_heads()) {
@@ -101,7 +101,7 @@ class Context {
                  tensor(room->span, shape_.batch, rows(), heads / u, dim), Shard(2));
     return room->span;
   }
-  // Back again, rounded to the type of `out` before it travels.
+  // Transposes back, rounding to the type of `out` before sending.
   void to_rows(std::span<const float> data, std::size_t heads, std::size_t dim, AnySpan out) const {
     if (!has_heads()) {
       convert(data, out);
@@ -120,7 +120,7 @@ class Context {
   }
 
  private:
-  // What is gathered in one piece is cut by shard_range().
+  // Data that is gathered in one piece is cut by shard_range().
   void check_part(std::size_t rows, std::size_t length) const {
     const auto n = static_cast<std::size_t>(axes_.ranks());
     const bool in_pieces =
@@ -160,7 +160,7 @@ AttentionBlock block_of(const Context& context, ConstAnySpan query, ConstAnySpan
           .value = value};
 }
 
-// All keys or values of the axis.
+// Returns all keys or values of the axis.
 Room gather(const ContextJob& job, ConstAnySpan part) {
   const auto n = static_cast<std::size_t>(job.axis.size());
   const std::size_t rows = job.mine().size();

@@ -1,4 +1,4 @@
-// Attention over a sequence that is cut, against attention in one piece, in f64 from the formula.
+// Attention over a sharded sequence compared with attention in one piece, in f64 from the formula.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -137,7 +137,7 @@ std::vector<float> random_values(std::size_t count, unsigned seed) {
   return values;
 }
 
-// Rows of a whole [batch, length, width] at these places.
+// Returns the rows of a whole [batch, length, width] at these positions.
 std::vector<float> rows_of(const std::vector<float>& whole, const std::vector<std::size_t>& places,
                            std::size_t batch, std::size_t length, std::size_t width) {
   std::vector<float> rows;
@@ -291,7 +291,7 @@ TEST(Context, ZigzagAndStripesShareTheWork) {
       EXPECT_LE(static_cast<double>(most) * ranks / static_cast<double>(all), 1.05);
     }
   }
-  // Without it the last of 8 ranks has almost twice the mean.
+  // Without zigzag the last of 8 ranks has almost twice the mean.
   EXPECT_GT(static_cast<double>(causal_work(ContextOrder::contiguous, 8192, 8, 7)) * 8,
             1.8 * 8192 * 8193 / 2);
 }
@@ -387,7 +387,7 @@ class ContextOf : public ::testing::Test {};
 using Narrow = ::testing::Types<bf16, f16, f8e4m3, f8e5m2>;
 TYPED_TEST_SUITE(ContextOf, Narrow);
 
-// A kernel sees the numbers that f32 would have, so each result is that of f32, rounded once.
+// A kernel sees the values that f32 would have, so each result is the f32 one, rounded once.
 template <typename T>
 void expect_rounded_once(const ContextAxes& axes, const AttentionShape& shape, std::size_t length) {
   const std::size_t rows = shape.batch * axes.positions(length).size();

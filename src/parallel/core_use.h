@@ -1,6 +1,6 @@
-// Whether what a rank computes keeps its own core busy, or waits for a device. Where the core is
-// busy and there is no other, nothing can move behind the computing: the cycles are the same, and
-// those of the switches between two threads come on top.
+// Measures whether a rank's computation keeps its core busy or waits for a device. If the core is
+// busy and there is no other, moving data in the background saves nothing: the cycles are the same,
+// plus those of the thread switches.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@ namespace unisono::parallel {
 
 class CoreUse {
  public:
-  // The calling thread's, from how it computed in its latest such call: engines compute as they
-  // did.
+  // Returns the calling thread's record of its latest computation in such a call: engines compute
+  // as they did before.
   static CoreUse& of_this_thread() noexcept;
 
-  // Runs `compute` and notes how much of its time it had the core.
+  // Runs `compute` and records for how much of its time it had the core.
   template <typename Compute>
   void observe(const Compute& compute) {
     const double cpu = cpu_seconds();
@@ -32,9 +32,9 @@ class CoreUse {
   bool computes_ = false;
 };
 
-// Whether it pays to move data while this thread computes: it waits for a device then, or each rank
-// of this group on this host has a core to compute on and one more, as far as this process may use
-// the cores.
+// Returns true if it pays to move data while this thread computes: the thread waits for a device
+// then, or each of the group's ranks on this host has a core to compute on and a spare one, as far
+// as this process may use the cores.
 bool can_move_behind(const Communicator& communicator);
 
 }  // namespace unisono::parallel

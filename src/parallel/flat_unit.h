@@ -1,4 +1,4 @@
-// One unit of a ShardedState: flat, padded vectors, and which part of each this rank has.
+// One unit of a ShardedState: flat, padded vectors, and this rank's part of each.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace unisono::parallel {
 
-// Elements of f32, bf16 or f16, of which there are any number or none.
+// Elements of f32, bf16 or f16; may be empty.
 class Elements {
  public:
   void make(Dtype dtype, std::size_t count) {
@@ -37,22 +37,22 @@ struct FlatUnit {
   std::size_t padded = 0;  // a multiple of the ranks
   std::size_t share = 0;   // of one rank
 
-  Elements parameters = {};  // whole; with stage 3 only while they are used
+  Elements parameters = {};  // whole; in stage 3 only while they are used
   Elements shard = {};       // stage 3: this rank's part of the parameters
-  Elements gradients = {};   // whole; with stages 2 and 3 only until they are reduced
+  Elements gradients = {};   // whole; in stages 2 and 3 only until they are reduced
   Elements reduced = {};     // stages 2 and 3: this rank's part of the gradients
   // The elements that this rank updates.
-  std::vector<float> master = {};  // none where the parameters are f32
+  std::vector<float> master = {};  // empty if the parameters are f32
   std::vector<float> mean = {};
   std::vector<float> variance = {};
 
   Request gathering = {};
-  SumOnce sum = {};  // what `reducing` works on
+  SumOnce sum = {};  // the operation of `reducing`
   Request reducing = {};
   bool is_gathering = false;
   bool is_ready = false;
 
-  // body(parameter, first, last) for each parameter that lies in [first, last) of the unit.
+  // Calls body(parameter, first, last) for each parameter in [first, last) of the unit.
   template <typename Body>
   void for_each_in(std::size_t first, std::size_t last, const Body& body) const {
     std::size_t begin = 0;

@@ -16,7 +16,7 @@ std::string name_of(Dtype dtype) {
   return std::string(to_string(dtype));
 }
 
-// body(an element of the type).
+// Calls body(an element of the type).
 template <typename Body>
 void with_narrow(Dtype dtype, const Body& body) {
   switch (dtype) {
@@ -76,7 +76,7 @@ void convert(ConstAnySpan in, AnySpan out) {
     std::memmove(out.data(), in.data(), in.size() * sizeof(float));
     return;
   }
-  if (other == Dtype::bf16) {  // has vectors
+  if (other == Dtype::bf16) {  // has a vectorised form
     const auto bf16_blocks = kernels::find_coded_blocks(MoveCode::bf16);
     (widens ? bf16_blocks.decode : bf16_blocks.encode)(out.data(), in.data(), in.size());
     return;

@@ -1,4 +1,4 @@
-// Elements of any float type as f32 for the arithmetic, and sums of them that are rounded once.
+// Elements of any float type as f32 for arithmetic, and sums that are rounded once.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace unisono::parallel {
 
-// f32, or narrower.
+// Returns true for floats narrower than f32.
 bool is_narrow(Dtype dtype);
 
-// Throws usage for a type that is no float of at most 32 bits, or not `dtype`.
+// Throws usage for a type that is not a float of at most 32 bits, or not `dtype`.
 void expect_float(const char* call, const char* name, Dtype has, Dtype dtype);
 
-// The elements as f32: where they lie if they are, else a copy.
+// The elements as f32: in place if they are f32, else a copy.
 class ReadFloats {
  public:
   explicit ReadFloats(ConstAnySpan elements);
@@ -27,8 +27,8 @@ class ReadFloats {
   std::span<const float> span_;
 };
 
-// The same for elements that are written, each rounded once by finish(). What they are before is
-// not read.
+// Elements that are written as f32, each rounded once by finish(). Their previous values are not
+// read.
 class WrittenFloats {
  public:
   explicit WrittenFloats(AnySpan elements);
@@ -41,19 +41,19 @@ class WrittenFloats {
   std::span<float> span_;
 };
 
-// A call that sums floats narrower than f32, so that each result is the sum in f32, rounded once.
-// All inputs travel to where they are summed, as they are, if that costs at most twice the bytes of
-// the fastest algorithm and one pass can sum them; else they travel as f32. Other calls stay as
-// they are. Serves reduce, all_reduce, reduce_scatter and reduce_scatter_v.
+// Sums floats narrower than f32 so that each result is the f32 sum, rounded once. All inputs are
+// sent unchanged to where they are summed, if that costs at most twice the bytes of the fastest
+// algorithm and one pass can sum them; otherwise they are sent as f32. Other calls are unchanged.
+// Serves reduce, all_reduce, reduce_scatter and reduce_scatter_v.
 class SumOnce {
  public:
   SumOnce() = default;
   SumOnce(const Communicator& communicator, const Call& call);
-  SumOnce(SumOnce&&) noexcept = default;  // what `call` refers to stays where it is
+  SumOnce(SumOnce&&) noexcept = default;  // the memory that `call` refers to does not move
   SumOnce& operator=(SumOnce&&) noexcept = default;
-  // To be run instead. Valid as long as this.
+  // The call to run instead. Valid as long as this object.
   const Call& call() const { return call_; }
-  // Writes the result after the call has been run.
+  // Writes the result after the call has run.
   void finish();
 
  private:

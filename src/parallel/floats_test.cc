@@ -1,4 +1,4 @@
-// Sums over ranks of floats narrower than f32, against sums in f64.
+// Sums over ranks of floats narrower than f32, compared with sums in f64.
 #include "parallel/floats.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ struct Format<f8e5m2> {
   static constexpr int kLeastExponent = -14;
 };
 
-// Half of the distance between neighbours of the type at `value`.
+// Returns half of the distance between neighbouring values of the type at `value`.
 template <typename T>
 double half_ulp(double value) {
   const int exponent = value == 0 ? Format<T>::kLeastExponent
@@ -62,9 +62,9 @@ std::vector<T> numbers(std::size_t count, int rank) {
   return values;
 }
 
-// The sum over ranks of numbers<T>(), and how far the sum in f32, rounded once, may be from it: an
-// f32 addition errs by at most 2^-24 of its result, which the magnitudes bound; the rounding by
-// half the distance between neighbours.
+// Returns the sum over ranks of numbers<T>(), and how far the f32 sum, rounded once, may be from
+// it: an f32 addition errs by at most 2^-24 of its result, which the magnitudes bound; the rounding
+// by half the distance between neighbours.
 template <typename T>
 struct Exact {
   Exact(std::size_t count, int ranks, double divisor = 1) : sum(count), bound(count) {
@@ -143,7 +143,7 @@ TYPED_TEST(NarrowSums, OverlappedSumsRoundOnce) {
   }
 }
 
-// More ranks than one pass of a kernel sums: elements travel as f32.
+// More ranks than one pass of a kernel sums: elements are sent as f32.
 TEST(NarrowSum, RoundsOnceWithManyRanks) {
   constexpr int kRanks = 66;
   run_threads(kRanks, [](Communicator& comm) {
@@ -158,7 +158,7 @@ TEST(NarrowSum, RoundsOnceWithManyRanks) {
   });
 }
 
-// Two ranks a host send what they have as it is; three send f32.
+// Two ranks per host send their elements unchanged; three send f32.
 TEST(NarrowSum, RoundsOnceBetweenHosts) {
   for (const int ranks_a_host : {1, 2, 3}) {
     const int ranks = 2 * ranks_a_host;

@@ -45,17 +45,17 @@ struct GradientBuckets::State {
   bool is_begun = false;
   bool is_reducing = true;
   bool is_learned = false;
-  bool keeps = false;  // what the last step left is added to
+  bool keeps = false;  // the values of the last step are added to
   Stopwatch waits = {};
   GradientWatch watch = {std::chrono::milliseconds(options.timeout_ms), [this] { tell_late(); }};
 
-  // By the watch, which guards who is ready and `seen`.
+  // Called by the watch, which guards the ready flags and `seen`.
   void tell_late() {
     axis.abort("rank " + std::to_string(axis.rank()) + ": " + std::to_string(options.timeout_ms) +
                " ms after the gradient of " + gradients[seen.back()].name + ", " + missing_text() +
                " had not become ready");
   }
-  // The gradients that are not ready, by name.
+  // Returns the names of the gradients that are not ready.
   std::string missing_text() const {
     constexpr std::size_t kMost = 8;
     std::string names;
@@ -67,7 +67,7 @@ struct GradientBuckets::State {
     }
     return missing <= kMost ? names : names + " and " + std::to_string(missing - kMost) + " more";
   }
-  // The others would wait for ever: they are told why.
+  // Aborts with the reason, because the others would wait for ever.
   [[noreturn]] void abort(const std::string& what, const std::string& next) const {
     axis.abort("rank " + std::to_string(axis.rank()) + ": " + what);
     refuse(what, next);
@@ -87,8 +87,8 @@ struct GradientBuckets::State {
     for (const Gradient& gradient : gradients) {
       left += gradient.count;
     }
-    // The sum of the last bucket has no computation left to hide behind: towards the end buckets
-    // become smaller, each a third of what is left, but no smaller than the first one.
+    // No computation is left to hide the sum of the last bucket. So buckets become smaller towards
+    // the end, each a third of the rest, but no smaller than the first one.
     std::size_t limit = options.first_bytes / sizeof(float);
     for (const std::size_t index : order) {
       if (buckets.empty() || buckets.back().data.size() >= limit) {
@@ -112,7 +112,7 @@ struct GradientBuckets::State {
       ++started;
     }
   }
-  // All ranks take the order of rank 0: what is sent must be the same everywhere.
+  // All ranks use rank 0's order, because they must send the same.
   void learn() {
     std::vector<std::uint64_t> order(seen.begin(), seen.end());
     order.resize(gradients.size());
@@ -240,7 +240,7 @@ void GradientBuckets::finish() {
   }
   for (std::size_t index = 0; index < state.gradients.size(); ++index) {
     if (!state.gradients[index].is_ready) {
-      if (!state.options.zeroed && !has_kept) {  // what is not written counts as zero
+      if (!state.options.zeroed && !has_kept) {  // memory that is not written counts as zero
         std::ranges::fill(gradient(index), 0.0F);
       }
       state.seen.push_back(index);

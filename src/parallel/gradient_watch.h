@@ -1,5 +1,5 @@
-// Tells when the next gradient of a backward pass takes too long, from a thread of its own: the
-// rank that owes it may be in the caller's code for ever.
+// Reports, from a thread of its own, that the next gradient of a backward pass takes too long: the
+// rank that owes it may stay in the caller's code for ever.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace unisono::parallel {
 
 class GradientWatch {
  public:
-  // `late` is called once, by the thread, with the mutex held. limit 0: never.
+  // The thread calls `late` once, with the mutex held. limit 0: never.
   GradientWatch(std::chrono::milliseconds limit, std::function<void()> late)
       : limit_(limit), late_(std::move(late)) {}
   GradientWatch(const GradientWatch&) = delete;
@@ -29,7 +29,8 @@ class GradientWatch {
     }
   }
 
-  // Changes what `late` looks at; `expects`: from now on the next gradient is due within the limit.
+  // Changes the state that `late` uses; `expects`: the next gradient is due within the limit from
+  // now on.
   template <typename Change>
   void change(bool expects, const Change& change) {
     const std::lock_guard lock(mutex_);
@@ -37,7 +38,7 @@ class GradientWatch {
     if (limit_.count() == 0 || (!expects && !due_)) {
       return;
     }
-    // A deadline that moves away needs no waking: the thread looks again when the old one passes.
+    // A deadline that moves away needs no wake-up: the thread checks again when the old one passes.
     const bool sleeps_without = !due_.has_value();
     due_ = expects ? std::optional(Clock::now() + limit_) : std::nullopt;
     if (!thread_.joinable()) {
@@ -67,7 +68,7 @@ class GradientWatch {
   const std::chrono::milliseconds limit_;
   const std::function<void()> late_;
   std::condition_variable changed_;
-  std::mutex mutex_;  // guards what follows, and what change() changes
+  std::mutex mutex_;  // guards the members below, and the state that change() changes
   std::optional<Clock::time_point> due_;
   bool ending_ = false;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// A mesh of ranks that are there: its groups, each made when it is asked for.
+// A mesh of live ranks: its groups, each made when it is first used.
 #include "unisono/parallel/mesh.hpp"
 
 #include <unistd.h>
@@ -28,7 +28,7 @@ Mesh::~Mesh() = default;
 
 Mesh Mesh::create(Communicator& communicator, std::string_view text) {
   MeshShape shape = MeshShape::parse(text, communicator.size());
-  // A mesh of its own numbers its groups as it likes.
+  // A separate group, so that the mesh can number its groups freely.
   Communicator world = communicator.split(0, communicator.rank());
   const std::array<std::uint64_t, 2> mine = {Hash().add(shape.text()).value(),
                                              static_cast<std::uint64_t>(getpid())};
@@ -49,7 +49,7 @@ Mesh Mesh::create(Communicator& communicator, std::string_view text) {
                     " something else\ngive all ranks the same text",
                 {.rank = world.rank(), .peer = others.front()});
   }
-  // What one rank finds, all must do.
+  // All ranks must act on what one rank finds.
   std::array<std::uint64_t, 1> any = {threads ? 1U : 0U};
   world.all_reduce(any, max);
   return Mesh(std::unique_ptr<State>(

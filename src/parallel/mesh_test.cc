@@ -13,14 +13,14 @@
 namespace unisono::parallel {
 namespace {
 
-// How Megatron-LM's RankGenerator lays out ranks, by division and remainder of each rank: the
-// order "tp-cp-ep-dp-pp", tp fastest.
+// Megatron-LM's RankGenerator's layout of ranks, by division and remainder of each rank: the order
+// "tp-cp-ep-dp-pp", tp fastest.
 struct Layout {
   const char* model;
-  int ranks, tp, cp, pp, ep;  // ep 0: no experts; they are not cut by tp
+  int ranks, tp, cp, pp, ep;  // ep 0: no experts; tp does not shard them
 };
 
-// What was measured with Megatron, as it was published: the number of devices and the model axes.
+// Published measurements with Megatron: the number of devices and the model axes.
 constexpr Layout kPublished[] = {
     // NVIDIA/Megatron-LM, examples/sc21/run_table_1.sh: Narayanan et al., SC 2021, table 1.
     {"GPT 1.7B", 32, 1, 1, 1, 0},
@@ -46,7 +46,7 @@ constexpr Layout kPublished[] = {
     {"Qwen3 30B, H100", 16, 1, 1, 2, 8},
 };
 
-// The ranks that share a value of `key`, by division and remainder as the reference has it.
+// Returns the ranks that share a value of `key`, by division and remainder like the reference.
 template <typename Key>
 std::set<std::vector<int>> groups_by(int ranks, const Key& key) {
   std::map<int, std::vector<int>> by;
@@ -102,7 +102,7 @@ TEST(Mesh, FoldsExpertsThatTensorParallelismCuts) {
 }
 
 TEST(Mesh, HasTheGroupsOfMegatronsDocumentedExample) {
-  // 16 ranks, tp=2, pp=4: as Megatron-LM's comment to initialize_model_parallel lists them.
+  // 16 ranks, tp=2, pp=4: as listed in Megatron-LM's comment to initialize_model_parallel.
   const MeshShape mesh = MeshShape::parse("pp=4,dp=2,tp=2", 16);
   const std::vector<std::vector<int>> tp = {{0, 1}, {2, 3},   {4, 5},   {6, 7},
                                             {8, 9}, {10, 11}, {12, 13}, {14, 15}};

@@ -54,9 +54,9 @@ struct Neighbours {
   int before;
 };
 
-// Collectives of blocks that are computed one after the other: behind the computing, or between,
-// which is each rank's own affair. Between hosts always behind: a network takes its time without
-// the core, and eight short calls that wait for it cost more than the switches of threads.
+// The collectives of consecutively computed blocks: in the background, or between the computations,
+// as each rank decides for itself. Between hosts always in the background: a network takes its time
+// without the core, and eight short calls that wait for it cost more than the thread switches.
 class Collectives {
  public:
   explicit Collectives(Communicator& communicator)
@@ -67,7 +67,7 @@ class Collectives {
   void compute(const Compute& compute) {
     CoreUse::of_this_thread().observe(compute);
   }
-  // A sum that is under way, or done.
+  // A sum that is in progress or done.
   struct Sum {
     SumOnce sum;
     Request request;
@@ -119,7 +119,7 @@ Overlapped all_gather_then(Communicator& communicator, const void* shard, std::s
   if (shard != data + mine.first * row_bytes && mine.count != 0) {
     std::memmove(data + mine.first * row_bytes, shard, mine.count * row_bytes);
   }
-  // Which of both a rank does is its own affair: the messages are the same.
+  // Each rank decides for itself; the messages are the same.
   const bool behind = can_move_behind(communicator);
   Stopwatch waits;
   for (int step = 0; step < at.ranks; ++step) {
@@ -162,14 +162,14 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows, Any
     refuse(kCall, "elements of " + std::string(to_string(shard.dtype())) + " have no sum",
            "use a type that all_reduce() sums");
   }
-  // All compute the block of one rank after the other, in pieces, each of which is summed to that
-  // rank while the next one is computed: one pass over what comes, where a ring of sends would copy
-  // it first. Only the sum of the last piece has nothing to hide behind.
+  // All ranks compute the block of one rank after the other, in pieces; each piece is summed to
+  // that rank while the next one is computed. That takes one pass over the received data, while a
+  // ring of sends would copy it first. Only the sum of the last piece is exposed.
   constexpr int kPieces = 8;  // of all blocks, at least
   constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
   const std::size_t row_bytes = width * size_of(shard.dtype());
   Collectives collectives(communicator);
-  // Memory of two blocks: one is summed while the next one is computed.
+  // Memory for two blocks: one is summed while the next one is computed.
   struct Part {
     std::unique_ptr<std::byte[]> data = {};
     std::vector<Collectives::Sum> sums = {};

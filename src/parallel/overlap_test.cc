@@ -1,4 +1,4 @@
-// Blocks that are computed while others travel, against the plain sequence.
+// Blocks that are computed while others are sent, compared with the plain sequence.
 #include "unisono/parallel/overlap.hpp"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ class OverlapOf : public ::testing::Test {};
 using Elements = ::testing::Types<double, bf16, f16, std::int32_t>;
 TYPED_TEST_SUITE(OverlapOf, Elements);
 
-// Small whole numbers, whose sums every type has exactly.
+// Small whole numbers, whose sums are exact in every type.
 TYPED_TEST(OverlapOf, AnyTypeIsAsThePlainCollectives) {
   constexpr std::size_t kRows = 7;
   run_threads(3, [](Communicator& comm) {
@@ -129,7 +129,7 @@ TYPED_TEST(OverlapOf, AnyTypeIsAsThePlainCollectives) {
   });
 }
 
-// Ranks that find out at other times whether their cores compute still understand each other.
+// Ranks that make this decision at different times still work together.
 TEST(OverlapOfCores, SomeMoveBehindTheComputingAndSomeBeforeIt) {
   constexpr std::size_t kRows = 3001;
   run_threads(3, [](Communicator& comm) {
@@ -161,7 +161,7 @@ TEST(OverlapOfCores, AThreadKnowsWhetherItComputesOrWaits) {
   EXPECT_FALSE(use.computes());
   use.note(0.0021, 0.004);
   EXPECT_TRUE(use.computes());
-  use.note(0, 1e-6);  // says nothing
+  use.note(0, 1e-6);  // too short to measure
   EXPECT_TRUE(use.computes());
   use.note(0.0019, 0.004);
   EXPECT_FALSE(use.computes());

@@ -1,4 +1,4 @@
-// What placements are, and which conversion is the transpose of which.
+// Placements, and the transpose of each conversion.
 #include "unisono/parallel/placement.hpp"
 
 #include "parallel/strided.h"
@@ -23,7 +23,7 @@ Placement dual(const Placement& placement) {
 Range shard_range(std::size_t size, int ranks, int rank) {
   const auto n = static_cast<std::size_t>(ranks);
   const auto r = static_cast<std::size_t>(rank);
-  // size * r / n without leaving 64 bits.
+  // size * r / n without overflowing 64 bits.
   const auto begin = [&](std::size_t part) { return size / n * part + size % n * part / n; };
   return {.first = begin(r), .count = begin(r + 1) - begin(r)};
 }

@@ -1,5 +1,5 @@
-// redistribute(): from the memory of peers where it can be read, else by a collective over what is
-// packed as far as it has to be.
+// redistribute(): reads peers' memory if possible, or else uses a collective over data that is
+// packed as far as necessary.
 #include <algorithm>
 #include <exception>
 #include <numeric>
@@ -23,7 +23,7 @@ std::size_t index(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
-// A call of redistribute() whose tensors fit.
+// A call of redistribute() with valid tensors.
 struct Job {
   Communicator& comm;
   const Tensor& in;
@@ -36,7 +36,7 @@ struct Job {
   int ranks() const { return comm.size(); }
   int rank() const { return comm.rank(); }
   Range part(std::size_t dim, int of) const { return shard_range(whole[dim], ranks(), of); }
-  // What rank `to_rank` needs of some rank's `in`.
+  // Returns the part of a rank's `in` that rank `to_rank` needs.
   Tensor for_rank(const Tensor& source, int to_rank) const {
     if (to.kind != Kind::shard) {
       return source;
@@ -44,7 +44,7 @@ struct Job {
     const Range range = part(to.dim, to_rank);
     return source.slice(to.dim, range.first, range.count);
   }
-  // Where it comes to lie in `out`.
+  // Returns the destination in `out`.
   Tensor place_of(int from_rank) const {
     if (from.kind != Kind::shard) {
       return out;
@@ -78,7 +78,7 @@ bool is_summed_wider(const Job& job) {
           moved_dtype(Collective::reduce_scatter, job.in.dtype, job.from.op) != job.in.dtype);
 }
 
-// Every rank reads what it needs where its peers have it. False: they cannot all be read.
+// Every rank reads directly from its peers. Returns false if not all of them can be read.
 bool run_direct(const Job& job, const std::vector<Card>& cards) {
   if (job.comm.hosts() != 1 || (job.from.kind == Kind::partial && job.to.kind != Kind::shard) ||
       job.ranks() > kernels::kMaxSources || is_summed_wider(job)) {
@@ -88,7 +88,7 @@ bool run_direct(const Job& job, const std::vector<Card>& cards) {
     const bool empty = std::find(card.shape.begin(), card.shape.begin() + card.dims, 0U) !=
                        card.shape.begin() + card.dims;
     if (card.place.region == 0 && !empty) {
-      return false;  // seen by all ranks
+      return false;  // all ranks see it
     }
   }
   std::vector<Tensor> sources;
@@ -107,21 +107,21 @@ bool run_direct(const Job& job, const std::vector<Card>& cards) {
   } else {
     const kernels::Store store = store_for(job.out.count() * size_of(job.out.dtype));
     for (int turn = 0; turn < job.ranks(); ++turn) {
-      const int peer = (job.rank() + turn) % job.ranks();  // not all at one rank's memory
+      const int peer = (job.rank() + turn) % job.ranks();  // not all from one rank at once
       copy_elements(sources[index(peer)], job.place_of(peer), store);
     }
   }
-  job.comm.barrier(job.timeout_ms);  // nobody reads `in` any more
+  job.comm.barrier(job.timeout_ms);  // all have finished reading `in`
   return true;
 }
 
-// Memory for elements in order.
+// Memory for packed elements.
 struct Packed {
   std::vector<std::byte> bytes;
   std::vector<std::size_t> counts;
 };
 
-// Whether the parts of `tensor` along `dim` lie one behind the other.
+// Returns true if the parts of `tensor` along `dim` follow each other in memory.
 bool in_order(const Tensor& tensor, std::size_t dim) {
   return tensor.is_packed() &&
          std::all_of(tensor.shape.begin(), tensor.shape.begin() + static_cast<std::ptrdiff_t>(dim),
@@ -137,7 +137,7 @@ std::vector<std::size_t> counts_of(const Job& job, const PartOf& part_of) {
   return counts;
 }
 
-// Between strided parts and memory where they lie one behind the other.
+// Copies between strided parts and memory in which they follow each other.
 template <typename PartOf>
 void pack(const Job& job, std::vector<std::byte>& bytes, const PartOf& part_of, bool unpack) {
   std::size_t at = 0;
@@ -236,13 +236,13 @@ void run_all_reduce(const Job& job) {
   }
 }
 
-// Whether anything of other ranks is needed.
+// Returns true if data of other ranks is needed.
 bool moves(const Placement& from, const Placement& to) {
   return from != to &&
          (from.kind == Kind::partial || (from.kind == Kind::shard && to.kind != Kind::partial));
 }
 
-// What needs no other rank.
+// Handles conversions that need no other rank.
 void run_alone(const Job& job) {
   if (job.from.kind == Kind::replicate && job.to.kind == Kind::partial) {
     if (job.rank() == 0) {
@@ -323,7 +323,7 @@ void redistribute(Communicator& communicator, const Tensor& in, Placement from, 
     if (alone) {
       throw;
     }
-    wrong = error.message();  // the others, who wait for this rank, are told first
+    wrong = error.message();  // first tell the other ranks, which wait for this one
   }
   if (alone) {
     run_alone(job);

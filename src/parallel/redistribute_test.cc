@@ -1,5 +1,6 @@
-// redistribute() against a whole tensor that every rank computes for itself, and every conversion
-// against its transpose: <Ax, y> = <x, A'y>, with whole numbers, so that it holds exactly.
+// redistribute() compared with a whole tensor that every rank computes for itself, and every
+// conversion compared with its transpose: <Ax, y> = <x, A'y>, with whole numbers, so that it holds
+// exactly.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace {
 
 using Shape = std::vector<std::size_t>;
 
-// Memory with a tensor in it that has gaps and whose dimensions lie in some order.
+// Memory with a tensor that has gaps and whose dimensions are in some order.
 struct Holder {
   std::vector<double> plain;
   Region region;
@@ -26,9 +27,9 @@ struct Holder {
 
 struct How {
   bool registered = false;
-  unsigned order = 0;      // which dimension lies innermost, ...
+  unsigned order = 0;      // the innermost dimension, ...
   bool backwards = false;  // the first dimension has a negative stride
-  std::size_t gap = 0;     // elements behind each run of the innermost dimension
+  std::size_t gap = 0;     // elements after each run of the innermost dimension
 };
 
 Holder make(Communicator& comm, const Shape& shape, const How& how) {
@@ -59,7 +60,7 @@ Holder make(Communicator& comm, const Shape& shape, const How& how) {
   return held;
 }
 
-// Calls body(element, its place) in row-major order.
+// Calls body(element, its position) in row-major order.
 template <typename Body>
 void for_each(const Tensor& tensor, const Body& body) {
   Shape at(tensor.dims(), 0);
@@ -85,7 +86,8 @@ Shape part_of(Shape whole, const Placement& placement, int ranks, int rank) {
   return whole;
 }
 
-// What stands at a place of the whole: the same on all ranks, for a partial the summand of one.
+// Returns the value at a position of the whole: the same on all ranks; for a partial, one rank's
+// summand.
 double value_at(const Shape& at, const Placement& placement, int ranks, int rank,
                 const Shape& whole, double salt) {
   std::size_t index = 0;
@@ -128,7 +130,7 @@ struct Case {
 
 constexpr RedistributeOptions kMeant{.replicate_to_partial = true};
 
-// The transpose of the case, on all ranks.
+// Checks the transpose of the case on all ranks.
 void expect_adjoint(Communicator& comm, const Case& one) {
   const auto [from, to] = one.conversion;
   const Conversion back = conjugate(one.conversion);
@@ -149,7 +151,7 @@ void expect_adjoint(Communicator& comm, const Case& one) {
   ASSERT_EQ(both[0], both[1]) << one.text() << " on " << comm.size() << " ranks";
 }
 
-// Every rank has what the placement says.
+// Checks every rank's part.
 void expect_right(Communicator& comm, const Case& one) {
   const auto [from, to] = one.conversion;
   const int n = comm.size();
@@ -162,7 +164,7 @@ void expect_right(Communicator& comm, const Case& one) {
   const double factor = from.kind == Placement::Kind::partial && to != from ? n * (n + 1) / 2 : 1;
   Placement plain = to;
   if (to.kind == Placement::Kind::partial && to != from) {
-    return;  // what a summand is, is one of many; expect_adjoint() tells
+    return;  // summands are not unique; expect_adjoint() checks them
   }
   for_each(out.tensor, [&](double& value, const Shape& at) {
     ASSERT_EQ(value, factor * value_at(at, plain, n, comm.rank(), one.whole, one.seed % 7))
@@ -230,7 +232,7 @@ TEST(RedistributeForms, AveragesAndExtremesOfStrips) {
   });
 }
 
-// Read from the memory of peers or not: the sum does not wrap.
+// Read from peers' memory or not: the sum does not wrap.
 TEST(RedistributeForms, AveragesOfBytes) {
   run_threads(3, [](Communicator& comm) {
     std::vector<std::int8_t> plain(9, 100);
@@ -263,7 +265,7 @@ TEST(RedistributeForms, InPlace) {
   });
 }
 
-// What each rank is told, up to the first line's end.
+// Returns each rank's error, up to the end of the first line.
 std::vector<std::string> told(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::string> said(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](Communicator& comm) {

@@ -1,5 +1,5 @@
-// Ring attention: while a block of keys and values is used, the next one is under way. On the way
-// back the gradients of a block travel with it, one step behind, until they are home.
+// Ring attention: while one block of keys and values is used, the next one is received. In the
+// backward pass a block's gradients follow it, one step behind, until they are home.
 #include "parallel/ring_attention.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 constexpr int kBlockTag = 1;
 constexpr int kGradientTag = 2;
 
-// Keys, then values, of one rank.
+// The keys, then the values, of one rank.
 struct Travelling {
   std::vector<std::byte> data;
   int owner = 0;
@@ -23,7 +23,7 @@ class Ring {
   int ranks() const { return job_.axis.size(); }
   int next() const { return (job_.axis.rank() + 1) % ranks(); }
   int before() const { return (job_.axis.rank() + ranks() - 1) % ranks(); }
-  // Whose block is here at a step.
+  // Returns the rank whose block is here at a step.
   int owner(int step) const { return (job_.axis.rank() - step + 2 * ranks()) % ranks(); }
 
   Travelling first() const {
@@ -56,7 +56,7 @@ class Ring {
             .key = {keys.data.data(), count, dtype},
             .value = {keys.data.data() + count * size_of(dtype), count, dtype}};
   }
-  // Whether a query here sees a key of that rank.
+  // Returns true if a query here sees a key of that rank.
   bool is_seen(int owner) const {
     const auto& queries = job_.mine();
     const auto& keys = job_.positions[static_cast<std::size_t>(owner)];
@@ -100,8 +100,8 @@ void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* lo
   const Ring ring(job);
   std::fill(gradients.query.begin(), gradients.query.end(), 0.0F);
   Travelling here = ring.first();
-  std::vector<float> sums;     // gradients of the block that is here, of the ranks before
-  std::vector<float> passing;  // those of the block before, on their way to the next rank
+  std::vector<float> sums;     // gradients of the current block, summed over the ranks before
+  std::vector<float> passing;  // those of the previous block, on their way to the next rank
   Request passed;
   for (int step = 0; step < ring.ranks(); ++step) {
     const bool last = step + 1 == ring.ranks();
@@ -135,7 +135,7 @@ void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* lo
       here = std::move(coming);
     }
   }
-  // The last rank that a block came to is the one before its own.
+  // The last rank that a block visits is the one before its own.
   std::vector<float> home(2 * job.key_count(job.axis.rank()));
   ring.receive(home, kGradientTag).wait();
   passed.wait();

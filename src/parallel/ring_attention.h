@@ -1,4 +1,4 @@
-// Attention along one axis, where queries stay and keys and values come to them.
+// Attention along one axis: queries stay, and keys and values come to them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct ContextJob {
   Communicator& axis;
   const AttentionShape& shape;
   const AttentionKernel& kernel;
-  // The places of each rank of the axis.
+  // The positions of each rank of the axis.
   std::vector<std::vector<std::size_t>> positions;
   ConstAnySpan query = {};
   ConstAnySpan key = {};
@@ -40,7 +40,7 @@ struct WideGradients {
 };
 
 void ring_forward(const ContextJob& job, float* out, float* log_sum);
-// `delta` as in AttentionBackward; the gradients are written.
+// `delta` as in AttentionBackward; writes the gradients.
 void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
                    const float* delta, const WideGradients& gradients);
 void gathered_forward(const ContextJob& job, float* out, float* log_sum);

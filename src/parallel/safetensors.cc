@@ -11,7 +11,7 @@
 namespace unisono::parallel {
 namespace {
 
-constexpr std::int64_t kMostWhole = std::int64_t{1} << 53;  // what JSON numbers hold exactly
+constexpr std::int64_t kMostWhole = std::int64_t{1} << 53;  // the largest exact integer in JSON
 
 FileTensor read_tensor(const JsonNode& node, std::uint64_t data, std::uint64_t file_bytes) {
   node.allow_only({"dtype", "shape", "data_offsets"});

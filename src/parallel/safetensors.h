@@ -2,7 +2,7 @@
 //
 //   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
 //
-// Offsets count from the end of the header. Tensors are row-major, in the byte order of x86.
+// Offsets count from the end of the header. Tensors are row-major, little-endian.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct FileTensor {
 };
 using FileContents = std::map<std::string, FileTensor>;
 
-// Places tensors one after the other, and writes down the beginning of the file.
+// Places tensors one after the other and returns the beginning of the file.
 std::string write_header(FileContents& contents, const std::vector<std::string>& order);
 
-// `file_bytes`: how long the file is. The header is what follows its first 8 bytes.
+// `file_bytes`: the length of the file. `header` begins after its first 8 bytes.
 Parsed<FileContents> read_header(std::string_view header, std::uint64_t file_bytes);
 
-inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // as the format's own reader has it
+inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the limit of the reference reader
 
 // The index of a checkpoint: {"metadata": {...}, "weight_map": {"name": "file"}}.
 std::string write_index(const std::map<std::string, std::string>& files, std::uint64_t bytes);

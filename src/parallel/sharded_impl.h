@@ -1,4 +1,4 @@
-// What a ShardedState is made of: its units, and the collectives on them.
+// The parts of a ShardedState: its units, and the collectives on them.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct ShardedState::State {
   Communicator& axis;
   ShardedOptions options;
   std::vector<FlatUnit> units = {};
-  std::deque<std::size_t> reducing = {};  // units whose reductions are under way, in order
+  std::deque<std::size_t> reducing = {};  // units whose reductions are in progress, in order
   Stopwatch waits = {};
   std::int64_t steps = 0;
 
@@ -37,7 +37,7 @@ struct ShardedState::State {
     }
     return units[index];
   }
-  // The elements that this rank updates.
+  // The first element that this rank updates.
   std::size_t first(const FlatUnit& one) const {
     return options.stage == 0 ? 0 : rank() * one.share;
   }
@@ -71,7 +71,7 @@ struct ShardedState::State {
     finish_reducing(units[reducing.front()]);
     reducing.pop_front();
   }
-  // This rank's part of the reduced gradients, and where it begins in its memory.
+  // This rank's part of the reduced gradients, and its position in memory.
   Elements& sums(FlatUnit& one) const { return options.stage >= 2 ? one.reduced : one.gradients; }
   std::size_t sums_from(const FlatUnit& one) const { return options.stage >= 2 ? 0 : first(one); }
   double norm();

@@ -1,4 +1,4 @@
-// A step of training on a sharded state: gradients are reduced, clipped, and AdamW is applied.
+// A training step on a sharded state: gradients are reduced and clipped, and AdamW is applied.
 #include <array>
 #include <cmath>
 #include <cstring>

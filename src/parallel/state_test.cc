@@ -1,5 +1,5 @@
-// Sharded states and gradient buckets: what they hold, and that every stage comes to the weights of
-// one rank.
+// Sharded states and gradient buckets: their memory, and that every stage yields the weights of one
+// rank.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ float gradient_of(std::size_t unit, std::size_t i, int rank, int step) {
          static_cast<float>(rank + 1) / 8;
 }
 
-// AdamW on one rank in f64, from the formula, with the average of what `ranks` ranks give.
+// AdamW on one rank in f64, from the formula, with the average of the gradients of `ranks` ranks.
 std::vector<double> reference(std::size_t unit, int ranks, int steps, const AdamW& adam,
                               double max_norm) {
   std::vector<std::vector<double>> x, m, v;
@@ -141,7 +141,7 @@ TEST(ShardedState, HybridIsAsOneAxis) {
 }
 
 TEST(ShardedState, HoldsWhatZeroStates) {
-  constexpr std::size_t kCount = 840;  // divided by 1 to 8, so that nothing is padded
+  constexpr std::size_t kCount = 840;  // divisible by 1 to 8, so that nothing is padded
   for (int n = 1; n <= 8; ++n) {
     run_threads(n, [&](Communicator& comm) {
       const auto ranks = static_cast<std::size_t>(n);
@@ -258,7 +258,7 @@ TEST(GradientBuckets, HoldTheMeanAfterEachStep) {
   });
 }
 
-// Written whole at each step: what the last step left does not count, nor what nobody wrote.
+// Written whole in each step: values of the last step, and unwritten memory, do not count.
 TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
   run_threads(2, [](Communicator& comm) {
     GradientBuckets buckets(
@@ -279,7 +279,7 @@ TEST(GradientBuckets, AreWrittenWholeWhereTheyAreNotZero) {
         EXPECT_EQ(mean, 0.0F);
       }
     }
-    buckets.begin(false);  // kept, though the next step leaves it out
+    buckets.begin(false);  // kept, although the next step leaves it out
     std::ranges::fill(buckets.gradient(unused), 4.0F);
     buckets.ready(unused);
     buckets.finish();
@@ -324,7 +324,7 @@ TEST(ShardedState, SumsF16InF32) {
   });
 }
 
-// No computation is left to hide the last one behind.
+// No computation is left to hide the last one.
 TEST(GradientBuckets, BecomeSmallerTowardsTheEnd) {
   run_threads(1, [](Communicator& comm) {
     GradientBuckets buckets(comm, {.first_bytes = 4000, .bytes = 100'000});
@@ -336,7 +336,7 @@ TEST(GradientBuckets, BecomeSmallerTowardsTheEnd) {
       buckets.ready(i);
     }
     buckets.finish();
-    // 4 kB, then 100 kB while that is a third of what is left, then a third each.
+    // 4 kB, then 100 kB while that is a third of the rest, then a third each.
     EXPECT_EQ(buckets.buckets(), 12U);
   });
 }

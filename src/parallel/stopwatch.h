@@ -1,4 +1,4 @@
-// How long a rank waits for transfers: the part of communication that compute does not hide.
+// Measures how long a rank waits for transfers: the communication that computation does not hide.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@ namespace unisono::parallel {
 
 class Stopwatch {
  public:
-  // Adds the time that `work` takes.
+  // Adds the duration of `work`.
   template <typename Work>
   auto time(const Work& work) {
     struct Adds {

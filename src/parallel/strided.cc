@@ -12,17 +12,17 @@
 namespace unisono::parallel {
 namespace {
 
-// Beyond what caches hold, stores that read their target first cost a third of the time.
+// For data larger than the caches, stores that first read their target cost a third of the time.
 constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 
-// One loop over all operands: `size` turns, each operand moved on by its stride in bytes.
+// One loop over all operands: `size` iterations, each operand advancing by its stride in bytes.
 struct Loop {
   std::size_t size = 1;
   std::vector<std::ptrdiff_t> strides = {};
 };
 
-// The loops of a walk, the outermost first, as few as there can be. The first operand is the one
-// that is written, and the innermost loop goes along its smallest stride.
+// The loops of a walk, the outermost first, as few as possible. The first operand is the written
+// one, and the innermost loop goes along its smallest stride.
 class Walk {
  public:
   explicit Walk(std::span<const Tensor> operands) {
@@ -58,8 +58,8 @@ class Walk {
     }
   }
 
-  // body(addresses, elements, strides in bytes) for each innermost run. With other than two
-  // operands a run of more than one element is contiguous in all of them.
+  // Calls body(addresses, elements, strides in bytes) for each innermost run. If there are not
+  // exactly two operands, a run of more than one element is contiguous in all of them.
   template <typename Body>
   void run(const Body& body) {
     if (!empty_) {
@@ -69,7 +69,7 @@ class Walk {
   }
 
  private:
-  // Two loops that go on where the other ends are one.
+  // Merges two loops if one continues where the other ends.
   void join() {
     for (std::size_t i = loops_.size(); i-- > 1;) {
       Loop& outer = loops_[i - 1];

@@ -1,4 +1,4 @@
-// Walks over the elements of tensors of one shape that lie differently in memory.
+// Walks over the elements of tensors with one shape and different memory layouts.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace unisono::parallel {
 
-// Copies `in` to `out`. REQUIRES: one shape and dtype; memory that is the same or does not overlap.
+// Copies `in` to `out`. REQUIRES: one shape and dtype; memory that is identical or does not
+// overlap.
 void copy_elements(const Tensor& in, const Tensor& out, kernels::Store store);
 
 // out = the sources combined in their order. REQUIRES: as above, at most kernels::kMaxSources.
@@ -21,7 +22,7 @@ void scale_elements(const Tensor& tensor, kernels::ScaleFunction scale, double f
 
 void fill_with_zeros(const Tensor& tensor);
 
-// How to write so many bytes that are not read again soon.
+// Returns how to write so many bytes that are not read again soon.
 kernels::Store store_for(std::size_t bytes);
 
 }  // namespace unisono::parallel

@@ -1,4 +1,4 @@
-// Where tensor parallel regions begin and end, and how heads are cut.
+// The beginning and end of tensor-parallel regions, and the distribution of heads.
 #include "unisono/parallel/tensor_parallel.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void expect_rows(const char* call, const char* name, std::size_t have, std::size
   }
 }
 
-// One of the four: from rows that are cut or not to such that are not, or back.
+// One of the four conversions: from sharded or whole rows to whole or sharded ones.
 struct Crossing {
   const char* name;
   Communicator& axis;

@@ -1,4 +1,4 @@
-// The pieces of tensor parallelism against the same on one rank.
+// The functions of tensor parallelism compared with one rank.
 #include "unisono/parallel/tensor_parallel.hpp"
 
 #include <gtest/gtest.h>
@@ -148,7 +148,7 @@ TEST(TensorParallel, SharesHeads) {
   EXPECT_THROW(head_share(8, 8, 3, 0, true), Error);
 }
 
-// By the definition: query head h of the model uses key-value head h * key_value_heads / heads.
+// By definition: query head h of the model uses key-value head h * key_value_heads / heads.
 TEST(TensorParallel, EveryLocalHeadFindsItsKeys) {
   for (std::size_t key_value_heads = 1; key_value_heads <= 6; ++key_value_heads) {
     for (std::size_t heads = key_value_heads; heads <= 24; heads += key_value_heads) {

@@ -1,4 +1,4 @@
-// Words that are cut over ranks: embedding, cross entropy, sampling.
+// A vocabulary sharded over ranks: embedding, cross entropy, sampling.
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -35,7 +35,7 @@ void check_token(const char* call, std::int32_t token, std::size_t vocabulary) {
   }
 }
 
-// body(place of the token, row of the table here), for tokens whose rows are here.
+// Calls body(position of the token, local row of the table) for tokens whose rows are here.
 template <typename Body>
 void for_each_here(const char* call, const Communicator& axis, std::size_t vocabulary,
                    std::span<const std::int32_t> tokens, const Body& body) {
@@ -49,7 +49,7 @@ void for_each_here(const char* call, const Communicator& axis, std::size_t vocab
   }
 }
 
-// Elements [first, first + count).
+// Returns the elements [first, first + count).
 template <typename Span>
 Span part_of(Span all, std::size_t first, std::size_t count) {
   using Byte = std::conditional_t<std::is_same_v<Span, AnySpan>, std::byte, const std::byte>;
@@ -89,7 +89,7 @@ void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabul
   expect_float(kCall, "out_gradient", out_gradient.dtype(), out_gradient.dtype());
   expect_float(kCall, "table_gradient", table_gradient.dtype(),
                table_gradient.dtype() == Dtype::f32 ? Dtype::f32 : out_gradient.dtype());
-  // Tokens of one row together, in their order, so that a narrow row is rounded once.
+  // The tokens of one row together, in their order, so that a narrow row is rounded once.
   struct Here {
     std::size_t row;
     std::size_t token;
@@ -134,7 +134,7 @@ void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, AnySpa
   expect_float(kCall, "logits", logits.dtype(), logits.dtype());
   const bool is_wide = logits.dtype() == Dtype::f32;
   std::vector<float> narrow(is_wide ? 0 : words);
-  // The logits of a token: where they lie, or a copy that the next call overwrites.
+  // The logits of a token: in place, or a copy that the next call overwrites.
   const auto row_of = [&](std::size_t i) {
     const AnySpan row = part_of(logits, i * words, words);
     if (is_wide) {

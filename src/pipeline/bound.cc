@@ -12,13 +12,13 @@ struct Rank {
   double first_input = std::numeric_limits<double>::infinity();
   double work = 0;
   double forward_work = 0;
-  double forward_per_byte = 0;  // of the stage that does most work for what it holds
+  double forward_per_byte = 0;  // of the stage with the most work for its memory
   int stages = 0;
-  double forward = 0;  // of its only stage, where it has one
+  double forward = 0;  // of its only stage, if it has one
   double bytes = 0;
 };
 
-// How much of F a rank can do before anything is freed.
+// Returns how much of F a rank can do before anything is freed.
 double most_ahead(const Rank& rank, double most_bytes) {
   constexpr double kRounding = 1e-9;
   const double ahead = rank.stages == 1 && rank.bytes > 0

@@ -1,4 +1,4 @@
-// The pipeline schedules by name. A new one is a file here, and one line in catalog.cc.
+// The pipeline schedules by name. A new one is a file here and one line in catalog.cc.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace unisono::pipeline {
 
 struct PipelineSize {
   int ranks = 1;
-  int chunks = 1;  // stages on a rank (v)
+  int chunks = 1;  // stages per rank (v)
   int microbatches = 1;
 };
 
-// What one microbatch takes on one rank, over all its stages.
+// The times of one microbatch on one rank, over all its stages.
 struct Times {
   double forward = 1;
   double input = 1;
@@ -28,15 +28,17 @@ struct Entry {
   std::string_view summary;
   std::string_view source;  // paper, year
   int chunks = 1;           // 0: any number
-  // Why there is no such schedule of that shape, or empty.
+  // Returns why there is no such schedule of that shape, or an empty text.
   std::string (*refuse)(PipelineSize shape) = [](PipelineSize) { return std::string{}; };
-  // Stages, chains and computations; sends and receives follow from them.
+  // Makes stages, chains and computations; sends and receives follow from them.
   Pipeline (*build)(PipelineSize shape) = nullptr;
-  // Time without work on the rank that has the most of it, with free transfers; absent: no formula.
+  // Returns the idle time of the rank with the most of it, with free transfers; absent: no formula.
   std::optional<double> (*bubble)(PipelineSize shape, Times times) = nullptr;
-  // The bubble is counted from a rank's own first action to its last, as optimizer steps overlap.
+  // The bubble is counted from a rank's own first action to its last, because optimizer steps
+  // overlap.
   bool is_bubble_of_rank = false;
-  // Microbatches of a stage that a rank holds between F and W at most; a bound if `is_peak_bound`.
+  // Returns the most microbatches of a stage that a rank holds between F and W; a bound if
+  // `is_peak_bound`.
   int (*peak)(PipelineSize shape, int rank) = nullptr;
   bool is_peak_bound = false;
 };
@@ -44,7 +46,7 @@ struct Entry {
 std::span<const Entry* const> catalog();
 const Entry* find_entry(std::string_view name);
 
-// Why the entry has no schedule of that shape, or empty.
+// Returns why the entry has no schedule of that shape, or an empty text.
 std::string refusal(const Entry& entry, PipelineSize shape);
 
 // With sends and receives; F, I and W of each stage take 1 / chunks.

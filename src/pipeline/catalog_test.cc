@@ -12,7 +12,7 @@
 namespace unisono::pipeline {
 namespace {
 
-// The pause of the rank that has the longest, between its first and last computation.
+// Returns the pause, between its first and last computation, of the rank with the longest one.
 double pause_of_ranks(const Pipeline& pipeline, const Run& run) {
   double most = 0;
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
@@ -29,7 +29,7 @@ double pause_of_ranks(const Pipeline& pipeline, const Run& run) {
   return most;
 }
 
-// With the formula, where there is one for these times.
+// Compares with the formula, if there is one for these times.
 void expect_bubble(const Entry& entry, PipelineSize shape, const Times& times) {
   const auto bubble = entry.bubble(shape, times);
   if (!bubble) {

@@ -2,8 +2,8 @@
 // model (stage r of one copy, stage p-1-r of the other), and computes the forward pass of one
 // together with the backward pass of the other.
 //
-//   bubble  (p/2-1) (F&B + B - 3W), with F&B = F+B where nothing is hidden, for F = I and W at most
-//           F; no formula else
+//   bubble  (p/2-1) (F&B + B - 3W), with F&B = F+B if nothing is hidden, for F = I and W at most F;
+//           otherwise no formula
 //   peak    p+1 microbatches on each rank
 //   limits  p even; m even, at least 2p
 //   source  DeepSeek-AI, DeepSeek-V3 Technical Report, 2024; its code: deepseek-ai/DualPipe

@@ -1,5 +1,5 @@
-// The eight steps that DualPipe and DualPipeV share. A rank has two stages, which it computes in
-// turn: the forward pass of one together with the backward pass of the other.
+// The eight steps that DualPipe and DualPipeV share. A rank alternates between two stages: it
+// computes the forward pass of one together with the backward pass of the other.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace unisono::pipeline {
 
-// F&B + B - 3W, with F&B = F+B where nothing is hidden. Absent where F and I differ or W is longer
-// than they are: what is computed at the same time on two ranks is then not in step.
+// Returns F&B + B - 3W, with F&B = F+B if nothing is hidden. Absent if F and I differ or W is
+// longer than they are, because concurrent computations on two ranks are then not in step.
 inline std::optional<double> dual_bubble(Times times) {
   if (times.forward != times.input || times.weight > times.forward) {
     return std::nullopt;
@@ -22,7 +22,7 @@ struct DualSteps {
   int second = 0;
   int place = 0;  // from the end of the pipe (0) to where it turns (places - 1)
   int places = 1;
-  int main = 0;  // how often step 4 is done
+  int main = 0;  // number of repetitions of step 4
 };
 
 inline void append_dual_steps(ActionList& order, const DualSteps& steps) {
@@ -40,7 +40,7 @@ inline void append_dual_steps(ActionList& order, const DualSteps& steps) {
     order.forward(steps.second);
   }
   for (int i = 0; i < steps.main; ++i) {
-    if (i == 0 && to_turn == 0) {  // apart, because the rank would wait for the gradient
+    if (i == 0 && to_turn == 0) {  // separately, because the rank would wait for the gradient
       order.forward(steps.first);
       order.backward(steps.second);
     } else {
@@ -52,7 +52,7 @@ inline void append_dual_steps(ActionList& order, const DualSteps& steps) {
     order.backward(steps.second);
     order.overlapped(steps.second, steps.first);
   }
-  // From the middle of this step on, W are put off to fill the end.
+  // From the middle of this step on, W are delayed to fill the end.
   bool is_split = false;
   for (int i = 0; i < steps.place + 1; ++i) {
     const bool is_middle = i == (steps.place + 1) / 2;

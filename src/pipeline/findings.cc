@@ -1,4 +1,4 @@
-// What a finding says.
+// The texts of findings.
 #include <array>
 
 #include "pipeline/findings.h"
@@ -10,7 +10,7 @@ std::string of_rank(int rank) {
   return "rank " + std::to_string(rank);
 }
 
-// "rank 1 waits for 2B0 behind 0SEND_F2 to rank 0"
+// Returns "rank 1 waits for 2B0 behind 0SEND_F2 to rank 0".
 std::string wait_text(const Finding::Wait& wait) {
   std::string text = of_rank(wait.rank);
   text += wait.is_through ? " is through but for " : " cannot begin ";

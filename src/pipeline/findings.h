@@ -1,4 +1,4 @@
-// What is wrong with a pipeline, as data, and as a sentence.
+// Errors in a pipeline, as data and as sentences.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace unisono::pipeline {
 
 struct Finding {
   enum class Kind : std::uint8_t {
-    missing,     // nobody does `action`
+    missing,     // no rank does `action`
     twice,       // `rank` does it again
     misplaced,   // `rank` does it, and the stage is on `other_rank`
-    too_early,   // at `index`, `other` has to come before it
-    unpaired,    // `rank` sends or receives what `other_rank` does not
+    too_early,   // at `index`, `other` must come before it
+    unpaired,    // `rank` sends or receives, and `other_rank` does not do the counterpart
     lane_order,  // `rank` sends `action` where `other_rank` receives `other`
-    deadlock,    // ranks wait for each other, or for one that is through: `waits`
+    deadlock,    // ranks wait for each other, or for one that has finished: `waits`
   };
-  // One rank of a deadlock: it stands at `action`, and its transfers with `peer` at `head`.
+  // One rank of a deadlock: it is blocked at `action`, and its transfers with `peer` at `head`.
   struct Wait {
     int rank = 0;
     Action action = {};
     int peer = -1;
     Action head = {};
-    bool is_through = false;  // all its actions are done but `head`
-    bool has_head = false;    // false: it has no transfer with `peer` to do before `action`
+    bool is_through = false;  // all its actions are done except `head`
+    bool has_head = false;    // false: it has no pending transfer with `peer` before `action`
   };
   Kind kind = Kind::missing;
   int rank = -1;
@@ -35,7 +35,7 @@ struct Finding {
   Action action = {};
   int other_rank = -1;
   Action other = {};
-  std::vector<Wait> waits = {};  // a circle, or a way to a rank that is waited for in vain
+  std::vector<Wait> waits = {};  // a circle, or a chain to a rank that is waited for in vain
 };
 
 std::string_view to_string(Finding::Kind kind);

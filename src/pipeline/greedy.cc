@@ -25,7 +25,7 @@ class Greedy {
       for (std::size_t i = chain.stages.size(); i-- > 0;) {  // later stages first
         const int stage = chain.stages[i];
         Rank& rank = ranks_[static_cast<std::size_t>(tasks.rank_of(stage))];
-        // F of a stage leaves room for what the later stages of the chain need on this rank.
+        // F of a stage leaves room for the later stages of the chain on this rank.
         double reserve = 0;
         for (const Stage& other : rank.stages) {
           reserve = std::max(reserve, bytes_of(other.stage));
@@ -60,7 +60,7 @@ class Greedy {
       const Choice best = choices[rank];
       orders[rank].push_back(best.task);
       commit(ranks_[rank], best);
-      // Nobody else's choice depends on it.
+      // No other rank's choice depends on it.
       choose_again(rank);
       if (const Task after = tasks_.follower(best.task); after.stage >= 0) {
         choose_again(static_cast<std::size_t>(tasks_.rank_of(after.stage)));
@@ -79,7 +79,7 @@ class Greedy {
   };
   struct Rank {
     std::vector<Stage> stages = {};
-    std::deque<Task> weights = {};  // I is done
+    std::deque<Task> weights = {};  // whose I is done
     double now = 0;
     double bytes = 0;
     int open = 0;  // F is done, and I is not
@@ -93,7 +93,7 @@ class Greedy {
     return tasks_.pipeline().memory.activation_bytes[static_cast<std::size_t>(stage)];
   }
 
-  // The earliest F or I of a kind that can begin.
+  // Returns the earliest F or I of a kind that can begin.
   Choice earliest(const Rank& rank, int kind) const {
     Choice best;
     for (const Stage& stage : rank.stages) {
@@ -135,7 +135,7 @@ class Greedy {
       }
     }
     if (first.start == kNever && rank.open >= most_open(index)) {
-      return earliest(rank, 0);  // the rule would stop here for ever
+      return earliest(rank, 0);  // otherwise the rule would stop here for ever
     }
     return first;
   }

@@ -1,5 +1,5 @@
-// Orders of a pipeline that are made on the fly: each rank does, whenever it is free, what a rule
-// says, as far as its memory lasts.
+// Orders of a pipeline made greedily: whenever a rank is free, it does what a rule selects, as far
+// as its memory allows.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 namespace unisono::pipeline {
 
 struct GreedyRule {
-  // Microbatches of a stage between F and I that a rank may hold at most: `ahead` for each rank
-  // from here to the last one, and `more`. Bounded by memory as well.
+  // The most microbatches of a stage that a rank may hold between F and I: `ahead` for each rank
+  // from here to the last one, plus `more`. Also limited by memory.
   double ahead = 1;
   int more = 0;
-  // W is done where the rank would wait for at least this share of it.
+  // W is done if the rank would otherwise wait for at least this share of it.
   double fill = 0.5;
-  bool forward_first = false;  // where both F and I could begin
+  bool forward_first = false;  // if both F and I could begin
 };
 
-// nullopt: the rule leads into a dead end, where no rank has the memory to go on.
+// Returns nullopt if the rule leads to a dead end, in which no rank has the memory to continue.
 std::optional<Orders> greedy_orders(const Tasks& tasks, double most_bytes, const GreedyRule& rule);
 
 }  // namespace unisono::pipeline

@@ -1,7 +1,7 @@
-// Interleaved 1F1B: v stages on each rank, so that a microbatch comes round v times and the
-// pipeline fills v times as fast. Microbatches go in rounds of about p.
+// Interleaved 1F1B: v stages on each rank, so that a microbatch visits each rank v times and the
+// pipeline fills v times as fast. Microbatches advance in rounds of about p.
 //
-//   bubble  (p-1) (F+B) / v, where p divides m
+//   bubble  (p-1) (F+B) / v, if p divides m
 //   peak    min(m v, (v-1) m/rounds + 2(p-1-r) + 1) microbatches of a stage on rank r
 //   limits  the number of rounds, max(1, m/p), must divide m
 //   source  Narayanan et al., 2021

@@ -19,7 +19,7 @@ std::vector<int> whole_numbers(const JsonNode& list, int most) {
   return numbers;
 }
 
-// The texts of a list, as one line of the CSV.
+// Joins the texts of a list into one line of the CSV.
 std::string joined(const JsonNode& list) {
   std::string text;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -28,7 +28,7 @@ std::string joined(const JsonNode& list) {
   return text;
 }
 
-// One number for all stages, or a list of one each.
+// Reads one number for all stages, or a list with one for each.
 void read_amounts(const JsonNode& parent, std::string_view key, std::size_t stages,
                   std::vector<double>& amounts) {
   const auto node = parent.find(key);
@@ -138,8 +138,8 @@ std::string list(const Values& values, const Write& write) {
   return text + "]";
 }
 
-// A line of the CSV has a string for each action, as one string would soon be longer than readers
-// allow.
+// Writes a line of the CSV as one string per action, because a single string would soon exceed
+// readers' limits.
 std::string action_list(std::string_view line) {
   std::string text = "[";
   while (!line.empty()) {

@@ -17,10 +17,11 @@ inline constexpr std::string_view kPipelineFormat = "unisono.pipeline/1";
 
 std::string to_json(const Pipeline& pipeline);
 
-// As a part of another document. Throws JsonProblem, as the getters of the node do.
+// Reads a pipeline that is part of another document. Throws JsonProblem, like the getters of the
+// node.
 Pipeline pipeline_in(const JsonNode& node);
 
-// What is returned has passed check(). A failure's position is a JSON pointer or "byte N".
+// The result has passed check(). A failure's position is a JSON pointer or "byte N".
 Parsed<Pipeline> parse_pipeline_json(std::string_view text);
 
 }  // namespace unisono::pipeline

@@ -21,7 +21,7 @@ constexpr double kRounding = 1e-9;
 constexpr std::size_t kStarts = 4;  // of the search
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Where the search may start.
+// A starting point of the search.
 struct Start {
   Orders orders = {};
   std::string from = {};
@@ -55,7 +55,7 @@ class Making {
     for (const Start& start : starts_) {
       consider(start.orders, start);
     }
-    // The starts share the work; what comes of the first is often not what is best.
+    // The starts share the work, because the best start often does not lead to the best result.
     std::uint64_t seed = options_.seed;
     const double enough = made_.bound * (1 + kRounding);
     for (Start& start : starts_) {
@@ -74,10 +74,10 @@ class Making {
   }
 
  private:
-  // Those that have the same stages on the same ranks.
+  // Adds the entries with the same stages on the same ranks.
   void add_entries() {
     for (const Entry* entry : catalog()) {
-      // Two chains have twice as many stages as they have chunks.
+      // Two chains have twice as many stages as chunks.
       const PipelineSize shape{.ranks = frame_.ranks,
                                .chunks = entry->chunks != 0
                                              ? entry->chunks
@@ -102,8 +102,8 @@ class Making {
     }
   }
 
-  // An order that there is: as it is, so that the result is not worse, and as a start, with each B
-  // as I and W, which may need more memory. What it takes; infinite: it does not keep the limit.
+  // Adds an existing order: unchanged, so that the result is not worse, and as a start, with each B
+  // as I and W, which may need more memory. Returns its time; infinite: it exceeds the limit.
   double add(Pipeline pipeline, const std::string& from) {
     const Verdict verdict = verify(pipeline);
     add_start(orders_of(pipeline), from);
@@ -136,7 +136,7 @@ class Making {
     starts_.resize(std::min(starts_.size(), kStarts));
   }
 
-  // Half of the work at most goes into these.
+  // At most half of the work is spent on these.
   void add_greedy() {
     double work = options_.work / 2;
     for (const double ahead : {0.0, 1.0, 1.5, 2.0, 3.0, 1e6}) {
@@ -158,7 +158,7 @@ class Making {
     }
   }
 
-  // As the player sees it, with lanes that hold all.
+  // Evaluates orders with the player, with unlimited lanes.
   void consider(const Orders& orders, const Start& start) {
     Pipeline pipeline = with_orders(frame_, orders);
     copy_stage_actions(frame_, pipeline);
@@ -196,7 +196,7 @@ class Making {
   const MakeOptions& options_;
   Tasks tasks_;
   Timing timing_;
-  std::vector<Start> starts_;  // the quickest first
+  std::vector<Start> starts_;  // fastest first
   Made made_;
 };
 

@@ -23,7 +23,7 @@ Pipeline entry_of(std::string_view name, int ranks, int microbatches) {
                        .microbatches = microbatches});
 }
 
-// Times of stages that differ by up to a share.
+// Makes the times of stages differ by up to a share.
 void make_uneven(Pipeline& pipeline, double share, unsigned seed) {
   std::mt19937 random(seed);
   for (std::size_t stage = 0; stage < pipeline.stage_rank.size(); ++stage) {
@@ -34,7 +34,7 @@ void make_uneven(Pipeline& pipeline, double share, unsigned seed) {
   }
 }
 
-// What make() gives within the memory of the schedule that it starts from.
+// Returns the result of make() within the memory of the schedule that it starts from.
 Made made_of(const Pipeline& frame, double work) {
   const Verdict before = verify(frame);
   const double most_bytes = largest(before.peak_bytes);
@@ -73,7 +73,8 @@ TEST(PipelineMake, IsNeverWorseThanWhatItStartsFrom) {
   }
 }
 
-// What is not bettered is as good as any order within the memory: least_makespan() proves it.
+// Where make() finds nothing better, least_makespan() proves that the input was optimal within the
+// memory limit.
 TEST(PipelineMake, IsBetterThanZbH1WhereStagesDiffer) {
   int bettered = 0;
   for (unsigned seed = 1; seed <= 18; ++seed) {
@@ -97,8 +98,8 @@ TEST(PipelineMake, ALimitThatNothingKeepsIsAnError) {
   EXPECT_TRUE(make(entry_of("zbv", 4, 8), {.most_bytes = 2, .work = 1e5}));
 }
 
-// What is kept between I and W may be more than the activation. A B that is taken apart needs that
-// memory, and the entry that has the B does not.
+// The memory kept between I and W may be more than the activation. A B that is split needs it, and
+// the entry with the B does not.
 TEST(PipelineMake, AnEntryKeepsItsOwnLimitWhereItsPartsDoNot) {
   for (const char* name : {"naive", "1f1b", "dualpipe"}) {
     SCOPED_TRACE(name);

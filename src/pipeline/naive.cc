@@ -17,7 +17,7 @@ Pipeline build_naive(PipelineSize shape) {
       order.backward(rank);
     }
   }
-  // Nothing but the gradient keeps rank 0 from going on: it computes B before the next F.
+  // Only the gradient blocks rank 0: it computes B before the next F.
   return pipeline;
 }
 

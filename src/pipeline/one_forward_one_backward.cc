@@ -1,4 +1,5 @@
-// 1F1B: as many forward passes as there are ranks behind, then one forward and one backward.
+// 1F1B: as many forward passes as there are later ranks, then alternately one forward and one
+// backward.
 //
 //   bubble  (p-1) (F+B)
 //   peak    min(m, p-r) microbatches on rank r

@@ -9,7 +9,7 @@
 
 namespace unisono::pipeline {
 
-// Stage s on rank s mod p: one chain. All layouts but the V.
+// Stage s on rank s mod p, one chain: all layouts except the V.
 inline Pipeline looped(PipelineSize shape) {
   Pipeline pipeline{.ranks = shape.ranks, .microbatches = shape.microbatches};
   Chain chain{.stages = {}, .first = 0, .count = shape.microbatches};
@@ -31,12 +31,12 @@ inline Pipeline v_shaped(PipelineSize shape) {
   return pipeline;
 }
 
-// Appends to a rank's list; each kind counts its microbatches by itself, per stage.
+// Appends to a rank's list; each kind counts its own microbatches, per stage.
 class ActionList {
  public:
   explicit ActionList(std::vector<Action>& actions) : actions_(actions) {}
 
-  // The microbatches of `stage` begin at `first` rather than at 0.
+  // The microbatches of `stage` begin at `first` instead of 0.
   void start(int stage, int first) {
     for (const ActionKind kind :
          {ActionKind::forward, ActionKind::backward_input, ActionKind::backward_weight}) {
@@ -53,9 +53,9 @@ class ActionList {
     ++next_[{ActionKind::backward_weight, stage}];
     actions_.push_back({ActionKind::backward, stage, next_[{ActionKind::backward_input, stage}]++});
   }
-  // B, or I whose W comes later.
+  // Appends B, or I with its W later.
   void backward(int stage, bool is_split) { is_split ? input(stage) : backward(stage); }
-  // W of the first I that still lacks it.
+  // Appends W for the first I that still lacks it.
   void weight() {
     if (done_ < pending_.size()) {
       weight(pending_[done_++]);

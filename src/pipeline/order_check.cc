@@ -86,14 +86,14 @@ class OrderCheck {
     }
   }
 
-  // B, or I: whichever this pipeline does for the microbatch of the stage.
+  // B, or I, whichever this pipeline does for the stage's microbatch.
   void require_gradient(int rank, int index, const Action& action, int stage) {
     if (!done(ActionKind::backward, stage, action.microbatch)) {
       require(rank, index, action, {ActionKind::backward_input, stage, action.microbatch});
     }
   }
 
-  // What comes from `stage`: computed here, or received.
+  // Requires the output of `stage`: computed here, or received.
   void require_input(int rank, int index, const Action& action, int stage, ActionKind receive) {
     if (stage < 0) {
       return;
@@ -221,7 +221,8 @@ class OrderCheck {
         for (int i = chain.first; i < chain.first + chain.count; ++i) {
           find_missing(stage, i);
         }
-        // Gradients are reduced because others have copies of the model, and those have all stages.
+        // Gradients are reduced because other ranks have copies of the model, and those have all
+        // stages.
         if (reduces_ && !reduced_[static_cast<std::size_t>(stage)]) {
           add({.kind = Kind::missing,
                .rank = rank_of(stage),
@@ -245,7 +246,7 @@ class OrderCheck {
     }
   }
 
-  // What a send arrives as.
+  // Returns the action that receives a send.
   Action arriving(const Action& sent) const {
     const auto stage = static_cast<std::size_t>(sent.stage);
     return sent.kind == ActionKind::send_forward
@@ -255,7 +256,7 @@ class OrderCheck {
 
   void compare_lanes() {
     for (const auto& [lane, receives] : received_) {
-      sent_[lane];  // so that a lane with receives alone is compared, too
+      sent_[lane];  // so that a lane with only receives is compared, too
     }
     for (const auto& [lane, sends] : sent_) {
       const std::vector<Action>& receives = received_[lane];
@@ -284,7 +285,7 @@ class OrderCheck {
   const Pipeline& pipeline_;
   Neighbours around_;
   std::array<std::vector<bool>, kKinds> done_;
-  std::vector<int> left_;       // W of each stage that are still to come
+  std::vector<int> left_;       // remaining W of each stage
   std::vector<bool> reduced_;   // the gradients of each stage
   std::vector<bool> gathered_;  // the parameters of each stage
   bool reduces_ = false;        // any stage

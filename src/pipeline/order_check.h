@@ -1,4 +1,4 @@
-// The part of verify() that looks at the actions without playing them.
+// The part of verify() that checks the actions without playing them.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace unisono::pipeline {
 
 inline constexpr std::size_t kMostFindings = 100;
 
-// REQUIRES: check() passes, and the transfers are in.
+// REQUIRES: check() passes, and the transfers are included.
 std::vector<Finding> check_order(const Pipeline& pipeline);
 
 }  // namespace unisono::pipeline

@@ -1,5 +1,5 @@
-// A pipeline as bare orders of F, I and W, for those who make new ones: quick to time, without
-// transfers, lanes or overlaps.
+// A pipeline as bare orders of F, I and W, for making new ones: fast to time, without transfers,
+// lanes or overlaps.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,17 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-using Orders = std::vector<std::vector<Task>>;  // of each rank
+using Orders = std::vector<std::vector<Task>>;  // for each rank
 
-// When each task of an order begins, and why not earlier.
+// When each task of an order begins, and the reason why not earlier.
 struct Timing {
   double makespan = std::numeric_limits<double>::infinity();  // infinite: ranks wait in a circle
   std::vector<double> start = {};                             // by Tasks::id()
   std::vector<double> end = {};
 };
 
-// What tasks need and take. Keeps a reference to the pipeline, whose actions do not matter.
+// The dependencies and costs of tasks. Keeps a reference to the pipeline, whose actions are
+// ignored.
 class Tasks {
  public:
   explicit Tasks(const Pipeline& pipeline);
@@ -44,17 +45,18 @@ class Tasks {
     return durations_[3 * static_cast<std::size_t>(task.stage) +
                       static_cast<std::size_t>(task.kind)];
   }
-  // What must be done before: on another stage, with the time that its result travels, and on this
-  // one. A stage of -1: nothing.
+  // The predecessors of a task: on another stage, with the transfer time of its result, and on this
+  // one. A stage of -1: none.
   struct Needs {
     Task far = {.stage = -1};
     double travel = 0;
     Task near = {.stage = -1};
   };
   Needs needs(const Task& task) const;
-  // The task on another stage that waits for this one; a stage of -1: none.
+  // Returns the task on another stage that waits for this one; a stage of -1: none.
   Task follower(const Task& task) const;
-  // When the needs of a task are there, by the ends of tasks; below 0: not known yet.
+  // Returns when the predecessors of a task are complete, given the ends of tasks; below 0: unknown
+  // yet.
   double ready(const Task& task, const std::vector<double>& end) const;
 
   void time(const Orders& orders, Timing& timing) const;
@@ -71,9 +73,9 @@ class Tasks {
   std::vector<double> durations_;
 };
 
-// B becomes I and W, overlaps become what is in them, and all else is left out.
+// Converts B to I and W and overlaps to their parts, and drops everything else.
 Orders orders_of(const Pipeline& pipeline);
-// With transfers; everything but the actions is that of `frame`.
+// Adds transfers; everything except the actions comes from `frame`.
 Pipeline with_orders(const Pipeline& frame, const Orders& orders);
 
 }  // namespace unisono::pipeline

@@ -1,11 +1,10 @@
 // A pipeline schedule as data: which rank computes which stage of which microbatch, in which order,
 // and what it sends and receives in between.
 //
-// A model is cut into stages, and each stage lies on a rank. A chain is a sequence of stages that
-// its microbatches pass forward and then backward; DualPipe has two chains, which run against each
-// other over the same ranks and hold a copy of the model each, every other schedule has one.
-// Actions are spelt as torch.distributed.pipelining spells them: "2F0", "3SEND_F1",
-// "(1F4;2B0)OVERLAP_F_B".
+// A model is cut into stages, and each stage is on a rank. A chain is a sequence of stages that its
+// microbatches pass forward and then backward. DualPipe has two chains, which run in opposite
+// directions over the same ranks and hold a copy of the model each; every other schedule has one.
+// Actions are spelt as in torch.distributed.pipelining: "2F0", "3SEND_F1", "(1F4;2B0)OVERLAP_F_B".
 #pragma once
 
 #include <cstdint>
@@ -28,14 +27,14 @@ enum class ActionKind : std::uint8_t {
   reduce_grad,       // REDUCE_GRAD: over the data-parallel axis
   unshard,           // UNSHARD: the parameters of the stage are gathered
   reshard,           // RESHARD: and freed again
-  overlap,           // OVERLAP_F_B: the `parts` actions that follow are computed together
+  overlap,           // OVERLAP_F_B: the following `parts` actions are computed together
 };
 
 struct Action {
   ActionKind kind = ActionKind::forward;
   int stage = -1;       // -1: an overlap
   int microbatch = -1;  // -1: an action on a whole stage
-  int parts = 0;        // of an overlap: how many of the following actions are inside
+  int parts = 0;        // of an overlap: number of following actions inside
 
   bool operator==(const Action&) const = default;
 };
@@ -59,7 +58,7 @@ struct Costs {
   bool operator==(const Costs&) const = default;
 };
 
-// What one microbatch of a stage holds: `activation` from its F on, and `kept` of it between I
+// The memory of one microbatch of a stage: `activation` from its F on, and `kept` of it between I
 // and W.
 struct StageMemory {
   std::vector<double> activation_bytes = {};
@@ -76,13 +75,13 @@ struct Pipeline {
   std::vector<Chain> chains = {};
   Costs costs = {};
   StageMemory memory = {};
-  // Messages between two ranks keep their order: in one FIFO (1), or in one for forward and one
-  // for backward (2).
+  // Messages between two ranks keep their order: in one FIFO (1), or in one for forward and one for
+  // backward (2).
   int lanes = 2;
-  // How many messages a lane holds in each direction that no receive waits for yet; 0: a send ends
-  // when its receive has begun.
+  // The number of messages that a lane holds in each direction before a receive waits for them; 0:
+  // a send ends when its receive has begun.
   int capacity = 1;
-  std::vector<std::vector<Action>> actions = {};  // of each rank, in order
+  std::vector<std::vector<Action>> actions = {};  // for each rank, in order
 
   int stages() const { return static_cast<int>(stage_rank.size()); }
   bool operator==(const Pipeline&) const = default;
@@ -91,7 +90,7 @@ struct Pipeline {
 inline constexpr int kMostRanks = 4096;
 inline constexpr int kMostStages = 16384;
 inline constexpr int kMostMicrobatches = 65536;
-inline constexpr std::size_t kMostActions = 4U << 20U;  // also of stages times microbatches
+inline constexpr std::size_t kMostActions = 4U << 20U;  // also limits stages times microbatches
 
 // The neighbours of each stage; -1: none. `chain` is the index of its chain.
 struct Neighbours {
@@ -109,14 +108,14 @@ bool has_microbatch(ActionKind kind);
 std::string_view to_string(ActionKind kind);  // "SEND_F"
 std::string to_string(const Action& action);  // "3SEND_F1"
 
-// The index behind the action at `index`: behind its parts if it is an overlap.
+// Returns the index after the action at `index`, and after its parts if it is an overlap.
 std::size_t after(const std::vector<Action>& actions, std::size_t index);
 
-// Costs and memory of 1 for each stage (transfers 0), where they are not given.
+// Sets costs and memory that are not given to 1 for each stage (transfers to 0).
 void set_unit_costs(Pipeline& pipeline);
 
-// What makes the data itself unusable (sizes, ranks out of range, ...), or nothing. Whether the
-// order of the actions is right is for verify().
+// Returns why the data itself is invalid (sizes, ranks out of range, ...), or nothing. verify()
+// checks the order of the actions.
 std::optional<std::string> check(const Pipeline& pipeline);
 
 }  // namespace unisono::pipeline

@@ -21,8 +21,8 @@ struct Queue {
   std::vector<Posted> posted = {};
   std::size_t head = 0;
   double turn = 0;                    // when the head could begin
-  std::vector<double> arrivals = {};  // at the peer, of what was sent here
-  std::vector<double> received = {};  // when what comes here was taken
+  std::vector<double> arrivals = {};  // at the peer, of messages sent here
+  std::vector<double> received = {};  // when messages that come here were received
 };
 
 double uniform(std::uint64_t seed, std::uint64_t rank, std::uint64_t action) {
@@ -90,14 +90,14 @@ class Player {
     }
   }
 
-  // Only the queues that something has happened to are looked at: a rank may have thousands.
+  // Only queues with a new event are examined: a rank may have thousands.
   void stir(std::size_t queue) {
     const int rank = queues_[queue].rank;
     ranks_[static_cast<std::size_t>(rank)].stirred.push_back(queue);
     wake(rank);
   }
 
-  // The other stage of a transfer; -1: the chain ends there.
+  // Returns the other stage of a transfer; -1: the chain ends there.
   int partner(const Action& action) const {
     const bool next =
         action.kind == ActionKind::send_forward || action.kind == ActionKind::receive_backward;
@@ -126,7 +126,7 @@ class Player {
     return queue.head < queue.posted.size() && is_receive(action_at(queue, queue.head).kind);
   }
 
-  // When the lane has room for the message that the head sends; below 0: not yet.
+  // Returns when the lane has room for the message that the head sends; below 0: not yet.
   double room_at(const Queue& queue) const {
     const std::size_t message = queue.arrivals.size();
     const Queue& other = queues_[queue.other];
@@ -181,7 +181,7 @@ class Player {
     Rank& state = ranks_[static_cast<std::size_t>(rank)];
     const int stage = partner(action);
     if (stage < 0 || rank_of(stage) == rank) {
-      return;  // verify() tells
+      return;  // verify() reports it
     }
     const std::size_t queue = queue_of(rank, rank_of(stage), is_forward_lane(action.kind));
     queues_[queue].posted.push_back({.action = index, .time = state.now});
@@ -191,7 +191,7 @@ class Player {
     }
   }
 
-  // When the input of a computation is there; below 0: not yet.
+  // Returns when the input of a computation is available; below 0: not yet.
   double ready(int rank, const Action& action) const {
     const std::size_t here = cell(action);
     const auto from = [&](int stage, const std::vector<double>& made,
@@ -241,7 +241,7 @@ class Player {
     }
   }
 
-  // The computations from `first` to `end`: one, or the parts of an overlap.
+  // Runs the computations [first, end): one, or the parts of an overlap.
   bool compute(int rank, std::size_t first, std::size_t end) {
     const std::vector<Action>& actions = pipeline_.actions[static_cast<std::size_t>(rank)];
     Rank& state = ranks_[static_cast<std::size_t>(rank)];
@@ -352,9 +352,9 @@ class Player {
   const int capacity_;
   const Neighbours around_;
   std::vector<Rank> ranks_;
-  std::map<std::pair<std::pair<int, int>, int>, std::size_t> index_;  // of a rank, a peer, a lane
+  std::map<std::pair<std::pair<int, int>, int>, std::size_t> index_;  // by rank, peer and lane
   std::vector<Queue> queues_;
-  // When each stage has done a microbatch, and when what it needs has come; below 0: not yet.
+  // When each stage has done a microbatch, and when its input has arrived; below 0: not yet.
   std::vector<double> forward_, backward_, input_, gradient_;
   std::deque<int> awake_;
   Run result_;

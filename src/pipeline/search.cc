@@ -32,7 +32,7 @@ class Search {
     find_blocked();
     double least = timing_.makespan;
     Orders best = orders_;
-    // What is a little longer is taken, too, ever less of it: so the search leaves dead ends.
+    // Accepts slightly longer orders too, less and less so, to leave dead ends.
     constexpr double kLonger = 0.003;
     for (std::size_t round = 0; round < rounds && !blocked_.empty() && least > enough; ++round) {
       const double left = 1 - static_cast<double>(round) / static_cast<double>(rounds);
@@ -53,8 +53,8 @@ class Search {
     }
   }
 
-  // On the longest path: the tasks that begin when the one before them on their rank ends, though
-  // all that they need was there.
+  // Finds the tasks on the longest path that begin when their rank's previous task ends, although
+  // all their inputs were available.
   void find_blocked() {
     blocked_.clear();
     Place at;
@@ -84,7 +84,7 @@ class Search {
     }
   }
 
-  // Either the blocked task goes some places ahead, or one of those before it goes behind it.
+  // Either the blocked task moves some places ahead, or one of those before it moves behind it.
   void try_move(const Place& place, double longest) {
     std::vector<Task>& order = orders_[place.rank];
     constexpr std::size_t kFar = 12;

@@ -10,7 +10,7 @@ struct Stage {
   bool is_gathered = false;
   bool is_reduced = false;
   bool is_freed = false;
-  std::size_t left = 0;  // computations of it that are still to come
+  std::size_t left = 0;  // its remaining computations
   bool has_begun = false;
 };
 
@@ -36,7 +36,7 @@ std::vector<Stage> stages_of(const Pipeline& from, const Pipeline& to) {
   return stages;
 }
 
-// Before the computations from `first` to `end`, which may be the parts of an overlap.
+// Adds the actions before the computations [first, end), which may be the parts of an overlap.
 void begin(const Action* first, const Action* end, std::vector<Stage>& stages,
            std::vector<Action>& result) {
   for (const Action* action = first; action != end; ++action) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
 
-// The number at the front of `text`, which is taken off.
+// Removes and returns the number at the front of `text`.
 std::optional<int> take_number(std::string_view& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -48,7 +48,7 @@ std::optional<Action> plain_action(std::string_view text) {
   return std::nullopt;
 }
 
-// "(1F4;2B0)OVERLAP_F_B" as an overlap and its parts.
+// Parses "(1F4;2B0)OVERLAP_F_B" as an overlap and its parts.
 bool append_overlap(std::string_view text, std::vector<Action>& actions) {
   const std::size_t end = text.find(')');
   if (end == std::string_view::npos ||
@@ -84,7 +84,7 @@ bool append_action(std::string_view text, std::vector<Action>& actions) {
   return action.has_value();
 }
 
-// Stages, their ranks and microbatches follow from the actions.
+// Derives stages, their ranks and microbatches from the actions.
 std::optional<std::string> derive_shape(Pipeline& pipeline) {
   int stages = 0;
   pipeline.microbatches = 0;
@@ -161,7 +161,7 @@ Parsed<Pipeline> parse_csv(std::string_view text) {
   if (text.size() > kMostBytes) {
     return Parsed<Pipeline>::failure("more than 64 MiB", "byte " + std::to_string(kMostBytes));
   }
-  if (text.ends_with('\n')) {  // one: a line without actions is a rank without stages
+  if (text.ends_with('\n')) {  // only one: a line without actions is a rank without stages
     text.remove_suffix(1);
   }
   std::size_t total = 0;

@@ -1,4 +1,4 @@
-// Sends and receives follow from the order of the computations: a schedule may leave them out.
+// Derives sends and receives from the order of the computations: a schedule may leave them out.
 #pragma once
 
 #include "pipeline/pipeline.h"
@@ -7,9 +7,9 @@ namespace unisono::pipeline {
 
 bool has_transfers(const Pipeline& pipeline);
 
-// Adds a send behind each computation whose result another rank needs, and a receive before the
-// first use of what comes. The receives from one rank are in the order of its sends, so one that is
-// used early takes those before it along. REQUIRES: check() passes, and there are no transfers yet.
+// Adds a send after each computation whose result another rank needs, and a receive before the
+// first use of the message. The receives from one rank are in the order of its sends, so an early
+// one brings forward those before it. REQUIRES: check() passes, and there are no transfers yet.
 void add_transfers(Pipeline& pipeline);
 
 }  // namespace unisono::pipeline

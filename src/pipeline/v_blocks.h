@@ -1,14 +1,14 @@
 // Schedules of two stages in a V that repeat one block: the six passes of a microbatch on each rank
-// (two each of F, I and W) have fixed slots of a clock of six, and every microbatch follows the one
-// before by six slots.
+// (two each of F, I and W) have fixed slots of a clock of six, and every microbatch follows the
+// previous one after six slots.
 #pragma once
 
 #include "pipeline/order.h"
 
 namespace unisono::pipeline {
 
-// How many slots after the pass before it a pass begins at least: on the way to the last rank and
-// back, forward and backward. The sum decides how long activations live.
+// The minimum number of slots from one pass to the next: on the way to the last rank and back,
+// forward and backward. Their sum determines how long activations live.
 struct BlockDelays {
   int down = 1;
   int up = 1;

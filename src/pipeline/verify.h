@@ -1,6 +1,6 @@
-// Is a pipeline right, across its ranks? Every computation once and on its rank, its input there
-// before it, every message sent once and received once and in the same order at both ends of a
-// lane, and no ranks that wait for each other with the capacity that the lanes have.
+// Verifies a pipeline across its ranks: every computation is done once and on its rank, after its
+// input; every message is sent once and received once, in the same order at both ends of a lane;
+// and ranks do not deadlock with the lanes' capacity.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ struct Verdict {
   bool right() const { return findings.empty(); }
 };
 
-// REQUIRES: check() passes. Transfers that the pipeline lacks altogether are added first.
+// REQUIRES: check() passes. Adds the transfers first if the pipeline has none.
 Verdict verify(const Pipeline& pipeline);
 
 }  // namespace unisono::pipeline

@@ -43,7 +43,7 @@ TEST(PipelineVerify, SaysWhatIsWrong) {
             "rank 0 does 0RECV_B0, for which rank 1 has no send");
 }
 
-// As PyTorch has it, which refuses these when it runs them on stages that are sharded.
+// As in PyTorch, which refuses these when it runs them on sharded stages.
 TEST(PipelineVerify, ParametersAndGradientsOfAStageAreThereOnce) {
   EXPECT_EQ(first_finding("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD,0RESHARD"), "right");
   EXPECT_EQ(first_finding("0F0,0UNSHARD,0B0"),
@@ -59,7 +59,7 @@ TEST(PipelineVerify, ParametersAndGradientsOfAStageAreThereOnce) {
   EXPECT_EQ(first_finding("0F0,0B0,0REDUCE_GRAD\n1F0,1B0"), "rank 1 never does 1REDUCE_GRAD");
 }
 
-// The order of https://github.com/pytorch/pytorch/issues/172668, made whole: each of two ranks
+// The order of https://github.com/pytorch/pytorch/issues/172668, completed: each of two ranks
 // sends, and neither receives.
 TEST(PipelineVerify, FindsTheDeadlockOfTwoSends) {
   Pipeline pipeline = read(
@@ -87,7 +87,7 @@ TEST(PipelineVerify, RanksThatWaitInACircleAreNamed) {
       "1RECV_B0 waits for rank 0");
 }
 
-// Rank 0 only leads into the circle, and comes upon rank 2 before rank 1.
+// Rank 0 only leads into the circle, and reaches rank 2 before rank 1.
 TEST(PipelineVerify, ACircleIsToldFromItsFirstRank) {
   EXPECT_EQ(
       first_finding("4F0,4B0\n0F0,0B0,2F0,2B0\n1F0,1B0,3F0,3B0"),
@@ -104,7 +104,7 @@ TEST(PipelineVerify, BytesAreThoseOfTheStages) {
   EXPECT_EQ(verify(pipeline).peak_bytes, (std::vector<double>{14}));
 }
 
-// An overlap holds what its F makes before its B frees anything, whichever is written first.
+// An overlap holds the results of its F before its B frees anything, whichever is written first.
 TEST(PipelineVerify, TheSpellingOfAnOverlapDoesNotChangeThePeak) {
   for (const char* csv : {"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "0F0,(0B0;0F1)OVERLAP_F_B,0B1"}) {
     EXPECT_EQ(verify(read(csv)).peak_bytes, (std::vector<double>{2})) << csv;
@@ -112,8 +112,8 @@ TEST(PipelineVerify, TheSpellingOfAnOverlapDoesNotChangeThePeak) {
   }
 }
 
-// Every rank does the first of its two stages whole before the second, and so waits for the next
-// rank, the last one for the first.
+// Every rank does the first of its two stages completely before the second, and so waits for the
+// next rank, the last one for the first.
 TEST(PipelineVerify, ACircleOfManyRanksIsFoundAtOnce) {
   std::string csv;
   for (int rank = 0; rank < kMostRanks; ++rank) {
@@ -126,7 +126,7 @@ TEST(PipelineVerify, ACircleOfManyRanksIsFoundAtOnce) {
   EXPECT_EQ(verdict.findings.front().waits.size(), static_cast<std::size_t>(kMostRanks));
 }
 
-// Rank 0 has thousands of lanes, and does little with each.
+// Rank 0 has thousands of lanes, and little traffic on each.
 TEST(PipelineVerify, ARankWithManyPeersIsPlayedAtOnce) {
   constexpr int kPeers = 2047;
   constexpr int kMicrobatches = 64;
@@ -151,7 +151,7 @@ TEST(PipelineVerify, ARankWithManyPeersIsPlayedAtOnce) {
   EXPECT_TRUE(verify(read(rows + others)).right());
 }
 
-// Every I on rank 1 asks for a message that nobody sends, behind as many that rank 0 does send.
+// Every I on rank 1 needs a message that no rank sends, after as many that rank 0 does send.
 TEST(PipelineVerify, WhatNobodySendsIsNotLookedForAgainAndAgain) {
   constexpr int kStages = 8;
   constexpr int kMicrobatches = kMostMicrobatches;
@@ -170,8 +170,8 @@ struct Mutant {
   bool may_be_right = false;
 };
 
-// One of: an action (or a whole overlap) dropped, doubled, moved, or lanes that hold one less than
-// they have to.
+// Makes one change: drops, doubles or moves an action (or a whole overlap), or gives lanes one less
+// capacity than they need.
 Mutant mutate(Pipeline pipeline, std::mt19937& random) {
   const auto kind = random() % 5;
   if (kind == 0) {
@@ -194,7 +194,7 @@ Mutant mutate(Pipeline pipeline, std::mt19937& random) {
   const std::ptrdiff_t from = any_of(starts());
   const auto end = static_cast<std::ptrdiff_t>(after(actions, static_cast<std::size_t>(from)));
   const std::vector<Action> moved(actions.begin() + from, actions.begin() + end);
-  // Parameters that nobody frees are there.
+  // Parameters that are not freed remain.
   const bool is_kept = kind == 2 && moved.front().kind == ActionKind::reshard;
   if (kind != 1) {
     actions.erase(actions.begin() + from, actions.begin() + end);
@@ -205,7 +205,7 @@ Mutant mutate(Pipeline pipeline, std::mt19937& random) {
   return {std::move(pipeline), kind > 2 || is_kept};
 }
 
-// As of a model whose parameters are sharded, and whose ranks have copies elsewhere.
+// For a model with sharded parameters, and ranks with copies elsewhere.
 void add_stage_actions(Pipeline& pipeline) {
   Pipeline all = pipeline;
   all.actions.assign(all.actions.size(), {});
@@ -219,8 +219,8 @@ void add_stage_actions(Pipeline& pipeline) {
   copy_stage_actions(all, pipeline);
 }
 
-// What is dropped or doubled is rejected, and so is a capacity that is too small; what is moved is
-// rejected, or runs to its end.
+// Dropped and doubled actions are rejected, and so is a capacity that is too small; a moved action
+// is rejected, or the pipeline still runs to its end.
 TEST(PipelineVerify, MutantsAreRejectedOrRun) {
   std::mt19937 random(18);
   int rejected = 0;

@@ -1,5 +1,5 @@
-// ZB-H2: ZB-H1 with twice the forward passes ahead. Each rank works without a pause from its first
-// action to its last; rank 0 begins and ends earlier than rank p-1.
+// ZB-H2: ZB-H1 with twice as many forward passes ahead. Each rank works without a pause from its
+// first action to its last; rank 0 begins and ends earlier than rank p-1.
 //
 //   bubble  (p-1) (F+I-2W) on a rank between its first and last action, which is (p-1) (F+B-3W),
 //           for m >= 2p-1 and F, I, W equal; the whole takes (p-1) F longer

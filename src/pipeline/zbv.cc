@@ -1,7 +1,7 @@
-// ZBV: two stages on each rank, laid out as a V, so that the first stage and the last one are on
-// rank 0 and a microbatch's gradient starts where it is needed first.
+// ZBV: two stages on each rank, laid out as a V, so that the first and the last stage are on rank 0
+// and a microbatch's gradient starts where it is needed first.
 //
-//   bubble  (p-1) (F+I-W) / 2 for m >= 2p-1 where F, I and W take equal times; no formula else
+//   bubble  (p-1) (F+I-W) / 2 for m >= 2p-1 if F, I and W take equal times; otherwise no formula
 //   peak    min(2 m, 2 p) microbatches of a stage on each rank
 //   source  Qi et al., Zero Bubble Pipeline Parallelism, 2023 (section 6)
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace unisono::pipeline {
 namespace {
 
-// Written for at least 2p-1 microbatches; of fewer, those that are too many are left out after.
+// Written for at least 2p-1 microbatches; if there are fewer, the surplus ones are removed
+// afterwards.
 void append_zbv(std::vector<Action>& actions, PipelineSize shape, int rank) {
   ActionList order(actions);
   const int down = rank;

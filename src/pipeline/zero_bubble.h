@@ -1,5 +1,5 @@
-// What ZB-H1 and ZB-H2 have in common: 1F1B with B cut into I and W, where a rank puts off a number
-// of W to fill the end.
+// The common part of ZB-H1 and ZB-H2: 1F1B with B cut into I and W, where a rank delays a number of
+// W to fill the end.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace unisono::pipeline {
 
 struct Delays {
   int ahead = 0;    // forward passes before the first I
-  int pending = 0;  // how many W are put off
+  int pending = 0;  // number of delayed W
 };
 
 inline void append_zero_bubble(std::vector<Action>& actions, int stage, int microbatches,
@@ -23,7 +23,7 @@ inline void append_zero_bubble(std::vector<Action>& actions, int stage, int micr
   int pending = 0;
   for (int i = 0; i < microbatches; ++i) {
     order.input(stage);
-    // W goes before the next F: so the rank never holds more than ahead + pending.
+    // W comes before the next F, so the rank never holds more than ahead + pending.
     if (++pending > delays.pending) {
       order.weight();
       --pending;

@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t kMostDimensions = 8;
 constexpr std::size_t kSpecWords = 2 + kMostDimensions;
 
-// A data type (0: unset), the number of dimensions, the dimensions.
+// Writes a data type (0: unset), the number of dimensions, and the dimensions.
 void write_spec(const std::optional<TensorSpec>& spec, std::span<std::uint64_t> words) {
   if (!spec) {
     return;
@@ -71,7 +71,7 @@ std::string spec_problem(const PipelineStage& stage) {
   throw Error(ErrorCode::mismatch, "pipeline: " + what + "\n" + next);
 }
 
-// The first that does not say what this rank says.
+// Finds the first rank that differs from this one.
 void compare_schedules(Communicator& comm, const pipeline::Pipeline& pipeline,
                        const std::string& problem) {
   const std::array<std::uint64_t, 2> mine = {Hash().add(to_json(pipeline)).value(),

@@ -1,4 +1,4 @@
-// What the ranks of a pipeline tell each other once, before the first step.
+// The agreement between the ranks of a pipeline before the first step.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace unisono::parallel::detail {
 
-// What each stage gives to the next one; unset for the last of a chain. `problem`: what is wrong on
-// this rank, or empty. Collective. Errors: mismatch on all ranks, if schedules or shapes differ, or
-// another rank has a problem; usage on those that have one.
+// Returns the output of each stage; unset for the last one of a chain. `problem`: what is wrong on
+// this rank, or empty. Collective. Errors: mismatch on all ranks if schedules or shapes differ, or
+// another rank has a problem; usage on the ranks with a problem.
 std::vector<std::optional<TensorSpec>> agree(Communicator& comm, const pipeline::Pipeline& pipeline,
                                              const std::vector<PipelineStage>& stages,
                                              const std::string& problem);

@@ -1,4 +1,4 @@
-// Memory for what passes between stages, used again and again.
+// Memory for tensors between stages, reused.
 #pragma once
 
 #include <algorithm>

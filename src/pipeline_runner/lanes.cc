@@ -14,14 +14,14 @@ using pipeline::ActionKind;
 
 namespace {
 
-// The other stage of a send or receive.
+// Returns the other stage of a send or receive.
 int other_stage(const pipeline::Neighbours& around, const Action& action) {
   const bool is_next =
       action.kind == ActionKind::send_forward || action.kind == ActionKind::receive_backward;
   return (is_next ? around.next : around.before)[static_cast<std::size_t>(action.stage)];
 }
 
-// What the peer does where this rank sends or receives.
+// Returns the peer's counterpart of a send or receive.
 ActionKind mirrored(ActionKind kind) {
   switch (kind) {
     case ActionKind::send_forward:
@@ -109,7 +109,7 @@ std::string Lanes::owes(const Message& message) const {
          numbered(message.partner);
 }
 
-// What `body` gives, which begins or ends this message.
+// Returns the result of `body`, which begins or ends this message.
 template <typename Body>
 auto Lanes::saying_whose(const Message& message, const Body& body) const {
   const auto what = [&] {
@@ -128,14 +128,14 @@ void Lanes::begin_step() {
   }
 }
 
-// The groups keep their order, so what is posted ahead is what the next receives will ask for.
+// Groups keep their order, so messages posted ahead match the next receives.
 void Lanes::post(Lane& lane) {
   const std::size_t most =
       std::min(lane.receives.size(), lane.reached + static_cast<std::size_t>(setting_.capacity));
   for (; lane.posted < most; ++lane.posted) {
     Message& message = messages_[lane.receives[lane.posted]];
     message.buffer = pool_.take(message.bytes);
-    // No limit here: it counts from when somebody waits.
+    // No limit here: it counts from when the rank waits.
     saying_whose(message, [&] {
       message.request =
           group_of(message.is_forward)
@@ -156,7 +156,7 @@ void Lanes::send(std::size_t action, StageBuffer buffer) {
   sends_.push_back(place_.at(action));
 }
 
-// The first of the sends has ended, or does within the time limit.
+// Waits until the first of the sends has ended, within the time limit.
 void Lanes::end_first_send() {
   Message& message = messages_[sends_.front()];
   saying_whose(message, [&] { message.request->wait(setting_.timeout_ms); });

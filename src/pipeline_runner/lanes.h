@@ -1,5 +1,4 @@
-// The messages of one rank of a pipeline, within one step: receives that are posted ahead, and
-// sends under way.
+// The messages of one rank of a pipeline within one step: receives posted ahead, and pending sends.
 #pragma once
 
 #include <deque>
@@ -20,9 +19,9 @@ class Lanes {
   struct Setting {
     int capacity = 1;
     int timeout_ms = -1;
-    // How long the message is that this send or receive moves.
+    // Returns the length of the message of a send or receive.
     std::function<std::size_t(const pipeline::Action&)> bytes;
-    // Told when an action on a message has ended.
+    // Called when an action on a message has ended.
     std::function<void(std::size_t)> ended;
   };
   // Collective: makes the groups.
@@ -31,11 +30,12 @@ class Lanes {
   // Posts the first receives of a step.
   void begin_step();
   void send(std::size_t action, StageBuffer buffer);
-  // The rank has come to this receive: one more may be posted behind it.
+  // The rank has reached this receive, so one more may be posted.
   void reach(std::size_t action);
-  // What this receive brings, for the action at `needed_by`. Errors: as of run_step().
+  // Returns the message of this receive, for the action at `needed_by`. Errors: those of
+  // run_step().
   StageBuffer take(const pipeline::Action& receive, std::size_t needed_by);
-  // Waits until all sends are taken.
+  // Waits until all sends have been received.
   void finish_step();
 
  private:
@@ -85,7 +85,7 @@ class Lanes {
   std::map<std::size_t, std::size_t> place_;  // of an action, in messages_
   std::map<Key, Lane> lanes_;
   std::map<std::tuple<pipeline::ActionKind, int, int>, std::size_t> receives_;  // of an action
-  std::deque<std::size_t> sends_;  // under way: indices of messages_
+  std::deque<std::size_t> sends_;  // pending: indices of messages_
 };
 
 }  // namespace unisono::parallel::detail

@@ -1,4 +1,4 @@
-// Errors of waiting, as the runner says them.
+// Adds the runner's context to errors of waiting.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace unisono::parallel::detail {
 
-// What `body` gives; an error of it says what this rank of the pipeline waited for. Any call on a
-// group may find that the world has ended, one that begins a message as well as one that waits.
+// Returns the result of `body`; an error gets the description of what this rank of the pipeline
+// waited for. Any call on a group may find that the world has ended, whether it begins a message or
+// waits.
 template <typename What, typename Body>
 auto saying_what_it_waits_for(int rank, const What& what, const Body& body) {
   try {

@@ -98,7 +98,7 @@ const std::function<void(const PipelinePass&)>& PipelineRunner::callback_of(Acti
   }
 }
 
-// What a stage gives forward, and gets back as a gradient.
+// Returns the size of a stage's output and of its gradient.
 std::size_t PipelineRunner::output_bytes(int stage) const {
   const auto& spec = outputs_[static_cast<std::size_t>(stage)];
   return spec ? spec->bytes() : 0;
@@ -134,7 +134,7 @@ void PipelineRunner::expect_ready() const {
   }
 }
 
-// So that the times of all ranks begin with the same moment.
+// Makes the times of all ranks start at the same moment.
 void PipelineRunner::begin_together() {
   spans_.assign(spans_.size(), {});
   saying_what_it_waits_for(
@@ -146,8 +146,8 @@ void PipelineRunner::run_step() {
   expect_ready();
   state_ = State::in_step;
   current_ = 0;
-  // Whatever is thrown must not leave the other ranks waiting; a world that has ended already keeps
-  // its reason.
+  // An exception must not leave the other ranks waiting; a world that has already ended keeps its
+  // reason.
   try {
     if (options_.record) {
       begin_together();
@@ -216,7 +216,7 @@ void PipelineRunner::do_on_stage(const Action& action) const {
   }
 }
 
-// The computation at `first`, or all parts of an overlap.
+// Runs the computation at `first`, or all parts of an overlap.
 void PipelineRunner::compute(std::size_t first, std::size_t end) {
   std::vector<PipelinePass> passes;
   for (std::size_t i = first; i < end; ++i) {
@@ -249,7 +249,7 @@ void PipelineRunner::call(std::size_t index, const PipelinePass& pass) {
   }
 }
 
-// What `receive` brings, or what a neighbour on this rank has made.
+// Returns the message of `receive`, or the tensor that a neighbour on this rank has made.
 StageBuffer PipelineRunner::from_next_or_before(int other, const Action& receive,
                                                 std::size_t index) {
   if (plan().stage_rank[static_cast<std::size_t>(other)] != comm_.rank()) {

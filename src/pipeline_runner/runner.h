@@ -1,4 +1,4 @@
-// Does the actions of one rank, step by step.
+// Runs the actions of one rank, step by step.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class PipelineRunner {
     double start_us = -1;
     double end_us = -1;
   };
-  // What a microbatch of a stage holds.
+  // The buffers of a stage's microbatch.
   struct Slot {
     StageBuffer input = {};
     StageBuffer output = {};
@@ -64,7 +64,7 @@ class PipelineRunner {
   }
   const pipeline::Pipeline& plan() const { return schedule_->pipeline; }
 
-  Communicator comm_;  // its own group: of the same ranks
+  Communicator comm_;  // its own group of the same ranks
   std::shared_ptr<const ScheduleState> schedule_;
   PipelineCallbacks callbacks_;
   PipelineOptions options_;
@@ -76,7 +76,7 @@ class PipelineRunner {
   std::vector<Slot> slots_;
   std::vector<Span> spans_;  // of the actions of this rank, with options_.record
   Clock::time_point begin_;
-  std::size_t current_ = 0;  // the action that is being done
+  std::size_t current_ = 0;  // the running action
   State state_ = State::ready;
 };
 

@@ -18,7 +18,7 @@ PipelineSchedule proved(pipeline::Pipeline pipeline) {
     add_transfers(pipeline);
   }
   const pipeline::Verdict verdict = verify(pipeline);
-  // Where only the capacity is too small, the runner's lanes hold as much as is needed.
+  // If only the capacity is too small, the runner's lanes hold as much as needed.
   if (verdict.least_capacity < 0) {
     throw Error(ErrorCode::usage, "the pipeline schedule " + pipeline.name +
                                       " is not right: " + sentence(verdict.findings.front()) +

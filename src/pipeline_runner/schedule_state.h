@@ -1,4 +1,4 @@
-// What a PipelineSchedule is made of.
+// The state of a PipelineSchedule.
 #pragma once
 
 #include "pipeline/pipeline.h"
@@ -6,7 +6,7 @@
 namespace unisono::parallel::detail {
 
 struct ScheduleState {
-  pipeline::Pipeline pipeline;  // right, and with transfers
+  pipeline::Pipeline pipeline;  // verified, and with transfers
   int capacity = 1;
 };
 

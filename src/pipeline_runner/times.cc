@@ -1,4 +1,4 @@
-// What a step took on all ranks, beside what the player says of it.
+// The times of a step on all ranks, with the player's prediction.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -16,8 +16,8 @@ namespace {
 using pipeline::ActionKind;
 using Spans = std::vector<std::vector<pipeline::Span>>;
 
-// The costs of each stage as the medians of what its computations took. B is shared between I and W
-// by halves, where the schedule has B alone.
+// Sets the costs of each stage to the medians of its computations. If the schedule has only B, it
+// is divided equally between I and W.
 void fit_costs(pipeline::Pipeline& plan, const Spans& spans) {
   std::vector<std::map<ActionKind, std::vector<double>>> taken(plan.stage_rank.size());
   for (std::size_t rank = 0; rank < spans.size(); ++rank) {

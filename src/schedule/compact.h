@@ -47,15 +47,15 @@ struct CompactPhase {
   // earlier phases. false: what it sends does not depend on what it receives.
   bool waits = true;
   std::vector<CompactMessage> messages = {};  // in the order in which ports take them
-  // Where groups of ranks all do the same: the copies of a message, one after the other, and those
-  // of all of this. A step of 2^20 ranks that meet at one level of a hierarchy is short so.
+  // For groups of ranks that all do the same: consecutive copies of a message, and copies of all of
+  // this. It keeps a step of 2^20 ranks that meet at one level of a hierarchy short.
   Copies each = {};
   Copies all = {};
   PhaseParts parts = {};  // with `make`: in place of all these, of a phase of one step
 };
 
 std::int64_t message_count(const CompactPhase& phase);
-// Those of one part; a phase that is kept is one part.
+// The messages of one part; a phase that is kept is one part.
 std::int64_t messages_of_part(const CompactPhase& phase);
 
 // Calls visit(message) for each message of one part, copies and all, in their order.

@@ -69,7 +69,7 @@ class Embedder {
     }
   }
 
-  // Where data of the smaller schedule is between the parts of the larger one.
+  // Returns the place of the smaller schedule's data between the parts of the larger one.
   Buffer home(int rank, int chunk) const {
     return needs_output(result_, rank, chunk) ? Buffer::output : Buffer::scratch;
   }

@@ -50,7 +50,7 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-// What all ranks send together, the most that one sends or receives, its own block included, and
+// The total that all ranks send, the most that one sends or receives, its own block included, and
 // the largest block: in elements.
 struct CountTotals {
   std::int64_t all = 0;
@@ -63,7 +63,7 @@ struct CountTotals {
 // REQUIRES: check_counts() finds nothing.
 CountTotals totals_of(const Counts& counts);
 
-// What is wrong with the shape or the size, where it is as a JSON pointer; empty message: nothing.
+// The error in the shape or the size, with its position as a JSON pointer; empty message: no error.
 struct CountProblem {
   std::string message = {};
   std::string position = {};

@@ -88,7 +88,7 @@ TEST(Counts, SayWhatIsWrongInJson) {
             "/: unknown key \"sent\"; there are format, element_bytes, send, receive");
 }
 
-// Whatever the text: a refusal that says something, or counts that are right and read back.
+// Any text gives a refusal with a message, or valid counts that can be read back.
 TEST(Counts, OfAnyTextAreRightOrRefused) {
   std::mt19937 random(21);
   const std::string_view letters = "0123456789[]{},;:-.e\"\n #\tsendreceiveformat";

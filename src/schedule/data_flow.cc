@@ -158,7 +158,7 @@ class ChunkFlow {
     }
   }
 
-  // What a cell reads as. Valid until the next call.
+  // Returns the contents of a cell as seen by a reader. Valid until the next call.
   Contents read(int rank, Buffer buffer, const Move& reader) {
     if (buffer != Buffer::input && written_[slot(rank, buffer)]) {
       return contents(slot(rank, buffer));

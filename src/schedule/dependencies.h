@@ -22,7 +22,7 @@ struct Dependencies {
   std::vector<std::size_t> first;  // 2 * moves + 1 places in `events`
   std::vector<std::uint32_t> events;
 
-  // What an event waits for, in rising order, each once; never itself.
+  // Returns the predecessors of an event, ascending, each once; never itself.
   std::span<const std::uint32_t> of(std::size_t event) const {
     return std::span(events).subspan(first[event], first[event + 1] - first[event]);
   }

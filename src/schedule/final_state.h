@@ -1,4 +1,4 @@
-// What a schedule leaves behind, as one number: two programs that play the same schedule can
+// The final state of a schedule as one number, so that two programs that play the same schedule can
 // compare it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the verifier, and others that prove something of a schedule, say against it.
+// The findings of the verifier, and of others that prove properties of a schedule.
 #pragma once
 
 #include <cstdint>

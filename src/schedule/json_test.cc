@@ -258,8 +258,8 @@ TEST(WrongJson, IsRefusedBeforeALongStringIsRead) {
   EXPECT_LT(parsed.message.size(), 100U);
 }
 
-// Whatever comes out of a damaged file must stand up to verify, and either be written and read
-// back or be located.
+// A damaged file that is accepted must pass verify without a crash, and can be written and read
+// back; a refused one has a position.
 TEST(WrongJson, MayBeDamagedAnywhere) {
   constexpr std::string_view kBytes =
       "0123456789-,:[]{}\"\\ \n\x01\xff"

@@ -121,7 +121,7 @@ Finding stuck(const Move& move, bool sending, Aliasing aliasing) {
 void check_progress(const Schedule& schedule, Aliasing aliasing, Findings& findings) {
   Waits waits(schedule, aliasing);
   waits.run();
-  // What a rank waits for first is enough to know it by: the rest waits behind it.
+  // The first wait of a rank identifies it: the rest comes later.
   std::vector<bool> told(static_cast<std::size_t>(schedule.ranks), false);
   for (std::size_t index = 0; index < schedule.moves.size() && !findings.full(); ++index) {
     const Move& move = schedule.moves[index];

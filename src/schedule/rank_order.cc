@@ -39,7 +39,7 @@ class Cells {
   std::unordered_map<std::size_t, Sum> sums_;  // of what was written
 };
 
-// What the move leaves in the chunk at its target; nothing where it breaks the order.
+// Returns the contents of the target chunk after the move; nothing if the move breaks the order.
 std::optional<Sum> moved(const Cells& cells, const Move& move, int chunk, int ranks) {
   const Sum source = cells.read(move.from, move.source, chunk);
   const bool partial = source.count > 1 && source.count < ranks;

@@ -1,5 +1,5 @@
-// Whether a schedule sums in the order of the ranks, so that its result has the same bits as that
-// of every other schedule that does.
+// Checks whether a schedule sums in rank order, so that its result has the same bits as that of
+// every other schedule that does.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -69,7 +69,7 @@ class RoundingFlow {
     }
   }
 
-  // What the source of a move holds, and what comes of it at the target.
+  // Returns the value in the source of a move, and the resulting value at the target.
   int source(const Move& move) { return read(move.from, move.source); }
   int result(const Move& move) {
     int value = source(move);
@@ -243,7 +243,8 @@ class MissingRounding {
   }
 
  private:
-  // Whoever else reads the result shall read it rounded too: so it is rounded before the first.
+  // All other readers of the result must read it rounded too, so it is rounded before the first
+  // one.
   std::optional<OwnRounding> look(RoundingFlow& flow, const Move& move) {
     const int value = flow.source(move);
     if (move.source == Buffer::input || flow.of(value).inputs != flow.contributions()) {
@@ -287,7 +288,7 @@ std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chun
                      .line = (*first)->line};
 }
 
-// What was sent from an input is sent from where it is rounded to.
+// Sends from an input become sends from the place where it is rounded.
 void send_outputs(Schedule& schedule) {
   for (Move& move : schedule.moves) {
     if (move.source == Buffer::input && move.from != move.to) {
@@ -303,7 +304,7 @@ Schedule with_roundings(Schedule schedule, const std::vector<OwnRounding>& round
   for (const OwnRounding& rounding : roundings) {
     steps.insert(rounding.step);
   }
-  // Where a step comes to be: behind the new ones up to it.
+  // Returns the new position of a step: after the inserted ones up to it.
   const auto shifted = [&steps](int step) {
     return step + static_cast<int>(std::distance(steps.begin(), steps.upper_bound(step)));
   };
@@ -338,7 +339,7 @@ Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, Move
         hosts[static_cast<std::size_t>(move.from)] != hosts[static_cast<std::size_t>(move.to)];
     move.code = between ? code : MoveCode::none;
   }
-  // What one rank alone ends with has no other copy to be like.
+  // A result on only one rank has no other copy to equal.
   const bool crosses = std::any_of(encoded.moves.begin(), encoded.moves.end(),
                                    [](const Move& move) { return move.code != MoveCode::none; });
   if (!crosses || traits_of(schedule.collective).output != Holding::whole) {

@@ -1,4 +1,4 @@
-// How often something is rounded along schedules that are made by hand.
+// The number of roundings along hand-made schedules.
 #include "schedule/roundings.h"
 
 #include <gtest/gtest.h>

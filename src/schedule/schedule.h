@@ -62,8 +62,8 @@ struct Move {
   Buffer target = Buffer::output;  // on `to`
   Combine combine = Combine::replace;
   std::uint32_t line = 0;  // source line that made it; 0 unknown
-  // How its f32 are encoded on the way (roundings.h). A local move then rounds, also in its place.
-  // Neither files nor the catalogue have such moves.
+  // The encoding of its f32 while they are sent (roundings.h). A local move with a code rounds,
+  // also in place. Neither files nor the catalogue have such moves.
   MoveCode code = MoveCode::none;
 
   friend bool operator==(const Move&, const Move&) = default;
@@ -90,7 +90,7 @@ struct Schedule {
 bool has_input(const Schedule& schedule, int rank, int chunk);
 bool needs_output(const Schedule& schedule, int rank, int chunk);
 
-// What blocks are long in: elements where the schedule has counts, else chunks, of which each is 1.
+// The unit of block lengths: elements if the schedule has counts, else chunks, each of length 1.
 // Piece i of p of a block of several chunks is its elements [count*i/p, count*(i+1)/p).
 std::int64_t length_of(const Schedule& schedule, int chunk);
 std::int64_t length_of(const Schedule& schedule, const Move& move);
@@ -98,10 +98,10 @@ std::int64_t length_of(const Schedule& schedule, const Move& move);
 // The collective as it is called: the v-form where there are counts.
 Collective called_form(const Schedule& schedule);
 
-// What the author of an algorithm writes. An automatic target is the output where `to` needs the
-// chunk as output, scratch elsewhere. An automatic source is the output where `from` needs the
-// chunk, else scratch if an earlier step wrote it there, else the input. A range whose chunks come
-// to different places is split into several moves.
+// A move as the author of an algorithm writes it. An automatic target is the output if `to` needs
+// the chunk as output, otherwise scratch. An automatic source is the output if `from` needs the
+// chunk, else scratch if an earlier step wrote it there, else the input. A range whose chunks have
+// different places is split into several moves.
 struct MoveSpec {
   int from = 0;
   int to = 0;

@@ -10,23 +10,24 @@
 namespace unisono::comm {
 namespace {
 
-// What is usual: some system calls a message, 25 Gbit/s between hosts, shared by the ranks of each.
-// The choice needs no more than the order of magnitude between inside and outside.
+// Typical values: some system calls per message, and 25 Gbit/s between hosts, shared by the ranks
+// on each. The choice needs only the order of magnitude between inside and outside.
 constexpr double kOverheadUs = 2;
 constexpr double kInsideUs = 0.5;
 constexpr double kInsideBytesPerUs = 8000;
 constexpr double kBetweenUs = 8;
 constexpr double kBetweenBytesPerUs = 3000;
 constexpr double kReducedBytesPerUs = 25'000;
-// A longer vector does not stay in the cache: to pass over it once counts for more than to
-// reduce only a part of it. Measured between two ranks on the loopback device.
+// A longer vector does not stay in the cache: one pass over it then costs more than reducing only a
+// part of it saves. Measured between two ranks on the loopback device.
 constexpr double kCachedBytes = 8 << 20;
-// A rank of an all_to_all posts its parts one behind the other, and does not wait for each to come:
-// so many are on their way in the time of one. With what takes fewer but longer messages four ranks
-// on two cores need 1.2 to 1.4 times as long. Where all ranks get the same, going round by round is
-// as fast there, or faster.
+// A rank of an all_to_all posts its parts one after the other and does not wait for each to arrive,
+// so this many are in transit in the time of one. With algorithms that send fewer but longer
+// messages, four ranks on two cores take 1.2 to 1.4 times as long. If all ranks get the same data,
+// going round by round is as fast there, or faster.
 constexpr int kPostedAtOnce = 4;
-// Algorithms with more messages are passed over where they would have to be played one by one.
+// Algorithms with more messages are skipped if their messages would have to be simulated one by
+// one.
 constexpr double kMostMessages = 20'000;
 
 Topology topology_of(const Hosts& hosts, std::span<const int> members) {
@@ -52,7 +53,7 @@ Topology topology_of(const Hosts& hosts, std::span<const int> members) {
   return topology;
 }
 
-// One for all sizes up to the next power of two.
+// One power for all sizes up to the next power of two.
 int power_of(double bytes) {
   return bytes <= 1 ? 0 : static_cast<int>(std::ceil(std::log2(bytes)));
 }
@@ -106,7 +107,7 @@ const network_model::EncodedAlgorithm* AcrossHosts::choose_encoded(
   return entry->second;
 }
 
-// Equals in their order; the first where there are too many messages to tell.
+// Ties go to the first; returns the first algorithm if there are too many messages to simulate.
 const network_model::EncodedAlgorithm* AcrossHosts::find_fastest(
     const std::vector<network_model::EncodedAlgorithm>& all, double bytes) const {
   const network_model::EncodedAlgorithm* fastest = all.empty() ? nullptr : &all.front();

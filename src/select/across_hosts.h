@@ -1,5 +1,5 @@
-// Which algorithm is fastest for a group whose ranks are on several hosts: each that can serve is
-// simulated on a topology of these hosts.
+// Chooses the fastest algorithm for a group with ranks on several hosts: each algorithm that can
+// serve is simulated on a topology of these hosts.
 #pragma once
 
 #include <map>
@@ -18,18 +18,19 @@ namespace unisono::comm {
 
 class AcrossHosts {
  public:
-  // `members`: ranks of the world. With all of them on one host there is nothing to choose.
+  // `members`: world ranks. If all of them are on one host there is nothing to choose.
   AcrossHosts(const Hosts& hosts, std::span<const int> members);
 
   bool several() const { return several_; }
   // The host of each rank of the group.
   const std::vector<int>& hosts() const { return host_of_; }
-  // With its parameters; of all ranks the same. `bytes`: of the vector (model/cost.h). Sizes up to
-  // the next power of two have one answer, which is simulated once: some milliseconds. Empty:
-  // nothing could be simulated. `rank_order`: of those that sum in the order of the ranks.
+  // Returns the name with parameters, the same on all ranks. `bytes`: of the vector
+  // (network_model/cost.h). Sizes up to the next power of two share one answer, which is simulated
+  // once and takes some milliseconds. Empty: nothing could be simulated. `rank_order`: only
+  // algorithms that sum in rank order.
   const std::string& choose(Collective collective, double bytes, bool rank_order = false);
-  // The fastest of those that the proof lets be encoded between the hosts, likewise for each root;
-  // nullptr: there is none. It lives as long as this.
+  // Returns the fastest algorithm whose moves between hosts may be encoded according to the proof,
+  // per root; nullptr: there is none. It lives as long as this object.
   const network_model::EncodedAlgorithm* choose_encoded(const network_model::EncodedCall& call,
                                                         double bytes);
 

@@ -11,8 +11,8 @@
 namespace unisono::comm {
 namespace {
 
-// Up to here it is faster that every rank reduces everything than that each reduces a part and
-// passes it on: one wait less.
+// Up to this size it is faster that every rank reduces everything than that each reduces a part and
+// forwards it: one wait less.
 constexpr std::size_t kOneShotBytes = 16384;
 
 }  // namespace
@@ -21,7 +21,7 @@ std::size_t moved_size(const Call& call) {
   return size_of(moved_dtype(call.collective, call.dtype, call.reduction.op));
 }
 
-// In shared memory everybody reaches everybody at the same cost, so the direct algorithms are best:
+// In shared memory all ranks reach each other at the same cost, so the direct algorithms are best:
 // the fewest passes over memory, and sums in rank order.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes) {
   if (!moves_data(collective)) {

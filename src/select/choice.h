@@ -1,5 +1,5 @@
-// Which algorithm runs when nobody says: built-in defaults for ranks of one host, and the forced
-// ones.
+// The algorithm of a call without measurements: built-in defaults for ranks on one host, and forced
+// algorithms.
 #pragma once
 
 #include <map>
@@ -12,28 +12,28 @@
 
 namespace unisono::comm {
 
-// The bytes of an element of the call while it is moved and summed.
+// Returns the bytes of an element of the call while it is moved and summed.
 std::size_t moved_size(const Call& call);
 
-// `bytes`: count times the size of a moved element. Sums in the order of the ranks.
+// `bytes`: count times the size of a moved element. Sums in rank order.
 std::string_view default_algorithm(Collective collective, int ranks, std::size_t bytes);
 
-// The larger of what a rank sends and receives in all, as the models count; nothing where the ranks
-// do not know the same of it (all_to_all_v).
+// Returns the larger of the bytes that a rank sends and receives in total, as the models count;
+// nothing if the ranks do not know the same value (all_to_all_v).
 std::optional<double> vector_bytes(const Call& call, int ranks);
 
-// In the place of an algorithm: one of those that sum in the order of the ranks, whose results have
-// the same bits wherever the ranks are and however long the vector is.
+// Instead of an algorithm: one that sums in rank order, whose results have the same bits on any
+// hosts and for any vector length.
 inline constexpr std::string_view kReproducible = "reproducible";
 
-// "all_reduce=ring,broadcast=binomial"; "reproducible" alone stands for all that reduce. Throws
-// config.
+// Parses "all_reduce=ring,broadcast=binomial"; "reproducible" alone applies to all reducing
+// collectives. Throws config.
 std::map<Collective, std::string> parse_forced(std::string_view text);
 
-// Why find_algorithm() has none of that name for the collective, for messages.
+// Returns why find_algorithm() has no algorithm of that name for the collective, for messages.
 std::string unfit_algorithm(Collective collective, std::string_view name);
 
-// "flat, ring, ...", for messages.
+// Returns "flat, ring, ...", for messages.
 std::string list_algorithms(Collective collective);
 
 }  // namespace unisono::comm

@@ -1,4 +1,4 @@
-// Calls whose moves between hosts may be encoded (Call::accuracy): whether they may.
+// Decides whether the moves of a call between hosts may be encoded (Call::accuracy).
 #pragma once
 
 #include <span>
@@ -9,16 +9,17 @@
 
 namespace unisono::comm {
 
-// Why a call is not done as it is asked for, and what to do.
+// Why a call cannot be done as requested, and the advice.
 struct Refused {
-  std::string what;  // empty: nothing is refused
+  std::string what;  // empty: not refused
   std::string hint;
 };
 
-// Whether a call can keep to an accuracy that is not 0: its own, or the communicator's.
+// Returns a refusal if the call cannot keep to an accuracy other than 0, whether its own or the
+// communicator's.
 Refused refusal_of_accuracy(const Call& call, double accuracy);
 
-// The name of a program that runs it, which is another one on other hosts.
+// Returns the name of its program, which differs with the hosts.
 std::string encoded_key(const network_model::EncodedAlgorithm& algorithm, int root,
                         std::span<const int> hosts);
 

@@ -1,4 +1,4 @@
-// What Communicator::explain() says.
+// Implements Communicator::explain().
 #include "unisono/explain.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Candidate = Explanation::Candidate;
 
-// To three digits: "12.3 us".
+// Formats with three digits: "12.3 us".
 std::string time_text(double us) {
   const char* unit = "us";
   if (us >= 999.5) {
@@ -55,8 +55,8 @@ std::string reason_text(const Explanation& explanation) {
   return {};
 }
 
-// The algorithms to speak of: with their defaults, as the profile knows them, and the chosen one
-// (empty: it is none).
+// Returns the algorithms to list: with their defaults, those in the profile, and the chosen one
+// (empty: it is not an algorithm).
 std::vector<std::string> names_of(Collective collective, const network_model::Machine* machine,
                                   const std::string& chosen) {
   std::vector<std::string> names;
@@ -133,7 +133,7 @@ Explanation Planner::explain(const Call& call) {
   check_shape(call);
   const Choice choice = choose(call);
   const Collective collective = plain_form(call.collective);
-  // Ranks of all_to_all_v know their own sizes alone.
+  // Ranks of all_to_all_v know only their own sizes.
   double bytes = static_cast<double>(moved_size(call));
   if (const auto known = vector_bytes(call, ranks_)) {
     bytes = *known;

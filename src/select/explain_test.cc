@@ -1,4 +1,4 @@
-// Communicator::explain(): the candidates, who has chosen, and the text.
+// Communicator::explain(): the candidates, the source of the choice, and the text.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -94,7 +94,7 @@ TEST(Explain, RefusesWhatTheCallWouldBeRefusedFor) {
   EXPECT_THROW(explained(call, 2, without_profile()), Error);
 }
 
-// avg of narrow integers sends its sums, which are wider; and so it is sooner too much.
+// avg of narrow integers sends wider sums, and so reaches a limit sooner.
 TEST(Explain, CountsBytesAsTheyAreMoved) {
   Call call{.collective = Collective::all_reduce,
             .count = 16 << 10,
@@ -111,7 +111,7 @@ TEST(Explain, CountsBytesAsTheyAreMoved) {
   EXPECT_NO_THROW(explained(call, 2, without_profile()));
 }
 
-// The progress thread plans too, on the same planner.
+// The progress thread uses the same planner.
 TEST(Explain, WhileOperationsAreOnTheirWay) {
   run_threads(
       2,

@@ -19,7 +19,7 @@ bool is_v(const Call& call) {
 }
 
 engine::Sizes sizes_of(const Call& call) {
-  const bool barrier = call.collective == Collective::barrier;  // one byte, whatever the call says
+  const bool barrier = call.collective == Collective::barrier;  // one byte in any call
   return {.element = barrier ? 1 : moved_size(call),
           .count = barrier ? 1 : call.count,
           .counts = call.counts,
@@ -149,7 +149,7 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   if (choice.user != nullptr) {
     hash.add(choice.user->content);
   }
-  if (call.collective != Collective::all_to_all_v) {  // whose counts belong to this rank alone
+  if (call.collective != Collective::all_to_all_v) {  // whose counts are known only to this rank
     for (const std::size_t count : call.counts) {
       hash.add(count);
     }
@@ -173,7 +173,7 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
 
 const std::shared_ptr<const Prepared>& Planner::look_up(const Call& call) {
   engine::check_words(call);
-  engine::check_lists(call, {.rank = rank_, .ranks = ranks_});  // first: what follows reads them
+  engine::check_lists(call, {.rank = rank_, .ranks = ranks_});  // first: the code below reads them
   const bool in_place = engine::is_in_place(call, rank_);
   if (is_v(call)) {
     check_shape(call);

@@ -1,5 +1,5 @@
 // From a call to a bound program: checks the arguments, chooses the algorithm, builds, lowers and
-// binds; keeps what it made.
+// binds; caches the results.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Profile;
 class Programs;
 struct UserSchedule;
 
-// All that does not change between two calls with the same arguments on other buffers.
+// Everything that does not change between two calls with the same arguments and other buffers.
 struct Prepared {
   engine::BoundProgram program = {};
   engine::Extent extent = {};
@@ -42,8 +42,8 @@ struct Prepared {
   std::size_t count = 0;
   std::string algorithm = {};
   engine::Around around = {};
-  // The input is first copied: in place, by an algorithm that cannot, or where something is done
-  // with it before.
+  // The input is first copied: for an in-place call with an algorithm that cannot do it, or if the
+  // input is converted first.
   bool stage_input = false;
   bool runs_in_place = false;  // the program reads its input where it writes its output
   double factor = 1.0;
@@ -54,59 +54,60 @@ struct Prepared {
   std::size_t staged_input = 0;  // where it begins
   std::size_t staged_output = 0;
   PackedRecord record = {};
-  // Whether the output is narrower than what the program makes.
+  // Returns true if the output is narrower than the program's result.
   bool narrows() const noexcept { return around.moved != dtype; }
   mutable int recorded = -1;  // its name in a recording, once it has one (Recorder::name())
 };
 
 class Planner {
  public:
-  // `forced` as in ConnectOptions::algorithm. Throws config if it is malformed.
-  // `programs` and `profile` outlive the planner. `multicast`: what the lanes can. `hosts`: of the
-  // group's ranks. `accuracy`: of calls that say none.
+  // `forced` as in ConnectOptions::algorithm; throws config if it is malformed. `programs` and
+  // `profile` must outlive the planner. `multicast`: supported by the lanes. `hosts`: of the
+  // group's ranks. `accuracy`: of calls without their own.
   Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
           std::string_view forced, double accuracy, bool multicast, AcrossHosts hosts);
 
-  // The plan of a call whose buffers are checked too. Throws usage. The reference is good until the
-  // next find(); an operation that lives longer copies the pointer.
+  // Returns the plan of a call, and checks its buffers too. Throws usage. The reference is valid
+  // until the next find(); an operation that lives longer copies the pointer.
   const std::shared_ptr<const Prepared>& find(const Call& call) {
     const std::shared_ptr<const Prepared>* const latest = recent_.latest(call);
     return latest != nullptr ? *latest : look_up(call);
   }
-  // Buffers are not looked at. Throws usage.
+  // Ignores the buffers. Throws usage.
   Explanation explain(const Call& call);
-  // `threads`, or fewer where the profile knows, for one host, that fewer are quicker.
+  // Returns `threads`, or fewer if the profile, on one host, says that fewer are faster.
   int most_threads(const Call& call, int threads) const;
-  // The user names one algorithm for the call, here or in the options.
+  // Returns true if the user names one algorithm for the call, here or in the options.
   bool is_named(const Call& call) const { return !named(call).empty() && !is_reproducible(call); }
 
  private:
   const std::shared_ptr<const Prepared>& look_up(const Call& call);
-  // What serves a call.
+  // The algorithm that serves a call.
   struct Choice {
     const Algorithm* algorithm = nullptr;
     Shape shape = {};
     std::string name = {};                          // with its parameters
-    std::shared_ptr<const UserSchedule> user = {};  // in the place of an algorithm
-    // Made of it, or of none; lives as long as the planner.
+    std::shared_ptr<const UserSchedule> user = {};  // instead of an algorithm
+    // The encoded form of the algorithm, or nullptr; lives as long as the planner.
     const network_model::EncodedAlgorithm* encoded = nullptr;
     Explanation::Why why = Explanation::Why::built_in;
   };
-  // What the user says; empty: nothing.
+  // Returns the user's choice; empty: none.
   std::string_view named(const Call& call) const;
   bool is_reproducible(const Call& call) const;
   Choice choose(const Call& call);
   Choice choose_named(const Call& call, std::string_view name);
   Choice choose_user(const Call& call, const std::string& path);
   std::optional<Choice> choose_encoded(const Call& call);
-  // Nothing, and why in `refused`: it would round twice, or leave the ranks with other bits.
+  // Returns nothing, with the reason in `refused`, if it would round twice, or leave the ranks with
+  // different bits.
   std::optional<Choice> try_encoded(const Call& call, double accuracy, Refused& refused);
   const network_model::EncodedAlgorithm& encode(const Choice& choice, MoveCode code);
   void check_accuracy(const Call& call) const;
-  // Why the algorithm cannot serve the call; "": it can.
+  // Returns why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
-  // What others than the user say where that can serve the call; "": nothing. The profile was
-  // measured on one host.
+  // Returns the choice of other sources than the user if it can serve the call; "": none. The
+  // profile was measured on one host.
   std::string_view profiled(const Call& call, bool reproducible) const;
   std::string_view modelled(const Call& call, bool reproducible);
   std::string_view if_it_serves(const Call& call, const std::string& name) const;
@@ -123,7 +124,7 @@ class Planner {
   bool multicast_;
   double accuracy_;
   AcrossHosts hosts_;
-  std::map<std::string, network_model::EncodedAlgorithm> encoded_;  // of those that were named
+  std::map<std::string, network_model::EncodedAlgorithm> encoded_;  // of named algorithms
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const UserSchedule>> user_schedules_;  // by path
   RecentPlans recent_;

@@ -1,4 +1,4 @@
-// Which algorithm serves a call: the user's word, else what was measured or simulated, else the
+// Chooses the algorithm of a call: the user's choice, else what was measured or simulated, else the
 // built-in choice.
 #include <algorithm>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace unisono::comm {
 namespace {
 
-// Shorter sums stay exact where only the communicator has an accuracy.
+// Shorter sums stay exact if only the communicator has an accuracy.
 constexpr double kLeastEncodedBytes = 16 << 10;
 
 }  // namespace
@@ -66,7 +66,7 @@ std::string_view Planner::modelled(const Call& call, bool reproducible) {
              : std::string_view();
 }
 
-// What is said of other rank counts or of plain forms need not hold here.
+// A choice for other rank counts or for plain forms need not be valid here.
 std::string_view Planner::if_it_serves(const Call& call, const std::string& name) const {
   if (name.empty()) {
     return {};
@@ -96,8 +96,8 @@ std::string_view Planner::named(const Call& call) const {
                                                             : std::string_view(forced->second);
 }
 
-// A call that says itself what it wants is refused where it cannot have it; what the communicator
-// asks of all is left out there.
+// A call with its own accuracy is refused if it cannot have it; the communicator's default is then
+// ignored.
 void Planner::check_accuracy(const Call& call) const {
   if (detail::has_own_accuracy(call)) {
     if (const Refused refused = refusal_of_accuracy(call, call.accuracy); !refused.what.empty()) {
@@ -115,8 +115,8 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
     }
     return choice;
   }
-  // Data that is only moved comes as it was sent, unless its call says otherwise; and so do short
-  // sums, where messages cost more than bytes.
+  // Data that is only moved arrives unchanged unless its call says otherwise; so do short sums, for
+  // which messages cost more than bytes.
   const bool asked = call.accuracy == kInheritedAccuracy && accuracy_ != 0 &&
                      reduces(call.collective) &&
                      vector_bytes(call, ranks_).value_or(0) >= kLeastEncodedBytes;
@@ -125,8 +125,7 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
              : std::nullopt;
 }
 
-// The algorithm that is named, as far as the proof lets it be encoded; else the fastest of all that
-// can be.
+// Returns the named algorithm, if the proof lets it be encoded; else the fastest one that can be.
 std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double accuracy,
                                                     Refused& refused) {
   const std::string_view name = named(call);

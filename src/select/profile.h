@@ -1,4 +1,4 @@
-// What `unisono tune` has measured on this machine, as the communicator uses it.
+// The results of `unisono tune` on this machine, as used by the communicator.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,17 @@ namespace unisono::comm {
 
 class Profile {
  public:
-  // None: nothing is chosen by it.
+  // Empty: chooses nothing.
   Profile() = default;
-  // Throws Error(config) that names the file and the place in it.
+  // Throws Error(config) that names the file and the position in it.
   explicit Profile(const std::string& path);
-  // A file; "none" for none; "" for the default file, if it is there.
+  // A file; "none" for none; "" for the default file, if it exists.
   static Profile find(const std::string& name);
 
   const std::string& path() const { return path_; }
   const network_model::Choices& choices() const { return choices_; }
-  // Read at the first call, as few programs ask for it; nullptr: none. Throws as the constructor.
+  // Read at the first call, because few programs need it; nullptr: none. Throws like the
+  // constructor.
   const network_model::Machine* machine() const;
 
  private:
@@ -38,8 +39,8 @@ class Profile {
   std::unique_ptr<Model> model_ = std::make_unique<Model>();
 };
 
-// Where `unisono tune` writes and find("") reads; "" where there is no home. `lookup` is
-// read_env().
+// Returns the file that `unisono tune` writes and find("") reads; "" if there is no home directory.
+// `lookup` is read_env().
 using ProfileLookup = std::function<std::optional<std::string>(std::string_view)>;
 std::string default_profile_path(const ProfileLookup& lookup);
 

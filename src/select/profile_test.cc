@@ -1,4 +1,4 @@
-// Profiles: which file is read, and which algorithm runs with it.
+// Profiles: which file is read, and which algorithm it selects.
 #include "select/profile.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class ProfileTest : public ::testing::Test {
     return path.string();
   }
 
-  // What a call of `count` f32 on `ranks` ranks is served by, on rank 0.
+  // Returns the algorithm of a call with `count` f32 on `ranks` ranks, on rank 0.
   std::string algorithm(Call call, int ranks, const ConnectOptions& options) const {
     std::string name;
     run_threads(
@@ -133,7 +133,7 @@ TEST_F(ProfileTest, TheVectorOfAVFormIsTheSumOfItsParts) {
       options);
 }
 
-// What two ranks are told whose profiles differ; "" for no error.
+// Returns the errors of two ranks with different profiles; "": no error.
 std::vector<std::string> told(const std::string& job, const std::vector<std::string>& profiles,
                               std::size_t count, int threads) {
   std::vector<std::string> said(2);
@@ -162,7 +162,7 @@ std::vector<std::string> told(const std::string& job, const std::vector<std::str
   return said;
 }
 
-// Ranks with different profiles do not run different algorithms: they say so.
+// Ranks with different profiles do not run different algorithms: they report the difference.
 TEST_F(ProfileTest, DifferentChoicesAreAMismatch) {
   for (const std::string& text : told("profile-mismatch", {file_, "none"}, 1, 1)) {
     EXPECT_NE(text.find("mismatch"), std::string::npos) << text;
@@ -171,7 +171,7 @@ TEST_F(ProfileTest, DifferentChoicesAreAMismatch) {
   }
 }
 
-// Nor do they cut a call into other slices for their threads.
+// Nor do they cut a call into different slices for their threads.
 TEST_F(ProfileTest, LimitsTheThreadsOfACall) {
   const std::string one =
       write("threads.json", R"({"format": "unisono.machine/1", "threads": {)"

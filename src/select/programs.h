@@ -1,5 +1,5 @@
-// The programs of a rank: what a schedule comes to for one place in a group of one size. Made once,
-// and shared by all groups in which the rank has the same place.
+// The programs of a rank: a schedule lowered for one rank in a group of one size. Made once, and
+// shared by all groups in which the rank has the same number.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace unisono::comm {
 struct Compiled {
   Schedule schedule;
   engine::Program out_of_place = {};
-  // Absent: the algorithm cannot, the input is staged.
+  // absent: the algorithm cannot run in place, and the input is staged
   std::unique_ptr<engine::Program> in_place = {};
 };
 
@@ -28,7 +28,7 @@ class Programs {
   std::shared_ptr<const Compiled> find(const Algorithm& algorithm, const Shape& shape,
                                        std::string_view name, Collective collective, int rank,
                                        bool multicast);
-  // For a schedule that is there already. `name`: unique among schedules.
+  // For an existing schedule. `name`: unique among schedules.
   std::shared_ptr<const Compiled> find(const Schedule& schedule, std::string_view name, int rank,
                                        bool multicast);
 

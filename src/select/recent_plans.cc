@@ -28,7 +28,7 @@ const RecentPlans::Entry& RecentPlans::add(const PlanKey& key, Plan plan) {
     return *entries_.back();
   }
   latest_ = {};
-  // Any of the half that is used less: neither a loop over many sizes nor a change of sizes then
+  // Evicts from the less used half: neither a loop over many sizes nor a change of sizes then
   // misses always.
   constexpr std::size_t kHalf = kMostEntries / 2;
   evicted_ = (evicted_ + 97) % kHalf;

@@ -1,4 +1,4 @@
-// The plans of recent calls, for calls that come again.
+// A cache of plans for repeated calls.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace unisono::comm {
 
 struct Prepared;
 
-// What makes two calls the same to the planner.
+// The properties that make two calls equal for the planner.
 struct PlanKey {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::u8;
@@ -34,16 +34,16 @@ class RecentPlans {
   using Plan = std::shared_ptr<const Prepared>;
   struct Entry {
     PlanKey key;
-    std::string algorithm;  // owns what key.algorithm views
+    std::string algorithm;  // owns the text of key.algorithm
     Plan plan;              // shared with the operations that run it
   };
 
-  // The plan of the latest call if this is the same again, buffers and all: nothing of it need be
-  // checked. Else nullptr.
+  // Returns the plan of the latest call if this is the same call again, buffers included, so that
+  // nothing needs to be checked. Otherwise nullptr.
   const Plan* latest(const Call& call) const noexcept {
     return call == latest_ ? latest_plan_ : nullptr;
   }
-  // nullptr: there is none, or it was too long ago. What is returned is good until the next add().
+  // Returns nullptr if there is none any more. The result is valid until the next add().
   const Entry* find(const PlanKey& key);
   const Entry& add(const PlanKey& key, Plan plan);
   // The call has been checked and has this plan.
@@ -71,8 +71,8 @@ class RecentPlans {
     }
   };
 
-  std::vector<std::unique_ptr<Entry>> entries_;  // what is used often is in front
-  std::size_t evicted_ = 0;                      // where the last one was, in the second half
+  std::vector<std::unique_ptr<Entry>> entries_;  // frequently used ones are in front
+  std::size_t evicted_ = 0;                      // index of the last eviction, in the second half
   Latest latest_;
   const Plan* latest_plan_ = nullptr;
 };

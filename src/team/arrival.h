@@ -1,6 +1,6 @@
-// How the threads of a rank meet: a barrier of two levels, eight threads and then their leaders, in
-// which each thread writes only lines of its own. Whoever waits gives up when the team has failed,
-// or when a thread has not come in time.
+// The barrier of a rank's threads, with two levels: eight threads, then their leaders. Each thread
+// writes only its own cache lines. A waiting thread gives up when the team has failed, or when a
+// thread has not come in time.
 #pragma once
 
 #include <atomic>
@@ -16,26 +16,26 @@ class ArrivalBarrier {
 
   explicit ArrivalBarrier(int threads);
 
-  // Each thread calls it equally often. timeout_ms 0: for ever.
+  // Each thread calls it equally often. timeout_ms 0: no limit.
   Outcome arrive(int thread, int timeout_ms) noexcept;
-  // Ends all waits, those to come as well.
+  // Ends all waits, future ones too.
   void fail() noexcept { failed_.store(true, std::memory_order_release); }
   bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  // After `late`: the first thread that had not come. `thread` asks for itself.
+  // After `late`: returns the first thread that had not come. `thread`: the caller.
   int missing(int thread) const noexcept {
     return lines_[static_cast<std::size_t>(thread)].missing;
   }
 
  private:
-  static constexpr int kDomain = 8;  // threads that are likely to have a cache in common
+  static constexpr int kDomain = 8;  // threads that probably share a cache
   struct alignas(64) Line {
-    std::atomic<std::uint64_t> entered{0};   // rounds that this thread has come to
-    std::atomic<std::uint64_t> gathered{0};  // leaders: rounds to which all of their eight came
-    std::atomic<std::uint64_t> released{0};  // leaders: rounds that are over
+    std::atomic<std::uint64_t> entered{0};   // rounds that this thread has entered
+    std::atomic<std::uint64_t> gathered{0};  // leaders: rounds that all their eight have entered
+    std::atomic<std::uint64_t> released{0};  // leaders: completed rounds
     int missing = -1;                        // this thread's own
   };
 
-  // `thread` waits until `word` has come to its round.
+  // `thread` waits until `word` has reached its round.
   Outcome await(const std::atomic<std::uint64_t>& word, int thread, int timeout_ms) noexcept;
   int first_missing(std::uint64_t round) const noexcept;
 

@@ -15,12 +15,12 @@
 namespace unisono {
 namespace {
 
-// What one thread has to itself.
+// The private data of one thread.
 struct alignas(64) Member {
   Member(Communicator group, int ranks) : comm(std::move(group)), parts(ranks) {}
   Communicator comm;
   comm::Parts parts;
-  Call call;  // that it makes now, for the others to compare
+  Call call;  // its current call, for the others to compare
 };
 
 bool is_for_teams(Collective collective) {
@@ -47,7 +47,7 @@ bool sums(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
 }
 
-// An algorithm that sums in the order of the ranks: all of these give the same bits.
+// Returns an algorithm that sums in rank order: all of these give the same bits.
 std::string_view rank_order(const Call& call) {
   constexpr std::size_t kShortBytes = 16 << 10;
   const Dtype moved = moved_dtype(call.collective, call.dtype, call.reduction.op);
@@ -55,7 +55,7 @@ std::string_view rank_order(const Call& call) {
   return call.collective == Collective::all_reduce && is_short ? "one_shot" : "flat";
 }
 
-// Whether a communicator would first copy the whole input aside: then it would read the slices of
+// Returns true if a communicator would first copy the whole input: it would read the slices of
 // other threads while these are written, so one thread makes the call.
 bool copies_input(const Call& call, int rank) {
   if (call.collective == Collective::all_to_all) {
@@ -99,7 +99,7 @@ struct Team::State {
     }
   }
 
-  // Keeps the first error for all threads, ends their waits, and those of the other ranks.
+  // Keeps the first error for all threads, and ends their waits and those of the other ranks.
   void fail(const Error& error) {
     {
       const std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-// Calls that several threads of each rank make together, against sums that are computed here.
+// Calls that several threads of each rank make together, compared with sums computed here.
 #include "unisono/team.hpp"
 
 #include <gtest/gtest.h>

@@ -99,7 +99,7 @@ Exits::Pair Exits::joined(const Doors& out, const Doors& in) const {
   return shared == 1 ? by_door : networks == 1 && shared == 0 ? by_network : Pair{};
 }
 
-// Whether they meet before their ends.
+// Returns true if they meet before their ends.
 bool Exits::cross(const Exit& out, const Exit& in) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(out.count); ++i) {
     for (std::size_t k = 0; k < static_cast<std::size_t>(in.count); ++k) {

@@ -32,7 +32,7 @@ constexpr std::array<Unit, 3> kTimes = {{{"ns", 1e-3}, {"us", 1}, {"ms", 1e3}}};
 constexpr std::array<Unit, 4> kRates = {
     {{"gb_per_s", 1e3}, {"gbit_per_s", 125}, {"gib_per_s", 1073.741824}, {"mb_per_s", 1}}};
 
-// Which of the two directions of a pair a figure is for.
+// The direction of a pair that a figure describes.
 enum class Ways : std::uint8_t { one, each };
 
 struct Figures {

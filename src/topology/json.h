@@ -30,7 +30,7 @@ inline constexpr std::string_view kTopologyFormat = "unisono.topology/1";
 
 std::string to_json(const Topology& topology);
 
-// What is returned has passed check().
+// The result has passed check().
 Parsed<Topology> parse_topology_json(std::string_view text);
 
 }  // namespace unisono

@@ -36,7 +36,7 @@ struct GpuNode {
   double reduces = 0;  // of its switch
 };
 
-// What NCCL needs on GPUs of one generation: LL sends flags with the data, Simple fills the links
+// The costs of NCCL on GPUs of one generation: LL sends flags with the data, Simple fills the links
 // but starts late. Fitted by the least absolute errors to the tables of ai-dynamo/aiconfigurator
 // (Apache-2.0, 2026; 2 and 4 GPUs, all sizes) together with those that tests/data/nccl names.
 std::vector<Protocol> gpu_protocols(double latency);

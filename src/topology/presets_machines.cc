@@ -23,7 +23,7 @@ std::vector<int> add_gpu_node(Topology& topology, const std::string& name, const
 }
 
 std::vector<Protocol> gpu_protocols(double latency) {
-  // What the links of a message take is in the topology already.
+  // The topology already contains the times of a message's links.
   const auto message = [&](double us) {
     return std::max(0.0, latency * us - 2 * kNvlinkLatencyUs);
   };

@@ -57,7 +57,7 @@ Router::Router(const Topology& topology, RouteChoice choice, bool knows_parts)
   }
 }
 
-// Whether a way may lead to the goal through `device`, which is not the goal.
+// Returns true if a path to the goal may lead through `device`, which is not the goal.
 bool Router::leads_to(int device, int goal, bool backward) const {
   if (ways_.has_rank(device)) {
     return false;
@@ -246,7 +246,7 @@ const Router::Ways& Router::ways_of(Middle middle) {
   return ways;
 }
 
-// What a link of the ways is between the devices that are meant.
+// Returns the link between the actual devices that corresponds to a link of the paths.
 int Router::own_link(const Ways& ways, const Middle& middle, int link) const {
   if (ways.middle == middle) {
     return link;

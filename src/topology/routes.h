@@ -81,7 +81,7 @@ class Router {
     std::vector<Step> steps = {};
   };
 
-  // What was chosen for a turn where the target alone decides.
+  // The choice for a turn, if only the target decides.
   struct Chosen {
     Middle middle = {};
     int turn = 0;

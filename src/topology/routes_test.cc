@@ -136,7 +136,7 @@ TEST(Routes, ShiftsShareNoLinkOfAFatTree) {
   }
 }
 
-// What enters at the source leaves at the target, whatever is between.
+// All traffic that enters at the source leaves at the target, whatever is between.
 TEST(Routes, AdaptiveOnesSplitEvenlyOverAllWays) {
   for (const std::string name : {"fat_tree:hosts=128,ports=8", "torus:x=4,y=3,z=2", "dgx_h100",
                                  "rail_optimised:nodes=300", "dragonfly"}) {

@@ -32,7 +32,7 @@ class ShortestWays {
   int port(int link) const { return port_[static_cast<std::size_t>(link)]; }
 
  private:
-  // What one end of a search knows of a device; valid if `search` is the current one.
+  // The state of a device in one end of a search; valid if `search` is the current one.
   struct Label {
     std::uint32_t search = 0;
     int distance = 0;

@@ -21,8 +21,8 @@ class Siblings {
  public:
   Siblings(const Topology& topology, const LinksOut& out, const LinksOut& in);
 
-  // Those that stand for two devices and all pairs of their siblings; the devices themselves where
-  // they have none, or one of them is not in the core. REQUIRES: the devices differ.
+  // Returns the devices that represent two devices and all pairs of their siblings; the devices
+  // themselves if they have none, or one of them is not in the core. REQUIRES: the devices differ.
   struct Pair {
     int source = 0;
     int target = 0;

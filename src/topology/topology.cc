@@ -127,7 +127,7 @@ std::optional<JsonProblem> check_ranks(const Topology& topology) {
   return std::nullopt;
 }
 
-// Which devices rank 0 reaches without passing through another rank.
+// Returns the devices that rank 0 reaches without passing through another rank.
 std::vector<bool> reached_from_first(const Topology& topology, bool reversed) {
   const LinksOut out(topology, reversed);
   std::vector<bool> has_rank(topology.devices.size());

@@ -36,7 +36,7 @@ class Bounds {
   const std::vector<ClockBound>& at_least_;
 };
 
-// Where a concave function has its maximum.
+// Returns the position of a concave function's maximum.
 double argmax(double low, double high, const std::function<double(double)>& value) {
   for (int round = 0; round < kRounds; ++round) {
     const double third = (high - low) / 3;
@@ -75,8 +75,7 @@ std::optional<ClockLine> align_clocks(const std::vector<ClockBound>& at_most,
     return std::nullopt;
   }
   ClockLine line{.offset = (bounds.highest(drift) + bounds.lowest(drift)) / 2, .drift = drift};
-  // What every line that is possible has in common is least certain at the first or at the last
-  // moment.
+  // The range that all possible lines share is widest at the first or at the last moment.
   const double low = edge(drift, -kMostDrift, bounds);
   const double high = edge(drift, kMostDrift, bounds);
   double first = std::numeric_limits<double>::infinity();

@@ -1,7 +1,7 @@
-// How two clocks that no one has compared differ, from messages between them: none arrives before
-// it is sent. Each message one way is an upper bound of the difference, each one the other way a
-// lower bound, and the quickest of both make it tight. What remains is the uncertainty: half of
-// the shortest round trip, as when one asks the other for the time.
+// Determines the difference of two clocks from messages between them: none arrives before it is
+// sent. Each message in one direction is an upper bound of the difference, each one in the other
+// direction a lower bound, and the fastest of both make it tight. The remainder is the uncertainty:
+// half of the shortest round trip, as in a time request.
 //
 // The clocks may also run at different rates (up to 500 ppm, what an undisciplined quartz can
 // have); each is taken to keep its own.

@@ -11,7 +11,7 @@
 
 namespace unisono::trace {
 
-// What the trace writers of a rank share.
+// Shared by the trace writers of a rank.
 struct RecordingView {
   recording::RecordingHeader* header = nullptr;  // nullptr: nothing is recorded
   recording::Event* ring = nullptr;
@@ -86,8 +86,8 @@ class BlockWriter {
   }
 
  private:
-  // What stood there is of an earlier round. Before the event in front of it is written: a reader
-  // must not take it for new where the rank was killed in between.
+  // The previous contents belong to an earlier round. Cleared before the event in front of it is
+  // written: a reader must not take them for new if the rank was killed in between.
   static void end_block_at(recording::Event* event) noexcept {
     event->packed = 0;
     std::atomic_signal_fence(std::memory_order_release);

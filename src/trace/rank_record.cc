@@ -185,7 +185,7 @@ class Reader {
     latest_ns_ = std::max({latest_ns_, begin, end});
     return end;
   }
-  // What no clock of this run can have shown was torn.
+  // A time that no clock of this run can have shown was torn.
   bool is_sane(const Event& event) const {
     return event.begin >= header_.first.ticks && clock_.ns(event.begin) < 1e17;
   }

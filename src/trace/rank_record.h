@@ -1,6 +1,6 @@
-// What one rank recorded (trace/recording.h), read back: times in nanoseconds of its host's clock,
-// ranks and peers as they were in the job's first world, before any were lost. Nothing in such a
-// file is trusted: its writer may have been killed.
+// Reads the recording of one rank (trace/recording.h): times in nanoseconds of its host's clock,
+// ranks and peers as in the job's first world, before any were lost. No value in such a file is
+// trusted, because its writer may have been killed.
 #pragma once
 
 #include <cstddef>

@@ -63,7 +63,7 @@ std::string first_line(const char* path) {
   return line;
 }
 
-// Whether the kernel itself trusts the processor's counter.
+// Returns true if the kernel itself uses the processor's counter as its clock.
 bool counter_is_clock() {
   const std::string source =
       first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");

@@ -29,7 +29,7 @@ struct RecordingSettings {
   std::string path = {};     // empty: nothing is to be recorded
   std::uint64_t events = 0;  // how many are kept, the newest
 };
-// What the environment says. Throws Error where UNISONO_RECORD_EVENTS is not a number of events.
+// Reads the environment. Throws Error if UNISONO_RECORD_EVENTS is not a number of events.
 RecordingSettings recording_settings();
 
 class Recorder {
@@ -55,7 +55,7 @@ class Recorder {
   TraceWriter writer(std::uint64_t group, std::span<const int> members);
   // The number by which events know what is run.
   int name(Collective collective, std::string_view algorithm);
-  // What operations and transfers that begin from now on are for; empty: nothing. Any thread.
+  // Labels the operations and transfers that begin from now on; empty: no label. Any thread.
   void label(std::string_view text);
   // The same of one group, in place of that; empty: they have that again. Any thread.
   void label_group(std::uint64_t group, std::span<const int> members, std::string_view text);
@@ -66,7 +66,7 @@ class Recorder {
   int number_of(const recording::Name& wanted);
   int label_number(std::string_view text);
   int group_number(std::uint64_t id, std::span<const int> members);
-  // Where in the list of members they are now; -1: there was no room.
+  // Returns the position in the list of members; -1: there was no room.
   int add_members(std::span<const int> members);
 
   // Says so where somebody removed the file while the job ran.

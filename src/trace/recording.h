@@ -82,8 +82,8 @@ struct Event {
 };
 static_assert(sizeof(Event) == 32);
 
-// What an operation works on, in 16 bits: the type of its elements, how they are combined, and
-// whether its program runs in place. 0: not known.
+// The operands of an operation in 16 bits: the type of its elements, the reduce operation, and
+// whether its program runs in place. 0: unknown.
 static_assert(kDtypeCount + 1 <= 32 && kReduceOpCount <= 32, "5 bits each");
 constexpr std::uint16_t pack_terms(int dtype, int op, bool in_place) {
   return static_cast<std::uint16_t>(static_cast<unsigned>(dtype + 1) |
@@ -150,7 +150,8 @@ struct RecordingHeader {
   std::atomic<std::int32_t> members = 0;
   std::atomic<std::int32_t> unnamed = 0;       // groups that there was no room for
   std::atomic<std::int32_t> label = kNoLabel;  // a name: what the rank's next calls are for
-  // Where the list of members says, by rank, what it was before anybody was lost; -1: the same.
+  // Position, in the list of members, of each rank's number before any rank was lost; -1:
+  // unchanged.
   std::int32_t first_ranks = -1;
   Name name[kNames];
   std::int32_t world = 0;  // how many the job had before, by shrink() and grow()

@@ -159,7 +159,7 @@ class Builder {
     for (auto& [key, by_rank] : received) {
       const auto from = sent.find(key);
       for (auto& [rank, ends] : by_rank) {
-        // Where the beginnings of transfers were dropped it is not known which belong together.
+        // If the beginnings of transfers were dropped, the pairs are unknown.
         if (from == sent.end() || from->second.size() != ends.size()) {
           continue;
         }

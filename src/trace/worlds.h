@@ -18,8 +18,8 @@ struct HeardAbort {
   double at_ns = 0;  // on the clock that all have; NaN: its clock could not be aligned
 };
 
-// What was said first. Hosts may have different words for one cause, and a rank that said it itself
-// knows better when that was than one that heard of it. REQUIRES: `heard` is not empty.
+// Returns the earliest report. Hosts may have different texts for one cause, and a rank that
+// reported it first knows the time better than one that was told. REQUIRES: `heard` is not empty.
 const HeardAbort& first_of(const std::vector<HeardAbort>& heard);
 
 }  // namespace unisono::trace

@@ -1,5 +1,5 @@
-// What every transport must do, whatever carries its bytes. A new transport adds a World and a line
-// to kWorlds (conformance_worlds.h).
+// The requirements on every transport. A new transport adds a World and a line to kWorlds
+// (conformance_worlds.h).
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
 
 class Conformance : public ::testing::TestWithParam<Kind> {
  protected:
-  // The outgoing lane of rank 0 to rank 1, and the incoming one there.
+  // The outgoing lane from rank 0 to rank 1, and the incoming lane of rank 1.
   static constexpr int kTo = 1;
   static constexpr int kFrom = 0;
   static constexpr int kToAll = kRanks;
@@ -33,7 +33,7 @@ class Conformance : public ::testing::TestWithParam<Kind> {
   Transport& reader() { return world_->at(1); }
   const Limits& limits() { return writer().limits(); }
 
-  // By send() or in place, as the engine would. False: no room.
+  // Sends by send() or in place, as the engine would. Returns false if there is no room.
   bool put(int lane, const std::vector<std::byte>& data, std::uint64_t signature) {
     if (data.size() <= limits().inline_bytes) {
       return writer().send(lane, data.data(), data.size(), signature);
@@ -52,13 +52,13 @@ class Conformance : public ::testing::TestWithParam<Kind> {
     }
     return true;
   }
-  // Reads one message of a rank's lane, and is done with it.
+  // Reads and releases one message of a rank's lane.
   void expect_next(int rank, int lane, const std::vector<std::byte>& data,
                    std::uint64_t signature) {
     world_->settle();
     Incoming message;
     if (!world_->at(rank).peek(lane, message)) {
-      world_->settle();  // a long message may only come because its reader asks for it
+      world_->settle();  // a long message may come only when its reader asks for it
       ASSERT_TRUE(world_->at(rank).peek(lane, message));
     }
     ASSERT_EQ(message.signature, signature);
@@ -144,7 +144,7 @@ TEST_P(Conformance, KeepsTheOrderOfALaneForManyLaps) {
     return std::min(lengths[i * 7 % 8], limits().slot_bytes);
   };
   while (received < 2000) {
-    // More than one in the lane, and once in a while as many as it holds.
+    // More than one message in the lane, and occasionally as many as it holds.
     const std::size_t most = received % 50 == 0 ? 1000 : 1 + received % 4;
     for (std::size_t i = 0; i < most && put(kTo, pattern(length(sent), sent), sent); ++i) {
       ++sent;
@@ -187,7 +187,7 @@ TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   ASSERT_TRUE(writer().share(kTo, memory.data() + 1, 99, 5));
   const Mark second = writer().mark(kTo);
   world_->settle();
-  // Where the kernel takes bytes before anybody reads them, it has them by now.
+  // A kernel that takes bytes before they are read has taken them by now.
   EXPECT_EQ(writer().drained(kTo, first),
             is_cut ? world_->drains_short_unread() : world_->drains_unread());
   expect_next(1, kFrom, memory, 4);
@@ -199,7 +199,7 @@ TEST_P(Conformance, SharesMemoryUntilItIsDrained) {
   EXPECT_TRUE(writer().drained(kTo, second));
 }
 
-// The next message of a rank's lane, an offer, in pieces of at most `most`.
+// Fetches the next message of a rank's lane, an offer, in pieces of at most `most`.
 std::vector<std::byte> fetch_all(Transport& transport, int lane, std::size_t bytes,
                                  std::size_t most) {
   std::vector<std::byte> fetched(bytes);
@@ -241,7 +241,7 @@ TEST_P(Conformance, LetsAMessageBeFetchedBeforeItIsRead) {
       done += reader().fetch(kFrom, done, fetched.data() + done, most);
       ASSERT_TRUE(done % 64 == 0 || done == bytes);
       writer().flush(kEveryLane);
-      if (lap % 5 == 4 && done > bytes / 2) {  // others need the stream
+      if (lap % 5 == 4 && done > bytes / 2) {  // other lanes need the stream
         world_->settle();
       }
     }
@@ -294,7 +294,7 @@ TEST_P(MulticastConformance, LetsAllOthersFetchAMulticast) {
 }
 
 TEST_P(Conformance, FillsItsRoomWithBytesOfAnyLength) {
-  for (int lap = 0; lap < 100; ++lap) {  // the transport may try one way and another
+  for (int lap = 0; lap < 100; ++lap) {  // the transport may try several ways
     const std::size_t bytes = limits().slot_bytes - static_cast<std::size_t>(lap);
     std::byte* room = writer().reserve(kTo, bytes);
     ASSERT_NE(room, nullptr);
@@ -333,14 +333,14 @@ TEST_P(MulticastConformance, WaitsForTheSlowestReaderOfAMulticast) {
   EXPECT_TRUE(put_settled(kToAll, pattern(300, sent), sent));
 }
 
-// Small programs send without looking whether there is room (bound_program.h).
+// Small programs send without checking for room (bound_program.h).
 TEST_P(Conformance, TakesTwoSmallOperationsWithoutAReader) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{48}, std::size_t{49},
                                   std::size_t{104}, std::size_t{105}, engine::kSmallMessage}) {
     const std::size_t most = engine::kSmallLane / (64 + bytes + bytes / 4);
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
-    // The lane at every position, with all that a reader may keep to itself.
+    // The lane at every position, with everything that a reader may leave unreported.
     for (std::uint64_t lap = 0; lap < 200; ++lap) {
       for (std::size_t i = 0; i < 2 * most; ++i, ++sent) {
         ASSERT_TRUE(put(kTo, pattern(bytes, sent), sent)) << bytes << " bytes, lap " << lap;

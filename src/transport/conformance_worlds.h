@@ -1,4 +1,4 @@
-// What the conformance tests run on: the transports of a few ranks, all in one thread.
+// Worlds for the conformance tests: the transports of a few ranks, all in one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,15 +26,15 @@ class World {
  public:
   virtual ~World() = default;
   virtual Transport& at(int rank) = 0;
-  // Until what is under way has come.
+  // Waits until everything in transit has arrived.
   virtual void settle() {}
-  // Whether ranks can offer memory to each other.
+  // Returns true if ranks can offer memory to each other.
   virtual bool offers() const { return true; }
-  // Whether memory that is shared is its writer's again before anybody has read it; and a short
-  // piece of it, behind another that was read.
+  // Returns true if shared memory belongs to its writer again before it is read; also a short piece
+  // of it, after another piece that was read.
   virtual bool drains_unread() { return at(0).limits().through_kernel; }
   virtual bool drains_short_unread() { return drains_unread(); }
-  // Makes memory of a rank one that it can share. False: it cannot.
+  // Makes memory of a rank shareable. Returns false if the rank cannot share it.
   virtual bool let_share(int rank, const std::vector<std::byte>& memory) = 0;
 };
 
@@ -262,7 +262,7 @@ inline constexpr Kind kWorlds[] = {
                                                   {.tls = true, .checksum = true}));
      },
      false},
-    // The kernel takes hardly any frame as a whole.
+    // The kernel takes hardly any frame whole.
     {"tcp_tiny",
      [] {
        return std::unique_ptr<World>(new TcpWorld(kRanks, "127.0.0.1", 2, {.send_buffer = 2048}));

@@ -1,5 +1,5 @@
 // The lanes of all groups to one peer: those that transports have opened, those that only collect
-// what comes early, and the names of those that were closed, whose late frames are dropped.
+// early frames, and the names of closed ones, whose late frames are dropped.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,10 @@
 
 namespace unisono::transport {
 
-// Frames of groups that this rank has not opened yet wait; more such groups than this are refused.
+// Limit of groups that have early frames and that this rank has not opened yet; frames of further
+// groups are refused.
 inline constexpr std::size_t kMostEarlyLanes = 256;
-inline constexpr std::size_t kClosedLanes = 1024;  // late frames of so many closed groups are known
+inline constexpr std::size_t kClosedLanes = 1024;  // closed groups whose late frames are known
 
 struct LaneKey {
   std::uint64_t group = 0;
@@ -24,15 +25,16 @@ struct LaneKey {
   friend auto operator<=>(const LaneKey&, const LaneKey&) = default;
 };
 
-// `Lane` has a `key`, and `open`, which says that a transport uses it.
+// `Lane` has a `key`, and `open`, which is true while a transport uses it.
 template <typename Lane>
 class LaneTable {
  public:
-  // What find() did: there is one, the frame is to be dropped, or the peer or the system is wrong.
+  // The result of find(): the lane was found, the frame must be dropped, or the peer or the system
+  // is at fault.
   enum class Outcome : std::uint8_t { found, stale, too_many, no_memory };
 
-  // A lane that a transport uses from now on. `make` returns a lane, or nullptr: no memory, and may
-  // throw for the same reason. nullptr: no memory.
+  // Opens a lane for a transport. `make` returns a new lane, or nullptr without memory, and may
+  // throw for the same reason. Returns nullptr without memory.
   template <typename Make>
   Lane* open(const LaneKey& key, const Make& make) noexcept {
     const auto early = lanes_.find(key);
@@ -44,7 +46,7 @@ class LaneTable {
     return lane;
   }
 
-  // The lane that a frame names; where it is not open yet, one that collects what comes early.
+  // Returns the lane that a frame names; if it is not open yet, a lane that collects early frames.
   template <typename Make>
   Outcome find(const LaneKey& key, Lane*& lane, const Make& make) noexcept {
     if (latest_ != nullptr && latest_->key == key) {
@@ -54,7 +56,8 @@ class LaneTable {
     return look_up(key, lane, make);
   }
 
-  // Out of the table; its late frames are stale from now on. nullptr: it is in no table.
+  // Removes a lane; its late frames are stale from now on. Returns nullptr if the lane is not in
+  // the table.
   std::unique_ptr<Lane> remove(Lane* lane) noexcept {
     const auto place = lanes_.find(lane->key);
     if (place == lanes_.end()) {
@@ -69,7 +72,7 @@ class LaneTable {
     return taken;
   }
 
-  // Frames of earlier epochs are stale from now on.
+  // Makes frames of earlier epochs stale.
   void retire_before(std::uint32_t epoch) noexcept { epoch_ = epoch; }
   std::uint32_t epoch() const noexcept { return epoch_; }
   std::size_t stale_frames() const noexcept { return stale_frames_; }

@@ -1,5 +1,5 @@
-// Memory of lanes between hosts: pages that cost nothing until they are touched, slots for long
-// messages, handed out again while they are in the cache, and rings for short ones.
+// Memory for lanes between hosts: pages that cost nothing until they are touched, slots for long
+// messages, which are reused while they are in the cache, and rings for short messages.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 namespace unisono::transport {
 
-// Zeros. data() is nullptr if the system gives none.
+// Zeroed pages. data() is nullptr if the system refuses them.
 class Pages {
  public:
   explicit Pages(std::size_t bytes) noexcept : bytes_(bytes) {
@@ -39,11 +39,11 @@ class Pages {
   std::size_t bytes_;
 };
 
-// Slots of kMostBytes. The one that came back last goes out first. Allocates only when more are
-// out than ever before.
+// Slots of kMostBytes. The slot that was returned last is used first. Allocates only when more
+// slots are in use than ever before.
 class Slots {
  public:
-  // nullptr: no memory.
+  // Returns nullptr without memory.
   std::byte* take() noexcept {
     if (free_.empty()) {
       grow();
@@ -79,7 +79,7 @@ class Slots {
   std::vector<std::byte*> free_;
 };
 
-// A message that does not fit before the end of the ring begins anew at its start.
+// A message that does not fit before the end of the ring is placed at its start.
 inline constexpr std::size_t kRingBytes = kShortWindow + 2 * kShortBytes;
 
 // Short messages in a ring of memory, released in order.
@@ -87,7 +87,7 @@ class MessageRing {
  public:
   explicit MessageRing(std::byte* memory) : memory_(memory) {}
 
-  // nullptr: no room.
+  // Returns nullptr if there is no room.
   std::byte* place(std::size_t bytes) noexcept {
     const std::size_t room = room_of(bytes);
     if (used_ == 0) {
@@ -101,7 +101,7 @@ class MessageRing {
     }
     return head_ + room <= (wrapped ? tail_ : kRingBytes) ? take(room) : nullptr;
   }
-  // The oldest.
+  // Releases the oldest message.
   void release(const std::byte* data, std::size_t bytes) noexcept {
     const std::size_t room = room_of(bytes);
     tail_ = static_cast<std::size_t>(data - memory_) + room;

@@ -1,6 +1,5 @@
-// The lanes of a group whose ranks are on several hosts: those to ranks of this host lead through
-// one transport, those to the others through another. No multicast: a message for all would have to
-// go both ways.
+// The lanes of a group with ranks on several hosts: lanes to ranks on this host use one transport,
+// the others use another. There is no multicast, because a message to all would have to use both.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +13,12 @@ namespace unisono::transport {
 
 class MixedTransport final : public Transport {
  public:
-  // Where a rank of the group is: its number in its transport.
+  // The transport of a rank of the group, and the rank's number in it.
   struct Place {
     Transport* transport = nullptr;
     int rank = 0;
   };
-  // `places`: by rank of the group, of which this one is `rank`: in these transports.
+  // `places`: by rank of the group, in which this rank is `rank`.
   MixedTransport(std::vector<std::unique_ptr<Transport>> transports, std::vector<Place> places,
                  int rank);
 
@@ -97,7 +96,7 @@ class MixedTransport final : public Transport {
   int slowest_reader(int lane) noexcept override { return lane; }
 
  private:
-  // nullptr: a multicast, or the lane to this rank itself.
+  // Returns nullptr for a multicast, and for the lane to this rank itself.
   const Place* place(int lane) const noexcept {
     const auto index = static_cast<std::size_t>(lane);
     return index < places_.size() && lane != rank_ ? &places_[index] : nullptr;

@@ -1,8 +1,8 @@
-// What carries messages between hosts, for all groups of a process: it connects this rank with the
-// ranks of other hosts, moves what lanes send, sleeps for all of them, and knows how the peers are.
+// The network that carries messages between hosts, for all groups of a process: it connects this
+// rank with ranks on other hosts, moves the data of lanes, sleeps on behalf of all of them, and
+// tracks the state of the peers.
 //
-// Nothing here blocks but wait(), and nothing throws but lanes() and what tells of a loss in words.
-// Any thread may call.
+// Only wait() blocks; only lanes() and functions that describe a loss throw. Any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ namespace unisono::transport {
 
 class Transport;
 
-// A peer whose system says nothing for so long is lost, where nobody says otherwise.
+// A peer whose system is silent for this long is lost, unless it is configured otherwise.
 inline constexpr int kSilenceMs = 2000;
 
-// Why a rank of another host cannot be reached any more.
+// Why a rank on another host cannot be reached any more.
 struct Loss {
   enum class Kind : std::uint8_t {
     none,
     closed,   // the peer's system closed the connection without a word, as when a process ends
-    reset,    // the same, with something under way that was not read
+    reset,    // as above, while unread data was in transit
     broken,   // the system gave the connection up for another reason
-    silent,   // nothing was closed, and nothing comes
-    damaged,  // what came is not what the peer sent, or should have sent
-    given_up  // this process has no memory for what the peer sends
+    silent,   // the connection is open, and nothing arrives
+    damaged,  // the received data is not what the peer sent, or should have sent
+    given_up  // this process has no memory for the peer's data
   };
-  int peer = -1;  // rank of the world
+  int peer = -1;  // world rank
   Kind kind = Kind::none;
   std::string how = {};  // "the connection to rank 3 was closed by the other side ..."
 
@@ -42,47 +42,47 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // The lanes of a group, to all of its members; those to ranks of this host lead nowhere.
-  // `members`: the rank in the world of each rank of the group, of which this one is `rank`. All
-  // members give the group the same number, which no other group of the epoch has; lanes for
-  // another use are another group. Throws resource.
+  // Returns the lanes of a group to all its members; those to ranks on this host lead nowhere.
+  // `members`: the world ranks of the group, in which this rank is `rank`. All members give the
+  // group the same number, which no other group of the epoch has; lanes for another use count as
+  // another group. Throws resource.
   virtual std::unique_ptr<Transport> lanes(std::uint64_t group, std::span<const int> members,
                                            int rank) = 0;
-  // Lanes belong to this epoch from now on, and what comes for earlier ones is dropped.
+  // New lanes belong to this epoch, and data for earlier epochs is dropped.
   virtual void begin_epoch(std::uint32_t epoch) noexcept = 0;
 
-  // Reads what has come and writes what waits. True: something came.
+  // Reads available data and writes pending data. Returns true if something arrived.
   virtual bool progress() noexcept = 0;
-  // Writes what waits. Cheap where nothing does. True: nothing waits any more.
+  // Writes pending data; cheap if there is none. Returns true if nothing is pending any more.
   virtual bool flush() noexcept = 0;
-  // Sleeps until something comes, may be written, or wake(). False: nothing in that time. True also
-  // if something happened since this thread's last call returned: another thread may have read it.
-  // A thread that sleeps so that others must wake looks at its lanes after each call.
+  // Sleeps until data arrives, data can be written, or wake() is called. Returns false on timeout.
+  // Also returns true if something happened since this thread's last call returned, because another
+  // thread may have read its data; so a thread must check its lanes after each call.
   virtual bool wait(int timeout_us) noexcept = 0;
   virtual void wake() noexcept = 0;
-  // A descriptor: whoever writes 8 bytes to it, wakes.
+  // A descriptor: writing 8 bytes to it wakes the sleeping threads.
   virtual int waker() const noexcept = 0;
 
-  // Changes when one of the following may have.
+  // A counter that changes when a result of the following functions may have changed.
   virtual int events() const noexcept = 0;
-  // The loss of the rank that was lost first: others may be lost because of it.
+  // Returns the loss of the rank that was lost first; other ranks may be lost because of it.
   virtual Loss first_loss() = 0;
   virtual Loss loss_of(int rank) = 0;
-  // Whether a rank has left in good order.
+  // Returns true if a rank has left in order.
   virtual bool has_left(int rank) noexcept = 0;
-  // A rank that has ended the world, and its words.
+  // The rank that has ended the world, and its reason.
   struct Abort {
     int peer = -1;
     std::string reason;
   };
   virtual std::optional<Abort> aborted() noexcept = 0;
-  // Call it now and then: finds peers whose systems are silent.
+  // Detects peers whose systems are silent. Call it occasionally.
   virtual void look_for_losses() noexcept = 0;
 
-  virtual void abort(std::string_view reason) noexcept = 0;  // tells all
-  virtual void leave() noexcept = 0;                         // the last word to all, in good order
-  // The systems of the peers have all that was to be sent, but of those that are `lost` or silent
-  // for so long; those that are gone want nothing.
+  virtual void abort(std::string_view reason) noexcept = 0;  // tells all peers
+  virtual void leave() noexcept = 0;                         // the last message to all, in order
+  // Returns true if the systems of the peers have received everything, except peers that are `lost`
+  // or silent for this long; peers that are gone need nothing.
   virtual bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept = 0;
 };
 

@@ -1,7 +1,7 @@
-// What can carry messages between hosts: one table, which everything that depends on it asks.
+// The networks that can carry messages between hosts, in one table.
 //
-// A new network is its folder beside this file, a row in networks.cc, and its name in the help of
-// UNISONO_NETWORK (base/env.cc).
+// A new network needs its folder beside this file, a row in networks.cc, and its name in the help
+// of UNISONO_NETWORK (base/env.cc).
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@
 namespace unisono::transport {
 
 struct NetworkTraits {
-  std::string_view name;   // of UNISONO_NETWORK
-  std::string_view title;  // in sentences
-  std::string_view install =
-      {};  // what to do where it is not there: "install UCX (Debian: libucx0)"
-  std::string_view setting = {};                    // what chooses among its devices: "UCX_TLS"
-  std::string (*why_not)() = nullptr;               // why it cannot be had here; empty: it can
-  std::string (*version)() = nullptr;               // empty where it cannot be had
+  std::string_view name;          // for UNISONO_NETWORK
+  std::string_view title;         // for use in sentences
+  std::string_view install = {};  // what to do if it is missing: "install UCX (Debian: libucx0)"
+  std::string_view setting = {};  // selects among its devices: "UCX_TLS"
+  std::string (*why_not)() = nullptr;               // why it is unavailable; empty: it is available
+  std::string (*version)() = nullptr;               // empty if unavailable
   std::vector<std::string> (*devices)() = nullptr;  // by its own names. Throws config
-  // Throws config where it cannot be had, and resource.
+  // Throws resource, and config if the network is unavailable.
   std::unique_ptr<IntroducedNetwork> (*create)(int rank, int ranks) = nullptr;
 };
 
-// The first is TCP, whose connections the others are introduced over: it has only names.
+// The first one is TCP, whose connections introduce the others; it has only names.
 std::span<const NetworkTraits> networks();
-// The number there of the one that UNISONO_NETWORK names; TCP's if it names none. Throws config.
+// Returns the index of the network that UNISONO_NETWORK names; TCP's if it names none. Throws
+// config.
 std::uint8_t asked_network();
 
 }  // namespace unisono::transport

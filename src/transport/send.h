@@ -1,10 +1,10 @@
-// How a message enters a lane: the one ladder for all who send. From the shortest to the longest, a
-// piece is
-//   copied into the lane   send(): it is at most `inline_bytes` long
-//   shared                 the readers see this memory and read it where it is
-//   offered                the readers fetch it where it is
-//   copied into a slot     reserve(), fill(), commit(): what is left, one slot of it
-// What was shared or offered must not change until the lane has drained.
+// The way of a message into a lane, the same for all senders. A piece of a message is, from the
+// shortest to the longest,
+//   copied into the lane   send(): at most `inline_bytes` long
+//   shared                 the readers see this memory and read it directly
+//   offered                the readers fetch it directly
+//   copied into a slot     reserve(), fill(), commit(): otherwise, one slot at a time
+// Shared and offered memory must not change until the lane has drained.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,12 @@
 
 namespace unisono::transport {
 
-// Read once from the limits: a virtual call for each piece would cost a short message too much.
+// Read once from the limits, because a virtual call for each piece would cost too much for a short
+// message.
 struct SendLimits {
   std::size_t inline_bytes = 0;
   std::size_t slot_bytes = 0;
-  // Shorter pieces are copied: that costs less than to wait until their readers are done.
+  // Shorter pieces are copied, which costs less than waiting until their readers are done.
   std::size_t least_shared_bytes = 0;
 };
 
@@ -26,23 +27,23 @@ inline SendLimits send_limits(const Limits& limits, std::size_t least_shared_byt
   return {limits.inline_bytes, limits.slot_bytes, least_shared_bytes};
 }
 
-// What is to be sent of a message now: [done, ready) of its `bytes`.
+// The part of a message that can be sent now: [done, ready) of its `bytes`.
 struct Piece {
   const std::byte* message = nullptr;
   std::size_t bytes = 0;
   std::size_t done = 0;
   std::size_t ready = 0;
-  bool may_share = true;  // the memory stays as it is until the lane has drained
-  bool may_offer = true;  // and all readers copy the message as it is, into one place
+  bool may_share = true;  // the memory is unchanged until the lane has drained
+  bool may_offer = true;  // all readers copy the whole message, into one place
 };
 
 struct Sent {
-  std::size_t bytes = 0;  // 0: the lane has no room now
-  bool shared = false;    // the readers look at the memory until drained()
+  std::size_t bytes = 0;  // 0: no room in the lane now
+  bool shared = false;    // the readers use the memory until drained()
 };
 
-// Sends the beginning of a piece, as much as goes at once. `signature(bytes)` is that of the
-// message for so many bytes. REQUIRES: the piece is not empty.
+// Sends as much of the beginning of a piece as possible at once. `signature(bytes)` returns the
+// signature of a message of that length. REQUIRES: the piece is not empty.
 template <class Signature>
 Sent send_some(Transport& transport, int lane, const SendLimits& limits, const Piece& piece,
                const Signature& signature) noexcept {

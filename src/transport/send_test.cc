@@ -1,4 +1,4 @@
-// Which way a piece of a message enters a lane.
+// The way that a piece of a message takes into a lane.
 #include "transport/send.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace unisono::transport {
 namespace {
 
-// Notes which way it was asked to take.
+// Records the way that it was asked to take.
 class Noting final : public Transport {
  public:
   int rank() const noexcept override { return 0; }

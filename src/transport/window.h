@@ -1,10 +1,10 @@
-// How much of a lane may be under way, over any network between hosts.
+// The flow-control window of a lane, for any network between hosts.
 //
-// The reader of a lane has room for kMessages messages, kShortWindow bytes of those that are short
-// and a few slots of those that are long; the writer counts, and sends nothing beyond. So a lane
-// that nobody reads takes that much memory at most, and nothing on the connection waits for it.
-// The reader tells what it has released in whatever it sends anyway, or on its own once it is a
-// quarter of what is short, or half of the slots.
+// The reader of a lane has room for kMessages messages, kShortWindow bytes of short ones and a few
+// slots for long ones. The writer counts, and never sends more. So an unread lane uses at most that
+// much memory, and never blocks the connection. The reader reports releases in whatever it sends
+// anyway, or in a message of its own once they are a quarter of the short bytes or half of the
+// slots.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr std::size_t room_of(std::size_t bytes) noexcept {
   return std::max<std::size_t>(64, (bytes + 63) / 64 * 64);
 }
 
-// How much of a lane's window is taken.
+// The used part of a lane's window.
 struct Window {
   std::uint32_t messages = 0;
   std::size_t short_bytes = 0;
@@ -45,7 +45,7 @@ struct Window {
     short_bytes -= is_short(bytes) ? room_of(bytes) : 0;
     slots -= is_short(bytes) ? 0U : 1U;
   }
-  // Whether its writer should be told by a frame that says nothing else.
+  // Returns true if the writer should be told in a frame that reports nothing else.
   bool is_worth_a_frame(std::uint32_t most_slots) const noexcept {
     return messages >= kMessages / 4 || short_bytes >= kShortWindow / 4 ||
            slots >= std::max(most_slots / 2, 1U);

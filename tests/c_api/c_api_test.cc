@@ -1,5 +1,5 @@
-// What the C program cannot see of the C interface: that its words are those of the C++ interface,
-// how structs of other versions are read, and what threads see.
+// Aspects of the C interface that the C program cannot check: that its words are those of the C++
+// interface, how structs of other versions are read, and what threads see.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# What a function answers to NULL and 0 for everything, where that is not UNISONO_USAGE.
+# The result of functions for NULL and 0 arguments, if it is not UNISONO_USAGE.
 OTHER_ANSWERS = {
     "unisono_last_error": b"",
     "unisono_plan_algorithm": b"",

@@ -147,7 +147,7 @@ TEST(ChaosOptions, AreReadAndRefused) {
   EXPECT_EQ(parse("delay=1ms,loss=2").position, "byte 10");
 }
 
-// What is printed does the same again.
+// The printed options reproduce the run.
 TEST(ChaosOptions, AreDrawnFromTheSeedAndPrinted) {
   const Plan plan = *parse(
                          "delay=1500us,loss=0.1%,rate=1Gbit,kill=random,stop=random@1s+20ms,"

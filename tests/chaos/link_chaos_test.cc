@@ -136,8 +136,8 @@ TEST(LinkChaos, DamageIsNeverDelivered) {
     Pair pair({.damage = damage}, {.checksum = true}, 200);
     const auto outcome = pair.send(16, std::chrono::seconds(3));
     ASSERT_EQ(outcome.wrong, 0U) << "seed " << seed;
-    // Where the end of the last message is gone, the rank waits for it; the time limit of the
-    // operation ends that.
+    // If the end of the last message is lost, the rank waits for it until the operation's time
+    // limit.
     ASSERT_TRUE(outcome.failure || outcome.right == 16 || damage.kind == Damage::Kind::cut)
         << "seed " << seed;
     if (outcome.failure) {
@@ -213,7 +213,7 @@ TEST(LinkChaos, ASlowLinkBoundsWhatTheSenderHolds) {
   EXPECT_FALSE(pair.at(0).failure());
 }
 
-// What somebody on the way sees.
+// Returns what an eavesdropper sees.
 std::string overheard(const Protection& protection, const std::string& payload) {
   std::string seen;
   std::mutex mutex;

@@ -1,4 +1,4 @@
-// What stands between the ranks of `unisono run --chaos`: whom it serves, and whom not.
+// The relay between the ranks of `unisono run --chaos`: which connections it serves, and which not.
 #include "chaos/relay_server.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ tcp::Address loopback() {
   return *tcp::Address::parse("127.0.0.1:0").value;
 }
 
-// What arrives within two seconds; "" also if it was hung up on.
+// Returns the data that arrives within two seconds; "" also if the connection was closed.
 std::string heard(int socket) {
   pollfd entry{socket, POLLIN, 0};
   char buffer[256];
@@ -49,7 +49,7 @@ TEST(RelayServer, ServesWhoHasTheKey) {
                                   .to = 0,
                                   .stream = 0,
                                   .address = tcp::local_address(rank.get())};
-  // What follows the request is the other's, and not a byte of it is lost.
+  // The data after the request belongs to the other side, and not a byte of it is lost.
   const UniqueFd caller = say(server.place().address, tcp::to_text(request) + "hello");
   const UniqueFd called = accepted(rank.get());
   ASSERT_TRUE(called);

@@ -15,7 +15,7 @@ def packages(name):
     return [line for line in lines if line and not line.startswith("#")]
 
 
-# What setUp() leaves out.
+# The packages that setUp() leaves out.
 MISSING = [name for name in packages("bench") if name not in packages("test")]
 
 

@@ -1,4 +1,4 @@
-// Which numbers of threads `unisono tune` measures.
+// The numbers of threads that `unisono tune` measures.
 #include <gtest/gtest.h>
 
 #include "tune/measure_threads.h"

@@ -1,4 +1,4 @@
-// What the typed calls take for a buffer, and what they refuse at compile time.
+// The buffers that typed calls accept, and those that they refuse at compile time.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ static_assert(Reducible<Floats, Floats&> && !AsyncReducible<Floats, Floats&>);
 static_assert(AsyncReducible<const Floats&, std::span<float>>);
 static_assert(!Reducible<std::vector<int>&, Floats&> && !Reducible<Floats&, const Floats&>);
 
-// Whether a page of it belongs to the file `name`.
+// Returns true if a page of it belongs to the file `name`.
 bool mapped_from(std::span<const std::byte> memory, const std::string& name) {
   const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
   std::ifstream maps("/proc/self/maps");

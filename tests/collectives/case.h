@@ -52,7 +52,7 @@ struct Case {
 std::vector<Case> parse_cases(std::string_view line);
 std::string to_line(const Case& test_case);
 
-// Whether a reduction is defined: an independent statement of the table.
+// Returns true if a reduction is defined: an independent statement of the table.
 bool defined(Dtype dtype, ReduceOp op);
 bool has_op(Collective collective);
 bool has_root(Collective collective);

@@ -1,4 +1,4 @@
-// What a seed of chaos stands for.
+// Draws a chaos run from a seed.
 #include <algorithm>
 
 #include "algorithms/catalog.h"
@@ -21,7 +21,7 @@ int up_to(Random& random, int most) {
   return 1 + static_cast<int>(random.below(static_cast<std::uint64_t>(most)));
 }
 
-// Those that the algorithm takes, mostly by chance.
+// Returns mostly random parameters that the algorithm accepts.
 AlgorithmParameters draw_parameters(Random& random, const Algorithm& algorithm, int ranks) {
   AlgorithmParameters parameters = complete(algorithm, {.ranks = ranks}).parameters;
   if (random.one_in(3)) {
@@ -60,7 +60,7 @@ std::string draw_algorithm(Random& random, const Case& one) {
   }
 }
 
-// What the communicator does around the engine, not the engine itself.
+// True for work that the communicator, not the engine, does around the operation.
 bool is_staged(ReduceOp op) {
   return op == ReduceOp::avg || op == ReduceOp::premul_sum;
 }

@@ -71,7 +71,7 @@ Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& sched
   return part;
 }
 
-// What a communicator does when the engine has come to its end.
+// Does the communicator's work after the engine has finished.
 void finish_reduction(const Case& one, const engine::Operation& operation) {
   const kernels::ScaleFunction finish =
       engine::around(one.collective, one.dtype, one.op, one.ranks).after;

@@ -1,4 +1,4 @@
-// Whom a timeout names: who holds up all, and not one that waits as well.
+// The rank that a timeout names: the one that delays all others, and not one that waits as well.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -286,7 +286,7 @@ std::string take_part(const Trial& trial, int rank, const std::string& job) {
   }
 }
 
-// What a function writes to stderr.
+// Captures what a function writes to stderr.
 class Captured {
  public:
   Captured() : file_(::memfd_create("stderr", 0)), before_(::dup(STDERR_FILENO)) {

@@ -77,7 +77,7 @@ Floats given(const Case& one, std::size_t from, std::size_t part) {
   return {first, first + static_cast<std::ptrdiff_t>(one.count)};
 }
 
-// What it is where rank `to` gets it.
+// Returns the value as received by rank `to`.
 Floats arrived(const Case& one, std::size_t from, std::size_t part, bool encoded) {
   return encoded ? rounded(one.accuracy, given(one, from, part)) : given(one, from, part);
 }
@@ -98,7 +98,7 @@ Floats sum_at(const Case& one, std::size_t rank, std::size_t part) {
   return sum;
 }
 
-// What a rank ends with, each value sent straight to where it goes.
+// Returns a rank's result if each value is sent directly to its destination.
 Floats by_definition(const Case& one, std::size_t rank) {
   const auto root = static_cast<std::size_t>(one.root);
   Floats all;
@@ -129,7 +129,7 @@ Floats by_definition(const Case& one, std::size_t rank) {
   }
 }
 
-// How many elements a rank gets.
+// Returns the number of elements that a rank gets.
 std::size_t output_of(const Case& one, int rank) {
   const bool nothing = rank != one.root && (one.collective == Collective::reduce ||
                                             one.collective == Collective::gather);
@@ -154,7 +154,7 @@ std::string result_of(Communicator& comm, const Case& one) {
   return kept ? bytes_of(out) : "the input has changed";
 }
 
-// What many calls give, on connections that are made once.
+// Returns the results of many calls on the same connections.
 std::vector<std::vector<std::string>> results_of(const std::vector<Case>& cases) {
   std::vector<std::vector<std::string>> results(cases.size(),
                                                 std::vector<std::string>(cases[0].ranks()));
@@ -243,8 +243,8 @@ TEST(EncodedCollectives, AreWithinTheAccuracyByWhicheverAlgorithmIsFastest) {
   }
 }
 
-// What eight hosts lose: one rounding of each value where it is only moved; sums have rounded terms
-// but their own.
+// The errors with eight hosts: one rounding of each value that is only moved; sums have rounded
+// terms except their own.
 TEST(EncodedCollectives, ErrorTableOfEightHosts) {
   const std::map<Collective, std::pair<double, double>> table = {
       {Collective::broadcast, {0.0054, 0.0017}},      {Collective::all_gather, {0.0054, 0.0017}},
@@ -270,7 +270,7 @@ TEST(EncodedCollectives, ErrorTableOfEightHosts) {
   }
 }
 
-// Where in one buffer a rank's input and output lie, if the call is in place.
+// Returns the positions of a rank's input and output in one buffer, for an in-place call.
 std::pair<std::size_t, std::size_t> places_of(const Case& one, int rank) {
   const std::size_t own = static_cast<std::size_t>(rank) * one.count;
   const bool is_root = rank == one.root;

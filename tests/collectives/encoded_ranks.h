@@ -64,7 +64,7 @@ inline void expect_same(const std::vector<std::string>& results, const std::stri
   }
 }
 
-// What the call says, without the hint.
+// Returns the call's error, without the hint.
 inline std::string refusal(Communicator& comm, const Call& call) {
   try {
     comm.run(call);

@@ -248,7 +248,7 @@ TEST(Encoded, CallsInheritTheAccuracyOfTheirCommunicatorAndMaySayAnother) {
   EXPECT_LT(error_of(results.front().substr(2 * each), 3), 1e-6);
 }
 
-// What a communicator asks of all is left out where a call cannot keep to it.
+// The communicator's default is ignored if a call cannot keep to it.
 TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
   const auto results = on_hosts(
       {0, 1, 2},
@@ -362,7 +362,7 @@ TEST(Encoded, ExactCallsThatBecomeOneStayExact) {
   EXPECT_LT(error_of(results.front(), 2), 1e-6);
 }
 
-// What each rank is told: rank 0 has the accuracy `first`, the others 0.01.
+// Returns each rank's error: rank 0 has the accuracy `first`, the others 0.01.
 std::vector<std::string> with_other_accuracies(const Hosts& hosts, double first) {
   const std::string job = comm::testing::unique_name("accuracies");
   const auto ranks = static_cast<int>(hosts.size());

@@ -1,5 +1,5 @@
-// What is more than one collective call: groups of ranks, send and recv, group(), plans, registered
-// memory, very long vectors.
+// Features beyond a single collective call: groups of ranks, send and recv, group(), plans,
+// registered memory, very long vectors.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -276,7 +276,7 @@ TEST_P(Forms, ContainersInRegisteredMemory) {
   });
 }
 
-// What travels in one message, in slots, as an offer, and longer than that.
+// Lengths that are sent in one message, in slots, as an offer, and longer ones.
 TEST_P(Forms, ExchangeOfAnyLength) {
   run(3, [](Communicator& comm) {
     std::string wrong;
@@ -439,7 +439,7 @@ TEST_P(Forms, AveragesOfEqualNarrowFloats) {
   }
 }
 
-// Nobody catches what the destructor finds.
+// The destructor's error cannot be caught.
 TEST(DroppedRequest, ReportsItsErrorOnce) {
   ::testing::internal::CaptureStderr();
   const auto said = on_ranks(Ranks::threads, 2, [](Communicator& comm) -> std::string {

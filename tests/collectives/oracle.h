@@ -16,7 +16,7 @@
 
 namespace unisono::testing {
 
-// What lies in one element of an output.
+// The origin of one element of an output.
 struct Origin {
   enum class Kind : std::uint8_t { untouched, copy, reduction };
   Kind kind = Kind::untouched;

@@ -111,7 +111,7 @@ void shape_parts(const Case& one, int rank, Shape& shape) {
   }
 }
 
-// What `from` sends to each.
+// Returns what `from` sends to each rank.
 std::vector<std::size_t> row_of(const Case& one, int from) {
   std::vector<std::size_t> row;
   for (int to = 0; to < one.ranks; ++to) {

@@ -1,5 +1,5 @@
-// What happens while nobody waits: one progress thread for all groups, being told of an end,
-// deadlines; and receives from any rank, and groups that only their members make.
+// Progress while no thread waits: one progress thread for all groups, notification of an end,
+// deadlines; receives from any rank, and groups that only their members make.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -81,7 +81,7 @@ TEST(Progress, TellsInGroupsAndFromWaitingThreads) {
   }));
 }
 
-// What ends an operation may start the next one on the same group.
+// A callback at the end of an operation may start the next one on the same group.
 TEST(Progress, AnEndMayStartAnOperation) {
   expect_silence(on_ranks(Ranks::processes, 2, [](Communicator& comm) {
     std::vector<int> data = {1};
@@ -99,8 +99,7 @@ TEST(Progress, AnEndMayStartAnOperation) {
   }));
 }
 
-// What is told of an end must not throw; here that stands for a lack of memory while somebody
-// waits.
+// Callbacks must not throw; here an exception simulates a lack of memory while a thread waits.
 TEST(Progress, GoesOnAfterAWaitThatThrew) {
   expect_silence(on_ranks(Ranks::threads, 2, [](Communicator& comm) {
     std::vector<float> data(100'000, 1.0F);
@@ -332,7 +331,7 @@ TEST(Subgroup, ManyTakeNeitherThreadsNorDescriptors) {
     std::vector<Request> requests;
     std::vector<int> data(200);
     std::iota(data.begin(), data.end(), 0);
-    // What cannot end at once makes the world's own thread begin.
+    // An operation that cannot end at once starts the world's progress thread.
     const int sent = 7;
     int received = 0;
     Request late = comm.recv_async(&received, sizeof(received), 1 - comm.rank(), 9);

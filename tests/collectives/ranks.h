@@ -22,7 +22,7 @@ inline ConnectOptions test_options(int rank, int ranks, const std::string& job) 
   return options;
 }
 
-// What each rank said. REQUIRES, for processes: this process has no other threads now.
+// Returns each rank's result. REQUIRES, for processes: this process has no other threads now.
 inline std::vector<std::string> on_ranks(Ranks kind, int ranks, const RankBody& body) {
   const std::string job = comm::testing::unique_name("collectives");
   const auto one = [&](int rank) {

@@ -59,7 +59,7 @@ Sizes sizes_of(const Call& call, int rank, int ranks) {
 constexpr Collective kReducing[] = {Collective::all_reduce, Collective::reduce,
                                     Collective::reduce_scatter};
 
-// What one rank gets of one call, as bytes.
+// Returns one rank's result of one call, as bytes.
 template <typename T>
 void append_result(Communicator& communicator, Call call, std::string& bytes) {
   const int rank = communicator.rank();
@@ -182,7 +182,7 @@ std::vector<Layout> layouts(int most_ranks) {
   return all;
 }
 
-// What one process computes: all_reduce of floats in the order of the ranks.
+// Computes an all_reduce of floats in one process, in rank order.
 TEST(Reproducible, IsTheSumInTheOrderOfTheRanks) {
   for (const Layout& layout : {Layout{3, 3}, Layout{5, 2}, Layout{6, 3}}) {
     const std::string bytes = results(layout, Ranks::threads, Asked::by_option).front();

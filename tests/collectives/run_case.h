@@ -26,7 +26,7 @@ class CaseRun {
   bool in_place() const { return in_place_; }
   // Empty, or what is wrong with the result, and where.
   std::string check() const;
-  // What a caller may do once the call is over.
+  // Overwrites what a caller may overwrite after the call.
   void scribble();
 
  private:

@@ -68,7 +68,7 @@ Call broadcast_of(std::vector<int>& data, const std::string& path) {
           .algorithm = path};
 }
 
-// What the call is refused with; "" if it is not.
+// Returns the call's error; "" if there is none.
 std::string refused(Communicator& comm, const Call& call) {
   try {
     comm.run(call);

@@ -169,7 +169,8 @@ NOT_RUN = {
     "theirs.csv": "a file of the reader", "all_reduce_perf.log": "a file of the reader", "llm --model": "a model and a build", "trace.0.json": "a file of the reader", "nccl.log": "a file of the reader",
     "unisono tune": "minutes", "unisono learn": "a browser", "UNISONO_NETWORK=ucx": "UCX",
 }
-# What the words of a guide stand for here: fewer ranks, fewer tries; a rank that --chaos kills may end the job.
+# Replacements in a guide's commands: fewer ranks, fewer tries; a rank that --chaos kills may end
+# the job.
 STAND_INS = [(r"(node\d):\d+", r"\1:1"), (r"seq 20", "seq 1"), (r"^(.*--chaos.*?[^|])( *#.*)?$", r"\1 || true\2"),
              (r"unisono view\b", "unisono view --no-open"), (r"\$TOKEN", "0123456789abcdef"),
              (r"( \./app) +# on 10\.0\.0\.1$", r"\1 &"), (r"( \./app) +# on any other$", r"\1; wait $!")]

@@ -1,5 +1,5 @@
-// Where each rank's result rests on all others, all ranks are told of a disagreement in that call:
-// none returns. docs/reliability.md promises it.
+// If each rank's result depends on all others, all ranks get the error of a disagreement in that
+// call: none returns. docs/reliability.md promises it.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// What a collective gives, as a plain loop over ranks has it: what runs of programs are compared
-// with. It shares nothing with the proofs.
+// The expected result of a collective, computed by a plain loop over ranks, for comparison with
+// runs of programs. It shares nothing with the proofs.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace unisono::executors::testing {
 
-// What rank `rank` gives, in launch `launch`, to element `index` of its input: sums of these tell
-// who is in.
+// Returns the contribution of rank `rank`, in launch `launch`, to element `index` of its input:
+// sums of contributions show which ranks are included.
 std::uint64_t contribution(int launch, int rank, int index);
 
 struct Call {

@@ -1,4 +1,5 @@
-// What a schedule moves: the same before and after it was a program of another executor.
+// The transfers of a schedule: they are the same after a conversion to another executor's program
+// and back.
 #pragma once
 
 #include <map>
@@ -8,7 +9,7 @@
 
 namespace unisono::executors::testing {
 
-// How often each chunk goes from one rank to another; what stays on a rank needs no move.
+// Counts each chunk's transfers between ranks; data that stays on a rank needs no move.
 using Transfers = std::map<std::tuple<int, int, int, Combine>, int>;
 Transfers transfers(const Schedule& schedule);
 

@@ -1,4 +1,4 @@
-// What must hold for the schedule of another executor's program.
+// The property of the schedule of another executor's program.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace unisono::fuzz {
 
-// What is proved becomes a schedule that is right, or is refused in words: empty, else what is
-// wrong.
+// A proved program becomes a valid schedule, or is refused with a message. Returns an empty text,
+// or the failure.
 inline std::string as_schedule(const std::function<Schedule()>& to_schedule) {
   try {
     const std::vector<Finding> findings = verify(to_schedule());

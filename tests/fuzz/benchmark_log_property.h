@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the reader of what benchmarks print.
+// The property of any bytes given to the reader of benchmark output.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What must hold for any bytes of an encoded message, and for the floats that any bytes are. The
-// first byte says the code: even i8, odd bf16.
+// The property of any bytes as an encoded message, and of any bytes as floats. The first byte
+// selects the code: even i8, odd bf16.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What must hold for any bytes given as a config.json: they are refused with words, or a model
-// comes of them that can be planned, and whose step can be made.
+// The property of any bytes given as a config.json: they are refused with a message, or give a
+// model that can be planned and whose step can be made.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the parser of counts.
+// The property of any bytes given to the parser of counts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What must hold for any bytes given as a topology of another program.
+// The property of any bytes given as a topology of another program.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the readers of what PyTorch and NCCL left.
+// The property of any bytes given to the readers of PyTorch's and NCCL's files.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the parsers of machines and of tables of measured times.
+// The property of any bytes given to the parsers of machines and of tables of measured times.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the parser of MSCCL programs.
+// The property of any bytes given to the parser of MSCCL programs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the parser of MSCCL++'s plans.
+// The property of any bytes given to the parser of MSCCL++'s plans.
 #pragma once
 
 #include <string>

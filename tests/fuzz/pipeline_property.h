@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the parsers of pipelines: JSON, and the CSV of
+// The property of any bytes given to the parsers of pipelines: JSON, and the CSV of
 // torch.distributed.pipelining.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace unisono::fuzz {
 
-// What is taken is verified without harm, and runs to its end if it is right.
+// An accepted pipeline can be verified without a crash, and runs to its end if it is right.
 inline std::string played(pipeline::Pipeline pipeline) {
   constexpr std::size_t kMost = 5000;  // beyond, playing takes long
   std::size_t actions = 0;

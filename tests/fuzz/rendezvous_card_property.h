@@ -1,4 +1,4 @@
-// What must hold for any bytes that come where a rank's card or the table of all cards is awaited.
+// The property of any bytes received instead of a rank's card or the table of all cards.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the schedule parser.
+// The property of any bytes given to the schedule parser.
 #pragma once
 
 #include <string>

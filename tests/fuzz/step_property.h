@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the parser of steps.
+// The property of any bytes given to the parser of steps.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// What must hold for any bytes that come on a connection behind the handshake: the link takes them
-// or drops the connection with a reason, and holds no more memory than its windows.
+// The property of any bytes on a connection after the handshake: the link takes them or drops the
+// connection with a reason, and uses no more memory than its windows.
 //
 // The first byte chooses: 2, the reader fetches what was not read; 4, the job has checksums; 8, the
 // group is closed and opened again in the middle; 16, what is fetched is so in one piece; even, the

@@ -1,5 +1,5 @@
-// What must hold for any bytes at the acceptor, or from a false listener: nobody is let in who does
-// not know the token.
+// The property of any bytes at the acceptor, or from a false listener: a peer without the token is
+// never admitted.
 //
 // The first byte chooses the side, and whether the frames are the given bytes (even) or what a
 // right peer with another token would say, with the given changes (odd): pairs of place and byte,

@@ -1,4 +1,4 @@
-// What must hold for any bytes given to the parsers of topologies and workloads.
+// The property of any bytes given to the parsers of topologies and workloads.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a user's first program does, alone in its world. It is built against the installed library
-// in several ways.
+// A user's first program, alone in its world. It is built against the installed library in several
+// ways.
 #include <array>
 #include <cstdio>
 #include <span>

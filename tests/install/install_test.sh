@@ -90,8 +90,8 @@ case $case in
     "$work/$case/llm" --model random --prompt hello --tokens 3
     ;;
   subdirectory)
-    # Whether another project can build the library, and not how quick it is: not optimised, many files at a
-    # time, and kernels of one kind of processor. `scripts/check --syntax` compiles each file alone.
+    # Tests that another project can build the library, not how fast: not optimised, many files at a time, and
+    # kernels for one kind of processor. `scripts/check --syntax` compiles each file alone.
     work=$build-$case
     configure -S "$here/subdirectory" -B "$work" -DUNISONO_SOURCE_DIR="$source" -DCMAKE_BUILD_TYPE=Debug \
       -DCMAKE_C_FLAGS_DEBUG="-O0 -g0" -DCMAKE_CXX_FLAGS_DEBUG="-O0 -g0 -DHWY_COMPILE_ONLY_STATIC" \

@@ -1,4 +1,4 @@
-// What is no program of MSCCL is refused, with its line.
+// Invalid MSCCL programs are refused, with the line of the error.
 #include <gtest/gtest.h>
 
 #include <random>

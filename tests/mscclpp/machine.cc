@@ -252,7 +252,8 @@ class Machine {
     return true;
   }
 
-  // What a wait expects is loaded and stored as any number is: two threads may load the same.
+  // The expected value of a wait is loaded and stored as an ordinary number: two threads may load
+  // the same.
   static bool await(State& state, Thread& thread, std::size_t channel) {
     switch (thread.stage) {
       case Stage::load:

@@ -1,4 +1,4 @@
-// What is no plan of MSCCL++ is refused, with its place.
+// Invalid MSCCL++ plans are refused, with the position of the error.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -93,7 +93,7 @@ TEST(MscclppJson, Refuses) {
   }
 }
 
-// Those of src/core/executor/execution_plan.cc at commit 00668b4a41ac of MSCCL++.
+// The keys of src/core/executor/execution_plan.cc at commit 00668b4a41ac of MSCCL++.
 TEST(MscclppJson, WritesOnlyWhatTheExecutorReads) {
   const std::set<std::string> known = {"name",
                                        "collective",

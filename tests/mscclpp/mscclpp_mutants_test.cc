@@ -70,7 +70,7 @@ void damage_place(PlanPlace& place, std::mt19937& random) {
   }
 }
 
-// What an operation works on: its places, its channels and its semaphores.
+// Damages an operation's operands: its places, its channels and its semaphores.
 void damage_operands(PlanOperation& operation, std::mt19937& random) {
   std::vector<PlanPlace>& places = random() % 2 == 0 ? operation.sources : operation.targets;
   std::vector<int>& counters =

@@ -23,7 +23,7 @@ ExecutionPlan reading_pair() {
     const PlanOperation signal{.type = OperationType::signal, .channels = {0}};
     const PlanOperation wait{.type = OperationType::wait, .channels = {0}};
     const ThreadBlock block = {
-        // What the other GPU is to take lies in scratch, since it writes to the input.
+        // The data for the other GPU is in scratch, because that GPU writes to the input.
         {.type = OperationType::copy,
          .sources = {place(gpu, Buffer::input, 2 * other, 2)},
          .targets = {place(gpu, Buffer::scratch, 2 * other, 2)}},

@@ -116,7 +116,7 @@ class Hosts(unittest.TestCase):
         self.check_all_right(1, {"UNISONO_NETWORK": "ucx", "UCX_TLS": "tcp,self",
                                  "UCX_NET_DEVICES": "first,second",
                                  "UCX_MAX_EAGER_RAILS": "2", "UCX_MAX_RNDV_RAILS": "2"})
-        # How it shares a message between them is up to UCX.
+        # UCX decides how to divide a message between them.
         for host, _ in HOSTS:
             carried = [bytes_sent(host, device) for device in ("first", "second")]
             self.assertGreater(sum(carried), 1_000_000, f"{host}: {carried}")

@@ -14,7 +14,7 @@
 
 namespace unisono::testing {
 
-// What a rank says about itself, through a pipe, in one write.
+// A rank's report about itself, through a pipe, in one write.
 struct Report {
   enum class Kind : std::uint8_t { ready, ended, failed };
   Kind kind = Kind::ended;
@@ -45,7 +45,8 @@ class Job {
   // Returns when the signal was sent, in nanoseconds.
   std::int64_t signal(int rank, int number) const;
   pid_t process(int rank) const { return ranks_[static_cast<std::size_t>(rank)].pid; }
-  // How a rank ended; nothing if it does not end within `timeout_ms`, or without a word.
+  // Returns how a rank ended; nothing if it does not end within `timeout_ms`, or ends without a
+  // report.
   std::optional<Report> ending(int rank, int timeout_ms = 90'000);
 
  private:

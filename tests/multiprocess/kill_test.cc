@@ -125,7 +125,7 @@ TEST(Kill, AllButOne) {
   }
 }
 
-// How long after the kill the others knew.
+// The times after the kill at which the others knew.
 struct Times {
   std::vector<double> ms = {};
   int never_came = 0;  // killed before anybody had heard of it
@@ -222,7 +222,7 @@ TEST(Kill, ARootThatOnlySendsNoticesThatAReaderLeft) {
   expect_lost(job.ending(0), {1});
 }
 
-// What failure() says first, at most a minute later.
+// Returns failure()'s first error, at most a minute later.
 Error await_failure(const Communicator& comm) {
   for (int ms = 0; ms < 60'000; ++ms) {
     if (const auto failure = comm.failure()) {

@@ -141,7 +141,7 @@ class OneHost(Case):
                   f"exec {PROGRAM} bench all_reduce -b 1K -e 1K -n 100000000")
         self.record(["-n", "3", "--timeout", "3s"], "sh", "-c", script, code=4)
         self.assertEqual(self.trace["ended"], "stopped after 3 s, as --timeout says")
-        # Which of both depends on what the rank was in when it was stopped.
+        # The finding depends on the rank's operation when it was stopped.
         self.assertIn(self.kinds()[0], ("stopped", "deadlock"))
         self.assertTrue(self.trace["findings"][0]["text"])
         # From the stop at 1 s to the end at 3 s; less where a busy machine started late.
@@ -309,7 +309,7 @@ class Chrome(Case):
     def check_arrows(self, read):
         """Each message is one, from the slice that sends it to one that takes from its sender."""
         self.assertEqual(len(read.arrows), len(self.trace["messages"]["from"]))
-        # Where two slices begin in the same nanosecond it may be the other one.
+        # If two slices begin in the same nanosecond it may be the other one.
         wrong = 0
         for (row, _, _), departure, arrival in read.arrows:
             sender, receiver = self.trace["messages"]["from"][row], self.trace["messages"]["to"][row]
@@ -451,7 +451,7 @@ exec ip netns exec $host "$@"
         self.assertNotIn(None, uncertainty)
         self.assertLess(max(uncertainty), 1000)
         self.assertGreater(max(uncertainty[2:]), max(uncertainty[:2]))
-        # What all ranks do together is together: it is not 1000 s apart.
+        # Events of one operation on all ranks are close together: not 1000 s apart.
         barrier = [op for op in rows(self.trace["ops"]) if op["collective"] == "barrier"]
         for number in {op["number"] for op in barrier}:
             ops = [op for op in barrier if op["number"] == number]

@@ -27,7 +27,7 @@ constexpr int kFewestSteps = 20;  // of a whole shrink(): with fewer, they were 
 constexpr std::chrono::seconds kQuick{3};
 constexpr std::chrono::seconds kFull{36};
 
-// Which rank dies first, and which while the others shrink.
+// The rank that dies first, and the one that dies while the others shrink.
 struct Case {
   int first = 0;
   int second = 0;
@@ -86,7 +86,7 @@ void go_on(Communicator& comm, const Case& dying) {
   std::iota(ranks.begin(), ranks.end(), 0);
   for (;;) {
     Communicator old = std::move(comm);
-    // Those that are left of several hosts may be no quorum: that is not what this is about.
+    // The remaining ranks on several hosts may be no quorum, which this test is not about.
     comm = old.shrink({.timeout_ms = 20'000, .quorum = false});
     std::vector<int> left;
     for (const int rank : comm.previous_ranks()) {
@@ -135,7 +135,7 @@ class Trial {
     killed_ns_ = now_ns();
   }
   int steps() const { return kill_.steps; }
-  // How long the slowest of the others took.
+  // Returns the time of the slowest remaining rank.
   double judge() {
     SCOPED_TRACE("rank " + std::to_string(dying_.first) + " dead, rank " +
                  std::to_string(dying_.second) + " killed at step " + std::to_string(step_) + " (" +

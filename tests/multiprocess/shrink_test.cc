@@ -24,13 +24,13 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// Which hosts the ranks of this test are on: see place() in bootstrap/testing.h.
+// Returns the host of a rank in this test: see place() in bootstrap/testing.h.
 int host_of(int rank) {
   const std::string world = read_env("UNISONO_TEST_WORLD").value_or("");
   return world.empty() ? 0 : world == "tcp" ? rank : rank / 2;
 }
 
-// Whether those who live may go on. A death is proved by whoever lives on the same host.
+// Returns true if the live ranks may continue. A death is proved by live ranks on the same host.
 bool may_go_on(const std::vector<int>& dead) {
   std::vector<comm::Standing> standing(kRanks, comm::Standing::present);
   const auto is_dead = [&](int rank) {
@@ -198,7 +198,7 @@ TEST(Shrink, ManyDieAtOnceOrOneAfterTheOther) {
   }
 }
 
-// Where there are several hosts, nobody proves that the others are dead.
+// With several hosts, the other ranks cannot be proved dead.
 TEST(Shrink, OneAloneGoesOnWhereNoQuorumIsAskedFor) {
   Job job(kRanks,
           [](Communicator& comm) { go_on_for_ever(comm, {.timeout_ms = 0, .quorum = false}); });

@@ -56,7 +56,7 @@ int await_stop(pid_t process) {
   return WIFSTOPPED(status) ? WSTOPSIG(status) : -1;
 }
 
-// Which steps there are: a call that it has made since it told something last is none.
+// The steps of a rank; a repeated call without a new report does not count.
 class Steps {
  public:
   bool is_new(std::uint64_t number, std::uint64_t argument) {

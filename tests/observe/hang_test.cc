@@ -217,7 +217,7 @@ class Processes {
   std::vector<comm::testing::Child> children_;
 };
 
-// What is seen of a job; one of no ranks if nothing is.
+// Returns the observed job; one without ranks if nothing is observed.
 Job job_named(const std::string& name) {
   for (Job& job : find_jobs()) {
     if (job.world.job == name) {
@@ -244,7 +244,7 @@ TEST(LiveJobs, HaveTheGroupsOfTheirOwnWorld) {
   EXPECT_EQ(job_named(second).groups.size(), 3U);
 }
 
-// What the caller does meanwhile has a label of its own.
+// The caller's other work has a label of its own.
 TEST(LiveJobs, NameTheLoadThatAnAsynchronousCallWaitsFor) {
   const std::string name = comm::testing::unique_name("async");
   std::atomic<bool> seen = false;

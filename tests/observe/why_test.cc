@@ -1,4 +1,4 @@
-// What is said of a job's ranks, from data: who waits for whom, and who is to blame.
+// The description of a job's ranks, from data: which rank waits for which, and which is to blame.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -96,7 +96,7 @@ TEST(Hang, SaysWhatToAgreeOn) {
             "all ranks must make the same calls in the same order");
 }
 
-// Nobody keeps it from going on in particular: anyone may send.
+// No particular rank blocks it: any rank may send.
 TEST(Hang, TellsOfAReceiveFromAnybody) {
   Job job = job_of_two(5);
   job.world.group.ranks[0].waiting = comm::WaitTarget{
@@ -181,7 +181,7 @@ TEST(Hang, NamesAGroupThatIsSeenInPart) {
             "waited for: barrier #5 of the group of rank 0 here and 1 more elsewhere");
 }
 
-// What the segment of a host shows of a job of two ranks, each on a host of its own.
+// Returns the segment of a host in a job of two ranks, each on a host of its own.
 Job part_with(int rank) {
   Job part{.segment = static_cast<std::uint64_t>(rank),
            .world = {.job = "apart", .pids = {0, 0}, .left = {false, false}, .labels = {"", ""}}};

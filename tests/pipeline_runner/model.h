@@ -28,7 +28,7 @@ struct Layer {
       output[i] = sum > 0 ? static_cast<std::uint64_t>(sum) : 0;
     }
   }
-  // What the gradient is before the max(0, x).
+  // Returns the gradient before the max(0, x).
   std::uint64_t masked(std::span<const std::uint64_t> input, std::size_t i,
                        std::uint64_t gradient_of_output) const {
     return static_cast<std::int64_t>(row(input, i)) > 0 ? gradient_of_output : 0;

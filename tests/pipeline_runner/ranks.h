@@ -23,7 +23,7 @@ inline comm::testing::Body connected(int ranks, const RankBody& body) {
   };
 }
 
-// What the error of each rank says, or nothing.
+// Returns the error of each rank, or nothing.
 inline std::vector<std::string> as_processes(int ranks, const RankBody& body) {
   return comm::testing::as_processes(ranks, connected(ranks, body));
 }

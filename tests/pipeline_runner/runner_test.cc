@@ -151,7 +151,7 @@ TEST(PipelineRunner, PartsOfAnOverlapAreGivenTogether) {
   });
 }
 
-// So many bytes at each boundary, which the callbacks only stamp.
+// Sends this many bytes at each boundary, which the callbacks only stamp.
 void expect_to_arrive_whole(std::size_t length) {
   const auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 3, .microbatches = 5});
   on_ranks(3, [&](Communicator& comm) {
@@ -244,8 +244,8 @@ TEST(PipelineRunner, AStepTakesWhatIsPredicted) {
       }
     });
     EXPECT_GE(best, predicted_us * 0.999) << name;
-    // How much longer it took is a property and no bound: a busy machine would fail it. It is
-    // some 2 % on a quiet one.
+    // The excess is a recorded property and not a bound, because a busy machine would fail. It is
+    // about 2 % on a quiet one.
     ::testing::Test::RecordProperty(std::string(name) + "_percent_over_prediction",
                                     std::to_string(100 * (best / predicted_us - 1)));
     EXPECT_NE(json.find("\"predicted_makespan\""), std::string::npos);

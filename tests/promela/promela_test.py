@@ -23,8 +23,8 @@ MODELS = pathlib.Path(__file__).resolve().parents[2] / "src" / "transport" / "sh
 REASONS = {"stuck": "invalid end state", "wrong": "assertion violated",
            "loop": r"(acceptance|non-progress) cycle"}
 
-# How pan is built and run: for deadlocks and assertions; for the LTL claim of the model; for progress,
-# where each process that can always go on does so.
+# Options to build and run pan: for deadlocks and assertions; for the LTL claim of the model; for
+# progress, where each process that can always continue does so.
 SAFETY = (["-DSAFETY"], [])
 CLAIM = ([], ["-a"])
 PROGRESS = (["-DNP", "-DNFAIR=4"], ["-l", "-f"])

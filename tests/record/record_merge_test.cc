@@ -299,7 +299,7 @@ TEST_F(Merge, AWaitThatNeverEndsLastsUntilItsProcessEnded) {
   EXPECT_NEAR(document["until_us"][1].get<double>(), 5e6, 1e6);
   EXPECT_NEAR(document["ops"]["waiting_us"].back().get<double>(), 5e6, 1e6);
   EXPECT_NEAR(document["findings"][0]["waited_s"].get<double>(), 5, 1);
-  // Where the clock of a process is not known, its end is not, either.
+  // If the clock of a process is unknown, so is its end.
   end.processes.clock += 1;
   EXPECT_FALSE(merge_records(records, end).contains("until_us"));
 }

@@ -1,4 +1,4 @@
-// What a recording says of how a job ended, and of groups that are not the whole world.
+// A recording's description of how a job ended, and of groups that are not the whole world.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

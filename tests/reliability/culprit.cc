@@ -46,7 +46,7 @@ void communicate(Communicator& comm, const std::string& collective, Buffers& buf
   }
 }
 
-// What the victim does in place of the next call.
+// The victim's action instead of the next call.
 void misbehave(Communicator& comm, const std::string& kind) {
   if (kind == "stopped") {
     ::raise(SIGSTOP);

@@ -16,7 +16,7 @@
 
 namespace unisono::chaos {
 
-// What a broken middle of the network does to a stream, at a place in it.
+// Damage that a broken network does to a stream at one position.
 struct Damage {
   enum class Kind : std::uint8_t {
     none,
@@ -35,10 +35,10 @@ class Flow {
   Flow(const Options& options, std::uint64_t seed, const Damage& damage = {})
       : options_(options), damage_(damage), random_(seed) {}
 
-  // How many bytes it takes now: as much as a router would hold.
+  // Returns how many bytes it accepts now: as many as a router would hold.
   std::size_t room() const { return held_ < kHeld ? kHeld - held_ : 0; }
   void put(std::span<const std::byte> bytes, std::int64_t now_us);
-  // What may leave now; leave() says how much of it has.
+  // Returns the data that may leave now; leave() then says how much of it has.
   std::span<const std::byte> ready(std::int64_t now_us) const;
   void leave(std::size_t bytes);
   // When something may leave; none: there is nothing.

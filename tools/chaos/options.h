@@ -1,5 +1,5 @@
-// What goes wrong: what an emulated link does to the bytes that cross it, and which ranks are
-// struck when.
+// The injected faults: an emulated link's effects on the bytes that pass it, and the times at which
+// ranks are hit.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Options {
   double bytes_per_s = 0;      // 0: as fast as it goes
   double corrupt = 0;          // of packets: one bit is another
   std::uint64_t seed = 1;      // of all that is drawn
-  // Whether bytes cross it as if it were not there.
+  // Returns true if bytes pass it unchanged and without delay.
   bool is_plain() const {
     return delay_us == 0 && jitter_us == 0 && loss == 0 && bytes_per_s == 0 && corrupt == 0;
   }
@@ -51,7 +51,7 @@ Parsed<Plan> parse(std::string_view text);
 // The same plan with nothing of its strikes left to chance: ranks, and times in the first five
 // seconds.
 Plan drawn(Plan plan, int ranks);
-// What parse() reads; the seed is always there.
+// Returns the text that parse() reads; it always contains the seed.
 std::string to_text(const Plan& plan);
 
 }  // namespace unisono::chaos

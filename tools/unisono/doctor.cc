@@ -214,7 +214,7 @@ Check check_devices() {
   return check;
 }
 
-// What a rank of the probe does; the text of its error goes to `report`.
+// Runs a rank of the probe; the text of its error goes to `report`.
 int probe_rank(int rank, const std::string& job, const std::string& token, int report) {
   try {
     ConnectOptions options;

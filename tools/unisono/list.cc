@@ -45,7 +45,7 @@ std::string limits_of(const Algorithm& algorithm) {
   return limits;
 }
 
-// What a narrow terminal gets: an algorithm, then indented what it is and who wrote it up.
+// The output for a narrow terminal: an algorithm, followed by its indented description and source.
 void print_blocks(const std::vector<const Algorithm*>& algorithms, std::size_t names,
                   const Console& console) {
   constexpr int kIndent = 6;
@@ -146,7 +146,7 @@ std::vector<const Algorithm*> choose(const Arguments& arguments) {
   return chosen;
 }
 
-// Which (dtype, op) pairs the reductions can do.
+// The (dtype, op) pairs that the reductions support.
 struct Support {
   Dtype dtype;
   std::vector<ReduceOp> ops;

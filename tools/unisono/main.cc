@@ -29,7 +29,7 @@ int fail(const Console& console, const UsageError& error) {
   return kUsage;
 }
 
-// Where this rank was when another one ended the operation; empty if it was in none.
+// Returns the position of this rank when another one ended the operation; empty if it was in none.
 std::string place_of(const ErrorContext& context) {
   if (context.op_seq < 0 || context.collective.empty()) {
     return {};

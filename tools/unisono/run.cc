@@ -55,7 +55,7 @@ bool finds_damage(const Arguments& arguments) {
   return !is_set("UNISONO_CHECKSUM", "0") || is_set("UNISONO_TLS", "1");
 }
 
-// What --chaos asks for, if it does; `first_host` is of --hosts, or empty.
+// Applies --chaos, if it is given; `first_host` is from --hosts, or empty.
 void add_chaos(const Arguments& arguments, const std::string& first_host, const Console& console,
                std::optional<Chaos>& chaos, LaunchOptions& options) {
   const auto plan = read_chaos(arguments, options.ranks, transport_of(arguments), first_host);
@@ -80,7 +80,7 @@ std::string job_name(const std::vector<std::string>& environment) {
   return job == environment.end() ? "" : job->substr(kJob.size());
 }
 
-// What ranks need to record, where they are asked to.
+// Sets the variables that ranks need for recording, if it is requested.
 void add_recording(const Arguments& arguments, const std::string& job,
                    std::vector<std::string>& environment, std::optional<JobRecorder>& recorder) {
   if (!arguments.has("record")) {

@@ -251,7 +251,7 @@ class Clock {
   std::jthread thread_;
 };
 
-// What --on or --link says.
+// The network of --on or --link.
 struct Network {
   std::optional<Topology> topology = {};
   network_model::Parameters flat = {};

@@ -98,7 +98,7 @@ const std::string& label_of(const Job& job, std::size_t rank, const Line& line) 
   return has_own ? line.rank->label : job.world.labels[rank];
 }
 
-// What was seen before, for rates.
+// The previous values, for rates.
 struct Before {
   std::uint64_t calls = 0;
   double cpu_s = 0;
@@ -107,7 +107,7 @@ struct Before {
 };
 using Memory = std::map<std::pair<std::uint64_t, std::size_t>, Before>;
 
-// How much it has grown in a second; calls also shrink, when a group is closed.
+// Returns the growth per second; calls also shrink, when a group is closed.
 std::string rate_text(double now, double before, double elapsed_s, const char* unit) {
   return fmt::format("{:.0f}{}", std::max(now - before, 0.0) / elapsed_s, unit);
 }
@@ -222,7 +222,7 @@ int run_top(const Arguments& arguments, const Console& console) {
   const double every_s = std::max(arguments.seconds("every"), 0.01);
   Memory memory;
   for (bool first = true;; first = false) {
-    // Those that have been seen once may end.
+    // Jobs that have been seen once may end.
     const std::vector<Job> jobs = first ? find_jobs(word) : matching_jobs(word);
     if (jobs.empty() && first) {
       fmt::print("{}\n", kNoJobs);

@@ -29,13 +29,13 @@
 namespace unisono::cli {
 namespace {
 
-// What takes less is no wait that anybody notices.
+// A shorter wait is not noticeable.
 constexpr double kMomentS = 0.05;
 
 void print_findings(const std::vector<Finding>& findings, const Console& console) {
   int number = 0;
   for (const Finding& finding : findings) {
-    // What ranks said begins with its kind.
+    // A rank's report begins with its kind.
     std::string_view text = finding.text.english;
     text.remove_prefix(text.starts_with(finding.kind + ": ") ? finding.kind.size() + 2 : 0);
     fmt::print("{}  {}  {}\n", ++number, console.paint(Paint::bad, finding.kind), text);

@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kMostViewedRanks = 1024;
 constexpr int kMostRouted = 16;  // ranks of a routing
-// What a page can play: the ring of 512 ranks has half a million.
+// The limit of what a page can play: the ring of 512 ranks has half a million moves.
 constexpr std::size_t kMostViewedMoves = 2'000'000;
 constexpr std::size_t kLargestFile = 64'000'000;
 
@@ -80,9 +80,9 @@ std::vector<int> members_of(const nlohmann::ordered_json& operation) {
   return in.size() == ranks ? std::vector<int>(in.begin(), in.end()) : std::vector<int>();
 }
 
-// That ran this operation of a recording, so that what is predicted is drawn beneath: for the ranks
-// of its group in their order. None: it is not in the catalogue, or the recording is of a version
-// that did not say who was in it.
+// Adds the schedule that ran this operation of a recording, so that the prediction is drawn below
+// it: for the ranks of its group in their order. Adds nothing if it is not in the catalogue, or the
+// recording's version does not contain its members.
 void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_json& data) {
   const std::string name = operation.at("name");
   const auto& listed = catalog();
@@ -109,8 +109,8 @@ void add_schedule_of(const nlohmann::ordered_json& operation, nlohmann::ordered_
   }
 }
 
-// What a router chose, as the counts of tokens that the page plays: a row for each rank, a column
-// for each expert.
+// Returns a router's choices as the counts of tokens that the page plays: a row for each rank, a
+// column for each expert.
 nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Console& console) {
   constexpr int kMostExperts = 64;
   constexpr int kMostTokens = 200;  // of a rank, for an expert: they fly one by one
@@ -156,7 +156,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     data["pipeline"] = pipeline_file_data(path, text);
     return;
   }
-  // Where people wrote it by hand, the loader of schedules says where it is wrong.
+  // For a document written by hand, the loader of schedules reports the position of the error.
   if (document.is_discarded() && text.substr(0, 256).find("unisono.trace/") != std::string::npos) {
     refuse_cut(path);
   }

@@ -1,4 +1,4 @@
-// How often a page draws while it plays.
+// Measures the frame rate of a playing page.
 import type { Page } from 'playwright-core';
 
 export interface Frames {

@@ -1,6 +1,6 @@
-// What the page promises, measured: its size, how soon it opens and teaches, how smoothly it plays, and what
-// axe, the network and the console say about every view. It judges nothing. From viewer/:
-//   npx vitest run --config bench/vitest.config.ts bench/rows.ts
+// Measures the page's promises: its size, how soon it opens and teaches, how smoothly it plays, and
+// the reports of axe, the network and the console for every view. It judges nothing. From viewer/:
+// npx vitest run --config bench/vitest.config.ts bench/rows.ts
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import type { Browser } from 'playwright-core';

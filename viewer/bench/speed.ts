@@ -1,5 +1,5 @@
-// How fast the page is, as figures; it judges nothing. From viewer/:
-//   npx vitest run --config bench/vitest.config.ts bench/speed.ts
+// Measures the speed of the page; it judges nothing. From viewer/: npx vitest run --config
+// bench/vitest.config.ts bench/speed.ts
 import { afterAll, beforeAll, it } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
 import { launch, open } from '../tests/page/browser';

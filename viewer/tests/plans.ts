@@ -1,5 +1,5 @@
-// What src/stories/plans.json is made from: `unisono plan-model`, its ranking and its workload. Written anew by
-// UNISONO_UPDATE=1 npx vitest run tests/unit/together.test.ts
+// The source of src/stories/plans.json: `unisono plan-model`, its ranking and its workload. Written
+// again by UNISONO_UPDATE=1 npx vitest run tests/unit/together.test.ts
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,7 +51,7 @@ function wiresOf(items: Item[]): PlanWire[] {
   return [...wires.values()];
 }
 
-// How fast the links of the first device are, one way.
+// Returns the one-way speeds of the first device's links.
 function speedsOf(machine: string): { insideGbPerS: number; betweenGbPerS: number } {
   const { links } = JSON.parse(run(['topo', machine, '--json'])) as {
     links: { from: string; to: string; bandwidth_gb_per_s_each_way: number }[];

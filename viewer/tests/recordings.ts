@@ -52,7 +52,7 @@ export function oneMissing(schedule: Schedule, gone: number): Row {
   };
 }
 
-// What `unisono view FILE --op 2` makes of it.
+// Returns what `unisono view FILE --op 2` makes of the recording.
 export function secondOf(document: Row): Row {
   const ops = document.ops as Record<string, unknown[]>;
   const rows = [...ops.number!.keys()].filter((row) => ops.number![row] === 2);

@@ -1,5 +1,5 @@
-// Spans whose element type is known at run time: what the parallel layer takes as f32, bf16, f16,
-// f8e4m3 or f8e5m2.
+// Spans whose element type is known at run time. The parallel layer takes f32, bf16, f16, f8e4m3
+// and f8e5m2.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace detail {
 [[noreturn]] UNISONO_EXPORT void refuse_element_type(Dtype is, Dtype asked);
 }
 
-// Refers to packed elements that somebody else owns. Converts from whatever std::span can be made
-// of: a vector, an array, a span.
+// Refers to packed elements of the caller. Converts from anything that std::span can be constructed
+// from: a vector, an array, a span. All members are local.
 template <typename Data>
 class BasicAnySpan {
  public:
@@ -31,7 +31,7 @@ class BasicAnySpan {
       : data_(std::span(buffer).data()),
         count_(std::span(buffer).size()),
         dtype_(unisono::detail::dtype_of<ElementOf<B>>()) {}
-  // From one that can be written.
+  // Converts from a writable span.
   template <typename Other>
     requires(std::is_same_v<const Other, Data>)
   BasicAnySpan(const BasicAnySpan<Other>& other)  // NOLINT(google-explicit-constructor)
@@ -40,7 +40,8 @@ class BasicAnySpan {
   Data* data() const { return data_; }
   std::size_t size() const { return count_; }  // elements
   Dtype dtype() const { return dtype_; }
-  // Local. Errors: usage, where the elements have another type.
+  // Returns the elements as a std::span.
+  // Errors: usage if the elements have another type.
   template <typename T>
   auto as() const {
     using Element = std::conditional_t<std::is_const_v<Data>, const T, T>;
@@ -58,8 +59,11 @@ class BasicAnySpan {
 using AnySpan = BasicAnySpan<void>;
 using ConstAnySpan = BasicAnySpan<const void>;
 
-// Local. Converts between f32 and a float type of 8, 16 or 32 bits; to the nearest, ties to even.
-// Errors: usage, for other types and other lengths.
+// Local. Converts between f32 and a float type of 8, 16 or 32 bits, rounding to the nearest value,
+// ties to even.
+// Shapes: both spans have the same length.
+// Threads: any.
+// Errors: usage for other types or different lengths.
 UNISONO_EXPORT void convert(ConstAnySpan in, AnySpan out);
 
 }  // namespace unisono::parallel

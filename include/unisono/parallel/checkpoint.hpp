@@ -1,12 +1,12 @@
-// Checkpoints: tensors in safetensors files with an index, as Hugging Face's libraries write and
-// read them, saved under one layout and loaded under any other.
+// Checkpoints: tensors in safetensors files with an index, compatible with Hugging Face's
+// libraries, saved under one layout and loaded under any other.
 //
 // A checkpoint is a folder:
 //   model-00001-of-00004.safetensors   one file for each rank that saved; tensors are whole
-//   model.safetensors.index.json       which tensor is in which file
-// Every rank writes the parts that it has where they belong in the files, and reads the parts that
-// it wants. The folder appears under its name when all of it is on the disk: a crash while saving
-// leaves the one that was there whole (and `NAME.saving`, which the next save removes).
+//   model.safetensors.index.json       maps each tensor to its file
+// Every rank writes its parts directly to their positions in the files, and reads the parts that it
+// wants. The folder appears under its name only when all of it is on the disk: a crash while saving
+// leaves the previous checkpoint intact (and `NAME.saving`, which the next save removes).
 #pragma once
 
 #include <cstddef>
@@ -20,24 +20,26 @@
 
 namespace unisono::parallel {
 
-// A tensor of the checkpoint, and the part of it that this rank has: the elements from `first` on
-// in each dimension. With part.data null this rank has none of it (or leaves it to one with a
-// copy).
+// A tensor of the checkpoint and this rank's part of it: the elements from `first` on in each
+// dimension. If part.data is null, this rank has no part of the tensor, or leaves it to a rank with
+// a copy.
 struct Saved {
   std::string name;
-  std::vector<std::size_t> shape;  // of the whole
+  std::vector<std::size_t> shape;  // of the whole tensor
   Tensor part;
   std::vector<std::size_t> first = {};  // empty: zeros
 };
 
-// All ranks call it, with the same names, shapes and dtypes in the same order; together their parts
-// have to cover every tensor. Errors: usage; resource, where a file cannot be written, with its
-// name and the reason; then the other ranks fail too.
+// Collective. Saves tensors. All ranks pass the same names, shapes and dtypes in the same order;
+// together their parts must cover every tensor.
+// Errors: usage; resource if a file cannot be written, with its name and the reason; then the other
+// ranks fail too.
 UNISONO_EXPORT void save_checkpoint(Communicator& communicator, const std::string& folder,
                                     std::span<const Saved> tensors);
 
-// Fills the parts. Local: any number of ranks may do it, each what it wants. Errors: usage, for a
-// tensor that is not there or has another shape or dtype; corrupt, for a damaged file; resource.
+// Local. Fills the parts. Any number of ranks may load, each the parts that it wants.
+// Errors: usage if a tensor is missing or has another shape or dtype; corrupt for a damaged file;
+// resource.
 UNISONO_EXPORT void load_checkpoint(const std::string& folder, std::span<const Saved> tensors);
 
 struct SavedTensor {
@@ -45,7 +47,8 @@ struct SavedTensor {
   Dtype dtype = Dtype::f32;
   std::vector<std::size_t> shape;
 };
-// What a checkpoint has, in the order of names.
+// Local. Lists the tensors of a checkpoint in the order of their names.
+// Errors: corrupt, resource.
 UNISONO_EXPORT std::vector<SavedTensor> list_checkpoint(const std::string& folder);
 
 }  // namespace unisono::parallel

@@ -1,17 +1,17 @@
-// Context parallelism: attention over a sequence that is cut over ranks, forward and backward.
+// Context parallelism: attention over a sequence that is sharded over ranks, forward and backward.
 //
-//   ring        blocks of keys and values travel around while attention is computed; results are
+//   ring        blocks of keys and values circulate while attention is computed; results are
 //               merged by their log-sum-exp (Liu, Zaharia and Abbeel, 2023)
 //   all_gather  every rank gathers all keys and values (Dubey et al., Llama 3, 2024)
 //   Ulysses     sequence -> heads and back by all_to_all (Jacobs et al., 2023)
 //   2D          Ulysses over one axis, ring over another (Fang and Zhao, USP, 2024)
 //
-// The kernel is the caller's. Data is packed: queries and results are [batch, rows, heads, dim],
-// keys and values [batch, rows, key_value_heads, dim], log-sum-exps [batch, rows, heads].
+// The caller provides the kernel. Data is packed: queries and results are [batch, rows, heads,
+// dim], keys and values [batch, rows, key_value_heads, dim], log-sum-exps [batch, rows, heads].
 //
 // Types: queries, keys, values, results and gradients of one call have one type: f32, bf16, f16,
-// f8e4m3 or f8e5m2. They travel in it, so bf16 needs half the bytes of f32. Log-sum-exps and what a
-// kernel writes are f32: partial results and gradients are merged and travel in f32, and each
+// f8e4m3 or f8e5m2. They are sent in this type, so bf16 needs half the bytes of f32. Log-sum-exps
+// and kernel outputs are f32: partial results and gradients are merged and sent in f32, and each
 // result is rounded once.
 #pragma once
 
@@ -26,14 +26,14 @@
 
 namespace unisono::parallel {
 
-// Which places of the sequence a rank has. With a causal mask later places are more work: zigzag
-// gives a rank the parts r and 2n-1-r of 2n, striped every n-th place.
+// Assigns the positions of a sequence to ranks. With a causal mask later positions cost more:
+// zigzag gives a rank the parts r and 2n-1-r of 2n, striped every n-th position.
 enum class ContextOrder : unsigned char { contiguous, zigzag, striped };
 
-// In the order in which the rank has them. Parts may be uneven.
+// Local. Returns the positions of a rank in the order in which it stores them. Parts may be uneven.
 UNISONO_EXPORT std::vector<std::size_t> context_positions(ContextOrder order, std::size_t length,
                                                           int ranks, int rank);
-// Pairs of query and key that a rank computes under a causal mask.
+// Local. Returns the number of query-key pairs that a rank computes under a causal mask.
 UNISONO_EXPORT std::size_t causal_work(ContextOrder order, std::size_t length, int ranks, int rank);
 
 struct AttentionShape {
@@ -41,12 +41,12 @@ struct AttentionShape {
   std::size_t heads = 1;
   std::size_t key_value_heads = 1;
   std::size_t dim = 1;
-  bool causal = true;  // a query sees keys at its own place and before
-  // As in HeadShare, if tensor-parallel ranks have unequal numbers of heads. 0 means heads /
+  bool causal = true;  // a query sees keys at its own position and before
+  // As in HeadShare, for tensor-parallel ranks with unequal numbers of heads. 0: heads /
   // key_value_heads.
   std::size_t heads_per_key = 0;
   std::size_t offset = 0;
-  // The key-value head that a query head uses.
+  // Returns the key-value head that a query head uses.
   std::size_t key_value_of(std::size_t head) const {
     return (offset + head) / (heads_per_key != 0 ? heads_per_key : heads / key_value_heads);
   }
@@ -55,32 +55,34 @@ struct AttentionShape {
 // One block for the kernel: some queries against some keys.
 struct AttentionBlock {
   AttentionShape shape = {};
-  std::span<const std::size_t> query_positions = {};  // of each row
+  std::span<const std::size_t> query_positions = {};  // one for each row
   std::span<const std::size_t> key_positions = {};
   ConstAnySpan query = {};  // of the caller's type: query.as<bf16>()
   ConstAnySpan key = {};
   ConstAnySpan value = {};
 };
-// What backward gets besides. `delta`: of each [batch, row, head] the sum of result * its gradient.
+// Further arguments of backward. `delta` is the sum of result * gradient for each [batch, row,
+// head].
 struct AttentionBackward {
   ConstAnySpan gradient = {};      // of the result
-  const float* log_sum = nullptr;  // over all keys, not of this block alone
+  const float* log_sum = nullptr;  // over all keys, not only this block's
   const float* delta = nullptr;
-  float* query_gradient = nullptr;  // these three are added to
+  float* query_gradient = nullptr;  // the kernel adds to these three
   float* key_gradient = nullptr;
   float* value_gradient = nullptr;
 };
 struct AttentionKernel {
-  // Writes results and log-sum-exps; a row that sees no key has the log-sum-exp -infinity and
-  // zeros.
+  // Writes results and log-sum-exps. A row that sees no key gets zeros and the log-sum-exp
+  // -infinity.
   std::function<void(const AttentionBlock&, float* out, float* log_sum)> forward = {};
   std::function<void(const AttentionBlock&, const AttentionBackward&)> backward = {};
 };
 
 enum class ContextMethod : unsigned char { ring, all_gather };
 
-// How a sequence lies over ranks. `outer` has the method; `heads` is the axis of Ulysses, inside of
-// it (the one that varies faster). Either may be null: both null is attention on one rank.
+// The axes that a sequence is sharded over. `outer` uses the method; `heads` is the Ulysses axis,
+// inside of `outer` (it varies faster). Either may be null; with both null, attention runs on one
+// rank.
 struct UNISONO_EXPORT ContextAxes {
   Communicator* outer = nullptr;
   Communicator* heads = nullptr;
@@ -89,24 +91,28 @@ struct UNISONO_EXPORT ContextAxes {
 
   int ranks() const;
   int rank() const;
-  // The places of this rank, of a sequence of that length.
+  // Local. Returns this rank's positions of a sequence of `length`.
   std::vector<std::size_t> positions(std::size_t length) const;
 };
 
-// Reusable memory is none: each call allocates what it needs. All ranks of the axes call it, with
-// the same shape. `length`: of the whole sequence. Errors: usage, for heads that the axis of
-// Ulysses cannot divide; as of Communicator::run().
+// Collective over the axes. Computes attention. All ranks pass the same shape; `length` is the
+// length of the whole sequence. Each call allocates its temporary memory.
+// Shapes: query, out: [batch, rows, heads, dim]; key, value: [batch, rows, key_value_heads, dim];
+// log_sum: [batch, rows, heads].
+// In place: outputs must not overlap any other buffer.
+// Errors: usage if the Ulysses axis does not divide the heads; those of Communicator::run().
 UNISONO_EXPORT void context_attention(const ContextAxes& axes, const AttentionShape& shape,
                                       std::size_t length, const AttentionKernel& kernel,
                                       ConstAnySpan query, ConstAnySpan key, ConstAnySpan value,
                                       AnySpan out, std::span<float> log_sum);
 
 struct ContextGradients {
-  AnySpan query;  // all three are written
+  AnySpan query;  // all three are outputs
   AnySpan key;
   AnySpan value;
 };
-// `out` and `log_sum`: of the forward pass.
+// Collective over the axes. Computes the gradients. `out` and `log_sum` come from the forward pass.
+// Shapes, in-place rule and errors are those of context_attention().
 UNISONO_EXPORT void context_attention_backward(const ContextAxes& axes, const AttentionShape& shape,
                                                std::size_t length, const AttentionKernel& kernel,
                                                ConstAnySpan query, ConstAnySpan key,
@@ -115,15 +121,21 @@ UNISONO_EXPORT void context_attention_backward(const ContextAxes& axes, const At
                                                ConstAnySpan gradient,
                                                const ContextGradients& gradients);
 
-// Decoding with a cache that is sharded over the sequence (flash-decoding across ranks): each rank
-// computes the part of its keys, [batch, heads, dim] and [batch, heads], and all get the whole. One
-// all_gather of batch * heads * (dim + 1) numbers per rank: `dim` of the type of `out`, and an f32.
-// A rank without keys passes log-sum-exps of -infinity. The whole is rounded once more.
+// Collective. Merges partial attention results when decoding with a cache that is sharded over the
+// sequence (flash-decoding across ranks). Each rank passes the result over its own keys; all ranks
+// get the whole result. A rank without keys passes log-sum-exps of -infinity. The result is rounded
+// once more. Costs one all_gather of batch * heads * (dim + 1) numbers per rank: `dim` in the type
+// of `out`, and one f32.
+// Shapes: out: [batch, heads, dim]; log_sum: [batch, heads].
+// In place: always.
+// Errors: usage, those of Communicator::run().
 UNISONO_EXPORT void merge_decoded(Communicator& axis, const AttentionShape& shape, AnySpan out,
                                   std::span<float> log_sum);
 
-// Adds a result over other keys to a result, both with their log-sum-exps, for `rows` rows of `dim`
-// numbers (online softmax: Milakov and Gimelshein, 2018).
+// Local. Merges `other`, a result over other keys, into `out`, both with their log-sum-exps.
+// Shapes: `rows` rows of `dim` numbers.
+// Threads: any.
+// Source: online softmax (Milakov and Gimelshein, 2018).
 UNISONO_EXPORT void merge_attention(std::size_t rows, std::size_t dim, const float* other,
                                     const float* other_log_sum, float* out, float* log_sum);
 

@@ -1,14 +1,14 @@
-// GradientBuckets: gradients summed over the ranks of an axis while the backward pass goes on.
+// GradientBuckets: sums gradients over the ranks of an axis while the backward pass continues.
 //
-// Gradients lie in buckets, flat vectors of f32 that this class owns: whatever the type of the
-// model, sums are in f32 and 4 bytes per gradient travel. As soon as all gradients of a bucket are
-// ready, and those of the buckets before, its all_reduce begins. The first bucket is small, so that
-// the network has work early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are the last ones,
-// so that little is left when the backward pass ends. After the first step the buckets are filled
-// anew in the order in which rank 0's gradients became ready.
+// Gradients are stored in buckets, flat f32 vectors that this class owns: whatever the type of the
+// model, sums are formed in f32 and 4 bytes per gradient are sent. The all_reduce of a bucket
+// begins when all its gradients and those of the buckets before are ready. The first bucket is
+// small, so that the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are
+// the last ones, so that little remains when the backward pass ends. After the first step the
+// buckets are refilled in the order in which rank 0's gradients became ready.
 //
-// Thread rule: one thread at a time. ready() may be called while other operations of the
-// communicator are under way, in the same order on all ranks.
+// Threads: one thread at a time. ready() may be called while other operations of the communicator
+// are in progress, in the same order on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -26,49 +26,55 @@ struct BucketOptions {
   std::size_t first_bytes = std::size_t{1} << 20;
   std::size_t bytes = std::size_t{25} << 20;
   ReduceOp op = ReduceOp::avg;  // avg or sum
-  bool allow_unused = false;    // gradients that are never ready count as zero
+  bool allow_unused = false;    // gradients that never become ready count as zero
   bool learn_order = true;
-  // Gradients are zero when a step begins, so that they can be added to. Otherwise they are left as
-  // they were, for a backward pass that writes each of them whole; add_to() then is an error.
+  // true: gradients are zero when a step begins, so that they can be added to. false: they keep
+  // their old values, for a backward pass that writes each gradient whole; add_to() is then an
+  // error.
   bool zeroed = true;
-  // How long after one gradient the next may take to become ready in a step that reduces, where
-  // other ranks wait for it; 0: for ever. Less than the communicator's timeout, so that those are
-  // told which one it was before they give up.
+  // The longest time between two ready gradients, in a step that reduces and in which other ranks
+  // wait; 0: no limit. Choose less than the communicator's timeout, so that the other ranks learn
+  // which gradient was late before they give up.
   int timeout_ms = 20'000;
 };
 
 class UNISONO_EXPORT GradientBuckets {
  public:
+  // Local. `axis` must outlive the buckets.
   explicit GradientBuckets(Communicator& axis, const BucketOptions& options = {});
   GradientBuckets(GradientBuckets&&) noexcept;
   GradientBuckets& operator=(GradientBuckets&&) noexcept;
   ~GradientBuckets();
 
-  // In the order in which a backward pass makes them ready, the same on all ranks; before the first
-  // step. Returns the number of the gradient.
+  // Local. Adds a gradient of `count` elements and returns its number. Call it before the first
+  // step, in the order in which a backward pass makes gradients ready, the same on all ranks.
   std::size_t add(std::string name, std::size_t count);
 
-  // Where to write a gradient, or add to it: zeros when a step begins, unless the options say
-  // otherwise; after finish() the
-  // combined one. Valid until the next begin(). Errors: usage.
+  // Local. Returns the memory of a gradient, to write or add to; after finish() it holds the
+  // combined gradient. Zero when a step begins unless the options say otherwise. Valid until the
+  // next begin().
+  // Errors: usage.
   std::span<float> gradient(std::size_t index);
-  // Local. Adds to a gradient, in f32. `values`: the whole gradient, in f32, bf16, f16 or f8.
+  // Local. Adds `values`, the whole gradient in f32, bf16, f16 or f8, to a gradient, in f32.
   // Errors: usage.
   void add_to(std::size_t index, ConstAnySpan values);
 
-  // Begins a step: no gradient is ready. `reduce` false: a step that only
-  // accumulates; the gradients are kept for the next one, and nothing is sent until then.
+  // Local. Begins a step: no gradient is ready. With `reduce` false the step only accumulates:
+  // nothing is sent, and the next step continues with the gradients.
   void begin(bool reduce = true);
-  // The gradient is complete. Errors: usage, for one that is ready twice, named; the other ranks
-  // are told by an abort. Where the next one takes longer than the options say, the world is
-  // aborted with its name, also while this rank computes.
+  // Collective. Marks a gradient as complete. If the next gradient takes longer than timeout_ms,
+  // the world is aborted with that gradient's name, also while this rank computes.
+  // Errors: usage, naming the gradient, if it is ready twice; the other ranks get aborted.
   void ready(std::size_t index);
-  // Waits until all are combined. Errors: usage, with the names of those that never became ready;
-  // the other ranks are told by an abort, as they would wait for ever.
+  // Collective. Waits until all gradients are combined.
+  // Errors: usage, naming the gradients that never became ready; the other ranks get aborted,
+  // because they would wait for ever.
   void finish();
 
   std::size_t buckets() const;
-  // How long finish() has waited in this step: what the backward pass did not hide.
+  // Local. Returns how long finish() has waited in this step: the communication that the backward
+  // pass did not hide.
+  // Units: microseconds.
   double exposed_us() const;
 
  private:

@@ -1,14 +1,16 @@
-// Collective matrix products: compute one block while another one travels (Wang et al., ASPLOS
-// 2023). The caller's compute is called once for each block of rows, so that no rank waits for a
-// whole buffer; all_gather_then begins with the rank's own, then_reduce_scatter with that of rank
-// 0.
+// Overlaps a collective with the matrix product around it: one block is computed while another one
+// is sent (Wang et al., ASPLOS 2023). The caller's compute() is called once for each block of rows,
+// so that no rank waits for a whole buffer. all_gather_then begins with the rank's own block,
+// then_reduce_scatter with that of rank 0.
 //
-// Blocks are those of the ranks, by shard_range() of the rows. Bytes move while compute runs: what
-// is asynchronous is moved by the world's progress thread. Where the callback kept its core busy
-// the last time, and there is no core for that thread, blocks move between the callbacks instead.
+// The blocks are those of the ranks, by shard_range() of the rows. The world's progress thread
+// moves data while compute() runs. If compute() kept its core busy the last time and there is no
+// spare core for that thread, blocks are moved between the callbacks instead.
 //
-// Thread rule: as Communicator. Errors: usage; as of Communicator::run(); what compute() throws,
-// after which the others wait until their timeout, unless the world is aborted.
+// Threads: as for Communicator.
+//
+// Errors: usage; those of Communicator::run(); exceptions of compute(), after which the other ranks
+// wait until their timeout unless the world is aborted.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +27,11 @@
 namespace unisono::parallel {
 
 struct Overlapped {
-  double exposed_us = 0;  // how long this rank has waited for transfers
+  double exposed_us = 0;  // how long this rank waited for transfers
 };
 
 namespace detail {
-// The same on memory whose type is known at run time.
+// The functions below for memory whose type is known at run time.
 using WriteRows = std::function<void(Range rows, void* out)>;
 UNISONO_EXPORT Overlapped all_gather_then(Communicator& communicator, const void* shard,
                                           std::size_t shard_count, AnySpan whole, std::size_t width,
@@ -49,8 +51,10 @@ WriteRows write_rows(const std::function<void(Range, std::span<Element>)>& compu
 }
 }  // namespace detail
 
-// compute(rows): these rows of `whole` are there. `shard`: this rank's rows, which may be where
-// they belong in `whole`. Rows have `width` elements, of any type that is sent.
+// Collective. Gathers `whole` and calls compute(rows) when these rows of `whole` have arrived. Rows
+// have `width` elements of any type that can be sent.
+// Shapes: `shard`: this rank's rows; `whole`: all rows.
+// In place: `shard` may be its own place in `whole`.
 template <InBuffer Shard, OutBuffer Whole>
 Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& whole,
                            std::size_t width, const std::function<void(Range rows)>& compute) {
@@ -59,9 +63,10 @@ Overlapped all_gather_then(Communicator& communicator, Shard&& shard, Whole&& wh
   return detail::all_gather_then(communicator, part.data(), part.size(), whole, width, compute);
 }
 
-// compute(rows, out): writes this rank's summand of these rows to `out`, the rows of rank 0 first.
-// Afterwards `shard` has the sum of this rank's rows. Order of sums: that of reduce(). Memory: two
-// blocks.
+// Collective. Sums over the ranks: compute(rows, out) writes this rank's summand of these rows to
+// `out`, beginning with the rows of rank 0; afterwards `shard` holds the sum of this rank's rows,
+// in the order of reduce(). Needs memory for two blocks.
+// Shapes: `shard`: this rank's rows.
 template <OutBuffer Shard>
 Overlapped then_reduce_scatter(
     Communicator& communicator, std::size_t rows, Shard&& shard, std::size_t width,
@@ -70,9 +75,10 @@ Overlapped then_reduce_scatter(
                                      detail::write_rows<ElementOf<Shard>>(compute, width));
 }
 
-// compute(rows, out): writes this rank's summand of these rows, into `whole`, which has the sums
-// afterwards. `blocks`: into how many the rows are cut; the sum of one travels while the next one
-// is computed.
+// Collective. Sums over the ranks: compute(rows, out) writes this rank's summand of these rows into
+// `whole`, which holds the sums afterwards. The rows are cut into `blocks`; one block is summed
+// while the next one is computed.
+// Shapes: `whole`: all rows.
 template <OutBuffer Whole>
 Overlapped then_all_reduce(
     Communicator& communicator, Whole&& whole, std::size_t width, int blocks,

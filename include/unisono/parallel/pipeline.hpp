@@ -1,9 +1,10 @@
-// Pipeline parallelism: a schedule that is data, and a runner that does it with the computations of
-// a model.
+// Pipeline parallelism: schedules, which are data, and a runner that executes one with a model's
+// computations.
 //
-// A model is cut into stages, each stage lies on a rank, and microbatches pass them forward and
-// then backward. The schedule says in which order each rank does its part; it is proved across the
-// ranks when it is read, so that no order of its messages can make ranks wait for each other.
+// A model is cut into stages, each stage is on a rank, and microbatches pass through the stages
+// forward and then backward. The schedule gives the order of each rank's actions. It is verified
+// across the ranks when it is read, so that the ranks cannot deadlock in whatever order messages
+// arrive.
 //
 //   auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 4, .microbatches = 8});
 //   Pipeline pipeline(comm, schedule, {{.stage = comm.rank(), .output = hidden}}, callbacks);
@@ -33,17 +34,19 @@ class PipelineRunner;
 struct PipelineShape {
   int ranks = 1;
   int microbatches = 1;
-  int chunks = 0;  // stages on a rank, where the schedule leaves the choice; 0: what it has, or 2
+  int chunks = 0;  // stages per rank, if the schedule leaves the choice; 0: its own, or 2
 };
 
-// Immutable, and cheap to copy. Any thread.
+// A pipeline schedule. Immutable and cheap to copy; all members are local.
+// Threads: any.
 class UNISONO_EXPORT PipelineSchedule {
  public:
-  // One of `unisono pipeline list`. Errors: usage, if no schedule has that name and shape.
+  // Returns one of the schedules of `unisono pipeline list`.
+  // Errors: usage if no schedule has this name and shape.
   static PipelineSchedule by_name(std::string_view name, const PipelineShape& shape);
-  // The text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining; at most
-  // 64 MiB. Errors: usage, with the place of the mistake, or with the first thing that verify
-  // finds.
+  // Parses the text of a file, at most 64 MiB: unisono.pipeline/1, or the CSV of
+  // torch.distributed.pipelining.
+  // Errors: usage, with the position of the mistake or the first finding of the verification.
   static PipelineSchedule parse(std::string_view text);
 
   explicit PipelineSchedule(std::shared_ptr<const detail::ScheduleState> state);
@@ -51,15 +54,16 @@ class UNISONO_EXPORT PipelineSchedule {
   int ranks() const;
   int stages() const;
   int microbatches() const;
-  // Errors of these and of actions_of(): usage, of a stage or rank that there is not.
+  // Errors: usage for a stage or rank that does not exist; also from actions_of().
   int rank_of(int stage) const;
   std::vector<int> stages_of(int rank) const;
-  // The stages that a microbatch passes, in order: one sequence, or two where the ranks hold the
-  // model twice (DualPipe).
+  // The stages that a microbatch passes, in order: one sequence, or two if the ranks hold the model
+  // twice (DualPipe).
   std::vector<std::vector<int>> chains() const;
-  // How many messages of a lane may be there before they are waited for: at least the proved one.
+  // The number of unread messages that a lane can hold; at least the number that the verification
+  // needs.
   int capacity() const;
-  // The actions of a rank in order, as "0F0", "0SEND_F0".
+  // The actions of a rank in order, such as "0F0" or "0SEND_F0".
   std::vector<std::string> actions_of(int rank) const;
   std::string text() const;  // unisono.pipeline/1
   std::shared_ptr<const detail::ScheduleState> shared_state() const { return state_; }
@@ -68,7 +72,7 @@ class UNISONO_EXPORT PipelineSchedule {
   std::shared_ptr<const detail::ScheduleState> state_;
 };
 
-// What passes between two stages.
+// The type and shape of the tensors between two stages.
 struct TensorSpec {
   Dtype dtype = Dtype::f32;
   std::vector<std::size_t> shape = {};  // at most 8 dimensions
@@ -78,91 +82,92 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-// A stage on this rank. Its gradients have the shapes of what they are the gradients of.
+// A stage on this rank. A gradient has the shape of its tensor.
 struct PipelineStage {
   int stage = 0;
-  std::optional<TensorSpec> input = {};   // unset: whatever the stage before gives
-  std::optional<TensorSpec> output = {};  // must be set where there is a next stage
+  std::optional<TensorSpec> input = {};   // unset: the output of the stage before
+  std::optional<TensorSpec> output = {};  // required if there is a next stage
 };
 
-// One computation. Each span is aligned to 64 bytes and belongs to the runner; it is empty where
-// nothing comes in (the input of the first stage) or goes out (the output of the last one).
+// One computation. Each span is aligned to 64 bytes and belongs to the runner. It is empty if there
+// is no input (first stage) or no output (last stage).
 struct PipelinePass {
   int stage = 0;
   int microbatch = 0;
-  // The same bytes from F until B, or until W, has returned.
+  // Unchanged from F until B, or W, has returned.
   std::span<const std::byte> input = {};
   std::span<std::byte> output = {};                 // F writes it
   std::span<const std::byte> output_gradient = {};  // B, I and W read it
   std::span<std::byte> input_gradient = {};         // B and I write it
-  // What the input and its gradient are, and the output and its; nullptr where there is none.
+  // The types of the input and the output (and of their gradients); nullptr if there is none.
   const TensorSpec* input_spec = nullptr;
   const TensorSpec* output_spec = nullptr;
 };
 
-// What is called for the actions of the schedule, in its order, by the thread of run_step(). All
-// that the schedule has for this rank must be set. What a callback throws ends the world on all
-// ranks, as Communicator::abort() does, and is thrown by run_step().
+// Callbacks for the schedule's actions. The thread of run_step() calls them in the schedule's
+// order. All computations that the schedule has for this rank must be set. An exception ends the
+// world on all ranks, as Communicator::abort() does, and run_step() rethrows it.
 struct PipelineCallbacks {
   std::function<void(const PipelinePass&)> forward = nullptr;
   std::function<void(const PipelinePass&)> backward = nullptr;         // both gradients in one
   std::function<void(const PipelinePass&)> backward_input = nullptr;   // I
   std::function<void(const PipelinePass&)> backward_weight = nullptr;  // W
-  // On the whole stage; one that is not set does nothing.
+  // Act on a whole stage; an unset callback does nothing.
   std::function<void(int stage)> reduce_grad = nullptr;
   std::function<void(int stage)> unshard = nullptr;
   std::function<void(int stage)> reshard = nullptr;
-  // The computations of an overlap: each must be called once, in any order or at the same time.
-  // Unset: one after the other.
+  // Runs the computations of an overlap: it must call each of them once, in any order or
+  // concurrently. Unset: one after the other.
   std::function<void(std::span<const std::function<void()>>)> overlap = nullptr;
 };
 
 struct PipelineOptions {
-  // The longest that one message may be waited for; -1: as long as the communicator waits, 0: for
-  // ever. The error names the action and the rank that owes it.
+  // Limit of the wait for one message; -1: the communicator's, 0: no limit. The error names the
+  // action and the rank that owes it.
   int timeout_ms = -1;
-  // Notes when each action begins and ends: run_step() starts with a barrier then.
+  // Records when each action begins and ends. run_step() then starts with a barrier.
   bool record = false;
 };
 
-// When one action of the last step began and ended, in microseconds since the step began; a send or
-// receive begins when it is posted. Below 0: not done.
+// The times of one action of the last step, in microseconds since the step began; below 0: not
+// done. A send or receive begins when it is posted.
 struct ActionTime {
   std::string action = {};
   double start_us = -1;
   double end_us = -1;
 };
 
-// Does a schedule on the ranks of a communicator (mostly an axis of a mesh). Sends and receives are
-// asynchronous, and move while computations run; forward and backward messages are in groups of
-// their own, unless the schedule has one lane for both. As many messages of a lane are received
-// ahead as the schedule's capacity says. One thread at a time.
+// Runs a schedule on the ranks of a communicator (usually an axis of a mesh). Sends and receives
+// are asynchronous and progress while computations run; forward and backward messages use separate
+// groups, unless the schedule has one lane for both. Each lane receives as many messages ahead as
+// the schedule's capacity.
 //
-// Errors of run_step(), besides what callbacks throw: timeout, peer_lost, aborted, with the action
-// that was waited for and the rank that owes it. The world is unusable after any of them. And
-// usage, if a callback calls it, or after a step that failed.
+// Threads: one thread at a time.
+//
+// Errors of run_step(): exceptions of callbacks; timeout, peer_lost and aborted, naming the action
+// that was waited for and the rank that owes it, after which the world is unusable; usage if a
+// callback calls run_step(), or after a failed step.
 class UNISONO_EXPORT Pipeline {
  public:
-  // All ranks call it: they agree on the schedule and the shapes once. Errors, on all ranks:
-  // mismatch, if schedules or shapes differ; usage, on a rank whose stages or callbacks do not fit,
-  // and then aborted on the others.
+  // Collective. The ranks agree on the schedule and the shapes.
+  // Errors, on all ranks: mismatch if schedules or shapes differ; usage on a rank whose stages or
+  // callbacks do not fit, and aborted on the others.
   Pipeline(Communicator& comm, const PipelineSchedule& schedule, std::vector<PipelineStage> stages,
            PipelineCallbacks callbacks, const PipelineOptions& options = {});
   Pipeline(Pipeline&&) noexcept;
   Pipeline& operator=(Pipeline&&) noexcept;
   ~Pipeline();
 
-  // One step: all microbatches forward and backward. Returns when this rank has done its actions
-  // and its messages are taken.
+  // Collective. Runs one step: all microbatches forward and backward. Returns when this rank has
+  // done its actions and its messages have been received.
   void run_step();
-  // With record: what this rank did in the last step.
+  // Local. Returns this rank's times of the last step. Needs `record`.
   std::vector<ActionTime> times() const;
-  // With record: the last step of all ranks as unisono.pipeline_times/1 (docs/formats/pipeline.md),
-  // which `unisono view` draws,
-  // with what the player predicts from the medians of its computations. All ranks call it; all get
-  // the text.
+  // Collective. Returns the last step of all ranks as unisono.pipeline_times/1
+  // (docs/formats/pipeline.md), with the player's prediction from the medians of the computations;
+  // `unisono view` draws it. Needs `record`.
   std::string times_json();
-  // The most bytes that inputs, outputs and gradients have taken on this rank.
+  // Local. Returns the most bytes that inputs, outputs and gradients have occupied on this rank.
   std::size_t most_bytes_held() const;
 
  private:

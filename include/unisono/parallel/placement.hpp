@@ -1,20 +1,21 @@
-// Placements: how a tensor lies over the ranks of one axis, and redistribute(), which changes that.
+// Placements: how a tensor is distributed over the ranks of an axis, and redistribute(), which
+// changes the placement.
 //
 //   Replicate   every rank has all of it
 //   Shard(d)    rank r has the part r of dimension d (shard_range)
 //   Partial     every rank has a summand of it, as large as the whole
 //
-// The terms are those of PyTorch's DTensor. redistribute() is the operation under tensor, sequence,
-// context and Ulysses parallelism:
+// The terms are those of PyTorch's DTensor. Tensor, sequence, context and Ulysses parallelism all
+// use redistribute():
 //
-//   from -> to               what moves        used by
+//   from -> to               communication     used by
 //   Partial -> Replicate     all_reduce        output of row-parallel products
 //   Partial -> Shard(d)      reduce_scatter    sequence parallelism, gradients of ZeRO
 //   Shard(d) -> Replicate    all_gather        sequence parallelism, parameters of ZeRO
 //   Shard(a) -> Shard(b)     all_to_all        Ulysses (sequence <-> heads), transposes
-//   Replicate -> Shard(d)    nothing           a slice
-//   Shard(d) -> Partial      nothing           a slice among zeros
-//   Replicate -> Partial     nothing           rank 0 keeps it, others have zeros; only when asked
+//   Replicate -> Shard(d)    none              a slice
+//   Shard(d) -> Partial      none              a slice among zeros
+//   Replicate -> Partial     none              rank 0 keeps it, others have zeros; only on request
 #pragma once
 
 #include <cstddef>
@@ -34,8 +35,9 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Part `rank` of `size` elements on `ranks` ranks: [size*rank/ranks, size*(rank+1)/ranks). Sizes
-// differ by one at most, and are 0 for some ranks where there are fewer elements than ranks.
+// Local. Returns part `rank` of `size` elements on `ranks` ranks: [size*rank/ranks,
+// size*(rank+1)/ranks). Lengths differ by at most one; some are 0 if there are fewer elements than
+// ranks.
 UNISONO_EXPORT Range shard_range(std::size_t size, int ranks, int rank);
 
 struct Placement {
@@ -61,40 +63,41 @@ struct Conversion {
   Placement to;
   bool operator==(const Conversion&) const = default;
 };
-// The transpose of a conversion as a linear map over the memory of all ranks, which is what its
-// backward pass does: all_gather for reduce_scatter, and so on. In it Replicate and Partial(sum)
-// change places, since the gradient of what every rank uses is the sum over all ranks. Errors:
-// usage, for a Partial that is no sum.
+// Local. Returns the transpose of a conversion as a linear map over the memory of all ranks, which
+// is its backward pass: all_gather for reduce_scatter, and so on. Replicate and Partial(sum) change
+// places, because the gradient of a value that every rank uses is the sum over all ranks.
+// Errors: usage for a Partial that is not a sum.
 UNISONO_EXPORT Conversion conjugate(const Conversion& conversion);
 
 struct RedistributeOptions {
-  bool replicate_to_partial = false;  // whether Replicate -> Partial is meant
-  int timeout_ms = -1;                // as of Call
+  bool replicate_to_partial = false;  // allows Replicate -> Partial
+  int timeout_ms = -1;                // as in Call
 };
 
-// Fills `out`, which lies as `to` says, from `in`, which lies as `from` says. All ranks of the
-// communicator call it.
+// Collective. Fills `out`, placed as `to` says, from `in`, placed as `from` says.
+// Shapes: this rank's parts, with any strides, any dimension, and uneven parts.
+// In place: Partial -> Replicate if `in` is `out`; Shard -> Replicate if `in` is this rank's part
+// of `out`. Any other overlap is an error.
+// Errors: usage; mismatch, naming both ranks, if the parts of two ranks do not belong to one
+// tensor; those of Communicator::run().
 //
-// Shapes: those of the parts that this rank has; any strides, any dimension, uneven parts.
-// In place: Partial -> Replicate where `in` is `out`; Shard -> Replicate where `in` is this rank's
-// part of `out`. Any other overlap is wrong.
-// Cost: where `in` of every rank is registered memory (Communicator::allocate, register_buffer) and
-// all are on one host, elements go from where they lie to where they belong, with no packing.
-// Elsewhere what does not lie in order is packed before or unpacked after the collective.
-// Order of sums: without packing that of the ranks; else that of the algorithm.
-// Sums and means of bf16, f16 and f8 are formed in f32 and rounded once. On one host, and with at
-// most two ranks a host, that costs no more bytes than the inputs: each rank sends (n-1)/n of its
-// input to where it is summed (all_reduce: and as much again of the result). With more ranks a
-// host, or more than 64 ranks, elements travel as f32: 2 times the bytes of a 16-bit sum that is
-// rounded at every step, 4 times those of an 8-bit one. Communicator::all_reduce() instead rounds
-// wherever its algorithm adds, unless it is asked for "reproducible".
-// Errors: usage; mismatch, where two ranks have tensors that are not of one whole, with both named;
-// as of Communicator::run().
+// Copies: if `in` is registered memory on every rank (Communicator::allocate, register_buffer) and
+// all ranks are on one host, elements are read directly and written to their final place. Otherwise
+// data that is not contiguous is packed before, or unpacked after, the collective.
+//
+// Sums: without packing they are taken in rank order, otherwise in the order of the algorithm. Sums
+// and means of bf16, f16 and f8 are formed in f32 and rounded once. On one host, and with at most
+// two ranks per host, this sends no more bytes than the inputs have: each rank sends (n-1)/n of its
+// input (all_reduce: and the same amount of the result). With more ranks per host, or more than 64
+// ranks, elements are sent as f32: 2 times the bytes of a 16-bit sum that is rounded at every step,
+// 4 times those of an 8-bit one. Communicator::all_reduce() instead rounds wherever its algorithm
+// adds, unless "reproducible" is requested.
 UNISONO_EXPORT void redistribute(Communicator& communicator, const Tensor& in, Placement from,
                                  const Tensor& out, Placement to,
                                  const RedistributeOptions& options = {});
 
-// Copies elements between two tensors of one shape and dtype on this rank. Errors: usage.
+// Local. Copies elements between two tensors of one shape and dtype.
+// Errors: usage.
 UNISONO_EXPORT void copy(const Tensor& in, const Tensor& out);
 
 }  // namespace unisono::parallel

@@ -1,29 +1,30 @@
-// ShardedState: parameters, gradients and the states of AdamW, sharded over the ranks of an axis.
+// ShardedState: parameters, gradients and AdamW states, sharded over the ranks of an axis.
 //
-// Stages as of ZeRO (Rajbhandari et al., SC 2020). What a rank holds, in bytes a parameter, with
-// N ranks; bf16 and f16: mixed precision, with f32 masters; f32: the parameters are the masters.
+// The stages are those of ZeRO (Rajbhandari et al., SC 2020). The table gives bytes per parameter
+// on each of N ranks. bf16 and f16 use mixed precision with f32 masters; with f32 the parameters
+// are the masters.
 //
 //   stage  sharded over the axis               16 bits      f32
 //   0      nothing                             16           16
-//   1      states of the optimiser             4 + 12/N     8 + 8/N
+//   1      optimiser states                    4 + 12/N     8 + 8/N
 //   2      and gradients                       2 + 14/N     4 + 12/N
 //   3      and parameters                      16/N         16/N
 //
-// Parameters are grouped in units, such as a layer: what is gathered and reduced at once. A unit is
-// one flat vector, padded to a multiple of N. Hybrid sharding (HSDP) shards over one axis and
-// replicates over another: gradients are reduced over both.
+// Parameters are grouped into units, such as layers, which are gathered and reduced at once. A unit
+// is one flat vector, padded to a multiple of N. Hybrid sharding (HSDP) shards over one axis and
+// replicates over another; gradients are reduced over both.
 //
-// Gradients travel and are held in the dtype: (N-1)/N of 2 bytes per parameter and rank for 16
-// bits. Each sum over an axis is formed in f32 and rounded once, as redistribute() says. f16 holds
-// no gradient below 2^-25, so scale the loss up; AdamW takes that back but for `epsilon`, and
-// max_norm has to be scaled alike. f8 is refused: a sum of gradients in it keeps 3 or 4 binary
+// Gradients are held and sent in the dtype: for 16 bits, each rank sends (N-1)/N of 2 bytes per
+// parameter. Each sum over an axis is formed in f32 and rounded once, as redistribute() describes.
+// f16 cannot hold gradients below 2^-25, so scale the loss up: AdamW undoes the scale except in
+// `epsilon`; scale max_norm too. f8 is refused: a gradient sum in f8 keeps only 3 or 4 binary
 // digits.
 //
-// A step of training: for each unit parameters() before it is used and release() after, forward and
-// backward; add to gradients(), and gradients_ready() as soon as they are complete; then step().
-// All ranks call these for the same units in the same order.
+// A training step: for each unit call parameters() before its use and release() after it, forward
+// and backward; add to gradients(), and call gradients_ready() as soon as they are complete; then
+// call step(). All ranks make these calls for the same units in the same order.
 //
-// Thread rule: one thread at a time, which no other call on the communicators overlaps.
+// Threads: one thread at a time, with no other call on the communicators at the same time.
 #pragma once
 
 #include <cstddef>
@@ -41,9 +42,9 @@ namespace unisono::parallel {
 struct Parameter {
   std::string name;
   std::size_t count = 0;
-  bool decays = true;  // whether weight decay applies
-  // Whether this rank counts it in the norm of all gradients: of copies that several tensor
-  // parallel ranks hold, one counts.
+  bool decays = true;  // weight decay applies
+  // true: this rank counts it in the norm of all gradients. If several tensor-parallel ranks hold
+  // copies, only one may count.
   bool counted = true;
 };
 
@@ -61,16 +62,17 @@ struct ShardedOptions {
   Dtype dtype = Dtype::f32;     // of parameters and gradients: f32, bf16 or f16
   ReduceOp op = ReduceOp::avg;  // of the gradients over the ranks: avg or sum
   AdamW optimizer = {};
-  double max_norm = 0;               // gradients are scaled down to this norm; 0: as they are
-  Communicator* replicas = nullptr;  // of HSDP: the axis that is not sharded over
-  // The axes that other parameters of the model are on (tensor, pipeline): the norm is over them
-  // too. nullptr: none.
+  double max_norm = 0;               // gradients are scaled down to this norm; 0: no scaling
+  Communicator* replicas = nullptr;  // HSDP: the axis of replicas
+  // The axes that hold the model's other parameters (tensor, pipeline); the norm includes them.
+  // nullptr: none.
   Communicator* model = nullptr;
 };
 
 class UNISONO_EXPORT ShardedState {
  public:
-  // The communicators must outlive it. Errors: usage, for a stage or dtype that does not exist.
+  // Local. The communicators must outlive it.
+  // Errors: usage for a stage or dtype that does not exist.
   ShardedState(Communicator& axis, std::vector<std::vector<Parameter>> units,
                const ShardedOptions& options);
   ShardedState(ShardedState&&) noexcept;
@@ -80,32 +82,34 @@ class UNISONO_EXPORT ShardedState {
   std::size_t units() const;
   std::size_t count(std::size_t unit) const;  // elements, without padding
 
-  // Sets the whole unit; all ranks give the same values.
+  // Collective. Sets the whole unit; all ranks pass the same values.
   void set(std::size_t unit, std::span<const float> values);
-  // The whole unit from the masters, on all ranks.
+  // Collective. Returns the whole unit from the masters, on all ranks.
   std::vector<float> whole(std::size_t unit);
 
-  // The parameters of a unit, of the dtype, one after the other. Stage 3: gathers them, unless they
-  // are there, and holds them until release(). Valid until then, or until step().
+  // Collective in stage 3. Returns the unit's parameters in the dtype, one after the other, valid
+  // until release() or step(). Stage 3 gathers them unless they are present.
   std::span<const std::byte> parameters(std::size_t unit);
-  std::span<const float> parameters_f32(std::size_t unit);  // where the dtype is f32
-  void prefetch(std::size_t unit);  // starts what parameters() would wait for
+  std::span<const float> parameters_f32(std::size_t unit);  // for dtype f32
+  void prefetch(std::size_t unit);  // starts the gathering that parameters() waits for
   void release(std::size_t unit);
 
-  // Where the gradients of a unit are added up; zeros at first. Stages 2 and 3: this memory is
-  // there from the first call until the gradients are reduced.
+  // Local. Returns the memory in which the unit's gradients are accumulated, initially zero. In
+  // stages 2 and 3 the memory exists from the first call until the gradients are reduced.
   std::span<std::byte> gradients(std::size_t unit);
   std::span<float> gradients_f32(std::size_t unit);
-  // They are complete: their reduction begins, and goes on while others are computed. Errors:
-  // usage, for one that is ready twice.
+  // Collective. Marks the unit's gradients as complete and starts their reduction, which continues
+  // while other gradients are computed.
+  // Errors: usage if a unit is ready twice.
   void gradients_ready(std::size_t unit);
 
-  // Waits for the reductions that have begun, as step() does first.
+  // Collective. Waits for the reductions in progress, as step() also does.
   void wait_gradients();
 
-  // Waits for the reductions, clips, updates, and makes new parameters known. Returns the norm of
-  // all gradients before clipping. Errors: usage, with the parameters of units that were never
-  // ready; the others are told by an abort, as they would wait for ever.
+  // Collective. Waits for the reductions, clips, updates, and distributes the new parameters.
+  // Returns the norm of all gradients before clipping.
+  // Errors: usage, naming the parameters of units that were never ready; the other ranks get
+  // aborted, because they would wait for ever.
   double step();
 
   struct Bytes {
@@ -114,10 +118,11 @@ class UNISONO_EXPORT ShardedState {
     std::size_t optimizer = 0;
     std::size_t all() const { return parameters + gradients + optimizer; }
   };
-  // What this rank holds now, padding included; the table is about the time between
-  // wait_gradients() and step().
+  // Local. Returns what this rank holds now, padding included. The table above is about the time
+  // between wait_gradients() and step().
   Bytes bytes_held() const;
-  // How long calls have waited for transfers since the last step() began.
+  // Local. Returns how long calls have waited for transfers since the last step() began.
+  // Units: microseconds.
   double exposed_us() const;
 
  private:

@@ -1,4 +1,5 @@
-// A tensor of somebody else's: where it is, and how its elements lie. Nothing is owned or copied.
+// Tensor: describes a tensor that the caller owns, by its address, type, shape and strides. All
+// functions are local and allocate or copy no elements.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +13,19 @@
 
 namespace unisono::parallel {
 
-// The most dimensions that a tensor can have here.
+// The most dimensions of a tensor.
 inline constexpr std::size_t kMostDims = 8;
 
 struct UNISONO_EXPORT Tensor {
   void* data = nullptr;
   Dtype dtype = Dtype::f32;
   std::vector<std::size_t> shape = {};
-  std::vector<std::ptrdiff_t> strides = {};  // in elements, one for each dimension; may be negative
+  std::vector<std::ptrdiff_t> strides = {};  // in elements, one per dimension; may be negative
 
-  // Row-major: the last dimension is contiguous.
+  // Describes row-major data: the last dimension is contiguous.
   static Tensor packed(void* data, Dtype dtype, std::vector<std::size_t> shape);
-  // Errors: usage, where the shape has another number of elements than the buffer.
+  // Describes a row-major buffer.
+  // Errors: usage if the shape and the buffer have different numbers of elements.
   template <OutBuffer Data>
   static Tensor of(Data&& data, std::vector<std::size_t> shape) {
     const auto view = unisono::detail::out_view(data);
@@ -32,7 +34,7 @@ struct UNISONO_EXPORT Tensor {
     tensor.expect_count(view.size());
     return tensor;
   }
-  // Over data that is only read.
+  // Describes a row-major buffer that is only read.
   template <InBuffer Data>
   static Tensor of_const(Data&& data, std::vector<std::size_t> shape) {
     const auto view = unisono::detail::view(data);
@@ -45,7 +47,8 @@ struct UNISONO_EXPORT Tensor {
   std::size_t dims() const { return shape.size(); }
   std::size_t count() const;  // elements
   bool is_packed() const;     // row-major without gaps
-  // Elements [first, first + count) of a dimension. Errors: usage.
+  // Returns the elements [first, first + count) of a dimension.
+  // Errors: usage.
   Tensor slice(std::size_t dim, std::size_t first, std::size_t count) const;
   Tensor transposed(std::size_t a, std::size_t b) const;
   std::string text() const;  // "f32 [4, 256]"

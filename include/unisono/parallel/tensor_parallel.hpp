@@ -1,19 +1,20 @@
-// Tensor, sequence and vocabulary parallelism: the pieces around matrix products that the ranks of
-// one axis share (Shoeybi et al., 2019; Korthikanti et al., 2022). The matrix products themselves
-// are the caller's.
+// Tensor, sequence and vocabulary parallelism: the communication around matrix products that the
+// ranks of an axis share (Shoeybi et al., 2019; Korthikanti et al., 2022). The caller computes the
+// matrix products.
 //
 // Types: all data is packed, of f32, bf16, f16, f8e4m3 or f8e5m2; the floats of one call have one
 // type, unless a function says otherwise. Arithmetic is in f32, and each result is rounded once.
-// Elements travel in their own type; redistribute() says how many bytes a sum over ranks costs.
+// Elements are sent in their own type; redistribute() says how many bytes a sum over ranks costs.
 //
-// A column-parallel product cuts the outputs, a row-parallel one the inputs. Between the two every
-// rank has its part of the features of all tokens, and nothing is sent. Before and after:
+// A column-parallel product shards the outputs, a row-parallel one the inputs. Between the two,
+// every rank has its part of the features of all tokens, and nothing is sent. Before and after:
 //
 //                    forward                          backward
-//   enter_region     nothing; sequence: all_gather     all_reduce; sequence: reduce_scatter
-//   leave_region     all_reduce; s.: reduce_scatter    nothing; sequence: all_gather
+//   enter_region     none; sequence: all_gather       all_reduce; sequence: reduce_scatter
+//   leave_region     all_reduce; s.: reduce_scatter   none; sequence: all_gather
 //
-// With sequence parallelism tokens are cut outside of such regions, by shard_range() of the rows.
+// With sequence parallelism, tokens are sharded outside of such regions, by shard_range() of the
+// rows.
 #pragma once
 
 #include <cstddef>
@@ -29,61 +30,65 @@
 namespace unisono::parallel {
 
 struct RegionShape {
-  std::size_t rows = 0;  // tokens, of all ranks
+  std::size_t rows = 0;  // tokens on all ranks
   std::size_t width = 0;
-  bool sequence = false;  // tokens are cut outside of the region
-  // The rows that a rank has outside of the region.
+  bool sequence = false;  // tokens are sharded outside of the region
+  // Local. Returns the rows that a rank has outside of the region.
   Range outside(const Communicator& axis) const {
     return sequence ? shard_range(rows, axis.size(), axis.rank()) : Range{.count = rows};
   }
 };
 
-// `outside`: outside().count rows; `inside`: all rows. `inside` may be `outside` where tokens are
-// not cut. Errors: usage, as of Communicator::run().
+// Collective. Enters or leaves a region, forward and backward.
+// Shapes: `outside`: outside().count rows; `inside`: all rows, in leave_region() as summands.
+// In place: `inside` may be `outside` if tokens are not sharded.
+// Errors: usage, those of Communicator::run().
 UNISONO_EXPORT void enter_region(Communicator& axis, const RegionShape& shape, ConstAnySpan outside,
                                  AnySpan inside);
 UNISONO_EXPORT void enter_region_backward(Communicator& axis, const RegionShape& shape,
                                           ConstAnySpan inside, AnySpan outside);
-// `inside` are summands.
 UNISONO_EXPORT void leave_region(Communicator& axis, const RegionShape& shape, ConstAnySpan inside,
                                  AnySpan outside);
 UNISONO_EXPORT void leave_region_backward(Communicator& axis, const RegionShape& shape,
                                           ConstAnySpan outside, AnySpan inside);
 
-// The attention heads that a rank computes. Where several ranks have a copy of one key-value head
-// (grouped-query attention), the caller sums the gradients of the copies.
+// The attention heads of a rank. If several ranks have a copy of one key-value head (grouped-query
+// attention), the caller sums the gradients of the copies.
 struct HeadShare {
   Range query = {};
   Range key_value = {};
   std::size_t heads_per_key = 1;  // query heads per key-value head, in the whole model
-  std::size_t offset = 0;  // query heads of the first key-value head that belong to earlier ranks
-  // The local key-value head of the local query head `head`. Where the ranks do not divide the
-  // key-value heads, head * key_value.count / query.count is another one.
+  std::size_t offset = 0;  // query heads of the first key-value head that are on earlier ranks
+  // Returns the local key-value head of the local query head `head`. It is not head *
+  // key_value.count / query.count if the ranks do not divide the key-value heads.
   std::size_t key_value_of(std::size_t head) const { return (offset + head) / heads_per_key; }
 };
-// Heads may be uneven. Errors: usage, where key-value heads do not divide the heads, or a rank
-// would have none; `even` also refuses heads that the ranks cannot divide.
+// Local. Returns the heads of a rank. Heads may be uneven.
+// Errors: usage if the key-value heads do not divide the heads, if a rank would have none, or, with
+// `even`, if the ranks do not divide the heads.
 UNISONO_EXPORT HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks,
                                     int rank, bool even = false);
 
-// Local. Looks up the rows of a table of `vocabulary` words that this rank has: out[i] is
-// table[tokens[i]] where that row is here, else zeros. The sum over the ranks is the embedding:
-// leave_region(), which is exact, as one summand is not zero.
+// Local. Looks up the rows of a table of `vocabulary` words: out[i] is table[tokens[i]] if this
+// rank has that row, and zeros otherwise. The sum over the ranks, by leave_region(), is the
+// embedding; it is exact, because only one summand is not zero.
 UNISONO_EXPORT void vocabulary_embedding(const Communicator& axis, std::size_t vocabulary,
                                          std::size_t width, ConstAnySpan table,
                                          std::span<const std::int32_t> tokens, AnySpan out);
-// Local. Adds the gradients of the rows that are here. `table_gradient` may be f32 whatever
-// `out_gradient` is; in a narrower type each row is rounded once per call.
+// Local. Adds the gradients of this rank's rows. `table_gradient` may be f32 for any type of
+// `out_gradient`; in a narrower type each row is rounded once per call.
 UNISONO_EXPORT void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabulary,
                                                   std::size_t width, ConstAnySpan out_gradient,
                                                   std::span<const std::int32_t> tokens,
                                                   AnySpan table_gradient);
 
-// Collective. Computes the cross entropy without gathering logits. `logits`: for each token this
-// rank's part of the vocabulary; they become their gradients times `scale`, each rounded once. f8
-// holds few gradients: they vanish below 2^-10 (f8e4m3) or 2^-17 (f8e5m2), so choose `scale`
-// accordingly. `losses`: per token, on all ranks. Cost: two all_reduces, of 4 and of 16 bytes per
-// token.
+// Collective. Computes the cross entropy without gathering logits. `logits` holds this rank's part
+// of the vocabulary for each token and becomes its gradient times `scale`, each element rounded
+// once. f8 holds few gradients: they vanish below 2^-10 (f8e4m3) or 2^-17 (f8e5m2), so choose
+// `scale` accordingly. Costs two all_reduces, of 4 and of 16 bytes per token.
+// Shapes: `losses`: one per token, on all ranks.
+// In place: `logits` always.
+// Errors: usage, those of Communicator::run().
 UNISONO_EXPORT void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary,
                                              AnySpan logits, std::span<const std::int32_t> targets,
                                              float scale, std::span<float> losses);
@@ -92,13 +97,15 @@ struct Candidate {
   float logit = 0;
   std::int32_t token = 0;
 };
-// The `count` most likely tokens, the likeliest first (of equal ones the lower token), the same on
-// all ranks, from this rank's part of the logits of one place. Cost: one all_gather of `count`
-// candidates a rank.
+// Collective. Returns the `count` most likely tokens of one position, the likeliest first (of equal
+// ones the lower token), the same on all ranks. `logits` is this rank's part. Costs one all_gather
+// of `count` candidates per rank.
+// Errors: usage, those of Communicator::run().
 UNISONO_EXPORT std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary,
                                                      ConstAnySpan logits, std::size_t count);
-// Draws one of them with softmax(logit / temperature). `uniform`: a number in [0, 1), the same on
-// all ranks. temperature 0: the likeliest. Errors: usage, for no candidates.
+// Local. Draws a candidate with probability softmax(logit / temperature). `uniform`: a number in
+// [0, 1), the same on all ranks. temperature 0: the likeliest candidate.
+// Errors: usage if there are no candidates.
 UNISONO_EXPORT std::int32_t sample(std::span<const Candidate> candidates, double temperature,
                                    double uniform);
 

@@ -9,7 +9,7 @@
 namespace unisono_python {
 namespace {
 
-// Those that are still open at the end of the process leave in order.
+// Open communicators, which leave in order at the end of the process.
 std::set<Comm*>& open_communicators() {
   static auto* all = new std::set<Comm*>;
   return *all;

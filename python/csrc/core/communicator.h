@@ -13,7 +13,7 @@
 
 namespace unisono_python {
 
-// How a request has ended, for all who wait for it. REQUIRES: a lock of whoever has both.
+// The outcome of a request, for all who wait for it. REQUIRES: a lock held by the owner.
 class Outcome {
  public:
   bool has_ended() const { return has_ended_; }
@@ -44,7 +44,7 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
   ~Request();
-  // Where the outcome is; again and again, if it is asked for.
+  // Returns the outcome; may be called again.
   py::object wait(int timeout_ms);
   bool test();
   int source() const { return request_.source(); }
@@ -75,7 +75,7 @@ class Plan {
 // Calls of several threads run one after the other.
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
-  // What a mesh owns is shared with it.
+  // A mesh shares its communicator with it.
   explicit Comm(std::shared_ptr<unisono::Communicator> communicator)
       : communicator_(std::move(communicator)) {}
   Comm(const Comm&) = delete;
@@ -86,7 +86,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   int size() const { return open().size(); }
   int hosts() const { return open().hosts(); }
   unisono::Communicator& open() const;
-  // For what keeps a reference to it: the rank leaves when that has gone as well.
+  // For objects that keep a reference: the rank leaves when they are gone too.
   std::shared_ptr<unisono::Communicator> shared() const;
   bool is_closed() const { return communicator_ == nullptr; }
   void close();

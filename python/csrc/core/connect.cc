@@ -1,4 +1,4 @@
-// How ranks come to be: processes that meet, threads of one, and Ctrl-C meanwhile.
+// Creates ranks: processes that connect, threads of one process, and Ctrl-C meanwhile.
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
@@ -59,7 +59,7 @@ std::shared_ptr<Comm> connect(unisono::ConnectOptions options) {
   return adopt(std::move(*made));
 }
 
-// What a rank's thread does: the value that body() returns, or what it raises.
+// The work of a rank's thread: the value that body() returns, or the exception that it raises.
 struct ThreadRanks {
   const py::function& body;
   std::vector<py::object> values;

@@ -21,7 +21,8 @@ namespace {
 using py::arg;
 using Object = const py::object&;
 
-// What no device has stands for what a size cannot say, so that all ranks are told.
+// A size larger than any device's replaces one that cannot be represented, so that all ranks get
+// the error.
 std::size_t bytes_of(const std::vector<std::size_t>& shape, std::size_t element) {
   constexpr std::size_t kTooMany = std::numeric_limits<std::size_t>::max();
   std::size_t bytes = element;
@@ -31,8 +32,7 @@ std::size_t bytes_of(const std::vector<std::size_t>& shape, std::size_t element)
   return bytes;
 }
 
-// What a group is, for as long as it or one of its arrays is used. Made and ended without Python's
-// lock.
+// A group, alive while it or one of its arrays is used. Made and destroyed without Python's lock.
 struct Shared {
   Shared(std::shared_ptr<unisono::Communicator> comm, const unisono::DeviceOptions& options)
       : ranks(std::move(comm)), device(options.device), group(*ranks, options) {}

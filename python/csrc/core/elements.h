@@ -13,7 +13,7 @@ namespace unisono_python {
 
 namespace py = pybind11;
 
-// How elements of a type travel: `units` elements of `dtype` each.
+// The form in which elements of a type are sent: `units` elements of `dtype` each.
 struct Elements {
   unisono::Dtype dtype = unisono::Dtype::u8;
   std::size_t units = 1;
@@ -25,7 +25,7 @@ struct Elements {
 
 // One of the names that Python's libraries have, or unisono's.
 std::optional<Elements> find_elements(const std::string& name);
-// How the buffer protocol spells the type; nullptr: it has no name for it.
+// Returns the buffer protocol's format of the type; nullptr: it has none.
 const char* format_of(unisono::Dtype dtype);
 // By a format character of the module `struct`; nullptr: bytes.
 std::optional<Elements> elements_of_format(const char* format, std::size_t item_bytes);

@@ -1,4 +1,4 @@
-// Where experts are, and their weights on the way to other ranks.
+// Places experts, and moves their weights to other ranks.
 #include <pybind11/stl.h>
 
 #include <map>

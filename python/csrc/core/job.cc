@@ -9,7 +9,7 @@ namespace {
 using unisono::Dtype;
 using unisono::ReduceOp;
 
-// What Python's memoryview calls the type; where it has no name, elements are shown as bits.
+// Returns memoryview's name of the type; if it has none, elements are shown as bits.
 const char* shown_as(Dtype dtype) {
   const char* const format = format_of(dtype);
   return format != nullptr ? format : unisono::size_of(dtype) == 2 ? "H" : "B";

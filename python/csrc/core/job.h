@@ -35,7 +35,7 @@ class UserFunction {
   std::unique_ptr<py::error_already_set> raised_;
 };
 
-// What all calls take besides their buffers.
+// Arguments that all calls take besides their buffers.
 struct Common {
   py::object dtype = py::none();
   std::string algorithm = {};
@@ -61,7 +61,7 @@ class Job {
   const Memory& raw(const py::object& object, Memory::Use use);
   void set_op(const py::object& op);
   void set_root(int root);
-  // How many of Python's elements the call is about.
+  // Sets the count, in Python's elements.
   void set_count(std::size_t count) { call.count = count * elements_->units; }
   // Lists are of Python's elements as well. `displs` None: packed. The buffer must have room.
   void set_parts(const Counts& counts, const std::optional<Counts>& displs, const Memory* whole,

@@ -12,7 +12,7 @@
 
 namespace unisono_python {
 
-// How the elements of an array lie: strides in elements, which may be negative.
+// The layout of an array's elements: strides in elements, which may be negative.
 struct Layout {
   std::vector<std::size_t> shape = {};
   std::vector<std::ptrdiff_t> strides = {};

@@ -1,4 +1,4 @@
-// What schedules cost, for Python: the one-port model, the simulator, topologies.
+// The cost of schedules, for Python: the one-port model, the simulator, topologies.
 #pragma once
 
 #include "memory.h"

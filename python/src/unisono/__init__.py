@@ -6,11 +6,11 @@
         x = numpy.full(4, comm.rank, "f4")
         comm.all_reduce(x)                  # in place
 
-Buffers are whatever has the buffer protocol (numpy, bytearray, array) or __dlpack__; they must be
-C-contiguous. `unisono.schedules` builds and verifies algorithms, `unisono.model` says what they
-cost, `unisono.parallel` lays models over ranks, `unisono.pipeline` runs pipeline schedules,
-`unisono.experts` exchanges tokens of experts, `unisono.device` works in the memory of GPUs, `unisono.torch` is the backend of torch.distributed.
-docs/guides/python.md is the guide.
+Buffers are objects with the buffer protocol (numpy, bytearray, array) or __dlpack__; they must be
+C-contiguous. `unisono.schedules` builds and verifies algorithms, `unisono.model` predicts their
+cost, `unisono.parallel` distributes models over ranks, `unisono.pipeline` runs pipeline schedules,
+`unisono.experts` exchanges tokens between experts, `unisono.device` works on GPU memory, and
+`unisono.torch` is the backend of torch.distributed. The guide is docs/guides/python.md.
 """
 
 import importlib

@@ -2,11 +2,11 @@
 
 
 class Error(RuntimeError):
-    """What ended an operation. The text says what failed, where, and what to do next.
+    """An error that ended an operation. The text says what failed, where, and what to do next.
 
     code: "usage", "config", "connection", "peer_lost", "timeout", "mismatch", "aborted", "corrupt",
-    "resource", "evicted" or "internal". rank and peer are ranks of the world. What does not apply
-    is -1 (rank, peer, op_seq, step) or "" (collective).
+    "resource", "evicted" or "internal". rank and peer are world ranks. Fields that do not apply are
+    -1 (rank, peer, op_seq, step) or "" (collective).
     """
 
     code = "internal"
@@ -22,13 +22,13 @@ class Error(RuntimeError):
 
 
 class UsageError(Error, ValueError):
-    """The caller passed something that cannot be done; nothing was sent."""
+    """The caller passed something invalid; nothing was sent."""
 
     code = "usage"
 
 
 class ConfigError(Error, ValueError):
-    """The environment or the options contradict each other."""
+    """The environment or the options are wrong or contradict each other."""
 
     code = "config"
 
@@ -52,31 +52,31 @@ class Timeout(Error, TimeoutError):
 
 
 class Mismatch(Error):
-    """Ranks disagree on what they are doing."""
+    """Ranks make different calls."""
 
     code = "mismatch"
 
 
 class Aborted(Error):
-    """This or another rank called abort(), or its operation was ended by Ctrl-C."""
+    """This or another rank called abort(), or Ctrl-C ended its operation."""
 
     code = "aborted"
 
 
 class Corrupt(Error):
-    """Data that cannot be: a damaged file or message."""
+    """A damaged file or message."""
 
     code = "corrupt"
 
 
 class ResourceError(Error, OSError):
-    """The system gave no memory, descriptor or address."""
+    """The system refused memory, a descriptor or an address."""
 
     code = "resource"
 
 
 class Evicted(Error):
-    """The other ranks went on without this one, or may have."""
+    """The other ranks continued without this one, or may have."""
 
     code = "evicted"
 
@@ -89,5 +89,5 @@ _CLASSES = {kind.code: kind for kind in _KINDS}
 
 
 def make(code, *args):
-    """The exception for a code; what the extension calls."""
+    """Returns the exception for a code. The extension calls it."""
     return _CLASSES.get(code, Error)(*args)

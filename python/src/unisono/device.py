@@ -1,14 +1,15 @@
-"""Collectives on the memory of GPUs, between ranks of one host.
+"""Collectives on GPU memory, between ranks on one host.
 
     group = unisono.device.DeviceGroup(comm, device=0)
     group.all_reduce(gradients, op="avg")         # on torch's current stream, and returns at once
     group.synchronize()
 
-The methods are those of a communicator, with `stream` in place of `timeout_ms`, and nothing waits
-on the host. Buffers are tensors of torch, arrays of CuPy or Numba, or what allocate() gives: whatever
-has __dlpack__ or __cuda_array_interface__, C-contiguous, and alive until the stream has passed.
-`stream`: that of torch or CuPy, one with __cuda_stream__, or its number; None: the one that torch uses now, or the legacy
-default stream where a program does not use CUDA by torch. docs/guides/gpus.md is the guide.
+The methods are those of a communicator, with `stream` instead of `timeout_ms`; none of them waits on
+the host. Buffers are torch tensors, CuPy or Numba arrays, or memory from allocate(): objects with
+__dlpack__ or __cuda_array_interface__, C-contiguous, and alive until the stream has passed.
+`stream`: a stream of torch or CuPy, an object with __cuda_stream__, or its number; None: torch's
+current stream, or the legacy default stream if the program does not use CUDA through torch. The guide
+is docs/guides/gpus.md.
 """
 
 import atexit
@@ -23,16 +24,16 @@ _open = weakref.WeakSet()
 
 
 class DeviceGroup(_core.DeviceGroup):
-    """The ranks of `comm`, each with a GPU, or several with one. Collective.
+    """A group of the ranks of `comm`, each with a GPU of its own, or several sharing one. Collective.
 
-    device: as CUDA counts them. channels: thread blocks of an operation, the same on all ranks; 0:
-    chosen. timeout_ms: for a rank that does not come; -1: five minutes; 0: for ever. scratch_bytes: of
-    device memory, the same on all ranks.
+    device: CUDA device number. channels: thread blocks per operation, the same on all ranks; 0:
+    chosen. timeout_ms: limit of the wait for a late rank; -1: five minutes, 0: no limit.
+    scratch_bytes: of device memory, the same on all ranks.
 
-    allocate(shape, dtype) is memory that all ranks can reach, and gives no copy on the way between
-    processes: torch.from_dlpack() and cupy.from_dlpack() take it. check() raises what has ended the
-    group, synchronize(stream, timeout_ms) waits for all of the stream. Errors are those of the
-    communicator: what is wrong with a call at once, what happens later by the next call.
+    allocate(shape, dtype) returns memory that all ranks can reach, which avoids copies between
+    processes; torch.from_dlpack() and cupy.from_dlpack() accept it. check() raises the error that has
+    ended the group; synchronize(stream, timeout_ms) waits for all work of the stream. Errors are those
+    of the communicator: an invalid call raises at once, a later failure at the next call.
     """
 
     def __init__(self, comm, *, device=0, channels=0, timeout_ms=-1, scratch_bytes=32 << 20):

@@ -1,4 +1,4 @@
-"""Mixture of experts: tokens to the ranks of their experts, and the outputs back.
+"""Mixture of experts: sends tokens to the ranks of their experts, and the outputs back.
 
     exchange = unisono.experts.Exchange(comm, experts=64, k=8)
     routing = exchange.route(chosen)              # [tokens, k] of int32 or int64; -1: none
@@ -6,8 +6,8 @@
     ... experts compute rows[routing.rows_of_expert(i)] ...
     sums = exchange.combine(routing, outputs, weights)
 
-Arrays are numpy's or torch's, C-contiguous; what is returned is of the kind that was given. All
-calls are collective. docs/guides/experts.md says how rows lie and what each call costs.
+Arrays are numpy's or torch's, C-contiguous; results are of the same kind as the arguments. All calls
+are collective. docs/guides/experts.md describes the layouts and the cost of each call.
 """
 
 import atexit
@@ -23,35 +23,35 @@ _open = weakref.WeakSet()
 
 
 def balance(loads, ranks, seats=0, groups=1, hosts=1):
-    """(experts by rank, load by rank): where experts and their replicas should live.
+    """Returns (experts by rank, load by rank): a placement of experts and their replicas. Local.
 
-    loads: by expert, tokens that chose it. seats: experts and replicas that all ranks hold together;
-    0: one for each expert. groups of experts stay on one host where hosts divide them, and a rank has no
-    more seats than its host has experts.
+    loads: the tokens that chose each expert. seats: experts and replicas on all ranks together; 0: one
+    for each expert. Groups of experts stay on one host if the hosts divide the groups and a rank has
+    no more seats than its host has experts.
     """
     return _core.balance_experts([float(load) for load in loads], ranks, seats, groups, hosts)
 
 
 def find_expert_moves(before, after):
-    """(expert, from, to) of each expert whose weights a rank gets and did not hold.
+    """Returns (expert, from, to) for each expert whose weights a rank gains. Local.
 
-    before, after: by rank, its experts, as experts_of_rank of an Exchange.
+    before, after: the experts of each rank, as experts_of_rank of an Exchange.
     """
     return _core.find_expert_moves(before, after)
 
 
 def bytes_of_moves(moves, ranks, expert_bytes):
-    """[from][to]: the bytes that each rank sends to each other for these moves."""
+    """Returns [from][to]: the bytes that each rank sends to each other rank for these moves. Local."""
     return _core.bytes_of_moves(moves, ranks, expert_bytes)
 
 
 def move_experts(comm, moves, expert_bytes, held, placed):
-    """Copies the weights between steps, expert_bytes of each move; collective.
+    """Copies weights between steps, expert_bytes per move. Collective.
 
-    held[expert] on the rank that sends it and placed[expert] on the one that gets it are arrays (or
-    anything else that one finds by the number of an expert). All are read before one is written, so an
-    expert that comes may take the place of one that goes. UsageError on all ranks, before any is
-    written: other lengths, an array that is missing or not contiguous.
+    held[expert] on the rank that sends it and placed[expert] on the rank that receives it are arrays;
+    both may be any mapping by expert number. All weights are read before any is written, so an
+    arriving expert may use the memory of a departing one. Raises UsageError on all ranks, before any
+    weight is written, for wrong lengths and for arrays that are missing or not contiguous.
     """
     _core.move_experts(comm, moves, expert_bytes, held, placed)
 
@@ -67,7 +67,7 @@ def _item_bytes(array):
 
 
 def _new(like, shape, dtype=None):
-    """Memory of the kind of `like`, not initialised; numpy's where that has only __dlpack__."""
+    """Returns uninitialised memory of the same kind as `like`; numpy's if that has only __dlpack__."""
     if hasattr(like, "new_empty"):
         return like.new_empty(shape, dtype=dtype and getattr(__import__("torch"), dtype))
     import numpy
@@ -96,7 +96,7 @@ def _numbers(data, dtype, columns):
 
 
 class Routing:
-    """Who sends which token to whom. Made by Exchange.route(), used any number of times."""
+    """Which token goes from which rank to which. Made by Exchange.route(); usable any number of times."""
 
     def __init__(self, made, k, layout):
         self._made = made
@@ -108,23 +108,23 @@ class Routing:
         raise AttributeError(f"a routing has no '{name}'")
 
     def rows_of_expert(self, local):
-        """The slice of rows for the expert `local`, counted among those of this rank; expert_major."""
+        """Returns the slice of rows of this rank's expert `local`. Only for expert_major."""
         first = self._made.first_row(local)
         return slice(first, first + self._made.rows_of(local))
 
     @property
     def sources(self):
-        """[rows, 3]: whose each row is: rank (-1: padding), token, place among the k."""
+        """Returns [rows, 3], the source of each row: rank (-1: padding), token, place among the k."""
         return _numbers(self._made._sources(), "i8", 3)
 
     @property
     def experts(self):
-        """[rows, 1], rank_major: [rows, k]: the local numbers of each row's experts; -1: none."""
+        """Returns [rows, 1] (rank_major: [rows, k]): the local numbers of each row's experts; -1: none."""
         return _numbers(self._made._experts(), "i4", self._columns)
 
 
 class Pending:
-    """A dispatch or combine that a thread of the exchange makes. Nothing given may change before it ends."""
+    """A dispatch or combine on a thread of the exchange. Its arguments must not change before it ends."""
 
     def __init__(self, request, out, routing):
         self._request = request
@@ -132,17 +132,17 @@ class Pending:
         self._routing = routing  # the thread uses it
 
     def wait(self, timeout_ms=-1):
-        """The rows or sums, when they are there; again and again, if they are asked for."""
+        """Waits, and returns the rows or sums. May be called again."""
         self._request.wait(timeout_ms)
         return self._out
 
     def test(self):
-        """Whether it has ended."""
+        """Returns True if it has ended. Does not wait."""
         return self._request.test()
 
 
 class _Foreign:
-    """Bytes at an address, for numpy; what it refers to keeps them there."""
+    """Bytes at an address, for numpy. A reference keeps the memory alive."""
 
     def __init__(self, address, count, owner):
         self.__array_interface__ = {
@@ -152,10 +152,10 @@ class _Foreign:
 
 
 class GatheredRows:
-    """Rows where their ranks have them: rows[i] is a view, of padding None.
+    """Rows in the memory of their ranks: rows[i] is a view, or None for padding.
 
     They may be read, not written, until the next combine() or end_gather() of the exchange. A view
-    keeps the exchange, and what was given to gather_list(), alive.
+    keeps the exchange and the arguments of gather_list() alive.
     """
 
     def __init__(self, exchange, tokens, addresses, row_bytes):
@@ -185,13 +185,13 @@ class GatheredRows:
 
 
 class Exchange:
-    """What brings tokens to experts on the ranks of a communicator, which all make it.
+    """Exchanges tokens between the experts on the ranks of a communicator. Collective.
 
-    layout: "expert_major", "rank_major" or "flat". experts_of_rank: by rank, its experts; one that is
-    at several ranks has replicas. max_tokens that a rank routes at once, with the bytes of a row, sizes the
-    memory at once; more is no error. Errors are those of the communicator, with one sentence on all
-    ranks; after UsageError and Mismatch everything can be used on. TypeError and ValueError are of
-    one rank, before it calls: the others wait for it.
+    layout: "expert_major", "rank_major" or "flat". experts_of_rank: the experts of each rank; an expert
+    on several ranks has replicas. max_tokens (the most that a rank routes at once) and row_bytes
+    allocate the memory at once; exceeding them is no error. Errors are those of the communicator, the
+    same on all ranks; after UsageError and Mismatch everything remains usable. TypeError and ValueError
+    are raised on one rank before it calls, and the other ranks wait for it.
     """
 
     def __init__(
@@ -216,16 +216,16 @@ class Exchange:
         _open.add(self)
 
     def after_shrink(self, survivors):
-        """An Exchange like this one of the ranks that Communicator.shrink() has left, which all call it.
+        """Returns an exchange like this one on the ranks that Communicator.shrink() has left. Collective.
 
-        Each keeps its experts, and those of the lost ranks are served by their replicas.
+        Each rank keeps its experts, and replicas serve those of the lost ranks.
         """
         experts, k, layout, alignment, capacity, places, max_tokens, row_bytes = self._options
         left = _core.experts_after_shrink(survivors, experts, places, self._ranks)
         return Exchange(survivors, experts, k, layout, alignment, capacity, left, max_tokens, row_bytes)
 
     def route(self, chosen):
-        """A Routing of chosen[tokens, k]; -1: none."""
+        """Returns a Routing of chosen[tokens, k]; -1: no expert. Collective."""
         shape = _shape(chosen)
         if shape[1:] != (self.k,) and not (len(shape) == 1 and self.k == 1):
             raise ValueError(f"route(): chosen is {list(shape)}, and not [tokens, {self.k}]")
@@ -233,37 +233,37 @@ class Exchange:
 
     @property
     def max_tokens(self):
-        """The most tokens that a rank has routed at once, or what it was made for."""
+        """Returns the most tokens that any rank has routed at once, or the constructor's max_tokens."""
         return self._made.max_tokens()
 
     @property
     def max_rows(self):
-        """The most rows that a routing of max_tokens a rank can bring here: `out` may have so many."""
+        """Returns the most rows that a routing of max_tokens per rank can bring here: the size for `out`."""
         return self._made.max_rows()
 
     def dispatch(self, routing, tokens, out=None, coding="none", one_a_slot=False):
-        """Rows for this rank's experts, of tokens[tokens, ...]. one_a_slot: tokens[tokens, k, ...].
+        """Returns the rows for this rank's experts. Collective.
 
-        coding="i8", "f8e4m3": rows travel as 8-bit integers or floats with a scale for each 128 elements.
-        tokens may be a list of arrays, which travel at once: then the result is a list, and `out`, coding and
-        one_a_slot may be lists too, one for each.
+        Shapes: tokens[tokens, ...]; with one_a_slot tokens[tokens, k, ...]. coding="i8" or "f8e4m3" sends
+        8-bit integers or floats with a scale for each 128 elements. tokens may be a list of arrays, which
+        are sent together; then the result is a list, and `out`, coding and one_a_slot may be lists too.
         """
         return self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.blocking)
 
     def start_dispatch(self, routing, tokens, out=None, coding="none", one_a_slot=False):
-        """The first half: tokens must not change before finish_dispatch(), which gives the rows."""
+        """Starts a dispatch: tokens must not change before finish_dispatch(), which returns the rows."""
         rows = self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.halves)
         self._started = rows, routing  # finishing uses it
 
     def dispatch_async(self, routing, tokens, out=None, coding="none", one_a_slot=False):
-        """A Pending: a thread makes the call meanwhile, after those that were started before it."""
+        """Starts a dispatch on a thread, after earlier asynchronous calls. Returns a Pending."""
         return self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.asynchronous)
 
     def finish_dispatch(self):
         return self._finish(self._made.finish_dispatch)
 
     def gather_list(self, routing, tokens):
-        """GatheredRows: no row is copied. tokens must be memory of Communicator.allocate or register_buffer.
+        """Returns GatheredRows, without copies. tokens must be in Communicator.allocate or register_buffer memory.
 
         No rank may change its tokens until the next combine() or end_gather() returns.
         """
@@ -274,20 +274,20 @@ class Exchange:
         return GatheredRows(self, tokens, numpy.frombuffer(found, "u8"), row_bytes)
 
     def end_gather(self):
-        """All ranks have read what gather_list() gave them."""
+        """Waits until all ranks have finished reading the rows of gather_list()."""
         self._made.end_gather()
 
     def combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
-        """sums[t] = residual[t] + sum over the k of weights[t, j] * row, in f32, rounded once."""
+        """Returns sums[t] = residual[t] + the sum over the k of weights[t, j] * row, in f32, rounded once."""
         return self._combine(routing, rows, weights, residual, out, coding, ExpertForm.blocking)
 
     def start_combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
-        """The first half: nothing given may change before finish_combine(), which gives the sums."""
+        """Starts a combine: arguments must not change before finish_combine(), which returns the sums."""
         sums = self._combine(routing, rows, weights, residual, out, coding, ExpertForm.halves)
         self._started = sums, routing
 
     def combine_async(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
-        """A Pending, as that of dispatch_async()."""
+        """Starts a combine on a thread, like dispatch_async(). Returns a Pending."""
         return self._combine(
             routing, rows, weights, residual, out, coding, ExpertForm.asynchronous
         )
@@ -296,7 +296,7 @@ class Exchange:
         return self._finish(self._made.finish_combine)
 
     def combine_backward(self, routing, gradient, rows=None, weights=None):
-        """(gradient of the rows, gradient of the weights; rank_major: None) of combine()."""
+        """Returns the gradients of combine(): of the rows, and of the weights (None for rank_major)."""
         shape = _shape(gradient)[1:]
         self._check("combine_backward()", "gradient", gradient, routing.tokens)
         if weights is not None:
@@ -311,15 +311,15 @@ class Exchange:
         return rows_gradient, weights_gradient
 
     def mask(self, ranks, routes=None):
-        """Ranks whose experts get nothing from the next route() on; returns what any rank named.
+        """Excludes the experts of these ranks from the next route() on. Returns the union over all ranks.
 
-        routes: for so many of them; the next one has these ranks again. None: until the next mask().
+        routes: the number of route() calls without these ranks. None: until the next mask().
         """
         return self._made.mask(list(ranks), routes)
 
     @property
     def masked(self):
-        """The ranks that are out at the next route()."""
+        """Returns the ranks that the next route() excludes."""
         return self._made.masked()
 
     def close(self):

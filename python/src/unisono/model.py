@@ -1,4 +1,4 @@
-"""What calls cost: predictions on a flat network, and simulations on a topology.
+"""The cost of calls: predictions on a flat network, and simulations on a topology.
 
     link = unisono.model.Link(alpha_us=5, beta_gb_per_s=12.5)
     print(unisono.model.plan("all_reduce", ranks=8, bytes=64 << 20, link=link))
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm that could serve, with the critical path of its schedule."""
+    """An algorithm that can serve, with the critical path of its schedule."""
 
     algorithm: str
     time_us: float
@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which algorithm is fastest on a network, and why."""
+    """The fastest algorithm on a network, and the reason."""
 
     candidates: list  # of Candidate, fastest first
     reasons: list  # reasons[i]: why the first is before candidates[i + 1]
@@ -52,10 +52,10 @@ class Plan:
 
 
 def plan(collective, ranks, bytes, link):
-    """What every algorithm of a collective takes on a flat network.
+    """Predicts the time of every algorithm of a collective on a flat network.
 
-    bytes: the larger of what a rank sends and receives in all. Up to 512 ranks the times come from
-    the schedules themselves, above from closed formulas. ValueError for what cannot be.
+    bytes: the larger of the bytes that a rank sends and receives in total. Up to 512 ranks the times
+    come from the schedules, above that from closed formulas. ValueError for invalid arguments.
     """
     made = _core.plan(collective, ranks, bytes, link)
     made["candidates"] = [Candidate(**row) for row in made["candidates"]]
@@ -63,7 +63,7 @@ def plan(collective, ranks, bytes, link):
 
 
 def _text(source):
-    """JSON, from what a caller may have: the document, its text, or a file."""
+    """Returns JSON text, given a document, its text, or a file."""
     if isinstance(source, (dict, list)):
         return json.dumps(source)
     if isinstance(source, Path):
@@ -72,20 +72,20 @@ def _text(source):
 
 
 def topology(source):
-    """A preset such as "dgx_h100:nodes=2" (presets() lists them), a document, or a Path to one."""
+    """Returns a topology, given a preset such as "dgx_h100:nodes=2" (see presets()), a document, or a Path."""
     return source if isinstance(source, Topology) else _core.topology(_text(source))
 
 
 def plan_training(model, on, batch=256, sequence=8192, precision="bf16", device="", top=10):
-    """The layouts to train a model with on all devices of a topology, fastest first.
+    """Returns the layouts for training a model on all devices of a topology, fastest first.
 
     model: a name ("llama3-70b"), or a config.json as a dict, its text or a Path. on: as topology().
-    batch: sequences of a step, over all devices. precision: "bf16", "f8" or "f4". device: what sits
-    on the ranks ("h100"), where the topology does not say it.
+    batch: sequences per step, over all devices. precision: "bf16", "f8" or "f4". device: the device of
+    the ranks ("h100"), if the topology does not name it.
 
     Returns a dict: "layouts", each with its axes, "step_s", "seconds" by part and "bytes" of the
-    fullest rank by part; "refused" (reason: how many), "least_missing_bytes" where nothing fits, and
-    "reason", why the first is before the second. ValueError for what cannot be.
+    fullest rank by part; "refused" (count by reason), "least_missing_bytes" if nothing fits, and
+    "reason", why the first layout beats the second. ValueError for invalid arguments.
     """
     return _core.plan_training(_text(model), topology(on), batch, sequence, precision, device, top)
 
@@ -94,12 +94,12 @@ def plan_serving(
     model, on, input=1024, output=1024, precision="", concurrency=0,
     first_token_s=0, token_s=0, device="", top=10,
 ):  # fmt: skip
-    """The layouts to serve a model with, by tokens a second and device.
+    """Returns the layouts for serving a model, by tokens per second and device.
 
-    input, output: tokens of a prompt and of an answer. concurrency: requests that one instance
-    answers at once; 0: as many as memory and the limits allow. precision: of weights and products;
-    "": as the quantization_config of a config.json says, else bf16. first_token_s, token_s: limits;
-    0: none. The rest, and what comes back, is as with plan_training().
+    input, output: tokens of a prompt and of an answer. concurrency: concurrent requests per instance;
+    0: as many as memory and the limits allow. precision: of weights and products; "": that of the
+    quantization_config in a config.json, else bf16. first_token_s, token_s: limits; 0: none. The
+    other arguments and the result are those of plan_training().
     """
     return _core.plan_serving(
         _text(model), topology(on), input, output, precision, concurrency, first_token_s, token_s, device, top
@@ -107,7 +107,7 @@ def plan_serving(
 
 
 class Simulation:
-    """How long a workload takes on a topology, and where the time goes."""
+    """The time of a workload on a topology, and its parts."""
 
     def __init__(self, made):
         self._made = made
@@ -116,15 +116,15 @@ class Simulation:
 
     @property
     def item_end_us(self):
-        """When the last rank ended each item of the workload."""
+        """Returns when the last rank ended each item of the workload."""
         return self._made.item_end_us
 
     def report(self):
-        """The critical path, what each rank did, and the busiest links, as a dict."""
+        """Returns the critical path, the activity of each rank, and the busiest links, as a dict."""
         return json.loads(self._made.report_json())
 
     def trace(self):
-        """The text of a file for chrome://tracing; needs simulate(..., records=N)."""
+        """Returns the text of a file for chrome://tracing; needs simulate(..., records=N)."""
         return self._made.trace_json()
 
     def __repr__(self):
@@ -132,14 +132,14 @@ class Simulation:
 
 
 def simulate(target, on, **options):
-    """Plays an algorithm, a schedule or a workload on a topology.
+    """Simulates an algorithm, a schedule or a workload on a topology.
 
     target: "all_reduce/ring", a Schedule, or a workload (dict, JSON text, or Path).
-    on: what topology() takes, or a Link for a flat network.
+    on: an argument of topology(), or a Link for a flat network.
     Options: bytes=2**20, ranks (all of the topology), root=0; late_us={rank: us},
     slow={rank: factor}, degrade={link or device: part of its bandwidth}; ports=1, gamma_gb_per_s,
     segment_bytes, contention="auto"|"on"|"off", jitter=0, seed=1; records=N keeps N messages for
-    trace(). Always the same for the same arguments. ValueError, UsageError for what cannot be.
+    trace(). The same arguments give the same result. ValueError, UsageError for invalid arguments.
     """
     network = on if isinstance(on, Link) else topology(on)
     if not isinstance(target, _core.Schedule):

@@ -1,14 +1,14 @@
-"""The parallel layer: how a model is laid over ranks, for arrays of any library.
+"""The parallel layer: distributes a model over ranks, for arrays of any library.
 
     mesh = unisono.parallel.Mesh(comm, "dp=2,tp=4")
     tp = mesh.axis("tp")
     unisono.parallel.redistribute(tp, part, Shard(0), Replicate(), out=whole)
 
-Arrays are numpy's, PyTorch's, or whatever has the buffer protocol or __dlpack__. What a call fills is
-given to it and returned. Regions, embeddings, logits and attention are packed, of float32, bfloat16,
-float16 or float8; losses and log_sum are float32, and token numbers int32. Sums are formed in float32
-and rounded once. All ranks of a communicator make the same calls in the same order.
-docs/guides/python.md has examples, and include/unisono/parallel/ says what each call does.
+Arrays are numpy's, PyTorch's, or other objects with the buffer protocol or __dlpack__. A call fills
+the output argument and returns it. Regions, embeddings, logits and attention are packed, of float32,
+bfloat16, float16 or float8; losses and log_sum are float32, and token numbers int32. Sums are formed in
+float32 and rounded once. All ranks of a communicator make the same calls in the same order.
+docs/guides/python.md has examples, and include/unisono/parallel/ documents each call.
 """
 
 import atexit
@@ -71,12 +71,12 @@ class Mesh(_parallel.Mesh):
 
 
 class GradientBuckets(_parallel.GradientBuckets):
-    """Gradients summed over ranks while the backward pass goes on.
+    """Sums gradients over ranks during the backward pass.
 
-    add(name, count) each gradient; then in every step begin(), for each gradient add_to(index,
-    values) and ready(index), finish(), and copy_to(index, out). Sums are of float32; values may
-    also be bfloat16, float16 or float8. timeout_ms: how long after one gradient the next may take (0: for ever); it
-    is named then, on all ranks.
+    Call add(name, count) for each gradient. In every step call begin(); for each gradient
+    add_to(index, values) and ready(index); then finish(), and copy_to(index, out). Sums are float32;
+    values may also be bfloat16, float16 or float8. timeout_ms: the longest time between two ready
+    gradients (0: no limit); the error on all ranks names the late gradient.
     """
 
     def __init__(self, comm, **options):
@@ -85,10 +85,10 @@ class GradientBuckets(_parallel.GradientBuckets):
 
 
 class ShardedState(_parallel.ShardedState):
-    """Parameters, gradients and the states of AdamW, sharded over ranks: ZeRO 1, 2, 3.
+    """Parameters, gradients and AdamW states, sharded over ranks: ZeRO 1, 2, 3.
 
     units: a list of lists of Parameter; a unit, such as a layer, is gathered and reduced at once,
-    and is one flat array. A step: parameters(unit, out) and release(unit) around each use,
+    and is one flat array. A step calls parameters(unit, out) and release(unit) around each use,
     add_to_gradients(unit, values), gradients_ready(unit), then step(), which returns the norm.
     """
 
@@ -106,12 +106,12 @@ def _rows(tensors):
 
 
 def save_checkpoint(comm, folder, tensors):
-    """Saves a folder of safetensors files with an index, as Hugging Face's libraries read them.
+    """Saves a folder of safetensors files with an index that Hugging Face's libraries can read.
 
-    tensors: name -> (shape of the whole, this rank's part), with where the part begins behind it
-    (in each dimension), if not at the beginning: {"w": ((8, 4), part, (4, 0))}. A rank without a
-    part gives None, and the dtype: ((8, 4), None, None, "float32"). All ranks name the same tensors
-    in the same order. What the folder had before stays whole until all of the new one is there.
+    tensors: name -> (shape of the whole, this rank's part), followed by the part's first element in
+    each dimension, if that is not the beginning: {"w": ((8, 4), part, (4, 0))}. A rank without a
+    part passes None and the dtype: ((8, 4), None, None, "float32"). All ranks name the same tensors
+    in the same order. The previous contents of the folder stay intact until the new ones are complete.
     """
     _parallel.save_checkpoint(comm, folder, _rows(tensors))
 
@@ -119,7 +119,7 @@ def save_checkpoint(comm, folder, tensors):
 def load_checkpoint(folder, tensors):
     """Fills parts from a checkpoint that was saved under any layout; `tensors` as in save_checkpoint().
 
-    Every rank may ask for what it wants; nothing is sent.
+    Every rank loads the parts that it wants; nothing is sent.
     """
     _parallel.load_checkpoint(folder, _rows(tensors))
 

@@ -1,4 +1,4 @@
-"""Pipeline parallelism: schedules that are proved, and a runner that does them.
+"""Pipeline parallelism: verified schedules, and a runner that executes them.
 
     schedule = unisono.pipeline.by_name("zb-h1", ranks=4, microbatches=8)
     hidden = ("float32", (4, 8))
@@ -7,8 +7,8 @@
         backward_input=backward_input, backward_weight=backward_weight)
     runner.run_step()
 
-The callbacks get views of memory that the runner owns, None where nothing comes in or goes out;
-numpy.asarray(view) and torch.frombuffer(view, ...) share it. They must not be kept.
+The callbacks get views of memory that the runner owns, or None if there is no input or output;
+numpy.asarray(view) and torch.frombuffer(view, ...) share it. Callbacks must not keep the views.
 """
 
 import atexit
@@ -29,27 +29,27 @@ _open = weakref.WeakSet()
 
 
 def load(path):
-    """The schedule of a file of at most 64 MiB: unisono.pipeline/1, or torch's CSV."""
+    """Returns the schedule in a file of at most 64 MiB: unisono.pipeline/1, or torch's CSV."""
     with open(path, "rb") as file:
         return parse(file.read(_MOST_BYTES + 1))  # one more is refused
 
 
 class Pipeline(PipelineRunner):
-    """Does a schedule on the ranks of a communicator, which all make it.
+    """Runs a schedule on the ranks of a communicator. Collective.
 
-    stages: for each stage of this rank, what comes in and what goes out, each (dtype, shape) or
-    None. What goes out must be given where there is a next stage; what comes in is compared with
-    what the stage before gives, or taken from there.
+    stages: for each stage of this rank, its input and output, each (dtype, shape) or None. The output
+    is required if there is a next stage; the input is compared with the output of the previous stage,
+    or taken from there.
 
-    Callbacks, as far as the schedule needs them:
+    Callbacks, if the schedule needs them:
       forward(stage, microbatch, input, output)
       backward(stage, microbatch, input, output_gradient, input_gradient): both gradients
       backward_input(...), as backward; backward_weight(stage, microbatch, input, output_gradient)
       reduce_grad(stage), unshard(stage), reshard(stage)
       overlap(parts): calls each of the parts once
 
-    What a callback raises ends the world on all ranks. timeout_ms is the longest that one message
-    may be waited for; the Timeout names the action and the rank that owes it.
+    An exception in a callback ends the world on all ranks. timeout_ms limits the wait for one message;
+    the Timeout names the action and the rank that owes it.
     """
 
     def __init__(self, comm, schedule, stages, **callbacks_and_options):

@@ -1,4 +1,4 @@
-"""Algorithms as data: the catalogue, schedules of your own, and the proofs that they are right.
+"""Algorithms as data: the catalogue, your own schedules, and their verification.
 
     schedule = unisono.schedules.build("all_reduce/ring", ranks=4)
     assert schedule.verify() == []

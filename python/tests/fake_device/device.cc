@@ -105,7 +105,7 @@ at::Tensor as_cpu(const at::Tensor& tensor) {
       at::TensorOptions().dtype(tensor.dtype()));
 }
 
-// What is copied from the CPU is what it has now; to the CPU, the caller waits.
+// A copy from the CPU takes the present contents; for a copy to the CPU, the caller waits.
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
   if (to.numel() == 0) {
     return to;

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # where the module is not the pr
 
 import expected  # noqa: E402
 
-# What is measured: the name that tests ask for, and whether unisono stands in gloo's place.
+# The measured variants: the name that tests ask for, and whether unisono replaces gloo.
 WAYS = {"gloo": ("gloo", "0"), "unisono": ("unisono", "0"), "in gloo's place": ("gloo", "1")}
 
 

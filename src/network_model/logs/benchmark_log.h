@@ -1,6 +1,6 @@
-// What benchmarks of collectives print, read as it is: nccl-tests and its kin (rccl-tests,
-// mscclpp-test), also as JSON (-J); OSU micro-benchmarks; UCC's perftest; the benchmark of oneCCL
-// and the Intel MPI benchmarks.
+// Parses the output of collective benchmarks: nccl-tests and its relatives (rccl-tests,
+// mscclpp-test), also as JSON (-J); OSU micro-benchmarks; UCC's perftest; the oneCCL benchmark and
+// the Intel MPI benchmarks.
 //
 //   # Collective test starting: all_reduce_perf
 //   #  Rank  0 Group  0 Pid  1 on  host device  0 [0x00] NVIDIA H100 80GB HBM3

@@ -25,7 +25,7 @@ std::string shape_of(std::string_view prefix) {
   return shape;
 }
 
-// How much of the line has that shape; 0: it begins otherwise.
+// Returns how much of the line matches the shape; 0: its beginning does not.
 std::size_t match(std::string_view line, const std::string& shape) {
   std::size_t at = 0;
   for (const char kind : shape) {
@@ -92,7 +92,7 @@ std::string without_times(std::string_view prefix) {
   return kept;
 }
 
-// What could as well be the numbers of a table is no label.
+// Text that could also be the numbers of a table is not a label.
 bool is_label(std::string_view prefix) {
   return std::ranges::any_of(
       prefix, [](char sign) { return !is_digit(sign) && sign != ' ' && sign != '\t'; });

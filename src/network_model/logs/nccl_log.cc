@@ -1,5 +1,5 @@
-// What nccl-tests prints, as text and as JSON. Columns are found by their names: their number
-// differs between versions and relatives.
+// Parses the output of nccl-tests, as text and as JSON. Columns are found by their names, because
+// their number differs between versions and relatives.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -279,7 +279,7 @@ PrintedTime time_in(const JsonNode& result, std::string_view key) {
   return time;
 }
 
-// What the whole run has: the test by its program, its ranks and devices.
+// Returns the heading of the whole run: the test from its program, its ranks and devices.
 PrintedTable json_heading(const JsonNode& document) {
   PrintedTable table{.line = 1};
   if (const auto arguments = document.find("args"); arguments && arguments->size() > 0) {

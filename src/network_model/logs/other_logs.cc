@@ -1,5 +1,5 @@
-// What OSU micro-benchmarks, UCC's perftest, the benchmark of oneCCL and the Intel MPI benchmarks
-// print.
+// Parses the output of OSU micro-benchmarks, UCC's perftest, the oneCCL benchmark and the Intel MPI
+// benchmarks.
 #include <algorithm>
 #include <array>
 #include <string>

@@ -99,7 +99,7 @@ class Bandwidths {
     const int count = ranks_of_factor(collective_, ratio(), is_size_of_part_);
     return count > 0 && agree(count);
   }
-  // That of the largest bandwidth, which is the most precise.
+  // Returns the ratio at the largest bandwidth, which is the most precise.
   double ratio() const {
     const PrintedTime* best = times_.front();
     for (const PrintedTime* time : times_) {
@@ -120,7 +120,7 @@ struct RankCount {
   std::string problem = {};
 };
 
-// What the list of ranks says.
+// The contents of the list of ranks.
 struct Listed {
   explicit Listed(const PrintedTable& table) : all(static_cast<int>(table.ranks.size())) {
     for (const auto& [rank, times] : table.ranks) {

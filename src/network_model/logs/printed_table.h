@@ -50,7 +50,7 @@ struct PrintedTable {
   std::vector<PrintedRow> rows = {};
 };
 
-// What the user says of a log that does not say it.
+// The user's information about a log that lacks it.
 struct LogQuestion {
   std::optional<Collective> collective = {};
   int ranks = 0;  // 0: nothing

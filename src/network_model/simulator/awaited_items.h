@@ -1,4 +1,4 @@
-// Which items actors wait for, in the engine for shared links.
+// The items that actors wait for, in the engine for shared links.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class AwaitedItems {
   // Keeps the reference.
   explicit AwaitedItems(const Play& play);
 
-  // Whether the item comes after one that has not ended; end() names the actor then. Else its entry
-  // is no earlier than their ends.
+  // Returns true if the item comes after one that has not ended; end() then names the actor.
+  // Otherwise its entry is no earlier than their ends.
   bool holds_up(int actor, std::uint32_t item, Moment& entry);
   // An actor has ended an item; the actors that can go on.
   std::vector<int> end(int actor, std::uint32_t item, const Moment& moment);
@@ -30,8 +30,8 @@ class AwaitedItems {
     Moment end = {};
     std::vector<int> waiting = {};  // actors
   };
-  // How far those have come that an item comes after, for all of its ranks: of the list, the first
-  // so many have ended, the last of them at `end`.
+  // The progress of the predecessors of an item, for all of its ranks: the first so many of the
+  // list have ended, the last of them at `end`.
   struct Gate {
     std::size_t ended = 0;
     Moment end = {};

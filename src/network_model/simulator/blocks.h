@@ -27,7 +27,7 @@ class BlockMaker {
   PlayBlock block_of(const Schedule& schedule, double bytes, const std::vector<int>& actors) const;
 
  private:
-  // What a message is in bytes. Those that are coded are so at both ends.
+  // The bytes of a message. Coded messages are coded at both ends.
   struct Load {
     double sent = 0;
     double reduced = 0;

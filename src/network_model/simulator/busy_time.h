@@ -1,6 +1,6 @@
-// How long a rank has moved data: the union of the intervals in which its sending and its receiving
-// ports were busy. The intervals of one side begin in the order of time, but one side may be
-// far ahead of the other.
+// The time that a rank has moved data: the union of the intervals in which its sending and its
+// receiving ports were busy. The intervals of one side begin in the order of time, but one side may
+// be far ahead of the other.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class BusyTime {
     double end = 0;
   };
 
-  // What may still overlap: from `first` on.
+  // The intervals that may still overlap: from `first` on.
   struct Open {
     std::vector<Interval> list;
     std::size_t first = 0;

@@ -25,7 +25,7 @@ void FairShare::touch(int link) {
   }
 }
 
-// Those that can hold the flow back, and those that may have a turn.
+// Marks the links that can limit the flow, and those that may have a turn.
 void FairShare::touch_links(int flow) {
   const Way& way = ways_[at(flow)];
   for (const int link : way.links) {

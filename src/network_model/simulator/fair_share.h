@@ -40,7 +40,7 @@ struct alignas(64) SharedLink {
   // Rounding does not make one so that its flows just fill.
   bool is_oversubscribed() const { return load > capacity * (1 + 1e-10); }
 };
-// What only a pass asks of a link.
+// The state of a link that only a pass uses.
 struct PassOfLink {
   double full_at = std::numeric_limits<double>::infinity();  // the level at which it will be full
   std::uint32_t filled = 0;                                  // the pass that has filled it last
@@ -63,12 +63,12 @@ class FairShare {
   // where they are until the flow ends. Rates are right after settle().
   void begin(int flow, std::span<const int> links, std::span<const double> shares = {},
              double now_us = 0);
-  // So many bytes have flowed.
+  // Ends a flow after so many bytes.
   void end(int flow, double now_us = 0, double bytes = 0);
   // Finds the rates again; returns the flows whose rate has changed, or that are new.
   const std::vector<int>& settle();
   double rate(int flow) const { return flows_[static_cast<std::size_t>(flow)].rate; }
-  // What alone has a link for a while, without being a flow.
+  // Accounts for a transfer that has a link to itself for a while, without being a flow.
   void pass_by(int link, double bytes, double busy_us);
   LinkUse use(int link) const;
 
@@ -80,7 +80,7 @@ class FairShare {
     double share = 1;
   };
   enum class State : std::uint8_t { kept, open, fixed };  // kept: it has the rate from before
-  // What is asked for most is short.
+  // Short, because it is used most.
   struct Flow {
     double rate = 0;
     int bottleneck = -1;

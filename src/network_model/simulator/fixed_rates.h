@@ -39,7 +39,7 @@ class FixedRates {
     std::size_t item = 0;
     std::int64_t number = 0;
   };
-  // What was before a step, in the order of its party; the ends by message.
+  // The state before a step, in the order of its party; the ends by message.
   struct Before {
     std::vector<double> end_us = {};
     std::vector<Moment> out = {};

@@ -39,7 +39,7 @@ void FixedRates::remember(const Party& party) {
   }
 }
 
-// How far the two sides of one rank are from each other.
+// Returns the greatest distance between the two sides of one rank.
 double FixedRates::most_apart_us(const Party& party) const {
   double most = 0;
   for (const int actor : party.senders) {
@@ -71,7 +71,7 @@ void FixedRates::move_on(const Party& party, double period_us, double periods) {
   }
 }
 
-// What ranks send in a step does not wait for what they receive in it.
+// A rank's sends in a step do not wait for what it receives in that step.
 void FixedRates::end_step(const Step& step) {
   const PlayBlock& block = *step.block;
   if (!block.ends_step) {

@@ -70,7 +70,7 @@ TEST(LinkRows, ACircleThatLeadsNowhereDoesNotMatter) {
             (std::vector<int>{0, 5, 0, 5, 0, 5}));
 }
 
-// What the simulator relies on: whoever takes a link of a row takes all of them.
+// Checks the simulator's assumption: a path that uses one link of a row uses all of them.
 class Rows : public testing::TestWithParam<std::string> {};
 
 TEST_P(Rows, EveryRouteTakesAllOfARowOrNothingOfIt) {

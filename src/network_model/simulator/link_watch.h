@@ -1,6 +1,6 @@
-// Whether messages, each at the rate that it has alone, ever meet on a link that has no room for
-// all of them. They come in the order of the schedule, which is not that of time: a link keeps the
-// last few, and one that begins before others have ended that are forgotten counts as meeting them.
+// Detects whether messages, each at the rate that it has alone, ever meet on a link without room
+// for all of them. They come in the order of the schedule, which is not that of time: a link keeps
+// the last few, and a message that begins before forgotten ones have ended counts as meeting them.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class LinkWatch {
   explicit LinkWatch(std::span<const double> capacities)
       : capacities_(capacities), place_(capacities.size(), kNone) {}
 
-  // Whether some link may have had no room.
+  // Returns true if some link may have had no room.
   bool have_met() const { return met_; }
   // false: the link may have no room for it.
   bool add(int link, const Flow& flow) {

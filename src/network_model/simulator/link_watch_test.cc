@@ -36,7 +36,7 @@ TEST(LinkWatch, WhatItHasForgottenMayBeMet) {
   EXPECT_TRUE(watch.add(0, {.begin_us = 16, .end_us = 18, .bytes_per_us = 10}));
 }
 
-// Whether links are watched or shares are found: the times are the same.
+// Watching links and computing shares give the same times.
 TEST(LinkWatch, GivesTheTimesOfTheOtherEngine) {
   int watched = 0;
   int met = 0;

@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, OnePort, testing::ValuesIn(catalog().begin()
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, CompactForm, testing::ValuesIn(with_compact_form()), name_of);
 
-// Whether most steps can be skipped.
+// Returns true if most steps can be skipped.
 bool has_long_phases(const Algorithm& algorithm, const Shape& shape) {
   const CompactSchedule compact = algorithm.compact(shape);
   return std::all_of(compact.phases.begin(), compact.phases.end(),

@@ -34,11 +34,11 @@ class OpenBlocks {
   };
   using Kept = std::shared_ptr<const KeptBlocks>;  // shared by items that are alike
 
-  // Those of an item that keeps its blocks. Keeps references to them and to the paths.
+  // Returns the blocks of an item that keeps them. Keeps references to them and to the paths.
   static Kept keep(const PlayItem& item, const PathTable& paths);
 
   explicit OpenBlocks(Kept kept);
-  // Those of a source, whose blocks have their paths in the table. Keeps references.
+  // Opens the blocks of a source, whose paths are in the table. Keeps references.
   OpenBlocks(const PlayItem& item, const PathTable& paths);
   OpenBlocks(OpenBlocks&& other) noexcept;
   OpenBlocks& operator=(OpenBlocks&&) = delete;
@@ -55,7 +55,7 @@ class OpenBlocks {
     }
   }
   std::size_t open_count() const { return kept_ != nullptr ? count_ : made_.size(); }
-  // What held it, or a cursor, is through with it.
+  // The owner, or a cursor, has finished with it.
   void leave(std::size_t index);
 
  private:

@@ -135,8 +135,9 @@ TEST(OpenBlocks, AMessageHoldsItsBlock) {
   EXPECT_EQ(opened.blocks.open_count(), 0U);
 }
 
-// Whatever its blocks are, an operation takes the same protocol. With an odd number of ranks one
-// rests in each part, so that the busiest ranks of the parts do more together than any rank.
+// An operation takes the same protocol however its steps are divided into blocks. With an odd
+// number of ranks one rests in each part, so that the busiest ranks of the parts do more together
+// than any rank.
 TEST(OpenBlocks, AStepInPartsTakesTheProtocolOfTheWholeStep) {
   const Topology topology = *make_preset("dgx_h100:nodes=2").value;
   const Algorithm* algorithm = find_algorithm(Collective::all_to_all, "pairwise");

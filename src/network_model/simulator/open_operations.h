@@ -26,7 +26,7 @@ class OpenOperations {
   // Keeps the references.
   OpenOperations(const Play& play, const PathTable& paths) : play_(play), paths_(paths) {}
 
-  // That of an item, from its first actor on. It stays where it is.
+  // Returns the operation of an item, from its first actor on. It does not move.
   OpenOperation& enter(std::uint32_t item);
   // An actor is through with it.
   void leave(std::uint32_t item);

@@ -1,4 +1,4 @@
-// Which messages of a block an actor sends and receives, in the order of its ports.
+// The messages of a block that an actor sends and receives, in the order of its ports.
 #pragma once
 
 #include <cstdint>

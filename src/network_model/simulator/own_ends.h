@@ -1,5 +1,5 @@
-// What single ranks have of items that others come after rank by rank: a value for each rank of
-// these items, in one array.
+// Per-rank values of items that have rank-by-rank successors: one value for each rank of these
+// items, in one array.
 #pragma once
 
 #include <algorithm>

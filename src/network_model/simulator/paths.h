@@ -1,4 +1,4 @@
-// What a message meets on its way: latency, links, the bandwidth when it is alone.
+// The path of a message: latency, links, and its bandwidth when it is alone.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ struct PathList {
   std::span<const int> links(const Path& path) const {
     return std::span(all_links).subspan(path.first, path.count);
   }
-  // Which part of the bytes goes over each of these; empty: all over all.
+  // The share of the bytes over each of these links; empty: all bytes over all.
   std::span<const double> shares(const Path& path) const {
     return all_shares.empty() ? std::span<const double>()
                               : std::span(all_shares).subspan(path.first, path.count);
@@ -68,15 +68,16 @@ class PathTable {
   const Path& path(int index) const { return list_.path(index); }
   std::span<const int> links(const Path& path) const { return list_.links(path); }
   std::span<const double> shares(const Path& path) const { return list_.shares(path); }
-  // How operations may move their data; none without a topology.
+  // The protocols of operations; none without a topology.
   std::span<const Protocol> protocols() const {
     return topology_ == nullptr ? std::span<const Protocol>{} : topology_->protocols;
   }
 
-  // What the links of the topology carry, with faults; empty without a topology. The first of a row
-  // (link_rows.h) carries what the narrowest of the row does, and the others are on no path.
+  // The bandwidths of the topology's links, with faults; empty without a topology. The first link
+  // of a row (link_rows.h) has the bandwidth of the row's narrowest one, and the others are on no
+  // path.
   const std::vector<double>& bytes_per_us() const { return row_bytes_per_us_; }
-  // What a link carries by itself.
+  // Returns the bandwidth of a link by itself.
   double own_bytes_per_us(std::size_t link) const;
 
  private:

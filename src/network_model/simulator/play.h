@@ -1,5 +1,5 @@
-// What is played: the items of a workload, and of an operation its messages with their costs, step
-// by step.
+// The input of the player: the items of a workload, and an operation's messages with their costs,
+// step by step.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct PlayBlock {
   std::int64_t repeats = 1;
   bool waits = false;
   bool has_needs = false;
-  // Where a step is several blocks: how many of its messages come before, and if it ends here.
+  // For a step with several blocks: the number of its earlier messages, and whether it ends here.
   std::size_t before = 0;
   bool ends_step = true;
   std::vector<PlayMessage> messages = {};

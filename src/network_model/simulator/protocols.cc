@@ -14,7 +14,7 @@ double transfer_us(const PlayMessage& message, double bytes, const PathTable& pa
   return message.is_local() || rate <= 0 ? 0 : bytes / rate;
 }
 
-// How many messages follow from each other at most.
+// Returns the most messages that follow from each other.
 double longest_chain(const PlayBlock& block) {
   std::vector<int> depth(block.messages.size(), 0);
   int longest = 0;

@@ -1,4 +1,4 @@
-// Which protocol of a topology an operation takes, and what its messages cost then.
+// The protocol of a topology that an operation takes, and the resulting cost of its messages.
 #pragma once
 
 #include <vector>
@@ -22,14 +22,14 @@ class ProtocolChoice {
   const Protocol* choose() { return choose(sum_.messages); }
   // As early as it is certain, where so many messages come one after the other in all blocks.
   const Protocol* choose(double messages);
-  // Whether no more blocks need be added: more bytes only speak for the protocol that uses the most
-  // of the bandwidth.
+  // Returns true if no more blocks are needed: more bytes only favour the protocol with the highest
+  // bandwidth.
   bool is_certain(double messages) const;
   // Adds what the protocol costs to the messages.
   void apply(PlayBlock& block) const;
 
  private:
-  // What an operation does one after the other, whatever the protocol.
+  // The sequential part of an operation, for any protocol.
   struct Chain {
     double messages = 0;
     double transfer_us = 0;  // at the full bandwidth

@@ -1,5 +1,5 @@
-// Which ranks have been met, for many small groups of a large world: forgetting a group costs its
-// size, not that of the world.
+// A set of ranks for many small groups of a large world: clearing it costs the size of the group,
+// not that of the world.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How long ranks move data and compute, for the engine for links that are alone with each message.
+// The times that ranks move data and compute, in the engine for links with one message at a time.
 #pragma once
 
 #include <algorithm>

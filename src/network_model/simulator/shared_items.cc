@@ -175,7 +175,7 @@ void SharedRates::copy(const Task& task) {
   }
 }
 
-// What `message` has brought to an actor may be what others wait for.
+// Other items may wait for the data that `message` has brought to an actor.
 void SharedRates::satisfy(int index, std::size_t block, std::uint32_t message,
                           const Moment& moment) {
   const ActorState& receiver = actors_[at(index)];

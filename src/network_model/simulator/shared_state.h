@@ -1,4 +1,4 @@
-// What the engine for shared links keeps of actors, operations, messages and ranks while it plays.
+// The state of the engine for shared links: actors, operations, messages and ranks.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace unisono::network_model {
 
-// What happens at one time, in the order of time.
+// The events at one time, in the order of time.
 class EventQueue {
  public:
   enum class Kind : std::uint8_t { begin, entry, flow_begin, flow_end, reduced };
@@ -46,7 +46,7 @@ class EventQueue {
   std::uint64_t next_number_ = 0;
 };
 
-// How long each rank moves data, computes, or does either.
+// The time that each rank moves data, computes, or does either.
 class RankClock {
  public:
   explicit RankClock(std::size_t ranks) : ranks_(ranks) {}
@@ -103,7 +103,7 @@ struct Turn {
   std::uint32_t place = 0;
 };
 
-// What others ask of it all the time comes first.
+// Frequently used members come first.
 struct alignas(64) ActorState {
   bool inside = false;     // of the operation `item`
   std::uint32_t item = 0;  // items[next].item
@@ -144,7 +144,7 @@ struct Flight {
   std::int64_t record = -1;
 };
 
-// Those under way.
+// The messages in transit.
 class Flights {
  public:
   Flight& operator[](int slot) { return flights_[static_cast<std::size_t>(slot)]; }

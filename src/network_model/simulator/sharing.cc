@@ -26,7 +26,7 @@ bool visit_paths(const PlayBlock& block, std::vector<bool>& seen, const Visit& v
   return true;
 }
 
-// Those of a play: paths of blocks that are not kept come again with every block.
+// Visits the paths of a play: the paths of blocks that are not kept come again with every block.
 template <typename Visit>
 void for_each_path(const Play& play, const Visit& visit) {
   std::vector<bool> seen;
@@ -59,8 +59,8 @@ std::vector<bool> meeting_links(const Play& play, const PathTable& paths) {
   return users.meeting();
 }
 
-// What could flow over a link at once: each sender and each receiver has one message under way for
-// each of its ports.
+// The number of messages that can use a link at once: each sender and each receiver has one message
+// in transit per port.
 class LinkLoads {
  public:
   // Looks at those links alone where messages meet; keeps the reference.
@@ -118,8 +118,8 @@ class LinkLoads {
   std::unordered_map<std::uint64_t, std::pair<double, double>> known_;  // by link and actor
 };
 
-// Where a first block that is a small part of all messages shares links, the others need not be
-// made to know it.
+// If a first block, a small part of all messages, shares links, the others need not be made to
+// decide it.
 bool first_block_shares(const Play& play, const PathTable& paths, int ports) {
   const PlayItem& item = play.items.front();
   constexpr std::size_t kManyBlocks = 64;

@@ -1,4 +1,4 @@
-// Whether a link may have to hold up messages.
+// Decides whether a link may have to delay messages.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace unisono::network_model {
 
-// Who sends and who receives over each link.
+// The senders and the receivers over each link.
 class LinkUsers {
  public:
   explicit LinkUsers(std::size_t links) : users_(links) {}

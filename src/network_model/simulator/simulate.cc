@@ -139,8 +139,8 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   return result;
 }
 
-// What flowed over the first link of a row did so over all of it. Which that is is found again, and
-// not kept, which would take the most memory where there are the most links.
+// Bytes over the first link of a row also used the rest of it. The rows are found again, not
+// stored, because they would take most memory where there are most links.
 void copy_along_rows(const Topology& topology, const PathTable& paths, std::vector<LinkUse>& uses) {
   const std::vector<int> first = first_of_rows(topology);
   for (std::size_t link = 0; link < uses.size(); ++link) {

@@ -1,4 +1,4 @@
-// What a simulation is asked, and what it answers.
+// The options and the results of a simulation.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ enum class Contention : std::uint8_t {
   off         // every message has its links for itself
 };
 
-// How far a simulation is, for another thread to look at.
+// The progress of a simulation, for another thread to read.
 struct SimulationProgress {
   std::atomic<double> played = 0;  // messages; those that are not played one by one count as well
   std::atomic<double> all = 0;     // 0: not known yet
@@ -64,8 +64,8 @@ struct LinkUse {
   // With at least one message flowing. For a link where messages meet that it has room for all of,
   // the sum over them, at most the whole time.
   double busy_us = 0;
-  // What its bytes take at its full bandwidth: near the whole time at a bottleneck, while a link
-  // that only waits for a narrower one on the way is busy as long.
+  // The time of its bytes at its full bandwidth: close to the whole time at a bottleneck, while a
+  // link that only waits for a narrower one on the path is busy as long.
   double full_us = 0;
 };
 

@@ -29,8 +29,8 @@ StreamedBlocks::StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ra
   }
 }
 
-// How many messages some rank sends one after the other. They are counted without their paths,
-// which take the longest to find.
+// Returns the most consecutive messages that a rank sends. They are counted without their paths,
+// which take longest to find.
 double StreamedBlocks::messages_in_turn() const {
   double sum = 0;
   std::vector<int> sent(actors_.size());

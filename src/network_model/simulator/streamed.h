@@ -14,12 +14,12 @@ namespace unisono::network_model {
 
 class StreamedBlocks : public BlockSource {
  public:
-  // What all ranks have, by actor and by rank.
+  // State of all ranks, by actor and by rank.
   struct Ranks {
     std::vector<int> of_actor = {};
     std::vector<double> slowness = {};  // RankFault::factor
   };
-  // Where the topology has protocols to choose from, looks at blocks until it knows which. Keeps
+  // If the topology has several protocols, examines blocks until the protocol is known. Keeps
   // references to the options and the paths. REQUIRES: an item in its short form, an actor for each
   // rank.
   StreamedBlocks(const WorkItem& item, std::vector<int> actors, Ranks ranks,

@@ -37,7 +37,7 @@ const std::vector<Network>& networks() {
   return list;
 }
 
-// What may be asked, symmetric or not.
+// Returns various options, symmetric or not.
 std::vector<SimulationOptions> questions() {
   const SimulationOptions plain{.gamma_us_per_byte = 1e-6};
   std::vector<SimulationOptions> list(8, plain);

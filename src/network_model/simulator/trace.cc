@@ -19,7 +19,7 @@ std::string thread_id(int rank, Side side) {
   return std::to_string(kSides * rank + static_cast<int>(side));
 }
 
-// What all events begin with; the arguments follow.
+// Returns the common beginning of all events; the arguments follow.
 std::string event(int rank, Side side, double start_us, double end_us, const std::string& name) {
   return "{\"ph\": \"X\", \"pid\": 0, \"tid\": " + thread_id(rank, side) +
          ", \"ts\": " + json_number(start_us) + ", \"dur\": " + json_number(end_us - start_us) +

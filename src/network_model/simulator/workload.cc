@@ -12,14 +12,14 @@ namespace {
 
 // About how many chunks all ranks send, each of which the simulator has to follow.
 double chunks_sent(const Algorithm& algorithm, Shape shape) {
-  // Where one rank has all the data, the others send only what it has sent.
+  // If one rank has all the data, the others send only what it has sent.
   const bool from_one =
       algorithm.collective == Collective::scatter || algorithm.collective == Collective::gather;
   const int senders = from_one ? std::min(algorithm.steps(shape), shape.ranks) : shape.ranks;
   return static_cast<double>(algorithm.chunks_sent(shape)) * senders;
 }
 
-// Whether the form of it that is played has too many messages.
+// Returns true if the played form has too many messages.
 bool is_too_large(const Algorithm& algorithm, Shape shape, bool written_out) {
   constexpr double kMostMessages = 2e7;
   constexpr double kMostChunks = 1e8;

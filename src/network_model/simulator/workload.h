@@ -1,4 +1,4 @@
-// What a simulation plays: operations of groups, and compute steps between them.
+// The input of a simulation: operations of groups, and compute steps between them.
 #pragma once
 
 #include <functional>
@@ -58,14 +58,14 @@ struct Transfer {
 // 2^53.
 WorkItem transfers(const std::vector<Transfer>& messages);
 
-// What a rank computes with, to give compute steps by what they do.
+// The speed of a rank, for compute steps given by their work.
 struct DeviceRates {
   double flops_per_s = 0;
   double memory_bytes_per_s = 0;
 };
 
-// What a workload names and others keep. What they throw goes through the parser; without one the
-// names that it is for are refused.
+// Sources of objects that a workload refers to by name. The parser passes their exceptions on;
+// without a source its names are refused.
 struct WorkloadSources {
   std::function<Schedule(const std::string& name)> schedule = {};  // REQUIRES: verified
   std::function<Counts(const std::string& name)> counts = {};

@@ -24,7 +24,7 @@ class WorkloadGroups {
   // `document` is the workload. Its mistakes are thrown as JsonProblem, as those of of().
   WorkloadGroups(const JsonNode& document, int ranks);
 
-  // Those of an item: all ranks unless it has a group.
+  // Returns the groups of an item: all ranks unless it names a group.
   Family of(const JsonNode& item);
 
  private:

@@ -1,4 +1,4 @@
-// What one item of a workload does: it computes, sends, or is an operation of a group.
+// One item of a workload: it computes, sends, or is an operation of a group.
 #pragma once
 
 #include <map>

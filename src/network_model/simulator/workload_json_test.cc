@@ -1,4 +1,4 @@
-// What a document says is read, and what is wrong in one is said with its place.
+// Documents are read correctly, and errors are reported with their position.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// What workloads do when they are played.
+// The behaviour of played workloads.
 #include "network_model/simulator/workload.h"
 
 #include <gtest/gtest.h>
@@ -180,7 +180,7 @@ TEST(Workload, SendsFromRankToRank) {
   }
 }
 
-// Whichever engine plays them.
+// Both engines refuse.
 TEST(Workload, RefusesToPlayMoreMessagesThanItMay) {
   const std::string items = R"({"collective": "all_to_all", "algorithm": "pairwise", "bytes": 1e6,
                                 "repeat": 1000})";  // of 56 messages each

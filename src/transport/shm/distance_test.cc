@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The copies until the next look, that one included.
+// Returns the number of copies up to and including the next measurement.
 int copies_until_look(Distance& distance) {
   int copies = 1;
   while (!distance.is_look_due()) {
@@ -40,7 +40,7 @@ TEST(Distance, MessagesWithoutACopyCountAsWell) {
     ++messages;
   }
   EXPECT_GE(messages, 32);
-  distance.count();  // one that goes without a copy all the same
+  distance.count();  // a message that is sent without a copy all the same
   EXPECT_TRUE(distance.is_look_due()) << "the look is not missed";
 }
 

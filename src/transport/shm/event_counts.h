@@ -1,10 +1,10 @@
 // Sleeping and waking between ranks.
 //
-// A rank that has waited long enough says so in its event count, orders that against everybody's
-// sends with one membarrier, looks once more, and sleeps in a futex. Senders then need no fence:
-// they send, and read one word (`sleepers`) that is almost always zero and in their cache. Where
-// the kernel has no membarrier, sleeps are short. Every sleep is bounded, because the sleeper also
-// watches for deaths and timeouts.
+// A rank that has waited long enough announces its sleep in its event count, orders the
+// announcement against everybody's sends with one membarrier, polls once more, and sleeps in a
+// futex. So senders need no fence: they send, and read one word (`sleepers`) that is almost always
+// zero and in their cache. If the kernel has no membarrier, sleeps are short. Every sleep is
+// bounded, because the sleeper also watches for deaths and timeouts.
 #pragma once
 
 #include <atomic>
@@ -23,18 +23,19 @@ class EventCounts {
 
   // Called after every send and release, for each rank that may wait for it.
   bool anybody_sleeps() const noexcept {
-    // The light side of the membarrier: the compiler, too, must keep this load behind the send.
+    // The light side of the membarrier: the compiler, too, must keep this load after the send.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return sleepers_->load(std::memory_order_relaxed) != 0;
   }
   void notify(int rank) noexcept;
   void notify_all() noexcept;
 
-  // prepare_wait(); look again; then wait() or cancel_wait().
+  // Call prepare_wait(), poll again, and then wait() or cancel_wait().
   std::uint32_t prepare_wait(int rank) noexcept;
   void wait(int rank, std::uint32_t seen, int timeout_us) noexcept;
   void cancel_wait(int rank) noexcept;
-  // From now on ranks are woken by a write to these descriptors, by rank: they sleep elsewhere.
+  // From now on ranks are woken by a write to these descriptors, by rank, because they sleep
+  // elsewhere.
   void wake_through(std::vector<int> descriptors) noexcept {
     descriptors_ = std::move(descriptors);
   }

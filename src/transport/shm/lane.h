@@ -1,4 +1,4 @@
-// The two ends of a lane over a ring of cells (layout.h). A writer has one or many readers
+// The two ends of a lane over a ring of cells (layout.h). A writer has one reader, or several
 // (multicast).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace unisono::shm {
 
-// The cells that a message of so many bytes takes.
+// Returns the number of cells for a message of this length.
 constexpr std::uint32_t cells_for(std::size_t bytes) noexcept {
   return bytes <= kFirstPayload
              ? 1
@@ -22,7 +22,7 @@ constexpr std::uint32_t cells_for(std::size_t bytes) noexcept {
                                               kNextPayload);
 }
 
-// A copy of a few bytes without a call into libc for the usual sizes.
+// Copies a few bytes, without a call into libc for the usual sizes.
 inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   if (bytes == 8) {
     std::memcpy(to, from, 8);
@@ -33,12 +33,12 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) 
   }
 }
 
-// What the readers of a lane say that they have released.
+// The release counts of a lane's readers.
 class LaneReaders {
  public:
   explicit LaneReaders(std::vector<const Head*> heads) : heads_(std::move(heads)) {}
 
-  // The count of the slowest; `latest` if all have released as much.
+  // Returns the count of the slowest reader; `latest` if all have released that much.
   std::uint32_t released(std::uint32_t latest) const noexcept {
     std::uint32_t slowest = latest;
     for (const Head* head : heads_) {
@@ -57,7 +57,7 @@ class LaneReaders {
     }
     return true;
   }
-  // Which of them has released least.
+  // Returns the reader that has released least.
   std::size_t slowest(std::uint32_t latest) const noexcept {
     std::size_t slowest = 0;
     std::uint32_t most = 0;
@@ -77,8 +77,7 @@ class LaneReaders {
 
 class LaneWriter {
  public:
-  // `heads`: where the readers count what they have released. `start`: the first position, which
-  // is another one only in tests.
+  // `heads`: the readers' release counts. `start`: the first position; only tests change it.
   LaneWriter(LaneCell* cells, std::vector<const Head*> heads, std::uint32_t start = 1)
       : cells_(cells), next_(start), released_(start - 1), readers_(std::move(heads)) {}
 
@@ -116,14 +115,14 @@ class LaneWriter {
     ++next_;
   }
 
-  // Slots come back to the pool in the order in which they were sent. REQUIRES: slots_lent() <
+  // Slots return to the pool in the order in which they were sent. REQUIRES: slots_lent() <
   // kSlotsPerLane.
   void lend(std::uint32_t slot) noexcept { lent_.lend(slot, next_); }
   void reclaim(Pool& pool) noexcept {
     lent_.give_back(pool, [this](std::uint32_t position) { return behind(position); });
   }
-  // For the other threads of the rank: a group that finds the pool empty takes back what an idle
-  // one no longer needs.
+  // For other threads of the rank: a group that finds the pool empty takes back the slots that an
+  // idle group no longer needs.
   void reclaim_from_outside(Pool& pool) noexcept {
     lent_.give_back(pool,
                     [this](std::uint32_t position) { return readers_.have_released(position); });
@@ -139,11 +138,11 @@ class LaneWriter {
   bool fits(std::uint32_t cells) const noexcept {
     return (next_ - 1 - released_) + cells <= kCells;
   }
-  // All readers have released every cell before `position`.
+  // Returns true if all readers have released every cell before `position`.
   bool behind(std::uint32_t position) const noexcept { return is_behind(released_, position); }
 
   LaneCell* cells_;
-  std::uint32_t next_;      // position of the next cell
+  std::uint32_t next_;      // of the next cell
   std::uint32_t released_;  // the slowest reader's count, as last seen
   LentSlots lent_;
   LaneReaders readers_;
@@ -154,12 +153,12 @@ class LaneReader {
   LaneReader(const LaneCell* cells, Head* head, std::uint32_t start = 1)
       : cells_(cells), head_(head), next_(start) {}
 
-  // The first cell of the next message if it has come, else nullptr.
+  // Returns the first cell of the next message; nullptr if it has not arrived.
   const LaneCell* arrived() const noexcept {
     const LaneCell& cell = cells_[next_ % kCells];
     return header_sequence(cell.header.load(std::memory_order_acquire)) == next_ ? &cell : nullptr;
   }
-  // Gathers a message of several cells. False: not all have come.
+  // Gathers a message of several cells. Returns false if not all have arrived.
   bool gather(std::size_t bytes, std::byte* to) const noexcept {
     std::memcpy(to, cells_[next_ % kCells].payload, kFirstPayload);
     std::uint32_t position = next_ + 1;
@@ -173,8 +172,8 @@ class LaneReader {
     }
     return true;
   }
-  // `at_once`: the writer may wait for just this message. Otherwise it is told with one of the
-  // next: each time costs both ends a cache line. True: the writer was told.
+  // `at_once`: the writer may wait for this very message. Otherwise the release is reported with a
+  // later one, because each report costs both ends a cache line. Returns true if it was reported.
   bool release(std::uint32_t cells, bool at_once) noexcept {
     next_ += cells;
     unreported_ += cells;

@@ -19,7 +19,7 @@ std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
   return data;
 }
 
-// A ring with some readers, at a position near which the count of 32 bits wraps, or fresh.
+// A ring with some readers, at a position near which the 32-bit count wraps, or new.
 struct Lane {
   explicit Lane(std::size_t readers, std::uint32_t start = 1) : heads(readers) {
     std::vector<const Head*> views;
@@ -27,7 +27,7 @@ struct Lane {
       head.cells.store(start - 1);
       views.push_back(&head);
     }
-    // A ring that has been around holds its last lap.
+    // A ring that has wrapped holds its last lap.
     for (std::uint32_t back = 1; start != 1 && back <= kCells; ++back) {
       ring->cells[(start - back) % kCells].header.store(
           make_header(start - back, 0, CellKind::bytes, 1));
@@ -44,7 +44,7 @@ struct Lane {
     writer->put_bytes(data.data(), data.size(), signature);
     return true;
   }
-  // The next message of a reader, if it has come.
+  // Takes a reader's next message, if it has arrived.
   bool take(std::size_t reader, std::vector<std::byte>& data, std::uint64_t& signature) {
     const LaneCell* cell = ends[reader].arrived();
     if (cell == nullptr) {

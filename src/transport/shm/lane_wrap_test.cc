@@ -1,5 +1,5 @@
-// Slots that a lane keeps while more cells pass than a signed position counts. Seconds, so it has a
-// program of its own.
+// Slots that a lane keeps while more cells pass than a signed position can count. Takes seconds, so
+// it is a program of its own.
 #include <gtest/gtest.h>
 
 #include <cstdint>

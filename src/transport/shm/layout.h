@@ -1,21 +1,20 @@
-// What lanes, slots and event counts are in shared memory, byte by byte. All is zero when a group
-// begins.
+// The layout of lanes, slots and event counts in shared memory, byte by byte. All bytes are zero
+// when a group begins.
 //
 // A lane is a ring of cells of one cache line. A message is one or more consecutive cells; each
-// cell carries its own sequence flag, written last, so that a short message costs one cache-line
+// cell has its own sequence flag, written last, so that a short message costs one cache-line
 // transfer:
 //
 //   first cell   | header 8 B | signature 8 B | 48 B of payload |
 //   next cells   | header 8 B | 56 B of payload                 |
 //   header       | sequence 32 | bytes 16 | kind 8 | cells 8    |   (low bits first)
 //
-// The sequence of a cell is its position in the lane, from 1, modulo 2^32; 0 never occurs in a
-// fresh ring because a ring is a power of two of cells and position p lies in cell p mod kCells. A
-// message of more than kInlineBytes carries a Reference instead of its bytes: to a slot of the
-// writer's pool, to registered memory, or to any memory of the writer's process (an offer). The
-// reader counts the cells it has released in `head`, its own line; so the writer knows which cells,
-// slots and shared buffers are free again. For cells that held bytes it may say so a few messages
-// later.
+// The sequence of a cell is its position in the lane, from 1, modulo 2^32; position p lies in cell
+// p mod kCells. 0 never occurs in a new ring, because kCells is a power of two. A message of more
+// than kInlineBytes has a Reference instead of its bytes: to a slot of the writer's pool, to
+// registered memory, or to any memory of the writer's process (an offer). The reader counts the
+// cells that it has released in `head`, its own line, so the writer knows which cells, slots and
+// shared buffers are free again. For cells that held bytes, the count may lag by a few messages.
 #pragma once
 
 #include <atomic>
@@ -26,7 +25,7 @@ namespace unisono::shm {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint32_t kCells = 32;
-// How many released cells a reader may keep to itself: a writer always finds room for two
+// The most released cells that a reader may leave unreported: a writer always finds room for two
 // operations of a small program (bound_program.h), and for one message of any kind.
 inline constexpr std::uint32_t kUnreportedCells = 7;
 inline constexpr std::size_t kFirstPayload = 48;
@@ -37,11 +36,11 @@ static_assert(kUnreportedCells + kInlineCells <= kCells,
 inline constexpr std::size_t kInlineBytes = kFirstPayload + (kInlineCells - 1) * kNextPayload;
 inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kSlotsPerRank = 512;
-// A rank goes through this many before it uses one again (pool.h): 2 MiB, more than a core's own
-// cache and a small part of the one that it shares.
+// A rank uses this many slots before it reuses one (pool.h): 2 MiB, more than a core's own cache
+// and a small part of the shared one.
 inline constexpr std::uint32_t kSlotsPerRound = 32;
-// How many slots one lane may hold at once: enough to keep both ends busy, few enough to stay in
-// the cache.
+// The most slots that one lane may hold at once: enough to keep both ends busy, few enough to stay
+// in the cache.
 inline constexpr std::uint32_t kSlotsPerLane = 4;
 inline constexpr std::size_t kPoolBytes = kSlotBytes * kSlotsPerRank;
 
@@ -60,7 +59,7 @@ static_assert(sizeof(LaneCell) == kLine);
 struct Reference {
   std::uint64_t bytes;
   std::uint64_t offset;   // in bytes: in the writer's pool, or in its region
-  std::uint64_t address;  // in the writer's address space: of an offer, and for its own threads
+  std::uint64_t address;  // in the writer's address space: for an offer, and for its own threads
   std::uint32_t region;   // number of the writer's region
   std::uint32_t reserved;
 };
@@ -92,14 +91,15 @@ constexpr std::uint32_t header_cells(std::uint64_t header) {
   return static_cast<std::uint32_t>(header >> 56);
 }
 
-// What a rank sleeps on: `sleeping` counts its threads that may be in a futex wait on `count`.
+// An object that a rank sleeps on: `sleeping` counts its threads that may be in a futex wait on
+// `count`.
 struct alignas(kLine) EventCount {
-  std::atomic<std::uint32_t> count;  // of the events that it was woken for
+  std::atomic<std::uint32_t> count;  // number of wake-ups
   std::atomic<std::uint32_t> sleeping;
-  std::atomic<std::uint32_t> left;  // 1: the rank closed its world in good order
+  std::atomic<std::uint32_t> left;  // 1: the rank closed its world in order
 };
 
-// Offsets of the lanes of a group of n ranks, from where they begin.
+// Offsets of the lanes of a group with n ranks, relative to their start.
 struct LaneLayout {
   explicit constexpr LaneLayout(int n)
       : ranks(static_cast<std::size_t>(n)),
@@ -116,13 +116,13 @@ struct LaneLayout {
   std::size_t bytes;
 };
 
-// The same of what n ranks sleep on.
+// Offsets of the event counts of n ranks.
 struct EventCountLayout {
   explicit constexpr EventCountLayout(int n)
       : sleepers(0),
         event_counts(kLine),
         bytes(event_counts + static_cast<std::size_t>(n) * sizeof(EventCount)) {}
-  std::size_t sleepers;      // how many ranks may sleep: one word that every sender reads
+  std::size_t sleepers;      // the number of ranks that may sleep: one word that every sender reads
   std::size_t event_counts;  // [rank]
   std::size_t bytes;
 };

@@ -1,5 +1,5 @@
-// The slots that a lane has sent and its readers may still look at, in the order in which they were
-// sent. The thread of the lane lends; any thread of the rank may take back.
+// The slots that a lane has sent and its readers may still use, in the order in which they were
+// sent. The lane's thread lends; any thread of the rank may take back.
 #pragma once
 
 #include <array>
@@ -11,14 +11,15 @@
 
 namespace unisono::shm {
 
-// Whether readers that have released so many cells have released all before `position`.
+// Returns true if readers that have released so many cells have released all before `position`.
 constexpr bool is_behind(std::uint32_t released, std::uint32_t position) noexcept {
   return static_cast<std::int32_t>(released - (position - 1)) >= 0;
 }
 
 class LentSlots {
  public:
-  // The slot is free when all before `position` is released. REQUIRES: count() < kSlotsPerLane.
+  // The slot is free when everything before `position` has been released. REQUIRES: count() <
+  // kSlotsPerLane.
   void lend(std::uint32_t slot, std::uint32_t position) noexcept {
     const std::uint32_t end = end_.load(std::memory_order_relaxed);
     lent_[end % kSlotsPerLane].slot.store(slot, std::memory_order_relaxed);
@@ -28,7 +29,7 @@ class LentSlots {
   std::uint32_t count() const noexcept {
     return end_.load(std::memory_order_relaxed) - begin_.load(std::memory_order_relaxed);
   }
-  // To the pool, from the oldest on, as long as `is_free(position)`.
+  // Returns slots to the pool, from the oldest on, as long as `is_free(position)`.
   template <typename IsFree>
   void give_back(Pool& pool, IsFree is_free) noexcept {
     std::uint32_t begin = begin_.load(std::memory_order_acquire);
@@ -43,8 +44,8 @@ class LentSlots {
       }
     }
   }
-  // The position of a slot that all have read follows, or it would come to lie ahead of them when
-  // 2^31 more cells have passed.
+  // Advances the position of a slot that all have read; otherwise it would appear to lie ahead of
+  // them after 2^31 more cells.
   void follow(std::uint32_t released) noexcept {
     const std::uint32_t end = end_.load(std::memory_order_relaxed);
     for (std::uint32_t i = begin_.load(std::memory_order_relaxed); i != end; ++i) {

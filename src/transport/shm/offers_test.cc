@@ -1,4 +1,4 @@
-// Offers of a process that ends, or gives its memory up, while another one reads them.
+// Offers of a process that ends, or frees its memory, while another one reads them.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ constexpr int kReader = 1;
 
 enum class End { killed, exits, gives_up };
 
-// The memory of two ranks, which a fork shares.
+// The memory of two ranks, shared by a fork.
 struct World {
   TestLayout layout{2};
   UniqueFd file = create_memory("offers", layout.bytes);
@@ -35,7 +35,7 @@ struct World {
   std::atomic<int>& sign() const { return *reinterpret_cast<std::atomic<int>*>(signs.data()); }
 };
 
-// One of them in its own process.
+// One of the ranks in its own process.
 struct Rank {
   Rank(const World& world, int rank, const std::vector<int>& pids)
       : event_counts(world.memory.data(), 2),
@@ -64,7 +64,7 @@ struct Rank {
   ShmTransport transport;
 };
 
-// What is offered.
+// The offered data.
 const std::vector<std::byte>& pattern() {
   static const std::vector<std::byte> bytes = [] {
     std::vector<std::byte> made(kBytes);
@@ -82,7 +82,7 @@ void wait_us(int us) {
   }
 }
 
-// Offers, and ends so long after the reader has begun.
+// Offers, and ends after a delay from the reader's start.
 [[noreturn]] void offer_and_end(const World& world, const std::vector<int>& pids, End end,
                                 int after_us) {
   Rank mine(world, kOfferer, pids);
@@ -109,8 +109,8 @@ void wait_us(int us) {
   }
 }
 
-// Fetches in pieces until all is there, or nothing comes from a process that has ended. What was
-// fetched must be what was offered. `waits`: it ends when half of it is there.
+// Fetches in pieces until everything is there, or nothing comes from a process that has ended. The
+// fetched data must be the offered data. `waits`: the process ends when half of it is there.
 std::size_t fetch_until_it_ends(End end, std::size_t piece, int after_us, bool waits) {
   pattern();  // made once, for all
   const World world;
@@ -146,7 +146,7 @@ std::size_t fetch_until_it_ends(End end, std::size_t piece, int after_us, bool w
         ::usleep(10);
       }
     }
-    // Asked before the fetch: what it gave up after that is nothing to wait for.
+    // Asked before the fetch: data that the process gave up after that need not be waited for.
     ended = has_ended();
     const std::size_t more =
         mine.transport.fetch(kOfferer, done, got.data() + done, std::min(piece, kBytes - done));

@@ -1,11 +1,11 @@
 // The slots of one rank: pieces of shared memory for messages too long for cells. The rank's
-// communicators take and give them, from any of its threads, without a lock; its peers only read.
+// communicators take and return them, from any of its threads, without a lock; its peers only read.
 //
-// First given, first taken: a slot that was read just now is still in the reader's cache, and to
-// write it costs the time to take every line away from there. After a round through the other
-// slots it is in the cache that the two cores share; between such cores that is three times faster.
-// More slots than those of the round are used only when these are in use, so that a burst does not
-// make the round longer than the caches.
+// Slots are used in rotation: a slot that was just read is still in the reader's cache, and writing
+// it must first take every line away from there. After a round through the other slots it is in the
+// cache that the two cores share; with such cores that is three times faster. Slots beyond the
+// round are used only while all of the round are in use, so that a burst does not make the round
+// larger than the caches.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class Pool {
  public:
   static constexpr std::uint32_t kNone = kNoSlot;
 
-  // `slots` in all, of which the first `round` are used before any is used again.
+  // `slots` in total; the first `round` of them are used before any is reused.
   explicit Pool(std::byte* memory, std::uint32_t slots = kSlotsPerRank,
                 std::uint32_t round = kSlotsPerRound)
       : memory_(memory), links_(slots), begins_(slots), round_(round), fresh_(round) {
@@ -31,12 +31,13 @@ class Pool {
     }
   }
 
-  // Takes a slot of the round. kNone: they are in use, or another thread begins a round just now.
+  // Takes a slot of the round. Returns kNone if all are in use, or if another thread is just
+  // beginning a round.
   std::uint32_t take() noexcept {
     const std::uint32_t slot = free_.pop(links_);
     return slot == kNone ? begin_round() : slot;
   }
-  // One more, which may cost memory. kNone: there are no more.
+  // Takes a slot beyond the round, which may cost memory. Returns kNone if there are no more.
   std::uint32_t take_spare() noexcept {
     std::uint32_t slot = spare_.pop(links_);
     if (slot != kNone) {
@@ -58,8 +59,8 @@ class Pool {
       links_[slot].store(top, std::memory_order_relaxed);
     } while (!given_.compare_exchange_weak(top, slot, std::memory_order_release));
   }
-  // Where so many bytes go in a slot that was taken: behind those of the last time, so that short
-  // messages go round as much memory as long ones.
+  // Returns where to put so many bytes in a taken slot: after those of the last time, so that short
+  // messages rotate through as much memory as long ones.
   std::byte* room(std::uint32_t slot, std::size_t bytes) noexcept {
     std::size_t& begin = begins_[slot];
     const std::size_t at = begin + bytes <= kSlotBytes ? begin : 0;
@@ -73,8 +74,8 @@ class Pool {
  private:
   static constexpr std::size_t kAlignment = 256;
 
-  // Takes all that were given, turns them round so that the first given is on top, keeps that one
-  // and frees the others.
+  // Takes all returned slots, reverses their order so that the one returned first is on top, keeps
+  // that one and frees the others.
   std::uint32_t begin_round() noexcept {
     const std::uint32_t last = given_.exchange(kNone, std::memory_order_acquire);
     std::uint32_t first = kNone;
@@ -94,10 +95,10 @@ class Pool {
   SlotLinks links_;
   std::vector<std::size_t> begins_;  // [slot]: of the lane that holds it
   std::uint32_t round_;
-  SlotStack free_{0};                         // those of the round to take
-  std::atomic<std::uint32_t> given_ = kNone;  // the top of those of the round that were given back
-  SlotStack spare_{kNone};                    // the others that are free
-  std::atomic<std::uint32_t> fresh_;          // the first that was never taken
+  SlotStack free_{0};                         // free slots of the round
+  std::atomic<std::uint32_t> given_ = kNone;  // the top of the returned slots of the round
+  SlotStack spare_{kNone};                    // other free slots
+  std::atomic<std::uint32_t> fresh_;          // the first slot that was never taken
 };
 
 }  // namespace unisono::shm

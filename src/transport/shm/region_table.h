@@ -1,8 +1,8 @@
-// Regions of memory that are looked up without a lock while others come and go.
+// A table of memory regions with lookups that take no lock while regions are added and removed.
 //
-// Blocks of slots, which are used again and never freed: lookups may be on their way at any time. A
-// slot's version is odd while it changes, and is looked at before and after its fields are read
-// (a sequence lock; what is read of a slot that changes meanwhile is dropped).
+// It consists of blocks of slots that are reused and never freed, because lookups may be in
+// progress at any time. A slot's version is odd while it changes and is read before and after its
+// fields (a sequence lock); values from a slot that changed meanwhile are discarded.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ struct SharedRegion {
   const std::byte* base = nullptr;
   std::size_t bytes = 0;
   std::uint32_t number = 0;
-  int owner = -1;  // rank in the world
+  int owner = -1;  // world rank
 };
 
 class RegionTable {
  public:
-  // One thread at a time adds and removes. Adding may throw bad_alloc.
+  // One thread at a time adds and removes. add() may throw bad_alloc.
   void add(const SharedRegion& region) {
     Block* block = &first_;
     for (;; block = block->next.get()) {
@@ -51,7 +51,7 @@ class RegionTable {
     }
   }
 
-  // Any thread. The first region that the predicate takes.
+  // Returns the first region that the predicate accepts. Any thread.
   template <typename Predicate>
   std::optional<SharedRegion> find(const Predicate& takes) const noexcept {
     const Block* block = first_.used.load(std::memory_order_acquire) ? &first_ : nullptr;
@@ -77,8 +77,7 @@ class RegionTable {
     void set(const SharedRegion& region) noexcept {
       const std::uint32_t before = version.load(std::memory_order_relaxed);
       version.store(before + 1, std::memory_order_relaxed);
-      // Each store is a release, so that a reader that sees one of them sees the odd version as
-      // well.
+      // Each store is a release, so that a reader that sees one of them also sees the odd version.
       number.store(region.number, std::memory_order_release);
       owner.store(region.owner, std::memory_order_release);
       base.store(region.base, std::memory_order_release);

@@ -12,7 +12,7 @@ namespace {
 
 std::byte memory[1 << 12];
 
-// Every field of it follows from the number.
+// All fields follow from the number.
 SharedRegion region(std::uint32_t number) {
   return {.base = memory + number % 4096,
           .bytes = number,
@@ -47,7 +47,7 @@ TEST(RegionTable, FindsWhatIsThere) {
   EXPECT_TRUE(is_whole(*find(table, 100)));
 }
 
-// What comes and goes meanwhile is seen whole or not at all; what stays is always seen.
+// Regions that come and go are seen whole or not at all; regions that stay are always seen.
 TEST(RegionTable, IsReadWhileItChanges) {
   RegionTable table;
   table.add(region(5));

@@ -12,7 +12,7 @@ std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd) {
   drain_();  // ranks that only register must not fill each other's sockets
   const std::uint32_t number = next_number_++;
   if (!announce_(number, bytes, fd)) {
-    announce_(number, 0, -1);  // to those who were told
+    announce_(number, 0, -1);  // announced to the ranks that know it
     return 0;
   }
   table_.add({.base = base, .bytes = bytes, .number = number, .owner = rank_});
@@ -22,7 +22,8 @@ std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd) {
 void Regions::remove(std::uint32_t number) noexcept {
   const std::lock_guard lock(changing_);
   forget(rank_, number);
-  // A peer that is not told keeps a mapping of unused memory until the world ends, no more.
+  // A peer that is not told keeps a mapping of unused memory until the world ends; that is
+  // harmless.
   announce_(number, 0, -1);
 }
 

@@ -18,18 +18,18 @@ namespace unisono::shm {
 
 class Regions {
  public:
-  // Tells all peers of other processes: a new region with its descriptor, or (fd -1) one that is
-  // gone. False: could not now.
+  // Announces to all peers in other processes a new region with its descriptor, or (fd -1) a
+  // removed one. Returns false if that is impossible now.
   using Announce = std::function<bool(std::uint32_t number, std::size_t bytes, int fd)>;
-  // Takes in what peers have announced, by calling learn() and forget().
+  // Receives the peers' announcements, by calling learn() and forget().
   using Drain = std::function<void()>;
   Regions(int rank, Announce announce, Drain drain);
 
-  // This rank's memory. 0: a peer reads too few of its announcements to be told; the memory is then
-  // not shared, and goes through slots.
+  // Adds memory of this rank. Returns 0 if a peer has too many unread announcements; the memory is
+  // then not shared, and its data goes through slots.
   std::uint32_t add(const std::byte* base, std::size_t bytes, int fd);
   void remove(std::uint32_t number) noexcept;
-  // The own region that holds all of this memory.
+  // Returns this rank's region that contains all of this memory.
   std::optional<SharedRegion> holding(const void* data, std::size_t bytes) const noexcept {
     const auto* first = static_cast<const std::byte*>(data);
     return table_.find([&](const SharedRegion& region) {
@@ -38,12 +38,13 @@ class Regions {
     });
   }
 
-  // Whether any of this memory is in an own region.
+  // Returns true if any of this memory is in a region of this rank.
   bool overlaps(const void* data, std::size_t bytes) const noexcept;
 
-  // A peer's region. Takes in announcements if it is not known yet; nothing if it is still unknown.
+  // Returns a peer's region, or nothing if it is unknown. Receives announcements if it is not known
+  // yet.
   std::optional<SharedRegion> of_peer(int owner, std::uint32_t number) noexcept;
-  // Takes in what has been announced.
+  // Receives announcements.
   void drain();
   void learn(int owner, std::uint32_t number, std::size_t bytes, int fd);
   void forget(int owner, std::uint32_t number) noexcept;
@@ -54,7 +55,7 @@ class Regions {
   int rank_;
   Announce announce_;
   Drain drain_;
-  std::recursive_mutex changing_;  // guards changes of what follows
+  std::recursive_mutex changing_;  // guards changes of the members below
   RegionTable table_;
   std::map<std::pair<int, std::uint32_t>, Mapping> mapped_;  // the peers' regions
   std::uint32_t next_number_ = 1;

@@ -1,4 +1,4 @@
-// A memfd and its mapping: shared memory without a name, gone with its last user.
+// A memfd and its mapping: shared memory without a name, which disappears with its last user.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace unisono::shm {
 
-// A new sealed-size memfd of zeros; pages cost nothing until touched. Throws resource.
+// Returns a new zeroed memfd with sealed size; pages cost nothing until touched. Throws resource.
 UniqueFd create_memory(const char* name, std::size_t bytes);
 
 class Mapping {
@@ -26,7 +26,7 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-// Copies from the memory of a process, as far as this one may. Returns how many bytes; 0: none.
+// Copies from another process's memory, as far as permitted. Returns the number of bytes; 0: none.
 std::size_t read_process(int pid, std::uint64_t address, void* target, std::size_t bytes) noexcept;
 
 }  // namespace unisono::shm

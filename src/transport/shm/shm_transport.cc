@@ -37,7 +37,7 @@ ShmTransport::ShmTransport(const ShmContext& context, std::byte* lanes, std::vec
   if (use == 0) {
     add_multicast_lanes(lanes, layout);
   }
-  context_.registry->add(this);  // complete: other threads may look at it now
+  context_.registry->add(this);  // complete: other threads may use it now
 }
 
 void ShmTransport::add_multicast_lanes(std::byte* lanes, const LaneLayout& layout) {
@@ -135,7 +135,7 @@ bool ShmTransport::resolve(In& in, const LaneCell& cell, transport::Incoming& me
   const std::optional<SharedRegion> region = context_.regions->of_peer(in.from, reference.region);
   if (!region || reference.offset > region->bytes ||
       reference.bytes > region->bytes - reference.offset) {
-    return false;  // announced before it was used, so it comes at once; a damaged one times out
+    return false;  // announced before its use, so it comes at once; a damaged one times out
   }
   message.data = region->base + reference.offset;
   return true;
@@ -260,9 +260,9 @@ bool ShmTransport::can_offer(int lane, const void* data, std::size_t bytes) noex
     return false;
   }
   if (!to.writer.has_room(1)) {
-    return true;  // offer() says that it must wait
+    return true;  // offer() reports that it must wait
   }
-  // Some memory only its owner can read (that of devices).
+  // Some memory can only be read by its owner (device memory).
   const auto address = reinterpret_cast<std::uint64_t>(data);
   const int pid = context_.pids[static_cast<std::size_t>(context_.rank)];
   std::byte ends[2];
@@ -287,8 +287,8 @@ bool ShmTransport::offer(int lane, const void* data, std::size_t bytes,
   return true;
 }
 
-// The kernel checks the address, so that an offer whose writer has given up its memory, after an
-// abort, is no fault here: the abort or the death is seen by the rank that waits.
+// The kernel checks the address, so an offer whose writer has freed its memory, after an abort,
+// causes no fault here; the waiting rank sees the abort or the death.
 std::size_t ShmTransport::fetch(int lane, std::size_t offset, void* target,
                                 std::size_t bytes) noexcept {
   const In& in = in_[static_cast<std::size_t>(lane)];
@@ -301,7 +301,7 @@ int ShmTransport::slowest_reader(int lane) noexcept {
     return lane;
   }
   const int reader = static_cast<int>(out(lane).writer.slowest_reader());
-  return reader < rank_ ? reader : reader + 1;  // this rank is none
+  return reader < rank_ ? reader : reader + 1;  // skips this rank
 }
 
 bool ShmTransport::reclaim() noexcept {

@@ -1,5 +1,5 @@
-// The transport between ranks of one host: lanes of cells in a group's segment, slots of the ranks'
-// pools, registered memory.
+// The transport between ranks on one host: lanes of cells in a group's segment, slots of the ranks'
+// pools, and registered memory.
 #pragma once
 
 #include <atomic>
@@ -19,15 +19,15 @@ namespace unisono::shm {
 
 class ShmTransport;
 
-// The transports of one rank. A lane that falls idle keeps the slots of its last messages; a rank
-// that needs slots takes them back.
+// The transports of one rank. An idle lane keeps the slots of its last messages; a rank that needs
+// slots takes them back.
 class TransportRegistry {
  public:
   void add(ShmTransport* transport);
   void remove(ShmTransport* transport);
-  // From all. The slow path, when no slot that was used before is free.
+  // Takes back slots of all transports. The slow path, when no used slot is free.
   void reclaim() noexcept;
-  // Says who takes slots from now on, and takes back from the one before.
+  // Makes a transport the current taker of slots, and takes back those of the previous one.
   void make_current(ShmTransport* transport) noexcept {
     if (latest_.load(std::memory_order_relaxed) != transport) {
       change_current(transport);
@@ -41,17 +41,17 @@ class TransportRegistry {
   std::atomic<ShmTransport*> latest_ = nullptr;
 };
 
-// What the groups of one rank share. All references outlive the transports.
+// Shared by the groups of one rank. All references must outlive the transports.
 struct ShmContext {
-  int rank = 0;  // in the world
+  int rank = 0;  // world rank
   std::byte* world = nullptr;
   EventCounts* event_counts = nullptr;
-  Pool* pool = nullptr;  // this rank's
+  Pool* pool = nullptr;  // of this rank
   Regions* regions = nullptr;
   TransportRegistry* registry = nullptr;
   std::vector<std::byte*> pools;   // by world rank
   std::vector<bool> same_process;  // by world rank
-  // By world rank: its process, and whether that may read this rank's memory (process_vm_readv).
+  // By world rank: the process, and whether it may read this rank's memory (process_vm_readv).
   std::vector<int> pids;
   std::vector<bool> can_fetch;
 };
@@ -104,21 +104,21 @@ class ShmTransport final : public transport::Transport {
     Distance distance;
     bool may_offer = false;            // all readers can fetch
     std::uint32_t slot = Pool::kNone;  // reserved, not yet committed
-    std::byte* room = nullptr;         // in it
+    std::byte* room = nullptr;         // in the slot
     std::size_t room_bytes = 0;
     alignas(kLine) std::byte staged[kInlineBytes] = {};
   };
   struct In {
     LaneReader reader;
-    int from = 0;               // in the world
-    std::uint32_t cells = 0;    // of the message that peek() gave
+    int from = 0;               // world rank
+    std::uint32_t cells = 0;    // of the message that peek() returned
     bool refers = false;        // it is a reference, and the writer may wait for its release
     std::uint64_t offered = 0;  // the address of an offer in the writer's process
     alignas(kLine) std::byte gathered[kInlineBytes] = {};
   };
   Out& out(int lane) noexcept { return out_[static_cast<std::size_t>(lane)]; }
   const Out& out(int lane) const noexcept { return out_[static_cast<std::size_t>(lane)]; }
-  // Far beyond the caches slots are as fast, and take less of the kernel's time.
+  // For data far larger than the caches, slots are as fast and need less kernel time.
   static constexpr std::size_t kMostOffer = std::size_t{8} << 20;
   void add_multicast_lanes(std::byte* lanes, const LaneLayout& layout);
   void wake_readers(int lane) noexcept;

@@ -1,4 +1,4 @@
-// Stacks of slots without a lock. Several stacks share the links: a slot is in one of them at most.
+// Lock-free stacks of slots. Several stacks share the links, so a slot is in at most one of them.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,14 @@ namespace unisono::shm {
 
 inline constexpr std::uint32_t kNoSlot = 0xffff'ffffU;
 
-// [slot]: the one below it.
+// [slot]: the slot below it.
 using SlotLinks = std::vector<std::atomic<std::uint32_t>>;
 
 class SlotStack {
  public:
   explicit SlotStack(std::uint32_t top) : top_(top) {}
 
-  // kNoSlot: it is empty.
+  // Returns kNoSlot if it is empty.
   std::uint32_t pop(SlotLinks& links) noexcept {
     std::uint64_t top = top_.load(std::memory_order_acquire);
     while (index(top) != kNoSlot) {
@@ -28,7 +28,7 @@ class SlotStack {
     }
     return kNoSlot;
   }
-  // A chain, from its top to its bottom.
+  // Pushes a chain, given by its top and its bottom.
   void push(SlotLinks& links, std::uint32_t first, std::uint32_t last) noexcept {
     std::uint64_t top = top_.load(std::memory_order_relaxed);
     do {
@@ -37,7 +37,7 @@ class SlotStack {
   }
 
  private:
-  // The upper half counts changes, so that a slot taken and freed again meanwhile is noticed.
+  // The upper half counts changes, which detects a slot that was taken and freed again meanwhile.
   static std::uint32_t index(std::uint64_t top) noexcept { return static_cast<std::uint32_t>(top); }
   static std::uint64_t pack(std::uint32_t slot, std::uint64_t top) noexcept {
     return (((top >> 32) + 1) << 32) | slot;

@@ -1,4 +1,4 @@
-// For tests: the memory that the ranks of one group share, without what the upper layers put there.
+// For tests: the memory that the ranks of one group share, without the data of upper layers.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// One lane of a simulated network: messages with the times at which they are seen, and what the
-// writer knows of their release.
+// One lane of a simulated network: messages with the times at which they become visible, and the
+// writer's knowledge of their release.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct SimMessage {
   std::size_t bytes = 0;
   std::uint64_t signature = 0;
   std::uint64_t digest = 0;  // of shared and offered memory, which must not change
-  int unread = 0;            // by how many readers
+  int unread = 0;            // number of readers that have not read it
 
   bool refers() const { return kind == Kind::shared || kind == Kind::offered; }
   std::size_t room() const { return kind == Kind::bytes ? 64 + bytes + bytes / 4 : 64; }
@@ -35,9 +35,9 @@ class SimLane {
  public:
   struct Reader {
     int rank = 0;
-    std::uint32_t next = 0;                // position of the message that comes next
-    std::vector<std::uint64_t> seen = {};  // [position]: when
-    std::size_t unreported = 0;            // room of what is released and not yet told
+    std::uint32_t next = 0;                // position of the next message
+    std::vector<std::uint64_t> seen = {};  // [position]: time
+    std::size_t unreported = 0;            // room that is released and not yet reported
     struct Telling {
       std::uint64_t at;
       std::uint32_t released;
@@ -79,7 +79,7 @@ class SimLane {
   }
 
  private:
-  // Forgets the messages of which the writer has heard that all are done with them.
+  // Drops the messages whose release by all readers the writer knows.
   void listen(std::uint64_t now) {
     std::uint32_t all = position();
     for (Reader& reader : readers) {

@@ -8,7 +8,7 @@
 namespace unisono::sim {
 namespace {
 
-// What a reader finds in a message that it has released.
+// The contents of a released message.
 constexpr std::byte kPoison{0xdd};
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -72,7 +72,8 @@ class SimNetwork::Port final : public transport::Transport {
     if (--message.unread == 0) {
       std::fill(message.copy.begin(), message.copy.end(), kPoison);
     }
-    // A reader may say later that it has bytes. For all else the writer may wait.
+    // A reader may report the release of bytes later. For everything else the writer may be
+    // waiting.
     reader.unreported += message.room();
     if (message.kind == Kind::bytes && reader.unreported <= network_.options_.unreported_bytes) {
       return;
@@ -148,7 +149,7 @@ class SimNetwork::Port final : public transport::Transport {
              std::uint64_t signature) noexcept override {
     return refer(Kind::offered, number, data, bytes, signature);
   }
-  // Not always all that is asked for.
+  // Not always everything that is asked for.
   std::size_t fetch(int number, std::size_t offset, void* target,
                     std::size_t bytes) noexcept override {
     std::size_t which = 0;
@@ -259,7 +260,7 @@ bool SimNetwork::pass_to_next_change() {
   return !changes_.empty() && pass(changes_.front() - std::min(changes_.front(), now_));
 }
 
-// The time of something that takes up to `most` ticks and follows what is at `not_before`.
+// Returns the time of an event that takes up to `most` ticks after `not_before`.
 std::uint64_t SimNetwork::later(std::uint64_t most, std::uint64_t not_before) {
   if (most == 0) {
     return std::max(not_before, now_);
@@ -280,7 +281,7 @@ std::size_t SimNetwork::part_of(std::size_t bytes) {
   return 1 + random_.below(bytes);
 }
 
-// Whether what a rank is about to do to its lanes has an effect.
+// Returns true if a rank's next action on its lanes has an effect.
 bool SimNetwork::acts(int rank) noexcept {
   const InjectedFault& fault = options_.fault;
   if (fault.kind == InjectedFault::Kind::stops && fault.rank == rank && done_++ == fault.at) {
@@ -316,7 +317,7 @@ void SimNetwork::put(int from, int number, SimMessage message) noexcept {
   lane.add(std::move(message));
 }
 
-// What the system takes now is under way.
+// Data that the system takes now is in transit.
 void SimNetwork::release_held(int from) noexcept {
   auto& held = held_[static_cast<std::size_t>(from)];
   while (!held.empty() && held.front().until <= now_ && !stopped(from)) {

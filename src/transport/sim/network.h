@@ -1,10 +1,11 @@
-// A simulated network, for tests and for recordings that are played again: the lanes of a group of
-// ranks in one thread, in virtual time.
+// A simulated network for tests and for replaying recordings: the lanes of a group of ranks, in one
+// thread and virtual time.
 //
-// Everything that a real transport leaves open follows from a seed: how long each message is under
-// way (the order of a lane is kept, lanes overtake each other), when each reader of a multicast
-// sees it, when a writer hears of a release. What the seam forbids is noticed (violation()), and
-// what may go wrong can be made to (Fault). The same options give the same run on every machine.
+// A seed determines everything that a real transport leaves open: how long each message is in
+// transit (a lane keeps its order, lanes overtake each other), when each reader of a multicast sees
+// it, and when a writer learns of a release. Violations of the transport's contract are detected
+// (violation()), and faults can be injected (InjectedFault). The same options give the same run on
+// every machine.
 //
 // Time stands still unless pass() is called.
 #pragma once
@@ -21,15 +22,15 @@
 
 namespace unisono::sim {
 
-// What goes wrong, once. `at` counts from 0: for `stops` what the rank does to its lanes (sends and
-// releases), for the others the messages that it sends.
+// One fault. `at` counts from 0: for `stops` the rank's actions on its lanes (sends and releases),
+// for the others the messages that it sends.
 struct InjectedFault {
   enum class Kind : std::uint8_t {
     none,
-    stops,      // the rank dies: nothing it does from then on has an effect
-    signature,  // a message says that it is of another operation
-    shorter,    // a message lost its second half
-    longer,     // a message got a tail
+    stops,      // the rank dies: its later actions have no effect
+    signature,  // a message has the signature of another operation
+    shorter,    // a message loses its second half
+    longer,     // a message gets extra bytes
   };
   Kind kind = Kind::none;
   int rank = 0;
@@ -41,18 +42,18 @@ struct NetworkOptions {
   std::size_t inline_bytes = 256;
   std::size_t slot_bytes = 4096;
   bool multicast = true;
-  // Room of a lane. A message takes 64 bytes and, if it is inline, 5/4 of its own; a lane that is
-  // empty takes any one. The engine may count on 2 * kSmallLane of it (bound_program.h).
+  // Room of a lane. A message takes 64 bytes and, if it is inline, 5/4 of its own length; an empty
+  // lane takes any message. The engine may rely on 2 * kSmallLane of it (bound_program.h).
   std::size_t lane_bytes = 2048;
   int lane_slots = 4;  // messages of a lane that may be in slots at once
-  // How much room readers may free before they tell the writer, on top of lane_bytes.
+  // Room that readers may free before they tell the writer, in addition to lane_bytes.
   std::size_t unreported_bytes = 0;
   std::uint64_t sharing = 0;    // bit r: all memory of rank r can be shared
-  std::uint64_t offering = 0;   // bit r: rank r offers what is longer than an inline message
-  std::uint64_t delay = 0;      // ticks until a message is seen, up to this; now and then 16 times
-  std::uint64_t told_late = 0;  // ticks until the writer hears of a release, in the same way
-  // Ticks that now and then pass before the system takes what is sent: then it leaves when its
-  // writer does anything, and if that is flush(). 0: all leaves at once.
+  std::uint64_t offering = 0;   // bit r: rank r offers messages longer than an inline one
+  std::uint64_t delay = 0;      // most ticks until a message is seen; occasionally 16 times that
+  std::uint64_t told_late = 0;  // most ticks until the writer learns of a release; likewise
+  // Ticks that occasionally pass before the system takes sent data; it then leaves at the writer's
+  // next action, even if that is flush(). 0: all leaves at once.
   std::uint64_t taken_late = 0;
   std::uint64_t seed = 1;
   InjectedFault fault = {};
@@ -67,15 +68,15 @@ class SimNetwork {
 
   transport::Transport& transport(int rank);
 
-  // Lets time go by. True: somebody may see something new.
+  // Advances the time. Returns true if a rank may see something new.
   bool pass(std::uint64_t ticks);
-  // Up to the next change. False: nothing is under way.
+  // Advances to the next change. Returns false if nothing is in transit.
   bool pass_to_next_change();
 
   bool stopped(int rank) const { return has_stopped_ && rank == options_.fault.rank; }
-  // Whether the fault has come about. A rank may send too few messages for it.
+  // Returns true if the fault has happened. A rank may send too few messages for it.
   bool struck() const { return struck_; }
-  // What the ranks did that the seam forbids; empty: nothing.
+  // The first violation of the transport's contract; empty: none.
   const std::string& violation() const { return violation_; }
 
  private:
@@ -94,16 +95,16 @@ class SimNetwork {
   NetworkOptions options_;
   Random random_;
   std::uint64_t now_ = 0;
-  std::vector<std::uint64_t> changes_;  // a heap of the times at which something changes
+  std::vector<std::uint64_t> changes_;  // a heap of the times of changes
   std::vector<SimLane> lanes_;          // [from * (ranks + 1) + lane]
   struct Held {
     std::uint64_t until = 0;
     int lane = 0;
     std::uint32_t position = 0;
   };
-  std::vector<std::vector<Held>> held_;  // [rank]: what the system has not taken, in order
+  std::vector<std::vector<Held>> held_;  // [rank]: data that the system has not taken, in order
   std::vector<std::unique_ptr<Port>> ports_;
-  std::uint64_t done_ = 0;  // by the rank of the fault, as Fault::at counts
+  std::uint64_t done_ = 0;  // actions of the faulty rank, as InjectedFault::at counts
   bool struck_ = false;
   bool has_stopped_ = false;
   std::string violation_;

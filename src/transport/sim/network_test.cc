@@ -1,4 +1,4 @@
-// The simulated network: what it does of its own accord is there, and follows from the seed alone.
+// The simulated network's variations occur, and follow from the seed alone.
 #include "transport/sim/network.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace unisono::sim {
 namespace {
 
-// When each of some messages from two writers is seen by rank 2, and which overtakes which.
+// Returns when rank 2 sees each of some messages from two writers, and which overtakes which.
 std::string story(std::uint64_t seed) {
   SimNetwork network({.ranks = 3, .delay = 20, .seed = seed});
   for (std::uint64_t i = 0; i < 5; ++i) {
@@ -96,7 +96,7 @@ TEST(SimNetwork, NoticesWhatTheSeamForbids) {
             "rank 0 released a message that has not come");
 }
 
-// What rank 1 gets of three messages of 4 bytes: length and signature of each.
+// Returns the length and signature of each of three 4-byte messages as rank 1 receives them.
 std::string received(InjectedFault fault) {
   SimNetwork network({.fault = fault});
   for (std::uint64_t i = 0; i < 3; ++i) {

@@ -163,7 +163,7 @@ bool Address::same_network(const Address& other, int bits) const {
 
 std::optional<Address> source_towards(const Address& to) {
   const UniqueFd socket(::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const Address target = to.port() == 0 ? to.with_port(9) : to;  // any: nothing is sent
+  const Address target = to.port() == 0 ? to.with_port(9) : to;  // any port: nothing is sent
   sockaddr_storage from{};
   socklen_t length = sizeof(from);
   if (!socket || ::connect(socket.get(), target.get(), target.length()) != 0 ||

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kIdentity = "UNISONO_TLS_IDENTITY";
 constexpr const char* kTrusted = "UNISONO_TLS_TRUSTED";
-// TLS_AES_128_GCM_SHA256: the hash is that of the key, and the CPU has the cipher.
+// TLS_AES_128_GCM_SHA256: its hash is that of the key, and CPUs accelerate the cipher.
 constexpr const char* kCipherName = "TLS_AES_128_GCM_SHA256";
 
 [[noreturn]] void refuse(const char* variable, const std::string& value, const std::string& what,
@@ -92,7 +92,7 @@ void Certificates::load_trusted() {
              "mend the file, or remove it");
     }
   }
-  // A host's own certificate is enough: nobody need have signed it.
+  // A host's own certificate is enough; it need not be signed.
   api_.set_verify_flags(api_.verify_parameters(context_), X509_V_FLAG_PARTIAL_CHAIN);
 }
 

@@ -1,5 +1,5 @@
-// By which certificate a host says who it is, and whom it believes that, where TLS goes by
-// certificates and not by the job's token alone.
+// This host's certificate and the certificates that it trusts, for mutual TLS in addition to the
+// job's token.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@ namespace unisono::tcp {
 
 class Certificates {
  public:
-  // `identity`: a PEM file with the certificate of this host, those of its signers, and its
-  // private key. `trusted`: a folder of PEM files with certificates of hosts, or of their
-  // signers: the other side's must be one of them, or signed by one. Read once, here. Throws
+  // `identity`: a PEM file with this host's certificate, those of its signers, and its private key.
+  // `trusted`: a folder of PEM files with certificates of hosts or of their signers; the other
+  // side's certificate must be one of them or signed by one. Both are read once, here. Throws
   // config.
   Certificates(const std::string& identity, const std::string& trusted);
   Certificates(const Certificates&) = delete;
   Certificates& operator=(const Certificates&) = delete;
   ~Certificates();
 
-  // For both sides of a connection. Any threads.
+  // For both sides of a connection. Any thread.
   SSL_CTX* context() const noexcept { return context_; }
   const std::string& trusted() const noexcept { return trusted_; }
 
@@ -33,10 +33,11 @@ class Certificates {
   SSL_CTX* context_ = nullptr;
 };
 
-// What UNISONO_TLS_IDENTITY and UNISONO_TLS_TRUSTED say; nullptr: neither is set. Throws config.
+// Reads UNISONO_TLS_IDENTITY and UNISONO_TLS_TRUSTED; nullptr: neither is set. Throws config.
 std::shared_ptr<const Certificates> certificates_from_environment();
 
-// What all sessions have, whatever proves the other side. False: OpenSSL has not.
+// Configures a context for all sessions, whatever proves the other side's identity. Returns false
+// if OpenSSL refuses.
 bool set_up(const OpenSsl& api, SSL_CTX* context);
 
 }  // namespace unisono::tcp

@@ -1,4 +1,4 @@
-// Hosts that show certificates: who is let in, who is not, and what is said of it.
+// Hosts with certificates: which are admitted, which are refused, and the error texts.
 #include "transport/tcp/certificates.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class CertificatesTest : public ::testing::Test {
         "cd " + folder_.string() + " && openssl " + words + " > openssl.txt 2>&1";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
-  // NAME.pem with certificate and key, and NAME.crt with the certificate alone.
+  // Writes NAME.pem with certificate and key, and NAME.crt with only the certificate.
   void make(const std::string& name) const {
     call("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=" + name +
          " -keyout " + name + ".key -out " + name + ".crt");
@@ -64,7 +64,7 @@ class CertificatesTest : public ::testing::Test {
     Tls::State listener = Tls::State::going_on;
     std::string dialer_says, listener_says, word;
   };
-  // Both with keys of their own, which are one unless said otherwise.
+  // Both sides have the same key unless the test says otherwise.
   static Met meet(std::shared_ptr<const Certificates> dials,
                   std::shared_ptr<const Certificates> listens, bool one_key = true) {
     const SocketPair sockets = socket_pair();
@@ -180,7 +180,7 @@ TEST_F(CertificatesTest, ExpireAndThenAreNotTrusted) {
   EXPECT_NE(met.listener_says.find("expired"), std::string::npos) << met.listener_says;
 }
 
-// Somebody who has a certificate, but passes on the handshake of others.
+// A peer with a valid certificate that relays the handshake of others.
 TEST_F(CertificatesTest, AreNotEnoughWithoutTheKeyOfTheHandshake) {
   make("a");
   make("b");

@@ -11,7 +11,7 @@ ssize_t Channel::send(std::span<iovec> parts) noexcept {
     return tls_->send(parts);
   }
   constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-  if (parts.size() == 1) {  // the plain call is the faster one
+  if (parts.size() == 1) {  // the plain call is faster
     return ::send(get(), parts[0].iov_base, parts[0].iov_len, kFlags);
   }
   msghdr message{};

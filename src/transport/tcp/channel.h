@@ -1,5 +1,5 @@
-// One connected stream to a rank: a socket, and what protects what goes over it. What the handshake
-// leaves behind, and a link begins with.
+// A connected stream to a rank: a socket and its protection. The handshake makes it, and a link
+// uses it.
 #pragma once
 
 #include <sys/uio.h>
@@ -30,15 +30,17 @@ class Channel {
   bool checksum() const noexcept { return checksum_; }
   bool encrypted() const noexcept { return tls_ != nullptr; }
 
-  // As the calls of the same name on a socket that does not block; of several parts, in one.
+  // Like the system calls on a non-blocking socket; several parts in one call.
   ssize_t send(std::span<iovec> parts) noexcept;
   ssize_t receive(std::span<iovec> parts) noexcept;
-  // What send() took, and the kernel has not. push() gives it; false: the kernel does not take all.
+  // Data that send() has taken and the kernel has not. push() hands it over; false: the kernel does
+  // not take all of it.
   bool has_unsent() const noexcept { return tls_ != nullptr && tls_->has_unsent(); }
   bool push() noexcept { return tls_ == nullptr || tls_->push(); }
-  // What the kernel gave, and receive() has not: the socket does not show it any more.
+  // Data that the kernel has delivered and receive() has not returned; the socket does not show it
+  // any more.
   bool has_unread() const noexcept { return tls_ != nullptr && tls_->has_unread(); }
-  // Whether receive() would return something, be it the end.
+  // Returns true if receive() would return something, even the end.
   bool is_readable() const noexcept;
 
  private:
@@ -50,7 +52,7 @@ class Channel {
 // The channels of one rank to the others: by rank, then by stream.
 using Channels = std::vector<std::vector<Channel>>;
 
-// Bare sockets.
+// Makes channels of bare sockets.
 inline std::vector<Channel> channels_of(std::vector<UniqueFd> sockets) {
   std::vector<Channel> channels;
   for (UniqueFd& socket : sockets) {

@@ -1,4 +1,5 @@
-// Collectives by the real engine over real connections, each rank a thread, two groups at once.
+// Collectives by the real engine over real connections: each rank is a thread, with two groups at
+// once.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -25,7 +26,7 @@ std::uint64_t value(int rank, std::size_t i) {
   return static_cast<std::uint64_t>(rank + 1) * 1000 + i * 7;
 }
 
-// One all_reduce; true: the result is right.
+// Runs one all_reduce. Returns true if the result is right.
 bool run(Connections& connections, TcpTransport& transport, const Job& job) {
   const Schedule schedule = build_schedule(*job.algorithm, {.ranks = job.ranks});
   const int rank = transport.rank();

@@ -40,7 +40,7 @@ Failure failure_of(TcpLink* link) noexcept {
   return link->health().failure();
 }
 
-// Where the system, or the filter of a container, does not know the finer call, the coarser one.
+// Falls back to the coarser call if the system, or a container's filter, lacks the finer one.
 bool wait_for(int epoll, int timeout_us) noexcept {
   std::array<epoll_event, 1> event;
   timeout_us = std::max(timeout_us, 0);
@@ -144,7 +144,7 @@ bool Connections::push() noexcept {
   return all;
 }
 
-// Makes epoll look for what this link waits for. REQUIRES: its mutex is held.
+// Registers the events of this link with epoll. REQUIRES: its mutex is held.
 void Connections::watch(Entry& entry) noexcept {
   const auto peer = static_cast<std::size_t>(&entry - links_.data());
   for (std::size_t i = 0; i < entry.watched.size(); ++i) {
@@ -163,10 +163,10 @@ void Connections::watch(Entry& entry) noexcept {
   }
 }
 
-// Makes epoll ready for a sleep. True: something has come meanwhile, do not sleep.
+// Prepares epoll for a sleep. Returns true if something has arrived meanwhile: do not sleep.
 //
-// Looks only at the links that the system names, and at all of them where output waits: what a
-// sleep costs does not grow with the number of ranks.
+// Looks only at the links that the system reports, and at all links if output is pending, so the
+// cost of a sleep does not grow with the number of ranks.
 bool Connections::arm() noexcept {
   constexpr int kAtOnce = 64;
   std::array<epoll_event, kAtOnce> events;
@@ -175,7 +175,7 @@ bool Connections::arm() noexcept {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t name = events[static_cast<std::size_t>(i)].data.u64;
     if (name == kWake) {
-      // For all who sleep: the last of them empties it.
+      // For all sleeping threads; the last one resets it.
       events_.arrivals.fetch_add(1);
       std::uint64_t rings = 0;
       came |= events_.sleepers.load() != 0 || ::read(wake_.get(), &rings, sizeof(rings)) > 0;
@@ -203,8 +203,8 @@ bool Connections::arm() noexcept {
   return came;
 }
 
-// What woke it is read by whoever it is for, perhaps straight to where it belongs; and if that is
-// nobody, by arm() in the next call.
+// The data that ended the sleep is read by the thread that it is for, perhaps directly to its
+// destination, or otherwise by arm() in the next call.
 bool Connections::wait(int timeout_us) noexcept {
   const std::optional<std::uint32_t> seen = waiters_.seen();
   bool came = arm();

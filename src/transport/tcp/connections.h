@@ -1,7 +1,7 @@
 // The connections of one process to the other ranks of its world: one link to each, shared by all
-// groups. It reads and writes for all of them, waits for all of them, and knows how they are.
+// groups. It reads, writes and waits for all of them, and tracks their state.
 //
-// Nothing here blocks but wait(), and nothing throws but the constructor. Any thread may call.
+// Only wait() blocks, and only the constructor throws. Any thread may call.
 #pragma once
 
 #include <atomic>
@@ -24,21 +24,21 @@
 namespace unisono::tcp {
 
 struct ConnectionsOptions {
-  int silence_ms = transport::kSilenceMs;  // a peer whose system is silent for so long is lost
-  int slots = 8;  // long messages of a lane that may be under way, and its memory
+  int silence_ms = transport::kSilenceMs;  // a peer whose system is silent for this long is lost
+  int slots = 8;                           // long messages of a lane in transit, and its memory
 };
 
 class Connections final : public transport::ControlNetwork {
  public:
-  // `channels` by rank of the world: the connected streams to it, 1 to kMostStreams; none to this
-  // rank itself, and to those that are reached in another way. Throws resource.
+  // `channels` by world rank: 1 to kMostStreams connected streams to each; none to this rank itself
+  // and to ranks reached by other means. Throws resource.
   Connections(int rank, Channels channels, const ConnectionsOptions& options = {});
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
   ~Connections() override;
 
   int rank() const noexcept { return rank_; }
-  // nullptr: there is no connection.
+  // Returns nullptr if there is no connection.
   TcpLink* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].link.get(); }
 
   std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,
@@ -46,7 +46,7 @@ class Connections final : public transport::ControlNetwork {
   void begin_epoch(std::uint32_t epoch) noexcept override;
 
   bool progress() noexcept override;
-  // Bytes that have come and gone, on all links. For tests and statistics.
+  // Bytes received and sent on all links. For tests and statistics.
   struct Traffic {
     std::uint64_t heard = 0;
     std::uint64_t told = 0;
@@ -66,7 +66,7 @@ class Connections final : public transport::ControlNetwork {
 
   int events() const noexcept override { return events_.failures.load(std::memory_order_acquire); }
   transport::Loss first_loss() override { return tcp::loss_of(failure()); }
-  // The same as its link knows it. Its reason is none if none has failed.
+  // Returns the failure known to its link; reason none if there is none.
   Failure failure() noexcept;
   transport::Loss loss_of(int rank) override;
   bool has_left(int rank) noexcept override;
@@ -77,7 +77,7 @@ class Connections final : public transport::ControlNetwork {
   bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
 
   void look_for_losses() noexcept override;
-  // The same, with the time.
+  // As above, with the time.
   void look_at_streams(std::int64_t now_us) noexcept;
 
  private:
@@ -99,7 +99,7 @@ class Connections final : public transport::ControlNetwork {
   std::vector<Entry> links_;
   UniqueFd epoll_;
   UniqueFd wake_;
-  std::optional<ForkGuard> fork_guard_;  // goes before the descriptors
+  std::optional<ForkGuard> fork_guard_;  // destroyed before the descriptors
   Waiters waiters_;
   std::atomic<std::int64_t> looked_us_ = 0;
 };

@@ -1,4 +1,4 @@
-// The connections of a rank: groups side by side, waiting and waking, leaving and death.
+// The connections of a rank: concurrent groups, waiting and waking, leaving and death.
 #include "transport/tcp/connections.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ class TcpPair : public ::testing::Test {
                                           std::vector<int>{0, 1}, connections.rank());
   }
   bool arrives(transport::Transport& at, std::size_t bytes, std::uint64_t signature) {
-    // In time, not in looks: on a busy machine the kernel hands loopback's bytes over much later.
+    // A time limit, not a number of polls: on a busy machine the kernel may deliver loopback data
+    // much later.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     transport::Incoming message;
     while (std::chrono::steady_clock::now() < end) {
@@ -54,7 +55,8 @@ class TcpTinyPair : public TcpPair {
   TcpTinyPair() : TcpPair({.send_buffer = 2048}) {}
 };
 
-// Nobody reads group 1: its window fills, here and there, and no more than that. Group 2 goes on.
+// No thread reads group 1: its window fills on both sides, and no more than that. Group 2
+// continues.
 TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {
   const auto a1 = group(*a_, 1);
   const auto b1 = group(*b_, 1);
@@ -89,7 +91,7 @@ TEST_F(TcpTinyPair, AGroupThatIsClosedInTheMiddleOfAMessageStopsNoOther) {
     ASSERT_TRUE(a1->share(1, data.data(), data.size(), 1));
     ASSERT_TRUE(a1->send(1, data.data(), 100, 1));
     ASSERT_FALSE(a1->drained(1, a1->mark(1)));
-    a1.reset();  // and the memory goes with it
+    a1.reset();  // and its memory with it
   }
   ASSERT_TRUE(a2->send(1, "abc", 3, 77));
   EXPECT_TRUE(arrives(*b2, 3, 77));
@@ -112,7 +114,7 @@ TEST_F(TcpTinyPair, WhatTheKernelDoesNotTakeGoesOutTogether) {
   EXPECT_TRUE(a1->flush(transport::kEveryLane));
 }
 
-// What group 1 cannot get rid of is no matter of group 2, whose messages have all gone.
+// Data that group 1 cannot send does not concern group 2, whose messages have all been sent.
 TEST(TcpFlush, WaitsForItsOwnGroupAlone) {
   const std::vector<std::byte> data(transport::kMostBytes);
   Mesh mesh = socket_mesh(3, 1, "127.0.0.1", {.send_buffer = 2048});
@@ -162,7 +164,7 @@ TEST_F(TcpPair, WaitingEndsWhenSomethingComesAndWhenWoken) {
   const auto ms_since = [](Clock::time_point begin) {
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   };
-  b_->wait(0);  // the first call of a thread says that it should look
+  b_->wait(0);  // a thread's first call tells it to look
   EXPECT_FALSE(b_->wait(2000)) << "nothing comes";
   auto begin = Clock::now();
   std::thread sender([&] {
@@ -191,7 +193,7 @@ TEST_F(TcpPair, WaitingEndsWhenSomethingComesAndWhenWoken) {
   EXPECT_GE(ms_since(begin), 2);
 }
 
-// Each of two threads reads for both, and so takes what the other sleeps for out of its socket.
+// Each of two threads reads for both, and so takes data that the other sleeps for.
 TEST_F(TcpPair, NobodySleepsOverWhatAnotherThreadHasRead) {
   const auto a1 = group(*a_, 1);
   const auto a2 = group(*a_, 2);
@@ -257,8 +259,8 @@ TEST_F(TcpPair, AFailureWakesAllWhoSleep) {
   EXPECT_EQ(awake, 3);
 }
 
-// What was fetched lies in memory of the caller's, that is gone once the lane is closed. Then
-// another group needs the stream.
+// Data was fetched to the caller's memory, which is freed when the lane is closed. Then another
+// group needs the stream.
 TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
   const auto a1 = group(*a_, 1);
   const auto b1 = group(*b_, 1);
@@ -266,7 +268,7 @@ TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
   for (std::size_t i = 0; i < data.size(); ++i) {
     data[i] = static_cast<std::byte>(i * 7);
   }
-  // Behind a long message another is expected, and its payload not read ahead.
+  // After a long message another one is expected, so its payload is not read ahead.
   ASSERT_TRUE(a1->share(1, data.data(), data.size(), 0));
   ASSERT_TRUE(arrives(*b1, data.size(), 0));
   ASSERT_TRUE(a1->share(1, data.data(), data.size(), 1));
@@ -277,7 +279,7 @@ TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
   }
   ASSERT_TRUE(message.offered());
   auto target = std::make_unique<std::vector<std::byte>>(1000);
-  ASSERT_EQ(b1->fetch(0, 0, target->data(), 100), 64U);  // 36 lie there and are not told
+  ASSERT_EQ(b1->fetch(0, 0, target->data(), 100), 64U);  // 36 are there and not yet reported
   b1->close();
   target.reset();
   const auto a2 = group(*a_, 2);
@@ -290,7 +292,7 @@ TEST_F(TcpPair, LooksAtNoFetchedMemoryAfterClose) {
   EXPECT_TRUE(arrives(*b2, data.size(), 2));
 }
 
-// Memory of a group that was closed is not the link's any more, also where the peer has left.
+// A closed group's memory does not belong to the link any more, also if the peer has left.
 TEST_F(TcpTinyPair, SendsNothingMoreToAPeerThatHasLeft) {
   auto a1 = group(*a_, 1);
   const auto a2 = group(*a_, 2);
@@ -310,7 +312,7 @@ TEST_F(TcpTinyPair, SendsNothingMoreToAPeerThatHasLeft) {
   EXPECT_EQ(a_->traffic().told, told);
 }
 
-// One of several streams dies, and the others live on.
+// One of several streams dies, and the others live.
 TEST(TcpStreams, ADeadStreamIsTheEndOfTheLink) {
   Mesh mesh = socket_mesh(2, 2);
   Connections a(0, std::move(mesh[0]));
@@ -324,7 +326,7 @@ TEST(TcpStreams, ADeadStreamIsTheEndOfTheLink) {
   EXPECT_EQ(a.failure().reason, Reason::closed);
 }
 
-// What the second stream still carries is read before the peer counts as one that has left.
+// Data on the second stream is read before the peer counts as having left.
 TEST(TcpStreams, LeavingIsSaidOnEach) {
   Mesh mesh = socket_mesh(2, 2);
   Connections a(0, std::move(mesh[0]));

@@ -1,5 +1,6 @@
-// Two ranks whose system takes as much of what is sent as it likes: of each call nothing, a byte,
-// all, also in the middle of a header. A program of its own, because it has the calls for that.
+// Two ranks whose system takes an arbitrary part of each call's data: nothing, a byte, or
+// everything, also in the middle of a header. A program of its own, because it replaces system
+// calls.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -21,11 +22,11 @@
 
 namespace {
 
-unisono::sim::Random* cuts = nullptr;  // nullptr: all is sent as it is
+unisono::sim::Random* cuts = nullptr;  // nullptr: everything is sent
 int shortened = 0;
 int refused = 0;
 
-// How much of it the system takes.
+// Returns how many of the bytes the system takes.
 std::size_t part_of(std::size_t bytes) {
   if (cuts == nullptr || bytes == 0 || cuts->one_in(4)) {
     return bytes;
@@ -75,7 +76,7 @@ extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 namespace unisono::tcp {
 namespace {
 
-// One end of one group: it sends what follows from the number of a message, and expects the same.
+// One end of a group: sends data that follows from the message number, and expects the same.
 class Talker {
  public:
   Talker(Connections& connections, std::uint64_t group, const std::vector<std::byte>& data)
@@ -91,7 +92,7 @@ class Talker {
                            : transport_.share(other_, from, bytes, sent_);
     sent_ += taken ? 1 : 0;
   }
-  // False: not what was sent.
+  // Returns false if the data is not what was sent.
   bool receive() {
     transport::Incoming message;
     if (!transport_.peek(other_, message)) {
@@ -131,14 +132,14 @@ TEST(CutWrites, EveryMessageComesWholeAndInOrder) {
     Mesh mesh = socket_mesh(2, 1 + static_cast<int>(seed % 2));
     Connections a(0, std::move(mesh[0]), {.slots = 4});
     Connections b(1, std::move(mesh[1]), {.slots = 4});
-    std::vector<std::unique_ptr<Talker>> talkers;  // of each group both ends
+    std::vector<std::unique_ptr<Talker>> talkers;  // both ends of each group
     for (const std::uint64_t group : {1U, 2U}) {
       talkers.push_back(std::make_unique<Talker>(a, group, data));
       talkers.push_back(std::make_unique<Talker>(b, group, data));
     }
     cuts = &random;
     constexpr int kActions = 4000;
-    // Now one talks and now another one: a rank that only listens sends nothing but releases.
+    // The ends take turns in sending: a rank that only listens sends nothing but releases.
     std::uint64_t speaker = 0;
     for (int i = 0; i < kActions; ++i) {
       speaker = random.one_in(50) ? random.below(talkers.size()) : speaker;
@@ -168,7 +169,7 @@ TEST(CutWrites, EveryMessageComesWholeAndInOrder) {
     }
     cuts = nullptr;
   }
-  // The link sends by the calls that are cut here.
+  // Checks that the link uses the calls that this test replaces.
   EXPECT_GT(shortened, 1000);
   EXPECT_GT(refused, 1000);
 }

@@ -1,4 +1,4 @@
-// Why a connection is no more.
+// The reasons for the loss of a connection.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ enum class Reason : std::uint8_t {
   none,
   closed,     // the peer closed it without a word: it has died
   reset,      // the system ended it: `error` says how
-  bad_frame,  // what came is no frame of ours
-  protocol,   // a frame that a right peer does not send: beyond its window, out of order
-  damaged,    // the checksum of a message is wrong
-  tls,        // the encryption does: something was damaged or forged
-  memory,     // this process has no memory left for what the peer sends
+  bad_frame,  // received data is not a frame
+  protocol,   // a frame that a correct peer does not send: beyond its window, out of order
+  damaged,    // a wrong checksum
+  tls,        // TLS failed: damaged or forged data
+  memory,     // this process has no memory for the peer's data
 };
 
 struct Failure {
-  int peer = -1;  // rank of the world
+  int peer = -1;  // world rank
   Reason reason = Reason::none;
   int error = 0;            // errno, for `reset`
   const char* detail = "";  // for `bad_frame` and `protocol`: a literal
@@ -29,10 +29,10 @@ struct Failure {
   explicit operator bool() const { return reason != Reason::none; }
 };
 
-// What it means to those who wait for that rank.
+// Returns the loss as seen by ranks that wait for this peer.
 transport::Loss loss_of(const Failure& failure);
 
-// "the connection to rank 3 was closed by the other side without a word: ...".
+// Returns "the connection to rank 3 was closed by the other side without a word: ...".
 std::string describe(const Failure& failure);
 
 }  // namespace unisono::tcp

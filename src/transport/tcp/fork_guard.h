@@ -1,5 +1,5 @@
-// In the child of a fork the connections of its parent are no more. A child that keeps them open
-// would hide the parent's death from the peers: their systems go on acknowledging.
+// Closes the connections of the parent in a forked child. A child that kept them open would hide
+// the parent's death from the peers, because its system would continue to acknowledge data.
 #pragma once
 
 #include <vector>

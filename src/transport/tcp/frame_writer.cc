@@ -6,19 +6,19 @@
 namespace unisono::tcp {
 namespace {
 
-// A header and so short a payload are put together: one plain call is faster than two parts.
+// A header and a payload this short are combined, because one plain call is faster than two parts.
 constexpr std::size_t kCopiedBytes = 4096;
 
 }  // namespace
 
-// How many bytes the kernel took. A broken connection is no failure yet: what the peer said before
-// it went, that it leaves or why the world ends, is still to be read.
+// Returns the number of bytes that the kernel took. A broken connection is not a failure yet: the
+// peer's last message, which says that it leaves or why the world ends, may still be unread.
 std::size_t FrameWriter::give(std::span<iovec> parts) noexcept {
   const ssize_t got = stream_->channel.send(parts);
   if (got < 0) {
     if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
       stream_->broken = true;
-      stream_->error = errno;  // the system tells it once
+      stream_->error = errno;  // the system reports it only once
     }
     return 0;
   }

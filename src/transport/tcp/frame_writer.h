@@ -1,4 +1,4 @@
-// Gives the frames of one stream to the kernel, and keeps the one of which the kernel took a part.
+// Passes the frames of one stream to the kernel, and keeps a frame that the kernel took in part.
 #pragma once
 
 #include <sys/uio.h>
@@ -16,10 +16,10 @@ namespace unisono::tcp {
 
 struct Lane;
 
-// One of the streams of a link, and what is known of it in both directions.
+// One of the streams of a link, and its state in both directions.
 struct LinkStream {
   Channel channel;
-  bool broken = false;  // the kernel takes nothing any more; why shows when it is read,
+  bool broken = false;  // the kernel takes no more data; the reason shows when reading,
   int error = 0;        // or is this
   bool ended = false;   // nothing more comes
 };
@@ -30,7 +30,7 @@ struct OutgoingFrame {
   std::array<std::byte, kHeaderBytes> header;
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
-  Lane* lane = nullptr;  // whose message it is; nullptr: it is none
+  Lane* lane = nullptr;  // the lane of the message; nullptr: no message
   std::uint32_t number = 0;
 };
 
@@ -38,27 +38,28 @@ class FrameWriter {
  public:
   explicit FrameWriter(LinkStream* stream) : stream_(stream) {}
 
-  // How many of the frames, at most kFramesAtOnce, the kernel took whole. The one that it took a
-  // part of becomes the partial one. REQUIRES: there is none yet.
+  // Writes frames, at most kFramesAtOnce. Returns how many the kernel took whole; a frame that it
+  // took in part becomes the partial one. REQUIRES: there is none yet.
   std::size_t write(std::span<OutgoingFrame> frames) noexcept;
   bool has_partial() const noexcept { return done_ != 0; }
-  // Gives the rest of it. True: it is whole, and there is none any more; partial() is still it.
+  // Writes the rest of the partial frame. Returns true if it is complete; partial() still returns
+  // it.
   bool finish() noexcept;
   const OutgoingFrame& partial() const noexcept { return partial_; }
   bool is_partial(const Lane* lane, std::uint32_t number) const noexcept {
     return has_partial() && partial_.lane == lane && partial_.number == number;
   }
-  // Its payload lies there from now on.
+  // The payload of the partial frame has moved.
   void move_payload(const std::byte* to) noexcept { partial_.data = to; }
-  // Its lane goes, and with it the memory of the payload. Others' frames come behind it: so the
-  // payload is kept. False: there is no memory for that.
+  // The lane of the partial frame closes and its payload's memory goes. Keeps a copy of the
+  // payload, because other frames follow it. Returns false without memory for that.
   bool keep_payload() noexcept;
-  // Nobody wants the rest, nor anything behind it.
+  // The rest is not wanted, nor anything after it.
   void drop_partial() noexcept {
     done_ = 0;
     stream_->broken = true;
   }
-  // Bytes that the kernel took.
+  // Number of bytes that the kernel took.
   std::uint64_t taken() const noexcept { return taken_; }
 
  private:
@@ -66,7 +67,7 @@ class FrameWriter {
 
   LinkStream* stream_;
   OutgoingFrame partial_ = {};
-  std::size_t done_ = 0;  // of its header and payload; 0: there is none
+  std::size_t done_ = 0;  // of its header and payload; 0: there is no partial frame
   std::vector<std::byte> kept_ = {};
   std::uint64_t taken_ = 0;
 };

@@ -1,4 +1,4 @@
-// What a stream is given while its kernel takes all, a part or nothing.
+// A stream whose kernel takes everything, a part, or nothing.
 #include "transport/tcp/frame_writer.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class TcpFrameWriter : public ::testing::Test {
     made.bytes = payload.size();
     return made;
   }
-  // The next so many bytes at the other end; the writer goes on with its rest meanwhile.
+  // Reads so many bytes at the other end; the writer continues with its rest meanwhile.
   std::string read(std::size_t bytes) {
     std::string all(bytes, '\0');
     std::size_t come = 0;
@@ -46,7 +46,7 @@ class TcpFrameWriter : public ::testing::Test {
     all.resize(come);
     return all;
   }
-  // Writes `payload` behind others until the kernel takes a part of it; returns what should come.
+  // Writes `payload` repeatedly until the kernel takes a part of it. Returns the expected data.
   std::string fill(const std::string& payload) {
     std::string expected;
     while (!writer_.has_partial() && expected.size() < (std::size_t{64} << 20)) {

@@ -12,7 +12,7 @@
 namespace unisono::tcp {
 namespace {
 
-// A call of receive() reads a stream so often at most; it stops where the kernel has no more.
+// The most reads of a stream by one call of receive(); it stops when the kernel has no more data.
 constexpr int kReads = 4;
 
 const char* what_is_bad(BadFrame bad) noexcept {
@@ -55,7 +55,7 @@ bool Inbox::receive(const Lane* patient, const Lane* eager) noexcept {
   return advanced;
 }
 
-// What TLS has read ahead wakes nobody: whoever goes to sleep must ask.
+// Data that TLS has read ahead wakes no thread: a thread must ask before it sleeps.
 void Inbox::note_unread() noexcept {
   if (encrypted_) {
     health_->set_unread(std::any_of(streams_.begin(), streams_.end(), [](const In& from) {
@@ -64,7 +64,7 @@ void Inbox::note_unread() noexcept {
   }
 }
 
-// A part of the payload has come. It is summed while it is in the cache.
+// A part of the payload has arrived. It is summed while it is in the cache.
 void Inbox::took(In& from, const std::byte* part, std::size_t bytes) const noexcept {
   from.missing -= bytes;
   if (checksum_) {
@@ -83,7 +83,7 @@ bool Inbox::receive(In& from) noexcept {
   }
   bool advanced = false;
   for (int reads = 0; reads < kReads; ++reads) {
-    // Behind a long message most likely comes another: its payload shall not be read ahead.
+    // A long message is usually followed by another one, whose payload must not be read ahead.
     const std::size_t ahead = from.end - from.begin;
     if (from.begin != 0) {
       std::memmove(from.staged.get(), from.staged.get() + from.begin, ahead);
@@ -139,7 +139,7 @@ void Inbox::end_stream(In& from, int error) noexcept {
   }
 }
 
-// Frames as far as they have come. False: nothing more comes on this stream.
+// Parses the available frames. Returns false if nothing more comes on this stream.
 bool Inbox::parse(In& from) noexcept {
   for (;;) {
     const std::size_t ahead = from.end - from.begin;
@@ -204,7 +204,7 @@ bool Inbox::begin_frame(In& from) noexcept {
   return true;
 }
 
-// nullptr: the frame is to be dropped, or the link has failed.
+// Returns nullptr if the frame must be dropped, or the link has failed.
 Lane* Inbox::lane_of(const FrameHeader& header) noexcept {
   const transport::LaneKey key{.group = header.group, .epoch = header.epoch};
   Lane* lane = nullptr;
@@ -277,7 +277,7 @@ void Inbox::end_frame(In& from) noexcept {
       }
       break;
     case FrameKind::leave:
-      // On each stream, as the last word: what came on the others must be read before.
+      // Sent on each stream as the last frame: data on the other streams must be read first.
       from.stream->ended = true;
       if (std::all_of(streams_.begin(), streams_.end(),
                       [](const In& one) { return one.stream->ended; })) {

@@ -1,6 +1,6 @@
-// The receiving half of a link. The payload of a frame is read to where its reader finds it; only
-// what came in one piece with short messages is copied there. A long message may stay in its stream
-// until its reader says where it shall go, or until somebody else needs the stream
+// The receiving half of a link. The payload of a frame is read directly to where its reader finds
+// it; only data that arrived in one piece with short messages is copied there. A long message may
+// stay in its stream until its reader names its destination, or until another lane needs the stream
 // (inbox_fetch.cc).
 #pragma once
 
@@ -19,25 +19,25 @@
 
 namespace unisono::tcp {
 
-// How many bytes of a stream are read ahead at most where short messages come.
+// The most bytes of a stream that are read ahead where short messages arrive.
 inline constexpr std::size_t kStagedBytes = std::size_t{16} << 10;
 
-// The frame of a stream that is being read, and what has been read ahead.
+// The frame of a stream that is being read, and the data read ahead.
 struct IncomingFrame {
   FrameHeader header = {};
-  std::byte* target = nullptr;  // where its payload goes; nullptr: it is dropped
-  std::size_t missing = 0;      // of its payload
+  std::byte* target = nullptr;  // destination of its payload; nullptr: it is dropped
+  std::size_t missing = 0;      // missing bytes of its payload
   Lane* lane = nullptr;
   bool reading = false;
-  std::uint32_t sum = 0;  // of what of it has come
-  // The payload of a long message waits in the socket until somebody says where it shall go, or
-  // needs the stream. The last `withheld` of the bytes that were fetched, at `place`, were not
-  // yet told: they stay there until close(), as what is shared does.
+  std::uint32_t sum = 0;  // of the bytes received so far
+  // The payload of a long message waits in the socket until its destination is known, or another
+  // lane needs the stream. The last `withheld` of the fetched bytes, at `place`, are not reported
+  // yet: they stay there until close(), like shared memory.
   bool parked = false;
   const std::byte* place = nullptr;
   std::size_t withheld = 0;
   bool long_ones = false;  // the frame before was long: do not read beyond the next header
-  std::size_t begin = 0;   // of what has been read ahead
+  std::size_t begin = 0;   // of the data read ahead
   std::size_t end = 0;
   std::unique_ptr<std::byte[]> staged = std::make_unique<std::byte[]>(kStagedBytes);
 };
@@ -49,16 +49,17 @@ class Inbox {
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  // Reads what has come, on each stream. True: something. A long message of `patient` whose payload
-  // has not begun to be read stays in its stream, to be fetched; one of `eager` is read at once.
-  // The caller looks at these lanes next; all others are told.
+  // Reads the available data on each stream. Returns true if there was any. A long message of lane
+  // `patient` whose payload has not begun to be read stays in its stream, to be fetched; one of
+  // lane `eager` is read at once. The caller checks these lanes next; readers of other lanes are
+  // notified.
   bool receive(const Lane* patient = nullptr, const Lane* eager = nullptr) noexcept;
 
-  // As in the seam.
+  // As in Transport.
   bool peek(Lane& lane, transport::Incoming& message) noexcept;
   bool peek_unread(Lane& lane, transport::Incoming& message) noexcept;
   std::size_t fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
-  // True: the peer should hear of what was released, by a frame that says nothing else.
+  // Returns true if the peer should be told what was released in a frame of its own.
   bool release(Lane& lane) noexcept;
   void close(Lane& lane) noexcept;
 
@@ -66,7 +67,7 @@ class Inbox {
   std::size_t slots() const noexcept { return slots_.count(); }
 
  private:
-  // A stream of the link, and the frame that comes on it.
+  // A stream of the link, and its incoming frame.
   struct In : IncomingFrame {
     explicit In(LinkStream* from) : stream(from) {}
     LinkStream* stream;
@@ -91,8 +92,8 @@ class Inbox {
   LaneTable* lanes_;
   LinkHealth* health_;
   transport::Slots slots_;
-  const Lane* eager_ = nullptr;  // of receive()
-  const Lane* own_ = nullptr;    // and the lane that its caller looks at
+  const Lane* eager_ = nullptr;  // argument of receive()
+  const Lane* own_ = nullptr;    // the lane that its caller checks
   std::array<char, kMostReason> reason_ = {};
   std::array<std::byte, kStagedBytes> dropped_ = {};
   std::uint64_t bytes_read_ = 0;

@@ -1,5 +1,5 @@
-// Long messages, whose payload waits in the socket until their reader says where it shall go, or
-// until somebody else needs the stream.
+// Long messages whose payload waits in the socket until their reader names its destination, or
+// until another lane needs the stream.
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace unisono::tcp {
 
-// The payload goes to a slot: nobody has said where else.
+// Reads the payload into a slot, because no reader has named a destination.
 bool Inbox::unpark(In& from) noexcept {
   Lane::In& message = from.lane->incoming(from.header.number);
   message.data = slots_.take();
@@ -46,16 +46,17 @@ bool Inbox::peek_unread(Lane& lane, transport::Incoming& message) noexcept {
   return true;
 }
 
-// What is told is whole lines but at the end, so that elements stay whole; the rest of a line lies
-// at its place already, and is told with the next ones. With checksums nothing is told before all
-// of the message was checked: it comes straight to its place if there is room for all of it.
+// Reports whole lines except at the end, so that elements stay whole; the rest of a line is already
+// in its place, and is reported with the next ones. With checksums nothing is reported before the
+// whole message has been checked; it goes directly to its destination if there is room for all of
+// it.
 std::size_t Inbox::fetch(Lane& lane, std::size_t offset, std::byte* to,
                          std::size_t bytes) noexcept {
   const Lane::In& next = lane.incoming(lane.next);
   In* const from = parked_with(lane, lane.next);
   const bool partly = checksum_ && bytes < next.bytes;
   if (from == nullptr || partly) {
-    transport::Incoming message;  // somebody needed the stream: it is in a slot, or will be
+    transport::Incoming message;  // another lane needed the stream: it is, or will be, in a slot
     if (!peek(lane, message) || message.data == nullptr || offset > message.bytes) {
       return 0;
     }
@@ -71,7 +72,7 @@ std::size_t Inbox::fetch(Lane& lane, std::size_t offset, std::byte* to,
     from->place = to + bytes;
     return bytes;
   }
-  // Behind all of it most likely comes the next header: it is read along.
+  // A complete payload is usually followed by the next header, which is read along.
   const std::size_t asked = std::min(bytes - from->withheld, from->missing);
   const std::size_t parts = asked == from->missing ? 2 : 1;
   iovec places[2] = {{to + from->withheld, asked}, {from->staged.get(), kHeaderBytes}};

@@ -1,8 +1,8 @@
-// Both directions of one group's lane to one peer: what has been sent and not yet released there,
-// what has come and not yet been released here.
+// Both directions of a group's lane to one peer: messages sent and not yet released by the peer,
+// and messages received and not yet released by this rank.
 //
-// The window is that of every network (transport/window.h): what has been released is told in every
-// header that goes anyway, or in a frame of its own.
+// The window is that of every network (transport/window.h). Releases are reported in every header
+// that is sent anyway, or in a frame of their own.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace unisono::tcp {
 inline constexpr int kMostStreams = 4;
 
 struct Lane {
-  // Where the bytes of an outgoing message are until the kernel has them.
+  // The place of an outgoing message's bytes until the kernel has them.
   enum class Storage : std::uint8_t { none, ring, slot, shared };
   struct Out {
     const std::byte* data = nullptr;
@@ -36,16 +36,16 @@ struct Lane {
     std::byte* data = nullptr;
     std::uint64_t signature = 0;
     std::uint32_t bytes = 0;
-    bool known = false;     // its header has come
-    bool complete = false;  // and all of it
+    bool known = false;     // its header has arrived
+    bool complete = false;  // and all of its payload
   };
 
   explicit Lane(const transport::LaneKey& name) : key(name) {}
   Out& outgoing(std::uint32_t number) noexcept { return out[number % transport::kMessages]; }
   In& incoming(std::uint32_t number) noexcept { return in[number % transport::kMessages]; }
-  // The peer is done with all before `count`. False: with more than it was sent.
+  // The peer has released all messages before `count`. Returns false if it was not sent that many.
   bool take_credit(std::uint32_t count) noexcept {
-    // With several streams an older count may come after a newer one, however late.
+    // With several streams an older count may arrive after a newer one, however late.
     if (static_cast<std::int32_t>(count - released) <= 0) {
       return true;
     }
@@ -59,17 +59,17 @@ struct Lane {
   }
 
   transport::LaneKey key;
-  bool open = false;  // a transport uses it; before, it only collects what comes early
+  bool open = false;  // a transport uses it; before, it only collects early frames
 
   transport::Pages out_memory{transport::kRingBytes};
   transport::MessageRing out_ring{out_memory.data()};
   std::array<Out, transport::kMessages> out = {};
   std::uint32_t sent = 0;      // messages given to the lane
-  std::uint32_t drained = 0;   // the kernel has all before
-  std::uint32_t released = 0;  // the peer is done with all before
+  std::uint32_t drained = 0;   // the kernel has all messages before this one
+  std::uint32_t released = 0;  // the peer has released all messages before this one
   transport::Window unreleased = {};
-  std::array<std::uint32_t, kMostStreams> cursor = {};   // of each stream: the next to write
-  std::array<std::uint32_t, kMostStreams> waiting = {};  // and how many of them there are
+  std::array<std::uint32_t, kMostStreams> cursor = {};   // per stream: the next message to write
+  std::array<std::uint32_t, kMostStreams> waiting = {};  // and the number of pending messages
   std::byte* reserved = nullptr;
   std::size_t reserved_bytes = 0;
 
@@ -77,15 +77,15 @@ struct Lane {
   transport::MessageRing in_ring{in_memory.data()};
   std::array<In, transport::kMessages> in = {};
   std::uint32_t next = 0;             // the message that peek() shows
-  std::uint32_t come = 0;             // headers that have
-  transport::Window unreported = {};  // released, and the peer has not heard of it
-  transport::Window held = {};        // come and not released
+  std::uint32_t come = 0;             // headers received
+  transport::Window unreported = {};  // released, and not yet reported to the peer
+  transport::Window held = {};        // received and not released
   bool credit_due = false;
 };
 
 using LaneTable = transport::LaneTable<Lane>;
 
-// nullptr, or std::bad_alloc: no memory.
+// Returns nullptr, or throws std::bad_alloc, without memory.
 inline std::unique_ptr<Lane> make_lane(const transport::LaneKey& key) {
   auto lane = std::make_unique<Lane>(key);
   const bool has_memory = lane->in_memory.data() != nullptr && lane->out_memory.data() != nullptr;

@@ -44,7 +44,7 @@ bool TcpLink::has_room(const Lane& lane, std::size_t bytes) noexcept {
   if (outbox_.has_room(lane, bytes)) {
     return true;
   }
-  receive();  // the peer may have told of room
+  receive();  // the peer may have reported room
   return outbox_.has_room(lane, bytes);
 }
 
@@ -78,7 +78,7 @@ void TcpLink::release(Lane& lane) noexcept {
   }
 }
 
-// The system has noticed a death on one stream and may not on the others.
+// The system may detect a death on one stream and not on the others.
 void TcpLink::look_for_loss(std::int64_t now_us, int silence_ms) noexcept {
   if (health_.gone()) {
     return;

@@ -1,11 +1,11 @@
-// All that goes to and comes from one peer: its streams, and the lanes of all groups over them.
+// The connection to one peer: its streams, and the lanes of all groups over them.
 //
-// A link is used by every group that has the peer as a member, each perhaps in a thread of its own:
-// whoever calls holds its mutex. Only the bytes of a message that peek() shows, and the room that
-// reserve() gave, are used without.
+// Every group with the peer as a member uses the link, each possibly in a thread of its own. A
+// caller holds the link's mutex; only the bytes of a message that peek() shows, and the room that
+// reserve() returned, are used without it.
 //
-// Frames of one lane keep their order on a stream. Long messages go to the streams in turn, short
-// ones to the first; `number` puts them in order again.
+// Frames of one lane keep their order on a stream. Long messages use the streams in turn, short
+// ones the first; `number` restores their order.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,15 @@ class TcpLink {
 
   std::mutex mutex;  // guards all of the link and its lanes
 
-  // A lane of a group, from when it is opened until it is closed. nullptr: no memory.
+  // Opens a group's lane, until close(). Returns nullptr without memory.
   Lane* open(const transport::LaneKey& key) noexcept;
-  // REQUIRES: what was shared over it is still there, unless it is drained or the link is gone.
+  // REQUIRES: memory that was shared over it still exists, unless it is drained or the link is
+  // gone.
   void close(Lane* lane) noexcept;
-  // Frames of earlier epochs are dropped from now on.
+  // Drops frames of earlier epochs from now on.
   void retire_before(std::uint32_t epoch) noexcept { lanes_.retire_before(epoch); }
 
-  // As in the seam. False or nullptr: no room now.
+  // As in Transport. False or nullptr: no room now.
   bool send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept;
   std::byte* reserve(Lane& lane, std::size_t bytes) noexcept;
   void commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept {
@@ -57,21 +58,21 @@ class TcpLink {
   }
   void release(Lane& lane) noexcept;
 
-  // Reads what has come, on each stream. True: something.
+  // Reads the available data on each stream. Returns true if there was any.
   bool receive() noexcept { return inbox_.receive(); }
-  // Writes what waits. True: nothing waits any more.
+  // Writes pending data. Returns true if nothing is pending any more.
   bool flush() noexcept { return outbox_.flush(); }
   bool has_unsent() const noexcept { return outbox_.has_unsent(); }
-  // The peer hears that this rank ends in good order, or why the world ends.
+  // Tells the peer that this rank ends in order, or why the world ends.
   void send_leave() noexcept { outbox_.send_leave(); }
   void send_abort(std::string_view reason) noexcept { outbox_.send_abort(reason); }
 
   const LinkHealth& health() const noexcept { return health_; }
-  // Call it now and then. The link has failed where the peer's system is silent, or where one of
-  // several streams alone has been dead for a second.
+  // Call it occasionally. Marks the link as failed if the peer's system is silent, or if some of
+  // several streams have been dead for a second.
   void look_for_loss(std::int64_t now_us, int silence_ms) noexcept;
-  // The peer's system has all that was to be sent, wants nothing any more, or is silent
-  // for so long.
+  // Returns true if the peer's system has received everything, needs nothing any more, or is silent
+  // for this long.
   bool is_delivered(int silence_ms) const noexcept;
 
   int descriptor(int stream) const noexcept {
@@ -84,7 +85,7 @@ class TcpLink {
     return health_.gone() || streams_[static_cast<std::size_t>(stream)].ended;
   }
 
-  // Bytes that came from the kernel, and that it took.
+  // Bytes that the kernel delivered, and that it took.
   std::uint64_t bytes_read() const noexcept { return inbox_.bytes_read(); }
   std::uint64_t bytes_written() const noexcept { return outbox_.bytes_written(); }
   std::size_t stale_frames() const noexcept { return lanes_.stale_frames(); }
@@ -96,7 +97,7 @@ class TcpLink {
 
   LinkHealth health_;
   std::vector<LinkStream> streams_;
-  std::int64_t half_us_ = 0;  // since when only some of the streams live; 0: all do
+  std::int64_t half_us_ = 0;  // since when only some of the streams live; 0: all live
   LaneTable lanes_;
   Outbox outbox_;
   Inbox inbox_;

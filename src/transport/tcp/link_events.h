@@ -1,9 +1,9 @@
-// What the links of a process say without their mutexes: to each other's readers, and to those who
-// sleep.
+// The state that the links of a process publish without their mutexes, for other readers and for
+// sleeping threads.
 //
-// A thread that reads a link reads for all of its lanes, and so may take what another thread waits
-// for out of the socket that this one sleeps on. So a thread that finds something for others counts
-// an arrival; and a thread that goes to sleep first looks whether there has been one.
+// A thread that reads a link reads for all of its lanes, so it may take data that another thread is
+// sleeping for from the socket. Therefore a thread that finds data for others counts an arrival,
+// and a thread first checks for arrivals before it sleeps.
 #pragma once
 
 #include <unistd.h>
@@ -14,13 +14,13 @@
 namespace unisono::tcp {
 
 struct LinkEvents {
-  std::atomic<int> backlogs = 0;       // links whose output waits
-  std::atomic<int> failures = 0;       // links that failed, whose peer left, or told of an abort
+  std::atomic<int> backlogs = 0;       // links with pending output
+  std::atomic<int> failures = 0;       // links that failed, or whose peer left or aborted
   std::atomic<int> unread = 0;         // links that hold bytes which no descriptor shows any more
   std::atomic<int> first_failed = -1;  // the rank whose link failed first
   std::atomic<std::uint32_t> arrivals = 0;  // for other threads than the one that reads
   std::atomic<int> sleepers = 0;
-  int waker = -1;  // an eventfd that sleepers wait for
+  int waker = -1;  // an eventfd that sleeping threads wait for
 
   void arrived() noexcept {
     arrivals.fetch_add(1);

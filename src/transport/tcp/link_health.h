@@ -1,5 +1,5 @@
-// How a link is: whether it failed, or its peer left or told that the world ends; and what other
-// threads hear of it.
+// The state of a link: whether it failed, its peer left, or its peer reported the end of the world;
+// and how other threads learn of it.
 #pragma once
 
 #include <atomic>
@@ -27,10 +27,10 @@ class LinkHealth {
   const std::string* abort_reason() const noexcept { return aborted_ ? &abort_reason_ : nullptr; }
   // Nothing more comes, and nothing need be sent.
   bool gone() const noexcept { return left_ || failure_.reason != Reason::none; }
-  // Some of what was sent waits in this process.
+  // Some sent data is still in this process.
   bool waits() const noexcept { return waits_; }
 
-  // The first reason stays.
+  // The first reason is kept.
   void fail(Reason reason, int error = 0, const char* detail = "") noexcept {
     if (!gone()) {
       failure_ = {.peer = peer_, .reason = reason, .error = error, .detail = detail};
@@ -58,14 +58,15 @@ class LinkHealth {
     }
   }
 
-  // Something has come for others than the thread that reads, or gone that they wait for.
+  // Data for threads other than the reading one has arrived, or data that they wait for has been
+  // sent.
   void note_arrival() const noexcept { events_->arrived(); }
   void set_waits(bool waits) noexcept { set(waits_, waits, events_->backlogs); }
   // Bytes have been read that no descriptor shows any more.
   void set_unread(bool unread) noexcept { set(unread_, unread, events_->unread); }
 
  private:
-  // `links` counts those whose flag is set. A link that is gone waits for nothing.
+  // `links` counts the links whose flag is set. A link that is gone waits for nothing.
   void set(bool& flag, bool value, std::atomic<int>& links) const noexcept {
     value = value && !gone();
     if (value != flag) {

@@ -1,5 +1,5 @@
-// A link against right, hostile and dying peers. The other side is a bare socket where it must not
-// behave.
+// A link with correct, hostile and dying peers. The other side is a bare socket if it must
+// misbehave.
 #include "transport/tcp/link.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class TcpLinkTest : public ::testing::Test {
            .number = number},
           std::string(bytes, 'm'));
   }
-  // Until the kernel has delivered what was written.
+  // Receives until the kernel has delivered everything that was written.
   void receive_all() {
     for (int idle = 0; idle < 20 && !link_->health().gone();) {
       idle = link_->receive() ? 0 : idle + 1;
@@ -88,7 +88,7 @@ class TcpCheckedLink : public TcpLinkTest {
     link_ = std::make_unique<TcpLink>(3, std::move(streams), 4, &events_);
     lane_ = link_->open(kGroup);
   }
-  // Its header is here, and says what `payload_` sums to; the payload is not.
+  // Its header has arrived, with the checksum of `payload_`; the payload has not.
   void announce() {
     write({.kind = FrameKind::message,
            .group = kGroup.group,
@@ -99,7 +99,7 @@ class TcpCheckedLink : public TcpLinkTest {
     }
     ASSERT_TRUE(offer_.offered());
   }
-  // Puts it on the way, and fetches all of it to one place. Returns how much was told in parts.
+  // Sends it, and fetches all of it to one place. Returns how much was reported in parts.
   std::size_t fetch_all(const std::string& payload) {
     std::size_t told = 0;
     std::size_t done = 0;
@@ -139,7 +139,7 @@ TEST_F(TcpCheckedLink, TellsNothingOfALongMessageThatWasDamaged) {
   EXPECT_EQ(link_->health().failure().reason, Reason::damaged);
 }
 
-// Another group may need the stream while half of it is at its place.
+// Another group may need the stream while half of the message is in its place.
 TEST_F(TcpCheckedLink, GoesOnInASlotWhereTheStreamIsNeeded) {
   announce();
   ASSERT_EQ(::send(other_.get(), payload_.data(), 50'000, MSG_DONTWAIT), 50'000);
@@ -275,7 +275,7 @@ TEST_F(TcpLinkTest, NamesAPeerThatResets) {
   EXPECT_EQ(reason(), Reason::closed);
 }
 
-// A broken pipe says nothing of why; what the peer said before it went does.
+// A broken pipe does not say why; the peer's last message does.
 TEST_F(TcpLinkTest, HearsTheLastWordsAlsoIfSendingFailsFirst) {
   Lane* lane = link_->open(kGroup);
   write({.kind = FrameKind::abort, .bytes = 3}, "why");

@@ -1,9 +1,9 @@
-// The part of OpenSSL's libssl that unisono uses, loaded when it is needed.
+// The part of OpenSSL's libssl that unisono uses, loaded on demand.
 //
-// Loaded and not linked: most jobs do not encrypt, and a program that links unisono shall not need
-// a library for that. A plug-in of our own would have to be found, installed and kept at the same
-// version; libssl's names are stable within a major version, and the compiler checks the types here
-// against its headers.
+// It is loaded and not linked, because most jobs do not encrypt and a program that links unisono
+// should not need a library for that. A plug-in would have to be found, installed and kept at the
+// same version; libssl's names are stable within a major version, and the compiler checks the types
+// here against its headers.
 #pragma once
 
 #include <openssl/bio.h>
@@ -75,7 +75,7 @@ struct OpenSsl {
   decltype(&::X509_verify_cert_error_string) verification_text = nullptr;
   decltype(&::ERR_peek_error) peek_error = nullptr;
 
-  std::string problem;  // empty: all is there
+  std::string problem;  // empty: everything is available
 
   static const OpenSsl& get();
 };

@@ -60,7 +60,7 @@ void Outbox::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint
     write(to, {&frame, 1});
   }
   if (!message.written && storage == Lane::Storage::ring) {
-    // The caller's memory is the caller's again.
+    // The caller's memory belongs to the caller again.
     std::byte* copy = lane.out_ring.place(bytes);
     if (bytes != 0) {
       std::memcpy(copy, data, bytes);
@@ -86,8 +86,8 @@ void Outbox::note_reported(Lane& lane) noexcept {
 
 OutgoingFrame Outbox::frame_of(Lane& lane, std::uint32_t number) noexcept {
   const Lane::Out& message = lane.outgoing(number);
-  // This header says it. It is told also if the kernel does not take the frame now: the message
-  // stays, and its header is made again.
+  // This header reports it, even if the kernel does not take the frame now: the message stays, and
+  // its header is built again.
   note_reported(lane);
   OutgoingFrame frame;
   frame.data = message.data;
@@ -124,7 +124,7 @@ OutgoingFrame Outbox::control_frame(FrameKind kind) const noexcept {
   return frame;
 }
 
-// The kernel has all of it.
+// The kernel has the whole frame.
 void Outbox::wrote(const OutgoingFrame& frame) noexcept {
   if (frame.lane == nullptr) {
     return;
@@ -144,7 +144,7 @@ void Outbox::wrote(const OutgoingFrame& frame) noexcept {
   }
 }
 
-// Returns how many the kernel took whole.
+// Returns how many frames the kernel took whole.
 std::size_t Outbox::write(Out& to, std::span<OutgoingFrame> frames) noexcept {
   const std::size_t whole = to.writer.write(frames);
   for (const OutgoingFrame& frame : frames.first(whole)) {
@@ -154,7 +154,7 @@ std::size_t Outbox::write(Out& to, std::span<OutgoingFrame> frames) noexcept {
   return whole;
 }
 
-// True: there is none (any more).
+// Returns true if there is no partial frame (any more).
 bool Outbox::finish_partial(Out& to) noexcept {
   if (!to.writer.has_partial()) {
     return true;
@@ -166,7 +166,8 @@ bool Outbox::finish_partial(Out& to) noexcept {
   return true;
 }
 
-// The kernel takes even the least part of a frame: then it is on its way. False: some must wait.
+// Once the kernel has taken a part of the frame, it will be sent. Returns false if some streams
+// must wait.
 bool Outbox::flush_abort() noexcept {
   if (!abort_due_) {
     return true;
@@ -200,7 +201,8 @@ bool Outbox::flush_credits() noexcept {
   return true;
 }
 
-// The lanes in turn, as many messages of each as go at once. False: some must wait.
+// Takes the lanes in turn, as many messages of each as can be sent at once. Returns false if some
+// must wait.
 bool Outbox::flush_messages(std::size_t index) noexcept {
   Out& to = streams_[index];
   while (to.waiting != 0) {
@@ -211,7 +213,7 @@ bool Outbox::flush_messages(std::size_t index) noexcept {
     }
     std::array<OutgoingFrame, kFramesAtOnce> frames;
     std::size_t count = 0;
-    // What lies before `drained` is written, and its place may be used anew.
+    // Everything before `drained` is written, and its place may be reused.
     if (static_cast<std::int32_t>(lane.cursor[index] - lane.drained) < 0) {
       lane.cursor[index] = lane.drained;
     }
@@ -250,7 +252,7 @@ bool Outbox::flush() noexcept {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     Out& to = streams_[i];
     bool done = flush_stream(i);
-    if (done && to.leave_due) {  // the last word
+    if (done && to.leave_due) {  // the last frame
       OutgoingFrame frame = control_frame(FrameKind::leave);
       to.leave_due = write(to, {&frame, 1}) == 0 && !to.writer.has_partial();
       done = !to.blocked;

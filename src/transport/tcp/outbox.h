@@ -1,8 +1,9 @@
-// The sending half of a link. A message is given to the kernel at once, from where it is; what the
-// kernel does not take waits in the lane, and later goes out together with what came behind it.
+// The sending half of a link. A message is given to the kernel at once, directly from its memory;
+// the part that the kernel does not take waits in the lane, and is sent later with the messages
+// after it.
 //
-// Frames of one lane keep their order on a stream. Long messages go to the streams in turn, short
-// ones to the first.
+// Frames of one lane keep their order on a stream. Long messages use the streams in turn, short
+// ones the first.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ class Outbox {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  // Whether the peer has room for one message more, and is there.
+  // Returns true if the peer is there and has room for one more message.
   bool has_room(const Lane& lane, std::size_t bytes) const noexcept;
   // Each REQUIRES: there is room.
   void send(Lane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept {
@@ -37,18 +38,18 @@ class Outbox {
   }
   std::byte* reserve(Lane& lane, std::size_t bytes) noexcept;
   void commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept;
-  // The peer hears what was released: with the next header on the lane, or now.
+  // Reports what was released to the peer: with the next header on the lane, or now.
   void tell_released(Lane& lane) noexcept;
   void send_leave() noexcept;
   void send_abort(std::string_view reason) noexcept;
 
-  // Writes what waits. True: nothing waits any more.
+  // Writes pending data. Returns true if nothing is pending any more.
   bool flush() noexcept;
-  // What of the lane has not begun to be written is dropped. The rest of what has is kept: the
-  // frames of others come behind it.
+  // Drops messages of the lane whose writing has not begun. Keeps the rest of a message whose
+  // writing has begun, because other frames follow it.
   void close(Lane& lane) noexcept;
 
-  // Whether some of what is written is still in this process.
+  // Returns true if some of the written data is still in this process.
   bool has_unsent() const noexcept;
   // The kernel took less than it was given.
   bool is_blocked(std::size_t stream) const noexcept { return streams_[stream].blocked; }

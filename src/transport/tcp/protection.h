@@ -1,5 +1,6 @@
-// What a job's connections have beside the handshake, and what carries its messages. All ranks of a
-// job must have the same: the handshake refuses others, and says which side has what.
+// The protection of a job's connections in addition to the handshake, and the network that carries
+// its messages. It must be the same on all ranks: the handshake refuses others, and reports each
+// side's settings.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,10 @@
 namespace unisono::tcp {
 
 struct Protection {
-  bool tls = false;           // TLS 1.3 for all that follows the handshake
+  bool tls = false;           // TLS 1.3 for everything after the handshake
   bool checksum = false;      // a CRC-32C of each payload
-  bool certificates = false;  // each side shows one, beside the token
-  std::uint8_t network = 0;   // of transport::networks(); not 0: these connections carry the rest
+  bool certificates = false;  // each side shows one, in addition to the token
+  std::uint8_t network = 0;   // in transport::networks(); not 0: it carries the messages
 
   std::uint8_t bits() const {
     return static_cast<std::uint8_t>((tls ? 1U : 0U) | (checksum ? 2U : 0U) |
@@ -20,7 +21,7 @@ struct Protection {
   friend bool operator==(const Protection&, const Protection&) = default;
 };
 
-// What UNISONO_TLS and UNISONO_NETWORK say, and `checksum`: "1", "0", or "" for 1 over TCP. Throws
+// Reads UNISONO_TLS and UNISONO_NETWORK, and `checksum`: "1", "0", or "" for 1 over TCP. Throws
 // config.
 Protection protection_of(std::string_view checksum);
 

@@ -12,7 +12,7 @@
 namespace unisono::tcp {
 namespace {
 
-// The error that these variables make; none: "".
+// Returns the error that these variables cause; "" if there is none.
 std::string problem_with(const std::map<std::string, std::string>& variables) {
   std::string problem;
   for (const auto& [name, value] : variables) {

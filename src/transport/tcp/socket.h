@@ -1,4 +1,4 @@
-// Sockets as the connections want them: non-blocking, closed on exec, without delay.
+// Sockets for connections: non-blocking, closed on exec, without delay.
 #pragma once
 
 #include <string>
@@ -9,53 +9,54 @@
 namespace unisono::tcp {
 
 struct SocketOptions {
-  int send_buffer = 0;  // bytes; 0: as the system thinks best
+  int send_buffer = 0;  // bytes; 0: the system's choice
   int receive_buffer = 0;
-  // Empty: what the system has chosen; on the loopback device the plain one, as pacing only costs
-  // there.
+  // Empty: the system's choice; on the loopback device the plain one, because pacing only costs
+  // time there.
   std::string congestion = {};
 };
 
 struct PortRange {
-  int first = 0;  // 0: any that is free
+  int first = 0;  // 0: any free port
   int last = 0;
 };
 
-// Listens at this address only, at the first port of the range that is free. Throws config.
+// Listens only at this address, at the first free port of the range. Throws config.
 UniqueFd listen_at(const Address& address, const PortRange& ports = {});
 // Keeps an address and port that this process has listened at, without listening: strangers find it
-// closed. Empty: it is taken. listen_again() opens it, false: another has opened it meanwhile;
-// stop_listening() closes it, and keeps it.
+// closed. Returns empty if it is taken. listen_again() opens it (false: another process has opened
+// it meanwhile); stop_listening() closes it and keeps it.
 UniqueFd reserve(const Address& address);
 bool listen_again(int socket);
 void stop_listening(int socket);
 Address local_address(int socket);
 Address peer_address(int socket);
 
-// A connection that is being made: writable when it is done, and then connect_error() says how.
-// `from`: the address to send from; its port is any. Not even begun: errno.
+// Begins a connection: the socket is writable when it is done, and connect_error() then returns the
+// result. `from`: the local address, with any port. If it could not even begin, returns empty and
+// sets errno.
 UniqueFd begin_connect(const Address& to, const Address* from, const SocketOptions& options);
 int connect_error(int socket);  // 0: connected
 bool is_connecting(int socket);
-// Whether an attempt that failed with `error` reached no system that could have answered it.
+// Returns true if an attempt that failed with `error` reached no system that could have answered.
 bool is_no_answer(int error);
-// The other side is no more, and left no byte behind.
+// The other side is gone and left no unread byte.
 bool is_dead(int socket);
-// Takes one that waits; none: no more now.
+// Accepts a pending connection; empty: there is none now.
 UniqueFd accept_one(int listener);
-// Whether what was sent is not acknowledged, again and again, for so long: then the peer's system
-// is gone, or the way to it. Its process may be busy or stopped, and its window closed.
+// Returns true if sent data has remained unacknowledged, in spite of retransmissions, for this
+// long: then the peer's system, or the path to it, is gone. The peer's process may be busy or
+// stopped, with its window closed.
 bool is_silent(int socket, int silence_ms);
-// The same of a connection on which nothing is under way: the system has asked whether the other is
-// there, and has had no answer in this time. It asks after a second.
+// As above for a connection on which nothing is in transit: the system has sent keepalive probes,
+// and has had no answer for this long. It probes after a second.
 bool is_unheard(int socket, int silence_ms);
-// The system of a peer gives a sign after a second at the latest: one of which nothing has been
-// heard for so long is looked at.
+// A peer's system sends something at least every second; one that has been unheard for this long is
+// checked.
 inline constexpr int kUnheardMs = 1200;
 void apply(int socket, const SocketOptions& options, bool loopback);
-// The system goes on asking a peer that does not answer, and leaves it to is_silent() to say when
-// that is enough: two questions without an answer, after which it would end the connection, can
-// have been lost on the way.
+// Makes the system keep probing a silent peer, and leaves the verdict to is_silent(): the two
+// unanswered probes after which the system would end the connection may have been lost in transit.
 void keep_though_silent(int socket);
 
 }  // namespace unisono::tcp

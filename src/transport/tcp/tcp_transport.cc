@@ -50,7 +50,7 @@ bool TcpTransport::peek(int lane, transport::Incoming& message) noexcept {
   if (from == nullptr) {
     return false;
   }
-  connections_.flush();  // whoever waits sees to it that others need not
+  connections_.flush();  // a waiting thread flushes for the others
   const std::lock_guard lock(from->link->mutex);
   return from->link->peek(*from->lane, message);
 }
@@ -160,7 +160,7 @@ bool TcpTransport::drained(int lane, transport::Mark mark) noexcept {
   return static_cast<std::int32_t>(to->lane->drained - mark) >= 0;
 }
 
-// Here, because lanes know their connections, which need not know lanes.
+// Defined here, because lanes know their connections and not the reverse.
 std::unique_ptr<transport::Transport> Connections::lanes(std::uint64_t group,
                                                          std::span<const int> members, int rank) {
   return std::make_unique<TcpTransport>(*this, transport::LaneKey{.group = group, .epoch = epoch_},

@@ -14,9 +14,9 @@ namespace unisono::tcp {
 
 class TcpTransport final : public transport::Transport {
  public:
-  // `members`: the rank in the world of each rank of the group, of which this one is `rank`. All
-  // members give the group the same number, which no other group of the epoch has; lanes for
-  // another use are another group. Throws resource.
+  // `members`: the world ranks of the group, in which this rank is `rank`. All members give the
+  // group the same number, which no other group of the epoch has; lanes for another use count as
+  // another group. Throws resource.
   TcpTransport(Connections& connections, const transport::LaneKey& group, std::vector<int> members,
                int rank);
   TcpTransport(const TcpTransport&) = delete;
@@ -42,7 +42,7 @@ class TcpTransport final : public transport::Transport {
              std::uint64_t signature) noexcept override;
   transport::Mark mark(int lane) const noexcept override;
   bool drained(int lane, transport::Mark mark) noexcept override;
-  // What other groups have under way is theirs.
+  // Ignores the pending data of other groups.
   bool flush(int lane) noexcept override;
   int slowest_reader(int lane) noexcept override { return lane; }
 

@@ -90,7 +90,7 @@ ssize_t Tls::receive(std::span<const iovec> parts) noexcept {
       }
       const int why = self.api.get_error(self.ssl, read);
       if (sum != 0) {
-        return static_cast<ssize_t>(sum);  // what is wrong shows again
+        return static_cast<ssize_t>(sum);  // the error shows again
       }
       if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
         errno = EAGAIN;

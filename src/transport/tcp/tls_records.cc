@@ -8,7 +8,7 @@
 
 namespace unisono::tcp {
 
-// 0: there is none yet.
+// Returns 0 if there is none yet.
 std::size_t TlsRecords::whole_record() const noexcept {
   const std::size_t ahead = in_end_ - in_begin_;
   if (ahead < kHeader) {
@@ -18,7 +18,7 @@ std::size_t TlsRecords::whole_record() const noexcept {
   const std::size_t body =
       std::to_integer<std::size_t>(header[3]) << 8 | std::to_integer<std::size_t>(header[4]);
   if (body + kHeader > kMost) {
-    return ahead;  // it is none: OpenSSL will say so
+    return ahead;  // invalid: OpenSSL will report it
   }
   return ahead >= body + kHeader ? body + kHeader : 0;
 }

@@ -1,4 +1,4 @@
-// Records as they come over a socket: in parts, several at once, and wrong.
+// Records as they arrive over a socket: in parts, several at once, and invalid.
 #include "transport/tcp/tls_records.h"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned char kCipher[] = {0x13, 0x01};  // that of set_up()
 constexpr unsigned char kKeyName[] = {'u', 'n', 'i', 's', 'o', 'n', 'o'};
 
-// The session that a BIO or an SSL belongs to.
+// Returns the session that a BIO or an SSL belongs to.
 TlsSession& session_of(void* data) {
   return *static_cast<TlsSession*>(data);
 }
@@ -47,7 +47,7 @@ long TlsSession::control_bio(BIO*, int command, long, void*) {
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-// The key as OpenSSL wants it: the session of a connection that was never made.
+// Returns the key in OpenSSL's form: the session of a connection that was never made.
 SSL_SESSION* TlsSession::make_session() {
   SSL_SESSION* made = api.session_new();
   const SSL_CIPHER* cipher = api.cipher_find(ssl, kCipher);
@@ -83,7 +83,7 @@ bool TlsSession::begin_with_key() {
   if (!set_up(api, context)) {
     return false;
   }
-  // Without a certificate to trust, none is good: only the key is.
+  // Without certificates to trust none is valid; only the key authenticates.
   api.set_verify(context, listens ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nullptr);
   api.set_psk_use(context, use_key);
   api.set_psk_find(context, find_key);
@@ -148,8 +148,8 @@ void TlsSession::note_problem() noexcept {
   }
 }
 
-// What can be computed only by a side of this connection that has the key of the handshake before
-// it.
+// Computes a value that only a side of this connection with the key of the preceding handshake can
+// compute.
 bool TlsSession::proof_of(bool listener, Digest& proof) const noexcept {
   constexpr std::string_view kLabel = "EXPERIMENTAL unisono token";
   std::array<std::byte, 33> message{};
@@ -166,8 +166,8 @@ bool TlsSession::proof_of(bool listener, Digest& proof) const noexcept {
   return true;
 }
 
-// A certificate says which host it is, not which job: a host that passes on what others say in
-// the handshake before does not have the key.
+// A certificate identifies a host, not a job: a host that relays the preceding handshake of others
+// does not have the key.
 TlsSession::State TlsSession::prove() noexcept {
   Digest proof{};
   std::size_t bytes = 0;
@@ -204,7 +204,7 @@ TlsSession::State TlsSession::agree() noexcept {
     agreed = true;
     return prove();
   }
-  // Whoever has the key has shown it; another way in there must not be.
+  // A side with the key has shown it; there must be no other way in.
   if (api.session_reused(ssl) != 1) {
     return State::failed;
   }

@@ -1,4 +1,5 @@
-// One TLS session of OpenSSL on a socket: its state, and what OpenSSL calls of it (tls_session.cc).
+// One TLS session of OpenSSL on a socket: its state, and the callbacks for OpenSSL
+// (tls_session.cc).
 #pragma once
 
 #include <cstddef>
@@ -25,12 +26,12 @@ struct TlsSession {
   std::shared_ptr<const Certificates> certificates;
   SSL_CTX* context = nullptr;  // of its own, without certificates
   SSL* ssl = nullptr;
-  bool agreed = false;      // OpenSSL is done
+  bool agreed = false;      // OpenSSL has finished its handshake
   bool has_proved = false;  // to the other side, that this one has the key
-  Digest theirs = {};       // its proof, as far as it has come
+  Digest theirs = {};       // its proof, as far as received
   std::size_t heard = 0;
   std::string problem;
-  std::uint64_t sent_records = 0;  // with the present key; counted high
+  std::uint64_t sent_records = 0;  // with the present key; an upper bound
   std::uint64_t most_records = 0;
 
   TlsSession(int socket, const Digest& secret, bool is_listener,
@@ -70,7 +71,8 @@ struct TlsSession {
   static int find_key(SSL* ssl, const unsigned char* id, std::size_t id_bytes,
                       SSL_SESSION** session);
 
-  // The other side hears of it in front of what comes next. REQUIRES: nothing waits to be sent.
+  // Renews the key of sent data; the other side is told before the next record. REQUIRES: nothing
+  // is pending.
   bool renew_key() noexcept {
     sent_records = 0;
     return api.key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 && api.do_handshake(ssl) == 1;

@@ -1,4 +1,4 @@
-// How far the handshake of a TLS session is.
+// The progress of a TLS session's handshake.
 #pragma once
 
 #include <cstdint>

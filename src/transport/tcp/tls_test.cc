@@ -1,4 +1,4 @@
-// What TLS does by itself after the handshake: it renews its keys.
+// TLS after the handshake: it renews its keys.
 #include "transport/tcp/tls.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class TlsTest : public ::testing::Test {
     b_ = std::make_unique<Tls>(sockets_.b.get(), key, true, nullptr, records_of_a_key);
     shake(*a_, *b_);
   }
-  // All of it, with what the other side must take meanwhile.
+  // Sends all data, and takes the other side's data meanwhile.
   static Bytes carry(Tls& from, Tls& to, const Bytes& data) {
     Bytes result(data.size());
     std::size_t sent = 0;
@@ -51,9 +51,9 @@ class TlsTest : public ::testing::Test {
   static std::size_t positive(ssize_t bytes) {
     return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
   }
-  // The lengths of what is in the records that lie in the socket of b.
+  // Returns the lengths of the data in the records in b's socket.
   std::vector<std::size_t> lengths_before_b() const {
-    constexpr std::size_t kAround = 1 + 16;  // the kind, and what proves it
+    constexpr std::size_t kAround = 1 + 16;  // the kind, and the authentication tag
     Bytes raw(std::size_t{1} << 16);
     const ssize_t there = ::recv(sockets_.b.get(), raw.data(), raw.size(), MSG_PEEK | MSG_DONTWAIT);
     std::vector<std::size_t> lengths;
@@ -94,7 +94,7 @@ TEST_F(TlsTest, TellsOfANewKeyAfterSoManyRecords) {
   EXPECT_EQ(got, Bytes(700, 7));
 }
 
-// Both ways, and in the middle of long messages.
+// In both directions, and in the middle of long messages.
 TEST_F(TlsTest, CarriesEverythingThroughManyKeys) {
   connect(2);
   for (std::size_t i = 0; i < 200; ++i) {

@@ -1,5 +1,5 @@
-// The threads that wait for the connections of a process, and how many arrivals each knew of when
-// its last wait returned: what has come since, another thread may have read for it.
+// The threads that wait for the connections of a process, and the number of arrivals that each knew
+// when its last wait returned: another thread may have read later data for it.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace unisono::tcp {
 // Any thread may call.
 class Waiters {
  public:
-  // What the calling thread knew. nullopt: it has not waited yet, or was forgotten, because there
-  // were many others; then it looks once more than it must.
+  // Returns the count that the calling thread knew; nullopt if it has not waited yet, or was
+  // dropped because of many other threads. Then it polls once more than necessary.
   std::optional<std::uint32_t> seen() noexcept;
   void note_seen(std::uint32_t arrivals) noexcept;
 
@@ -26,12 +26,12 @@ class Waiters {
   };
   static constexpr std::size_t kMost = 16;
 
-  // nullptr: it is not known. REQUIRES: mutex_ is held.
+  // Returns nullptr if it is unknown. REQUIRES: mutex_ is held.
   Waiter* find(std::thread::id thread) noexcept;
 
   std::mutex mutex_;  // guards the rest
   std::array<Waiter, kMost> waiters_ = {};
-  std::size_t next_ = 0;  // to be forgotten
+  std::size_t next_ = 0;  // the next entry to be dropped
 };
 
 }  // namespace unisono::tcp

@@ -40,7 +40,7 @@ Integer get(const std::byte* from) noexcept {
   return little(value);
 }
 
-// Against chance, not against malice: an odd multiplier and a shift for each word, so that every
+// Protects against chance, not malice: an odd multiplier and a shift for each word, so that every
 // bit reaches the upper half.
 std::uint32_t check_of(const std::byte* header) noexcept {
   std::uint64_t sum = 0x9e3779b97f4a7c15U;

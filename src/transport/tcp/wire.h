@@ -1,6 +1,5 @@
-// What travels on a connection once it is authenticated: frames, each a header of 64 bytes, little
-// endian, and its payload: of so many, because a payload that begins on a cache line is copied
-// faster.
+// The frames on an authenticated connection. Each is a header of 64 bytes, little endian, and its
+// payload. A header has 64 bytes because a payload that begins on a cache line is copied faster.
 //
 //    0  version    1 byte
 //    1  kind       1 byte
@@ -10,12 +9,12 @@
 //   16  signature  64 bits
 //   24  bytes      of the payload
 //   28  number     of the message in its lane, counted from 0
-//   32  released   messages of the lane in the other direction that its reader is done with
+//   32  released   messages of the other direction's lane that its reader has released
 //   36  sum        of the payload (kernels/crc32c.h) if the job has checksums, else 0
 //   40  check      of all above
 //   44  zero       20 bytes
 //
-// Nothing in a frame is believed before it was checked: see decode(), and Link for what depends on
+// No field is trusted before it has been checked: see decode(), and Link for checks that depend on
 // the state of the lane.
 #pragma once
 
@@ -30,9 +29,9 @@ inline constexpr std::size_t kHeaderBytes = 64;
 
 enum class FrameKind : std::uint8_t {
   message = 1,
-  credit,  // says `released`, nothing else
-  leave,   // the peer ends in good order: nothing follows
-  abort,   // the world ends: the payload says why
+  credit,  // only reports `released`
+  leave,   // the peer ends in order: nothing follows
+  abort,   // the world ends: the payload is the reason
 };
 
 struct FrameHeader {

@@ -11,7 +11,8 @@
 namespace unisono::ucx {
 namespace {
 
-// An introduction is the pass, one byte that says whether UCX can lose peers there, the address.
+// An introduction is the pass, one byte that says whether UCX can lose peers there, and the
+// address.
 constexpr std::size_t kPassBytes = sizeof(std::uint64_t);
 constexpr std::size_t kHeadBytes = kPassBytes + 1;
 
@@ -20,7 +21,7 @@ std::int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-// A message with its payload behind its header. nullopt: nobody of ours sends that.
+// A message with its payload after its header. nullopt: not sent by this library.
 std::optional<PeerMessage> packed_message(void* data, std::size_t bytes,
                                           const ucp_am_recv_param_t& param) noexcept {
   if ((param.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || bytes < sizeof(MessageHeader)) {
@@ -33,7 +34,7 @@ std::optional<PeerMessage> packed_message(void* data, std::size_t bytes,
   return arrival;
 }
 
-// One whose header comes apart.
+// A message whose header comes separately.
 std::optional<PeerMessage> plain_message(const void* header, std::size_t header_bytes, void* data,
                                          std::size_t bytes,
                                          const ucp_am_recv_param_t& param) noexcept {
@@ -85,13 +86,13 @@ UcxConnections::UcxConnections(int rank, int ranks)
 
 UcxConnections::~UcxConnections() {
   if (control_ == nullptr) {
-    return;  // it has met nobody
+    return;  // it has connected to no peer
   }
   const std::lock_guard lock(shared_.mutex);
   shared_.arrived = nullptr;
   for (const auto& link : links_) {
     if (link != nullptr && !link->inbox().is_greeted()) {
-      worker_.abandon();  // the same where it tidies up
+      worker_.abandon();  // likewise while it cleans up
     }
   }
   for (const auto& link : links_) {
@@ -135,8 +136,8 @@ void UcxConnections::meet(std::unique_ptr<transport::ControlNetwork> control,
   }
 }
 
-// Where a peer goes while they connect, UCX before 1.14 may end the process that goes on with it:
-// so the other connections are asked first, and then UCX is left alone.
+// If a peer leaves while they connect, UCX before 1.14 may end a process that continues: so the
+// other connections are checked first, and then UCX is left alone.
 std::vector<int> UcxConnections::missing() {
   control_->progress();
   const bool lost = static_cast<bool>(control_->first_loss());
@@ -156,7 +157,7 @@ std::vector<int> UcxConnections::missing() {
   return ranks;
 }
 
-// A message that nobody of ours sends, or whose sender does not know the pass, is dropped.
+// A message that this library does not send, or whose sender does not know the pass, is dropped.
 ucs_status_t UcxConnections::dispatch(const std::optional<PeerMessage>& arrival) noexcept {
   const std::size_t peer = arrival ? arrival->header.from >> 8 : links_.size();
   UcxLink* const link = peer < links_.size() ? links_[peer].get() : nullptr;

@@ -1,4 +1,4 @@
-// The network over UCX. One mutex, of Shared, guards the worker and all links: UCX is driven by one
+// The network over UCX. One mutex, in Shared, guards the worker and all links: UCX is driven by one
 // thread at a time.
 #pragma once
 
@@ -29,10 +29,10 @@ class UcxConnections final : public transport::IntroducedNetwork {
   std::vector<int> missing() override;
 
   int rank() const noexcept { return rank_; }
-  // nullptr: there is no connection.
+  // Returns nullptr if there is no connection.
   UcxLink* link(int rank) noexcept { return links_[static_cast<std::size_t>(rank)].get(); }
   Shared& shared() noexcept { return shared_; }
-  // Whether something of a message is on its way that both sides know.
+  // Returns true if a message that both sides know of is in transit.
   bool is_receiving() noexcept;
 
   std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,
@@ -58,7 +58,7 @@ class UcxConnections final : public transport::IntroducedNetwork {
   bool progress_locked() noexcept;
 
   int rank_;
-  Worker worker_;  // this and the rest are guarded by the mutex of shared_, but for control_
+  Worker worker_;  // this and the rest are guarded by the mutex of shared_, except control_
   Shared shared_;
   std::vector<std::unique_ptr<UcxLink>> links_;  // by rank; after meet(), nullptr: no connection
   std::uint32_t epoch_ = 0;

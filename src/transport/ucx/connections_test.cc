@@ -1,5 +1,5 @@
-// What the conformance suite cannot know of UCX: which bytes are copied, who is heard, what happens
-// when a peer goes.
+// UCX tests beyond the conformance suite: which bytes are copied, which senders are accepted, and
+// what happens when a peer leaves.
 #include "transport/ucx/connections.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include "transport/tcp/testing.h"
 #include "transport/ucx/ucx_transport.h"
 
-// What UCX allocates when it is loaded stays, as it does not expect to be unloaded.
+// Memory that UCX allocates when it is loaded stays, because it does not expect to be unloaded.
 extern "C" __attribute__((visibility("default"))) const char*
 __lsan_default_suppressions();                          // NOLINT
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT
@@ -41,7 +41,7 @@ class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
     }
   }
   void TearDown() override { ::unsetenv("UCX_NET_DEVICES"); }  // NOLINT(concurrency-mt-unsafe)
-  // `spoil` changes what rank 1 hears of rank 0.
+  // `spoil` changes rank 0's introduction to rank 1.
   void meet(const std::function<void(std::string&)>& spoil = nullptr) {
     std::vector<std::string> to_0{"", ranks_[1]->introduction(0)};
     std::vector<std::string> to_1{ranks_[0]->introduction(1), ""};
@@ -82,7 +82,7 @@ class UcxConnectionsTest : public ::testing::TestWithParam<const char*> {
   std::vector<std::unique_ptr<UcxTransport>> lanes_;
 };
 
-// Rank 0 drops what rank 1 says over UCX.
+// Makes rank 0 drop rank 1's messages over UCX.
 void wrong_pass(std::string& introduction) {
   introduction[0] = static_cast<char>(introduction[0] ^ 1);
 }
@@ -95,8 +95,8 @@ std::vector<std::byte> bytes_of(std::size_t count) {
   return data;
 }
 
-// Over one TCP device a transport sends no message of this length: this is the way that those go
-// which a host with two devices sends.
+// Over one TCP device no message of this length is sent: this is how a host with two devices sends
+// them.
 TEST_P(UcxConnectionsTest, CopyNothingOfALongMessageThatIsFetched) {
   meet();
   ASSERT_TRUE(connected());
@@ -186,7 +186,7 @@ TEST_P(UcxConnectionsTest, NameAPeerThatIsGone) {
   const std::vector<std::byte> data = bytes_of(transport::kMostBytes);
   ASSERT_TRUE(lanes_[0]->share(1, data.data(), data.size(), 9));
   lanes_[1].reset();
-  ranks_[1].reset();  // without a last word
+  ranks_[1].reset();  // without a last message
   ASSERT_TRUE(comes_true([&] { return static_cast<bool>(ranks_[0]->first_loss()); }));
   EXPECT_EQ(ranks_[0]->first_loss().peer, 1);
   EXPECT_FALSE(ranks_[0]->has_left(1));
@@ -241,7 +241,7 @@ TEST_P(UcxConnectionsTest, WakeASleeper) {
   bool woken = true;
   int sleeps = 0;
   for (; woken && !lanes_[1]->peek(0, message) && sleeps < 1000; ++sleeps) {
-    woken = ranks_[1]->wait(20'000'000);  // once; or UCX had something of its own to say
+    woken = ranks_[1]->wait(20'000'000);  // once; or UCX had an event of its own
   }
   sender.join();
   EXPECT_TRUE(woken);

@@ -1,4 +1,4 @@
-// What UCX has on this machine.
+// The devices that UCX has on this machine.
 #include "transport/ucx/ucx_network.h"
 #include "transport/ucx/worker.h"
 

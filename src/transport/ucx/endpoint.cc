@@ -6,7 +6,7 @@
 namespace unisono::ucx {
 namespace {
 
-// How long a link that is shut waits for UCX: for the peer, or only for its own requests.
+// Time that a closing link waits for UCX: for the peer, or only for its own requests.
 constexpr std::chrono::milliseconds kGently(200);
 constexpr std::chrono::milliseconds kForced(2000);
 
@@ -71,8 +71,8 @@ bool Endpoint::is_flushed() const noexcept {
          shared_->worker->api().request_check_status(flushing_) != UCS_INPROGRESS;
 }
 
-// UCX gives back what it has of this process when the endpoint is closed; that takes calls of
-// progress. Where it does not, it is left with that, and not called any more.
+// UCX returns this process's memory when the endpoint is closed, which takes calls of progress. If
+// it does not, it keeps the memory and is not called any more.
 void Endpoint::shut(bool gently, const std::function<bool()>& is_quiet) noexcept {
   if (endpoint_ == nullptr || shared_->worker->is_abandoned()) {
     return;
@@ -82,7 +82,7 @@ void Endpoint::shut(bool gently, const std::function<bool()>& is_quiet) noexcept
     while (!done() && std::chrono::steady_clock::now() < end) {
       shared_->worker->progress();
     }
-    shared_->announced.clear();  // their readers look themselves
+    shared_->announced.clear();  // their readers check themselves
   };
   if (gently && !broken_) {
     progress_until(kGently, [&] { return is_quiet() || broken_; });

@@ -12,7 +12,7 @@
 namespace unisono::ucx {
 namespace {
 
-// How many long messages are received before their reader asks, where it reads them in slots.
+// Number of long messages that are received before their reader asks, if it reads them in slots.
 constexpr std::uint32_t kAhead = 3;
 
 }  // namespace
@@ -83,7 +83,7 @@ ucs_status_t UcxInbox::keep(UcxLane& lane, InMessage& message,
     message.storage = InMessage::Storage::ucx;
     return UCS_INPROGRESS;
   }
-  // The ring is released in the order of the lane, and so must be filled in it.
+  // The ring is released in the order of the lane, and so must be filled in that order.
   const bool in_order = !lane.in_ring_used ||
                         static_cast<std::int32_t>(arrival.header.number - lane.in_ring_latest) > 0;
   if (transport::is_short(arrival.bytes) && in_order) {
@@ -172,7 +172,7 @@ void UcxInbox::received(InMessage& message, ucs_status_t status) noexcept {
   shared_->tell(message.lane);
 }
 
-// What the reader of a lane will want in slots comes while it works on what is before.
+// Receives messages that the lane's reader will want in slots, while it works on earlier ones.
 void UcxInbox::receive_ahead(UcxLane& lane) noexcept {
   if (lane.announced == 0 || lane.closed || lane.reader_fetches || !lane.reader_takes) {
     return;
@@ -214,7 +214,7 @@ std::size_t UcxInbox::fetch(UcxLane& lane, std::size_t offset, std::byte* to,
                             std::size_t bytes) noexcept {
   InMessage& next = lane.incoming(lane.next);
   if (next.state == InMessage::State::announced) {
-    // A reader who has no room for all of it yet gets it from a slot.
+    // A reader without room for all of it yet gets it from a slot.
     if (offset == 0 && bytes == next.bytes) {
       receive(next, to, InMessage::Storage::reader);
     } else {
@@ -248,7 +248,7 @@ void UcxInbox::release(UcxLane& lane) noexcept {
   receive_ahead(lane);
 }
 
-// The memory of a message goes back to whom it belongs.
+// Returns the memory of a message to its owner.
 void UcxInbox::forget(UcxLane& lane, InMessage& message) noexcept {
   const UcxApi& api = shared_->worker->api();
   switch (message.storage) {
@@ -267,7 +267,7 @@ void UcxInbox::forget(UcxLane& lane, InMessage& message) noexcept {
   }
   if (message.descriptor != nullptr) {
     --lane.announced;
-    api.am_data_release(shared_->worker->get(), message.descriptor);  // its writer may go on
+    api.am_data_release(shared_->worker->get(), message.descriptor);  // its writer may continue
   }
   message.descriptor = nullptr;
   message.data = nullptr;

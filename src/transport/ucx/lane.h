@@ -1,10 +1,9 @@
-// Both directions of one group's lane to one peer, with the window of every network
-// (transport/window.h): the reader tells what it has released in every message, or in one of its
-// own.
+// Both directions of a group's lane to one peer, with the window of every network
+// (transport/window.h): the reader reports releases in every message, or in one of its own.
 //
-// A short message is copied behind its header, and goes as one. A longer one goes from where it
-// lies: UCX asks the reader where it shall go, and reads or writes the memory of both sides. Where
-// UCX would copy it all the same, it is not asked, and comes to a slot.
+// A short message is copied after its header and sent with it. A longer one is sent directly from
+// its memory: UCX asks the reader for the destination, and reads or writes the memory of both
+// sides. If UCX would copy it anyway, it does not ask, and the message goes to a slot.
 #pragma once
 
 #include <array>
@@ -18,24 +17,24 @@
 
 namespace unisono::ucx {
 
-// What stands before a message, as it lies in memory: the ranks of a job have one byte order.
+// The header of a message, as it lies in memory: the ranks of a job have one byte order.
 struct MessageHeader {
   std::uint64_t pass =
-      0;  // proves the sender: the reader told it over the authenticated connection
+      0;  // proves the sender: the reader sent it over the authenticated connection
   std::uint64_t group = 0;
   std::uint64_t signature = 0;
   std::uint32_t epoch = 0;
   std::uint32_t number = 0;    // of the message in its lane, counted from 0
-  std::uint32_t released = 0;  // messages of the other direction that its reader is done with
-  std::uint32_t from = 0;      // rank of the world, times 256, and the kind
+  std::uint32_t released = 0;  // messages of the other direction that its reader has released
+  std::uint32_t from = 0;      // world rank times 256, plus the kind
 };
 static_assert(sizeof(MessageHeader) == 40);
 
 enum class MessageKind : std::uint8_t {
   message = 1,
-  credit,  // says `released`, nothing else
-  hello,   // the first word: the way from there to here is open
-  leave,   // the last word; `signature` is how many messages went before it, on all lanes
+  credit,  // only reports `released`
+  hello,   // the first message: the path from there to here is open
+  leave,   // the last message; `signature` is the number of messages before it, on all lanes
 };
 
 struct UcxLane;
@@ -44,23 +43,23 @@ class UcxLink;
 class UcxOutbox;
 
 struct OutMessage {
-  // Where its bytes are until UCX needs them no more.
+  // The place of its bytes until UCX needs them no more.
   enum class Storage : std::uint8_t { none, ring, slot, shared };
 
   UcxOutbox* outbox = nullptr;
-  UcxLane* lane = nullptr;  // nullptr: a word of the link's own
+  UcxLane* lane = nullptr;  // nullptr: a message of the link itself
   MessageHeader header = {};
-  const std::byte* data = nullptr;  // in the ring: its header and behind it the payload
+  const std::byte* data = nullptr;  // in the ring: its header, then the payload
   std::size_t bytes = 0;            // of the payload
   Storage storage = Storage::none;
   bool done = true;
 };
 
 struct InMessage {
-  // How far it is: not here; its header only, `descriptor` says what to fetch; on its way to
-  // `data`; there.
+  // The progress: not here; only its header, with `descriptor` for fetching; being received into
+  // `data`; complete.
   enum class State : std::uint8_t { none, announced, coming, complete };
-  // Whose `data` is.
+  // The owner of `data`.
   enum class Storage : std::uint8_t { none, ring, slot, ucx, reader };
 
   UcxLane* lane = nullptr;
@@ -72,13 +71,13 @@ struct InMessage {
   Storage storage = Storage::none;
 };
 
-// A message of the peer: its payload, or what to fetch it by.
+// A message of the peer: its payload, or the descriptor for fetching it.
 struct PeerMessage {
   MessageHeader header;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   bool announced = false;  // `data` is a descriptor
-  bool stays = false;      // `data` may be kept, and is UCX's
+  bool stays = false;      // `data` may be kept, and belongs to UCX
 };
 
 struct UcxLane {
@@ -104,18 +103,19 @@ struct UcxLane {
   UcxLink* link;
   UcxInbox* inbox;
   transport::LaneKey key;
-  bool open = false;    // a transport uses it; before, it only collects what comes early
-  bool closed = false;  // and no transport does any more: it lives until nothing is under way
+  bool open = false;    // a transport uses it; before, it only collects early messages
+  bool closed = false;  // no transport uses it any more: it lives until nothing is in progress
 
   transport::Pages out_memory{transport::kRingBytes};
   transport::MessageRing out_ring{out_memory.data()};
   std::array<OutMessage, transport::kMessages> out = {};
-  // Messages given to the lane. Its user, who alone changes it, reads it without the mutex.
+  // Number of messages given to the lane. Only its user changes it, and reads it without the mutex.
   std::uint32_t sent = 0;
-  // UCX needs the memory of all before no more. Its user reads it without the mutex.
+  // UCX needs the memory of all messages before this one no more. Its user reads it without the
+  // mutex.
   std::atomic<std::uint32_t> drained = 0;
-  std::uint32_t told = 0;      // the peer says that it is done with all before
-  std::uint32_t released = 0;  // both
+  std::uint32_t told = 0;      // the peer reports that it has released all before this one
+  std::uint32_t released = 0;  // released by the peer and by UCX
   transport::Window unreleased = {};
   std::byte* reserved = nullptr;
   std::size_t reserved_bytes = 0;
@@ -126,14 +126,14 @@ struct UcxLane {
   std::uint32_t in_ring_latest = 0;
   std::array<InMessage, transport::kMessages> in = {};
   std::uint32_t next = 0;             // the message that peek() shows
-  transport::Window unreported = {};  // released, and the peer has not heard of it
-  transport::Window held = {};        // come and not released
-  bool reader_fetches = false;        // its reader says where long messages shall go,
+  transport::Window unreported = {};  // released, and not yet reported to the peer
+  transport::Window held = {};        // received and not released
+  bool reader_fetches = false;        // its reader names destinations for long messages,
   bool reader_takes = false;          // or wants them in slots; neither: it has not asked yet
   OutMessage credit = {};
   bool credit_due = false;
-  std::uint32_t announced = 0;  // messages come of which only the header is here
-  int under_way = 0;            // requests that UCX has not ended
+  std::uint32_t announced = 0;  // received messages of which only the header is here
+  int under_way = 0;            // requests that UCX has not completed
 };
 
 }  // namespace unisono::ucx

@@ -3,7 +3,7 @@
 namespace unisono::ucx {
 namespace {
 
-// One of two connections may be heard to be dead before the other: after so long it is a loss.
+// One of two connections may detect a death before the other: after this time it counts as a loss.
 constexpr std::int64_t kOddUs = 1'000'000;
 
 }  // namespace
@@ -77,8 +77,8 @@ transport::Loss UcxLink::loss() const {
           .how = endpoint_.why_broken()};
 }
 
-// Its last word over UCX comes behind all that it has sent. Where only the other connection tells
-// of it, there is nothing more to wait for after a while.
+// The peer's last message over UCX comes after everything that it has sent. If only the other
+// connection reports it, there is nothing more to wait for after a while.
 bool UcxLink::has_left(std::int64_t now_us, bool said) const noexcept {
   return endpoint_.has_left() ||
          (said && (endpoint_.is_broken() || (odd_us_ != 0 && now_us - odd_us_ > kOddUs)));

@@ -1,5 +1,5 @@
-// All that goes to and comes from one peer over UCX: its endpoint, and the lanes of all groups over
-// it. Whoever calls holds the mutex of Shared.
+// The connection to one peer over UCX: its endpoint, and the lanes of all groups over it. The
+// caller holds the mutex of Shared.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace unisono::ucx {
 
 class UcxLink {
  public:
-  // `pass`: what the peer must say in each message.
+  // `pass`: what the peer must send in each message.
   UcxLink(int peer, std::uint64_t pass, Shared* shared)
       : peer_(peer),
         pass_(pass),
@@ -28,21 +28,22 @@ class UcxLink {
   UcxLink(const UcxLink&) = delete;
   UcxLink& operator=(const UcxLink&) = delete;
 
-  // Where UCX knows no way there, the link is broken.
+  // Connects. The link is broken if UCX knows no path to the peer.
   void connect(int rank, const Introduction& peer) noexcept;
 
   UcxLane* open(const transport::LaneKey& key) noexcept { return lanes_.open(key); }
-  // Memory that was shared over it, or that it is read into, is not looked at any more: where UCX
-  // has not ended with that, the endpoint is given up, and the peer can be reached no more.
+  // Afterwards memory that was shared over the lane, or that it is received into, is not used any
+  // more: if UCX has not finished with it, the endpoint is closed and the peer can no longer be
+  // reached.
   void close(UcxLane* lane) noexcept;
   void retire_before(std::uint32_t epoch) noexcept { lanes_.retire_before(epoch); }
 
   UcxOutbox& outbox() noexcept { return outbox_; }
   UcxInbox& inbox() noexcept { return inbox_; }
 
-  // Nothing of this rank is under way to the peer, or nobody wants it.
+  // No data of this rank is in transit to the peer, or nobody wants it.
   bool is_flushed() const noexcept;
-  // Gives the endpoint up: what was under way ends. `gently`: waits until the peer has all.
+  // Closes the endpoint and ends pending requests. `gently`: waits until the peer has everything.
   void shut(bool gently) noexcept;
 
   int peer() const noexcept { return peer_; }
@@ -50,8 +51,8 @@ class UcxLink {
   const Endpoint& endpoint() const noexcept { return endpoint_; }
   void mark_broken(ucs_status_t status) noexcept { endpoint_.mark_broken(status); }
 
-  // How the peer is, by this connection and the one over TCP beside it: `said`, that the peer has
-  // said there that it leaves. Call look_for_loss() now and then.
+  // The state of the peer according to this connection and the TCP connection beside it. `said`:
+  // the peer has announced on TCP that it leaves. Call look_for_loss() occasionally.
   void look_for_loss(std::int64_t now_us, bool said) noexcept;
   transport::Loss loss() const;
   bool has_left(std::int64_t now_us, bool said) const noexcept;
@@ -64,9 +65,9 @@ class UcxLink {
   LinkLanes lanes_;
   UcxOutbox outbox_;
   UcxInbox inbox_;
-  std::int64_t odd_us_ = 0;  // since when only one of the two connections lives; 0: both do
-  bool lost_ = false;        // and for so long that it is a loss
-  bool left_ = false;        // or for so long that has_left() says so without its last word here
+  std::int64_t odd_us_ = 0;  // since when only one of the two connections lives; 0: both live
+  bool lost_ = false;        // long enough to count as a loss
+  bool left_ = false;        // long enough for has_left() without its last message here
 };
 
 }  // namespace unisono::ucx

@@ -12,7 +12,7 @@ std::unique_ptr<UcxLane> LinkLanes::make(const transport::LaneKey& key) {
   if (lane->in_memory.data() == nullptr || lane->out_memory.data() == nullptr) {
     return nullptr;
   }
-  // So that closing needs no memory.
+  // Reserves room, so that closing needs no memory.
   closing_.reserve(closing_.size() + table_.in_turn().size() + 1);
   return lane;
 }
@@ -42,7 +42,7 @@ UcxLane* LinkLanes::find(const MessageHeader& header, Endpoint& endpoint) noexce
 void LinkLanes::close(UcxLane* lane) noexcept {
   lane->closed = true;
   if (std::unique_ptr<UcxLane> taken = table_.remove(lane)) {
-    closing_.push_back(std::move(taken));  // make() made room
+    closing_.push_back(std::move(taken));  // make() reserved room
   }
   finish(lane);
 }

@@ -1,5 +1,4 @@
-// The lanes of one link over UCX: those in use, and those that were closed and that UCX still has
-// something of.
+// The lanes of one link over UCX: those in use, and closed ones that UCX still uses.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +14,31 @@ class Endpoint;
 
 class LinkLanes {
  public:
-  // Whose lanes they are.
+  // The owner and its halves.
   LinkLanes(UcxLink* link, UcxOutbox* outbox, UcxInbox* inbox)
       : link_(link), outbox_(outbox), inbox_(inbox) {}
   LinkLanes(const LinkLanes&) = delete;
   LinkLanes& operator=(const LinkLanes&) = delete;
 
-  // nullptr: no memory.
+  // Returns nullptr without memory.
   UcxLane* open(const transport::LaneKey& key) noexcept;
-  // The lane that a message of the peer names. nullptr: the message is to be dropped, or the
-  // endpoint is broken now.
+  // Returns the lane that a message of the peer names; nullptr if the message must be dropped, or
+  // the endpoint is broken now.
   UcxLane* find(const MessageHeader& header, Endpoint& endpoint) noexcept;
-  // Closed from now on: it lives until UCX has nothing of it any more.
+  // Closes a lane, which lives until UCX has finished with it.
   void close(UcxLane* lane) noexcept;
-  // UCX has ended with something of the lane, which goes if it is closed and that was the last.
+  // UCX has finished a request of the lane; if it is closed and that was the last one, the lane is
+  // freed.
   void finish(const UcxLane* lane) noexcept;
 
   void retire_before(std::uint32_t epoch) noexcept { table_.retire_before(epoch); }
   std::uint32_t epoch() const noexcept { return table_.epoch(); }
   const std::vector<UcxLane*>& in_turn() const noexcept { return table_.in_turn(); }
-  // UCX has nothing of any lane.
+  // UCX has no pending request of any lane.
   bool is_quiet() const noexcept;
 
  private:
-  // nullptr, or std::bad_alloc: no memory.
+  // Returns nullptr, or throws std::bad_alloc, without memory.
   std::unique_ptr<UcxLane> make(const transport::LaneKey& key);
 
   UcxLink* link_;

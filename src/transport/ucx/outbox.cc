@@ -11,8 +11,8 @@
 namespace unisono::ucx {
 namespace {
 
-// From here on a message is read from, or written to, where its reader wants it: UCX asks first.
-// Shorter ones come along, and UCX copies them.
+// From this length on a message is read from, or written to, its final place: UCX asks first.
+// Shorter ones are sent at once, and UCX copies them.
 constexpr std::size_t kRendezvousBytes = std::size_t{16} << 10;
 
 }  // namespace
@@ -54,7 +54,7 @@ bool UcxOutbox::has_room(UcxLane& lane, std::size_t bytes) noexcept {
   if (has_room_now(lane, bytes)) {
     return true;
   }
-  shared_->progress();  // the peer may have told of room
+  shared_->progress();  // the peer may have reported room
   return has_room_now(lane, bytes);
 }
 
@@ -124,7 +124,7 @@ void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
   message.bytes = bytes;
   message.storage = storage;
   lane.unreleased.add(bytes);
-  withdraw_credit(lane);  // this header says it
+  withdraw_credit(lane);  // this header reports it
   lane.unreported = {};
   ++messages_;
   ++shared_->traffic.sent;
@@ -155,13 +155,13 @@ bool UcxOutbox::post(OutMessage& message, unsigned handler, unsigned flags) noex
     return true;
   }
   const ucs_status_t status = UCS_PTR_RAW_STATUS(request);
-  // Nobody is told: whoever sends on a lane looks at it anyway. Only credits go from the thread of
-  // another lane, by retry(), and a credit drains nothing that a lane's user waits for.
+  // Notifies no thread: the sender on a lane checks it anyway. Only credits are sent from the
+  // thread of another lane, by retry(), and a credit drains nothing that a lane's user waits for.
   sent(message, status);
   return status == UCS_OK;
 }
 
-// A message without a lane: a header alone.
+// Sends a message without a lane: only a header.
 bool UcxOutbox::post_word(OutMessage& word, const MessageHeader& header) noexcept {
   word.header = header;
   word.data = reinterpret_cast<const std::byte*>(&word.header);
@@ -215,7 +215,7 @@ void UcxOutbox::drain(UcxLane& lane) noexcept {
 bool UcxOutbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
   const std::uint32_t more = released - lane.told;
   if (static_cast<std::int32_t>(more) <= 0) {
-    return true;  // a later message said it before
+    return true;  // a later message reported it before
   }
   if (more > lane.sent - lane.told) {
     return false;
@@ -227,7 +227,7 @@ bool UcxOutbox::take_credit(UcxLane& lane, std::uint32_t released) noexcept {
   return true;
 }
 
-// The window takes again what the peer is done with, and UCX too. True: there was something.
+// Returns to the window what the peer and UCX have released. Returns true if there was something.
 bool UcxOutbox::open_window(UcxLane& lane) noexcept {
   const std::uint32_t drained = lane.drained.load(std::memory_order_relaxed);
   bool more = false;

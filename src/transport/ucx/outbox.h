@@ -1,4 +1,4 @@
-// The sending half of a link over UCX: what goes to the peer, and how much it has room for.
+// The sending half of a link over UCX: the messages to the peer, and the room that it has for them.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ class Endpoint;
 class LinkLanes;
 struct Shared;
 
-// Which handler of the peer a message is for.
-inline constexpr unsigned kPacked = 1;  // a header, and the payload behind it
-inline constexpr unsigned kPlain = 2;   // the header apart
+// The peer's handler for a message.
+inline constexpr unsigned kPacked = 1;  // a header, followed by the payload
+inline constexpr unsigned kPlain = 2;   // the header separately
 
-// Where UCX copies what it moves anyway, messages are no longer than this, from the user's memory
-// or from a slot: with UCX's headers and ours they fit what UCX's TCP receives at once
+// If UCX copies data anyway, messages are at most this long, from the user's memory or from a slot:
+// with the headers of UCX and unisono they fit what UCX's TCP receives at once
 // (UCX_TCP_RX_SEG_SIZE, 64 KiB), and need no rendezvous.
 inline constexpr std::size_t kEagerBytes = (std::size_t{64} << 10) - 512;
 
@@ -28,28 +28,28 @@ class UcxOutbox {
   UcxOutbox(const UcxOutbox&) = delete;
   UcxOutbox& operator=(const UcxOutbox&) = delete;
 
-  // The first word to the peer, which knows this rank by `pass`.
+  // Sends the first message to the peer, which knows this rank by `pass`.
   void greet(int rank, std::uint64_t pass) noexcept;
-  // The last one, if it can be said.
+  // Sends the last message, if possible.
   void send_leave() noexcept;
 
-  // As in the seam. False or nullptr: no room now.
+  // As in Transport. False or nullptr: no room now.
   bool send(UcxLane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept;
   std::byte* reserve(UcxLane& lane, std::size_t bytes) noexcept;
   void commit(UcxLane& lane, std::size_t bytes, std::uint64_t signature) noexcept;
   bool share(UcxLane& lane, const void* data, std::size_t bytes, std::uint64_t signature) noexcept;
 
-  // The peer hears what was released on the lane, now or as soon as it can be told.
+  // Reports what was released on the lane, now or as soon as possible.
   void send_credit(UcxLane& lane) noexcept;
-  // Sends the credits that could not go before.
+  // Sends the credits that could not be sent before.
   void retry() noexcept;
-  // The peer says that it is done with all messages before `released`. False: it never had them.
+  // The peer has released all messages before `released`. Returns false if it never had them.
   bool take_credit(UcxLane& lane, std::uint32_t released) noexcept;
-  // Memory that was shared over the lane is looked at still.
+  // Returns true if memory that was shared over the lane is still in use.
   static bool looks_at_shared(const UcxLane& lane) noexcept;
   void close(UcxLane& lane) noexcept;
 
-  // UCX has all words of the link itself.
+  // UCX has finished all messages of the link itself.
   bool is_quiet() const noexcept { return words_under_way_ == 0; }
 
  private:
@@ -59,7 +59,7 @@ class UcxOutbox {
            OutMessage::Storage storage) noexcept;
   std::size_t longest_eager() const noexcept;
   MessageHeader header_of(UcxLane* lane, MessageKind kind) const noexcept;
-  // False: UCX did not take it.
+  // Returns false if UCX did not take it.
   bool post(OutMessage& message, unsigned handler, unsigned flags) noexcept;
   bool post_word(OutMessage& word, const MessageHeader& header) noexcept;
   int& under_way(const OutMessage& message) noexcept {

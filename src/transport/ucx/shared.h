@@ -1,4 +1,4 @@
-// What the links of a process have in common: the mutex, the worker, memory, and what they tell.
+// State shared by the links of a process: the mutex, the worker, memory, and notifications.
 #pragma once
 
 #include <atomic>
@@ -15,22 +15,22 @@ namespace unisono::ucx {
 
 struct UcxLane;
 
-// For tests and statistics. A message is counted when it goes and when its header comes.
+// For tests and statistics. A message counts when it is sent and when its header arrives.
 struct UcxTraffic {
   std::uint64_t sent = 0;
   std::uint64_t come = 0;
   std::uint64_t copied_bytes = 0;  // of long messages, by this library, on either side
-  std::uint64_t direct_bytes = 0;  // came straight to where their reader wanted them
+  std::uint64_t direct_bytes = 0;  // received directly into their reader's destination
 };
 
 struct Shared {
-  // Guards the rest but `events`, what the worker does, and all links and their lanes. The user of
-  // a lane reads its `sent` and `drained` without it: nobody else changes the one, and the other is
-  // atomic.
+  // Guards the rest except `events`, the worker's actions, and all links and their lanes. The user
+  // of a lane reads its `sent` and `drained` without it: only the user changes the former, and the
+  // latter is atomic.
   std::mutex mutex;
   Worker* worker = nullptr;
-  std::function<void()> arrived = nullptr;  // something for another thread than the one that looks
-  const UcxLane* own = nullptr;             // what that thread looks at next
+  std::function<void()> arrived = nullptr;  // for data of another thread than the polling one
+  const UcxLane* own = nullptr;             // the lane that the polling thread checks next
   transport::Slots out_slots;
   transport::Slots in_slots;
   UcxTraffic traffic;
@@ -38,18 +38,18 @@ struct Shared {
   std::uint32_t slots_per_lane = 8;
   std::atomic<int> events = 0;  // links that broke, or whose peer left
 
-  std::vector<UcxLane*> announced = {};  // lanes with long messages that nobody has looked at yet
+  std::vector<UcxLane*> announced = {};  // lanes with long messages that nobody has checked yet
 
   Shared() { announced.reserve(kMostAnnounced); }
-  // Beyond that, their readers look themselves.
+  // Beyond the limit their readers check themselves.
   void announce(UcxLane* lane) {
     if (announced.size() < kMostAnnounced) {
       announced.push_back(lane);
     }
   }
-  // True: something happened.
+  // Returns true if something happened.
   bool progress() noexcept;
-  // The same for a reader of this lane, which is looked at next.
+  // As progress(), for a reader of this lane, who checks it next.
   void progress_for(const UcxLane& lane) noexcept;
   void tell(const UcxLane* lane) const {
     if (lane != own && arrived != nullptr) {

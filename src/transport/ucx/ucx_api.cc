@@ -17,7 +17,7 @@ UcxApi load() {
     return api;
   }
   const auto find = [&](auto& function, const char* name) {
-    void* const found = ::dlsym(library, name);  // also in what it needs itself, such as libucs
+    void* const found = ::dlsym(library, name);  // also in libraries that it needs, such as libucs
     if (found == nullptr && api.problem.empty()) {
       api.problem = std::string(kLibrary) + " has no " + name;
     }

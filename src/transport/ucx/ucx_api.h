@@ -1,8 +1,8 @@
-// The part of UCX's libucp that unisono uses, loaded when it is needed.
+// The part of UCX's libucp that unisono uses, loaded on demand.
 //
-// Loaded and not linked: most jobs do not ask for UCX, and a program that links unisono shall not
-// need a library for that. The names of libucp are stable within a major version, and the compiler
-// checks their types against its headers.
+// It is loaded and not linked, because most jobs do not use UCX and a program that links unisono
+// should not need a library for that. The names of libucp are stable within a major version, and
+// the compiler checks their types against its headers.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -36,7 +36,7 @@ struct UcxApi {
   decltype(&::ucp_request_free) request_free = nullptr;
   decltype(&::ucs_status_string) status_string = nullptr;
 
-  std::string problem;  // empty: all is there
+  std::string problem;  // empty: everything is available
 
   static const UcxApi& get();
 };

@@ -1,5 +1,5 @@
-// The connections of one process to the ranks of other hosts over UCX: InfiniBand, RoCE and what
-// else UCX knows, among it TCP and shared memory.
+// The connections of one process to ranks on other hosts over UCX: InfiniBand, RoCE and UCX's other
+// transports, among them TCP and shared memory.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace unisono::ucx {
 
-// Why there can be no network over UCX here; empty: there can.
+// Returns why UCX is unavailable; empty: it is available.
 std::string why_no_ucx();
-// "1.13.1"; empty where there is none.
+// Returns "1.13.1"; empty if unavailable.
 std::string version();
-// The devices that UCX would use here, as it names them: "tcp/eth0", "rc_mlx5/mlx5_0:1". UCX_TLS
-// and UCX_NET_DEVICES choose among them. Throws config.
+// Returns the devices that UCX would use here, by its names: "tcp/eth0", "rc_mlx5/mlx5_0:1".
+// UCX_TLS and UCX_NET_DEVICES select among them. Throws config.
 std::vector<std::string> devices();
 
-// Throws config where UCX is not there, and resource.
+// Throws resource, and config if UCX is unavailable.
 std::unique_ptr<transport::IntroducedNetwork> create(int rank, int ranks);
 
 }  // namespace unisono::ucx

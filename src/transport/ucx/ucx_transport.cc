@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kInlineBytes = 1024;
 
-// For whoever sends on the lane, with or without the mutex.
+// For any sender on the lane, with or without the mutex.
 bool is_drained(const UcxLane& lane, transport::Mark mark) noexcept {
   return static_cast<std::int32_t>(lane.drained.load(std::memory_order_acquire) - mark) >= 0;
 }
@@ -144,7 +144,7 @@ bool UcxTransport::share(int number, const void* data, std::size_t bytes,
   return to->link->outbox().share(*to, data, bytes, signature);
 }
 
-// What others have under way is theirs.
+// Ignores the pending data of others.
 bool UcxTransport::flush(int number) noexcept {
   bool all = true;
   for (int i = 0; i < ranks(); ++i) {

@@ -1,4 +1,4 @@
-// The lanes of one group over the connections of its world over UCX.
+// The lanes of one group over the UCX connections of its world.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class UcxTransport final : public transport::Transport {
   void abandon() noexcept override { lanes_.clear(); }
 
  private:
-  // nullptr: there is none.
+  // Returns nullptr if there is none.
   UcxLane* lane(int number) const noexcept {
     const auto index = static_cast<std::size_t>(number);
     return index < lanes_.size() ? lanes_[index] : nullptr;

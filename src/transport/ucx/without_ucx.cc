@@ -1,4 +1,4 @@
-// In place of the network over UCX, where unisono was built without UCX's headers.
+// Replaces the UCX network if unisono was built without UCX's headers.
 #include "transport/ucx/ucx_network.h"
 #include "unisono/error.hpp"
 

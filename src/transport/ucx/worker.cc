@@ -42,7 +42,7 @@ ucp_context_h make_context(const UcxApi& api, const std::string& name, std::size
   return context;
 }
 
-// A line of UCX's report is "#      resource 2  :  md 1  dev 2  flags -- tcp/eth0".
+// A line of UCX's report is "# resource 2 : md 1 dev 2 flags -- tcp/eth0".
 std::vector<std::string> devices_of(const UcxApi& api, ucp_context_h context) {
   char* text = nullptr;
   std::size_t bytes = 0;
@@ -75,14 +75,14 @@ std::string transport_of(const std::string& device) {
   return device.substr(0, device.find('/'));
 }
 
-// Over shared memory, and in the memory of this process, UCX does not tell when a peer is gone.
+// Over shared memory, and within this process, UCX does not report a lost peer.
 bool notices_losses(const std::string& device) {
   const std::string transport = transport_of(device);
   return transport != "self" && transport != "posix" && transport != "sysv" && transport != "cma" &&
          transport != "knem" && transport != "xpmem";
 }
 
-// The loopback device is no second way beside another one: it leads to no other host.
+// The loopback device does not count as a second device: it leads to no other host.
 bool copies_over_one_device(const std::vector<std::string>& devices) {
   int ways = 0;
   bool loops = false;

@@ -1,5 +1,5 @@
-// One worker of UCX with what it hangs on: it makes everything progress, and owns the address at
-// which peers reach this process. Not thread-safe.
+// A UCX worker and its context: it makes all requests progress, and owns the address at which peers
+// reach this process. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace unisono::ucx {
 
-// Those of the worker's devices over which peers of other hosts can be reached: neither the memory
-// of this host nor this process. Throws config.
+// Returns the worker's devices that reach peers on other hosts: neither this host's memory nor this
+// process. Throws config.
 std::vector<std::string> list_devices();
 
 class Worker {
  public:
-  // Throws config where UCX is not there or has no device that it may use, and resource.
+  // Throws resource, and config if UCX is unavailable or has no usable device.
   Worker(int rank, int ranks);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -24,21 +24,22 @@ class Worker {
   const UcxApi& api() const noexcept { return api_; }
   ucp_worker_h get() const noexcept { return worker_; }
   std::string address() const;  // bytes; throws resource
-  // True: something happened.
+  // Returns true if something happened.
   bool progress() noexcept { return !abandoned_ && api_.worker_progress(worker_) != 0; }
   // Readable when something happens after arm(), which returns false if something has already.
   int descriptor() const noexcept { return descriptor_; }
   bool arm() noexcept { return abandoned_ || api_.worker_arm(worker_) == UCS_OK; }
-  // REQUIRES: no progress is under way.
+  // REQUIRES: no progress is being made.
   void handle(unsigned id, ucp_am_recv_callback_t callback, void* context);
-  // The devices that UCX has chosen among: "tcp/eth0".
+  // The devices that UCX can choose among: "tcp/eth0".
   const std::vector<std::string>& devices() const noexcept { return devices_; }
-  // Whether UCX can give up one peer and go on with the others. It cannot over shared memory alone.
+  // Returns true if UCX can give up one peer and continue with the others. It cannot over shared
+  // memory alone.
   bool can_lose_peers() const noexcept { return can_lose_peers_; }
-  // Whether UCX has one way only, and copies on it what it moves: the system's TCP. There a
-  // rendezvous saves no copy, and cannot use a second device.
+  // Returns true if UCX has only one path, the system's TCP, on which it copies all data. A
+  // rendezvous then saves no copy, and cannot use a second device.
   bool only_copies() const noexcept { return only_copies_; }
-  // From now on UCX is not called any more. What it has of this process is left to it.
+  // Stops calling UCX. Memory of this process that it holds is left to it.
   void abandon() noexcept { abandoned_ = true; }
   bool is_abandoned() const noexcept { return abandoned_; }
 

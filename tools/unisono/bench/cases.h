@@ -11,8 +11,8 @@
 
 namespace unisono::cli {
 
-// What is measured: a collective, or send_recv (every rank sends to the next one and receives from
-// the one before).
+// The measured operation: a collective, or send_recv (every rank sends to the next one and receives
+// from the previous one).
 struct BenchWorkload {
   bool send_recv = false;
   Collective collective = Collective::barrier;

@@ -143,7 +143,7 @@ std::string text_row(const Row& row, const Heading& heading, const Console& cons
          "\n";
 }
 
-// That tool's columns, to the letter.
+// Returns that tool's column headings exactly.
 std::string nccl_heading() {
   return fmt::format(
       "#\n#{:>43}{:>36}{:>36}\n"

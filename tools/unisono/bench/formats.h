@@ -29,7 +29,7 @@ struct Row {
   double busbw() const;
 };
 
-// What to start where a world has one rank, and nothing to measure.
+// The suggested command if a world has one rank, and nothing to measure.
 inline constexpr const char* kMoreRanks = "unisono run -n 4 -- unisono bench ...";
 
 enum class Format : unsigned char { text, nccl_tests, csv, jsonl };

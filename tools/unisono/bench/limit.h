@@ -1,5 +1,4 @@
-// What this machine allows, measured in the same run: the neighbour that says whether a time is
-// good.
+// The limit of this machine, measured in the same run, which shows whether a time is good.
 //
 // limit(row) = the larger of (a) one cache line's way between two cores and (b) the time in which
 // the ranks copy as many bytes, all at once, as the collective must move through memory. A copy

@@ -84,7 +84,7 @@ std::vector<double> time_in_turn(Communicator& comm,
   return medians;
 }
 
-// What is measured, in the order of measure().
+// The measured variants, in the order of measure().
 enum Variant : std::size_t {
   kDispatch,
   kCombine,

@@ -1,5 +1,5 @@
-// What each row and each sum must be, computed in one process that has the tokens and the choices
-// of all ranks, and all experts.
+// The expected rows and sums, computed in one process that has the tokens and the choices of all
+// ranks, and all experts.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What moves the rows of the textbook way of a mixture of experts.
+// Moves the rows of a textbook mixture of experts.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which experts the tokens of `unisono bench moe` choose.
+// The experts that the tokens of `unisono bench moe` choose.
 #pragma once
 
 #include <cstddef>

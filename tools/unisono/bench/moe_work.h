@@ -15,7 +15,7 @@ namespace unisono::cli {
 // Elements of tokens are small integers up to this, whose weighted sums are exact in bf16.
 inline constexpr float kGreatestValue = 6;
 std::uint16_t value_of(int rank, std::size_t token, std::size_t i);
-// What an expert makes of an element while results are checked: no two of them do the same.
+// Returns an expert's output for an element while results are checked; it differs for each expert.
 std::uint16_t output_of(std::uint16_t value, int expert);
 
 struct MoeWork {

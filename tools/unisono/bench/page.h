@@ -1,5 +1,5 @@
-// What `make run` shows: one screen that says on what it ran, how quick each collective was, that
-// all results were right, and what to try next.
+// The screen of `make run`: the machine, the speed of each collective, that all results were right,
+// and what to try next.
 #pragma once
 
 #include <cstdint>

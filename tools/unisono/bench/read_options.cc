@@ -52,7 +52,7 @@ std::vector<T> read_words(const Arguments& arguments, std::string_view option, i
   return result;
 }
 
-// What is asked for: all_reduce, or all_reduce/ring as in show, verify and view.
+// The requested operation: all_reduce, or all_reduce/ring as in show, verify and view.
 struct Asked {
   std::string collectives;
   std::string algorithm;
@@ -136,7 +136,7 @@ std::vector<int> read_roots(const Arguments& arguments, int ranks) {
   return roots;
 }
 
-// What the library would refuse only at the first call, after the heading.
+// Refuses what the library would refuse only at the first call, after the heading.
 void check_sweep(const SweepOptions& sweep) {
   for (const BenchWorkload& workload : sweep.workloads) {
     if (!sweep.algorithm.empty() && !sweep.algorithm.ends_with(".json") && !workload.send_recv) {

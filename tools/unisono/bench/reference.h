@@ -1,5 +1,5 @@
-// What every rank's data is, and what the result must be: computed here from (seed, rank, index)
-// alone, in plain scalar code that shares nothing with the library.
+// Every rank's data, and the expected result: computed from (seed, rank, index) alone, in plain
+// scalar code that shares nothing with the library.
 //
 // Values are small integers wherever the sum over all ranks can be represented exactly: then every
 // order of summation gives the same bits and one wrong bit is seen. Where it cannot (narrow floats
@@ -39,7 +39,7 @@ void fill(const DataRule& rule, int rank, std::size_t first, std::size_t count, 
 void fill_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank, void* in,
                void* out);
 
-// How many elements of the output are wrong.
+// Returns the number of wrong elements in the output.
 std::uint64_t check_case(const Case& row, const CaseCounts& layout, const DataRule& rule, int rank,
                          const void* out);
 

@@ -166,7 +166,7 @@ Row Runner::run(const Case& row) {
   result.wrong = checked.wrong;
   result.checks = checked.checks;
   result.failed = checked.failed;
-  // Whatever a call has done is possible, even where the copy was disturbed.
+  // A call's own time is always possible, even if the copy was disturbed.
   result.limit_us = std::min(limit_.time_us(row, layout), result.timing.time_us);
   return result;
 }

@@ -93,7 +93,7 @@ double Session::cores_of_others() const {
   return comm_.hosts() > 1 ? 0 : std::max(0.0, machine_s - ranks_s) / (now.at_s - start_.at_s);
 }
 
-// Where the form of the rows has no place for it.
+// For forms of output whose rows have no place for it.
 void Session::note_one_rank() const {
   if (speaks_ && comm_.size() == 1 && format_ != Format::text) {
     console_.note(fmt::format("1 rank: nothing is communicated; {}more ranks: {}",

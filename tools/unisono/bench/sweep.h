@@ -1,4 +1,4 @@
-// Which cases a benchmark runs.
+// The cases that a benchmark runs.
 #pragma once
 
 #include <cstdint>

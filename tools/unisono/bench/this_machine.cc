@@ -44,7 +44,7 @@ bool terminal_has_unicode() {
   return false;
 }
 
-// How this program is called from the current folder.
+// Returns how to call this program from the current folder.
 std::string own_path() {
   std::error_code failed;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", failed);

@@ -1,5 +1,4 @@
-// What a reader of times must know about this machine, and what the page must know about where it
-// is shown.
+// Facts about this machine that a reader of times needs, and about the terminal of the page.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,9 @@ double used_cpu_s();
 // Processor seconds of this process.
 double own_cpu_s();
 
-// Whether the locale's characters are UTF-8.
+// Returns true if the locale's characters are UTF-8.
 bool terminal_has_unicode();
-// How this program is called from the current folder.
+// Returns how to call this program from the current folder.
 std::string own_path();
 
 }  // namespace unisono::cli

@@ -1,4 +1,4 @@
-// How long a collective takes.
+// Measures the time of a collective.
 //
 // Calls are timed in batches: a barrier, then a batch of calls in a row, timed by each rank. The
 // time of a batch is that of the slowest rank, divided by its calls; `time` is the median over the

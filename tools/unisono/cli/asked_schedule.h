@@ -16,7 +16,7 @@ inline constexpr int kMostShownRanks = 1024;
 // Reads a table of counts (schedule/counts.h). Throws UsageError "file:line: what is wrong".
 Counts load_counts(const std::string& path);
 
-// What --counts says, if it is given. REQUIRES: the command has that option.
+// Returns the counts of --counts, if it is given. REQUIRES: the command has that option.
 std::optional<Counts> asked_counts(const Arguments& arguments);
 
 // Makes the schedule the exchange of these counts. `name` is for errors: what the user calls the

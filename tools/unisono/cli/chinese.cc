@@ -54,7 +54,7 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {"error[{}]:", "错误[{}]:"},
     {"next", "下一步"},
 
-    // How the program was called.
+    // Errors about the command line.
     {"unknown command '{*}'", "没有命令 '{*}'"},
     {"unknown option {*}", "没有选项 {*}"},
     {"unknown collective '{*}'", "没有集合操作 '{*}'"},

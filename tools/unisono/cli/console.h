@@ -1,4 +1,4 @@
-// Where output goes and how it may look: colour, width, quiet, verbose.
+// The destination and style of output: colour, width, quiet, verbose.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the option tables say, in the forms that people and shells read.
+// Prints option tables in the forms that people and shells read.
 #pragma once
 
 #include <string>

@@ -13,7 +13,8 @@ enum class Language : unsigned char { english, chinese };
 // UNISONO_LANG if it is set, else the locale of messages: LC_ALL, LC_MESSAGES, LANG.
 Language asked_language();
 
-// What the table of chinese.cc says for an English text, line by line; nothing if it lacks a line.
+// Returns the translation of an English text by the table of chinese.cc, line by line; nothing if
+// it lacks a line.
 std::optional<std::string> in_chinese(std::string_view english);
 
 // Texts that stand beside each other, in the asked language: all in Chinese, or all as they are.

@@ -1,4 +1,4 @@
-// What a command accepts, as data. One table per command yields parsing, --help, the man page and
+// The options of a command, as data. One table per command yields parsing, --help, the man page and
 // shell completion.
 #pragma once
 

@@ -39,8 +39,9 @@ std::optional<struct stat> status_of(const std::string& path) {
   return std::nullopt;
 }
 
-// Where links lead, also to a file that is not there yet. Nothing: they lead to no name. The links
-// of /proc (so /dev/stdout) stand for open files, and what they read as is no name to rely on.
+// Returns the file that links lead to, even if it does not exist yet. Nothing: they lead to no
+// name. The links of /proc (such as /dev/stdout) stand for open files, and their texts are not
+// reliable names.
 std::optional<std::string> followed(std::string path) {
   std::error_code error;
   for (int links = 0; links < kMostLinks; ++links) {
@@ -137,7 +138,7 @@ bool write_beside(const std::string& path, const std::string& target,
   }
   return false;
 }
-// Where the name cannot be given to another file. What is there stays if the disk has no room, or a
+// For a name that another file cannot replace. The old contents stay if the disk has no room, or a
 // limit leaves none.
 void write_in_place(const std::string& path, const std::optional<struct stat>& old,
                     std::string_view text) {

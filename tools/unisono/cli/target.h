@@ -1,5 +1,4 @@
-// What `show` and `verify` are asked about: a catalogue entry ("all_reduce/ring") or a schedule
-// file.
+// The operand of `show` and `verify`: a catalogue entry ("all_reduce/ring") or a schedule file.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ struct Text {
   auto operator<=>(const Text&) const = default;
 };
 
-// What is the same in all languages: a name, a command, what a program printed.
+// Makes a text that is the same in all languages: a name, a command, a program's output.
 inline Text plain(const std::string& words) {
   return {words, words};
 }

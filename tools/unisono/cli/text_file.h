@@ -6,7 +6,7 @@
 
 namespace unisono::cli {
 
-// How large a file may be, unpacked: of what people write, and of what programs record.
+// The largest unpacked size of files: of documents written by people, and of recordings.
 inline constexpr std::size_t kMostOfDocument = std::size_t{256} << 20U;
 inline constexpr std::size_t kMostOfRecording = 1'000'000'000;
 

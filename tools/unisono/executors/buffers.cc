@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kLetters = "ios";
 
-// How many chunks a rank has of a vector of `chunks`, held as `holding`.
+// Returns the number of chunks that a rank has of a vector of `chunks`, held as `holding`.
 int held(Holding holding, const Schedule& shape, int rank) {
   switch (holding) {
     case Holding::whole:

@@ -1,4 +1,4 @@
-// What lies where while a program runs, as sums of contributions instead of numbers.
+// The contents of memory while a program runs, as sums of contributions instead of numbers.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What is wrong with a program of another executor.
+// Errors in a program of another executor.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct Flaw {
 // "GPU 0, thread block 2, step 1: ...", or the text alone.
 std::string to_text(const Flaw& flaw);
 
-// What one part of a proof finds; what is wrong in one place is often wrong in many, so that it
-// keeps the first hundred.
+// The errors that one part of a proof finds. One mistake often causes many errors, so only the
+// first hundred are kept.
 class Flaws {
  public:
   static constexpr std::size_t kMost = 100;

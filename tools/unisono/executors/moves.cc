@@ -102,7 +102,7 @@ Held MoveFinder::add_aside(int rank, std::uint64_t source, const Held& came) {
   return {.chunk = operand.chunk, .cell = cell};
 }
 
-// What only passed through the source goes from where it came from, if it can still be seen there.
+// Data that only passed through the source is sent from its origin, if it can still be found there.
 void MoveFinder::copy(int rank, std::uint64_t source, std::uint64_t target) {
   const Held coming = held_[source];
   if (coming.is_coming && step_of(coming, cell_of(rank, target, coming.chunk))) {
@@ -115,7 +115,7 @@ void MoveFinder::copy(int rank, std::uint64_t source, std::uint64_t target) {
   held_[target] = {.chunk = from.chunk, .cell = cell};
 }
 
-// What lies in the cell of the sum already stays there, and the others are added to it.
+// The data already in the cell of the sum stays there, and the others are added to it.
 void MoveFinder::sum(int rank, std::vector<std::uint64_t> sources, std::uint64_t target) {
   const auto there = std::find_if(sources.begin(), sources.end(), [&](std::uint64_t source) {
     const Held& held = held_[source];

@@ -1,5 +1,5 @@
-// From what lies where to the moves of a schedule: the part of an import that all executors'
-// programs share.
+// Derives the moves of a schedule from the contents of memory: the part of an import that the
+// programs of all executors share.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace unisono::executors {
 
-// What a place of a program holds, in the words of a schedule.
+// The contents of a program's place, in a schedule's terms.
 struct Held {
   int chunk = -1;           // -1: nothing
   Cell cell = {};           // where a schedule keeps it
@@ -32,7 +32,7 @@ class MoveFinder {
 
   std::uint64_t place(int rank, BufferPlace place) const { return memory_.cell(rank, place); }
 
-  // What lies at a place, after it was put there if it was only on its way.
+  // Returns the contents of a place, after putting them there if they were only in transit.
   Held settled(int rank, std::uint64_t place);
   Held held(std::uint64_t place) { return held_[place]; }
   // On its way to another rank, or to another place.

@@ -16,8 +16,8 @@
 
 namespace unisono::cli {
 
-// What was read of a file. Throws UsageError "file:line: what is wrong"; `format`, for --to, says
-// how to see one that is right.
+// Reads a file. Throws UsageError "file:line: what is wrong"; `format`, for --to, says how to see a
+// valid one.
 template <typename Program>
 Program program_of_file(const std::string& path, const std::string& text, Parsed<Program> parsed,
                         std::string_view format) {
@@ -29,8 +29,8 @@ Program program_of_file(const std::string& path, const std::string& text, Parsed
   return std::move(*parsed.value);
 }
 
-// What `convert` makes of a file, a `kind` of program. Throws UsageError where its proof found
-// something, or where `convert` finds that a schedule has no words for it.
+// Returns the schedule that `convert` makes of a file with a program of `kind`. Throws UsageError
+// if the proof finds an error, or if a schedule cannot express the program.
 Schedule schedule_of_file(const std::string& path, std::string_view kind,
                           const std::vector<executors::Flaw>& flaws,
                           const std::function<Schedule()>& convert);

@@ -1,4 +1,4 @@
-// How `unisono verify` tells what a proof of another executor's program says.
+// The report of `unisono verify` about a proof of another executor's program.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -18,7 +18,7 @@ class StepNumbers {
  public:
   static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
 
-  // How a program is described: a GPU, and then its blocks one after the other.
+  // Adds a GPU; its blocks follow one after the other.
   void add_gpu() { first_blocks_.push_back(blocks()); }
   void add_block(std::size_t steps);
 

@@ -1,4 +1,4 @@
-// What the order of calls alone says of a job that hangs.
+// Diagnoses a hanging job from the order of its calls alone.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -25,7 +25,7 @@ struct ImportedCall {
   std::string backend = {};           // whose annotation or kernel it is; empty: not told
 };
 
-// What one rank left.
+// The data of one rank.
 struct ImportedRank {
   std::string path = {};
   int rank = -1;
@@ -49,7 +49,7 @@ struct ImportFile {
 ImportedRank read_kineto(const nlohmann::json& document, const std::string& path);
 // Dump of PyTorch's flight recorder, from JSON or a pickle. Throws UsageError.
 ImportedRank read_flight_recorder(const nlohmann::json& document, const std::string& path);
-// Whether annotations of that backend of PyTorch are those of launches: kernels take the time.
+// Returns true if annotations of that PyTorch backend are those of launches: kernels take the time.
 bool is_device_backend(std::string_view name);
 bool is_nccl_log(std::string_view text);
 // Logs of NCCL: a file may have several ranks, and a rank several files. Throws UsageError.

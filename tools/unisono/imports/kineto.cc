@@ -61,7 +61,7 @@ bool is_of_collectives(const std::string& kernel) {
          kernel.find("msccl") != std::string::npos || kernel.find("oneccl") != std::string::npos;
 }
 
-// Whether a kernel of that name can be part of the collective.
+// Returns true if a kernel of that name can be part of the collective.
 bool can_be_of(const std::string& kernel, const std::string& collective) {
   const std::string name = lower(kernel);
   const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
@@ -297,7 +297,7 @@ class Reader {
     for (const json& group : groups) {
       std::string name = text(member(group, "pg_name"));
       std::vector<int> ranks = ranks_in(member(group, "ranks"));
-      // Where no group says that it is the default one, the first of all ranks is.
+      // If no group says that it is the default one, the first group of all ranks is.
       const bool is_all = !ranks.empty() && static_cast<int>(ranks.size()) == size;
       const bool is_world = text(member(group, "pg_desc")) == "default_pg" ||
                             (!has_default && is_all && !rank_.groups.contains("world"));

@@ -1,5 +1,5 @@
-// What NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL, of any number of ranks in
-// any number of files. The lines that count:
+// Reads NCCL's output with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL, of any number of ranks
+// in any number of files. The relevant lines:
 //
 //   HOST:PID:TID [DEVICE] NCCL INFO ... comm 0x1 rank 0 nranks 2 ... commId 0xab ...
 //   HOST:PID:TID [DEVICE] NCCL INFO AllReduce: opCount 1d sendbuff ... count 64 datatype 7 op 0
@@ -125,10 +125,10 @@ struct Communicator {
   int owner = -1;                        // the rank of the job, once all are known
 };
 
-// Who is which rank where. The ranks of the job are those of the largest communicator.
+// The ranks of each communicator. The ranks of the job are those of the largest one.
 class Communicators {
  public:
-  // Whether the line tells of one.
+  // Returns true if the line describes a communicator.
   bool add(const Line& line) {
     const std::string_view address = word_after(line.text, "comm");
     const std::string_view id = word_after(line.text, "commId");
@@ -162,7 +162,8 @@ class Communicators {
     by_place_[{line.place, std::string(address)}] = latest;
     return true;
   }
-  // That of the same file, or else of another file of the place; nullptr: no line has told of it.
+  // Returns the communicator of the same file, or else of another file of the place; nullptr: no
+  // line has described it.
   const Communicator* find(const Line& line, std::string_view address) const {
     const auto own = latest_.find({line.place, std::string(address), line.file});
     if (own != latest_.end() && own->second != nullptr) {
@@ -199,7 +200,7 @@ class Communicators {
     }
     return files;
   }
-  // Those whose ranks have all left a log.
+  // Returns the communicators whose ranks have all left a log.
   std::map<std::string, std::vector<int>> groups() const {
     std::map<std::string, std::vector<int>> groups;
     for (const Communicator& one : all_) {
@@ -222,7 +223,7 @@ class Communicators {
   }
 
  private:
-  // Where several ranks have one place, by what tells them apart.
+  // Distinguishes several ranks in one place.
   int owner_of(const Communicator& one) const {
     const auto at_place = worlds_.find(one.place);
     if (at_place == worlds_.end()) {

@@ -74,7 +74,7 @@ class Bytes {
     }
     return std::bit_cast<double>(value);
   }
-  // What is no UTF-8 in it is replaced.
+  // Bytes that are not UTF-8 are replaced.
   std::string text(std::size_t count) {
     std::string text(take(count));
     if (std::ranges::all_of(text, [](char sign) { return static_cast<signed char>(sign) >= 0; })) {
@@ -88,7 +88,7 @@ class Bytes {
   std::size_t at_ = 0;
 };
 
-// What the JSON of a pickle may still have.
+// The remaining size limits of a pickle's JSON.
 struct Budget {
   explicit Budget(std::size_t bytes)
       : values(kMostValuesPerByte * bytes), text(kMostTextPerByte * bytes) {}

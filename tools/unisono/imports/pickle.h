@@ -10,7 +10,7 @@
 
 namespace unisono::cli {
 
-// Whether it begins as a pickle of protocol 2 or later does.
+// Returns true if it begins like a pickle of protocol 2 or later.
 bool is_pickle(std::string_view bytes);
 
 // Tuples become arrays, and keys that are numbers texts. The position is the byte.

@@ -1,4 +1,4 @@
-// How PyTorch calls collectives and types.
+// PyTorch's names of collectives and types.
 #include <algorithm>
 #include <array>
 #include <utility>

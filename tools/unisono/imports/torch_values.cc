@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr double kMostRanksOfTorch = 1e6;
 
-// What is nested deeper than any list of tensors is none.
+// A value that is nested deeper than any list of tensors is not one.
 double elements_in(const json& dims, int depth) {
   constexpr int kDeepestDims = 16;
   if (!dims.is_array() || depth > kDeepestDims) {

@@ -14,7 +14,7 @@
 
 namespace unisono::cli {
 
-// What the command was asked for.
+// The command's arguments.
 struct ModelQuestion {
   planner::ModelShape shape = {};
   planner::ConfigAccount account = {};  // of a config.json
@@ -48,7 +48,7 @@ void write_step(const ModelQuestion& question, const planner::TrainingTask& task
 void simulate_best(const ModelQuestion& question, const planner::TrainingTask& task, int count,
                    const Console& console, planner::Ranking<planner::TrainingEstimate>& ranking);
 
-// What to give to another program for the layout: "megatron", "torchtitan" or "vllm".
+// Returns another program's options for the layout: "megatron", "torchtitan" or "vllm".
 std::string launch_flags(std::string_view program, const planner::Layout& layout);
 std::string launch_flags(std::string_view program, const planner::ServingLayout& layout);
 

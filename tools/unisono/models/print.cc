@@ -1,4 +1,4 @@
-// What `unisono plan-model` prints.
+// The output of `unisono plan-model`.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where the chunks of a schedule lie in the buffers of a program's GPUs.
+// The positions of a schedule's chunks in the buffers of a program's GPUs.
 #pragma once
 
 #include <map>
@@ -22,11 +22,11 @@ class CellPlaces {
  public:
   explicit CellPlaces(const Schedule& schedule);
 
-  // How many chunks a rank keeps in scratch.
+  // Returns the number of chunks that a rank keeps in scratch.
   int scratch_chunks(int rank) const;
   BufferPlace of(const Cell& cell) const;
   std::vector<MovePiece> pieces_of(const Move& move) const;
-  // Whether some move writes the cell.
+  // Returns true if some move writes the cell.
   bool is_written(const Cell& cell) const;
 
  private:

@@ -176,7 +176,7 @@ Proof check(const MscclProgram& program) {
     if (is_in_place ? !program.in_place : !program.out_of_place) {
       continue;
     }
-    // Where the order is open, so is what lies where: only the open order is told then.
+    // If the order is undefined, so are the contents: only the undefined order is reported then.
     std::vector<Flaw> found =
         find_hazards(program, table, order, executors::BufferContents(shape, is_in_place));
     if (found.empty() && order.stuck.empty()) {

@@ -18,7 +18,7 @@ struct Proof {
   std::size_t longest_block = 0;  // in steps
 };
 
-// What MSCCL's executor takes for one thread block (msccl.h, MSCCL_MAX_NUM_STEPS).
+// The limit of MSCCL's executor for one thread block (msccl.h, MSCCL_MAX_NUM_STEPS).
 inline constexpr std::size_t kMostStepsOfBlock = 256;
 
 Proof check(const MscclProgram& program);

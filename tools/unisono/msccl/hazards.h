@@ -9,8 +9,8 @@
 
 namespace unisono::msccl {
 
-// What is ordered: the steps of a block, a step and the one that it depends on, and a receive and
-// its send. Vector clocks (Fidge 1988, Mattern 1989) over the blocks of one GPU at a time.
+// Order exists between the steps of a block, a step and the one that it depends on, and a receive
+// and its send. Uses vector clocks (Fidge 1988, Mattern 1989) over the blocks of one GPU at a time.
 std::vector<executors::Flaw> find_hazards(const MscclProgram& program, const StepTable& table,
                                           const Order& order,
                                           const executors::BufferContents& memory);

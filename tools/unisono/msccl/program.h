@@ -98,7 +98,7 @@ struct MscclProgram {
 // The schedule that a program must have the effect of, without moves: its ranks and chunks.
 Schedule shape_of(const MscclProgram& program);
 
-// How a collective is called in these files; empty: they cannot say it.
+// Returns a collective's name in these files; empty: it has none.
 std::string_view word_of(Collective collective);
 
 }  // namespace unisono::msccl

@@ -15,7 +15,7 @@ constexpr int kMostChunks = 1 << 20;
 constexpr std::size_t kMostSteps = 20'000'000;
 constexpr int kAny = std::numeric_limits<int>::max();
 
-// Where input and output are one, files give it a size under one of its names only.
+// If input and output are one buffer, files give its size under only one of its names.
 void complete_sizes(MscclProgram& program, int gpus) {
   if (!program.in_place || program.out_of_place) {
     return;

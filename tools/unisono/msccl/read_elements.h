@@ -20,7 +20,7 @@ class ElementReader {
   void block(const XmlAttributes& attributes);
   void step(const XmlAttributes& attributes);
 
-  // What only the whole text shows is told to the fault.
+  // Reports errors that only the whole text shows to the fault.
   MscclProgram finish() &&;
 
  private:

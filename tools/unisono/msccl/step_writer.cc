@@ -43,7 +43,7 @@ bool StepWriter::is_noted(std::uint32_t event) const {
   return written_[event].has_value();
 }
 
-// What `waits` became: the last step of each other block of the rank.
+// Returns the result of `waits`: the last step of each other block of the rank.
 std::map<int, int> StepWriter::last_steps(int rank, int own,
                                           std::span<const std::uint32_t> waits) const {
   std::map<int, int> last;

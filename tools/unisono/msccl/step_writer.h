@@ -21,7 +21,7 @@ struct BlockKey {
   friend auto operator<=>(const BlockKey&, const BlockKey&) = default;
 };
 
-// Which step of which thread block, of its rank, something became.
+// The step and the thread block, of its rank, in which something was written.
 struct Written {
   int block = -1;
   int step = -1;
@@ -35,7 +35,7 @@ class StepWriter {
   // `waits`: events of the schedule. Those of the same rank that have been noted come before: the
   // step can wait for one itself, others need a nop each.
   Written add(const BlockKey& key, std::span<const std::uint32_t> waits, Step step);
-  // Behind what the block has, alone.
+  // Appends to the block, as a step of its own.
   Written append(const BlockKey& key, const Step& step);
 
   void note(std::uint32_t event, const Written& written);

@@ -1,4 +1,4 @@
-// What is wrong with a program that no single element of its XML shows.
+// Errors in a program that no single element of its XML shows.
 #pragma once
 
 #include <set>

@@ -31,7 +31,7 @@ class XmlFault {
   std::size_t line_ = 0;
 };
 
-// What an attribute must not be is told to the fault, and something that may be used comes back.
+// Reports invalid attributes to the fault, and returns a usable value instead.
 class XmlAttributes {
  public:
   // Names and values in turn, then nullptr.
@@ -41,7 +41,7 @@ class XmlAttributes {
   // Without a fallback it must be there.
   int number(const char* name, int least, int most,
              std::optional<int> fallback = std::nullopt) const;
-  // Where a step that does not use it has none, anything may stand.
+  // A step that does not use the place, and has none, may have anything there.
   BufferPlace place(const char* buffer, const char* offset, int most, bool is_used) const;
 
  private:

@@ -72,8 +72,8 @@ void ThreadBlockWriter::append(PlanOperation operation) {
   operations_.push_back(std::move(operation));
 }
 
-// What stands behind another of its kind joins it, as far as one operation takes them: a thread
-// for each, so that none may come twice.
+// Operations of the same kind are joined, as far as one operation can hold them: each needs a
+// thread, so no counter may occur twice.
 void ThreadBlockWriter::append_counter(OperationType type, int counter) {
   if (!operations_.empty() && operations_.back().type == type) {
     std::vector<int>& others = operations_.back().semaphores;

@@ -34,7 +34,7 @@ class ThreadBlockWriter {
   ThreadBlock operations_;
   std::vector<PlanOperation> open_;  // with data, since the last nop
   bool has_waited_ = false;          // since then
-  // Who counts each counter, since then: the thread of its place in an operation's list.
+  // The thread that counts each counter since then: its index in an operation's list.
   std::map<std::pair<OperationType, int>, std::size_t> threads_;
 };
 

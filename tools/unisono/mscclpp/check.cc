@@ -68,7 +68,7 @@ class PlanFlow {
   executors::DataFlow flow_;
 };
 
-// Which of the channels or semaphores that an operation waits for has nothing.
+// Returns the channel or semaphore that an operation waits for and that has nothing.
 std::size_t missing(const CounterTable& counters, const PlanOrder& order, std::size_t operation) {
   const auto used = counters.of(operation);
   const auto found = std::find_if(used.begin(), used.end(), [&](std::size_t counter) {
@@ -188,7 +188,7 @@ PlanProof check(const ExecutionPlan& plan) {
                                  executors::BufferContents(shape, plan.in_place))) {
     proof.flaws.push_back(std::move(flaw));
   }
-  // Where the order is open, so is what lies where: only the open order is told then.
+  // If the order is undefined, so are the contents: only the undefined order is reported then.
   std::vector<Flaw> wrong;
   const int roots = is_rooted(plan.collective) ? shape.ranks : 1;
   for (int root = 0; root < roots && proof.flaws.empty() && (root == 0 || !wrong.empty()); ++root) {

@@ -46,7 +46,8 @@ Clocks::Clock Clocks::later(const Clock& one, const Clock& other) {
   return std::make_shared<const std::vector<int>>(std::move(all));
 }
 
-// What is left of a clock that something relaxed passes on: who has begun. It orders no data.
+// Returns the part of a clock that a relaxed operation passes on: the blocks that have begun. It
+// orders no data.
 Clocks::Clock Clocks::begun(const Clock& clock) {
   if (clock == nullptr) {
     return clock;

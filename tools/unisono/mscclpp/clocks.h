@@ -1,4 +1,4 @@
-// What each thread block knows of the others, while a plan runs in one order.
+// Each thread block's knowledge about the others while a plan runs in one order.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Clocks {
 
   // REQUIRES: operations come in an order in which they can run.
   void run(std::size_t operation);
-  // Those that meet at a barrier.
+  // Joins the blocks that meet at a barrier.
   void join(const std::vector<std::size_t>& blocks);
 
   // About an operation of a counted block that has run, for the `next` one that does: does the

@@ -50,9 +50,9 @@ void check_within(const StepId& at, const PlanOperation& operation, const Buffer
   }
 }
 
-// Who uses the counters of a GPU. The counts of one block would be those of another, if nothing
-// says whose turn it is. So with the threads of a block: the k-th counter of an operation is the
-// k-th thread's, and what a thread counts is loaded and stored as any number is.
+// The users of a GPU's counters. Without an order between two blocks, one could take the counts of
+// the other. The threads of a block are similar: the k-th counter of an operation belongs to the
+// k-th thread, which loads and stores its count as an ordinary number.
 class CounterUses {
  public:
   CounterUses(const OperationTable& table, const CounterTable& counters, const Clocks& clocks)
@@ -102,7 +102,7 @@ class CounterUses {
   std::map<std::pair<std::size_t, Effect>, Use> last_;
 };
 
-// Who reads and writes the cells of a GPU's memory.
+// The readers and writers of the cells of a GPU's memory.
 class CellUses {
  public:
   CellUses(const OperationTable& table, const BufferContents& memory, const Clocks& clocks)
@@ -199,7 +199,7 @@ class RemoteUses {
   std::map<std::size_t, std::size_t> last_;  // of each block of another GPU
 };
 
-// Who comes to a GPU: its own blocks, and those that touch its memory.
+// The blocks that use a GPU: its own blocks, and those that access its memory.
 struct Visits {
   std::vector<std::size_t> own = {};         // blocks that do something
   std::vector<std::size_t> blocks = {};      // all of them

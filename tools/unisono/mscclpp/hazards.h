@@ -1,5 +1,5 @@
-// What of a plan is not in order: places that meet, counters that are shared, and GPUs that have
-// not begun or have ended.
+// Finds unordered accesses in a plan: overlapping places, shared counters, and GPUs that have not
+// begun or have ended.
 #pragma once
 
 #include <vector>

@@ -9,7 +9,7 @@
 namespace unisono::mscclpp {
 namespace {
 
-// What grows with the operations of a plan.
+// Quantities that grow with the operations of a plan.
 struct Load {
   std::int64_t blocks = 0;
   std::int64_t signals = 0;               // that can be on their way at once

@@ -1,5 +1,5 @@
-// What a plan that is read may be at most: more than any executor takes, and what bounds the memory
-// of a proof, about 1 GB, since a short file can say large numbers.
+// Limits of the plans that are read: larger than any executor's, and small enough to bound the
+// memory of a proof to about 1 GB, because a short file can contain large numbers.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ inline constexpr std::int64_t kMostNamedChunks = 1 << 22;  // by all operations
 // GPUs, times GPUs, times chunks: what a proof holds of all of them. And as much of their sums.
 inline constexpr std::int64_t kMostContributions = 1 << 26;
 
-// What the thread blocks, before and after the next nop, and signals on their way know of each
-// thread block that touches the memory of one GPU.
+// The limit of the knowledge that thread blocks (before and after the next nop) and signals in
+// transit have about each thread block that accesses the memory of one GPU.
 inline constexpr std::int64_t kMostKnown = 1 << 26;
 
 // Why the operations of a plan are more than are read; empty if they are not.
@@ -32,8 +32,8 @@ std::string too_large(const ExecutionPlan& plan);
 // in 32 bits.
 std::uint64_t most_bytes_of(const ExecutionPlan& plan);
 
-// What in a plan is right, and more than the executor takes, in words. Its other limits (plan.h)
-// are kept by what is read: what is beyond them is refused.
+// Describes the parts of a plan that are right but exceed the executor's limits. Its other limits
+// (plan.h) are enforced when reading.
 std::vector<std::string> beyond_executor(const ExecutionPlan& plan, std::size_t longest_block);
 
 }  // namespace unisono::mscclpp

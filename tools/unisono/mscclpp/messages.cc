@@ -74,8 +74,8 @@ class Lander {
     return message;
   }
 
-  // What must come before it is of earlier steps, so that waiting for it closes no circle: in the
-  // order of the schedule's steps, sends first, the receiver can say it just before the send.
+  // The predecessors belong to earlier steps, so waiting for them closes no cycle: in the order of
+  // the schedule's steps, sends first, the receiver can signal just before the send.
   Landing landing_of(int gpu, const Step& step, const WaitingStep& action) const {
     Landing landing = Landing::free;
     const auto take = [&](int schedule_step) {

@@ -1,4 +1,4 @@
-// What goes from GPU to GPU in a program of MSCCL, and where a put may let it land.
+// The messages between GPUs in an MSCCL program, and the places where a put may store them.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ using Messages = std::map<std::pair<int, int>, std::vector<PutMessage>>;
 // Adds what scratch the messages take to `scratch`, of each GPU.
 Messages find_messages(const msccl::MscclProgram& program, std::vector<int>& scratch);
 
-// Those that a thread block of a GPU sends or receives; none where it stays within the GPU.
+// Returns the messages that a thread block of a GPU sends or receives; none if they stay within the
+// GPU.
 const std::vector<PutMessage>& lane_of(const Messages& messages, int gpu,
                                        const msccl::ThreadBlock& block);
 

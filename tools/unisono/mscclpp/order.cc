@@ -118,7 +118,7 @@ class PlanRunner {
     return true;
   }
 
-  // None comes twice in one operation.
+  // No counter occurs twice in one operation.
   bool lower(std::size_t block, std::span<const std::size_t> counters) {
     for (const std::size_t counter : counters) {
       if (order_.counts[counter] == 0) {
@@ -132,7 +132,7 @@ class PlanRunner {
     return true;
   }
 
-  // How many must come is checked before: all of them.
+  // An earlier check ensures the number of arrivals: all of them.
   bool meet(std::size_t block, int gpu, int barrier) {
     const std::vector<std::size_t>& blocks = table_.blocks_at_barrier(gpu, barrier);
     std::size_t& there = there_[{gpu, barrier}];

@@ -39,7 +39,8 @@ class CounterTable {
 
   std::size_t size() const { return initial_.size(); }
   int initial(std::size_t counter) const { return initial_[counter]; }
-  // Those that an operation raises or lowers; none(): a signal that nobody can await.
+  // Returns the counters that an operation raises or lowers; none(): a signal that nobody can wait
+  // for.
   std::span<const std::size_t> of(std::size_t operation) const {
     return std::span(used_).subspan(first_used_[operation],
                                     first_used_[operation + 1] - first_used_[operation]);

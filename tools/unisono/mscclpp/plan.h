@@ -44,7 +44,7 @@ enum class OperationType : std::uint8_t {
   acquire
 };
 
-// What an operation does: `moves` copies its sources to its targets one by one, `adds` puts the
+// The effect of an operation: `moves` copies its sources to its targets one by one, `adds` puts the
 // sum of all sources into all targets.
 enum class Effect : std::uint8_t { joins, moves, adds, raises, lowers };
 
@@ -52,7 +52,7 @@ struct OperationTraits {
   OperationType type;
   std::string_view word;  // in the JSON
   Effect effect;
-  // Which places are of other GPUs: the first one always, or from the second one on.
+  // The places on other GPUs: the first one always, or from the second one on.
   bool remote_source;
   bool remote_target;
 };
@@ -134,7 +134,7 @@ struct ExecutionPlan {
   std::vector<PlanGpu> gpus = {};
 };
 
-// What the executor takes (execution_common.hpp, the same commit).
+// The executor's limits (execution_common.hpp, the same commit).
 inline constexpr std::size_t kMostOperationsOfBlock = 64;
 inline constexpr std::size_t kMostChannelsOfBlock = 16;
 inline constexpr std::size_t kMostRemoteBuffersOfBlock = 16;
@@ -149,7 +149,7 @@ Schedule shape_of(const ExecutionPlan& plan);
 // for it.
 std::vector<std::vector<int>> other_ends(const ExecutionPlan& plan);
 
-// How a collective is called in these files; empty: they have no name for it.
+// Returns a collective's name in these files; empty: it has none.
 std::string_view word_of(Collective collective);
 
 }  // namespace unisono::mscclpp

@@ -22,7 +22,7 @@ std::int64_t number_of(const JsonNode& node, std::string_view key, std::int64_t 
   return found ? found->whole(least, most) : fallback;
 }
 
-// What `read` makes of each number of the lists of the key `list`, in all the entries.
+// Returns the results of `read` for each number in the lists of the key `list`, in all entries.
 template <typename Read>
 std::vector<int> flattened(const JsonNode& entries, std::string_view type, std::string_view list,
                            const Read& read) {

@@ -19,7 +19,7 @@ struct Unread {
   std::string_view why;
 };
 
-// What an operation may have and this does not read.
+// Keys of operations that this reader ignores.
 constexpr std::array<Unread, 2> kUnreadKeys = {
     {{"tbg_info", "groups of thread blocks are not read; give each block its own chunks"},
      {"iter_context", "pipelines are not read; write the operations out"}}};
@@ -126,7 +126,7 @@ void check_sizes(const JsonNode& node, const PlanOperation& operation) {
   }
 }
 
-// What the executor does otherwise than the words of the plan say.
+// Refuses operations that the executor runs differently from the plan's text.
 void check_quirks(const JsonNode& node, const PlanOperation& operation) {
   for (std::size_t i = 0; i < operation.sources.size(); ++i) {
     if (operation.type == OperationType::put &&

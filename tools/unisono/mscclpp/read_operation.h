@@ -11,7 +11,7 @@
 
 namespace unisono::mscclpp {
 
-// What the numbers in the operations of a thread block stand for.
+// The meaning of the numbers in a thread block's operations.
 struct BlockScope {
   const ExecutionPlan& plan;            // as far as its GPUs' buffers, channels and semaphores go
   executors::StepId at;                 // the operation; a step of -1: the lists of the block

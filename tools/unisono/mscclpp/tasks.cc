@@ -6,7 +6,7 @@
 namespace unisono::mscclpp {
 namespace {
 
-// What is granted in a step of the schedule is granted before anything of the step is awaited.
+// Everything granted in a step of the schedule is granted before anything of the step is awaited.
 std::vector<BlockTask> tasks_of_block(const msccl::ThreadBlock& block,
                                       const std::vector<PutMessage>& lane) {
   std::vector<BlockTask> tasks;

@@ -1,4 +1,4 @@
-// What the thread blocks of a GPU do in a plan, and the semaphores with which they wait for each
+// The tasks of a GPU's thread blocks in a plan, and the semaphores with which they wait for each
 // other.
 #pragma once
 

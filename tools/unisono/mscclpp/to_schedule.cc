@@ -33,7 +33,7 @@ class PlanImporter {
     return moves_.place(place.gpu, chunk_of(place, chunk));
   }
 
-  // What comes from another GPU, or lies here.
+  // Moves data from another GPU, or within this one.
   void carry(const PlanPlace& source, const PlanPlace& target, int chunk) {
     const std::uint64_t from = place(source, chunk);
     const std::uint64_t to = place(target, chunk);

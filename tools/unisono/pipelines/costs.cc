@@ -1,4 +1,4 @@
-// What the stages of a pipeline take, and its messages.
+// The costs of a pipeline's stages and messages.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which pipeline is meant.
+// Loads the pipeline that a command names.
 #include <fmt/format.h>
 
 #include <filesystem>

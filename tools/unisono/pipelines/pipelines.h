@@ -18,7 +18,7 @@ pipeline::Pipeline pipeline_of(const std::string& which, const Arguments& argume
 
 // Times, lanes and capacity from the options; of a file that says nothing of them, or a name.
 void set_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
-// What --factors and --on say, also of a file with costs of its own. Throws UsageError.
+// Applies --factors and --on, also to a file with costs of its own. Throws UsageError.
 void adjust_costs(pipeline::Pipeline& pipeline, const Arguments& arguments);
 // `alone` is how it runs where each message has its links for itself; here messages that travel at
 // once share the links of --on, and those of one lane follow each other.
@@ -30,12 +30,13 @@ nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipe
 // The options that say a time.
 inline constexpr const char* kPipelineTimes[] = {"forward", "input", "weight", "transfer"};
 bool ends_in_unit(const std::string& value);  // "2ms"
-// Whether times are microseconds: one of them has a unit, or --on says what messages take.
-// Otherwise they count in a unit that nobody has named.
+// Returns true if times are microseconds: one of them has a unit, or --on gives the times of
+// messages. Otherwise their unit is unknown.
 bool are_microseconds(const Arguments& arguments);
 std::string pipeline_time(double time, const Arguments& arguments);
 nlohmann::ordered_json time_unit_json(const Arguments& arguments);  // "us" or null
-// Whether a file says what its stages hold; otherwise a microbatch of a stage counts as 1.
+// Returns true if a file gives the memory of its stages; otherwise a microbatch of a stage counts
+// as 1.
 bool holds_bytes(const pipeline::Pipeline& pipeline);
 std::string_view memory_unit(const pipeline::Pipeline& pipeline);  // "byte" or "microbatch"
 std::string held_text(double held, const pipeline::Pipeline& pipeline);

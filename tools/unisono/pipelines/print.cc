@@ -1,4 +1,4 @@
-// What `unisono pipeline` says of a schedule, as text and as JSON.
+// The output of `unisono pipeline`, as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>

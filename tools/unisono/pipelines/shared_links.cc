@@ -232,7 +232,8 @@ pipeline::Run on_shared_links(const pipeline::Pipeline& pipeline, const pipeline
                               const Arguments& arguments) {
   const auto bytes = static_cast<double>(arguments.bytes("message"));
   Topology topology = load_topology(arguments.text("on"));
-  // What a message takes alone (costs.cc) has the links only: protocols are those of collectives.
+  // The time of a single message (costs.cc) depends only on the links: protocols are for
+  // collectives.
   topology.protocols.clear();
   return Sharing(pipeline, alone, bytes).play(topology);
 }

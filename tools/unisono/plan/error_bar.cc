@@ -1,4 +1,4 @@
-// How far a fitted machine is off on calls like the one asked for.
+// The error of a fitted machine on calls like the requested one.
 #include <algorithm>
 #include <functional>
 #include <string>

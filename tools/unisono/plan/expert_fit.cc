@@ -32,7 +32,7 @@ struct ModeFit {
   std::string name;
   std::vector<ExpertPoint> asked = {};  // for each machine, with the times of the fit
   std::size_t rows = 0;
-  // How far the fit to every second row is off on the others; empty: no others.
+  // The errors of the fit to every second row on the other rows; empty: there are none.
   std::vector<double> errors = {};
 };
 
@@ -66,7 +66,7 @@ std::vector<double> errors_of(const std::vector<ExpertPoint>& points) {
   return errors;
 }
 
-// What is asked of each machine; 0: the fewest hosts that the machine was measured on, and the most
+// The question for each machine; 0: the fewest hosts that the machine was measured on, and the most
 // processors.
 struct Asked {
   network_model::ExpertShape shape = {};
@@ -105,7 +105,7 @@ ModeFit fit_mode(const std::vector<ExpertPoint>& points, std::string name, const
   return made;
 }
 
-// What leaving a host costs has to be measured once.
+// The cost of leaving a host must be measured once.
 void check_hosts(const std::vector<ExpertPoint>& points, int hosts, const std::string& path,
                  std::string_view mode) {
   const auto is_alone = [](const ExpertPoint& point) { return point.hosts == 1; };

@@ -85,7 +85,7 @@ void print_json(const network_model::ExpertShape& shape, const Topology& topolog
   fmt::print("{}\n", json.dump(2));
 }
 
-// What a router chose, as the counts of dispatch, or with --call of combine.
+// Prints a router's choices as the counts of dispatch, or with --call of combine.
 void plan_routing(const Arguments& arguments, const Console& console) {
   for (const std::string_view option : {"tokens", "choices"}) {
     if (arguments.has(option)) {

@@ -33,7 +33,7 @@ double busbw(const Result& result, double time_s) {
                     : 0;
 }
 
-// What libraries may do that use such switches; unisono does not, so it stands beside the table.
+// Prints what libraries that use such switches can do; unisono does not, so it is beside the table.
 void print_in_switch(const Result& result) {
   if (!result.plan.in_switch) {
     return;

@@ -30,8 +30,8 @@ double rounded(double value);
 // A table of what could run.
 void print_plan(const network_model::Plan& plan, const Console& console);
 
-// How far the fit was off on measurements like a call that it had not seen: other sizes, or rank
-// counts, or collectives, whichever the call needs. Errors are parts of the measured time.
+// The error of the fit on unseen measurements like a call: other sizes, or rank counts, or
+// collectives, whichever the call needs. Errors are fractions of the measured time.
 struct ErrorBar {
   std::size_t rows = 0;  // 0: there are too few measurements to tell
   double median = 0;
@@ -41,7 +41,7 @@ struct ErrorBar {
 ErrorBar error_bar(const std::vector<network_model::Point>& points,
                    const network_model::Call& call);
 
-// What a fitted machine predicts for a call.
+// Prints a fitted machine's prediction for a call.
 void print_prediction(const network_model::NamedMachine& machine, const network_model::Call& call,
                       const Console& console);
 

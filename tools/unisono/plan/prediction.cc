@@ -30,7 +30,7 @@ std::string name_of(const Row& row) {
   return row.algorithm.empty() ? "the library's choice" : row.algorithm;
 }
 
-// What the machine answers without having seen anything like it.
+// Describes how far the question is from all measurements.
 std::string beyond_measurements(const std::vector<network_model::Point>& points,
                                 const network_model::Call& call) {
   const Collective collective = plain_form(call.collective);

@@ -1,4 +1,4 @@
-// What `unisono plan` prints of a plan.
+// The output of `unisono plan`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,14 +32,14 @@ std::string heading(const Plan& plan) {
                      format_bytes(plan.call.bytes), link_text(plan.parameters));
 }
 
-// What is asked for by name, or nullptr.
+// Returns the candidate that was asked for by name, or nullptr.
 const Candidate* asked_in(const Plan& plan) {
   const auto found = std::find_if(plan.candidates.begin(), plan.candidates.end(),
                                   [](const Candidate& candidate) { return candidate.is_asked; });
   return found == plan.candidates.end() ? nullptr : &*found;
 }
 
-// What would run.
+// Returns the candidate that would run.
 const Candidate& chosen_in(const Plan& plan) {
   const Candidate* asked = asked_in(plan);
   return asked != nullptr ? *asked : plan.candidates.front();

@@ -1,4 +1,4 @@
-// What the fits of `unisono plan` share: reading measurements, and saying how far off a fit is.
+// Shared by the fits of `unisono plan`: reading measurements, and reporting the error of a fit.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,12 +13,12 @@
 
 namespace unisono::cli {
 
-// What the operand and -n say of logs that do not say it.
+// Returns the operand's and -n's information for logs that lack it.
 network_model::LogQuestion log_question_of(const Arguments& arguments);
 // A table, or what a benchmark printed, whose account is added. Throws UsageError.
 network_model::Table load_table(const std::string& path, const network_model::LogQuestion& question,
                                 std::vector<Account>& accounts);
-// What became of the rows of logs, at the end of the output; nothing without any.
+// Prints what became of the rows of logs, at the end of the output; nothing without any.
 void print_accounts(const std::vector<Account>& accounts);
 void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& accounts);
 // All machines of a table, or that of --only. Throws UsageError.

@@ -20,8 +20,8 @@ nlohmann::ordered_json read_trace(const std::string& path);
 
 std::string dump(const nlohmann::ordered_json& document);
 
-// What bytes are that are no JSON: "empty", "compressed by gzip", "an HTML page", ...; "": they
-// begin as a JSON document does, or nearly.
+// Describes bytes that are not JSON: "empty", "compressed by gzip", "an HTML page", ...; "": they
+// begin like a JSON document, or nearly.
 std::string what_is(std::string_view text);
 // Throws UsageError that says what it is; `expected`: "a recording (unisono.trace/1)". Returns
 // where it may be meant to be JSON.
@@ -31,11 +31,11 @@ void refuse_other_version(const std::string& path, const nlohmann::ordered_json&
 // Throws UsageError for a trace of chrome://tracing and Perfetto, whoever made it.
 void refuse_traces(const std::string& path, const nlohmann::ordered_json& document);
 
-// Whether document[key] is a text that begins so.
+// Returns true if document[key] is a text with this beginning.
 bool begins(const nlohmann::ordered_json& document, const char* key, std::string_view with);
 // "unisono.plan/1", of what unisono wrote; else "".
 std::string format_of(const nlohmann::ordered_json& document);
-// Whether unisono sim --trace wrote it.
+// Returns true if unisono sim --trace wrote it.
 bool is_simulated(const nlohmann::ordered_json& document);
 
 }  // namespace unisono::cli

@@ -59,7 +59,7 @@ bool is_after_the_stop(const trace::Timeline::Abort& abort, const JobEnd& end) {
          std::find(end.stopped.begin(), end.stopped.end(), abort.what.culprit) != end.stopped.end();
 }
 
-// How the world ended, in Chinese; what the ranks said themselves follows in their words.
+// Describes the end of the world in Chinese; the ranks' own texts follow unchanged.
 std::string in_chinese(const trace::RecordedAbort& abort) {
   const std::string reporter =
       abort.reporter < 0 ? "" : fmt::format("（rank {} 报告）", abort.reporter);
@@ -79,7 +79,7 @@ std::string in_chinese(const trace::RecordedAbort& abort) {
   }
 }
 
-// What the ranks said, in their words: the first line, and what to do.
+// Returns the ranks' own reports: the first line, and the advice.
 std::vector<Finding> said_by_ranks(const trace::Timeline& timeline, const JobEnd& end) {
   std::vector<Finding> findings;
   for (const trace::Timeline::Abort& abort : timeline.aborts) {
@@ -107,7 +107,7 @@ Text end_of(const JobEnd& end, int rank) {
   return at < end.ends.size() ? say(": {}", "（{}）", end.ends[at]) : Text();
 }
 
-// Where the others said already that this rank is gone.
+// Finds a finding of other ranks that this rank is gone.
 Finding* loss_of(int rank, std::vector<Finding>& findings) {
   const auto found = std::find_if(findings.begin(), findings.end(), [rank](const Finding& each) {
     return each.kind == to_string(ErrorCode::peer_lost) && each.ranks == std::vector<int>{rank};
@@ -229,7 +229,7 @@ ordered_json rank_or_none(int rank) {
   return rank < 0 ? ordered_json() : ordered_json(rank);
 }
 
-// What those that a finding names were in when the job was stopped.
+// Describes the operations of the ranks in a finding when the job was stopped.
 std::vector<std::string> operations_of(const trace::Timeline& timeline, const Finding& finding) {
   std::set<int> ranks(finding.ranks.begin(), finding.ranks.end());
   ranks.insert(finding.waiting.begin(), finding.waiting.end());

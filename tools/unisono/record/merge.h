@@ -13,7 +13,7 @@
 
 namespace unisono::cli {
 
-// What whoever ran the job knows of it.
+// The launcher's knowledge about the job.
 struct JobEnd {
   int ranks = 0;                // 0: as many as the records say
   Text ended = {};              // why, unless all went well
@@ -32,9 +32,9 @@ inline constexpr std::size_t kMostRecordedRows = 300'000;
 nlohmann::ordered_json merge_records(const std::vector<trace::RankRecord>& records,
                                      const JobEnd& end, std::size_t most_rows = kMostRecordedRows);
 
-// What is wrong with the run, and with the recording, in words: first what the ranks said
-// themselves, or where the job was stopped, why it did not go on; last what is only about the
-// recording. As docs/formats/trace.md says.
+// Describes errors of the run, and of the recording: first the ranks' own reports, or, if the job
+// was stopped, why it did not continue; findings about the recording itself come last. See
+// docs/formats/trace.md.
 std::vector<Finding> findings_of(const std::vector<trace::RankRecord>& records,
                                  const trace::Timeline& timeline, const JobEnd& end,
                                  std::size_t most_rows);

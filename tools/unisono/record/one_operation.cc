@@ -106,7 +106,7 @@ ordered_json messages_of(const ordered_json& trace, const std::string& label) {
                  }));
 }
 
-// Those of the whole recording that are about this operation, or do not say what they are about.
+// Returns the recording's findings about this operation, and those that name no operation.
 ordered_json findings_of(const ordered_json& trace, const std::string& label) {
   ordered_json result = ordered_json::array();
   for (const ordered_json& finding : trace.at("findings")) {
@@ -120,7 +120,7 @@ ordered_json findings_of(const ordered_json& trace, const std::string& label) {
   return result;
 }
 
-// What its ranks did in it.
+// Returns the ranks' events in it.
 ordered_json events_of(const ordered_json& trace, const std::vector<std::size_t>& rows) {
   std::map<std::int64_t, std::size_t> places;
   for (const std::size_t row : rows) {

@@ -32,7 +32,7 @@ std::uint64_t seed_of(int rank, std::uint64_t number) {
   return scramble(number * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(rank) + 1);
 }
 
-// What a rank did, at a time: it began, did a pass, or ended.
+// An action of a rank at a time: it began, did a pass, or ended.
 struct Deed {
   enum class What : std::uint8_t { begins, passes, ends };
   double at_us = 0;

@@ -17,10 +17,10 @@
 
 namespace unisono::cli {
 
-// What a rank has as input of the operation `number` of its group. Floats are finite. `rank`: of
-// the world.
+// Fills a rank's input of the operation `number` of its group. Floats are finite. `rank`: a world
+// rank.
 void fill_input(std::span<std::byte> input, std::size_t element, int rank, std::uint64_t number);
-// What one output adds to Replay::results.
+// Returns the contribution of one output to Replay::results.
 std::uint64_t digest(std::span<const std::byte> output, int rank, std::uint64_t number);
 
 struct Replay {

@@ -26,7 +26,7 @@ bool are_ranks(std::vector<int> members, int ranks) {
          std::adjacent_find(members.begin(), members.end()) == members.end();
 }
 
-// Whether `count` is of one part of the vector.
+// Returns true if `count` is the length of one part of the vector.
 bool is_in_parts(Collective collective) {
   return cut_of(collective) != VectorCut::none && !is_v_form(collective);
 }
@@ -38,9 +38,8 @@ std::size_t count_of(const RecordedCall& call, bool is_root, std::uint64_t bytes
   return bytes / size_of(call.call.dtype) / (has_all ? call.members.size() : 1);
 }
 
-// What all ranks need together: at the most what they have as input and output, which is in
-// messages and in scratch once more, and for each pair of ranks lanes and what a schedule has for
-// them.
+// Returns the memory that all ranks need together: at most their input and output, the same again
+// in messages and scratch, and, for each pair of ranks, lanes and the schedule's data.
 double bytes_needed(const RecordedCall& call) {
   constexpr double kPair = 512;
   const double ranks = call.shape.ranks;

@@ -19,7 +19,7 @@ namespace unisono::cli {
 
 // A collective of a group.
 struct RecordedCall {
-  // What one rank of it recorded.
+  // The recording of one of its ranks.
   struct Part {
     std::size_t row = 0;  // in `ops`
     double begin_us = 0;

@@ -43,7 +43,7 @@ PlayedTransfers::PlayedTransfers(const ordered_json& trace) {
                whole_at(trace, "transfers", "tag", row, std::numeric_limits<int>::min())};
     const ordered_json& end = rows.at("end_us").at(row);
     one.end_us = end.is_null() ? one.end_us : std::max(one.begin_us, end.get<double>());
-    // What a rank sent before its newest events is not here, if it kept only those.
+    // If a rank kept only its newest events, earlier sends are missing.
     if (!has_all(rank) || !has_all(peer) || (peer < 0 && (one.sends || !end.is_null()))) {
       ++left_out_;
     } else {

@@ -32,7 +32,7 @@ class PlayedTransfers {
   // whole.
   explicit PlayedTransfers(const nlohmann::ordered_json& trace);
 
-  // Those that can be played: of ranks that recorded all they did.
+  // The transfers that can be replayed: those of ranks with complete recordings.
   const std::vector<PlayedTransfer>& all() const { return transfers_; }
   int left_out() const { return left_out_; }
 

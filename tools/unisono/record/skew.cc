@@ -75,7 +75,8 @@ class Uncertainty {
   ordered_json us_;
 };
 
-// How late the last rank of an operation was, behind the one before; 0: the clocks cannot tell.
+// Returns how much later the last rank of an operation was than the one before it; 0: the clocks
+// are too uncertain.
 double lateness(const Operation& operation, const Uncertainty& clocks) {
   const auto& [last_us, last] = operation.begun.back();
   const auto& [before_us, before] = operation.begun[operation.begun.size() - 2];

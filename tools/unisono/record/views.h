@@ -1,4 +1,4 @@
-// What is made of a recording (unisono.trace/1) for somebody who looks at it.
+// Views of a recording (unisono.trace/1) for people.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,9 +9,9 @@
 
 namespace unisono::cli {
 
-// What its findings say; of a recording without any: the first operation that did not end. What is
-// only about the recording (is_about_the_recording()) comes last. Throws UsageError where the
-// recording is not whole.
+// Returns the recording's findings; if it has none, the first operation that did not end. Findings
+// about the recording itself (is_about_the_recording()) come last. Throws UsageError if the
+// recording is incomplete.
 std::vector<Finding> explain_recording(const nlohmann::ordered_json& trace);
 bool is_about_the_recording(const Finding& finding);
 
@@ -20,7 +20,7 @@ bool is_about_the_recording(const Finding& finding);
 // where passes overlap. Messages are arrows. Throws UsageError where the recording is not whole.
 nlohmann::ordered_json chrome_trace_of(const nlohmann::ordered_json& trace);
 
-// Who came last to the operations of a recording, and how late.
+// The ranks that came last to the operations of a recording, and their delays.
 struct Skew {
   struct Rank {
     int rank = 0;

@@ -63,8 +63,8 @@ std::vector<int> members_of(const ordered_json& trace, const std::string& group)
                   "/groups/ranks");
 }
 
-// Whether the rank may have been in the operation, and its record of that is not here any more: the
-// events that it dropped are those before its first one.
+// Returns true if the rank may have been in the operation and its record has been dropped: dropped
+// events are those before its first one.
 bool may_be_dropped(const ordered_json& trace, int rank, const Key& operation) {
   const auto at = static_cast<std::size_t>(rank);
   const ordered_json dropped = trace.value("dropped_events", ordered_json::array());

@@ -1,4 +1,4 @@
-// What `unisono run --chaos` does to a job: links between the ranks that are not good, and ranks
+// The faults that `unisono run --chaos` injects into a job: bad links between the ranks, and ranks
 // that are killed, stopped or cut off.
 #pragma once
 
@@ -27,11 +27,12 @@ class Chaos {
 
   // For the ranks: how they find each other through it.
   std::vector<std::string> environment() const;
-  // What is due so long after the start of the job, each once.
+  // Returns the faults that are due this long after the start of the job, each once.
   std::vector<Blow> due(Milliseconds since_start);
   // REQUIRES: a Blow of signal 0 was due.
   void reset(int rank);
-  // What has not been due yet, by time; a rank that was to go on again counts only as stopped.
+  // Returns the faults that have not been due yet, by time; a rank that was to continue again
+  // counts only as stopped.
   std::vector<Blow> left() const;
   // When something will be; none: nothing is left.
   std::optional<Milliseconds> next() const;
@@ -50,7 +51,7 @@ class Chaos {
 // --hosts, else empty. Throws UsageError.
 std::optional<chaos::Plan> read_chaos(const Arguments& arguments, int ranks,
                                       const std::string& transport, const std::string& first_host);
-// Where the ranks of a job reach this process. Throws UsageError.
+// Returns the address at which the job's ranks reach this process. Throws UsageError.
 std::optional<tcp::Address> relay_address(const chaos::Plan& plan, const std::string& first_host);
 // The command line that does the same again.
 std::string replay_command(const Arguments& arguments, const chaos::Plan& plan);

@@ -220,7 +220,7 @@ RemoteFolders::Answer RemoteFolders::ask(RemoteShell& shell, Clock::time_point d
   return answer;
 }
 
-// Where no other one can be started, that is what it says.
+// If no other shell can be started, it reports that.
 RemoteFolders::Answer RemoteFolders::ask_again(const RemoteShell& shell,
                                                Clock::time_point deadline) {
   try {

@@ -1,4 +1,4 @@
-// What makes sure that nothing of a job is left behind.
+// Ensures that no process of a job is left behind.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>

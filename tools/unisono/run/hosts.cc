@@ -41,7 +41,7 @@ std::optional<int> count_of(std::string_view text) {
   return right && count >= 1 && count <= kMostJobRanks ? std::optional(count) : std::nullopt;
 }
 
-// Where a count begins behind "node1", "[fd00::1]" or "fd00::1"; npos: there is none.
+// Returns where a count begins after "node1", "[fd00::1]" or "fd00::1"; npos: there is none.
 std::size_t find_count(const std::string& text) {
   const std::size_t bracket = text.find(']');
   if (bracket != std::string::npos) {
@@ -148,9 +148,9 @@ bool is_variable_name(std::string_view name) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// What the shell of a rank does: sets the variables, starts the program, sends it the signals that
-// its input names, a line each, and ends it when its input ends, as it does when whoever started it
-// is no more. Lines of the launcher's log go to a file that has no name (bootstrap/job_log.h).
+// Returns the script of a rank's shell: it sets the variables, starts the program, sends it the
+// signals that its input names, one per line, and ends it when its input ends, as it does when its
+// launcher is gone. Lines of the launcher's log go to a file without a name (bootstrap/job_log.h).
 std::string script_of(const std::vector<std::string>& program,
                       const std::vector<std::string>& environment, const std::string& folder) {
   // One compound command, which a shell reads whole before it runs any of it: what `read`

@@ -27,8 +27,8 @@ struct RemoteRank {
   std::string script;                // its standard input, which then stays open
 };
 
-// What a rank's shell writes to stderr before each line of the rank's job log when the rank has
-// ended: the launcher takes such lines and does not show them.
+// Returns the mark that a rank's shell writes to stderr before each line of the rank's job log when
+// the rank has ended: the launcher takes such lines and does not show them.
 std::string log_mark(const std::string& job);
 
 // `launcher`: the words that start a program on {host}; "" for `srun` inside of a Slurm job, else

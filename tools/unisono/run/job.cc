@@ -31,7 +31,7 @@ int free_port() {
   return found ? ::ntohs(address.sin_port) : 29500;
 }
 
-// Nobody knows which ports of another host are free; those below 32768 are given out by asking.
+// The free ports of another host are unknown; those below 32768 are not ephemeral.
 int port_by_chance() {
   std::uint16_t chance = 0;
   fill_random(std::as_writable_bytes(std::span(&chance, 1)));
@@ -39,7 +39,7 @@ int port_by_chance() {
 }
 
 std::vector<std::string> common_environment(int ranks, const std::string& transport) {
-  // What would win over the launcher's own variables is taken away.
+  // Removes variables that would override the launcher's.
   return {"UNISONO_RANK",
           "UNISONO_SIZE",
           "UNISONO_FILE",

@@ -1,4 +1,4 @@
-// What the ranks of one job on this host have in common.
+// The common settings of the ranks of one job on this host.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ class JobLogFile {
   std::string write_reason(const std::string& reason, const std::string& advice);
   // Lines that a rank of another host has in its own log.
   void add_remote(std::string_view lines) { remote_ += lines; }
-  // What all ranks have said.
+  // Returns the lines of all ranks.
   comm::JobLog read() const;
 
  private:

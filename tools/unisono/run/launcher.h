@@ -43,7 +43,7 @@ struct LaunchOptions {
   std::function<void()> on_tick;  // some times a second while the ranks run; may be empty
 };
 
-// How one rank ended.
+// The end of one rank.
 struct ProcessEnd {
   using Time = std::chrono::steady_clock::time_point;
   pid_t pid = 0;
@@ -135,7 +135,7 @@ class Launcher {
 void report_failure(const JobResult& result, const LaunchOptions& options,
                     const OutputMerger& output, const Console& console);
 int job_exit_code(const JobResult& result);
-// Whether some rank ended with code 0, and in a world that had not failed.
+// Returns true if some rank ended with code 0, in a world that had not failed.
 bool any_ended_well(const JobResult& result);
 // A rank that ended with code 0 although its world had failed; -1: there is none.
 int find_swallowed(const JobResult& result);

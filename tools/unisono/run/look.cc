@@ -16,8 +16,8 @@ std::vector<Finding> look_around(const std::string& job) {
       }
     }
   } catch (const std::exception&) {
-    // None of its ranks has connected, or all are on other hosts. Whatever it is: the job ends now,
-    // and what can be said of it is not worth that it does not.
+    // No rank of it has connected, or all are on other hosts. In any case the job ends now, and a
+    // description is not worth a delay.
   }
   return findings;
 }

@@ -1,4 +1,4 @@
-// What the ranks print, as one stream of whole lines.
+// Merges the output of the ranks into one stream of whole lines.
 //
 // A line waits for a short time: when other ranks print the same line in that time, it is printed
 // once, for all of them. The lines of one stream of a rank keep
@@ -46,7 +46,7 @@ class OutputMerger {
 
   // The last lines that the rank wrote to stderr.
   const std::deque<std::string>& tail(int rank) const;
-  // Whether these lines are among the last that were printed, so that nobody misses them.
+  // Returns true if these lines are among the last printed ones, so that a reader has seen them.
   bool shows_tail(int rank) const;
 
  private:

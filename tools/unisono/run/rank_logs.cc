@@ -17,7 +17,7 @@
 namespace unisono::cli {
 namespace {
 
-// What is in a file that has no name any more, and goes with its descriptor.
+// Returns the size of a file that has no name any more, and disappears with its descriptor.
 std::uint64_t bytes_of_removed(int file) {
   struct stat status = {};
   const bool removed = ::fstat(file, &status) == 0 && status.st_nlink == 0;
@@ -58,7 +58,7 @@ void RankLogs::write(int rank, Stream stream, std::string_view bytes) {
   if (written == static_cast<ssize_t>(bytes.size())) {
     return;
   }
-  // What is written of a part says why only when the rest is tried.
+  // A partial write gives its reason only when the rest is tried.
   const std::string_view rest = bytes.substr(written < 0 ? 0 : static_cast<std::size_t>(written));
   const ssize_t more = written < 0 ? -1 : ::write(file, rest.data(), rest.size());
   if (more != static_cast<ssize_t>(rest.size())) {

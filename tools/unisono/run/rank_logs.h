@@ -31,7 +31,7 @@ class RankLogs {
 
   std::string directory_;
   std::vector<Log> logs_;  // by rank, each with its stdout first
-  // What did not go into the files.
+  // The output that did not go into the files.
   std::set<int> lost_of_;
   std::uint64_t lost_bytes_ = 0;
   int error_ = 0;

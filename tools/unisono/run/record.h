@@ -1,5 +1,5 @@
-// What `unisono run --record` does around a job: gives each rank memory to record in, and writes
-// one file of all of them when the job is over, however it ended.
+// The work of `unisono run --record` around a job: gives each rank memory for its recording, and
+// writes one file of all recordings when the job is over, however it ended.
 #pragma once
 
 #include <cstdint>

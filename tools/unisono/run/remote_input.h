@@ -1,6 +1,6 @@
-// What the shell of a rank on another host reads: its script, and words of the launcher behind it.
-// A pipe takes some of it at once (how much depends on how many pipes the user has), the rest when
-// the shell has read that: a host that hangs does not stop the launcher.
+// The input of a rank's shell on another host: its script, followed by words of the launcher. A
+// pipe takes some of it at once (how much depends on how many pipes the user has), and the rest
+// when the shell has read that: a host that hangs does not stop the launcher.
 #pragma once
 
 #include <string>

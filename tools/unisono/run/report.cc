@@ -1,4 +1,4 @@
-// What the launcher says when a job did not end well.
+// The launcher's messages when a job has failed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>

@@ -34,7 +34,7 @@ std::size_t tell_child(int pipe, std::string_view text);
 
 // CPUs that this process may use, ascending.
 std::vector<int> allowed_cpus();
-// Those of one rank, ascending: one for each thread of it that moves data.
+// Returns the CPUs of one rank, ascending: one for each of its threads that moves data.
 std::vector<int> share_of_cpus(const std::vector<int>& allowed, int rank, int ranks, int threads);
 
 // A process that kills the groups it was told of when this process ends in any way, SIGKILL

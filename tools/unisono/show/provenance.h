@@ -10,8 +10,8 @@
 
 namespace unisono::cli {
 
-// How many ranks' contributions one chunk can hold: all of them where the collective combines, one
-// where it only moves data.
+// Returns the number of ranks' contributions that one chunk can hold: all ranks if the collective
+// combines, one if it only moves data.
 int contributors(const Schedule& schedule);
 
 // The rank whose data a chunk is. REQUIRES: contributors() == 1.
@@ -27,8 +27,8 @@ class Provenance {
   // Performs the moves of the next step.
   void advance();
 
-  // How often each contributor is in what the rank holds of the chunk: what it wrote last, or its
-  // input.
+  // Returns how often each contributor is in the rank's copy of the chunk: what it wrote last, or
+  // its input.
   std::span<const std::uint8_t> shown(int rank, int chunk) const;
   // The result that the collective promises is there.
   bool is_whole(int rank, int chunk) const;

@@ -28,7 +28,7 @@ double algbw(double bytes, double us) {
   return us > 0 ? bytes / us / kBytesPerUsOfGb : 0;
 }
 
-// What algbw is multiplied by for busbw: of "all_reduce/ring"; none where it is no collective.
+// Returns the factor from algbw to busbw for "all_reduce/ring"; none if it is not a collective.
 std::optional<double> bus_factor_of(const network_model::Workload& workload) {
   const std::string& name = workload.items.front().name;
   const auto collective = parse_collective(name.substr(0, name.find('/')));

@@ -1,4 +1,4 @@
-// Which step is meant.
+// Loads the step that a command names.
 #include <fmt/format.h>
 
 #include <charconv>

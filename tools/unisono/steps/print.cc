@@ -1,4 +1,4 @@
-// What `unisono step` says of a step, as text and as JSON.
+// The output of `unisono step`, as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Sum {
   double bytes = 0;
 };
 
-// What a rank calls, by kind and size of the group.
+// Returns a rank's calls by kind and size of the group.
 std::map<std::string, Sum> sums_of(const std::vector<step::Call>& calls) {
   std::map<std::string, Sum> sums;
   for (const step::Call& call : calls) {
@@ -144,7 +144,7 @@ Json findings_json(const std::vector<step::Finding>& findings) {
 
 Json step_page_data(const step::Step& step) {
   const std::vector<step::Finding> findings = verify(step);
-  // What is wrong has no calls.
+  // A wrong step has no calls.
   Json data =
       calls_json(step, findings.empty() ? calls_of(step) : std::vector<std::vector<step::Call>>{});
   data["findings"] = findings_json(findings);

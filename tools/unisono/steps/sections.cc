@@ -1,4 +1,4 @@
-// What `unisono step show` says of the sections of a step.
+// The sections of a step in `unisono step show`.
 #include "steps/sections.h"
 
 #include <fmt/format.h>

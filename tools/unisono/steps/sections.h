@@ -1,4 +1,4 @@
-// What `unisono step show` says of the sections of a step. Layers that are alike are told once.
+// The sections of a step in `unisono step show`. Equal layers are printed once.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Sections {
   void print(const std::vector<std::vector<step::Call>>& calls);  // of each rank
 
  private:
-  // What the busiest rank of a stage calls for one node, in the first of its layers.
+  // The calls of a stage's busiest rank for one node, in the first of its layers.
   struct Said {
     std::string what = {};
     std::size_t messages = 0;
@@ -28,12 +28,12 @@ class Sections {
   const step::Section& at(std::size_t number) const { return step_.sections[number]; }
   // The first section whose nodes are the same ones.
   std::size_t first_like(std::size_t number) const;
-  // Whether it is told together with the one before it.
+  // Returns true if it is printed together with the previous one.
   bool goes_on(std::size_t number) const;
-  // Whether the nodes are those of a section before.
+  // Prints the title. Returns true if the nodes are those of an earlier section.
   bool print_title(const step::Section& section);
   Said said_of(const step::Visit& visit) const;
-  // How often the stage of a section does it.
+  // Returns how often the section's stage does it.
   int passes(const step::Section& section) const;
   void print(const step::Visit& visit, const Said& said) const;
 

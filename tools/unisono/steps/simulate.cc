@@ -25,7 +25,7 @@ planner::Precision precision_of(const step::Step& step) {
   return bytes == 1 ? planner::Precision::f8 : planner::Precision::bf16;
 }
 
-// How much of what the devices could compute in the time is computed.
+// Returns the computed FLOPs divided by the devices' peak in that time.
 double utilisation(const step::Step& step, double total_us, double flops_per_s) {
   double flops = 0;
   const auto calls = step::calls_of(step);

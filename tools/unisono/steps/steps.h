@@ -15,7 +15,7 @@ namespace unisono::cli {
 // What a config.json says and is not understood is told on stderr.
 step::Step step_of(const std::string& which, const Arguments& arguments, const Console& console);
 
-// What --train, "8x32" (sequences, and tokens of each), and --with say. Throws UsageError.
+// Reads --train, "8x32" (sequences, and tokens of each), and --with. Throws UsageError.
 step::TrainingTask training_task(const Arguments& arguments);
 
 // Reads a file of unisono.step/1. Throws UsageError.

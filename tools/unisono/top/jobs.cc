@@ -71,7 +71,7 @@ bool add_segments(int pid, std::vector<Mapped>& mapped) {
   return true;
 }
 
-// How a process knows itself: in a container it has another number than here.
+// Returns the process id in the process's own view, which differs in a container.
 int own_pid(int pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);) {
@@ -188,7 +188,7 @@ class Search {
   std::map<std::uint64_t, Job> jobs_;               // by segment
 };
 
-// Which ranks are seen in both.
+// Returns true if some ranks are in both.
 bool overlap(const Job& a, const Job& b) {
   for (std::size_t rank = 0; rank < a.world.pids.size(); ++rank) {
     if (is_here(a, rank) && is_here(b, rank)) {

@@ -28,11 +28,12 @@ struct Job {
 
 // All jobs of which this user may see a process.
 std::vector<Job> find_jobs();
-// What to say where there is none.
+// The message if there is no job.
 inline constexpr const char* kNoJobs = "no job of unisono runs here";
 inline constexpr const char* kSeenJobs =
     "only jobs of this host whose processes this user may read are seen";
-// Those that the word means: the number of a process, or the name of a job; empty: all.
+// Returns the jobs that the word selects: the number of a process, or the name of a job; empty:
+// all.
 std::vector<Job> matching_jobs(std::string_view word);
 // The same. Throws UsageError if the word means none.
 std::vector<Job> find_jobs(std::string_view word);

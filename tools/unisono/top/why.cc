@@ -7,7 +7,7 @@
 namespace unisono::cli {
 namespace {
 
-// That one rank waits for another, in a group.
+// An edge of the wait graph: one rank waits for another, in a group.
 struct Edge {
   int from = 0;  // in the world, as `to`
   int to = 0;
@@ -169,7 +169,7 @@ class Hang {
     }
   }
 
-  // Those that are waited for and wait for nobody.
+  // Returns the ranks that are waited for and wait for nobody.
   std::set<int> culprits() const {
     std::set<int> found;
     for (const auto& [rank, edges] : edges_) {
@@ -225,7 +225,7 @@ class Hang {
                    label_text(*edge.waiter));
     }
   }
-  // What the program says that its calls are for: " (layer 3 attention)".
+  // Returns the label of the program's calls: " (layer 3 attention)".
   Text label_text(const comm::ObservedRank& rank) const {
     const auto place = static_cast<std::size_t>(rank.world_rank);
     const std::string& label = rank.label.empty() && place < job_.world.labels.size()

@@ -13,7 +13,8 @@ namespace unisono::cli {
 bool is_smi_matrix(std::string_view text);
 Parsed<Topology> read_smi_matrix(std::string_view text);
 
-// What NCCL and RCCL write to NCCL_TOPO_DUMP_FILE, and read from NCCL_TOPO_FILE.
+// Returns true for the XML that NCCL and RCCL write to NCCL_TOPO_DUMP_FILE and read from
+// NCCL_TOPO_FILE.
 bool is_nccl_topology(std::string_view text);
 Parsed<Topology> read_nccl_topology(std::string_view text);
 

@@ -40,7 +40,7 @@ Topology load_topology(const std::string& target) {
     const std::string text = read_text_file(target);
     Parsed<Topology> parsed = parse_topology(target, text);
     if (parsed) {
-      // Those of others are made here, and may say what cannot be.
+      // Foreign formats are converted here, and may contain impossible values.
       if (const std::optional<JsonProblem> problem = check(*parsed.value)) {
         parsed = Parsed<Topology>::failure(problem->message, problem->position);
       }

@@ -222,8 +222,7 @@ class MatrixReader {
     }
   }
 
-  // Where the links of a GPU's row are more than a GPU has, each cell is all of its links to a
-  // switch.
+  // If a GPU's row has more links than a GPU, each cell stands for all of its links to a switch.
   void add_nvlinks(Topology& topology, int host) {
     int nvswitch = -1;
     for (std::size_t i = 0; i < names_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Where topologies come from, for `topo` and `sim`.
+// The sources of topologies, for `topo` and `sim`.
 #pragma once
 
 #include <string>

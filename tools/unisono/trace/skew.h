@@ -1,4 +1,4 @@
-// What `unisono trace skew` prints.
+// The output of `unisono trace skew`.
 #pragma once
 
 #include <string>

@@ -76,7 +76,7 @@ Campaign::Campaign(const Arguments& arguments, const Console& console)
       sizes_(arguments.has("sizes") ? arguments.text("sizes") : ""),
       threads_(thread_counts_of(arguments)),
       seconds_(arguments.seconds("time")) {
-  // What is wrong with them is said here, not by every rank.
+  // Errors in the options are reported here, not by every rank.
   is_long_ = measure_options(arguments).most_bytes >= kShortestForThreads;
   if (threads_.size() == 1) {
     throw UsageError(fmt::format("--threads cannot be '{}'", arguments.text("threads")),

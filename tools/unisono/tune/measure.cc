@@ -165,7 +165,8 @@ class Prober {
     }
   }
 
-  // Which ones are worth measuring at size number i. The same on all ranks, as the times are.
+  // Returns the algorithms worth measuring at size number i. The same on all ranks, because the
+  // times are.
   std::vector<bool> survivors(const std::vector<Series>& all,
                               const std::vector<std::uint64_t>& sizes, std::size_t i) const {
     std::vector<bool> result(all.size());
@@ -192,7 +193,7 @@ class Prober {
     return result;
   }
 
-  // Whether it was measured at the sizes around this one.
+  // Returns true if it was measured at the sizes around this one.
   static bool is_between(const Series& one, std::uint64_t bytes) {
     return !one.times.empty() && one.times.begin()->first < bytes &&
            one.times.rbegin()->first > bytes;

@@ -13,8 +13,8 @@ namespace unisono::cli {
 // The shortest call that is timed: helpers take part in none that is much shorter.
 inline constexpr std::uint64_t kShortestForThreads = 128 << 10;
 
-// Which numbers of threads are worth measuring: those that were named, or, if there are none, 1, 2,
-// 4 and so on up to the CPUs that there are for each rank. None where there is nothing to compare.
+// Returns the numbers of threads worth measuring: the named ones, or else 1, 2, 4 and so on up to
+// the CPUs for each rank. Empty if there is nothing to compare.
 std::vector<int> thread_counts(const std::vector<int>& named, int ranks, int cpus);
 
 // Joins a world for each of `counts`, and times in all of them in turn, up to `most_bytes`, the

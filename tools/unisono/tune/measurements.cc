@@ -24,7 +24,7 @@ constexpr std::string_view kHeading =
 // The share of a job's time that goes to ways of waiting.
 constexpr double kWaitsShare = 0.05;
 
-// What stands between the commas, perhaps nothing.
+// Returns the texts between the commas, which may be empty.
 std::vector<std::string_view> words_of(std::string_view list) {
   std::vector<std::string_view> words;
   for (std::size_t first = 0; first <= list.size();) {

@@ -1,4 +1,4 @@
-// What `unisono tune` measures, and the tables (CSV) that carry it from one job to another.
+// The measurements of `unisono tune`, and the tables (CSV) that carry them between jobs.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace unisono::cli {
 
-// What was measured of the algorithms, of ways of waiting and of numbers of threads.
+// Measurements of the algorithms, of waiting policies and of numbers of threads.
 struct Measurements {
   std::vector<network_model::Point> points;
   std::vector<network_model::TimedWait> waits;

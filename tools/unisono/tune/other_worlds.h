@@ -13,7 +13,7 @@ class OtherWorlds {
   explicit OtherWorlds(Communicator& comm);
   // Collective. The ranks, the job, and that no profile is used, are filled in.
   Communicator connect(ConnectOptions options);
-  // How many CPUs there are that any of the ranks may use.
+  // Returns the number of CPUs that any of the ranks may use.
   int cpus() const { return cpus_; }
 
  private:

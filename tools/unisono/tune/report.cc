@@ -1,4 +1,4 @@
-// What `unisono tune` has found.
+// The results of `unisono tune`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -114,7 +114,7 @@ void print_text(const TuneReport& report, const Console& console) {
         "warning: the machine was busy: programs will see times {:.0f} % longer than predicted",
         100 * (report.slower - 1)));
   }
-  // Where half of the predictions are this far off, the choices beyond are guesses.
+  // If half of the predictions are this far off, the choices beyond are guesses.
   constexpr double kPoor = 0.5;
   if (report.errors.count() > 0 && report.errors.quantile(0.5) > kPoor) {
     console.note(

@@ -1,4 +1,4 @@
-// Where a page goes: into a file, onto the desktop, or to standard output.
+// Delivers a page: into a file, to the desktop, or to standard output.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -75,7 +75,7 @@ std::string pack_moves(const std::vector<Move>& moves) {
   add_column(bytes, moves, [](const Move& move) { return move.to; });
   add_column(bytes, moves, [](const Move& move) { return move.chunk; });
   add_column(bytes, moves, [](const Move& move) { return move.chunks; });
-  // How a move reads and writes, as one number.
+  // Encodes how a move reads and writes as one number.
   add_column(bytes, moves, [](const Move& move) {
     return static_cast<int>(move.source) * 6 + static_cast<int>(move.target) * 2 +
            static_cast<int>(move.combine);

@@ -1,4 +1,4 @@
-// What each rank did when: the lanes of a time-space diagram.
+// The activity of each rank over time: the lanes of a time-space diagram.
 import type { Span } from './density';
 import type { RecordedEvent, RecordedOp, Recording } from './recording';
 
@@ -17,7 +17,7 @@ const DOES: Record<RecordedEvent['kind'], Doing> = {
   ...{ send: 'sends', receive: 'receives', reduce: 'adds', copy: 'adds' },
 };
 
-// Where messages are all that is known, and last as long as they are on their way.
+// For recordings with messages only, which last as long as they are in transit.
 export function jobsOfMessages(messages: Span[]): Job[] {
   return messages.flatMap(({ from, to, start, end, sent = end }) => [
     { rank: from, doing: 'sends' as const, start, end: sent },

@@ -1,5 +1,5 @@
-// What a time-space diagram draws where there are more messages than it has room for: nothing is left
-// out, but what falls together is drawn together.
+// Draws time-space diagrams with more messages than they have room for: nothing is left out, but
+// messages that coincide are drawn together.
 import { DOINGS, type Doing, type Job } from './activity';
 
 export interface Span {

@@ -1,7 +1,8 @@
-// What the algorithms cost whose cost is a short formula: so many messages in a row, and so many times
-// the bytes of the call over one port. A test compares them with `unisono plan`, which knows all others.
+// The costs of algorithms with a short formula: a number of consecutive messages, and a multiple of
+// the call's bytes over one port. A test compares them with `unisono plan`, which knows all the
+// others.
 //
-// A time is messages * alpha + volume * Data / bandwidth; the sources stand in `unisono list`.
+// A time is messages * alpha + volume * Data / bandwidth; `unisono list` gives the sources.
 import type { Network } from './cost';
 
 export interface Formula {
@@ -97,7 +98,8 @@ export interface Call {
   segments: number; // of the chain
 }
 
-// Those that hold for so many ranks, the quickest first; where two are alike, the one named first.
+// Returns the formulas for this number of ranks, fastest first; of equal ones, the first in the
+// list.
 export function costs({ collective, ranks, bytes, segments }: Call, network: Network): Cost[] {
   const isPower = Number.isInteger(Math.log2(ranks));
   return (FORMULAS[collective] ?? [])
@@ -110,7 +112,8 @@ export function costs({ collective, ranks, bytes, segments }: Call, network: Net
     .sort((a, b) => (Math.abs(a.us - b.us) <= 1e-9 * b.us ? 0 : a.us - b.us));
 }
 
-// How many segments make a chain quickest: where a message costs as much as what it saves.
+// Returns the fastest number of segments of a chain: a further message then costs as much as it
+// saves.
 export function bestSegments(ranks: number, bytes: number, network: Network): number {
   const wire = bytes / (network.gbPerS * 1000);
   if (ranks <= 2 || network.alphaUs === 0) return 1;

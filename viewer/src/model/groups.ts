@@ -1,4 +1,4 @@
-// Who is in a group of a recording, and what its members sent in vain.
+// The groups of a recording, and messages that their members sent in vain.
 import { labelOf, type RecordedMessage, type RecordedOp, type Recording } from './recording';
 
 // A message that was sent and not taken: it has no end.
@@ -20,8 +20,8 @@ export function membersOf(recording: Recording, group: string): number[] | undef
   return members;
 }
 
-// Whether it is known what a rank did in an operation, be it nothing. It is not of one that left no
-// recording, or whose beginning, with that operation, was dropped.
+// Returns whether a rank's activity in an operation is known. It is unknown for a rank without a
+// recording, and for a recording whose beginning, with that operation, was dropped.
 export function knowledgeOf(recording: Recording): (rank: number, op: Named) => boolean {
   const { ops, transfers, findings, uncertaintyUs, shortened } = recording;
   const firsts = new Map<string, number>();
@@ -31,7 +31,7 @@ export function knowledgeOf(recording: Recording): (rank: number, op: Named) => 
     firsts.set(`${rank} ${group}`, Math.min(firsts.get(`${rank} ${group}`) ?? number, number));
   }
   const lacking = new Set(findings.flatMap((f) => (f.kind === 'missing' ? f.ranks : [])));
-  // Such a document has no rows of ranks that were only in others.
+  // A document of one operation has no rows of ranks that took part only in others.
   const isOne = new Set(ops.map(labelOf)).size === 1;
   return (rank, { group, number }) => {
     if (shortened[rank]) return number >= (firsts.get(`${rank} ${group}`) ?? Infinity);
@@ -41,7 +41,7 @@ export function knowledgeOf(recording: Recording): (rank: number, op: Named) => 
   };
 }
 
-// What operations that did not end everywhere had sent and nobody took, as far as that is known.
+// Returns messages of unfinished operations that were sent and never received, as far as known.
 export function lostOf(recording: Recording): Lost[] {
   const { ops, events, messages, ranks } = recording;
   const open = new Set(ops.filter((op) => op.open).map(labelOf));

@@ -24,7 +24,7 @@ export function quantile(sorted: number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.ceil(part * sorted.length) - 1)] ?? sorted[0]!;
 }
 
-// What takes most time in all comes first.
+// Sorts by total time, longest first.
 export function groupsOf(recording: Recording, ops: OpSummary[]): OpGroup[] {
   const keyOf = (op: Pick<OpSummary, 'collective' | 'bytes' | 'group' | 'purpose'>) =>
     `${op.collective} ${op.bytes} ${op.group} ${op.purpose}`;

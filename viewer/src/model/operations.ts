@@ -104,7 +104,7 @@ export function lastFinished(recording: Recording): (RecordedOp | undefined)[] {
 
 export const SORTS = ['start', 'name', 'bytes', 'time', 'waiting', 'last'] as const;
 export type Sort = (typeof SORTS)[number];
-// What did not end is longer than anything that did.
+// Unfinished operations count as longer than all finished ones.
 const ENDLESS = 1e15;
 const lengthOf = (op: OpSummary, us: number) => us + (op.open.length > 0 ? ENDLESS : 0);
 const VALUE: Record<Exclude<Sort, 'name'>, (op: OpSummary) => number> = {
@@ -115,7 +115,8 @@ const VALUE: Record<Exclude<Sort, 'name'>, (op: OpSummary) => number> = {
   last: (op) => op.missing[0] ?? op.straggler,
 };
 
-// Those that have all `words` in their name, in the order of `sort`; equal ones as they began.
+// Returns the operations with all `words` in their names, in the order of `sort`; equal ones by
+// their start.
 export function listed(ops: OpSummary[], { words, onlyOpen, sort, down }: Listing): OpSummary[] {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
   const found = ops.filter((op) => {
@@ -159,8 +160,8 @@ export function opsOf(
   return known(new Set(own.map(({ label }) => label)));
 }
 
-// What the run was mostly about: the operation, of one size, that moved most bytes in all, or without any
-// took most time. Where other views begin.
+// Returns the main operation of a run: the operation with one size that moved most bytes in total,
+// or, without bytes, took most time. Other views begin with it.
 export function mainOperation(
   ops: OpSummary[],
   isShown: (op: OpSummary) => boolean,

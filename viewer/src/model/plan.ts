@@ -43,8 +43,8 @@ export interface ModelPlan {
   precision: string;
   lengths: [number, number]; // batch and sequence, or tokens in and out
   asked: Ranking;
-  // What the sliders choose from, by their stops; undefined: there are none. A batch is of sequences, or of
-  // requests at once, where 0 is as many as fit.
+  // The positions of the sliders; undefined: there are no sliders. A batch counts sequences, or
+  // concurrent requests, where 0 is as many as fit.
   whatIf?: Record<Slider, number[]> & { rankings: Ranking[]; start: number[] };
 }
 
@@ -184,7 +184,7 @@ export function parseModelPlan(document: unknown): ModelPlan {
   return plan;
 }
 
-// Where the sliders stand, as the number of a stop each.
+// Returns the ranking for the sliders' positions.
 export function rankingAt({ asked, whatIf }: ModelPlan, stops: number[]): Ranking {
   if (!whatIf) return asked;
   const [near, far, batch] = stops as [number, number, number];
@@ -224,7 +224,7 @@ export function bubble({ seconds, totalS }: PlannedLayout): number {
   return sum(seconds.filter(({ name }) => name === 'bubble')) / totalS;
 }
 
-// What the table can be sorted by, less first; the rank is that of the program, which is by tokens a second.
+// The sort orders of the table, smaller first; the rank is the program's, by tokens per second.
 export const ORDERS = {
   rank: undefined,
   time: (each: PlannedLayout) => each.totalS,

@@ -14,7 +14,7 @@ export interface RecordedMessage {
   end: number;
 }
 
-// What a rank did in an operation.
+// A rank's event in an operation.
 export interface RecordedEvent {
   op: number; // its row in `ops`
   kind: (typeof KINDS)[number];
@@ -238,8 +238,8 @@ function groupsOf(value: unknown, ranks: number): Map<string, number[]> {
   );
 }
 
-// Where the document is one operation out of a recording: without what is only about the recording, or
-// about other operations. `ops`: empty where it is the whole recording.
+// For a document with one operation of a recording: drops findings about the whole recording or
+// about other operations. `ops`: empty for a whole recording.
 function aboutThis(findings: RunFinding[], ops: RecordedOp[]): RunFinding[] {
   const label = ops.length > 0 ? labelOf(ops[0]!) : '';
   if (label === '' || ops.some((op) => labelOf(op) !== label)) return findings;
@@ -286,7 +286,7 @@ function findingsOf(value: unknown, place: string): RunFinding[] {
   });
 }
 
-// What `unisono trace why --json` prints: findings of the first job that has any.
+// Reads the output of `unisono trace why --json`: the findings of the first job that has any.
 function fromWhy(document: Json): Recording {
   const jobs = list(document.jobs, '/jobs');
   const index = Math.max(
@@ -350,8 +350,8 @@ export function labelOf(op: { group: string; number: number }): string {
   return `${op.group} #${op.number}`;
 }
 
-// What is unfinished lasts until its rank's process ended, or where that is not known until the last
-// event of the recording.
+// An unfinished operation lasts until the end of its rank's process, or, if that is unknown, until
+// the last event of the recording.
 function lastEvent({ messages, ops, events, unfinished }: Recording): number {
   let last = 0;
   for (const { end } of messages) last = Math.max(last, end);
@@ -361,7 +361,7 @@ function lastEvent({ messages, ops, events, unfinished }: Recording): number {
   return last;
 }
 
-// What explains the others comes before them; what is only about the recording comes last.
+// Findings that explain others come first; those about the recording itself come last.
 const WORST = ['gone', 'mismatch', 'deadlock', 'stopped', 'left', 'never called', 'late'];
 const LEAST = ['unanswered', 'elsewhere', 'missing', 'dropped'];
 

@@ -1,5 +1,5 @@
-// What the ranks of a model compute and move for one step (unisono.step_show/1, docs/formats/step.md),
-// with the findings of a proof. Nothing in a file is trusted. Pure.
+// The computation and communication of a model's ranks in one step (unisono.step_show/1,
+// docs/formats/step.md), with the findings of a proof. No value in a file is trusted. Pure.
 import { BadInput, isObject } from '../schedule/parse';
 
 const MOST_RANKS = 1024;
@@ -175,7 +175,7 @@ function coordinates(mesh: ModelStep['mesh'], rank: number): number[] {
   return at;
 }
 
-// From which stage something is passed on; each stage does that in a section of one name.
+// Returns the stage that passes a tensor on; each stage does so in a section of one name.
 function hopOf(mesh: ModelStep['mesh'], call: StepCall, rank: number): string {
   if (call.peer < 0 || call.layer >= 0) return '';
   const [from, to] = call.what === 'send' ? [rank, call.peer] : [call.peer, rank];
@@ -185,7 +185,7 @@ function hopOf(mesh: ModelStep['mesh'], call: StepCall, rank: number): string {
     .join(' ');
 }
 
-// How many microbatches pass the stages of a pipeline; 0: there is none.
+// Returns the number of microbatches in the pipeline; 0: there is no pipeline.
 export function microbatchesOf(step: ModelStep): number {
   let most = -1;
   for (const { calls } of step.ranks) {
@@ -194,7 +194,7 @@ export function microbatchesOf(step: ModelStep): number {
   return most + 1;
 }
 
-// What a stage does for its first microbatch stands for all: the others are left out.
+// A stage's first microbatch represents all of them.
 function ofFirst(calls: StepCall[]): StepCall[] {
   const first = new Map<number, number>();
   for (const { stage, microbatch } of calls) {

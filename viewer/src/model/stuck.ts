@@ -1,4 +1,4 @@
-// Where an operation that did not end is stuck: by rank, what it waits for and since when.
+// Finds where an unfinished operation is stuck: what each rank waits for, and since when.
 import { SCRATCH, type Schedule } from '../schedule/types';
 import { knowledgeOf, lostOf } from './groups';
 import { plannedSteps } from './planned';
@@ -33,7 +33,7 @@ function duesOf({ ranks, moves }: Schedule): Due[][] {
     if (from[i] === to[i]) continue;
     let taken = step[i]!;
     if (target[i] === SCRATCH) {
-      // What is only put aside is waited for where it is read.
+      // Data that is only staged is waited for where it is read.
       for (let k = i + 1; k < moves.count; k++) {
         if (from[k] !== to[i] || source[k] !== SCRATCH || step[k]! <= step[i]!) continue;
         if (chunk[k]! >= chunk[i]! + chunks[i]! || chunk[i]! >= chunk[k]! + chunks[k]!) continue;

@@ -34,7 +34,7 @@ export function usAt({ us }: Curve, at: number[], bytes: number): number {
   return us[next - 1]! + part * (us[next]! - us[next - 1]!);
 }
 
-// Who is quickest from which size on; where two are equal, the first one stays.
+// Returns the fastest algorithm for each range of sizes; of equal ones, the first one stays.
 export function quickest(list: Curve[], at: number[]): Best[] {
   const best: Best[] = [];
   at.forEach((bytes, i) => {

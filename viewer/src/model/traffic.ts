@@ -1,4 +1,4 @@
-// What moves, whatever the network.
+// The bytes that move, for any network.
 import { bytesOfMoves } from '../schedule/counts';
 import type { Schedule } from '../schedule/types';
 

@@ -1,4 +1,4 @@
-// What the bubble diagram draws, from the spans that were played.
+// The contents of the bubble diagram, from the spans that were played.
 import type { Played, Span } from './play';
 import {
   after,
@@ -82,7 +82,7 @@ export function holdings(pipeline: Pipeline, { spans }: Played): Holding[] {
         events.push({ time: action.kind === 'F' ? start : end, change });
       }
     }
-    // What is freed at the same moment is freed before more is taken.
+    // Memory freed at a moment is freed before memory is taken at the same moment.
     events.sort((a, b) => a.time - b.time || a.change - b.change);
     let bytes = 0;
     const changes = events.map(({ time, change }) => ({ time, bytes: (bytes += change) }));
@@ -90,7 +90,7 @@ export function holdings(pipeline: Pipeline, { spans }: Played): Holding[] {
   });
 }
 
-// What a rank does at a time; undefined: it waits.
+// Returns a rank's activity at a time; undefined: it waits.
 export function doingAt(boxes: Box[], rank: number, time: number): Box | undefined {
   return boxes.find((box) => box.rank === rank && box.start <= time && time < box.end);
 }

@@ -90,7 +90,7 @@ export function after(actions: Action[], index: number): number {
   return index + 1 + actions[index]!.parts;
 }
 
-// What one microbatch takes on one rank, over all stages there.
+// The times of one microbatch on one rank, over all its stages.
 export interface Times {
   forward: number;
   input: number;

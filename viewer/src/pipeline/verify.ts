@@ -81,7 +81,7 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
     const { microbatch } = at.action;
     if (!has('B', stage, microbatch)) require(at, make('I', stage, microbatch));
   };
-  // What comes from `stage`: computed here, or received.
+  // Requires the output of `stage`: computed here, or received.
   const requireInput = (at: Place, stage: number, receive: Kind) => {
     const { action, rank } = at;
     if (stage < 0) return;
@@ -186,7 +186,7 @@ export function checkOrder(pipeline: Pipeline): PipelineFinding[] {
     }
   }
 
-  // What a send arrives as.
+  // Returns the action that receives a send.
   const arriving = (action: Action) =>
     make(
       action.kind === 'SEND_F' ? 'RECV_F' : 'RECV_B',
@@ -252,7 +252,7 @@ function deadlock(pipeline: Pipeline, { waiting }: Played): PipelineFinding {
   };
 }
 
-// What works with a capacity works with a larger one.
+// A pipeline that works with a capacity also works with a larger one.
 function leastCapacity(pipeline: Pipeline): number {
   const finishes = (capacity: number) => play(pipeline, { capacity }).waiting.length === 0;
   let works = 0;
@@ -281,7 +281,7 @@ function peaksOf(pipeline: Pipeline): Pick<Verdict, 'peakBytes' | 'peakActivatio
       most = Math.max(most, held);
     };
     for (let i = 0; i < row.length; i = after(row, i)) {
-      // What an overlap's F makes is there before the others have freed anything.
+      // The results of an overlap's F exist before the other parts have freed anything.
       const together = row.slice(i, after(row, i)).filter(({ kind }) => isCompute(kind));
       together.filter(({ kind }) => kind === 'F').forEach(change);
       together.filter(({ kind }) => kind !== 'F').forEach(change);
@@ -292,7 +292,7 @@ function peaksOf(pipeline: Pipeline): Pick<Verdict, 'peakBytes' | 'peakActivatio
   return { peakBytes, peakActivations };
 }
 
-// What a computation adds to the memory that its rank holds.
+// Returns the bytes that a computation adds to its rank's memory.
 export function bytesChange(pipeline: Pipeline, { kind, stage }: Action): number {
   const all = pipeline.activationBytes[stage]!;
   const kept = pipeline.keptBytes[stage]!;

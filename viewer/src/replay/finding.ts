@@ -1,7 +1,7 @@
-// What the checker finds, as data with the names of the C++ verifier (src/schedule/verify.h); the
+// The checker's findings, as data with the names of the C++ verifier (src/schedule/verify.h); their
 // sentences are in text/finding.ts.
 
-// Those of the C++ verifier that the page's checker can find.
+// The C++ verifier's mistakes that the page's checker can find.
 export type Mistake =
   | 'shape'
   | 'root'

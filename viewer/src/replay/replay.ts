@@ -242,8 +242,8 @@ export class Replay {
     return low === begin ? -1 : this.ordered[low - 1]!;
   }
 
-  // How often each contributor is in what a rank holds of a chunk before step `step`; undefined:
-  // it holds nothing.
+  // Returns how often each contributor is in a rank's copy of a chunk before step `step`;
+  // undefined: it holds none.
   countsAt(rank: number, chunk: number, step: number): Uint8Array | undefined {
     const version = this.versionAt(rank, chunk, step);
     if (version < 0 && !hasInput(this.schedule, rank, chunk)) return undefined;
@@ -264,7 +264,7 @@ export class Replay {
     return size;
   }
 
-  // What a move read: the contributors in flight. The source is read as it was before the step.
+  // Returns the contributors that a move carries. The source is read as it was before the step.
   sourceCounts(index: number, chunk: number): Uint8Array | undefined {
     const { moves } = this.schedule;
     const from = moves.from[index]!;

@@ -1,5 +1,5 @@
-// What a collective is: who has which chunk as input, and who must have it in the end. The same
-// rules as in the C++ library, written apart from it.
+// The definition of the collectives: which rank has which chunk as input, and which must have it at
+// the end. The rules of the C++ library, written independently.
 import type { Schedule } from './types';
 
 export const COLLECTIVES = [

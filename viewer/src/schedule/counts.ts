@@ -1,4 +1,4 @@
-// How long the blocks of an all_to_all_v are, as `unisono.counts/1` has them: untrusted as well.
+// The block lengths of an all_to_all_v, from `unisono.counts/1`: untrusted as well.
 import { chunkBytes, pairSize } from './collective';
 import type { Counts, Schedule } from './types';
 
@@ -59,8 +59,8 @@ export interface Span {
   width: number;
 }
 
-// Where the blocks of the row of a destination are in a strip that is `width` wide for the longest
-// row; by origin.
+// Returns the positions of a destination row's blocks, by origin, in a strip that is `width` wide
+// for the longest row.
 export function spansOf(schedule: Schedule, row: number, width: number): Span[] | undefined {
   const { counts, ranks } = schedule;
   if (counts === undefined) return undefined;

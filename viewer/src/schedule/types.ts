@@ -97,7 +97,7 @@ export function setMove(moves: Moves, index: number, move: Move): void {
   moves.line[index] = move.line;
 }
 
-// Where the moves of each step begin: steps + 1 numbers.
+// Returns where the moves of each step begin: steps + 1 numbers.
 export function stepStarts(schedule: Schedule): Int32Array {
   const starts = new Int32Array(schedule.steps + 1);
   const { count, step } = schedule.moves;

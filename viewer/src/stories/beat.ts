@@ -19,7 +19,7 @@ export interface Beat extends Plan {
   words: string;
 }
 
-// How far the step `id` is at a time, 0 to 1; 0 as well if there is none.
+// Returns the progress of step `id` at a time, 0 to 1; also 0 if there is no such step.
 export function progressAt(plans: Plan[], time: number, id: string): number {
   let begin = 0;
   for (const plan of plans) {

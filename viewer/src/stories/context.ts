@@ -25,7 +25,7 @@ export function partsOf(rank: number, ranks: number, method: Method): [number, n
   return method === 'ring' ? [2 * rank, 2 * rank + 1] : [rank, 2 * ranks - 1 - rank];
 }
 
-// Whose keys and values a rank has in a step of the ring.
+// Returns the rank whose keys and values a rank has in a step of the ring.
 export function blockOf(rank: number, step: number, ranks: number): number {
   return (rank - step + ranks) % ranks;
 }
@@ -51,7 +51,7 @@ export function uses(rank: number, block: number, ranks: number, method: Method)
   return Math.min(...partsOf(block, ranks, method)) <= Math.max(...partsOf(rank, ranks, method));
 }
 
-// Who has added to the gradient of a block after so many hops.
+// Returns the ranks that have added to a block's gradient after so many hops.
 export function givers(block: number, hops: number, ranks: number, method: Method): number[] {
   return Array.from({ length: Math.min(hops + 1, ranks) }, (_, i) => (block + i) % ranks).filter(
     (rank) => uses(rank, block, ranks, method),

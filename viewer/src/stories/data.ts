@@ -16,7 +16,7 @@ export const BUCKETS = 8; // the model in parts, as its layers come
 export const KINDS = ['weights', 'gradients', 'optimizer'] as const;
 export const BYTES = { weights: 2, gradients: 2, optimizer: 12 } as const;
 
-// How much of each kind a rank keeps, between steps.
+// Returns the share of each kind that a rank keeps between steps.
 export function shares(stage: number, ranks: number) {
   return {
     weights: stage >= 3 ? 1 / ranks : 1,
@@ -37,7 +37,7 @@ const call = (collective: string, shape: DataShape, times: number): BeatComm => 
   ...{ collective, ranks: shape.ranks, bytes: bucketBytes(shape), times },
 });
 
-// What the gradients of a bucket go through.
+// Returns the operation that reduces a bucket's gradients.
 export function reduction(stage: number): string {
   return stage === 0 ? 'all_reduce' : 'reduce_scatter';
 }
@@ -133,7 +133,7 @@ export interface BucketState {
   isSummed: boolean;
 }
 
-// What a rank has of each bucket at a time.
+// Returns a rank's part of each bucket at a time.
 export function stateAt(shape: DataShape, jobs: Job[], time: number): BucketState[] {
   return Array.from({ length: BUCKETS }, (_, bucket) => {
     const of = (what: string, phase?: string) =>

@@ -1,5 +1,5 @@
-// What ranks hold and what flies between them at a moment of a collective: the real schedule and its
-// replay, at a step and a fraction of it. Pure.
+// The contents of ranks and the messages between them at a moment of a collective: the real
+// schedule and its replay, at a step and a fraction of it. Pure.
 import type { Replay } from '../replay/replay';
 import { needsOutput, originOf } from '../schedule/collective';
 import type { Schedule } from '../schedule/types';
@@ -66,7 +66,7 @@ export function exchangeAt(schedule: Schedule, replay: Replay, at: number): Exch
   return { cells, flights };
 }
 
-// What the busiest rank sends, in chunks.
+// Returns the chunks that the busiest rank sends.
 export function mostSent({ moves, ranks }: Schedule): number {
   const sent = new Array<number>(ranks).fill(0);
   for (let i = 0; i < moves.count; i++) {

@@ -111,7 +111,7 @@ export function comms(shape: LayerShape): Comm[] {
     add(pass, where, 'dp', 'all_gather', bytes, 1, size, over);
   };
   const isSequence = shape.sequenceParallel && tp > 1;
-  // What surrounds a block of tensor parallelism; `inner` is what happens inside of it.
+  // The communication around a block of tensor parallelism; `inner` adds what happens inside.
   const block = (pass: Comm['pass'], name: string, bytes: number, inner: () => void) => {
     const end = pass === 'backward' ? 'back' : 'sp';
     if (isSequence) add(pass, `${name}_in_${end}`, 'tp', 'all_gather', bytes);

@@ -12,7 +12,7 @@ export interface MoeShape {
   replicas: number; // of the experts that are wanted most, on other ranks, one a rank
 }
 
-// Where an expert lives. The first ones are the experts in their order, then come replicas.
+// The place of an expert. The experts come first, in order, then replicas.
 export interface Slot {
   expert: number;
   rank: number;
@@ -212,7 +212,7 @@ export function landed(routing: Routing, part: number): number[][] {
   return counts;
 }
 
-// What the busiest rank sends to others or takes from them, in copies.
+// Returns the copies that the busiest rank sends to others or receives from them.
 export function busiest({ sends }: Routing): number {
   const others = (list: number[], own: number) =>
     list.reduce((sum, count, i) => sum + (i === own ? 0 : count), 0);

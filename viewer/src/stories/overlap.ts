@@ -10,7 +10,8 @@ export interface OverlapShape {
 }
 
 export const BUCKET_COUNTS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536];
-// What large matrix products reach on an H100, and its memory by data sheet, for one rank.
+// The speed of large matrix products on an H100, and its memory bandwidth by data sheet, for one
+// rank.
 const FLOPS = 400e12; // a second
 const MEMORY = 3350e9; // bytes a second
 export const HIDDEN = 8192;
@@ -23,7 +24,7 @@ export interface Bar {
   end: number;
 }
 
-// How long one call takes.
+// Returns the duration of one call.
 export type CallUs = (collective: string, bytes: number) => number;
 
 const gradientBytes = ({ billions }: OverlapShape) => 2e9 * billions;
@@ -53,7 +54,7 @@ export function backward(shape: OverlapShape, us: CallUs, wait: boolean): Bar[] 
 
 export const endOf = (bars: Bar[]) => bars.reduce((end, bar) => Math.max(end, bar.end), 0);
 
-// What is not hidden behind computing.
+// Returns the communication that computation does not hide.
 export function exposedUs(bars: Bar[]): number {
   const computed = bars.filter((bar) => bar.lane === 'compute');
   return endOf(bars) - computed.reduce((sum, bar) => sum + bar.end - bar.start, 0);

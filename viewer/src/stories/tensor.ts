@@ -18,7 +18,7 @@ export function layerShape({ ranks, sequenceParallel, hidden, tokens }: TensorSh
   };
 }
 
-// What the forward pass of the layer does in its second half, the MLP, at one of its places.
+// Returns the forward pass of the layer's second half, the MLP, at one of its positions.
 function at(shape: TensorShape, where: string): BeatComm[] {
   return comms(layerShape(shape))
     .filter((each) => each.pass === 'forward' && each.where === where)

@@ -1,5 +1,5 @@
-// How each primitive is called elsewhere, and what the busiest rank sends at least, of S bytes on n
-// ranks.
+// The names of each primitive elsewhere, and the least that the busiest rank sends, for S bytes on
+// n ranks.
 
 export const CALLS: Record<string, string[]> = {
   broadcast: ['torch.distributed.broadcast', 'ncclBroadcast', 'MPI_Bcast'],

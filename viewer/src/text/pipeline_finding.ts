@@ -1,4 +1,4 @@
-// What a finding about a pipeline says: in English in the words of `unisono pipeline verify`.
+// The sentences of pipeline findings: in English in the words of `unisono pipeline verify`.
 import { actionText } from '../pipeline/text';
 import { isSend } from '../pipeline/types';
 import type { PipelineFinding, Wait } from '../pipeline/verify';

@@ -1,4 +1,4 @@
-// What a finding of a recording says, in the reader's language: whoever made it said it in both.
+// The sentence of a recording's finding in the reader's language: the file contains both.
 import type { RunFinding } from '../model/recording';
 
 type Words = Pick<RunFinding, 'text' | 'details' | 'next'>;

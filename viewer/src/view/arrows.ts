@@ -1,4 +1,4 @@
-// Where arrows and pieces under way are, on a stage whose ranks stand in a row. Pure.
+// Positions of arrows and moving pieces on a stage whose ranks are in a row. Pure.
 import { columnCentre, flight, rowY, stripX, type Layout } from './layout';
 import type { Piece } from './scene';
 

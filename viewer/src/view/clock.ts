@@ -29,7 +29,7 @@ export function modelClock(schedule: Schedule, times: Timing): Clock {
   };
 }
 
-// What ran this schedule and has messages: `op`, or the first one.
+// Returns the operation that ran this schedule and has messages: `op`, or the first one.
 function operationFor(
   { collective, algorithm, ranks }: Schedule,
   { messages, title, ranks: all }: Recording,
@@ -110,7 +110,7 @@ export function timeAt(clock: Clock, step: number, fraction: number): number {
   return begin + fraction * (clock.ends[step]! - begin);
 }
 
-// How long a step takes, where the mean is 1. Never nothing, so that it can be seen.
+// Returns the length of a step, where the mean is 1. Never zero, so that it is visible.
 export function lengthOf(clock: Clock | undefined, step: number): number {
   const total = clock?.ends.at(-1) ?? 0;
   if (!clock || total <= 0 || step >= clock.ends.length) return 1;
@@ -118,7 +118,7 @@ export function lengthOf(clock: Clock | undefined, step: number): number {
   return Math.max(0.05, share * clock.ends.length);
 }
 
-// How far a move is on its way while its step is played.
+// Returns the progress of a move while its step is played.
 export function partOf(
   clock: Clock | undefined,
   step: number,

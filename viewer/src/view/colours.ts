@@ -28,7 +28,7 @@ export function rankColour(rank: number): string {
   return `#${rgb.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
 }
 
-// What is left of a colour in greyscale.
+// Returns the greyscale value of a colour.
 export function brightness([red, green, blue]: number[]): number {
   return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
 }

@@ -1,4 +1,4 @@
-// What the page carries: the catalogue, and what `unisono view` was asked to show.
+// The data in the page: the catalogue, and the files given to `unisono view`.
 import { parseModelPlan, type ModelPlan } from '../model/plan';
 import { parseStep, type ModelStep } from '../model/step';
 import { parseTopology, type Topology } from '../model/topology';
@@ -130,7 +130,8 @@ export function settingsOf(entry: Algorithm): Algorithm[] {
   return list;
 }
 
-// What is shown under a name: a hierarchy has the ranks of a node in a group, if it can.
+// Returns the algorithm shown under a name: a hierarchy has the ranks of a node in a group, if
+// possible.
 export function algorithmAt(
   data: PageData,
   collective: string,

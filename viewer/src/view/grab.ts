@@ -45,7 +45,7 @@ export function grab(node: SVGSVGElement, given: Options) {
     options.onmove?.(undefined);
     if (isDragged && event.type === 'pointerup') options.ondrop?.(end);
   };
-  // What was dragged was not clicked.
+  // A drag is not a click.
   const click = (event: MouseEvent) => {
     if (isDragged) event.stopImmediatePropagation();
     isDragged = false;

@@ -1,6 +1,6 @@
-// What the heat map shows: how many contributors each cell holds, summed over the ranks and rows that
-// share it. Going to a step nearby only looks at what was written in between, either way, so a step
-// back costs what a step on costs.
+// The contents of the heat map: the number of contributors in each cell, summed over the ranks and
+// rows that share it. A step to a nearby position examines only cells written in between, in either
+// direction, so stepping back costs the same as stepping forward.
 import type { Replay } from '../replay/replay';
 import { stepStarts } from '../schedule/types';
 import { placeOf, type Layout } from './layout';

@@ -16,7 +16,7 @@ function isField(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && /^(input|select|textarea)$/i.test(target.tagName);
 }
 
-// What the keys move: a drawn story, or the steps of a schedule.
+// Returns whether the keys move a drawn story instead of the steps of a schedule.
 function isStory(): boolean {
   return PARALLEL_TABS.includes(page.view.tab);
 }

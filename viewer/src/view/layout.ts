@@ -1,7 +1,7 @@
-// Where things are on the stage: pure functions of sizes.
+// Positions on the stage: pure functions of sizes.
 //
-// A column is a rank, a row a chunk (for all_to_all a destination). How much a cell shows depends on
-// the room that it has: digits, strips without digits, or a share.
+// A column is a rank, a row a chunk (for all_to_all a destination). A cell shows as much as its
+// room permits: digits, strips without digits, or a share.
 import { countsEveryone, originOf, pairSize, plainForm } from '../schedule/collective';
 import type { Schedule } from '../schedule/types';
 
@@ -30,7 +30,8 @@ export interface Layout extends Grid {
   height: number;
 }
 
-// What a strip shows: contributors where they are summed, origins for all_to_all, else one slot.
+// The slots of a strip: contributors if they are summed, origins for all_to_all, otherwise one
+// slot.
 export function gridOf(schedule: Schedule): Grid {
   if (plainForm(schedule.collective) === 'all_to_all') {
     return { rows: schedule.ranks, slots: schedule.ranks };
@@ -48,7 +49,7 @@ export function placeOf(schedule: Schedule, chunk: number): { row: number; slot:
   return { row: pair % schedule.ranks, slot: Math.trunc(pair / schedule.ranks) };
 }
 
-// What a row is called, wherever it is spoken of: "c4", or of all_to_all "→4".
+// Returns the name of a row: "c4", or for all_to_all "→4".
 export function rowName(schedule: Schedule, row: number): string {
   return `${plainForm(schedule.collective) === 'all_to_all' ? '→' : 'c'}${row}`;
 }
@@ -66,7 +67,7 @@ export function rowsName(schedule: Schedule, first: number, chunks: number): str
   return isRun ? `${name(list[0]!)}–${name(list.at(-1)!)}` : list.map(name).join(' ');
 }
 
-// Whose colour and digit a slot has.
+// Returns the rank whose colour and digit a slot has.
 export function labelOf(schedule: Schedule, row: number, slot: number): number {
   if (gridOf(schedule).slots > 1) return slot;
   if (plainForm(schedule.collective) === 'scatter') {
@@ -156,7 +157,7 @@ export function rowY(l: Layout, row: number): number {
   return l.top + Math.trunc(row / l.perRow) * l.rowHeight + (l.detail === 'heat' ? 0 : 4);
 }
 
-// Where a flying piece is: along its row, lifted in between where it passes over others.
+// Returns the position of a moving piece: along its row, raised where it passes over others.
 export function flight(
   l: Layout,
   from: number,

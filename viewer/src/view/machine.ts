@@ -1,5 +1,5 @@
-// Where the devices of a machine are in its picture: ranks at the bottom in their order, each other
-// device above by how many links it is away from the nearest rank, over the middle of what it joins.
+// Positions of a machine's devices in its picture: ranks at the bottom in order, each other device
+// higher by its number of links to the nearest rank, above the middle of what it joins.
 import type { Topology } from '../model/topology';
 
 export interface Placed {

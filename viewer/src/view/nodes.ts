@@ -51,7 +51,7 @@ export function rankPoint(g: NodeGrid, rank: number): Point {
   };
 }
 
-// Where a node meets the network.
+// Returns where a node is attached to the network.
 export function port(g: NodeGrid, node: number): Point {
   const frame = nodeFrame(g, node);
   return { x: frame.x + frame.width / 2, y: frame.y + frame.height + TRUNK };
@@ -74,13 +74,13 @@ export function network(g: NodeGrid): string {
   return path;
 }
 
-// Where messages leave a rank and reach it: below its number.
+// Returns where messages leave and reach a rank: below its number.
 export function doorOf(g: NodeGrid, rank: number): Point {
   const { x, y } = rankPoint(g, rank);
   return { x, y: y + 0.27 * g.cell };
 }
 
-// How large what moves is: it fits below a number, and between two.
+// Returns the size of a moving piece: it fits below a number, and between two.
 export function pieceOf({ cell }: NodeGrid): number {
   return Math.max(5, Math.min(10, 0.26 * cell));
 }

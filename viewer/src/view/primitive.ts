@@ -1,4 +1,5 @@
-// What goes where in a collective, whatever the way: by each part of a result, who had it before.
+// The effect of a collective, for any algorithm: for each part of a result, the rank that had it
+// before.
 import { needsOutput, plainForm } from '../schedule/collective';
 import type { Replay } from '../replay/replay';
 import { gridOf } from './layout';

@@ -1,4 +1,4 @@
-// What a rank has in the end, by name.
+// A rank's final contents, by name.
 import { needsOutput, plainForm } from '../schedule/collective';
 import type { Replay } from '../replay/replay';
 import type { TextKey } from '../text/texts';

@@ -1,4 +1,4 @@
-// Where the cards of ranks are when they stand around a ring or in trees: pure functions of sizes.
+// Positions of the ranks' cards around a ring or in trees: pure functions of sizes.
 import { gridOf } from './layout';
 import { childrenOf, depthsOf, type Tree } from './trees';
 import type { Schedule } from '../schedule/types';
@@ -136,7 +136,7 @@ export function trees(schedule: Schedule, list: Tree[], width: number): Round {
   };
 }
 
-// Where the middles of two cards are joined: at their edges, not below them.
+// Returns where the line between two cards meets their edges.
 export function edge(l: Round, from: Card, to: Card, room = 3): { x: number; y: number } {
   const middle = (card: Card) => ({ x: card.x + l.cardWidth / 2, y: card.y + l.cardHeight / 2 });
   const [a, b] = [middle(from), middle(to)];

@@ -1,5 +1,5 @@
-// What the stage shows at a step: strips, pieces that move, arrows. Pure, so that it can be tested
-// without a browser.
+// The contents of the stage at a step: strips, moving pieces, arrows. Pure, so that it can be
+// tested without a browser.
 import type { Finding } from '../replay/finding';
 import type { Replay } from '../replay/replay';
 import { needsOutput, pairSize, plainForm } from '../schedule/collective';
@@ -37,7 +37,7 @@ export function chunksOf(schedule: Schedule, row: number): number[] {
   return chunks;
 }
 
-// How often each slot is in what a rank holds of a row before step `step`.
+// Returns how often each slot is in a rank's copy of a row before step `step`.
 export function countsOf(replay: Replay, rank: number, row: number, step: number): Uint8Array {
   const { schedule } = replay;
   const { slots } = gridOf(schedule);
@@ -79,7 +79,7 @@ export function strips(replay: Replay, step: number, pieces: Piece[]): Strip[] {
   return list;
 }
 
-// What moves between ranks in a step; `begin` and `end` are its moves.
+// Returns the pieces that move between ranks in a step with the moves [begin, end).
 export function piecesOf(replay: Replay, begin: number, end: number): Piece[] {
   const { schedule } = replay;
   const { moves } = schedule;
@@ -109,7 +109,7 @@ export function piecesOf(replay: Replay, begin: number, end: number): Piece[] {
   return pieces;
 }
 
-// How many results are complete before step `step`, and how many there must be.
+// Returns how many results are complete before step `step`, and how many are needed.
 export function progress(replay: Replay, step: number): { done: number; needed: number } {
   const { schedule } = replay;
   let done = 0;

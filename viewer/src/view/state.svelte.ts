@@ -112,7 +112,7 @@ class Page {
       op && schedule && op.collective === schedule.collective && op.size === schedule.ranks;
     return isShown && op.algorithm === schedule.algorithm ? op : undefined;
   });
-  // What a recording mostly ran, where other views begin.
+  // The main operation of a recording, with which other views begin.
   private ran: Partial<ViewState> = $derived.by(() => {
     const main = mainOperation(this.ops, (op) => isCarried(this.data, op));
     if (main) {
@@ -134,14 +134,14 @@ class Page {
     // The times of another operation would be wrong for the one that is chosen.
     return this.chosenOp && clock?.label !== this.chosenOp.label ? undefined : clock;
   });
-  // What the stage goes by; undefined: all steps are alike.
+  // The clock of the stage; undefined: all steps are alike.
   clock: Clock | undefined = $derived.by(() => {
     if (this.view.base === 'recorded') return this.recorded;
     const model = this.view.base === 'model' && this.schedule && this.times;
     return model ? modelClock(this.schedule!, model) : undefined;
   });
 
-  // What an operation ran, if the page has it.
+  // Returns the schedule of an operation, if the page has it.
   private scheduleFor(op: OpSummary): Schedule | undefined {
     const { collective, algorithm, size: ranks } = op;
     const given = this.data.schedule;
@@ -150,7 +150,7 @@ class Page {
     return found && isCarried(this.data, op) ? scheduleOf(found, ranks, rootOf(op)) : undefined;
   }
 
-  // Where each rank of an operation is that did not end.
+  // Returns the position of each rank in an unfinished operation.
   placesOf(op: OpSummary): Place[] {
     return placesOf(this.run.recording!, op, this.scheduleFor(op));
   }
@@ -182,7 +182,7 @@ class Page {
     return (m) => planned(index(m));
   }
 
-  // What the recorded machine is like, as far as the model can say it.
+  // The recorded machine, as far as the model can describe it.
   fitted: Fitted | undefined = $derived(
     this.run.recording && fitRecording(this.run.recording, this.ops, (op) => this.scheduleFor(op)),
   );
@@ -344,7 +344,7 @@ function isRecording(document: Record<string, unknown>): boolean {
 }
 
 function shapeOf({ collective, algorithm, ranks, root, counts }: Schedule) {
-  // What others are compared with is as large.
+  // Compares with calls of the same size.
   const size = counts ? { bytes: mostMoved(counts, true) } : {};
   return { collective, algorithm, ranks, root, ...size };
 }

@@ -21,7 +21,7 @@ class Story {
     this.time = Math.max(0, Math.min(length, at));
   }
 
-  // How many steps are done, the one that is going on included.
+  // The number of steps done, including the current one.
   get done(): number {
     return Math.max(
       0,
@@ -60,7 +60,7 @@ class Story {
     this.start(this.length);
   }
 
-  // Where motion is welcome, a story begins by itself.
+  // If motion is welcome, a story starts by itself.
   greet(): void {
     if (this.time === 0 && !this.calm()) this.forward();
   }

@@ -28,7 +28,7 @@ function parentsOf(schedule: Schedule): Int32Array[] {
   return parents;
 }
 
-// Whether two chunks may go through one tree: nobody has two parents.
+// Returns whether two chunks can use one tree: no node may have two parents.
 function agrees(a: Int32Array, b: Int32Array): boolean {
   return a.every((parent, rank) => parent < 0 || b[rank]! < 0 || parent === b[rank]);
 }

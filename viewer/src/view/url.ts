@@ -16,8 +16,8 @@ export const TABS = [
 ] as const;
 export type Tab = (typeof TABS)[number];
 
-// Those behind `parallel`: it leads to the others.
-// What took place, and beneath it what was predicted.
+// The views behind `parallel`, which leads to the others. The recorded run, and below it the
+// prediction.
 export const RECORDED = ['measured', 'predicted'] as const;
 export const PARALLEL_TABS: readonly Tab[] = [
   'parallel',
@@ -35,11 +35,11 @@ export const NAV_TABS: readonly Tab[] = TABS.filter(
 export const STORIES = ['tensor', 'data', 'context', 'ulysses', 'overlap', 'together'] as const;
 export type StoryName = (typeof STORIES)[number];
 
-// How long a step takes on the stage: all alike, as the model predicts, or as it was recorded.
+// The length of a step on the stage: all alike, as the model predicts, or as recorded.
 export const TIME_BASES = ['step', 'model', 'recorded'] as const;
 export type TimeBase = (typeof TIME_BASES)[number];
 
-// Where ranks stand on the stage: side by side, around a ring, or in the tree of the schedule.
+// The arrangement of ranks on the stage: side by side, around a ring, or in the schedule's tree.
 export const FORMS = ['row', 'ring', 'tree'] as const;
 export type Form = (typeof FORMS)[number];
 
@@ -147,7 +147,7 @@ export function toHash(state: ViewState, defaults: ViewState = DEFAULTS): string
   return `#${state.tab}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`;
 }
 
-// What cannot be read stays as in `defaults`: a link may come from anywhere.
+// Invalid values stay as in `defaults`: a link may come from anywhere.
 export function fromHash(hash: string, defaults: ViewState = DEFAULTS): ViewState {
   const state: ViewState = { ...defaults };
   const [tab, query] = hash.replace(/^#/, '').split('?');

@@ -1,5 +1,5 @@
-// Whether the reader has seen the page before. Browsers may refuse to remember anything, above all for
-// a file: then no visit counts as the first, because each would.
+// Remembers whether the reader has seen the page before. Browsers may refuse to remember anything,
+// above all for a file: then no visit counts as the first, because each would.
 
 const KEY = 'unisono.seen';
 

@@ -56,12 +56,12 @@ const axeSource = readFileSync(
   'utf8',
 );
 
-// What the page itself says: page.url() learns of a change by a message that may come later.
+// Asks the page itself: page.url() learns of a change by a message that may come later.
 export function address(page: Page): Promise<string> {
   return page.evaluate(() => location.href);
 }
 
-// What axe says against the page, one line a rule and place.
+// Returns axe's findings for the page, one line per rule and place.
 export async function axe(page: Page): Promise<string[]> {
   // The page's own policy forbids scripts from elsewhere, so this one is evaluated, not added.
   await page.evaluate(axeSource);

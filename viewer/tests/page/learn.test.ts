@@ -1,4 +1,4 @@
-// What somebody sees who opens the page for the first time, and the worked examples with sliders.
+// The page as a first-time visitor sees it, and the worked examples with sliders.
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writePage } from '../program';

@@ -46,7 +46,7 @@ it.each([
 ])('unisono learn %s opens at %s', async (topic, place) => {
   const { page, problems, close } = await open(browser, writeTopic(topic), '');
   await page.locator('main svg').first().waitFor();
-  // What is as always is not in an address.
+  // Defaults are not in an address.
   const opened = await page.evaluate(() => document.querySelector('#unisono-data')!.textContent!);
   expect(JSON.parse(opened).open).toContain(place);
   expect(await address(page)).toMatch(/#(parallel|moe|steps)/);

@@ -104,7 +104,7 @@ describe('pipelines', () => {
     expect(await page.locator('.figures b').allInnerTexts()).toEqual(figures);
     await page.getByText('25.0 % longer than predicted').waitFor();
     await page.getByText('time 15 of 15').waitFor();
-    // What took place is not broken; the same schedule, played, can be.
+    // A recorded run cannot be broken; the same schedule, played, can be.
     expect(await page.getByLabel('Break it').count()).toBe(0);
     await page.getByLabel('Schedule').selectOption('own');
     await page.getByLabel('Break it').waitFor();

@@ -39,7 +39,7 @@ describe('pipelines are those of the command line', () => {
         expect(spans, name).toEqual(of.spans);
       }
       expect(verdictOf(pipeline), name).toEqual(expected.verdict);
-      // What the page carries are computations only.
+      // The page carries only computations.
       const carried = unpackPipeline(pipeline.name, {
         ...expected.pipeline,
         actions: expected.computations,

@@ -47,7 +47,7 @@ describe('what did not end', () => {
     const [first, second] = summarize(recording);
     expect(first).toMatchObject({ end: 12, waiting: 4 });
     expect(second).toMatchObject({ end: 5e6, waiting: 5e6 - 50 });
-    // Where all have ended, what comes later is not the run's.
+    // Once all have ended, later events do not belong to the run.
     const ended = { ...hang.ops, end_us: [10, 12, 60, 61] };
     expect(parseRecording({ ...hang, ops: ended, until_us: [4e6, 5e6] }).total).toBe(61);
     expect(() => parseRecording({ ...hang, until_us: [1] })).toThrow('/until_us: 1 values');

@@ -1,4 +1,4 @@
-// What ranks did and waited for in a recorded run.
+// The activity and waits of ranks in a recorded run.
 import { describe, expect, it } from 'vitest';
 import { jobsOfRecording } from '../../src/model/activity';
 import { lastChain } from '../../src/model/chain';

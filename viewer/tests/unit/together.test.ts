@@ -45,7 +45,7 @@ it.each(PLANS.map((plan) => ({ plan, name: `${plan.model} ${plan.machine} ${plan
   },
 );
 
-// What is counted between nodes is what the picture draws over the network.
+// Bytes counted between nodes are those that the picture draws over the network.
 it.each(PLANS.map((plan) => ({ plan, name: `${plan.model} ${plan.machine} ${plan.asked}` })))(
   'draws each axis over the wires that it uses for $name',
   ({ plan }) => {

@@ -26,7 +26,7 @@ writeFileSync(file, JSON.stringify(MODEL));
 
 type Said = [collective: string, bytes: number, times: number];
 
-// What rank 0 calls; what it receives is what another one sends.
+// Returns rank 0's calls; what it receives is what another rank sends.
 function stepOf(layout: string, train: string, words: string): StepCall[] {
   const given = ['--layout', layout, '--train', train, '--with', words, '--json'];
   const step = parseStep(JSON.parse(run(['step', 'show', file, ...given])));

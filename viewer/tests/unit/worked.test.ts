@@ -17,7 +17,7 @@ function plan(collective: string, ranks: number, bytes: number, alphaUs: number,
   return JSON.parse(run([...words, '--link', link, ...asked])).candidates as Row[];
 }
 
-// How many formulas `plan` has an answer for; each of these is the same.
+// Compares all formulas with `plan`. Returns how many formulas `plan` has an answer for.
 function compare(collective: string, ranks: number, bytes: number, alphaUs = 5, gbPerS = 12.5) {
   const rows = plan(collective, ranks, bytes, alphaUs, gbPerS);
   let compared = 0;
