@@ -15,7 +15,7 @@ def test_training_is_ranked():
     assert len(layouts) == 3
     assert [row["step_s"] for row in layouts] == sorted(row["step_s"] for row in layouts)
     for row in layouts:
-        assert row["tp"] * row["pp"] * row["cp"] * row["dp"] == 8
+        assert row["tp"] * row["pp"] * row["cp"] * row["uly"] * row["dp"] == 8
         assert sum(row["seconds"].values()) == pytest.approx(row["step_s"])
         assert sum(row["bytes"].values()) <= 80e9
     assert made["tried"] == made["fitting"] + sum(made["refused"].values())

@@ -16,17 +16,36 @@ double value_dim(const ModelShape& shape) {
   return shape.latent.is_used() ? shape.latent.value_dim : shape.head_dim;
 }
 
-void add_projections(const ModelShape& shape, double tokens, double tp, LayerWork& work) {
-  const double heads = shape.heads / tp;
+// Heads of keys and values on one of so many ranks: latents unfold to as many as queries have.
+// Where there are fewer heads than ranks, several ranks have the same one.
+double kv_heads(const ModelShape& shape, double ranks) {
+  const double heads = shape.latent.is_used() ? shape.heads : shape.kv_heads;
+  return std::max(1.0, heads / ranks);
+}
+
+// Elements of a row that go into what tp cuts: instead of the row itself what it is compressed to.
+double entering(const ModelShape& shape) {
+  const LatentAttention& latent = shape.latent;
+  return !latent.is_used() ? shape.hidden
+                           : (latent.query_rank > 0 ? latent.query_rank : shape.hidden) +
+                                 latent.value_rank + latent.rotary_dim;
+}
+
+void add_projections(const ModelShape& shape, const Layout& layout, double tokens,
+                     LayerWork& work) {
+  const double heads = static_cast<double>(shape.heads) / layout.tp;
   if (const LatentAttention& latent = shape.latent; latent.is_used()) {
+    // What compresses is whole on all ranks, and works on the rows that a rank has.
+    const double rows = tokens / (layout.sequence_parallel ? layout.tp : 1);
     const double down = latent.query_rank + latent.value_rank + latent.rotary_dim;
-    work.products.push_back({tokens, down, shape.hidden});
-    work.products.push_back({tokens, heads * query_dim(shape), latent.query_rank});
+    work.products.push_back({rows, down, shape.hidden});
+    work.products.push_back({tokens, heads * query_dim(shape),
+                             latent.query_rank > 0 ? latent.query_rank : shape.hidden});
     work.products.push_back(
         {tokens, heads * (latent.plain_dim + latent.value_dim), latent.value_rank});
   } else {
-    const double kv_heads = std::max(1.0, shape.kv_heads / tp);
-    work.products.push_back({tokens, (heads + 2 * kv_heads) * shape.head_dim, shape.hidden});
+    work.products.push_back(
+        {tokens, (heads + 2 * kv_heads(shape, layout.tp)) * shape.head_dim, shape.hidden});
   }
   work.products.push_back({tokens, shape.hidden, heads * value_dim(shape)});
 }
@@ -34,8 +53,8 @@ void add_projections(const ModelShape& shape, double tokens, double tp, LayerWor
 // Fused attention computes half of the scores of a causal mask and writes none.
 void add_attention(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
                    LayerWork& work) {
-  const double tokens = local_tokens(layout, task);
-  const double heads = static_cast<double>(shape.heads) / layout.tp;
+  const double tokens = local_tokens(layout, task) * layout.uly;
+  const double heads = static_cast<double>(shape.heads) / (layout.tp * layout.uly);
   const double rows = task.sequence / layout.cp;
   if (task.materialised_attention) {
     const double count = layout.micro_batch * heads;
@@ -46,6 +65,9 @@ void add_attention(const ModelShape& shape, const Layout& layout, const Training
     work.backward_memory_bytes += scores * (3 * kElement + kScore);
     return;
   }
+  // Scores come twice, the gradients of queries, keys and values once.
+  work.attention_backward =
+      (3 * query_dim(shape) + 2 * value_dim(shape)) / (query_dim(shape) + value_dim(shape));
   const double seen = mean_seen_in_sequence(shape, task.sequence);
   work.attention.push_back({tokens, seen, query_dim(shape), heads});
   work.attention.push_back({tokens, value_dim(shape), seen, heads});
@@ -67,6 +89,8 @@ void add_inner(const ModelShape& shape, const Layout& layout, double tokens, boo
     inner(tokens, shape.ffn / layout.tp, 1);
     return;
   }
+  work.products.push_back(
+      {tokens, static_cast<double>(shape.experts), shape.hidden});  // the router
   // Each token goes to k experts; a rank of the tensor-parallel group sends its part of the tokens.
   const double sent = tokens / layout.tp * shape.experts_per_token;
   const double local = static_cast<double>(shape.experts) / layout.ep;
@@ -78,6 +102,26 @@ void add_inner(const ModelShape& shape, const Layout& layout, double tokens, boo
   work.expert_tokens = tokens / layout.tp;
 }
 
+// Keys and values go around, and on the way back once more, with the sums of their gradients one
+// step behind. Over uly, all that goes into and out of attention changes between places and heads:
+// backward what went in once more and what comes back, each with its gradient, and two numbers for
+// each row of a head.
+void add_context(const ModelShape& shape, const Layout& layout, double tokens, LayerWork& work) {
+  const double query = query_dim(shape);
+  const double value = value_dim(shape);
+  const double keys = kv_heads(shape, layout.tp * layout.uly) * (query + value);
+  const double around = tokens * layout.uly * keys * kElement;
+  work.context_bytes = around * (layout.cp - 1);
+  work.backward_context_bytes = layout.cp > 1 ? around * (2 * layout.cp - 1) : 0;
+  const double heads = static_cast<double>(shape.heads) / layout.tp;
+  const double keys_sent =
+      std::max(kv_heads(shape, layout.tp), layout.uly * kv_heads(shape, layout.tp * layout.uly));
+  const double given = heads * query + keys_sent * (query + value);
+  const double sent = tokens * kElement * (layout.uly - 1) / layout.uly;
+  work.heads_bytes = sent * (given + heads * (value + 1));
+  work.backward_heads_bytes = sent * (2 * given + heads * (value + 2));
+}
+
 }  // namespace
 
 LayerWork layer_work(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
@@ -85,7 +129,7 @@ LayerWork layer_work(const ModelShape& shape, const Layout& layout, const Traini
   LayerWork work;
   const double tokens = local_tokens(layout, task);
   const double tp = layout.tp;
-  add_projections(shape, tokens, tp, work);
+  add_projections(shape, layout, tokens, work);
   add_attention(shape, layout, task, work);
   add_inner(shape, layout, tokens, has_experts, work);
 
@@ -105,8 +149,11 @@ LayerWork layer_work(const ModelShape& shape, const Layout& layout, const Traini
       work.backward_memory_bytes += bytes + product.count * product.m * product.n * 3;
     }
   }
-  work.tensor_bytes = 2 * 2 * row * (tp - 1) / tp;
-  work.context_bytes = tokens * cache_elements(shape) * kElement / tp * (layout.cp - 1);
+  // Rows enter and leave attention and the inner part. Forward and backward pass together move as
+  // much with sequence parallelism as without.
+  work.tensor_bytes =
+      2 * tokens * kElement * (3 * shape.hidden + entering(shape)) / 2 * (tp - 1) / tp;
+  add_context(shape, layout, tokens, work);
   return work;
 }
 

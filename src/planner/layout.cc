@@ -13,10 +13,11 @@ std::string_view to_string(Recompute recompute) {
 
 std::string text_of(const Layout& layout) {
   std::string text;
-  const std::array<std::pair<const char*, int>, 6> axes = {{{"tp", layout.tp},
+  const std::array<std::pair<const char*, int>, 7> axes = {{{"tp", layout.tp},
                                                             {"pp", layout.pp},
                                                             {"vp", layout.vp},
                                                             {"cp", layout.cp},
+                                                            {"uly", layout.uly},
                                                             {"ep", layout.ep},
                                                             {"dp", layout.dp}}};
   for (const auto& [name, size] : axes) {
@@ -32,18 +33,24 @@ std::string problem_of(const ModelShape& shape, const Layout& layout, const Trai
   if (shape.heads % layout.tp != 0) {
     return number(shape.heads) + " heads cannot be divided by tp=" + number(layout.tp);
   }
+  if (shape.heads % (layout.tp * layout.uly) != 0) {
+    return number(shape.heads) +
+           " heads cannot be divided by tp x uly = " + number(layout.tp * layout.uly);
+  }
   if (layout.pp * layout.vp > shape.layers) {
     return number(shape.layers) + " layers are fewer than the parts of pp=" + number(layout.pp);
   }
   if (layout.ep > 1 && (!shape.has_experts() || shape.experts % layout.ep != 0)) {
     return number(shape.experts) + " experts cannot be divided by ep=" + number(layout.ep);
   }
-  if ((layout.tp * layout.cp * layout.dp) % layout.ep != 0) {
+  if (layout.stage_ranks() % layout.ep != 0) {
     return "ep=" + number(layout.ep) + " does not divide the ranks of a stage";
   }
-  if (std::fmod(task.sequence, 2.0 * layout.cp) != 0 && layout.cp > 1) {
-    return "a sequence of " + number(task.sequence) + " cannot be cut into two parts for each of " +
-           number(layout.cp) + " ranks";
+  // Zigzag order cuts two parts for each rank of cp, which those of uly cut further.
+  const double parts = (layout.cp > 1 ? 2.0 : 1.0) * layout.cp * layout.uly;
+  if (std::fmod(task.sequence, parts) != 0) {
+    return "a sequence of " + number(task.sequence) + " cannot be cut into " + number(parts) +
+           " parts for the ranks of cp and uly";
   }
   const double count = microbatches(layout, task);
   if (count < 1 || count != std::floor(count)) {

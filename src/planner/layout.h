@@ -16,16 +16,19 @@ std::string_view to_string(Recompute recompute);
 struct Layout {
   int tp = 1;
   int pp = 1;
-  int vp = 1;  // parts of the model that a stage holds
-  int cp = 1;
-  int ep = 1;  // of the ranks of tp x cp x dp
+  int vp = 1;   // parts of the model that a stage holds
+  int cp = 1;   // places of the sequence are cut, and keys and values go around
+  int uly = 1;  // so are they, and inside of attention its heads (Jacobs et al., 2023)
+  int ep = 1;   // of the ranks of a stage
   int dp = 1;
   int micro_batch = 1;
   int zero = 1;  // what data-parallel ranks share: 0 nothing, 1 optimiser, 2 gradients, 3 weights
   bool sequence_parallel = true;
   Recompute recompute = Recompute::none;
 
-  int devices() const { return tp * pp * cp * dp; }
+  int copies() const { return cp * uly * dp; }  // of weights that tp and pp cut
+  int stage_ranks() const { return tp * copies(); }
+  int devices() const { return pp * stage_ranks(); }
 };
 
 // "tp=4,pp=8,vp=2,dp=2,mb=1"; axes of one rank are left out.
@@ -47,7 +50,7 @@ inline double microbatches(const Layout& layout, const TrainingTask& task) {
 
 // Tokens of a microbatch on one rank.
 inline double local_tokens(const Layout& layout, const TrainingTask& task) {
-  return layout.micro_batch * task.sequence / layout.cp;
+  return layout.micro_batch * task.sequence / (layout.cp * layout.uly);
 }
 
 }  // namespace unisono::planner

@@ -118,6 +118,7 @@ Layout layout_in(const Row& row, std::string_view micro_batch) {
           .pp = whole_in(row, "pp", 1),
           .vp = whole_in(row, "vp", 1),
           .cp = whole_in(row, "cp", 1),
+          .uly = whole_in(row, "uly", 1),
           .ep = whole_in(row, "ep", 1),
           .micro_batch = whole_in(row, micro_batch, 1)};
 }
@@ -162,7 +163,7 @@ std::string read_throughput(const Row& row, MeasuredStep& step) {
   step.release = text_in(row, "release");
   step.layout = layout_in(row, "mbs");
   const int gpus = whole_in(row, "gpus", 1);
-  step.layout.dp = std::max(1, gpus / (step.layout.tp * step.layout.pp * step.layout.cp));
+  step.layout.dp = std::max(1, gpus / step.layout.devices());
   step.layout.zero = number_in(row, "fsdp") ? 3 : 1;
   step.task = {.batch = number_in(row, "gbs").value_or(0),
                .sequence = number_in(row, "seq").value_or(0),

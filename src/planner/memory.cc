@@ -33,7 +33,8 @@ double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingT
   double bytes = tokens * (shape.hidden * (inputs + masks) / share + 2 * heads / tp +
                            2 * made * (wide / tp + rows));
   if (task.materialised_attention && layout.recompute == Recompute::none) {
-    bytes += 5 * layout.micro_batch * shape.heads / tp * task.sequence * task.sequence / layout.cp;
+    bytes += 5 * layout.micro_batch * shape.heads / tp * task.sequence * task.sequence /
+             (layout.cp * layout.uly);
   }
   return bytes;
 }
@@ -45,14 +46,27 @@ double stage_layers(const ModelShape& shape, const Layout& layout) {
   return layout.vp * std::ceil(shape.layers / parts);
 }
 
+// What compresses to latents is whole on all ranks of tp, and so are key-value heads that are
+// fewer.
+double local_attention_weights(const ModelShape& shape, double tp) {
+  const LatentAttention& latent = shape.latent;
+  if (!latent.is_used()) {
+    const double kv_heads = tp > shape.kv_heads ? shape.kv_heads : shape.kv_heads / tp;
+    return shape.hidden * shape.head_dim * (2 * shape.heads / tp + 2 * kv_heads);
+  }
+  const double down = shape.hidden * (latent.query_rank + latent.value_rank + latent.rotary_dim);
+  return down + (attention_weights(shape) - down) / tp;
+}
+
 LocalWeights local_weights(const ModelShape& shape, const Layout& layout) {
   const double layers = stage_layers(shape, layout);
   const double with_experts = layers * shape.expert_layers() / shape.layers;
+  const double router = shape.hidden * shape.experts;
   LocalWeights weights;
   weights.dense =
-      layers * attention_weights(shape) / layout.tp +
+      layers * local_attention_weights(shape, layout.tp) +
       (layers - with_experts) * dense_weights(shape) / layout.tp +
-      with_experts * shared_weights(shape) / layout.tp +
+      with_experts * (router + (shared_weights(shape) - router) / layout.tp) +
       shape.hidden * shape.vocabulary / layout.tp * (layout.pp == 1 && !shape.tied ? 2 : 1);
   weights.experts = with_experts * shape.experts * expert_weights(shape) / layout.ep;
   return weights;
@@ -61,8 +75,8 @@ LocalWeights local_weights(const ModelShape& shape, const Layout& layout) {
 MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
                             const TrainingTask& task) {
   const LocalWeights weights = local_weights(shape, layout);
-  const double dense_copies = static_cast<double>(layout.dp) * layout.cp;
-  const double expert_copies = static_cast<double>(layout.tp) * layout.cp * layout.dp / layout.ep;
+  const double dense_copies = layout.copies();
+  const double expert_copies = static_cast<double>(layout.stage_ranks()) / layout.ep;
   const auto held = [&](double bytes, int stage) {
     const bool is_sharded = layout.zero >= stage;
     return bytes * (weights.dense / (is_sharded ? dense_copies : 1) +

@@ -92,7 +92,7 @@ class Sieve {
 
 // The axes of a stage are settled; what is left is chosen here.
 void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster& cluster,
-               const Layout& axes, Sieve<TrainingEstimate>& sieve) {
+               const Layout& axes, TrainingModel& model, Sieve<TrainingEstimate>& sieve) {
   const auto faster = [](const TrainingEstimate& a, const TrainingEstimate& b) {
     return a.step_s < b.step_s;
   };
@@ -110,11 +110,11 @@ void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster&
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
         layout.recompute = recompute;
         layout.zero = 1;
-        const TrainingEstimate estimate = estimate_training(shape, layout, task, cluster);
+        const TrainingEstimate estimate = model.estimate(layout);
         sieve.take(estimate, faster);
         if (layout.pp == 1 && layout.dp > 1) {
           layout.zero = 3;
-          sieve.take(estimate_training(shape, layout, task, cluster), faster);
+          sieve.take(model.estimate(layout), faster);
         }
         if (estimate.memory.total() <= cluster.device.memory_bytes) {
           break;  // computing again only costs time
@@ -182,18 +182,31 @@ std::string biggest(std::span<const NamedPart<Parts>> names, const Parts& parts)
 Ranking<TrainingEstimate> search_training(const ModelShape& shape, const TrainingTask& task,
                                           const Cluster& cluster, const SearchOptions& options) {
   Sieve<TrainingEstimate> sieve(cluster, options);
+  TrainingModel model(shape, task, cluster);
+  // All exchange with all over uly, which links between domains are slow for.
+  const auto try_context = [&](Layout axes) {
+    const int ranks = axes.cp;
+    const int most = options.tries_uly ? std::max(1, cluster.domain / axes.tp) : 1;
+    for (const int uly : divisors(ranks, most)) {
+      axes.uly = uly;
+      axes.cp = ranks / uly;
+      if (shape.heads % (axes.tp * uly) == 0) {
+        try_stage(shape, task, cluster, axes, model, sieve);
+      }
+    }
+  };
   for (const int tp : divisors(cluster.devices, std::max(1, std::min(cluster.domain, 16)))) {
     options.progress("layouts with tp=" + std::to_string(tp));
     for (const int pp : divisors(cluster.devices / tp, std::min(shape.layers, 64))) {
       for (const int cp : divisors(cluster.devices / tp / pp, 64)) {
         Layout axes{.tp = tp, .pp = pp, .cp = cp, .dp = cluster.devices / tp / pp / cp};
         if (!shape.has_experts()) {
-          try_stage(shape, task, cluster, axes, sieve);
+          try_context(axes);
           continue;
         }
         for (const int ep : divisors(tp * cp * axes.dp, shape.experts)) {
           axes.ep = ep;
-          try_stage(shape, task, cluster, axes, sieve);
+          try_context(axes);
         }
       }
     }

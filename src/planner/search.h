@@ -31,6 +31,7 @@ struct Ranking {
 
 struct SearchOptions {
   std::size_t most = 10;  // kept
+  bool tries_uly = true;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 

@@ -36,14 +36,14 @@ class StepMaker {
 
  private:
   pipeline::Pipeline schedule(int count) const;
-  int a_stage() const { return layout_.tp * layout_.cp * layout_.dp; }
+  int a_stage() const { return layout_.stage_ranks(); }
   std::vector<int> stage_ranks(int stage) const;
   std::vector<std::vector<int>> groups(int stage, int size, int apart) const;
   bool try_next(int rank);
   bool is_met(const pipeline::Action& action) const;
   void compute(const pipeline::Action& action);
   void send(const pipeline::Action& action);
-  void exchange(int stage, const LayerWork& work, double layers);
+  void exchange(int stage, const LayerWork& work, double layers, bool is_forward);
   void add_collectives(int stage, const char* name, const char* collective, const char* algorithm,
                        double bytes, int size, int apart, int repeat);
   void reduce_gradients();
@@ -129,10 +129,14 @@ void StepMaker::add_collectives(int stage, const char* name, const char* collect
   }
 }
 
-void StepMaker::exchange(int stage, const LayerWork& work, double layers) {
+void StepMaker::exchange(int stage, const LayerWork& work, double layers, bool is_forward) {
   const double row = local_tokens(layout_, task_) * shape_.hidden * weight_bytes(Precision::bf16);
   const int repeat = static_cast<int>(std::lround(layers));
   add_collectives(stage, "tensor", "all_reduce", "ring", row, layout_.tp, 1, 2 * repeat);
+  const double heads = is_forward ? work.heads_bytes : work.backward_heads_bytes;
+  add_collectives(stage, "heads", "all_to_all", "pairwise",
+                  heads * layout_.uly / std::max(1, layout_.uly - 1), layout_.uly, layout_.tp,
+                  repeat);
   if (work.expert_tokens > 0) {
     const double bytes = work.expert_tokens * shape_.experts_per_token * shape_.hidden *
                          weight_bytes(Precision::bf16);
@@ -159,7 +163,8 @@ void StepMaker::compute(const pipeline::Action& action) {
   const double layers = stage_layers(shape_, layout_) / layout_.vp;
   const double ways = !is_forward && layout_.recompute == Recompute::full ? 2 : 1;
   const bool has_experts = shape_.has_experts();
-  exchange(action.stage, layer_work(shape_, layout_, task_, has_experts), layers * ways);
+  exchange(action.stage, layer_work(shape_, layout_, task_, has_experts), layers * ways,
+           is_forward);
   // What sends its result waits for all of that.
   step_.items.push_back(
       {.name = "end of " + to_string(action), .ranks = stage_ranks(action.stage), .compute_us = 0});
@@ -211,10 +216,9 @@ bool StepMaker::try_next(int rank) {
 
 void StepMaker::reduce_gradients() {
   const LocalWeights weights = local_weights(shape_, layout_);
-  const int copies = layout_.dp * layout_.cp;
   for (int rank = 0; rank < layout_.pp; ++rank) {
     add_collectives(rank, "gradients", "all_reduce", "ring",
-                    kExposedData * weights.dense * weight_bytes(Precision::bf16), copies,
+                    kExposedData * weights.dense * weight_bytes(Precision::bf16), layout_.copies(),
                     layout_.tp, 1);
     add_collectives(rank, "gradients of experts", "all_reduce", "ring",
                     kExposedData * weights.experts * weight_bytes(Precision::bf16),

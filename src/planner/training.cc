@@ -16,26 +16,18 @@ constexpr double kFusedMeetingS = 20e-6;  // where kernels are queued ahead of t
 // The share of the exchange of keys and values that shows even where attention takes longer.
 constexpr double kLeastExposed = 0.1;
 
-struct OneWay {
-  double compute = 0;
-  double memory = 0;
-  double total() const { return compute + memory; }
-};
-
-struct Passes {
-  OneWay forward = {};
-  OneWay backward = {};
-  double tensor = 0;  // exchanges, forward; as many come backward
-  double context = 0;
-  double experts = 0;
-};
-
 class Model {
  public:
   Model(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
+        const Cluster& cluster, LayerTimes times)
+      : shape_(shape), layout_(layout), task_(task), cluster_(cluster), times_(times) {}
+  Model(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
         const Cluster& cluster)
-      : shape_(shape), layout_(layout), task_(task), cluster_(cluster) {}
+      : Model(shape, layout, task, cluster, {}) {
+    times_ = layer_times();
+  }
 
+  LayerTimes layer_times() const;
   TrainingEstimate estimate() const;
   PassTimes pass_times() const;
 
@@ -52,6 +44,7 @@ class Model {
   const Layout& layout_;
   const TrainingTask& task_;
   const Cluster& cluster_;
+  LayerTimes times_;
 };
 
 Passes Model::passes_of(const LayerWork& work, double factor) const {
@@ -64,8 +57,7 @@ Passes Model::passes_of(const LayerWork& work, double factor) const {
   for (const MatrixProduct& product : work.attention) {
     const double once = matrix_s(device, Precision::bf16, product);
     passes.forward.compute += once;
-    // Fused attention computes its scores again.
-    passes.backward.compute += once * (task_.materialised_attention ? 2 : 2.5);
+    passes.backward.compute += once * work.attention_backward;
   }
   const double bytes_per_s = device.memory_bytes_per_s;
   passes.forward.memory = work.memory_bytes / bytes_per_s;
@@ -78,8 +70,15 @@ Passes Model::passes_of(const LayerWork& work, double factor) const {
     const double meeting = task_.materialised_attention ? kMeetingS : kFusedMeetingS;
     passes.tensor = ring_s(cluster_, work.tensor_bytes, layout_.tp, 1) + 2 * meeting;
   }
-  const double ring = ring_s(cluster_, work.context_bytes, layout_.cp, layout_.tp);
-  passes.context = std::max(kLeastExposed * ring, ring - passes.forward.total() / 2);
+  // A ring is hidden behind attention; what changes between places and heads is waited for.
+  const auto context = [&](double ring_bytes, double heads_bytes, double compute) {
+    const double ring = ring_s(cluster_, ring_bytes, layout_.cp, layout_.tp * layout_.uly);
+    return std::max(kLeastExposed * ring, ring - compute / 2) +
+           ring_s(cluster_, heads_bytes, layout_.uly, layout_.tp);
+  };
+  passes.context = context(work.context_bytes, work.heads_bytes, passes.forward.total());
+  passes.backward_context =
+      context(work.backward_context_bytes, work.backward_heads_bytes, passes.backward.total());
   passes.experts = experts_s(work.expert_tokens) * factor;
   return passes;
 }
@@ -99,6 +98,18 @@ double Model::experts_s(double tokens) const {
   return 2 * send_s(cluster_, tokens * k * row * share, tokens * met * row * (1 - 1 / domains));
 }
 
+LayerTimes Model::layer_times() const {
+  LayerTimes times{.head = passes_of(head_work(shape_, layout_, task_), 1)};
+  const int with_experts = shape_.expert_layers();
+  if (shape_.layers > with_experts) {
+    times.dense = passes_of(layer_work(shape_, layout_, task_, false), 1);
+  }
+  if (with_experts > 0) {
+    times.experts = passes_of(layer_work(shape_, layout_, task_, true), constants().experts);
+  }
+  return times;
+}
+
 // All layers of the busiest stage, and the head where it is: the last stage, which is the busiest.
 Passes Model::stage() const {
   const double layers = stage_layers(shape_, layout_);
@@ -111,22 +122,19 @@ Passes Model::stage() const {
     sum.backward.memory += times * passes.backward.memory;
     sum.tensor += times * passes.tensor;
     sum.context += times * passes.context;
+    sum.backward_context += times * passes.backward_context;
     sum.experts += times * passes.experts;
   };
-  if (layers > with_experts) {
-    add(passes_of(layer_work(shape_, layout_, task_, false), 1), layers - with_experts);
-  }
-  if (with_experts > 0) {
-    add(passes_of(layer_work(shape_, layout_, task_, true), constants().experts), with_experts);
-  }
+  add(times_.dense, layers - with_experts);
+  add(times_.experts, with_experts);
   return sum;
 }
 
 // Gradients are summed and weights gathered once a step, or for each microbatch with ZeRO 3.
 double Model::data_s(const Passes& stage) const {
   const LocalWeights weights = local_weights(shape_, layout_);
-  const int copies = layout_.dp * layout_.cp;
-  const int expert_copies = layout_.tp * layout_.cp * layout_.dp / layout_.ep;
+  const int copies = layout_.copies();
+  const int expert_copies = layout_.stage_ranks() / layout_.ep;
   const auto moved = [&](double elements, int ranks, int apart) {
     const double share = ranks > 1 ? (ranks - 1.0) / ranks : 0;
     return ring_s(cluster_, 2 * 2 * elements * share, ranks, apart);
@@ -150,7 +158,7 @@ double Model::hop_s() const {
   // Ranks of a tensor-parallel group have the same rows: each sends its part, and the next stage
   // gathers them where links are fast (Narayanan et al., 2021).
   const double bytes = local_tokens(layout_, task_) * shape_.hidden * 2 / layout_.tp;
-  return ring_s(cluster_, bytes, layout_.pp, layout_.tp * layout_.cp * layout_.dp);
+  return ring_s(cluster_, bytes, layout_.pp, layout_.stage_ranks());
 }
 
 double Model::again_s(const Passes& stage) const {
@@ -167,7 +175,7 @@ double Model::again_s(const Passes& stage) const {
 
 PassTimes Model::pass_times() const {
   const Passes stage = this->stage();
-  const Passes head = passes_of(head_work(shape_, layout_, task_), 1);
+  const Passes& head = times_.head;
   return {.forward_s = stage.forward.total(),
           .backward_s = stage.backward.total() + again_s(stage),
           .head_forward_s = head.forward.total(),
@@ -176,7 +184,7 @@ PassTimes Model::pass_times() const {
 
 TrainingEstimate Model::estimate() const {
   const Passes stage = this->stage();
-  const Passes head = passes_of(head_work(shape_, layout_, task_), 1);
+  const Passes& head = times_.head;
   const double count = microbatches(layout_, task_);
   StepParts parts;
   parts.compute = count * (stage.forward.compute + stage.backward.compute + head.forward.compute +
@@ -187,16 +195,18 @@ TrainingEstimate Model::estimate() const {
   const double again = again_s(stage);
   parts.recompute = count * again;
   parts.tensor = count * ways * stage.tensor;
-  parts.context = count * ways * stage.context;
+  // What is done again goes around again.
+  const double context = (ways - 1) * stage.context + stage.backward_context;
+  parts.context = count * context;
   parts.experts = count * ways * stage.experts;
   const double hop = hop_s();
   parts.pipeline = count * layout_.vp * hop * (task_.materialised_attention ? 0.5 : 0.25);
   const double a_microbatch = stage.forward.total() + stage.backward.total() + again +
-                              ways * (stage.tensor + stage.context + stage.experts);
+                              ways * (stage.tensor + stage.experts) + context;
   parts.bubble = (layout_.pp - 1.0) / layout_.vp * (a_microbatch + 2 * layout_.vp * hop);
   parts.data = data_s(stage);
   const LocalWeights weights = local_weights(shape_, layout_);
-  const double shards = layout_.zero >= 1 ? static_cast<double>(layout_.dp) * layout_.cp : 1;
+  const double shards = layout_.zero >= 1 ? layout_.copies() : 1;
   // Adam reads the gradient and three f32 values, and writes these and the weight.
   parts.optimiser = (weights.dense + weights.experts) / shards * (4 + 12 + 12 + 2) /
                     cluster_.device.memory_bytes_per_s;
@@ -232,6 +242,15 @@ PassTimes pass_times(const ModelShape& shape, const Layout& layout, const Traini
 TrainingEstimate estimate_training(const ModelShape& shape, const Layout& layout,
                                    const TrainingTask& task, const Cluster& cluster) {
   return Model(shape, layout, task, cluster).estimate();
+}
+
+TrainingEstimate TrainingModel::estimate(const Layout& layout) {
+  const std::array<int, 5> axes = {layout.tp, layout.cp, layout.uly, layout.ep, layout.micro_batch};
+  auto known = times_.find(axes);
+  if (known == times_.end()) {
+    known = times_.emplace(axes, Model(shape_, layout, task_, cluster_, {}).layer_times()).first;
+  }
+  return Model(shape_, layout, task_, cluster_, known->second).estimate();
 }
 
 }  // namespace unisono::planner

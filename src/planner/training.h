@@ -1,6 +1,9 @@
 // How long a training step takes under a layout: its parts, and why it is not shorter.
 #pragma once
 
+#include <array>
+#include <map>
+
 #include "planner/layout.h"
 #include "planner/memory.h"
 
@@ -36,6 +39,27 @@ struct TrainingEstimate {
   double simulated_s = 0;         // of the step on the topology; 0: not simulated
 };
 
+// Seconds of one microbatch on a rank.
+struct OneWay {
+  double compute = 0;
+  double memory = 0;
+  double total() const { return compute + memory; }
+};
+struct Passes {
+  OneWay forward = {};
+  OneWay backward = {};
+  double tensor = 0;  // exchanges, forward; as many come backward
+  double context = 0;
+  double backward_context = 0;
+  double experts = 0;
+};
+// Times of one layer of either kind, and of the head.
+struct LayerTimes {
+  Passes dense = {};
+  Passes experts = {};
+  Passes head = {};
+};
+
 // Seconds that a stage computes for one microbatch, without communication.
 struct PassTimes {
   double forward_s = 0;  // of all parts of the stage
@@ -55,5 +79,20 @@ double model_flops(const ModelShape& shape, const TrainingTask& task);
 // REQUIRES: problem_of() is empty; the cluster has so many devices.
 TrainingEstimate estimate_training(const ModelShape& shape, const Layout& layout,
                                    const TrainingTask& task, const Cluster& cluster);
+
+// The same for many layouts: those that cut a layer alike share the times of its nodes. What it is
+// made of must outlive it. REQUIRES: all layouts have the same sequence_parallel.
+class TrainingModel {
+ public:
+  TrainingModel(const ModelShape& shape, const TrainingTask& task, const Cluster& cluster)
+      : shape_(shape), task_(task), cluster_(cluster) {}
+  TrainingEstimate estimate(const Layout& layout);
+
+ private:
+  const ModelShape& shape_;
+  const TrainingTask& task_;
+  const Cluster& cluster_;
+  std::map<std::array<int, 5>, LayerTimes> times_;  // by tp, cp, uly, ep and microbatch
+};
 
 }  // namespace unisono::planner

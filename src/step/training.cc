@@ -120,14 +120,15 @@ void make_whole(TrainingParts& p, Units& units) {
   p.build.section("embed", 0);
   units.gather(0);
   units.gather(1);
-  embed(p);
+  const Forward embedding = embed(p);
+  std::vector<Forward> passes;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     p.build.section("forward", 0, static_cast<int>(layer));
     units.gather(layer + 2);
     if (p.shape.tied && layer + 1 == layers) {
       units.gather(0);  // for the head
     }
-    forward_layer(p, static_cast<int>(layer));
+    passes.push_back(forward_layer(p, static_cast<int>(layer)));
   }
   p.build.section("head", 0);
   units.gather(layers);
@@ -138,13 +139,13 @@ void make_whole(TrainingParts& p, Units& units) {
     if (layer > 0) {
       units.gather(layer);
     }
-    LayerBackward backward(p, static_cast<int>(layer));
+    Backward backward = backward_of(passes[layer]);
     backward.inputs();
     backward.weights();
     units.reduce(layer + 1);
   }
   p.build.section("embed backward", 0);
-  embed_backward(p);
+  backward_of(embedding).inputs();
   units.reduce(0);
   units.add_squares(0, units.last() + 1, 0, kNorm);
   units.sum_norm("norm summed", "tp");

@@ -1,175 +1,127 @@
-// Attention of a layer, and how its queries, keys and values move.
-#include <algorithm>
-
+// Attention of a layer, how its queries, keys and values move, and its backward pass, which
+// computes scores again.
+//
+// With uly, places are cut outside and heads inside. With cp a query sees keys and values of other
+// places: they go around a ring, or are gathered. What attention leaves for its backward pass lies
+// as outside, and is moved in once more.
 #include "step/training_layer.h"
 
 namespace unisono::step {
 namespace {
 
-using Dims = std::vector<std::string>;
+using Names = Forward::Names;
 
-const Dims kHeadRows = {"sequences", "places", "heads"};
-// The dimensions of a tensor, with another name of one.
-Dims renamed(Dims dims, const std::string& from, const std::string& to) {
-  std::replace(dims.begin(), dims.end(), from, to);
-  return dims;
+const Names kHeadRows = {"sequences", "places", "heads"};
+
+// Flops for each query and key of a head: so many products with keys, and so many with values, of
+// all of which the causal mask leaves half, and a window less.
+double flops(const TrainingParts& p, int layer, double by_keys, double by_values) {
+  const auto size = [&](const char* dim) {
+    return static_cast<double>(p.build.step().find_dim(dim)->size);
+  };
+  const auto length = static_cast<double>(p.task.length);
+  const double seen = seen_in_sequence(p.shape, p.shape.kind(layer), length) / (length / 2);
+  return seen * (by_keys * size("dim") + by_values * size(p.value_dim()));
+}
+
+Names attended(const TrainingParts& p) {
+  return {"sequences", "places", "heads", p.value_dim()};
+}
+
+// From places cut outside of attention to heads cut inside, and back.
+std::string to_heads(Forward& f, const std::string& tensor, const std::string& made,
+                     const char* heads = "heads") {
+  return f.moved("to heads", tensor, made, "uly", shard("places"), shard(heads));
+}
+
+Names to_heads(Forward& f, const std::string& suffix) {
+  return {to_heads(f, "q", "q" + suffix), to_heads(f, "k", "k" + suffix, "kv_heads"),
+          to_heads(f, "v", "v" + suffix, "kv_heads")};
+}
+
+// Keys and values have places of their own: a query sees those of others.
+void see(Forward& f, const std::string& tensor, const std::string& made) {
+  const Names dims = f.dims(tensor);
+  f.make(made, {dims[0], "seen", dims[2], dims[3]});
+  f.compute({.name = "seen",
+             .reads = {tensor},
+             .writes = {made},
+             .pointwise = dims,
+             .linear = Node::Linear::together,
+             .renamed = {{"places", "seen"}}});
+}
+
+void see(Forward& f, const Names& moved, const Names& made, const char* ring) {
+  see(f, moved[1], made[0]);
+  see(f, moved[2], made[1]);
+  const auto around = [&](const Names& tensors, const char* by) {
+    f.redistribute("keys and values", tensors, "cp", shard("seen"), replicate(), by);
+  };
+  if (f.parts().task.gathers_keys) {
+    around({made[0]}, "");
+    around({made[1]}, "");
+  } else {
+    around(made, ring);
+  }
+}
+
+// From the gradient of "attended" to those of what attention read: it is read once more.
+void attend_backward(Backward& backward, int layer, const std::string& q,
+                     const std::string& gradient) {
+  const Forward& f = backward.forward();
+  TrainingParts& p = f.parts();
+  p.activation(f.full("delta"), kHeadRows);
+  p.build.pointwise("delta", {f.full("attended"), gradient}, f.full("delta"), kHeadRows);
+  Forward again(p, f.prefix(), {});
+  const Names moved = to_heads(again, " again");
+  const Names keys = {"keys again", "values again"};
+  Names reads = {f.full(moved[0]), f.full(keys[0]), f.full(keys[1])};
+  for (const auto& [tensor, made] : {std::pair{gradient, "d " + f.full("attended of heads")},
+                                     std::pair{f.full("log_sum"), f.full("log_sum again")},
+                                     std::pair{f.full("delta"), f.full("delta of heads")}}) {
+    reads.push_back(p.moved("to heads", tensor, made, "uly", shard("places"), shard("heads")));
+  }
+  see(again, moved, keys, "ring_with");
+  p.build.compute_each({.name = "d query",
+                        .reads = reads,
+                        .writes = {backward.make("attention", f.full(q))},
+                        .pointwise = kHeadRows,
+                        .summed = {"seen"},
+                        .flops = flops(p, layer, 2, 1)});
+  p.build.compute_each({.name = "d keys, d values",
+                        .reads = reads,
+                        .writes = {backward.make("attention", f.full("keys")),
+                                   backward.make("attention", f.full("values"))},
+                        .pointwise = {"sequences", "seen", "heads"},
+                        .summed = {"places"},
+                        .flops = flops(p, layer, 1, 1)});
 }
 
 }  // namespace
 
-std::string AttentionMoves::to_heads(const std::string& tensor, const std::string& made,
-                                     const char* heads) {
-  return p_.moved("to heads", tensor, made, "uly", shard("places"), shard(heads));
-}
-
-std::string AttentionMoves::to_rows(const std::string& tensor, const std::string& made,
-                                    const char* heads) {
-  return p_.moved("to rows", tensor, made, "uly", shard(heads), shard("places"));
-}
-
-// The same numbers, whose places are called `to` instead of `from`.
-std::string AttentionMoves::with_places(const char* node, const std::string& tensor,
-                                        const std::string& made, const char* from, const char* to) {
-  Dims dims = build_.step().find_tensor(tensor)->dims;
-  p_.activation(made, renamed(dims, from, to));
-  build_.compute({.name = node,
-                  .reads = {tensor},
-                  .writes = {made},
-                  .pointwise = std::move(dims),
-                  .linear = Node::Linear::together,
-                  .renamed = {{from, to}}});
-  return made;
-}
-
-std::string AttentionMoves::as_seen(const std::string& tensor, const std::string& made) {
-  return with_places("seen", tensor, made, "places", "seen");
-}
-
-std::string AttentionMoves::as_made(const std::string& tensor, const std::string& made) {
-  return with_places("made", tensor, made, "seen", "places");
-}
-
-void AttentionMoves::around(const std::string& keys, const std::string& values, const char* ring) {
-  if (p_.task.gathers_keys) {
-    build_.redistribute("keys and values", keys, "cp", shard("seen"), replicate());
-    build_.redistribute("keys and values", values, "cp", shard("seen"), replicate());
-  } else {
-    build_.redistribute("keys and values", {keys, values}, {keys, values}, "cp", shard("seen"),
-                        replicate(), ring);
+void attend(Forward& f, int layer) {
+  TrainingParts& p = f.parts();
+  const Names moved = to_heads(f, " of heads");
+  see(f, moved, {"keys", "values"}, "ring");
+  const std::string suffix = p.build.is_wide("uly") ? " of heads" : "";
+  Node node{.name = "attention",
+            .reads = {f.full(moved[0]), f.full("keys"), f.full("values")},
+            .writes = {f.full("attended" + suffix), f.full("log_sum" + suffix)},
+            .pointwise = kHeadRows,
+            .summed = {"seen"},
+            .flops = flops(p, layer, 1, 1)};
+  f.make("attended" + suffix, attended(p));
+  f.make("log_sum" + suffix, kHeadRows);
+  p.build.compute_each(std::move(node));
+  for (const char* tensor : {"attended", "log_sum"}) {
+    const std::string full = f.full(tensor);
+    p.moved("to rows", full + suffix, full, "uly", shard("heads"), shard("places"));
   }
-}
-
-void AttentionMoves::home(const Dims& sums) {
-  if (p_.task.gathers_keys) {
-    for (const std::string& one : sums) {
-      build_.redistribute("gradients home", one, "cp", partial(), shard("seen"));
-    }
-  } else {
-    build_.redistribute("gradients home", sums, sums, "cp", partial(), shard("seen"), "ring_home");
-  }
-}
-
-void AttentionHalf::forward() {
-  p_.activation(name("attention in"), kLayerRows);
-  p_.by_rows("attention norm", {name("x"), name("attention norm")}, name("attention in"),
-             kLayerRows);
-  heads_->forward();
-  attend();
-  p_.product("attention output", name("attended"), name("attention output"), name("y"), kLayerRows);
-  p_.leave(name("y"));
-  p_.activation(name("middle"), kLayerRows);
-  p_.sum("attention added", {name("x"), name("y")}, name("middle"));
-}
-
-Dims AttentionHalf::attended() const {
-  return {"sequences", "places", "heads", p_.value_dim()};
-}
-
-// Flops for each query and key of a head: so many products with keys, and so many with values, of
-// all of which the causal mask leaves half, and a window less.
-double AttentionHalf::flops(double by_keys, double by_values) const {
-  const auto size = [&](const char* dim) {
-    return static_cast<double>(build_.step().find_dim(dim)->size);
-  };
-  const auto length = static_cast<double>(p_.task.length);
-  const double seen = seen_in_sequence(p_.shape, p_.shape.kind(layer_), length) / (length / 2);
-  return seen * (by_keys * size("dim") + by_values * size(p_.value_dim()));
-}
-
-void AttentionHalf::attend() {
-  const std::string q = moves_.to_heads(name("q"), name("q of heads"), "heads");
-  const std::string keys =
-      moves_.as_seen(moves_.to_heads(name("k"), name("k of heads"), "kv_heads"), name("keys"));
-  const std::string values =
-      moves_.as_seen(moves_.to_heads(name("v"), name("v of heads"), "kv_heads"), name("values"));
-  moves_.around(keys, values, "ring");
-  const bool is_moved = build_.is_wide("uly");
-  const std::string out = name(is_moved ? "attended of heads" : "attended");
-  const std::string log_sum = name(is_moved ? "log_sum of heads" : "log_sum");
-  p_.activation(out, attended());
-  p_.activation(log_sum, kHeadRows);
-  build_.compute_each({.name = "attention",
-                       .reads = {q, keys, values},
-                       .writes = {out, log_sum},
-                       .pointwise = kHeadRows,
-                       .summed = {"seen"},
-                       .flops = flops(1, 1)});
-  moves_.to_rows(out, name("attended"), "heads");
-  moves_.to_rows(log_sum, name("log_sum"), "heads");
-}
-
-void AttentionHalf::backward() {
-  out_ = p_.leave_backward("d " + name("middle"));
-  p_.product("d attended", out_, name("attention output"), name("d attended"), attended());
-  p_.activation(name("delta"), kHeadRows);
-  p_.by_rows("delta", {name("attended"), name("d attended")}, name("delta"), kHeadRows);
-  const Dims reads = again();
-  const bool is_moved = build_.is_wide("uly");
-  const std::string dq = name(is_moved ? "d q of heads" : "d q");
-  p_.activation(dq, build_.step().find_tensor(name("q"))->dims);
-  build_.compute_each({.name = "d query",
-                       .reads = reads,
-                       .writes = {dq},
-                       .pointwise = kHeadRows,
-                       .summed = {"seen"},
-                       .flops = flops(2, 1)});
-  const Dims sums = {name("d keys"), name("d values")};
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    p_.activation(sums[i], build_.step().find_tensor(reads[i + 1])->dims);
-  }
-  build_.compute_each({.name = "d keys, d values",
-                       .reads = reads,
-                       .writes = sums,
-                       .pointwise = {"sequences", "seen", "heads"},
-                       .summed = {"places"},
-                       .flops = flops(1, 1)});
-  moves_.home(sums);
-  const std::string dq_of_rows = moves_.to_rows(dq, name("d q"), "heads");
-  const std::string dk =
-      moves_.to_rows(moves_.as_made(sums[0], name("d k of heads")), name("d k"), "kv_heads");
-  const std::string dv =
-      moves_.to_rows(moves_.as_made(sums[1], name("d v of heads")), name("d v"), "kv_heads");
-  const std::string din = heads_->backward(dq_of_rows, dk, dv);
-  norm_backward("attention norm", name("x"), din, "d " + name("middle"), "d " + name("x"));
-}
-
-// What the backward pass of attention reads, where attention read it.
-Dims AttentionHalf::again() {
-  const std::string q = moves_.to_heads(name("q"), name("q again"), "heads");
-  const std::string k = moves_.to_heads(name("k"), name("k again"), "kv_heads");
-  const std::string v = moves_.to_heads(name("v"), name("v again"), "kv_heads");
-  const std::string g = moves_.to_heads(name("d attended"), name("d attended of heads"), "heads");
-  const std::string log_sum = moves_.to_heads(name("log_sum"), name("log_sum again"), "heads");
-  const std::string delta = moves_.to_heads(name("delta"), name("delta of heads"), "heads");
-  const std::string keys = moves_.as_seen(k, name("keys again"));
-  const std::string values = moves_.as_seen(v, name("values again"));
-  moves_.around(keys, values, "ring_with");
-  return {q, keys, values, g, log_sum, delta};
-}
-
-void AttentionHalf::weight_gradients() {
-  p_.weight_gradient(name("attention output"), name("attended"), out_);
-  heads_->weight_gradients();
+  f.own(
+      {.node = {.name = "attention", .reads = {moved[0], "keys", "values"}, .writes = {"attended"}},
+       .backward = [layer, q = moved[0]](Backward& backward, const std::string& gradient) {
+         attend_backward(backward, layer, q, gradient);
+       }});
 }
 
 }  // namespace unisono::step

@@ -1,14 +1,11 @@
 // The ends of a model that is trained: tokens become vectors, and vectors a loss and its gradient.
-#include <algorithm>
-
-#include "step/training_parts.h"
+#include "step/training_layer.h"
 
 namespace unisono::step {
 namespace {
 
 using Dims = std::vector<std::string>;
 
-const Dims kRows = {"sequences", "places", "width"};
 constexpr const char* kGradientByHead = "d embedding by head";  // where one matrix is both
 
 // Tokens of this rank's rows; with sequence parallelism each rank of tp has some of them.
@@ -22,22 +19,8 @@ std::string tokens_here(TrainingParts& p, const std::string& tokens) {
              : p.moved("own rows", tokens, here, "tp", replicate(), shard("places"));
 }
 
-}  // namespace
-
-void embed(TrainingParts& p) {
-  p.activation("layer 0 x", kRows);
-  p.build.compute({.name = "embedding",
-                   .reads = {tokens_here(p, "tokens"), "embedding"},
-                   .writes = {"layer 0 x"},
-                   .pointwise = kRows,
-                   .summed = {"vocabulary"}});
-  if (p.task.vocabulary) {
-    p.leave("layer 0 x");
-  }
-}
-
-void embed_backward(TrainingParts& p) {
-  const std::string dx = p.task.vocabulary ? p.leave_backward("d layer 0 x") : "d layer 0 x";
+void embed_backward(const Forward& f, const std::string& dx) {
+  TrainingParts& p = f.parts();
   p.activation("d embedding", {"vocabulary", "width"});
   const std::string made = p.shape.tied ? "d embedding by tokens" : "d embedding";
   p.activation(made, {"vocabulary", "width"});
@@ -50,11 +33,10 @@ void embed_backward(TrainingParts& p) {
     p.build.redistribute("own words", made, "tp", replicate(), shard("vocabulary"));
   }
   if (p.shape.tied) {
-    p.sum("added", {made, kGradientByHead}, "d embedding", {"vocabulary", "width"});
+    p.build.pointwise("added", {made, kGradientByHead}, "d embedding", {"vocabulary", "width"},
+                      Node::Linear::together);
   }
 }
-
-namespace {
 
 // Cross entropy of logits that are cut over the vocabulary: two small sums.
 void losses(TrainingParts& p) {
@@ -99,24 +81,39 @@ void losses(TrainingParts& p) {
 
 }  // namespace
 
+Forward embed(TrainingParts& p) {
+  Forward f(p, {}, "layer 0 x");
+  f.make("out", kLayerRows);
+  p.build.compute({.name = "embedding",
+                   .reads = {tokens_here(p, "tokens"), "embedding"},
+                   .writes = {f.full("out")},
+                   .pointwise = kLayerRows,
+                   .summed = {"vocabulary"}});
+  f.own({.node = {.name = "embedding", .writes = {"out"}},
+         .backward = [](Backward& backward, const std::string& gradient) {
+           embed_backward(backward.forward(), gradient);
+         }});
+  if (p.task.vocabulary) {
+    f.leave("out");
+  }
+  return f;
+}
+
 void run_head(TrainingParts& p) {
+  Forward f(p, {}, {});
   const std::string x = "layer " + std::to_string(p.shape.layers) + " x";
-  p.activation("normal", kRows);
-  p.by_rows("norm", {x, "norm"}, "normal", kRows);
+  f.norm("norm", x, "norm", "normal");
   if (p.task.vocabulary) {
-    p.enter("normal");
+    f.enter("normal");
   }
-  p.product("logits", "normal", p.output(), "logits", {"sequences", "places", "vocabulary"});
+  f.product("logits", "normal", p.output(), "logits", {"sequences", "places", "vocabulary"});
   losses(p);
-  p.product("d normal", "d logits", p.output(), "d normal", kRows);
-  p.weight_gradient(p.output(), "normal", "d logits", p.shape.tied ? kGradientByHead : "d output",
-                    p.rows);
-  if (p.task.vocabulary) {
-    p.enter_backward("d normal");
+  Backward backward(f, Backward::Weights::with_inputs);
+  backward.start("logits", "d logits");
+  if (p.shape.tied) {
+    backward.call_weight("embedding", kGradientByHead);
   }
-  p.activation("d " + x, kRows);
-  p.by_rows("norm backward", {x, "norm", "d normal"}, "d " + x, kRows);
-  p.gain_gradient("norm", x, "d normal");
+  backward.inputs();
 }
 
 }  // namespace unisono::step

@@ -1,69 +1,51 @@
-#include "step/training_heads.h"
+// How a layer makes queries, keys and values of the rows that attention takes.
+#include "step/training_layer.h"
 
 namespace unisono::step {
 namespace {
 
-using Dims = std::vector<std::string>;
+using Names = Forward::Names;
 
-// A matrix each, whose rows are those of its heads.
-class PlainHeads : public Heads {
- public:
-  using Heads::Heads;
+const Names kRows = {"sequences", "places"};
+const Names kHeads = {"sequences", "places", "kv_heads"};
 
-  void forward() override {
-    p_.enter(name("attention in"));
-    p_.product("query", name("attention in"), name("query"), name("q"), queries());
-    p_.product("key", name("attention in"), own(name("key")), name("k"), keys());
-    p_.product("value", name("attention in"), own(name("value")), name("v"), keys());
-  }
+Names with(Names dims, const std::string& last) {
+  dims.push_back(last);
+  return dims;
+}
 
-  std::string backward(const std::string& dq, const std::string& dk,
-                       const std::string& dv) override {
-    dq_ = dq;
-    dk_ = dk;
-    dv_ = dv;
-    const Dims parts = {name("d in by query"), name("d in by key"), name("d in by value")};
-    const char* here = p_.shares_keys ? " here" : "";
-    p_.product("d attention in", dq_, name("query"), parts[0], kLayerRows);
-    p_.product("d attention in", dk_, name("key") + here, parts[1], kLayerRows);
-    p_.product("d attention in", dv_, name("value") + here, parts[2], kLayerRows);
-    return p_.enter_backward(added(parts, name("d attention in")));
-  }
-
-  void weight_gradients() override {
-    p_.weight_gradient(name("query"), name("attention in"), dq_);
-    p_.weight_gradient(name("key"), name("attention in"), dk_);
-    p_.weight_gradient(name("value"), name("attention in"), dv_);
-  }
-
- private:
-  // The rows of a weight that belong to this rank's heads, of those that all ranks have whole.
-  std::string own(const std::string& weight) {
-    return p_.shares_keys ? p_.moved("own heads", weight, weight + " here", "tp", replicate(),
-                                     shard("kv_heads"))
-                          : weight;
-  }
-
-  std::string dq_, dk_, dv_;
-};
+// Short rows, and a norm of them.
+std::string compress(Forward& f, const std::string& what, const std::string& dim) {
+  const std::string low = "low " + what;
+  f.product(what + " compressed", "attention in", what + " down", low, with(kRows, dim));
+  f.norm(what + " norm", low, what + " norm", low + " normal");
+  f.enter(low + " normal");
+  return low + " normal";
+}
 
 }  // namespace
 
-const Dims& Heads::queries() {
-  static const Dims kQueries = {"sequences", "places", "heads", "dim"};
-  return kQueries;
+void plain_heads(Forward& f) {
+  f.enter("attention in");
+  f.product("query", "attention in", "query", "q", kQueries);
+  f.product("key", "attention in", "key", "k", kKeys);
+  f.product("value", "attention in", "value", "v", kKeys);
 }
 
-const Dims& Heads::keys() {
-  static const Dims kKeys = {"sequences", "places", "kv_heads", "dim"};
-  return kKeys;
-}
-
-std::unique_ptr<Heads> make_heads(TrainingParts& parts, int layer) {
-  if (parts.shape.latent.is_used()) {
-    return make_latent_heads(parts, layer);
+void latent_heads(Forward& f) {
+  std::string query_in = "attention in of all rows";
+  if (f.parts().shape.latent.query_rank > 0) {
+    query_in = compress(f, "query", "query_latent");
+  } else {
+    f.enter("attention in", query_in);
   }
-  return std::make_unique<PlainHeads>(parts, layer);
+  const std::string latent = compress(f, "latent", "latent");
+  f.product("rotary key", "attention in", "rotary down", "rotary k", with(kRows, "rotary"));
+  f.enter("rotary k");
+  f.product("query", query_in, "query", "q", kQueries);
+  f.product("keys made", latent, "key up", "plain k", with(kHeads, "plain"));
+  f.product("values made", latent, "value up", "v", with(kHeads, "value_dim"));
+  f.pointwise("keys joined", {"plain k", "rotary k"}, "k", kKeys, kHeads, Node::Linear::together);
 }
 
 }  // namespace unisono::step

@@ -1,74 +1,47 @@
-// The two halves of a layer of a training step: attention, and the inner part.
+// Parts of a model that is trained: tokens become vectors, layers of attention and an inner part
+// change them, and a head makes a loss of them. Each part adds its forward pass to the step and
+// returns it, so that its backward pass can be derived.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "step/training_heads.h"
-#include "step/training_inner.h"
-#include "step/training_layer_part.h"
+#include "step/forward.h"
+#include "step/transpose.h"
 
 namespace unisono::step {
 
-// How queries, keys and values, and their gradients, move between the ranks of cp and uly.
-class AttentionMoves {
- public:
-  explicit AttentionMoves(TrainingParts& parts) : p_(parts), build_(parts.build) {}
+Forward embed(TrainingParts& parts);
+Forward forward_layer(TrainingParts& parts, int layer);
+// From what the last layer gives to the loss, and back to the gradient of what it gives.
+void run_head(TrainingParts& parts);
 
-  // Between places cut outside of attention and heads cut inside, along uly.
-  std::string to_heads(const std::string& tensor, const std::string& made, const char* heads);
-  std::string to_rows(const std::string& tensor, const std::string& made, const char* heads);
-  // Keys or values have places of their own: a query sees those of others.
-  std::string as_seen(const std::string& tensor, const std::string& made);
-  std::string as_made(const std::string& tensor, const std::string& made);
-  void around(const std::string& keys, const std::string& values, const char* ring);
-  // Gradients of keys and values go to the ranks that these belong to, summed.
-  void home(const std::vector<std::string>& sums);
+// The backward pass of the embedding or a layer, from the gradient of what it gives.
+Backward backward_of(const Forward& part);
 
- private:
-  std::string with_places(const char* node, const std::string& tensor, const std::string& made,
-                          const char* from, const char* to);
+// What the parts of a layer share.
+inline const Forward::Names kLayerRows = {"sequences", "places", "width"};
+inline const Forward::Names kQueries = {"sequences", "places", "heads", "dim"};
+inline const Forward::Names kKeys = {"sequences", "places", "kv_heads", "dim"};
 
-  TrainingParts& p_;
-  StepBuilder& build_;
+// From "attention in" to "q", "k" and "v".
+void plain_heads(Forward& layer);
+// Heads of compressed keys and values (DeepSeek-V2, 2024): the short rows that they are unfolded
+// from go into and out of what tp cuts, and what compresses is done before.
+void latent_heads(Forward& layer);
+// From these to "attended", as the number of the layer says.
+void attend(Forward& layer, int number);
+
+// Up, perhaps gate, an activation, and down, from `in` to `out`. `kind` stands before the names of
+// all that is the part's own.
+struct Gated {
+  std::string kind = {};
+  std::string in = {};
+  std::string out = {};
+  Forward::Names rows = {"sequences", "places"};
+  std::string hidden = {};
 };
-
-class AttentionHalf : public LayerPart {
- public:
-  AttentionHalf(TrainingParts& parts, int layer)
-      : LayerPart(parts, layer), moves_(parts), heads_(make_heads(parts, layer)) {}
-  void forward();
-  void backward();
-  void weight_gradients();  // behind backward()
-
- private:
-  void attend();
-  std::vector<std::string> again();
-  std::vector<std::string> attended() const;
-  double flops(double by_keys, double by_values) const;
-
-  AttentionMoves moves_;
-  std::unique_ptr<Heads> heads_;
-  std::string out_;
-};
-
-// From the gradient of what a layer gives to that of what it takes, and then of its weights.
-class LayerBackward {
- public:
-  LayerBackward(TrainingParts& parts, int layer) : inner_(parts, layer), attention_(parts, layer) {}
-  void inputs() {
-    inner_.backward();
-    attention_.backward();
-  }
-  void weights() {
-    inner_.weight_gradients();
-    attention_.weight_gradients();
-  }
-
- private:
-  InnerHalf inner_;
-  AttentionHalf attention_;
-};
+void gated_part(Forward& layer, const Gated& part);
+// From "inner in" to "z". Rows go to the ranks that have the experts that the router chose for
+// them, and what these give, weighted by their scores, comes back and is added up (Shazeer et al.,
+// 2017; Lepikhin et al., 2020). Scores are of the chosen experts alone, and no row is dropped.
+void experts_part(Forward& layer);
 
 }  // namespace unisono::step

@@ -1,7 +1,5 @@
 #include "step/training_parts.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace unisono::step {
@@ -133,53 +131,6 @@ std::vector<UnitWeight> TrainingParts::head() const {
   return all;
 }
 
-void TrainingParts::by_rows(const std::string& name, std::vector<std::string> reads,
-                            const std::string& write, std::vector<std::string> dims) {
-  std::erase(dims, "width");
-  build.pointwise(name, std::move(reads), write, std::move(dims));
-}
-
-void TrainingParts::sum(const std::string& name, std::vector<std::string> reads,
-                        const std::string& write, std::vector<std::string> dims) {
-  build.pointwise(name, std::move(reads), write, std::move(dims), Node::Linear::together);
-}
-
-void TrainingParts::product(const std::string& name, const std::string& x,
-                            const std::string& weight, const std::string& y,
-                            std::vector<std::string> dims) {
-  activation(y, std::move(dims));
-  build.product(name, x, weight, y);
-}
-
-void TrainingParts::weight_gradient(const std::string& weight, const std::string& x,
-                                    const std::string& dy, const std::string& made,
-                                    const std::vector<std::string>& of_rows) {
-  const std::vector<std::string> dims = build.step().find_tensor(weight)->dims;
-  Node node{.kind = Node::Kind::compute,
-            .name = "gradient of " + weight,
-            .reads = {x, dy},
-            .writes = {made},
-            .pointwise = dims,
-            .linear = Node::Linear::each,
-            .flops = 2};
-  std::copy_if(of_rows.begin(), of_rows.end(), std::back_inserter(node.summed),
-               [&](const std::string& row) { return !has_name(dims, row); });
-  if (shares_keys && has_name(dims, "kv_heads")) {
-    // Rows of other heads are zeros: a summand.
-    std::erase(node.pointwise, "kv_heads");
-    node.summed.emplace_back("kv_heads");
-  }
-  activation(made, dims);
-  build.compute(std::move(node));
-}
-
-void TrainingParts::gain_gradient(const std::string& gain, const std::string& x,
-                                  const std::string& dy) {
-  activation("d " + gain, build.step().find_tensor(gain)->dims);
-  build.compute(
-      {.name = "gradient of " + gain, .reads = {x, dy}, .writes = {"d " + gain}, .summed = rows});
-}
-
 std::string TrainingParts::moved(const std::string& name, const std::string& tensor,
                                  const std::string& to_name, const std::string& axis,
                                  Placement from, Placement to) {
@@ -191,28 +142,6 @@ std::string TrainingParts::moved(const std::string& name, const std::string& ten
   }
   build.redistribute(name, {tensor}, {to_name}, axis, std::move(from), std::move(to));
   return to_name;
-}
-
-void TrainingParts::enter(const std::string& x) {
-  if (task.sequence) {
-    build.redistribute("rows gathered", x, "tp", shard("places"), replicate());
-  }
-}
-
-std::string TrainingParts::enter_backward(const std::string& dx) {
-  build.redistribute("gradient summed", dx, "tp", partial(),
-                     task.sequence ? shard("places") : replicate());
-  return dx;
-}
-
-void TrainingParts::leave(const std::string& y) {
-  build.redistribute("summed", y, "tp", partial(), task.sequence ? shard("places") : replicate());
-}
-
-std::string TrainingParts::leave_backward(const std::string& dy) {
-  return task.sequence ? moved("gradient gathered", dy, dy + " of all rows", "tp", shard("places"),
-                               replicate())
-                       : dy;
 }
 
 }  // namespace unisono::step

@@ -49,37 +49,9 @@ class TrainingParts {
   void activation(const std::string& name, std::vector<std::string> dims) {
     build.activation(name, std::move(dims));
   }
-  // Each row by itself.
-  void by_rows(const std::string& name, std::vector<std::string> reads, const std::string& write,
-               std::vector<std::string> dims);
-  void sum(const std::string& name, std::vector<std::string> reads, const std::string& write,
-           std::vector<std::string> dims = {"sequences", "places", "width"});
-  // y = x W or dx = dy W, as the dimensions say; makes y.
-  void product(const std::string& name, const std::string& x, const std::string& weight,
-               const std::string& y, std::vector<std::string> dims);
-  // dW = x' dy, added up over those dimensions of the rows of both that W does not have.
-  void weight_gradient(const std::string& weight, const std::string& x, const std::string& dy) {
-    weight_gradient(weight, x, dy, "d " + weight, rows);
-  }
-  void weight_gradient(const std::string& weight, const std::string& x, const std::string& dy,
-                       const std::string& made, const std::vector<std::string>& of_rows);
-  void gain_gradient(const std::string& gain, const std::string& x, const std::string& dy);
   // The tensor along the axis as `to` says: a new one, or itself where the axis is not wide.
   std::string moved(const std::string& name, const std::string& tensor, const std::string& to_name,
                     const std::string& axis, Placement from, Placement to);
-  // Into and out of what tp cuts, and back through both.
-  void enter(const std::string& x);
-  std::string enter_backward(const std::string& dx);
-  void leave(const std::string& y);
-  std::string leave_backward(const std::string& dy);
 };
-
-// Tokens become what the first layer takes.
-void embed(TrainingParts& parts);
-void embed_backward(TrainingParts& parts);
-// From what the last layer gives to the loss, and back to the gradient of what it gives.
-void run_head(TrainingParts& parts);
-// A layer: attention and the inner part, each added to what goes on.
-void forward_layer(TrainingParts& parts, int layer);
 
 }  // namespace unisono::step

@@ -1,6 +1,7 @@
 #include "step/training_pipeline.h"
 
 #include <deque>
+#include <map>
 #include <utility>
 
 #include "pipeline/catalog.h"
@@ -102,11 +103,11 @@ class Passes {
   void forward(const Place& place, int stage) {
     if (place.is_first()) {
       section("embed", stage, StagePass::forward);
-      embed(p_);
+      passes_.insert_or_assign(-1, embed(p_));
     }
     for (int layer = place.first_layer(); layer < place.end_layer(); ++layer) {
       section("forward", stage, StagePass::forward, layer);
-      forward_layer(p_, layer);
+      passes_.insert_or_assign(layer, forward_layer(p_, layer));
     }
     section(place.is_last() ? "head" : "pass on", stage, StagePass::forward);
     if (place.is_last()) {
@@ -117,17 +118,18 @@ class Passes {
   }
 
   void backward(const Place& place, int stage) {
-    std::deque<LayerBackward> layers;
+    std::deque<Backward> layers;
     for (int layer = place.end_layer(); layer-- > place.first_layer();) {
       section("backward", stage, StagePass::backward_input, layer);
-      layers.emplace_front(p_, layer).inputs();
+      layers.push_front(backward_of(passes_.at(layer)));
+      layers.front().inputs();
     }
     if (!place.is_first()) {
       section("pass back", stage, StagePass::backward_input);
       send("gradients", "d " + x(place.first_layer()));
     } else {
       section("embed backward", stage, StagePass::backward_weight);
-      embed_backward(p_);
+      backward_of(passes_.at(-1)).inputs();
     }
     for (std::size_t i = 0; i < layers.size(); ++i) {
       section("backward of weights", stage, StagePass::backward_weight,
@@ -172,6 +174,7 @@ class Passes {
   Units& units_;
   std::vector<pipeline::Chain> chains_;
   int places_;
+  std::map<int, Forward> passes_;  // of layers, and before them of the embedding
 };
 
 }  // namespace

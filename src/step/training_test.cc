@@ -160,7 +160,7 @@ TEST(Training, RingsGoOutAndComeHomeInPairs) {
       "backward, keys and values: no ring_home over cp follows, with which its parts would go "
       "around";
   const std::string not_out =
-      "backward, gradients home: no ring_with of parts like its sums comes before it over cp";
+      "backward, d keys and values: no ring_with of parts like its sums comes before it over cp";
   EXPECT_EQ(first_of([](Step&, Section&) {}), "right");
   for (const char* way : {"", "ring"}) {
     EXPECT_EQ(first_of([&](Step&, Section& section) { by(section, "ring_with").by = way; }),

@@ -27,7 +27,7 @@ CONFIG = {"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": 8, "num_k
           "intermediate_size": 1024, "vocab_size": 512, "tie_word_embeddings": False}
 STEPS = 2
 LANES = ("activations", "gradients")
-ATTENTION = ("to heads", "to rows", "keys and values", "gradients home")
+ATTENTION = ("to heads", "d to heads", "to rows", "keys and values", "d keys and values")
 LAYOUTS = Path(__file__).parents[2] / "examples" / "transformer" / "layout.cc"
 
 

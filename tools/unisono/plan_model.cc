@@ -25,6 +25,8 @@ void refuse_together(const Arguments& arguments, std::string_view chosen,
 
 planner::SearchOptions search_options(const Arguments& arguments, const Console& console) {
   return {.most = static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts)),
+          // For which that program has no option.
+          .tries_uly = !arguments.has("flags") || arguments.text("flags") != "torchtitan",
           .progress = [&console](const std::string& text) { console.progress(text); }};
 }
 
@@ -173,7 +175,7 @@ constexpr Option kPlanModelOptions[] = {
     {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
     {.name = "explain",
      .value = "LAYOUT",
-     .help = "With --train: only this layout, part by part: tp=4,pp=8,vp=2,cp=1,ep=1,mb=1,zero=1,"
+     .help = "With --train: only this layout, part by part: tp=4,pp=8,vp=2,cp=2,uly=2,mb=1,zero=1,"
              "recompute=none; dp follows."},
     {.name = "simulate",
      .value = "N",
@@ -215,7 +217,8 @@ const Command kPlanModelCommand = {
         "qwen3-235b-a22b, deepseek-v3, kimi-k2, gpt-oss-120b, gpt3-175b) or the config.json of a "
         "model. Nothing is downloaded and no device is needed. The output says which "
         "keys of a config.json were used, assumed by default, left out and not understood.\n\n"
-        "Every layout of all the devices is tried: tp, pp, vp (parts a stage), cp, ep, dp, the "
+        "Every layout of all the devices is tried: tp, pp, vp (parts a stage), cp, uly, ep, dp, "
+        "the "
         "microbatch, ZeRO and what is computed again. Its step is the sum of matrix products (by "
         "tiles and waves), memory traffic, communication that nothing hides, bubble and optimiser, "
         "with constants fitted to published steps of the device. Memory is of the fullest rank. A "

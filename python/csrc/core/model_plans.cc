@@ -109,6 +109,7 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
     row["pp"] = one.layout.pp;
     row["vp"] = one.layout.vp;
     row["cp"] = one.layout.cp;
+    row["uly"] = one.layout.uly;
     row["ep"] = one.layout.ep;
     row["dp"] = one.layout.dp;
     row["micro_batch"] = one.layout.micro_batch;

@@ -36,6 +36,7 @@ Json layout_json(const planner::Layout& layout) {
           {"pp", layout.pp},
           {"vp", layout.vp},
           {"cp", layout.cp},
+          {"uly", layout.uly},
           {"ep", layout.ep},
           {"dp", layout.dp},
           {"micro_batch", layout.micro_batch},

@@ -15,7 +15,14 @@ std::string megatron(const planner::Layout& layout) {
   std::string text = fmt::format(
       "--tensor-model-parallel-size {} --pipeline-model-parallel-size {} "
       "--context-parallel-size {} --micro-batch-size {}",
-      layout.tp, layout.pp, layout.cp, layout.micro_batch);
+      layout.tp, layout.pp, layout.cp * layout.uly, layout.micro_batch);
+  if (layout.uly > 1) {
+    text += layout.cp == 1 ? " --cp-comm-type a2a"
+                           : fmt::format(
+                                 " --cp-comm-type a2a+p2p "
+                                 "--hierarchical-context-parallel-sizes {} {}",
+                                 layout.uly, layout.cp);
+  }
   if (layout.vp > 1) {
     text += fmt::format(" --num-virtual-stages-per-pipeline-rank {}", layout.vp);
   }

@@ -219,17 +219,18 @@ planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion
 planner::Layout parse_layout(std::string_view text, int devices) {
   planner::Layout layout;
   layout.dp = 0;
-  const std::array<std::pair<std::string_view, int*>, 8> names = {{{"tp", &layout.tp},
+  const std::array<std::pair<std::string_view, int*>, 9> names = {{{"tp", &layout.tp},
                                                                    {"pp", &layout.pp},
                                                                    {"vp", &layout.vp},
                                                                    {"cp", &layout.cp},
+                                                                   {"uly", &layout.uly},
                                                                    {"ep", &layout.ep},
                                                                    {"dp", &layout.dp},
                                                                    {"mb", &layout.micro_batch},
                                                                    {"zero", &layout.zero}}};
   const auto wrong = [&](std::string_view word) {
     return UsageError(fmt::format("--explain: {} is not an axis of a layout", word),
-                      "axes are tp, pp, vp, cp, ep, dp; mb is the microbatch, zero 0 to 3",
+                      "axes are tp, pp, vp, cp, uly, ep, dp; mb is the microbatch, zero 0 to 3",
                       "--explain tp=4,pp=8,mb=1");
   };
   while (!text.empty()) {
@@ -264,14 +265,16 @@ planner::Layout parse_layout(std::string_view text, int devices) {
     }
     *name->second = value;
   }
-  const std::int64_t others = static_cast<std::int64_t>(layout.tp) * layout.pp * layout.cp;
+  const std::int64_t others =
+      static_cast<std::int64_t>(layout.tp) * layout.pp * layout.cp * layout.uly;
   if (layout.dp == 0) {
     layout.dp = others > 0 && devices % others == 0 ? static_cast<int>(devices / others) : 1;
   }
   if (others * layout.dp != devices) {
-    throw UsageError(fmt::format("--explain: tp x pp x cp x dp is {}, and there are {} devices",
-                                 others * layout.dp, devices),
-                     "leave dp out and it follows", std::string(kHelp));
+    throw UsageError(
+        fmt::format("--explain: tp x pp x cp x uly x dp is {}, and there are {} devices",
+                    others * layout.dp, devices),
+        "leave dp out and it follows", std::string(kHelp));
   }
   return layout;
 }
