@@ -77,6 +77,7 @@ export interface ViewState {
   story: StoryName;
   set: string; // of the story
   beat: number; // where its clock stands
+  link: number; // which of the links of stories; -1: the story's own
   pipes: string[]; // pipeline schedules; "own": from a file; those of RECORDED: of a run
   pipe: string; // shape, costs in per cent, slow stage (0: none), capacity
   cuts: string; // edits of the first pipeline: "2.5x,0.1s"
@@ -112,11 +113,12 @@ export const DEFAULTS: ViewState = {
   sort: 'start',
   stuck: 0,
   moe: '4.2.6.2.50.0.0.0',
-  layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
+  layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0.0',
   worked: '',
   story: 'tensor',
   set: '',
   beat: 0,
+  link: -1,
   pipes: ['1f1b', 'zb-h1'],
   pipe: '4.8.100.100.100.0.0.1',
   cuts: '',
@@ -135,6 +137,7 @@ const MOST: Partial<ViewState> = {
   from: 1000,
   stuck: 1,
   bare: 1,
+  link: 2,
 };
 const FRACTIONS = ['alphaUs', 'gbPerS', 'reduceGbPerS', 'zoom', 'from'];
 
@@ -226,6 +229,7 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'only':
     case 'stuck':
     case 'beat':
+    case 'link':
     case 'bare':
     case 'perNode': {
       const value = Number(text);
