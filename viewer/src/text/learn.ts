@@ -6,11 +6,6 @@ export const LEARN_TEXTS = {
     'Or see what language models do with them: the stories',
     '或看语言模型如何使用它们：动画故事',
   ],
-  welcome: [
-    'A first look: how the GPUs of one layer share its work, and why they must talk. It plays by itself; → goes on.',
-    '初次见面：一层的各个 GPU 如何分担计算，又为何必须通信。画面自动播放，按 → 继续。',
-  ],
-  welcome_learn: ['All primitives', '所有基本操作'],
   start_here: ['start here', '从这里开始'],
   family_one_to_all: ['One to all', '一对多'],
   family_all_to_one: ['All to one', '多对一'],

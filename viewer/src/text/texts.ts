@@ -1,5 +1,6 @@
 // Every text of the page, in both languages. {name} stands for a value, and {name|one|more} for the words that go
 // with it if it is 1, or not; # is the value in them.
+import { ARTICLE_TEXTS } from './article';
 import { LEARN_TEXTS } from './learn';
 import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
@@ -277,6 +278,7 @@ const PAGE_TEXTS = {
 
 export const TEXTS = {
   ...PAGE_TEXTS,
+  ...ARTICLE_TEXTS,
   ...LEARN_TEXTS,
   ...STORY_TEXTS,
   ...PLAN_TEXTS,
@@ -295,7 +297,15 @@ export function text(
   key: TextKey,
   values: Record<string, string | number> = {},
 ): string {
-  const both: readonly [string, string] = TEXTS[key];
+  return fill(lang, TEXTS[key], values);
+}
+
+// A text that stands where it is used, such as in a chapter.
+export function fill(
+  lang: Lang,
+  both: readonly [string, string],
+  values: Record<string, string | number> = {},
+): string {
   const places = /\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g;
   return both[lang === 'zh' ? 1 : 0].replace(places, (whole, name: string, one, more) => {
     if (!(name in values)) return whole;

@@ -1,6 +1,7 @@
 // The state of the view as the hash of the address, and back: a link shows what its writer saw.
 
 export const TABS = [
+  'article',
   'learn',
   'parallel',
   'steps',
@@ -77,6 +78,7 @@ export interface ViewState {
   story: StoryName;
   set: string; // of the story
   beat: number; // where its clock stands
+  chapter: string; // of the article; "": its beginning
   link: number; // which of the links of stories; -1: the story's own
   pipes: string[]; // pipeline schedules; "own": from a file; those of RECORDED: of a run
   pipe: string; // shape, costs in per cent, slow stage (0: none), capacity
@@ -85,7 +87,7 @@ export interface ViewState {
 }
 
 export const DEFAULTS: ViewState = {
-  tab: 'learn',
+  tab: 'article',
   collective: 'all_reduce',
   algorithm: 'ring',
   ranks: 8,
@@ -118,6 +120,7 @@ export const DEFAULTS: ViewState = {
   story: 'tensor',
   set: '',
   beat: 0,
+  chapter: '',
   link: -1,
   pipes: ['1f1b', 'zb-h1'],
   pipe: '4.8.100.100.100.0.0.1',
@@ -200,6 +203,9 @@ function setField(state: ViewState, key: string, text: string): void {
       return;
     case 'cuts':
       if (/^(\d{1,4}\.\d{1,6}[xs](,|$))*$/.test(text)) state.cuts = text;
+      return;
+    case 'chapter':
+      if (/^[a-z]{0,20}$/.test(text)) state.chapter = text;
       return;
     case 'set':
       if (text === '') state.set = '';
