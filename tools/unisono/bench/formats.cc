@@ -243,12 +243,10 @@ std::string footer_text(Format format, const std::vector<Row>& rows, const Conso
     return {};
   }
   std::uint64_t wrong = 0;
-  std::size_t below = 0;
   const Row* slowest = nullptr;  // farthest from its limit
   for (const Row& row : rows) {
     wrong += row.wrong;
     if (row.limit_us > 0 && row.limit_us < kGood * row.timing.time_us) {
-      ++below;
       if (slowest == nullptr ||
           row.limit_us / row.timing.time_us < slowest->limit_us / slowest->timing.time_us) {
         slowest = &row;
@@ -261,9 +259,10 @@ std::string footer_text(Format format, const std::vector<Row>& rows, const Conso
   if (slowest == nullptr || console.quiet()) {
     return {};
   }
-  return fmt::format("# {} of {} rows under {:.0f} % of the limit; farthest: {} {} {}{}\n", below,
-                     rows.size(), kGood * 100, slowest->what.workload.name(), slowest->algorithm,
-                     format_bytes(slowest->bytes), slowest->what.in_place ? " in place" : "");
+  return fmt::format("# farthest from its limit: {} {} {}{}, {:.0f} % of it\n",
+                     slowest->what.workload.name(), slowest->algorithm,
+                     format_bytes(slowest->bytes), slowest->what.in_place ? " in place" : "",
+                     100 * slowest->limit_us / slowest->timing.time_us);
 }
 
 }  // namespace unisono::cli

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/failure.h"
@@ -103,6 +106,25 @@ void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
   }
 }
 
+// What the letters of this diagram mean.
+std::string legend_of(const pipeline::Pipeline& pipeline) {
+  static constexpr std::array<std::pair<pipeline::ActionKind, std::string_view>, 4> kMeanings = {
+      {{pipeline::ActionKind::forward, "F forward"},
+       {pipeline::ActionKind::backward, "B backward"},
+       {pipeline::ActionKind::backward_input, "I input gradient"},
+       {pipeline::ActionKind::backward_weight, "W weight gradient"}}};
+  std::string text = "rows are ranks; a number is a microbatch";
+  for (const auto& [kind, meaning] : kMeanings) {
+    const bool is_there = std::ranges::any_of(pipeline.actions, [&](const auto& row) {
+      return std::ranges::any_of(row, [&](const auto& action) { return action.kind == kind; });
+    });
+    if (is_there) {
+      text.append("; ").append(meaning);
+    }
+  }
+  return text + "; . waits";
+}
+
 }  // namespace
 
 nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
@@ -149,8 +171,11 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
     return static_cast<std::size_t>(time * scale.columns_a_time + 1e-6);
   };
   const std::size_t columns = std::max<std::size_t>(column(run.makespan), 1);
-  fmt::print("{}  takes {}\n", console.paint(Paint::strong, pipeline.name),
-             pipeline_time(run.makespan, arguments));
+  const double work = *std::max_element(run.busy.begin(), run.busy.end());
+  const double share = run.makespan > 0 ? 100 * (1 - work / run.makespan) : 0;
+  fmt::print("{}  takes {}{}, bubble {:.1f} % on the busiest rank\n",
+             console.paint(Paint::strong, pipeline.name), pipeline_time(run.makespan, arguments),
+             are_microseconds(arguments) ? "" : " units", share);
   std::vector<std::vector<Cell>> rows(run.spans.size(), std::vector<Cell>(columns));
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
     for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
@@ -167,6 +192,9 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
       fmt::print("{:>4}  {}\n", rank,
                  row_of(line.subspan(first, std::min(scale.line, columns - first)), console));
     }
+  }
+  if (!console.quiet()) {
+    fmt::print("{}\n", console.paint(Paint::dim, legend_of(pipeline)));
   }
   if (!scale.has_numbers) {
     fmt::print("{}\n", console.paint(Paint::dim,
