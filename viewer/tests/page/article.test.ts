@@ -71,7 +71,7 @@ describe.each(CHAPTERS.map(({ id, beats }) => ({ id, beats: beats.length })))(
       const seen = new Set<string>();
       for (let beat = 0; beat < beats; beat++) {
         await read(page, id, beat);
-        const stage = page.locator(`#chapter-${id} .stage`);
+        const stage = page.locator(`#chapter-${id} div.stage`);
         const box = (await stage.boundingBox())!;
         expect(box.y, `beat ${beat}`).toBeGreaterThanOrEqual(-1);
         // On a phone the text has at least a third of the screen.
@@ -89,12 +89,24 @@ describe.each(CHAPTERS.map(({ id, beats }) => ({ id, beats: beats.length })))(
   },
 );
 
+it('a frame shows one chapter without questions, and a story without controls', async () => {
+  const chapter = await open(browser, file, '#article?chapter=data&bare=1');
+  expect(await chapter.page.locator('section.chapter').count()).toBe(1);
+  expect(await chapter.page.locator('.knives, .quiz, header').count()).toBe(0);
+  expect(chapter.problems).toEqual([]);
+  await chapter.close();
+  const story = await open(browser, file, '#parallel?story=data&bare=1');
+  await story.page.locator('svg.picture').waitFor();
+  expect(await story.page.locator('select, nav, table').count()).toBe(1); // the speed
+  await story.close();
+});
+
 describe('the reader', () => {
   it('drags a number, and sentence and picture follow', async () => {
     const { page, close } = await open(browser, file, '#article?chapter=broadcast');
     await read(page, 'broadcast', 1);
     const beat = page.locator('#chapter-broadcast .beat').nth(1);
-    const picture = page.locator('#chapter-broadcast .stage svg');
+    const picture = page.locator('#chapter-broadcast div.stage svg');
     expect(await beat.innerText()).toContain('9.47 ms');
     const before = await picture.innerHTML();
     const box = (await beat.locator('[role=slider]').boundingBox())!;
