@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/failure.h"
@@ -106,21 +103,19 @@ void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
   }
 }
 
-// What the letters of this diagram mean.
+// Names the letters of this diagram, in a line of at most 80 columns.
 std::string legend_of(const pipeline::Pipeline& pipeline) {
-  static constexpr std::array<std::pair<pipeline::ActionKind, std::string_view>, 4> kMeanings = {
-      {{pipeline::ActionKind::forward, "F forward"},
-       {pipeline::ActionKind::backward, "B backward"},
-       {pipeline::ActionKind::backward_input, "I input gradient"},
-       {pipeline::ActionKind::backward_weight, "W weight gradient"}}};
-  std::string text = "rows are ranks; a number is a microbatch";
-  for (const auto& [kind, meaning] : kMeanings) {
-    const bool is_there = std::ranges::any_of(pipeline.actions, [&](const auto& row) {
+  const auto has = [&](pipeline::ActionKind kind) {
+    return std::ranges::any_of(pipeline.actions, [&](const auto& row) {
       return std::ranges::any_of(row, [&](const auto& action) { return action.kind == kind; });
     });
-    if (is_there) {
-      text.append("; ").append(meaning);
-    }
+  };
+  std::string text = "F0 forward, microbatch 0";
+  if (has(pipeline::ActionKind::backward)) {
+    text += "; B backward";
+  }
+  if (has(pipeline::ActionKind::backward_input) || has(pipeline::ActionKind::backward_weight)) {
+    text += "; I input, W weight gradient";
   }
   return text + "; . waits";
 }
