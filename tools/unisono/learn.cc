@@ -38,7 +38,7 @@ constexpr Topic kTopics[] = {
      "#article?chapter=laps"},
     {"cost", "ring or tree: latency, bandwidth, and where the time goes",
      "环还是树：延迟、带宽，时间花在哪里", "#article?chapter=cost"},
-    {"data", "data parallelism and ZeRO: what each rank keeps, and what that costs",
+    {"data", "data parallelism and ZeRO: what each rank keeps, and what it costs",
      "数据并行与 ZeRO：每个 rank 存什么，代价是什么", "#article?chapter=data"},
     {"tensor", "tensor and sequence parallelism: matrices cut by columns and rows",
      "张量并行与序列并行：矩阵按列、按行切", "#article?chapter=tensor"},
