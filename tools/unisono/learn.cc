@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/failure.h"
+#include "cli/language.h"
 #include "cli/wrap.h"
 #include "view/deliver.h"
 
@@ -20,67 +21,83 @@ namespace {
 struct Topic {
   std::string_view name;
   std::string_view summary;
-  std::string_view place;  // of the page, as its address says it
+  std::string_view chinese;  // the summary
+  std::string_view place;    // of the page, as its address says it
 };
 
-// In the order in which they are best read.
+// In the order in which they are best read: first the chapters of the article, then the lab.
 constexpr Topic kTopics[] = {
-    {"collectives", "every collective, before and after: start here", "#learn"},
-    {"all_reduce", "a ring, step by step: whose data is where", "#steps"},
-    {"all_to_all", "everybody sends a part to everybody",
-     "#steps?collective=all_to_all&algorithm=pairwise"},
-    {"algorithms", "ring against recursive doubling, on one clock", "#compare"},
-    {"cost", "latency, bandwidth, and where the time goes", "#time"},
-    {"network", "which links of a machine are busy", "#traffic"},
-    {"data", "data parallelism: gradients leave while the backward pass runs",
-     "#parallel?story=data"},
-    {"zero", "ZeRO: what each rank keeps, and what that costs",
-     "#parallel?story=data&set=4.3.7.16384"},
+    {"collectives", "the article from its beginning: start here", "从头阅读文章：从这里开始",
+     "#article"},
+    {"message", "one message: latency and bytes", "一条消息：延迟与字节",
+     "#article?chapter=message"},
+    {"broadcast", "one to all, cut into segments: the staircase", "一对多，切成段：阶梯",
+     "#article?chapter=broadcast"},
+    {"sums", "which collectives add, and which only collect", "哪些集合操作求和，哪些只收集",
+     "#article?chapter=sums"},
+    {"all_reduce", "a reduce_scatter, then an all_gather", "先 reduce_scatter，再 all_gather",
+     "#article?chapter=laps"},
+    {"cost", "ring or tree: latency, bandwidth, and where the time goes",
+     "环还是树：延迟、带宽，时间花在哪里", "#article?chapter=cost"},
+    {"data", "data parallelism and ZeRO: what each rank keeps, and what it costs",
+     "数据并行与 ZeRO：每个 rank 存什么，代价是什么", "#article?chapter=data"},
     {"tensor", "tensor and sequence parallelism: matrices cut by columns and rows",
-     "#parallel?story=tensor"},
-    {"context", "long sequences: keys and values travel around a ring", "#parallel?story=context"},
-    {"ulysses", "from a part of the sequence to a part of the heads, and back",
-     "#parallel?story=ulysses"},
-    {"overlap", "buckets that leave while the rest is computed, and fewer walks through memory",
+     "张量并行与序列并行：矩阵按列、按行切", "#article?chapter=tensor"},
+    {"context", "long text: keys and values around a ring, or Ulysses",
+     "长文本：K、V 沿环传递，或用 Ulysses", "#article?chapter=context"},
+    {"pipeline", "stages, microbatches and the bubble", "流水级、微批与气泡",
+     "#article?chapter=pipeline"},
+    {"experts", "mixture of experts: tokens travel to their experts and back",
+     "专家混合：token 去找专家再回来", "#article?chapter=experts"},
+    {"together", "all cuts on one machine: which goes over which wire",
+     "所有切法用在一台机器上：哪个走哪条线", "#article?chapter=together"},
+    {"failures", "a rank stops: who waits for whom, and who is to blame",
+     "一个 rank 停下：谁等谁，该怪谁", "#article?chapter=broken"},
+    {"all_to_all", "lab: every rank sends a different part to each other rank",
+     "实验室：每个 rank 给其他每个 rank 发不同的部分",
+     "#steps?collective=all_to_all&algorithm=pairwise"},
+    {"algorithms", "lab: ring against recursive doubling, on one clock",
+     "实验室：环与递归倍增，同一个时钟", "#compare"},
+    {"network", "lab: which links of a machine are busy", "实验室：机器的哪些链路忙", "#traffic"},
+    {"overlap", "lab: buckets that leave while the rest is computed", "实验室：边算边发的桶",
      "#parallel?story=overlap"},
-    {"together", "all axes on one machine: which of them goes over which wire",
-     "#parallel?story=together"},
-    {"pipeline", "stages, microbatches and the bubble", "#pipeline"},
-    {"experts", "mixture of experts: tokens fly to their experts and back", "#moe"},
-    {"plan", "which layout a model is fastest with, and what other links would change", "#plan"},
-    {"layer", "what one layer moves under any of these: the calculator", "#layer"}};
+    {"plan", "lab: which layout is fastest, and what other links would change",
+     "实验室：哪种布局最快，换链路会怎样", "#plan"},
+    {"layer", "lab: what one layer moves under any of these, as a calculator",
+     "实验室：一层在各种切法下移动什么（计算器）", "#layer"}};
 
 // Other words for what is above, and what is not worth a line of its own in the list.
 constexpr Topic kOthers[] = {
-    {"ring", "", "#steps"},
-    {"chain", "", "#steps?collective=broadcast&algorithm=chain"},
-    {"tree", "", "#steps?collective=broadcast&algorithm=double_tree&form=tree"},
-    {"broadcast", "", "#steps?collective=broadcast&algorithm=binomial"},
-    {"scatter", "", "#steps?collective=scatter&algorithm=binomial"},
-    {"gather", "", "#steps?collective=gather&algorithm=binomial"},
-    {"reduce", "", "#steps?collective=reduce&algorithm=binomial"},
-    {"all_gather", "", "#steps?collective=all_gather"},
-    {"reduce_scatter", "", "#steps?collective=reduce_scatter"},
-    {"barrier", "", "#steps?collective=barrier&algorithm=dissemination"},
-    {"tp", "", "#parallel?story=tensor"},
-    {"sp", "", "#parallel?story=tensor&set=4.1.8192.8192"},
-    {"dp", "", "#parallel?story=data"},
-    {"ddp", "", "#parallel?story=data"},
-    {"fsdp", "", "#parallel?story=data&set=4.3.7.16384"},
-    {"cp", "", "#parallel?story=context"},
-    {"ring_attention", "", "#parallel?story=context"},
-    {"attention", "", "#parallel?story=context"},
-    {"sequence", "", "#parallel?story=tensor&set=4.1.8192.8192"},
-    {"latency", "", "#time"},
-    {"bandwidth", "", "#time"},
-    {"topology", "", "#traffic"},
-    {"bubble", "", "#pipeline"},
-    {"1f1b", "", "#pipeline"},
-    {"gpipe", "", "#pipeline"},
-    {"fusion", "", "#parallel?story=overlap"},
-    {"pp", "", "#pipeline"},
-    {"ep", "", "#moe"},
-    {"moe", "", "#moe"}};
+    {"ring", "", "", "#article?chapter=laps"},
+    {"chain", "", "", "#article?chapter=broadcast"},
+    {"tree", "", "", "#steps?collective=broadcast&algorithm=double_tree&form=tree"},
+    {"scatter", "", "", "#steps?collective=scatter&algorithm=binomial"},
+    {"gather", "", "", "#steps?collective=gather&algorithm=binomial"},
+    {"reduce", "", "", "#steps?collective=reduce&algorithm=binomial"},
+    {"all_gather", "", "", "#steps?collective=all_gather"},
+    {"reduce_scatter", "", "", "#steps?collective=reduce_scatter"},
+    {"barrier", "", "", "#steps?collective=barrier&algorithm=dissemination"},
+    {"tp", "", "", "#article?chapter=tensor"},
+    {"sp", "", "", "#parallel?story=tensor&set=4.1.8192.8192"},
+    {"sequence", "", "", "#parallel?story=tensor&set=4.1.8192.8192"},
+    {"dp", "", "", "#article?chapter=data"},
+    {"ddp", "", "", "#article?chapter=data"},
+    {"zero", "", "", "#parallel?story=data&set=4.3.7.16384"},
+    {"fsdp", "", "", "#parallel?story=data&set=4.3.7.16384"},
+    {"cp", "", "", "#article?chapter=context"},
+    {"ring_attention", "", "", "#article?chapter=context"},
+    {"attention", "", "", "#article?chapter=context"},
+    {"ulysses", "", "", "#parallel?story=ulysses"},
+    {"latency", "", "", "#article?chapter=message"},
+    {"bandwidth", "", "", "#article?chapter=message"},
+    {"topology", "", "", "#traffic"},
+    {"bubble", "", "", "#article?chapter=pipeline"},
+    {"1f1b", "", "", "#article?chapter=pipeline"},
+    {"gpipe", "", "", "#article?chapter=pipeline"},
+    {"pp", "", "", "#article?chapter=pipeline"},
+    {"fusion", "", "", "#parallel?story=overlap"},
+    {"ep", "", "", "#article?chapter=experts"},
+    {"moe", "", "", "#article?chapter=experts"}};
 
 const Topic* find_topic(std::string_view name) {
   for (const auto topics : {std::span<const Topic>(kTopics), std::span<const Topic>(kOthers)}) {
@@ -103,9 +120,10 @@ int list_topics(const Console& console) {
     fmt::print("{}\n", result.dump(2));
     return kDone;
   }
+  const bool is_chinese = asked_language() == Language::chinese;
   for (const Topic& topic : kTopics) {
     const std::string name = fmt::format("{:<11}", topic.name);
-    const std::string text = labelled(name + "  ", topic.summary, console.width());
+    const std::string text = labelled(name + "  ", is_chinese ? topic.chinese : topic.summary, console.width());
     fmt::print("{}{}", console.paint(Paint::strong, name), text.substr(name.size()));
   }
   return kDone;
@@ -141,7 +159,8 @@ constexpr Option kLearnOptions[] = {
      .letter = 'o',
      .value = "FILE",
      .help = "Where to write the page; - is standard output. Without it: learn-TOPIC.html."},
-    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."}};
+    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."},
+    kServeOption};
 
 }  // namespace
 
@@ -153,13 +172,13 @@ const Command kLearnCommand = {
     .runs_program = false,
     .examples = {{{"unisono learn", "What there is to learn, in a good order."},
                   {"unisono learn tensor", "Tensor parallelism, drawn and played; tp for short."},
-                  {"unisono learn experts --lang zh", "In Chinese."}}},
+                  {"unisono learn experts --lang zh --serve 0.0.0.0:8000",
+                   "In Chinese, for a browser on another machine."}}},
     .description =
-        "Writes the page of `unisono view`, open at one topic. Each story has a clock: the arrow "
-        "keys step, the space bar plays. Its moves and bytes are those of the schedules that "
-        "unisono runs. Besides the topics that are listed it knows every collective, and short "
-        "names "
-        "such as tp, sp, dp, fsdp, cp, pp, ep and moe.",
+        "Writes the page of `unisono view`, open at the chapter of the article, or the part of the "
+        "lab, that is about the topic. Its moves and bytes are those of the schedules that unisono "
+        "runs. Besides the topics that are listed it knows every collective, and short names such "
+        "as tp, sp, dp, fsdp, cp, pp, ep and moe.",
     .options = kLearnOptions,
     .run = run_learn};
 

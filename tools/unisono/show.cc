@@ -32,6 +32,11 @@ int run_show(const Arguments& arguments, const Console& console) {
     text = draw_summary(schedule, options, console);
   }
   std::fputs(text.c_str(), stdout);
+  // For a reader, not for a script.
+  if (console.out_is_terminal() && !console.quiet()) {
+    fmt::print("{}\n", console.paint(Paint::dim, fmt::format("unisono learn {} plays it",
+                                                             to_string(schedule.collective))));
+  }
   return kDone;
 }
 

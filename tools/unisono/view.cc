@@ -349,7 +349,8 @@ constexpr Option kViewOptions[] = {
      .value = "FILE",
      .help = "Where to write the page; - is standard output. Without it: a file of this folder, "
              "named after what is shown."},
-    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."}};
+    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."},
+    kServeOption};
 
 }  // namespace
 
@@ -359,12 +360,14 @@ const Command kViewCommand = {
     .operands = "[COLLECTIVE/ALGORITHM | FILE]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono view", "The whole catalogue for 2 to 16 ranks."},
+    .examples = {{{"unisono view", "The article, and the lab with the whole catalogue."},
                   {"unisono view all_reduce/ring -n 8", "Opens at this schedule."},
                   {"unisono view all_to_all/pairwise -n 16 --on dgx_h100:nodes=2",
                    "Which links of a machine are busy."}}},
     .description =
-        "The page is one HTML file that needs nothing else: no network, no server. It shows whose "
+        "The page is one HTML file that needs nothing else: no network, no server. It opens with "
+        "an "
+        "article on how models communicate; its tabs are the lab, which shows whose "
         "data is where at every step, lets you break a schedule and says what is wrong then, "
         "compares algorithms, and explains what each collective is for. A v-form is drawn as its "
         "plain "

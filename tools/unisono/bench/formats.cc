@@ -260,9 +260,10 @@ std::string footer_text(Format format, const std::vector<Row>& rows, const Conso
   if (slowest == nullptr || console.quiet()) {
     return {};
   }
-  return fmt::format("# farthest from the limit: {} {} {}{}\n", slowest->what.workload.name(),
-                     slowest->algorithm, format_bytes(slowest->bytes),
-                     slowest->what.in_place ? " in place" : "");
+  return fmt::format("# farthest from its limit: {} {} {}{}, {:.0f} % of it\n",
+                     slowest->what.workload.name(), slowest->algorithm,
+                     format_bytes(slowest->bytes), slowest->what.in_place ? " in place" : "",
+                     100 * slowest->limit_us / slowest->timing.time_us);
 }
 
 }  // namespace unisono::cli

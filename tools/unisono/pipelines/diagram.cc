@@ -103,6 +103,23 @@ void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
   }
 }
 
+// Names the letters of this diagram, in a line of at most 80 columns.
+std::string legend_of(const pipeline::Pipeline& pipeline) {
+  const auto has = [&](pipeline::ActionKind kind) {
+    return std::ranges::any_of(pipeline.actions, [&](const auto& row) {
+      return std::ranges::any_of(row, [&](const auto& action) { return action.kind == kind; });
+    });
+  };
+  std::string text = "F0 forward, microbatch 0";
+  if (has(pipeline::ActionKind::backward)) {
+    text += "; B backward";
+  }
+  if (has(pipeline::ActionKind::backward_input) || has(pipeline::ActionKind::backward_weight)) {
+    text += "; I input, W weight gradient";
+  }
+  return text + "; . waits";
+}
+
 }  // namespace
 
 nlohmann::ordered_json spans_json(const pipeline::Pipeline& pipeline, const pipeline::Run& run) {
@@ -149,8 +166,11 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
     return static_cast<std::size_t>(time * scale.columns_a_time + 1e-6);
   };
   const std::size_t columns = std::max<std::size_t>(column(run.makespan), 1);
-  fmt::print("{}  takes {}\n", console.paint(Paint::strong, pipeline.name),
-             pipeline_time(run.makespan, arguments));
+  const double work = *std::max_element(run.busy.begin(), run.busy.end());
+  const double share = run.makespan > 0 ? 100 * (1 - work / run.makespan) : 0;
+  fmt::print("{}  takes {}{}, bubble {:.1f} % on the busiest rank\n",
+             console.paint(Paint::strong, pipeline.name), pipeline_time(run.makespan, arguments),
+             are_microseconds(arguments) ? "" : " units", share);
   std::vector<std::vector<Cell>> rows(run.spans.size(), std::vector<Cell>(columns));
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
     for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
@@ -167,6 +187,9 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
       fmt::print("{:>4}  {}\n", rank,
                  row_of(line.subspan(first, std::min(scale.line, columns - first)), console));
     }
+  }
+  if (!console.quiet()) {
+    fmt::print("{}\n", console.paint(Paint::dim, legend_of(pipeline)));
   }
   if (!scale.has_numbers) {
     fmt::print("{}\n", console.paint(Paint::dim,

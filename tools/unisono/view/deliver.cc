@@ -6,12 +6,32 @@
 
 #include "base/bytes_text.h"
 #include "cli/failure.h"
+#include "cli/language.h"
 #include "cli/output_file.h"
 #include "view/desktop.h"
 #include "view/page.h"
+#include "view/page_server.h"
 #include "view/pipelines.h"
 
 namespace unisono::cli {
+namespace {
+
+int serve_page(const std::string& page, const std::string& where) {
+  const Parsed<tcp::Address> address = tcp::Address::parse(where);
+  if (!address) {
+    throw UsageError(fmt::format("--serve: '{}' is no address", where), "such as 0.0.0.0:8000",
+                     "unisono learn data --serve 127.0.0.1:8000");
+  }
+  PageServer server(page, *address.value);
+  fmt::print("http://{}/  {}: Ctrl-C ends it\n", server.address().text(),
+             format_bytes(page.size()));
+  std::fflush(stdout);
+  for (;;) {
+    server.serve(-1);
+  }
+}
+
+}  // namespace
 
 int deliver_page(nlohmann::ordered_json data, const std::string& name, const Arguments& arguments,
                  const Console& console) {
@@ -19,10 +39,19 @@ int deliver_page(nlohmann::ordered_json data, const std::string& name, const Arg
   data["version"] = UNISONO_VERSION;
   if (arguments.has("lang")) {
     data["lang"] = arguments.text("lang");
+  } else if (asked_language() == Language::chinese) {
+    data["lang"] = "zh";
   }
   data["catalogue"] = catalogue_data();
   data["pipelines"] = pipelines_data();
   const std::string page = page_with(data);
+  if (arguments.has("serve")) {
+    if (arguments.has("output")) {
+      throw UsageError("--serve does not go with --output", "a page is served or written",
+                       "unisono learn data --serve 127.0.0.1:8000");
+    }
+    return serve_page(page, arguments.text("serve"));
+  }
   const std::string path = arguments.has("output") ? arguments.text("output") : name;
   if (path == "-") {
     std::fwrite(page.data(), 1, page.size(), stdout);

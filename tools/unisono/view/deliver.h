@@ -5,12 +5,22 @@
 #include <string>
 
 #include "cli/arguments.h"
+#include "cli/commands.h"
 #include "cli/console.h"
 
 namespace unisono::cli {
 
-// Adds to `data` what each page has, and writes the page as --output, --no-open and --lang say,
-// else to a file called `name`. The exit code.
+// For commands whose page goes through deliver_page().
+inline constexpr Option kServeOption = {
+    .name = "serve",
+    .value = "ADDRESS",
+    .help =
+        "Serves the page instead, until Ctrl-C, to browsers on other machines: 0.0.0.0:8000 is "
+        "every interface of this host, 127.0.0.1:8000 goes with ssh -L. Anybody who reaches the "
+        "address can read the page."};
+
+// Adds to `data` what each page has, and writes the page as --output, --no-open, --serve and --lang
+// say, else to a file called `name`. Returns the exit code.
 int deliver_page(nlohmann::ordered_json data, const std::string& name, const Arguments& arguments,
                  const Console& console);
 

@@ -119,3 +119,10 @@ export function bestSegments(ranks: number, bytes: number, network: Network): nu
   if (ranks <= 2 || network.alphaUs === 0) return 1;
   return Math.max(1, Math.round(Math.sqrt(((ranks - 2) * wire) / network.alphaUs)));
 }
+
+// A broadcast through a chain of n ranks in S segments.
+export function chainUs(ranks: number, segments: number, bytes: number, network: Network): number {
+  return costs({ collective: 'broadcast', ranks, bytes, segments }, network).find(
+    ({ formula }) => formula.algorithm === 'chain',
+  )!.us;
+}

@@ -11,6 +11,23 @@ export interface WorkedExample {
 }
 
 const KIB = 1024;
+
+// The layer of GPT-3 behind the example `tensor`: 32 sequences of 2048 tokens, 12288 wide.
+const GPT3 = { tokens: 32 * 2048, sequence: 2048, hidden: 12288 };
+export const A100_FLOPS = 250e12; // what large matrix products reach there, a second
+
+// What a layer of it takes in its forward pass, us; `us` is one all_reduce.
+export function layerOfGpt3(us: number, bytesUs: number, ranks: number) {
+  const { tokens, sequence, hidden } = GPT3;
+  const operations = 24 * tokens * hidden ** 2 + 4 * tokens * sequence * hidden;
+  const compute = (operations / ranks / A100_FLOPS) * 1e6;
+  const sending = 2 * us;
+  return {
+    doubled: us - bytesUs / 2, // with the bandwidth of both directions counted
+    ...{ one: us, sending, compute, share: sending / (sending + compute) },
+  };
+}
+
 const example = (
   id: WorkedExample['id'],
   collective: string,

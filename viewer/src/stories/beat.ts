@@ -1,6 +1,7 @@
 // The steps of a drawn story, and how far each of them is. Pure.
 
 export interface BeatComm {
+  pass?: 'forward' | 'backward'; // where a beat has calls of both
   collective: string; // of the catalogue, or send_recv
   ranks: number;
   bytes: number; // of one call, as the command line counts

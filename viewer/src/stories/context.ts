@@ -11,11 +11,12 @@ export interface ContextShape {
   method: Method;
   sequence: number;
   hidden: number;
+  kvHeads: number; // 0: as many as of queries
 }
 
-export function contextLayer({ ranks, sequence, hidden }: ContextShape): LayerShape {
+export function contextLayer({ ranks, sequence, hidden, kvHeads }: ContextShape): LayerShape {
   return {
-    ...{ tp: 1, cp: ranks, dp: 1, pp: 1, ep: 1, hidden, sequence, batch: 1 },
+    ...{ tp: 1, cp: ranks, dp: 1, pp: 1, ep: 1, hidden, kvHeads, sequence, batch: 1 },
     ...{ sequenceParallel: false, context: 'ring', zero: 0, microBatches: 1, topK: 1 },
   };
 }

@@ -10,6 +10,7 @@ export interface LayerShape {
   pp: number; // pipeline stages
   ep: number; // expert parallel, a part of dp; 1: no experts
   hidden: number;
+  kvHeads: number; // heads of keys and values; 0: as many as of queries
   sequence: number;
   batch: number; // of a micro-batch
   sequenceParallel: boolean;
@@ -33,15 +34,26 @@ export interface Comm {
 }
 
 const WIDTH = 2; // bytes of an element
+export const HEAD = 128; // elements of a head, as in every model of the planner
+
+export const headsOf = ({ hidden }: Pick<LayerShape, 'hidden'>) => Math.max(1, hidden / HEAD);
+
+// How wide keys (or values) are beside queries, where `ranks` of them need a head each: a head that several
+// ranks use is copied to all of them.
+export function kvShare(shape: Pick<LayerShape, 'hidden' | 'kvHeads'>, ranks = 1): number {
+  const heads = headsOf(shape);
+  return Math.min(1, Math.max(shape.kvHeads || heads, ranks) / heads);
+}
 
 // Bytes that a rank has: of the activations between two blocks, and of the weights of the layer.
-export function sizesOf({ tp, cp, ep, hidden, batch, sequence }: LayerShape) {
+export function sizesOf(shape: LayerShape) {
+  const { tp, cp, ep, hidden, batch, sequence } = shape;
   const square = (hidden * hidden * WIDTH) / tp;
   return {
     activations: ((batch * sequence) / cp) * hidden * WIDTH,
     square,
-    // Attention 4 h^2, MLP 8 h^2. Experts are replicated less often.
-    weights: (ep > 1 ? 4 : 12) * square,
+    // Attention 4 h^2, less where heads share keys and values; MLP 8 h^2. Experts are replicated less often.
+    weights: (2 + 2 * kvShare(shape) + (ep > 1 ? 0 : 8)) * square,
   };
 }
 
@@ -124,11 +136,14 @@ export function comms(shape: LayerShape): Comm[] {
     block(pass, 'attention', activations, () => {
       if (cp === 1) return;
       if (shape.context === 'ulysses') {
-        add(pass, 'ulysses', 'cp', 'all_to_all', activations / tp, 4);
+        // Queries and the output; keys and values, of which every rank needs a head.
+        const share = kvShare(shape, cp * tp);
+        add(pass, 'ulysses', 'cp', 'all_to_all', activations / tp, 2);
+        add(pass, 'ulysses_kv', 'cp', 'all_to_all', (activations * share) / tp, 2);
         return;
       }
       // Keys and values go all around; backwards so do their gradients, which also have to come home.
-      const keysValues = (2 * activations) / tp;
+      const keysValues = (2 * activations * kvShare(shape, tp)) / tp;
       const back = pass === 'backward';
       add(pass, back ? 'ring_back' : 'ring_attention', 'cp', 'send_recv', keysValues, cp - 1);
       if (back) add(pass, 'ring_gradients', 'cp', 'send_recv', keysValues, cp);

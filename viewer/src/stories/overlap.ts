@@ -15,6 +15,8 @@ export const BUCKET_COUNTS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536];
 const FLOPS = 400e12; // a second
 const MEMORY = 3350e9; // bytes a second
 export const HIDDEN = 8192;
+// Each call is launched before its first byte moves: a kernel and its bookkeeping on the host.
+export const LAUNCH_US = 20;
 
 export interface Bar {
   lane: 'compute' | 'network';
@@ -39,7 +41,7 @@ export function backwardUs({ billions, tokens }: OverlapShape): number {
 export function backward(shape: OverlapShape, us: CallUs, wait: boolean): Bar[] {
   const { buckets } = shape;
   const computing = backwardUs(shape) / buckets;
-  const sending = us('all_reduce', gradientBytes(shape) / buckets);
+  const sending = LAUNCH_US + us('all_reduce', gradientBytes(shape) / buckets);
   const bars: Bar[] = [];
   let free = 0;
   for (let part = 0; part < buckets; part++) {
@@ -69,6 +71,12 @@ export function sweep(
     const bars = backward({ ...shape, buckets }, us, false);
     return { buckets, us: endOf(bars), exposed: exposedUs(bars) };
   });
+}
+
+// The fewest buckets beyond which the step gains less than one per cent.
+export function enough(steps: { buckets: number; us: number }[]): number {
+  const best = Math.min(...steps.map((each) => each.us));
+  return steps.find((each) => each.us <= 1.01 * best)!.buckets;
 }
 
 export const activationBytes = ({ tokens }: OverlapShape) => 2 * tokens * HIDDEN;

@@ -13,7 +13,7 @@ export interface TensorShape {
 
 export function layerShape({ ranks, sequenceParallel, hidden, tokens }: TensorShape): LayerShape {
   return {
-    ...{ tp: ranks, cp: 1, dp: 1, pp: 1, ep: 1, hidden, sequence: tokens, batch: 1 },
+    ...{ tp: ranks, cp: 1, dp: 1, pp: 1, ep: 1, hidden, kvHeads: 0, sequence: tokens, batch: 1 },
     ...{ sequenceParallel, context: 'ring', zero: 0, microBatches: 1, topK: 1 },
   };
 }
@@ -25,13 +25,14 @@ function at(shape: TensorShape, where: string): BeatComm[] {
     .map(({ collective, size, bytes, times }) => ({ collective, ranks: size, bytes, times }));
 }
 
-// All calls of the layer, alike ones together.
+// All calls of the layer: alike ones of a pass together.
 function all(shape: TensorShape): BeatComm[] {
   const list: BeatComm[] = [];
-  for (const { collective, size: ranks, bytes, times } of comms(layerShape(shape))) {
-    const same = list.find((each) => each.collective === collective && each.bytes === bytes);
+  for (const { pass, collective, size: ranks, bytes, times } of comms(layerShape(shape))) {
+    if (pass === 'step') continue;
+    const same = list.find((each) => each.pass === pass && each.collective === collective);
     if (same) same.times += times;
-    else list.push({ collective, ranks, bytes, times });
+    else list.push({ pass, collective, ranks, bytes, times });
   }
   return list;
 }

@@ -49,3 +49,18 @@ export function partsOf({ seconds }: Plan): { name: string; seconds: number }[] 
     .filter((each) => each.seconds > 0)
     .sort((a, b) => b.seconds - a.seconds);
 }
+
+// "tp=8, dp=2, pp=4, zero=1": what is not 1 (of ZeRO: not 0).
+export function layoutText({ layout }: Plan): string {
+  return Object.entries(layout)
+    .filter(([name, size]) => (name === 'zero' ? size > 0 : size > 1))
+    .map(([name, size]) => `${name}=${size}`)
+    .join(', ');
+}
+
+// The layout that is ranked first for the same model and machine.
+export function rankedFirst({ model, machine }: Plan): Plan | undefined {
+  return PLANS.find(
+    (each) => each.model === model && each.machine === machine && each.asked === '',
+  );
+}

@@ -1,28 +1,50 @@
 // Ulysses: all_to_all turns parts of the sequence into heads, and back. Pure.
-import { comms, type LayerShape } from './layer';
+import { comms, headsOf, type LayerShape } from './layer';
 import type { Plan } from './beat';
 
 export interface UlyssesShape {
   ranks: number;
   sequence: number;
   hidden: number;
+  kvHeads: number; // 0: as many as of queries
 }
 
-export function ulyssesLayer({ ranks, sequence, hidden }: UlyssesShape): LayerShape {
+export function ulyssesLayer({ ranks, sequence, hidden, kvHeads }: UlyssesShape): LayerShape {
   return {
-    ...{ tp: 1, cp: ranks, dp: 1, pp: 1, ep: 1, hidden, sequence, batch: 1 },
+    ...{ tp: 1, cp: ranks, dp: 1, pp: 1, ep: 1, hidden, kvHeads, sequence, batch: 1 },
     ...{ sequenceParallel: false, context: 'ulysses', zero: 0, microBatches: 1, topK: 1 },
   };
 }
 
 export function ulyssesPlans(shape: UlyssesShape): Plan[] {
-  const { bytes, times } = comms(ulyssesLayer(shape)).find((each) => each.where === 'ulysses')!;
-  const all = { collective: 'all_to_all', ranks: shape.ranks, bytes };
+  const [whole, shared] = comms(ulyssesLayer(shape));
+  const call = (bytes: number, times: number) => ({
+    ...{ collective: 'all_to_all', ranks: shape.ranks, bytes, times },
+  });
   return [
     { id: 'cut', length: 1 },
-    { id: 'out', length: 2.5, comms: [{ ...all, times: times - 1 }] }, // Q, K and V
+    { id: 'out', length: 2.5, comms: [call(whole!.bytes, 1), call(shared!.bytes, 2)] }, // Q; K and V
     { id: 'attend', length: 1.5 },
-    { id: 'home', length: 2.5, comms: [{ ...all, times: 1 }] }, // the output
+    { id: 'home', length: 2.5, comms: [call(whole!.bytes, 1)] }, // the output
     { id: 'limit', length: 1 },
   ];
+}
+
+// Bytes that a rank sends in the forward pass of a layer. A test compares them with the schedules.
+export function sentBy(method: 'ulysses' | 'ring', shape: UlyssesShape): number {
+  const { ranks } = shape;
+  return comms({ ...ulyssesLayer(shape), context: method })
+    .filter(({ pass }) => pass === 'forward')
+    .reduce((sum, { bytes, times }) => {
+      const share = method === 'ulysses' ? (ranks - 1) / ranks : 1;
+      return sum + times * share * bytes;
+    }, 0);
+}
+
+// The fewest ranks, of these, with which the ring sends more than Ulysses; undefined: with none.
+export function crossing(shape: UlyssesShape, counts: number[]): number | undefined {
+  return counts.find((ranks) => {
+    const at = { ...shape, ranks };
+    return ranks <= headsOf(shape) && sentBy('ulysses', at) < sentBy('ring', at);
+  });
 }

@@ -1,5 +1,5 @@
-// The names of each primitive elsewhere, and the least that the busiest rank sends, for S bytes on
-// n ranks.
+// How each primitive is called elsewhere, and what the busiest rank sends at least, of D bytes on n
+// ranks.
 
 export const CALLS: Record<string, string[]> = {
   broadcast: ['torch.distributed.broadcast', 'ncclBroadcast', 'MPI_Bcast'],
@@ -19,19 +19,19 @@ export const CALLS: Record<string, string[]> = {
 };
 
 export const LEAST_CARRIED: Record<string, string> = {
-  broadcast: 'S',
-  scatter: '(n−1)/n · S',
-  gather: '(n−1)/n · S',
-  reduce: 'S',
-  all_reduce: '2(n−1)/n · S',
-  all_gather: '(n−1)/n · S',
-  reduce_scatter: '(n−1)/n · S',
-  all_to_all: '(n−1)/n · S',
+  broadcast: 'D',
+  scatter: '(n−1)/n · D',
+  gather: '(n−1)/n · D',
+  reduce: 'D',
+  all_reduce: '2(n−1)/n · D',
+  all_gather: '(n−1)/n · D',
+  reduce_scatter: '(n−1)/n · D',
+  all_to_all: '(n−1)/n · D',
   barrier: '0',
 };
 
 export const CHINESE_NAMES: Record<string, string> = {
-  ...{ broadcast: '广播', scatter: '散发', gather: '收集', reduce: '规约' },
-  ...{ all_reduce: '全规约', all_gather: '全收集', reduce_scatter: '规约散发' },
+  ...{ broadcast: '广播', scatter: '散播', gather: '收集', reduce: '规约' },
+  ...{ all_reduce: '全规约', all_gather: '全收集', reduce_scatter: '规约散播' },
   ...{ all_to_all: '全交换', barrier: '屏障', send_recv: '点对点' },
 };

@@ -1,16 +1,11 @@
 // The texts of the primitives' page.
 
 export const LEARN_TEXTS = {
-  learn_title: ['How ranks talk to each other', 'rank 之间如何通信'],
+  learn_title: ['How ranks talk to each other', '多卡之间如何通信（rank 即一张卡上的进程）'],
   learn_story: [
     'Or see what language models do with them: the stories',
     '或看语言模型如何使用它们：动画故事',
   ],
-  welcome: [
-    'A first look: how the GPUs of one layer share its work, and why they must talk. It plays by itself; → goes on.',
-    '初次见面：一层的各个 GPU 如何分担计算，又为何必须通信。画面自动播放，按 → 继续。',
-  ],
-  welcome_learn: ['All primitives', '所有基本操作'],
   start_here: ['start here', '从这里开始'],
   family_one_to_all: ['One to all', '一对多'],
   family_all_to_one: ['All to one', '多对一'],
@@ -21,8 +16,8 @@ export const LEARN_TEXTS = {
     '一组 rank 共同调用的九种操作。请按编号阅读。每幅图都来自真实的调度表：指向它，各 rank 之前的数据就会飞到之后所在之处。打开任意一个即可看到过程。',
   ],
   learn_legend: [
-    'A column is a rank, a row a chunk of the vector; a coloured slot with a number: the part of that rank is in; a frame: the result is complete.',
-    '一列是一个 rank，一行是向量的一个块；带数字的彩色格：已含该 rank 的贡献；边框：结果完整。',
+    'A column is a rank, a row a chunk of the vector. Tiles that stand apart were collected; stripes in one tile were summed, and Σ says that the sum of all ranks is complete.',
+    '一列是一个 rank，一行是向量的一个块。分开的格子是收集来的；同一格里的条纹已经求和，Σ 表示所有 rank 的和已完整。',
   ],
   before: ['before', '之前'],
   after: ['after', '之后'],
@@ -52,7 +47,7 @@ export const LEARN_TEXTS = {
     '所有向量逐元素相加，总和切成 n 份：rank r 得到第 r 份，其中包含每个 rank 的贡献。',
   ],
   is_all_to_all: [
-    'Every rank has something else for every other rank: blocks change places, nothing is added up. 0→2 is what rank 0 has for rank 2.',
+    'Every rank has a different block for each other rank: blocks change places, nothing is added up. 0→2 is what rank 0 has for rank 2.',
     '每个 rank 给其他每个 rank 不同的数据：块交换位置（转置），不求和。0→2 是 rank 0 给 rank 2 的块。',
   ],
   is_barrier: [
@@ -61,9 +56,9 @@ export const LEARN_TEXTS = {
   ],
   use_broadcast: [
     'weights and settings from rank 0 at the start',
-    '启动时从 rank 0 分发权重和配置',
+    '启动时从 rank 0 广播权重和配置',
   ],
-  use_scatter: ['batches or shards from a reader', '由读数据的进程分发批次或分片'],
+  use_scatter: ['batches or shards from a reader', '由读数据的进程散播批次或分片'],
   use_gather: ['results and metrics on one rank', '把结果和指标收集到一个 rank'],
   use_reduce: ['a loss or a norm for one rank to print', '由一个 rank 打印的损失或范数'],
   use_all_reduce: [
@@ -97,8 +92,8 @@ export const LEARN_TEXTS = {
     'scatter、gather、all_gather、reduce_scatter 和 all_to_all 还有 …_v 形式，各部分大小可以不同：调度表相同。',
   ],
   letters: [
-    'n: ranks. S: bytes of the whole vector (of all_to_all: what one rank has for all).',
-    'n：rank 数。S：整个向量的字节数（all_to_all：一个 rank 发给所有 rank 的总量）。',
+    'n: ranks. D: bytes of the whole vector (of all_to_all: what one rank has for all).',
+    'n：rank 数。D：整个向量的字节数（all_to_all：一个 rank 发给所有 rank 的总量）。',
   ],
   identities: ['Identities', '相互关系'],
   identity_all_reduce: [
@@ -110,8 +105,8 @@ export const LEARN_TEXTS = {
     '长向量的 broadcast = scatter + all_gather：所有链路都在工作，而不只是 root 的链路。',
   ],
   identity_chain: [
-    'A broadcast through a chain of k ranks in s segments of N bytes takes (s + k − 2) · N/(s·B): with many segments it costs nothing to have many ranks.',
-    '经过 k 个 rank 的链式 broadcast，N 字节分 s 段，用时 (s + k − 2) · N/(s·B)：段数多时，rank 多也几乎不增加时间。',
+    'A broadcast of D bytes through a chain of n ranks in S segments takes (S + n − 2) · D/(S·B): with many segments, more ranks cost almost nothing.',
+    '经过 n 个 rank 的链式 broadcast，D 字节分 S 段，用时 (S + n − 2) · D/(S·B)：段数多时，rank 多也几乎不增加时间。',
   ],
   myths: ['Common misconceptions', '常见误解'],
   myth_a2a: [
@@ -130,10 +125,10 @@ export const LEARN_TEXTS = {
     'They are two all_to_alls with the experts between them, and combine ends with a weighted sum of the k expert outputs of each token.',
     '它们是两次 all_to_all，中间是专家计算；combine 最后还要对每个 token 的 k 个专家输出做加权求和。',
   ],
-  myth_tree: ['“A tree takes 2 lg n (S/B + latency).”', '“树算法用时 2 lg n (S/B + 延迟)。”'],
+  myth_tree: ['“A tree takes 2 lg n (D/B + latency).”', '“树算法用时 2 lg n (D/B + 延迟)。”'],
   truth_tree: [
-    'Only without pipelining. In enough segments a double tree takes about 2 S/B plus 4 lg n latencies (see double_tree under Compare; `unisono plan` says how many segments are best).',
-    '这只在不分段流水时成立。分段足够多时，双树约为 2 S/B 加 4 lg n 个延迟（见“比较”中的 double_tree；`unisono plan` 给出最佳段数）。',
+    'Only without pipelining. In enough segments a double tree takes about 2 D/B plus 4 lg n latencies (see double_tree under Compare; `unisono plan` says how many segments are best).',
+    '这只在不分段流水时成立。分段足够多时，双树约为 2 D/B 加 4 lg n 个延迟（见“比较”中的 double_tree；`unisono plan` 给出最佳段数）。',
   ],
   myth_nvlink: [
     '“NVLink has 600 GB/s, so a ring gets 600 GB/s.”',

@@ -10,19 +10,19 @@ export const OVERLAP_TEXTS = {
   ov_buckets: ['Buckets leave while the rest is computed', '分桶：边算边发'],
   ov_buckets_words: [
     'The gradients of the last layers are ready first. Cut into {buckets|1 bucket, it|# buckets, each} leaves as soon as it is computed. What still sticks out at the end is the exposed part: {hidden}.',
-    '最后几层的梯度最先算好。切成 {buckets} 个桶，每个桶一算好就发出。末尾仍露在外面的部分是未被隐藏的通信：{hidden}。',
+    '最后几层的梯度最先算好。切成 {buckets} 个桶，每个桶一算好就发出。末尾仍露在外面的部分是未被掩盖的通信：{hidden}。',
   ],
   ov_sweep: ['How many buckets?', '分多少桶？'],
   ov_sweep_words: [
-    'The last bucket is never hidden, so more and smaller ones expose less, until each is so small that its latency takes longer than what is computed meanwhile. Here {best|1 is|# are} best.',
-    '最后一个桶总无法隐藏，因此桶越多越小，暴露的通信越少；直到桶小得连延迟都比同时的计算更长。这里 {best} 个最好。',
+    'The last bucket is never hidden, so more and smaller ones expose less, until each is so small that its latency takes longer than what is computed meanwhile. Each call also takes 20 µs to launch. Beyond {enough|1 bucket|# buckets} the step gains less than 1 %.',
+    '最后一个桶总无法掩盖，因此桶越多越小，暴露的通信越少；直到桶小得连延迟都比同时的计算更长。每次调用还要 20 µs 的启动开销。超过 {enough} 个桶后，收益不到 1 %。',
   ],
   ov_unfused: ['all_reduce, residual, norm', 'all_reduce、残差、归一化'],
   ov_unfused_words: [
     'After a tensor parallel block the sum of {bytes} activations goes through memory again and again: the residual reads two and writes one, the norm reads one and writes one.',
     '张量并行块之后，{bytes} 的激活反复经过显存：残差读两份写一份，归一化再读一份写一份。',
   ],
-  ov_fused: ['Fused: one walk through memory', '融合：只走一遍显存'],
+  ov_fused: ['Fused: one pass over memory', '融合：只过一遍显存'],
   ov_fused_words: [
     'Residual and norm in one kernel: what the residual gives is not read again. {won} less.',
     '残差和归一化合成一个内核：残差的结果不必再读一遍。节省 {won}。',
@@ -37,8 +37,8 @@ export const OVERLAP_TEXTS = {
   ov_row_unfused: ['apart', '分开'],
   ov_row_fused: ['fused', '融合'],
   ov_row_between: ['between the halves', '两半之间'],
-  ov_exposed: ['exposed: {time}', '未隐藏：{time}'],
-  ov_not_hidden: ['sending that no computing hides', '未被计算隐藏的通信'],
+  ov_exposed: ['exposed: {time}', '未掩盖：{time}'],
+  ov_not_hidden: ['exposed communication', '未被计算掩盖的通信'],
   ov_buckets_field: ['Buckets', '桶数'],
   ov_backward: ['backward', '反向'],
   ov_over_network: [

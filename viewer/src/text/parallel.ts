@@ -7,11 +7,11 @@ export const PARALLEL_TEXTS = {
     '{ranks} 个 rank，{bytes}：每个发送 {sent}，{time}',
   ],
   story_times: [', {times} times', '，共 {times} 次'],
-  story_silent: ['No message.', '没有消息。'],
+  story_silent: ['No message.', '这一步无需通信。'],
   story_link: ['Link', '链路'],
   story_link_0: ['Ethernet, 12.5 GB/s', '以太网，12.5 GB/s'],
   story_link_1: ['InfiniBand, 50 GB/s', 'InfiniBand，50 GB/s'],
-  story_link_2: ['NVLink, 450 GB/s', 'NVLink，450 GB/s'],
+  story_link_2: ['NVLink of an H100, 328 of 450 GB/s', 'NVLink（H100），450 GB/s 中实测 328'],
   story_table: ['All steps as a table', '全部步骤（表格）'],
   story_col_step: ['step', '步骤'],
   story_col_sent: ['each rank sends', '每个 rank 发送'],
@@ -56,10 +56,13 @@ export const PARALLEL_TEXTS = {
     'The partial sums are added up, and each rank keeps only its part of the sequence. all_gather and reduce_scatter together move as much as one all_reduce.',
     '部分和相加后，每个 rank 只保留自己的那段序列。all_gather 加 reduce_scatter 的通信量等于一次 all_reduce。',
   ],
-  tp_block: ['A layer: two all_reduces forward', '一个 Transformer 层：前向两次 all_reduce'],
+  tp_block: [
+    'A layer: two all_reduces forward, two backward',
+    '一个 Transformer 层：前向两次 all_reduce，反向两次',
+  ],
   tp_block_words: [
-    'Attention is cut by heads, the MLP as you saw. Each ends with one all_reduce, and backward there are two more. Norms and residuals (grey) are computed on every rank alike.',
-    '注意力按头切，MLP 如前所示。各以一次 all_reduce 结束，反向还有两次。归一化和残差（灰色）在每个 rank 上重复计算。',
+    'Attention is cut by heads, the MLP as you saw. Each ends with one all_reduce, and the backward pass has two more. Every rank computes norms and residuals (grey) for all tokens. Times are those of the forward pass.',
+    '注意力按头切，MLP 如前所示。各以一次 all_reduce 结束，反向再有两次。归一化和残差（灰色）在每个 rank 上重复计算。下方是前向的时间。',
   ],
   tp_block_sp: ['A layer with sequence parallelism', '带序列并行的 Transformer 层'],
   tp_block_sp_words: [
@@ -114,6 +117,16 @@ export const PARALLEL_TEXTS = {
     'A rank sends only 1/{n} of its tiles to each other rank, so the bytes of a rank shrink as ranks are added. But there have to be {n} heads to share out: where they run out Ulysses ends, and ring attention goes on.',
     '每个 rank 只把 1/{n} 的块发给其他每个 rank，因此 rank 越多，单个 rank 的通信量越小。但至少要有 {n} 个头可分：头不够时 Ulysses 到此为止，环形注意力还可以继续扩展。',
   ],
+  ul_kv: ['KV heads', 'KV 头数'],
+  ul_kv_all: ['all', '全部'],
+  ul_limit_cross: [
+    'Ring attention sends keys and values only, so few KV heads make it cheap: below {ranks} ranks it sends less than Ulysses, from {ranks} on more.',
+    '环形注意力只传 K、V，KV 头越少越便宜：{ranks} 个 rank 以下它比 Ulysses 发得少，从 {ranks} 个起更多。',
+  ],
+  ul_limit_never: [
+    'Ring attention sends keys and values only, and with so few KV heads less than Ulysses on any number of ranks.',
+    '环形注意力只传 K、V；KV 头如此之少时，无论多少个 rank 都比 Ulysses 发得少。',
+  ],
   ul_axes: [
     'down: tokens · across: heads · colour: whose tokens they are',
     '纵向：token · 横向：头 · 颜色：token 属于哪个 rank',
@@ -143,7 +156,7 @@ export const PARALLEL_TEXTS = {
     'Each rank computes with the block that it has, while the block goes on to the next rank: {last|1 hop|# hops}. A rank never holds more than the block in use and the one that arrives. Nothing piles up, unlike in all_gather.',
     '每个 rank 用手头的块计算，同时把它传给下一个 rank，共 {last} 跳。任何时刻一个 rank 只持有正在使用的块和正在到达的块，不会像 all_gather 那样堆积。',
   ],
-  cp_balance: ['Who has how much to do', '各 rank 的计算量'],
+  cp_balance: ['How much work each rank has', '各 rank 的计算量'],
   cp_balance_ring_words: [
     'The first rank has the short rows of the triangle, the last one the long ones. In every step all wait for the slowest: it takes {percent} % longer than if the work were even.',
     '第一个 rank 负责三角形中短的行，最后一个负责长的行。每一步都要等最慢的 rank：比均匀分配多用 {percent} % 的时间。',
@@ -211,20 +224,20 @@ export const PARALLEL_TEXTS = {
   ],
   dp_backward: ['Backward: gradients leave in buckets', '反向：梯度分桶发出'],
   dp_backward_words0: [
-    'The last layers are done first. As soon as a bucket of gradients is complete, its all_reduce starts and runs while the layers before are computed. In the whole step {hidden} are left in which nobody computes.',
-    '最后的层最先完成。一个桶的梯度一齐，它的 all_reduce 立即开始，与前面各层的计算重叠。整步中只剩 {hidden} 没有计算。',
+    'The last layers are done first. As soon as a bucket of gradients is complete, its all_reduce starts and runs while the layers before are computed. {hidden} of the step stay exposed: no rank computes.',
+    '最后的层最先完成。一个桶的梯度一就绪，它的 all_reduce 立即开始，与前面各层的计算重叠。整步中有 {hidden} 的通信未被掩盖：此时没有 rank 在计算。',
   ],
   dp_backward_words1: [
-    'As soon as a bucket is complete, its reduce_scatter starts: the sum of each part is needed only where the optimiser’s state of that part is. In the whole step {hidden} are left in which nobody computes.',
-    '一个桶的梯度一齐，reduce_scatter 立即开始：每一部分的和只需要送到持有对应优化器状态的 rank。整步中只剩 {hidden} 没有计算。',
+    'As soon as a bucket is complete, its reduce_scatter starts: the sum of each part is needed only where the optimiser’s state of that part is. {hidden} of the step stay exposed: no rank computes.',
+    '一个桶的梯度一就绪，reduce_scatter 立即开始：每一部分的和只需要送到持有对应优化器状态的 rank。整步中有 {hidden} 的通信未被掩盖：此时没有 rank 在计算。',
   ],
   dp_backward_words2: [
-    'As soon as a bucket is complete, its reduce_scatter starts, and then each rank drops what is not its shard. In the whole step {hidden} are left in which nobody computes.',
-    '一个桶的梯度一齐，reduce_scatter 立即开始，随后每个 rank 丢弃不属于自己分片的梯度。整步中只剩 {hidden} 没有计算。',
+    'As soon as a bucket is complete, its reduce_scatter starts, and then each rank drops what is not its shard. {hidden} of the step stay exposed: no rank computes.',
+    '一个桶的梯度一就绪，reduce_scatter 立即开始，随后每个 rank 丢弃不属于自己分片的梯度。整步中有 {hidden} 的通信未被掩盖：此时没有 rank 在计算。',
   ],
   dp_backward_words3: [
-    'Weights are collected once more, layer by layer, those of the last one at once after they were dropped, and gradients leave as sums of shards: 1.5 times the bytes of plain data parallelism. In the whole step {hidden} are left in which nobody computes.',
-    '权重再次逐层收集（最后一层刚丢弃又立即收集），梯度以分片之和的形式发出：通信量是普通数据并行的 1.5 倍。整步中只剩 {hidden} 没有计算。',
+    'Weights are collected once more, layer by layer, those of the last one at once after they were dropped, and gradients leave as sums of shards: 1.5 times the bytes of plain data parallelism. {hidden} of the step stay exposed: no rank computes.',
+    '权重再次逐层收集（最后一层刚丢弃又立即收集），梯度以分片之和的形式发出：通信量是普通数据并行的 1.5 倍。整步中有 {hidden} 的通信未被掩盖：此时没有 rank 在计算。',
   ],
   dp_update: ['Update', '更新'],
   dp_update_words0: [

@@ -75,11 +75,11 @@ export const PIPELINE_TEXTS = {
   ],
   pl_peak: ['{count|1 microbatch|# microbatches}', '{count} 个微批'],
   pl_figures: [
-    'units of time, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak|1 activation|# activations}',
+    'units, bubble {bubble} % on the busiest rank; a rank holds at most {peak|1 activation|# activations}',
     '个时间单位，最忙的 rank 有 {bubble} % 是气泡；每个 rank 最多占用 {peak} 份激活',
   ],
   pl_figures_us: [
-    'us, {bubble} % of it bubble on the busiest rank; a rank holds at most {peak|1 activation|# activations}',
+    'µs, bubble {bubble} % on the busiest rank; a rank holds at most {peak|1 activation|# activations}',
     '微秒，最忙的 rank 有 {bubble} % 是气泡；每个 rank 最多占用 {peak} 份激活',
   ],
   pl_over: ['({over} % longer than predicted)', '（比预测长 {over} %）'],
@@ -100,7 +100,7 @@ export const PIPELINE_TEXTS = {
     '在 {now} 卡住：各 rank 互相等待。',
   ],
   pl_label: [
-    '{name}: {ranks|1 rank|# ranks}, {micro|1 microbatch|# microbatches}, {end} units of time. The table below says the same.',
+    '{name}: {ranks|1 rank|# ranks}, {micro|1 microbatch|# microbatches}, {end} units. The table below says the same.',
     '{name}：{ranks} 个 rank，{micro} 个微批，共 {end} 个时间单位。下表内容相同。',
   ],
   pl_right: ['proved right', '已证明正确'],

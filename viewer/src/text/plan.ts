@@ -1,7 +1,7 @@
 // The texts of the plan of a model.
 
 export const PLAN_TEXTS = {
-  tab_plan: ['Plan a model', '规划模型'],
+  tab_plan: ['Plan a model', '并行方案规划'],
   plan_train: [
     '{weights} B weights on {devices} × {device} ({machine}): training, batch {batch} × {sequence} tokens, {precision}',
     '{weights} B 权重，{devices} × {device}（{machine}）：训练，批量 {batch} × {sequence} token，{precision}',
@@ -28,7 +28,7 @@ export const PLAN_TEXTS = {
   plan_batch: ['Batch', '批量'],
   plan_at_once: ['Requests at once', '并发请求'],
   plan_all: ['as many as fit', '容量上限'],
-  plan_reset: ['As asked', '恢复原值'],
+  plan_reset: ['Reset', '恢复原值'],
   plan_first: [
     '{layout}: {time} a {what}, {rate} tokens/s a GPU. Most of the time: {part}, {percent} %.',
     '{layout}：每{what} {time}，每 GPU {rate} token/s。主要耗时：{part}，{percent} %。',
@@ -59,7 +59,7 @@ export const PLAN_TEXTS = {
   plan_rank: ['Rank', '名次'],
   plan_time: ['Time', '时间'],
   plan_rate: ['Tokens/s a GPU', '每 GPU token/s'],
-  plan_communication: ['Communication that shows (comm)', '暴露的通信（comm）'],
+  plan_communication: ['Exposed communication (comm)', '未掩盖的通信（comm）'],
   plan_bubble: ['Bubble', '气泡'],
   plan_memory: ['Memory of the fullest rank', '占用最多的 rank 的显存'],
   plan_sort: ['Sorted by', '排序'],
@@ -68,7 +68,7 @@ export const PLAN_TEXTS = {
   plan_of_memory: ['{bytes} of {all}, of which', '{bytes}（共 {all}），其中'],
   plan_key: [
     'Grey computes, the colours of axes communicate, stripes wait. The line in a memory bar is what the device has. A layout’s name opens its parts.',
-    '灰色为计算，各轴的颜色为通信，条纹为等待。显存条中的竖线为设备容量。点击布局名可查看各部分。',
+    '灰色为计算，各并行维度的颜色为通信，条纹为等待。显存条中的竖线为设备容量。点击布局名可查看各部分。',
   ],
   to_part_weights: ['weights', '权重'],
   to_part_cache: ['cache', '缓存'],

@@ -1,14 +1,14 @@
 // The texts of the step of a model.
 
 export const STEP_TEXTS = {
-  tab_step: ['A model’s step', '模型的一步'],
+  tab_step: ['A model’s step', '模型单步的计算与通信'],
   step_sample: [
     'A sample: what every rank of a model computes and moves for one prompt. For your model: `unisono step show llama3-70b --layout pp=2,tp=4 --prompt 512 --json > step.json`, then `unisono view step.json`, or drop the file on this page.',
     '示例：模型的每个 rank 为一个提示计算什么、移动什么。查看你自己的模型：`unisono step show llama3-70b --layout pp=2,tp=4 --prompt 512 --json > step.json`，再用 `unisono view step.json` 打开，或把文件拖到本页。',
   ],
   step_microbatches: [
     'Each stage does this for {count|the only microbatch|each of # microbatches}: the first one is drawn. The bytes of the axes are those of all.',
-    '每个阶段对 {count} 个微批次各做一遍：图中是第一个。各轴的字节数是全部微批次的。',
+    '每个阶段对 {count} 个微批次各做一遍：图中是第一个。各并行维度的字节数是全部微批次的。',
   ],
   step_intro: [
     'Every column is a node of the model, every lane a rank. Grey computes; a colour communicates, and ranks in a group have the same stripe. Play, or press →.',
@@ -45,13 +45,13 @@ export const STEP_TEXTS = {
   step_does: ['What it does', '做什么'],
   step_groups: ['Groups', '组'],
   step_work: ['Work or bytes', '计算量或字节'],
-  step_wires: ['Which axis goes over which wire', '哪条轴走哪条线'],
+  step_wires: ['Which axis goes over which wire', '哪个并行维度走哪条线路'],
   step_wires_words: [
     'A frame is a node with its ranks. Bytes are those of all ranks over the whole step: plain inside a node, striped between nodes.',
     '同一节点的 rank 在一个框里。整个步骤中所有 rank 的字节：实色为节点内，斜纹为节点间。',
   ],
   step_per_node: ['Ranks per node', '每节点 rank 数'],
-  step_axis: ['Axis', '轴'],
+  step_axis: ['Axis', '并行维度'],
   step_calls: ['Calls', '调用次数'],
   step_inside: ['inside a node', '节点内'],
   step_between: ['between nodes', '节点间'],

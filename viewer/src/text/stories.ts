@@ -3,11 +3,11 @@
 export const STORY_TEXTS = {
   stories: ['Stories of parallelism', '并行方式'],
   tab_parallel: ['Parallelism', '并行'],
-  story_tensor: ['Tensor', '张量'],
-  story_data: ['Data and ZeRO', '数据与 ZeRO'],
-  story_context: ['Context', '上下文'],
+  story_tensor: ['Tensor', '张量并行 TP'],
+  story_data: ['Data and ZeRO', '数据并行与 ZeRO'],
+  story_context: ['Context', '上下文并行 CP'],
   story_ulysses: ['Ulysses', 'Ulysses'],
-  story_experts: ['Experts', '专家'],
+  story_experts: ['Experts', '专家并行 EP'],
   moe_intro: [
     'A mixture of experts: a router sends every token to its best k experts, which are spread over the ranks. That takes two all_to_alls: dispatch carries token copies to the experts, combine carries the results back into their own rows, where they are added up with the router’s weights.',
     '专家混合：路由器把每个 token 发给最合适的 k 个专家，专家分布在不同 rank 上。这需要两次 all_to_all：dispatch 把 token 副本送到专家处，combine 把结果送回原来的行，再按路由权重加权求和。',
@@ -16,7 +16,7 @@ export const STORY_TEXTS = {
   moe_per_rank: ['Experts per rank', '每 rank 专家数'],
   moe_tokens: ['Tokens of a rank', '每 rank token 数'],
   moe_k: ['k', 'k'],
-  moe_skew: ['Skew', '偏斜'],
+  moe_skew: ['Skew', '负载倾斜'],
   moe_capacity: ['Capacity', '容量系数'],
   moe_no_limit: ['no limit', '不限'],
   moe_replicas: ['Replicas', '冗余专家'],
@@ -135,8 +135,8 @@ export const STORY_TEXTS = {
     '向右：TP，然后 CP。向下：DP，同一 EP 组的 rank 在其中相邻。分块：PP 的各级。',
   ],
   layer_sizes: [
-    'Two bytes an element. Activations of a rank: batch · sequence/CP · hidden · 2 = {activations}. Its weights: 12 · hidden²/TP · 2, of which attention has 4 and the MLP 8 (with EP: one expert on each rank of its group) = {weights}. Keys and values are as wide as the hidden size.',
-    '每个元素 2 字节。一个 rank 的激活：批 · 序列/CP · 隐藏 · 2 = {activations}。它的权重：12 · 隐藏²/TP · 2，其中注意力占 4，MLP 占 8（有 EP 时：组内每个 rank 一个专家）= {weights}。键和值与隐藏维度同宽。',
+    'Two bytes an element. Activations of a rank: batch · sequence/CP · hidden · 2 = {activations}. Its weights: {all} · hidden²/TP · 2, of which attention has {attention} and the MLP 8 (with EP: one expert on each rank of its group) = {weights}. A head is 128 wide.',
+    '每个元素 2 字节。一个 rank 的激活：批 · 序列/CP · 隐藏 · 2 = {activations}。它的权重：{all} · 隐藏²/TP · 2，其中注意力占 {attention}，MLP 占 8（有 EP 时：组内每个 rank 一个专家）= {weights}。每个头宽 128。',
   ],
   zero_0: [
     'ZeRO 0: every replica keeps all weights, gradients and optimiser state.',
@@ -204,8 +204,12 @@ export const STORY_TEXTS = {
     'MLP 输入的梯度：累加并重新切分序列',
   ],
   at_ulysses: [
-    'Q, K, V and the output: from parts of the sequence to heads, and back',
-    'Q、K、V 和输出：在序列切分与头切分之间转换',
+    'queries and the output: from parts of the sequence to heads, and back',
+    '查询和输出：在序列切分与头切分之间转换',
+  ],
+  at_ulysses_kv: [
+    'keys and values: from parts of the sequence to heads; a head that several ranks need is sent to each',
+    '键和值：从序列切分转换为头切分；多个 rank 共用的头会发给每一个',
   ],
   at_ring_attention: [
     'keys and values travel around the ring while attention is computed',

@@ -1,5 +1,6 @@
 // Every text of the page, in both languages. {name} stands for a value, and {name|one|more} for the words that go
 // with it if it is 1, or not; # is the value in them.
+import { ARTICLE_TEXTS } from './article';
 import { LEARN_TEXTS } from './learn';
 import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
@@ -17,10 +18,10 @@ const PAGE_TEXTS = {
   title: ['unisono: collective communication, step by step', 'unisono：逐步看懂集合通信'],
   tabs: ['Views', '视图'],
   tab_learn: ['Learn', '入门'],
-  tab_steps: ['Steps', '步骤'],
+  tab_steps: ['Steps', '逐步'],
   tab_compare: ['Compare', '比较'],
-  tab_time: ['Time', '时间'],
-  tab_traffic: ['Traffic', '流量'],
+  tab_time: ['Time', '时序'],
+  tab_traffic: ['Traffic', '通信量'],
   tab_run: ['Run', '运行'],
   tab_moe: ['MoE', 'MoE'],
   tab_layer: ['Layer', 'Transformer 层'],
@@ -91,14 +92,14 @@ const PAGE_TEXTS = {
     '按分段数预测的用时：{list}。下限 {least}：每个字节只发送一次。',
   ],
   segments_formula: [
-    'k = {ranks} ranks pass N = {bytes} on, in S segments. That is S + k − 2 = {steps|1 step|# steps} of N/S each: N (S + k − 2)/(S·B) = {time}, and {alpha} for each step.',
-    'k = {ranks} 个 rank 依次传递 N = {bytes}，分 S 段：共 S + k − 2 = {steps} 步，每步 N/S，即 N (S + k − 2)/(S·B) = {time}，另加每步 {alpha}。',
+    'n = {ranks} ranks pass D = {bytes} on, in S segments. That is S + n − 2 = {steps|1 step|# steps} of D/S each: D (S + n − 2)/(S·B) = {time}, and α = {alpha} for each step.',
+    'n = {ranks} 个 rank 依次传递 D = {bytes}，分 S 段：共 S + n − 2 = {steps} 步，每步 D/S，即 D (S + n − 2)/(S·B) = {time}，另加每步 α = {alpha}。',
   ],
   segments_trees: [
     '{steps|1 step|# steps} of {bytes} each: more segments keep more ports busy, until the {alpha} of every step weigh more.',
     '{steps} 步，每步 {bytes}：段数越多，越多端口同时工作，直到每步 {alpha} 的开销占上风。',
   ],
-  segments_least: ['N/B = {time}', 'N/B = {time}'],
+  segments_least: ['D/B = {time}', 'D/B = {time}'],
   segments_bound: ['the least possible is {time}', '下界为 {time}'],
   segments_compare: ['Compare with one segment', '与不分段对比'],
   got_copy: ['the copy', '副本'],
@@ -152,8 +153,8 @@ const PAGE_TEXTS = {
   phase: ['Phase', '阶段'],
 
   legend_sum: [
-    'A row is a chunk, a column a rank. A filled slot i: the part of rank i is in. A frame: complete; a blue one: it sends this now.',
-    '一行是一个块，一列是一个 rank。第 i 格填充：rank i 的贡献已计入。有边框：已完整；蓝框：本步正在发送。',
+    'A row is a chunk, a column a rank. Stripe i of a tile: the part of rank i is in the sum. Σ: complete; a blue frame: it sends this now.',
+    '一行是一个块，一列是一个 rank。格中第 i 条：rank i 的贡献已加入和。Σ：已完整；蓝框：本步正在发送。',
   ],
   legend_one: [
     'A row is a chunk, a column a rank. The number says whose data it is{who}. A frame: it is where it must be.',
@@ -239,7 +240,7 @@ const PAGE_TEXTS = {
   follow_hop: ['step {step}: {from} → {to}', '第 {step} 步：{from} → {to}'],
   follow_add: ['added', '累加'],
 
-  break_it: ['Break it', '动手改错'],
+  break_it: ['Break it', '故意弄坏一步'],
   break_hint: [
     'Grab an arrow and let it go over another rank, or beside all of them. Or choose a move of this step, remove it or send it elsewhere: the checker says at once what is wrong then.',
     '抓住一个箭头，拖到别的 rank 上，或拖到空白处。也可以选择本步的一个移动，删去它或改发到别处：检查器会立刻说明哪里出错。',
@@ -270,13 +271,14 @@ const PAGE_TEXTS = {
   key_tabs: ['another view', '切换视图'],
   key_table: ['open or close the tables', '打开或关闭表格'],
   key_follow: ['follow the next chunk', '跟踪下一个块'],
-  key_zoom: ['zoom the time (Time, Run)', '缩放时间（时间、运行）'],
-  key_move: ['earlier, later (Time, Run)', '更早，更晚（时间、运行）'],
+  key_zoom: ['zoom the time (Time, Run)', '缩放时间（时序、运行）'],
+  key_move: ['earlier, later (Time, Run)', '更早，更晚（时序、运行）'],
   key_help: ['these keys', '显示快捷键'],
 } as const satisfies Record<string, readonly [string, string]>;
 
 export const TEXTS = {
   ...PAGE_TEXTS,
+  ...ARTICLE_TEXTS,
   ...LEARN_TEXTS,
   ...STORY_TEXTS,
   ...PLAN_TEXTS,
@@ -295,7 +297,15 @@ export function text(
   key: TextKey,
   values: Record<string, string | number> = {},
 ): string {
-  const both: readonly [string, string] = TEXTS[key];
+  return fill(lang, TEXTS[key], values);
+}
+
+// A text that stands where it is used, such as in a chapter.
+export function fill(
+  lang: Lang,
+  both: readonly [string, string],
+  values: Record<string, string | number> = {},
+): string {
   const places = /\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g;
   return both[lang === 'zh' ? 1 : 0].replace(places, (whole, name: string, one, more) => {
     if (!(name in values)) return whole;

@@ -1,7 +1,7 @@
 // The texts of the story of all axes together.
 
 export const TOGETHER_TEXTS = {
-  story_together: ['All together', '综合'],
+  story_together: ['All together', '混合并行（3D/4D）'],
   to_nodes: ['A model on a machine', '一台机器上的模型'],
   to_node: ['node {node}', '节点 {node}'],
   to_node_inside: ['node 0: {near} GB/s', '节点 0：{near} GB/s'],
@@ -27,19 +27,23 @@ export const TOGETHER_TEXTS = {
   to_time: ['What a step is made of', '一步由什么组成'],
   to_time_words: [
     'A step takes {time}. Communication here is what nothing hides. The more bytes an axis has, the more it gains from links inside nodes.',
-    '一步用时 {time}。这里的通信是未被隐藏的部分。字节越多的轴，放在节点内收益越大。',
+    '一步用时 {time}。这里的通信是未掩盖的部分。字节越多的并行维度，放在节点内收益越大。',
   ],
   to_legend: [
     'Frame: a node; line below: the network. A colour is an axis: it lights the wires that it uses, and the group of rank 0. Bars: bytes of all ranks, plain inside nodes, striped between them.',
-    '框：节点；下方的线：网络。一种颜色代表一个轴：它所用的线路和 rank 0 所在的组会点亮。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
+    '框：节点；下方的线：网络。一种颜色代表一个并行维度：它所用的线路和 rank 0 所在的组会点亮。条形：所有 rank 的字节，实色为节点内，斜纹为节点间。',
   ],
   to_choice: ['Model and machine', '模型与机器'],
   to_ranked: ['ranked first', '排名第一'],
   to_source: [
-    'From `unisono plan-model {model} --on {machine} --train`. What context parallelism sends is in its time only.',
-    '来自 `unisono plan-model {model} --on {machine} --train`。上下文并行的通信只计入时间。',
+    'From `unisono plan-model {model} --on {machine} --train{explain}`. What context parallelism sends is in its time only.',
+    '来自 `unisono plan-model {model} --on {machine} --train{explain}`。上下文并行的通信只计入时间。',
   ],
-  to_table: ['All axes as a table', '所有轴（表格）'],
+  to_classic: [
+    'This is the classic layout, {layout}: {time} a step. Ranked first is {first}: {best}.',
+    '这是经典布局 {layout}：每步 {time}。排名第一的是 {first}：{best}。',
+  ],
+  to_table: ['All axes as a table', '所有并行维度（表格）'],
   to_part_matrix_products: ['matrix products', '矩阵乘法'],
   to_part_device_memory: ['device memory', '显存访问'],
   to_part_recompute: ['recompute', '重计算'],

@@ -26,7 +26,7 @@ export const TOOL_TEXTS = {
   chart_best: ['Quickest: {list}.', '最快：{list}。'],
   comma: [', ', '，'],
   chart_below: ['{name} below {bytes}', '{bytes} 以下 {name}'],
-  chart_beyond: ['{name} from there on', '其上 {name}'],
+  chart_beyond: ['{name} from there on', '更大时 {name}'],
   chart_always: ['{name} at every size', '所有大小都是 {name}'],
   table_plan: ['All algorithms at this size', '此大小下的所有算法'],
   column_algorithm: ['algorithm', '算法'],

@@ -21,8 +21,8 @@ export const WORKED_TEXTS = {
     '无论多少个 rank，环的字节时间都接近 2·D/B；增长的只有消息数。把向量变短或把 n 变大，看延迟（斜纹）如何占上风。',
   ],
   worked_tensor_words: [
-    'One layer adds up 32 · 2048 · 12288 activations of 2 bytes over its GPUs: 1.5 GiB. With so many bytes latency is nothing, and the algorithms that send the least are alike.',
-    '一层要在各 GPU 间求和 32 · 2048 · 12288 个 2 字节的激活：1.5 GiB。字节如此之多，延迟可忽略，发送最少的算法彼此相当。',
+    'One all_reduce of a GPT-3 layer sums 32 · 2048 · 12288 activations of 2 bytes over 8 GPUs: 1.61 GB. With so many bytes latency does not matter, and the algorithms that send the least are alike.',
+    'GPT-3 一层中的一次 all_reduce 要在 8 张 GPU 间求和 32 · 2048 · 12288 个 2 字节的激活：1.61 GB。字节如此之多，延迟可忽略，发送最少的算法彼此相当。',
   ],
   worked_latency_words: [
     'Each rank has a mebibyte, and there are a thousand of them: 2046 messages in a row make the ring slow. Algorithms with lg n steps win by far.',
@@ -33,7 +33,7 @@ export const WORKED_TEXTS = {
     '计算一层之前，先从所有 rank 收集它的权重。D 是整层的大小；每个 rank 转发 n−1 次。',
   ],
   worked_experts_words: [
-    'Every rank has something else for each other one: blocks of D/n, which are short. Pairwise sends each once; Bruck sends half of everything lg n times, in few messages.',
+    'Every rank has a different block for each other rank, of D/n, which is short. Pairwise sends each once; Bruck sends half of everything lg n times, in few messages.',
     '每个 rank 给其他每个 rank 的数据都不同：D/n 的小块。pairwise 每块只发一次；Bruck 把一半数据发 lg n 次，消息很少。',
   ],
   worked_segments: ['Segments S', '段数 S'],
@@ -55,5 +55,17 @@ export const WORKED_TEXTS = {
   worked_table: ['The same as a table', '同样内容（表格）'],
   worked_formula: ['Formula', '公式'],
   worked_messages: ['Messages in a row', '连续消息数'],
+  worked_layer: ['What the layer takes', '整层用时'],
+  worked_layer_both: [
+    '{both} GB/s: both directions counted, half of the truth',
+    '{both} GB/s：双向带宽当单向用，只算出一半',
+  ],
+  worked_layer_one: ['one all_reduce, {gb} GB/s one way', '一次 all_reduce，单向 {gb} GB/s'],
+  worked_layer_two: ['forward pass: two all_reduces', '前向：两次 all_reduce'],
+  worked_layer_computes: ['forward pass: computing', '前向：计算'],
+  worked_layer_share: [
+    'A layer computes for {compute} at {flops} TFLOP/s a GPU (A100), so communication takes {share} % of its forward pass.',
+    '每张 GPU 以 {flops} TFLOP/s（A100）计算这一层要 {compute}，因此通信占前向的 {share} %。',
+  ],
   worked_picture: ['Bars of the times: {rows}', '各算法用时条形图：{rows}'],
 } as const;

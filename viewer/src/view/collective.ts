@@ -1,5 +1,5 @@
 // The schedule of the catalogue that a story shows for a collective, and what it costs.
-import { timing } from '../model/cost';
+import { timing, type Network } from '../model/cost';
 import { check } from '../replay/check';
 import type { Replay } from '../replay/replay';
 import { chunkBytes } from '../schedule/collective';
@@ -38,17 +38,17 @@ export interface Cost {
   sent: number; // bytes, by the busiest rank
 }
 
-// The cost of one call about so many bytes, on the network of the page.
-export function costOf(collective: string, ranks: number, bytes: number): Cost {
+// The cost of one call about so many bytes.
+export function costOf(collective: string, ranks: number, bytes: number, network: Network): Cost {
   if (ranks < 2) return { us: 0, sent: 0 };
   if (collective === 'send_recv') {
-    const { alphaUs, gbPerS } = page.view;
+    const { alphaUs, gbPerS } = network;
     return { us: alphaUs + bytes / (gbPerS * 1000), sent: bytes };
   }
   const schedule = collectiveOf(collective, ranks)?.schedule;
   if (!schedule) return { us: 0, sent: 0 };
   return {
-    us: timing(schedule, bytes, page.network).total,
+    us: timing(schedule, bytes, network).total,
     sent: mostSent(schedule) * chunkBytes(schedule, bytes),
   };
 }

@@ -44,6 +44,8 @@ function tables(): void {
 
 export function onKey(event: KeyboardEvent, actions: Actions): void {
   if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+  // The article is moved by scrolling, as every text.
+  if (page.view.tab === 'article' && !/^[1-9?t]$/.test(event.key)) return;
   const clock = isStory() ? story : player;
   const isButton = event.target instanceof HTMLButtonElement;
   if (event.key >= '1' && event.key <= '9') {

@@ -79,6 +79,7 @@ export function labelOf(schedule: Schedule, row: number, slot: number): number {
 const SLOT = 28; // as wide as need be; where there is room for more:
 const SLOT_MOST = 52;
 const SINGLE = 48; // where there is one in a strip
+const SEAM = 3; // between rows that are as high as their bytes
 const LEFT = 44;
 const NAMES = 24; // height of the names of ranks
 const MOST_SINGLE = 256; // ranks or rows; beyond, several share a cell
@@ -89,7 +90,8 @@ function sharing(count: number): number {
   return count <= MOST_SINGLE ? 1 : 2 ** Math.ceil(Math.log2(count / SHARED));
 }
 
-export function layout(schedule: Schedule, width: number): Layout {
+// With `tall`, all rows of a rank together are so high, however many they are: area is bytes.
+export function layout(schedule: Schedule, width: number, tall = 0): Layout {
   const all = gridOf(schedule);
   const perRow = sharing(all.rows);
   const perColumn = sharing(schedule.ranks);
@@ -114,11 +116,17 @@ export function layout(schedule: Schedule, width: number): Layout {
           : 'cells';
   const arcs = columns > 32 || columns < 2 ? 0 : Math.min(64, 14 + 6 * columns);
   const top = arcs + NAMES;
-  const stripHeight =
-    detail === 'heat'
+  const isShared = tall > 0 && detail !== 'heat';
+  const stripHeight = isShared
+    ? tall / grid.rows - SEAM
+    : detail === 'heat'
       ? Math.max(1, Math.min(12, 640 / grid.rows))
       : 20 + Math.max(0, Math.min(slot, SLOT_MOST) - SLOT) * (grid.slots > 1 ? 0.5 : 0);
-  const rowHeight = detail === 'heat' ? stripHeight : stripHeight + 12;
+  const rowHeight = isShared
+    ? stripHeight + SEAM
+    : detail === 'heat'
+      ? stripHeight
+      : stripHeight + 12;
   const stripWidth =
     detail === 'heat' ? columnWidth : detail === 'cells' ? Math.min(room, 44) : slot * grid.slots;
   return {

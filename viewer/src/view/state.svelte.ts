@@ -48,7 +48,6 @@ class Page {
   plan: ModelPlan | undefined = $state.raw(); // of a model, from a file
   systemDark = $state(false);
   opened: string[] = $state.raw([]); // names of files
-  isWelcome = $state(false); // say what this is, to somebody who has not seen it
   message = $state(''); // about a file that could not be read
 
   // The file that was open where the link was made, and is not here.
@@ -225,20 +224,6 @@ class Page {
     this.plan = this.data.plan;
     this.routing = this.data.routing;
     this.view = fromHash(hash || (this.data.open ?? ''), this.defaults());
-  }
-
-  // Was the page opened without asking for anything: no link, no topic, no file?
-  isPlain(hash: string): boolean {
-    const { open, schedule, recording, topology, pipeline, step, plan, routing, problem } =
-      this.data;
-    const given = [open, schedule, recording, topology, pipeline, step, plan, routing, problem];
-    return [hash, ...given].every((each) => !each);
-  }
-
-  // Starts with a story for somebody who is here for the first time.
-  welcome(): void {
-    Object.assign(this.view, { tab: 'parallel', story: 'tensor' });
-    this.isWelcome = true;
   }
 
   // A page that was written for one schedule opens there; beside a recording it is the one that ran.

@@ -1,6 +1,7 @@
 // The state of the view as the hash of the address, and back: a link shows what its writer saw.
 
 export const TABS = [
+  'article',
   'learn',
   'parallel',
   'steps',
@@ -77,6 +78,8 @@ export interface ViewState {
   story: StoryName;
   set: string; // of the story
   beat: number; // where its clock stands
+  chapter: string; // of the article; "": its beginning
+  link: number; // which of the links of stories; -1: the story's own
   pipes: string[]; // pipeline schedules; "own": from a file; those of RECORDED: of a run
   pipe: string; // shape, costs in per cent, slow stage (0: none), capacity
   cuts: string; // edits of the first pipeline: "2.5x,0.1s"
@@ -84,7 +87,7 @@ export interface ViewState {
 }
 
 export const DEFAULTS: ViewState = {
-  tab: 'learn',
+  tab: 'article',
   collective: 'all_reduce',
   algorithm: 'ring',
   ranks: 8,
@@ -112,11 +115,13 @@ export const DEFAULTS: ViewState = {
   sort: 'start',
   stuck: 0,
   moe: '4.2.6.2.50.0.0.0',
-  layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0',
+  layer: '4.1.1.2.2.8192.8192.1.0.0.0.6.0.0',
   worked: '',
   story: 'tensor',
   set: '',
   beat: 0,
+  chapter: '',
+  link: -1,
   pipes: ['1f1b', 'zb-h1'],
   pipe: '4.8.100.100.100.0.0.1',
   cuts: '',
@@ -135,6 +140,7 @@ const MOST: Partial<ViewState> = {
   from: 1000,
   stuck: 1,
   bare: 1,
+  link: 2,
 };
 const FRACTIONS = ['alphaUs', 'gbPerS', 'reduceGbPerS', 'zoom', 'from'];
 
@@ -198,6 +204,9 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'cuts':
       if (/^(\d{1,4}\.\d{1,6}[xs](,|$))*$/.test(text)) state.cuts = text;
       return;
+    case 'chapter':
+      if (/^[a-z]{0,20}$/.test(text)) state.chapter = text;
+      return;
     case 'set':
       if (text === '') state.set = '';
     // falls through
@@ -226,6 +235,7 @@ function setField(state: ViewState, key: string, text: string): void {
     case 'only':
     case 'stuck':
     case 'beat':
+    case 'link':
     case 'bare':
     case 'perNode': {
       const value = Number(text);

@@ -265,7 +265,7 @@ describe('a recording', () => {
     await give(page, write('old.json', JSON.stringify({ ...trace, format: 'unisono.trace/0' })));
     await page.getByRole('alert').waitFor();
     expect(await page.getByRole('alert').innerText()).toContain('unisono.trace/0');
-    await page.keyboard.press('3');
+    await page.keyboard.press('4');
     await page.getByText('Step 1 of 14').waitFor();
     expect(problems).toEqual([]);
     await close();

@@ -1,8 +1,8 @@
-// The page as a first-time visitor sees it, and the worked examples with sliders.
+// The worked examples with sliders.
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writePage } from '../program';
-import { address, axe, launch, open } from './browser';
+import { address, launch, open } from './browser';
 
 let browser: Browser;
 let file: string;
@@ -18,50 +18,6 @@ async function reopen(page: Page, hash = ''): Promise<string> {
   await page.locator('header').waitFor();
   return address(page);
 }
-
-describe('the first visit', () => {
-  it('starts a story that moves, and later ones do not', async () => {
-    const { page, problems, close } = await open(browser, file, '', { motion: true });
-    expect(await address(page)).toContain('#parallel');
-    const before = await page.locator('svg.picture').innerHTML();
-    await page.waitForFunction(
-      (drawn) => document.querySelector('svg.picture')?.innerHTML !== drawn,
-      before,
-    );
-    expect(await axe(page)).toEqual([]);
-    await page.locator('.welcome button').first().click();
-    await page.locator('.display').waitFor();
-    expect(await page.locator('.welcome').count()).toBe(0);
-    expect(await reopen(page)).not.toContain('#parallel');
-    expect(problems).toEqual([]);
-    await close();
-  });
-
-  it('is not for those who follow a link or open a file', async () => {
-    const { page, close } = await open(browser, file, '#steps');
-    expect(await page.locator('.welcome').count()).toBe(0);
-    await close();
-    const chain = await open(browser, writePage('all_reduce/ring', '-n', '4'), '');
-    await chain.page.locator('header [aria-current=page]', { hasText: 'Steps' }).waitFor();
-    expect(await chain.page.locator('.welcome').count()).toBe(0);
-    await chain.close();
-  });
-
-  it('is none where the browser refuses to remember', async () => {
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    await page.addInitScript(() =>
-      Object.defineProperty(window, 'localStorage', {
-        get: () => {
-          throw new DOMException('denied', 'SecurityError');
-        },
-      }),
-    );
-    expect(await reopen(page)).not.toContain('#parallel');
-    await page.locator('.display').waitFor();
-    await context.close();
-  });
-});
 
 describe('worked examples', () => {
   it('answer to sliders by keyboard, and the address holds them', async () => {

@@ -243,7 +243,7 @@ describe('one operation that did not end', () => {
     expect(await banner.innerText()).toContain('Rank 2 waits for rank 1 in step 1 of 6');
     expect(await page.locator('aside h2').first().innerText()).toBe('Step 1 of 6');
     // Time draws it until its ranks ended, and not as it was meant to be.
-    await page.keyboard.press('5');
+    await page.keyboard.press('6');
     await page.locator('section[aria-label=Time] rect.unfinished').first().waitFor();
     expect(await page.locator('section[aria-label=Time] rect.unfinished').count()).toBe(3);
     expect(await page.locator('path.lost').count()).toBe(1);

@@ -100,7 +100,7 @@ describe('steps', () => {
     const hash = '#steps?collective=broadcast&algorithm=binomial&base=model&step=2&bytes=1048576';
     const { page, problems, close } = await open(browser, file, hash);
     expect(await page.locator('.clock').innerText()).toBe('178 µs of 267 µs');
-    await page.keyboard.press('5');
+    await page.keyboard.press('6');
     await page.keyboard.press('w');
     await page.keyboard.press('d');
     expect(await address(page)).toMatch(/zoom=1\.5&from=\d+/);
@@ -263,7 +263,7 @@ describe('steps', () => {
     await page.keyboard.press('?');
     await page.getByText('zoom the time (Time, Run)').waitFor();
     await page.keyboard.press('ArrowRight');
-    await page.keyboard.press('3');
+    await page.keyboard.press('4');
     await page.keyboard.press('?');
     expect(await page.locator('dialog').count()).toBe(0);
     await page.getByText('Step 1 of 6').waitFor();

@@ -6,9 +6,11 @@ import {
   backwardUs,
   BUCKET_COUNTS,
   endOf,
+  enough,
   exposedUs,
   fusion,
   fusionRow,
+  LAUNCH_US,
   overlapPlans,
   sweep,
   type Bar,
@@ -24,8 +26,9 @@ const us = (collective: string, bytes: number) =>
 describe('overlap', () => {
   it('takes as long as both together where one waits for the other', () => {
     const bars = backward({ ...SHAPE, buckets: 1 }, us, true);
-    expect(endOf(bars)).toBeCloseTo(backwardUs(SHAPE) + us('all_reduce', 14e9), 3);
-    expect(exposedUs(bars)).toBeCloseTo(us('all_reduce', 14e9), 3);
+    const sending = LAUNCH_US + us('all_reduce', 14e9);
+    expect(endOf(bars)).toBeCloseTo(backwardUs(SHAPE) + sending, 3);
+    expect(exposedUs(bars)).toBeCloseTo(sending, 3);
   });
 
   it.each(BUCKET_COUNTS)('of %i buckets never sends before it has computed', (buckets) => {
@@ -41,7 +44,7 @@ describe('overlap', () => {
     );
     expect(wrong).toEqual([]);
     // Never less than either of the two, nor more than both.
-    const sending = buckets * us('all_reduce', 14e9 / buckets);
+    const sending = buckets * (LAUNCH_US + us('all_reduce', 14e9 / buckets));
     expect(endOf(bars)).toBeGreaterThanOrEqual(Math.max(backwardUs(SHAPE), sending) * (1 - 1e-9));
     expect(endOf(bars)).toBeLessThanOrEqual((backwardUs(SHAPE) + sending) * (1 + 1e-9));
     const swept = sweep(SHAPE, us).find((each) => each.buckets === buckets)!;
@@ -56,6 +59,16 @@ describe('overlap', () => {
     const best = steps.indexOf(Math.min(...steps));
     expect(best).toBeGreaterThan(0);
     expect(best).toBeLessThan(steps.length - 1);
+  });
+
+  it('says from where on more buckets gain nothing', () => {
+    // As the story opens: 65536 tokens of a rank, 8 ranks on Ethernet.
+    const steps = sweep({ ...SHAPE, tokens: 65536 }, us);
+    expect(enough(steps)).toBe(64);
+    const at = (buckets: number) => steps.find((each) => each.buckets === buckets)!.us;
+    expect(Math.min(...steps.map((each) => each.us))).toBeGreaterThan(0.99 * at(64));
+    // A launch of its own makes ten thousands of them slow.
+    expect(at(65536)).toBeGreaterThan(1.01 * at(64));
   });
 
   it('sends the same with and without buckets, and in two halves as in one', () => {

@@ -27,7 +27,7 @@ import {
 } from '../../src/stories/data';
 import { comms } from '../../src/stories/layer';
 import { layerShape, tensorPlans, type TensorShape } from '../../src/stories/tensor';
-import { ulyssesLayer, ulyssesPlans } from '../../src/stories/ulysses';
+import { crossing, sentBy, ulyssesLayer, ulyssesPlans } from '../../src/stories/ulysses';
 import { schedule } from '../schedules';
 
 const RANKS = [2, 3, 4, 6, 8, 12, 16];
@@ -207,7 +207,7 @@ describe('context parallelism', () => {
           expect(givers(rank, ranks, ranks, method).sort()).toEqual([...new Set(users)].sort());
         }
       }
-      const shape = { ranks, method: 'zigzag' as const, sequence: 32768, hidden: 4096 };
+      const shape = { ranks, method: 'zigzag' as const, sequence: 32768, hidden: 4096, kvHeads: 8 };
       const ring = contextPlans(shape).flatMap((plan) => plan.comms ?? []);
       const layer = comms(contextLayer(shape)).filter((each) => each.axis === 'cp');
       expect(ring.map(({ bytes, times }) => [bytes, times])).toEqual(
@@ -228,13 +228,34 @@ describe('Ulysses', () => {
         expect(own.map(({ chunk }) => chunk % ranks)).toEqual(Array(ranks).fill(rank));
         expect(own.map(({ parts }) => parts[0])).toEqual([...Array(ranks).keys()]);
       }
-      const shape = { ranks, sequence: 32768, hidden: 8192 };
-      const calls = ulyssesPlans(shape).flatMap((plan) => plan.comms ?? []);
-      const layer = comms(ulyssesLayer(shape)).filter(
-        (each) => each.pass === 'forward' && each.where === 'ulysses',
-      );
-      expect(calls.reduce((sum, each) => sum + each.times, 0)).toBe(layer[0]!.times);
-      expect(calls.every(({ bytes }) => bytes === layer[0]!.bytes)).toBe(true);
+      for (const kvHeads of [0, 8, 1]) {
+        const shape = { ranks, sequence: 32768, hidden: 8192, kvHeads };
+        const calls = ulyssesPlans(shape).flatMap((plan) => plan.comms ?? []);
+        const layer = comms(ulyssesLayer(shape)).filter((each) => each.pass === 'forward');
+        const bytes = (list: { bytes: number; times: number }[]) =>
+          list.reduce((sum, each) => sum + each.bytes * each.times, 0);
+        expect(bytes(calls)).toBe(bytes(layer));
+        // What the busiest rank sends by the schedule.
+        const sent = (mostSent(of) / of.chunks) * bytes(layer) * ranks;
+        expect(sentBy('ulysses', shape) / sent).toBeCloseTo(1, 9);
+      }
     }
+  });
+
+  it('crosses the ring where few heads have keys and values', () => {
+    // Llama 3 70B: 64 heads of queries, 8 of keys and values.
+    const shape = { ranks: 4, sequence: 32768, hidden: 8192, kvHeads: 8 };
+    const mib = (method: 'ulysses' | 'ring', kvHeads: number) =>
+      [2, 4, 8, 16].map((ranks) => sentBy(method, { ...shape, ranks, kvHeads }) / 2 ** 20);
+    expect(mib('ulysses', 0)).toEqual([512, 384, 224, 120]);
+    expect(mib('ring', 0)).toEqual([512, 768, 896, 960]);
+    expect(mib('ulysses', 8).slice(0, 3)).toEqual([288, 216, 126]);
+    expect(mib('ring', 8).slice(0, 3)).toEqual([64, 96, 112]);
+    // With more ranks than such heads, each head goes to two.
+    expect(mib('ulysses', 8)[3]).toBe(75);
+    const counts = [2, 4, 8, 16, 32, 64, 128];
+    expect(crossing(shape, counts)).toBe(16);
+    expect(crossing({ ...shape, kvHeads: 0 }, counts)).toBe(4);
+    expect(crossing({ ...shape, kvHeads: 1 }, counts)).toBeUndefined();
   });
 });

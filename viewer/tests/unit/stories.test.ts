@@ -121,7 +121,7 @@ describe('mixture of experts', () => {
 });
 
 const LAYER: LayerShape = {
-  ...{ tp: 2, cp: 2, dp: 4, pp: 2, ep: 2, hidden: 1024, sequence: 2048, batch: 1 },
+  ...{ tp: 2, cp: 2, dp: 4, pp: 2, ep: 2, hidden: 1024, kvHeads: 0, sequence: 2048, batch: 1 },
   ...{ sequenceParallel: false, context: 'ring', zero: 0, microBatches: 4, topK: 2 },
 };
 

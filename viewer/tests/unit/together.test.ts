@@ -2,9 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import {
+  layoutText,
   membersOf,
   partsOf,
   PLANS,
+  rankedFirst,
   togetherPlans,
   type PlanWire,
 } from '../../src/stories/together';
@@ -23,6 +25,14 @@ it('has the plans of unisono plan-model', () => {
     return;
   }
   expect(PLANS).toEqual(fresh);
+});
+
+it('knows which layout is ranked first where another one is drawn', () => {
+  const classic = PLANS.find((each) => each.asked !== '')!;
+  const first = rankedFirst(classic)!;
+  expect(layoutText(classic)).toBe('tp=8, dp=2, pp=4, zero=1');
+  expect(layoutText(first)).not.toBe(layoutText(classic));
+  expect(first.stepS).toBeLessThan(classic.stepS);
 });
 
 it.each(PLANS.map((plan) => ({ plan, name: `${plan.model} ${plan.machine} ${plan.asked}` })))(

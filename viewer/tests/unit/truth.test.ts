@@ -90,7 +90,7 @@ describe.each([2, 3, 4, 6, 8, 12, 16])('context parallelism of %i ranks', (ranks
     const words = { ring: 'contiguous', zigzag: '', gather: 'all_gather' }[method];
     const calls = inLayer(stepOf(`cp=${ranks}`, `1x${sequence}`, words));
     const isWeights = ({ bytes }: StepCall) => bytes > 12 * HIDDEN ** 2;
-    expect(told(contextPlans({ ranks, method, sequence, hidden: HIDDEN }))).toEqual(
+    expect(told(contextPlans({ ranks, method, sequence, hidden: HIDDEN, kvHeads: 0 }))).toEqual(
       counted(calls.filter((call) => !isWeights(call))),
     );
   });
@@ -104,7 +104,7 @@ describe.each([2, 4, 8, 16])('Ulysses of %i ranks', (ranks) => {
     );
     // A number for each row and head goes with the outputs, for the backward pass.
     const rows = (2 * sequence * HIDDEN) / ranks;
-    expect(told(ulyssesPlans({ ranks, sequence, hidden: HIDDEN }))).toEqual(
+    expect(told(ulyssesPlans({ ranks, sequence, hidden: HIDDEN, kvHeads: 0 }))).toEqual(
       counted(calls.filter(({ bytes }) => bytes === rows)),
     );
     expect(calls.filter(({ bytes }) => bytes > rows / 10 && bytes !== rows)).toEqual([]);

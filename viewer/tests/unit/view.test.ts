@@ -14,6 +14,12 @@ import { text, TEXTS } from '../../src/text/texts';
 import { stepStarts } from '../../src/schedule/types';
 import { schedule } from '../schedules';
 
+it('calls each thing by one Chinese word', () => {
+  const chinese = Object.values(TEXTS).map(([, each]) => each);
+  const old = /散发|规约分发|归约|动手改错|未隐藏|偏斜|轴/;
+  expect(chinese.filter((each) => old.test(each))).toEqual([]);
+});
+
 describe('layout', () => {
   const ring8 = () => schedule('all_reduce/ring', 8);
 

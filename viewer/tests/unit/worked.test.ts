@@ -1,7 +1,7 @@
 // The formulas of the worked examples against `unisono plan`, and the sliders' places.
 import { describe, expect, it } from 'vitest';
 import { bestSegments, costs, FORMULAS } from '../../src/model/formulas';
-import { BYTES, settingsOf, WORKED } from '../../src/model/worked';
+import { BYTES, layerOfGpt3, settingsOf, WORKED } from '../../src/model/worked';
 import { run } from '../program';
 
 interface Row {
@@ -50,6 +50,18 @@ describe('the formulas agree with unisono plan', () => {
     const { collective, ranks, bytes, alphaUs, gbPerS } = example;
     expect(compare(collective, ranks, bytes, alphaUs, gbPerS)).toBeGreaterThan(0);
     expect(settingsOf(example).every((place) => place >= 0)).toBe(true);
+  });
+
+  it('says what the layer of GPT-3 takes, not only one of its calls', () => {
+    const example = WORKED.find((each) => each.id === 'tensor')!;
+    const own = costs({ ...example, segments: 1 }, example).find(
+      ({ formula }) => formula.algorithm === 'ring',
+    )!;
+    const layer = layerOfGpt3(own.us, own.bytesUs, example.ranks);
+    const ms = (us: number) => Number((us / 1000).toFixed(1));
+    expect([layer.doubled, layer.one, layer.sending].map(ms)).toEqual([4.7, 9.4, 18.9]);
+    expect(Math.round(100 * layer.share)).toBe(13);
+    expect(example.bytes).toBe(32 * 2048 * 12288 * 2);
   });
 
   it('names the quickest first', () => {

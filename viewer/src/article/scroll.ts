@@ -1,0 +1,16 @@
+// Where a reader is in a chapter: beats that are behind, with a fraction. Pure.
+
+export interface Box {
+  top: number;
+  height: number;
+}
+
+// `line` is the height in the window at which a beat is read. Without motion a beat is there as a whole.
+export function positionIn(beats: Box[], line: number, calm: boolean): number {
+  let at = 0;
+  beats.forEach(({ top, height }, i) => {
+    const part = height > 0 ? (line - top) / (0.85 * height) : 0;
+    if (part > 0) at = i + Math.min(1, calm ? 1 : part);
+  });
+  return at;
+}

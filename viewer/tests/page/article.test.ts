@@ -1,0 +1,145 @@
+// The article in a browser: it moves with the reader, its numbers can be dragged, its questions answered.
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CHAPTERS } from '../../src/article/chapters';
+import { writePage } from '../program';
+import { address, axe, launch, open } from './browser';
+
+let browser: Browser;
+let file: string;
+beforeAll(async () => {
+  browser = await launch();
+  file = writePage();
+}, 60_000);
+afterAll(() => browser.close(), 60_000);
+
+// Brings a beat to where it is read.
+async function read(page: Page, chapter: string, beat: number): Promise<void> {
+  const all = page.locator(`#chapter-${chapter} .beat`);
+  await all.nth(beat).evaluate((each) => {
+    const { top, height } = each.getBoundingClientRect();
+    scrollBy(0, top + 0.6 * height - innerHeight * (innerWidth < 900 ? 0.8 : 0.62));
+  });
+  await page.locator(`#chapter-${chapter} .beat.now`).nth(0).waitFor();
+  await page.waitForFunction(
+    ([id, at]) =>
+      document.querySelectorAll(`#chapter-${id} .beat`)[at as number]?.classList.contains('now'),
+    [chapter, beat] as const,
+  );
+}
+
+describe('without arguments', () => {
+  it('the page opens the article, which shows its knives by itself', async () => {
+    const { page, problems, close } = await open(browser, file, '', { motion: true });
+    const knives = page.locator('.knives');
+    expect(await knives.locator('h2').innerText()).toContain('many GPUs');
+    // Something that teaches moves, before anything is done.
+    await knives.locator('button[aria-pressed=true]', { hasText: 'batch (data)' }).waitFor();
+    await knives.locator('button', { hasText: 'hidden' }).click();
+    await page.getByText('Each GPU needs 280 GB.').waitFor();
+    await page.getByText('2 all_reduces of activations').waitFor();
+    await knives.locator('[role=slider]').focus();
+    await page.keyboard.press('End');
+    await page.getByText('70 GB a GPU: it fits.').waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('leads from a knife to its chapter, and Back again', async () => {
+    const { page, close } = await open(browser, file, '');
+    await page.locator('.knives button', { hasText: 'layers' }).click();
+    await page.locator('.knives a').click();
+    const top = () =>
+      page.locator('#chapter-pipeline').evaluate((e) => e.getBoundingClientRect().top);
+    await expect.poll(top).toBeLessThan(80);
+    await expect.poll(() => address(page)).toContain('chapter=pipeline');
+    await page.goBack();
+    await expect.poll(top).toBeGreaterThan(700);
+    await close();
+  });
+});
+
+describe.each(CHAPTERS.map(({ id, beats }) => ({ id, beats: beats.length })))(
+  'chapter $id',
+  ({ id, beats }) => {
+    it.each([
+      ['en', 'light', 1280, 720],
+      ['zh', 'dark', 390, 844],
+    ] as const)('is whole in %s, %s, %i pixels wide', async (lang, theme, width, height) => {
+      const hash = `#article?chapter=${id}&lang=${lang}&theme=${theme}`;
+      const { page, problems, close } = await open(browser, file, hash, { width, height });
+      const seen = new Set<string>();
+      for (let beat = 0; beat < beats; beat++) {
+        await read(page, id, beat);
+        const stage = page.locator(`#chapter-${id} div.stage`);
+        const box = (await stage.boundingBox())!;
+        expect(box.y, `beat ${beat}`).toBeGreaterThanOrEqual(-1);
+        // On a phone the text has at least a third of the screen.
+        expect(box.y + box.height).toBeLessThanOrEqual(width < 900 ? 0.68 * height : height);
+        seen.add(await stage.innerHTML());
+      }
+      expect(seen.size).toBeGreaterThanOrEqual(beats - 1);
+      expect(await page.locator('main').innerText()).not.toMatch(/[{}]|undefined|NaN/);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect(wide).toBeLessThanOrEqual(width);
+      if (['message', 'tensor', 'experts'].includes(id)) expect(await axe(page)).toEqual([]);
+      expect(problems).toEqual([]);
+      await close();
+    });
+  },
+);
+
+it('a frame shows one chapter without questions, and a story without controls', async () => {
+  const chapter = await open(browser, file, '#article?chapter=data&bare=1');
+  expect(await chapter.page.locator('section.chapter').count()).toBe(1);
+  expect(await chapter.page.locator('.knives, .quiz, header').count()).toBe(0);
+  expect(chapter.problems).toEqual([]);
+  await chapter.close();
+  const story = await open(browser, file, '#parallel?story=data&bare=1');
+  await story.page.locator('svg.picture').waitFor();
+  expect(await story.page.locator('select, nav, table').count()).toBe(1); // the speed
+  await story.close();
+});
+
+describe('the reader', () => {
+  it('drags a number, and sentence and picture follow', async () => {
+    const { page, close } = await open(browser, file, '#article?chapter=broadcast');
+    await read(page, 'broadcast', 1);
+    const beat = page.locator('#chapter-broadcast .beat').nth(1);
+    const picture = page.locator('#chapter-broadcast div.stage svg');
+    expect(await beat.innerText()).toContain('9.47 ms');
+    const before = await picture.innerHTML();
+    const box = (await beat.locator('[role=slider]').boundingBox())!;
+    await page.mouse.move(box.x + 4, box.y + 8);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 4 + 50, box.y + 8, { steps: 4 });
+    await page.mouse.up();
+    expect(await beat.locator('[role=slider]').innerText()).toBe('32');
+    expect(await beat.innerText()).not.toContain('9.47 ms');
+    expect(await picture.innerHTML()).not.toBe(before);
+    await beat.locator('[role=slider]').focus();
+    await page.keyboard.press('Home');
+    expect(await beat.locator('[role=slider]').getAttribute('aria-valuetext')).toBe('1');
+    await close();
+  });
+
+  it('answers five questions', async () => {
+    const { page, close } = await open(browser, file, '#article?chapter=laps');
+    const quiz = page.locator('#chapter-laps .quiz');
+    await quiz.locator('summary').click();
+    const { questions } = CHAPTERS.find(({ id }) => id === 'laps')!;
+    const button = (i: number, at: number) => quiz.locator('li').nth(i).locator('button').nth(at);
+    await button(0, (questions[0]!.right + 1) % questions[0]!.options.length).click();
+    await quiz.getByText('look again').waitFor();
+    for (const [i, { right }] of questions.entries()) await button(i, right).click();
+    await quiz.getByText('5 of 5 right.').waitFor();
+    await close();
+  });
+
+  it('goes on in the lab', async () => {
+    const { page, close } = await open(browser, file, '#article?chapter=cost');
+    await page.locator('#chapter-cost .lab').click();
+    await page.locator('header [aria-current=page]', { hasText: 'Compare' }).waitFor();
+    await close();
+  });
+});
