@@ -1,5 +1,5 @@
-// Includes the C++ API except parts of parallel/: include parallel/experts.hpp, parallel/mesh.hpp
-// and the other headers of parallel/ where you use them.
+// libunisono: everything of its C++ API. parallel.hpp, device.hpp and lab.hpp are those of the
+// other libraries.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -8,11 +8,9 @@
 
 #include "unisono/allocator.hpp"
 #include "unisono/communicator.hpp"
-#include "unisono/device.hpp"
 #include "unisono/error.hpp"
 #include "unisono/explain.hpp"
 #include "unisono/options.hpp"
-#include "unisono/parallel/pipeline.hpp"
 #include "unisono/statistics.hpp"
 #include "unisono/team.hpp"
 #include "unisono/types.hpp"

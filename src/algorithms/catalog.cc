@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "base/private.h"
+
 // The list: one line an algorithm.
 #define UNISONO_CATALOG(ENTRY)            \
   ENTRY(broadcast_binomial)               \
@@ -76,7 +78,7 @@ std::span<const Algorithm* const> catalog() {
   return kCatalog;
 }
 
-const Algorithm* find_algorithm(Collective collective, std::string_view name) {
+UNISONO_PRIVATE const Algorithm* find_algorithm(Collective collective, std::string_view name) {
   name = base_name(name);
   for (const Algorithm* algorithm : kCatalog) {
     if (algorithm->collective == plain_form(collective) && algorithm->name == name &&
@@ -87,11 +89,12 @@ const Algorithm* find_algorithm(Collective collective, std::string_view name) {
   return nullptr;
 }
 
-AlgorithmParameters parse_parameters(const Algorithm& algorithm, std::string_view name) {
+UNISONO_PRIVATE AlgorithmParameters parse_parameters(const Algorithm& algorithm,
+                                                     std::string_view name) {
   return parse_parameters(name, defaults_of(algorithm, 2));
 }
 
-Shape complete(const Algorithm& algorithm, Shape shape) {
+UNISONO_PRIVATE Shape complete(const Algorithm& algorithm, Shape shape) {
   shape.parameters = or_defaults(shape.parameters, defaults_of(algorithm, shape.ranks));
   return shape;
 }
@@ -107,11 +110,11 @@ Shape shape_of(const Algorithm& algorithm, const Schedule& schedule) {
                               .parameters = parse_parameters(algorithm, schedule.algorithm)});
 }
 
-bool can_serve(const Algorithm& algorithm, Shape shape) {
+UNISONO_PRIVATE bool can_serve(const Algorithm& algorithm, Shape shape) {
   return algorithm.supports == nullptr || algorithm.supports(complete(algorithm, shape));
 }
 
-Schedule build_schedule(const Algorithm& algorithm, Shape shape) {
+UNISONO_PRIVATE Schedule build_schedule(const Algorithm& algorithm, Shape shape) {
   Schedule schedule = algorithm.build(complete(algorithm, shape));
   schedule.algorithm = full_name(algorithm, shape);
   return schedule;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/private.h"
 #include "base/words.h"
 #include "unisono/error.hpp"
 
@@ -77,7 +78,7 @@ std::span<const EnvVariable> env_variables() {
   return kVariables;
 }
 
-std::optional<std::string> read_env(std::string_view name) {
+UNISONO_PRIVATE std::optional<std::string> read_env(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }

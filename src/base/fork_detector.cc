@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "base/private.h"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -11,7 +12,7 @@ constexpr std::size_t kPageBytes = 4096;
 
 }  // namespace
 
-ForkDetector::ForkDetector() {
+UNISONO_PRIVATE ForkDetector::ForkDetector() {
   void* page =
       mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED || madvise(page, kPageBytes, MADV_WIPEONFORK) != 0) {
@@ -21,7 +22,7 @@ ForkDetector::ForkDetector() {
   *page_ = 1;
 }
 
-void ForkDetector::Unmap::operator()(volatile char* page) const noexcept {
+UNISONO_PRIVATE void ForkDetector::Unmap::operator()(volatile char* page) const noexcept {
   munmap(const_cast<char*>(page), kPageBytes);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/private.h"
 #include "base/words.h"
 
 namespace unisono {
@@ -78,7 +79,7 @@ void expect_kind(const JsonNode& node, JsonValue::Kind found, JsonValue::Kind wa
 
 }  // namespace
 
-std::string json_number(double value) {
+UNISONO_PRIVATE std::string json_number(double value) {
   constexpr double kMostWhole = 9007199254740992.0;  // 2^53
   std::array<char, 32> buffer{};
   const bool whole = value == std::floor(value) && std::abs(value) < kMostWhole;
@@ -88,16 +89,16 @@ std::string json_number(double value) {
   return {buffer.data(), end.ptr};
 }
 
-void JsonNode::fail(const std::string& message) const {
+UNISONO_PRIVATE void JsonNode::fail(const std::string& message) const {
   throw JsonProblem{message, path_.empty() ? "/" : path_};
 }
 
-const std::vector<std::string>& JsonNode::keys() const {
+UNISONO_PRIVATE const std::vector<std::string>& JsonNode::keys() const {
   expect_kind(*this, value_->kind, JsonValue::Kind::object);
   return value_->keys;
 }
 
-void JsonNode::allow_only(std::initializer_list<std::string_view> keys) const {
+UNISONO_PRIVATE void JsonNode::allow_only(std::initializer_list<std::string_view> keys) const {
   for (const std::string& key : this->keys()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       fail("unknown key " + in_quotes(key) + suggestion(key, {keys.begin(), keys.size()}));
@@ -105,7 +106,7 @@ void JsonNode::allow_only(std::initializer_list<std::string_view> keys) const {
   }
 }
 
-std::optional<JsonNode> JsonNode::find(std::string_view key) const {
+UNISONO_PRIVATE std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   const auto found = std::find(keys().begin(), keys().end(), key);
   if (found == keys().end()) {
     return std::nullopt;
@@ -114,7 +115,7 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   return JsonNode(value_->members[index], path_ + "/" + pointer_token(key));
 }
 
-JsonNode JsonNode::at(std::string_view key) const {
+UNISONO_PRIVATE JsonNode JsonNode::at(std::string_view key) const {
   std::optional<JsonNode> node = find(key);
   if (!node) {
     fail("key " + in_quotes(key) + " is missing");
@@ -122,20 +123,20 @@ JsonNode JsonNode::at(std::string_view key) const {
   return *node;
 }
 
-JsonNode JsonNode::member(std::size_t index) const {
+UNISONO_PRIVATE JsonNode JsonNode::member(std::size_t index) const {
   return {value_->members.at(index), path_ + "/" + pointer_token(keys().at(index))};
 }
 
-std::size_t JsonNode::size() const {
+UNISONO_PRIVATE std::size_t JsonNode::size() const {
   expect_kind(*this, value_->kind, JsonValue::Kind::array);
   return value_->members.size();
 }
 
-JsonNode JsonNode::item(std::size_t index) const {
+UNISONO_PRIVATE JsonNode JsonNode::item(std::size_t index) const {
   return {value_->members.at(index), path_ + "/" + std::to_string(index)};
 }
 
-JsonNode JsonNode::column(std::string_view key, std::size_t size) const {
+UNISONO_PRIVATE JsonNode JsonNode::column(std::string_view key, std::size_t size) const {
   JsonNode values = at(key);
   if (values.size() != size) {
     values.fail(std::to_string(values.size()) + " values where " + std::to_string(size) +
@@ -144,7 +145,7 @@ JsonNode JsonNode::column(std::string_view key, std::size_t size) const {
   return values;
 }
 
-double JsonNode::number(double least, double most) const {
+UNISONO_PRIVATE double JsonNode::number(double least, double most) const {
   expect_kind(*this, value_->kind, JsonValue::Kind::number);
   if (value_->number < least || value_->number > most) {
     fail(json_number(value_->number) + " is not in " + json_number(least) + ".." +
@@ -153,7 +154,7 @@ double JsonNode::number(double least, double most) const {
   return value_->number;
 }
 
-std::int64_t JsonNode::whole(std::int64_t least, std::int64_t most) const {
+UNISONO_PRIVATE std::int64_t JsonNode::whole(std::int64_t least, std::int64_t most) const {
   const double value = number(static_cast<double>(least), static_cast<double>(most));
   if (value != std::floor(value)) {
     fail(json_number(value) + " is not a whole number");
@@ -166,12 +167,13 @@ bool JsonNode::truth() const {
   return value_->truth;
 }
 
-const std::string& JsonNode::text() const {
+UNISONO_PRIVATE const std::string& JsonNode::text() const {
   expect_kind(*this, value_->kind, JsonValue::Kind::text);
   return value_->text;
 }
 
-Parsed<JsonValue> parse_json(std::string_view text, std::span<const std::string_view> left_out) {
+UNISONO_PRIVATE Parsed<JsonValue> parse_json(std::string_view text,
+                                             std::span<const std::string_view> left_out) {
   if (text.size() > kMostBytes) {
     return Parsed<JsonValue>::failure("more than 64 MiB", "byte " + std::to_string(kMostBytes));
   }

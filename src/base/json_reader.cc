@@ -7,6 +7,7 @@
 
 #include "base/json_limits.h"
 #include "base/json_text.h"
+#include "base/private.h"
 #include "base/words.h"
 
 namespace unisono {
@@ -165,7 +166,7 @@ std::string pointer_token(std::string_view key) {
 }
 
 // Here, as this is the one source that includes nlohmann::json.
-std::string json_string(std::string_view text) {
+UNISONO_PRIVATE std::string json_string(std::string_view text) {
   const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
   });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/private.h"
+
 namespace unisono {
 
 double quantile(std::vector<double> values, double part) {
@@ -16,7 +18,7 @@ double quantile(std::vector<double> values, double part) {
   return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
-double median(std::vector<double> values) {
+UNISONO_PRIVATE double median(std::vector<double> values) {
   return quantile(std::move(values), 0.5);
 }
 

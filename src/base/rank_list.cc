@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/private.h"
+
 namespace unisono {
 
 std::string rank_list(std::vector<int> ranks) {
@@ -24,7 +26,7 @@ std::string rank_list(std::vector<int> ranks) {
   return text;
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
+UNISONO_PRIVATE std::string ranks_text(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + rank_list(ranks);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/private.h"
+
 namespace unisono {
 namespace {
 
@@ -52,7 +54,7 @@ std::size_t sign_bytes(std::string_view text) {
 
 }  // namespace
 
-std::string_view trimmed(std::string_view text) {
+UNISONO_PRIVATE std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
   const std::size_t first = text.find_first_not_of(kBlank);
   return first == std::string_view::npos
@@ -60,7 +62,7 @@ std::string_view trimmed(std::string_view text) {
              : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-std::string in_quotes(std::string_view text) {
+UNISONO_PRIVATE std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMostShown = 40;
   std::string result = "\"";
   std::string_view left = text;

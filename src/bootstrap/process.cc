@@ -13,6 +13,8 @@
 #include <sstream>
 #include <thread>
 
+#include "base/private.h"
+
 namespace unisono::comm {
 namespace {
 
@@ -119,7 +121,7 @@ bool is_stopped(pid_t pid) {
   return !fields.empty() && (fields[0] == "T" || fields[0] == "t");
 }
 
-std::vector<int> allowed_cpus() {
+UNISONO_PRIVATE std::vector<int> allowed_cpus() {
   constexpr int kSets = 8;  // 8192 CPUs, more than a kernel supports
   std::array<cpu_set_t, kSets> sets{};
   std::vector<int> cpus;

@@ -1,6 +1,7 @@
 // From the arguments of the C interface to a Call.
 #pragma once
 
+#include "base/private.h"
 #include "capi/capi.h"
 
 namespace unisono::c_api {
@@ -15,7 +16,7 @@ struct PartLists {
 
 // Throw usage for a value that is not in the enumeration.
 Collective collective_of(unisono_collective_t collective);
-Dtype dtype_of(unisono_dtype_t dtype);
+UNISONO_PRIVATE Dtype dtype_of(unisono_dtype_t dtype);
 ReduceOp op_of(unisono_op_t op);
 // An operation that needs no more than its name.
 Reduction plain_reduction(unisono_op_t op);
@@ -30,7 +31,7 @@ struct Data {
 
 Call call_of(Collective collective, const Data& data, int root = 0, unisono_op_t op = UNISONO_SUM);
 // Converts the caller's struct for a given number of ranks.
-Call call_of(const unisono_call_t* given, int ranks);
+UNISONO_PRIVATE Call call_of(const unisono_call_t* given, int ranks);
 Call with_lists(Call call, const PartLists& lists, int ranks);
 
 }  // namespace unisono::c_api

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/private.h"
 #include "comm/core.h"
 #include "comm/request.h"
 #include "unisono/communicator.hpp"
@@ -31,7 +32,8 @@ struct unisono_region_handle {
 namespace unisono::c_api {
 
 // Keeps `prefix` and `text` for unisono_last_error(), and returns the result.
-unisono_result_t fail(unisono_result_t result, const char* text, const char* prefix = "") noexcept;
+UNISONO_PRIVATE unisono_result_t fail(unisono_result_t result, const char* text,
+                                      const char* prefix = "") noexcept;
 
 constexpr unisono_result_t result_of(ErrorCode code) {
   return static_cast<unisono_result_t>(static_cast<int>(code) + 1);
@@ -63,7 +65,7 @@ unisono_result_t guard(const Body& body) noexcept {
 }
 
 // Throws usage unless the caller passed somewhere to write the answer to.
-void expect_place(const void* place, const char* name);
+UNISONO_PRIVATE void expect_place(const void* place, const char* name);
 
 template <typename Element>
 std::span<const Element> view(const Element* data, std::size_t count, const char* name) {
@@ -74,12 +76,12 @@ std::span<const Element> view(const Element* data, std::size_t count, const char
 }
 
 // Throws usage for NULL.
-detail::Core& core_of(unisono_comm_t comm);
+UNISONO_PRIVATE detail::Core& core_of(unisono_comm_t comm);
 
 // A struct that may be older or newer than the library: what the caller does not know keeps its
 // default; what the library does not know must be zero.
-void copy_versioned(void* to, std::size_t known, const void* from, std::size_t given,
-                    const char* init);
+UNISONO_PRIVATE void copy_versioned(void* to, std::size_t known, const void* from,
+                                    std::size_t given, const char* init);
 
 // Starts an asynchronous operation of the core, and hands its request to the caller; inside a group
 // the request is the group's.

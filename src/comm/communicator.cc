@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/collectives.h"
+#include "base/private.h"
 #include "comm/call_queue.h"
 #include "comm/connect.h"
 #include "comm/core.h"
@@ -129,7 +130,8 @@ int Request::source() const {
   return state_ == nullptr ? kAnySource : state_->driver->source(*state_);
 }
 
-std::shared_ptr<detail::RequestState> detail::take_state(Request&& request) noexcept {
+UNISONO_PRIVATE std::shared_ptr<detail::RequestState> detail::take_state(
+    Request&& request) noexcept {
   return std::move(request.state_);
 }
 
@@ -243,7 +245,7 @@ int Communicator::previous_size() const {
 void Communicator::label(std::string_view text) {
   comm::set_label(*core_of(core_).world(), text);
 }
-void detail::label_group(Communicator& group, std::string_view text) {
+UNISONO_PRIVATE void detail::label_group(Communicator& group, std::string_view text) {
   comm::set_group_label(unisono::core_of(group.core_).group(), text);
 }
 std::string Communicator::label() const {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/private.h"
 #include "comm/point_to_point.h"
 #include "unisono/communicator.hpp"
 
@@ -23,7 +24,7 @@ namespace unisono::detail {
 struct RequestState;
 
 // Completes the operation of a request.
-class RequestDriver {
+class UNISONO_PRIVATE RequestDriver {
  public:
   // Throws the error that ended the operation.
   virtual void wait(RequestState& request, int timeout_ms) = 0;

@@ -36,7 +36,7 @@ WaitPolicy choose_wait_policy(const Setup& setup, const Hosts& hosts, bool overs
   WaitPolicy policy = built_in_wait(oversubscribed);
   if (!hosts.single()) {
     policy.spin = std::min(policy.spin, kLooksOverNetwork);
-  } else if (const network_model::WaitChoice* found =
+  } else if (const cost::WaitChoice* found =
                  setup.profile->choices().find_wait(hosts.size(), oversubscribed)) {
     policy = found->policy;
   }

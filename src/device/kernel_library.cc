@@ -25,7 +25,7 @@ Find load() {
     throw Error(ErrorCode::config, std::string("the kernels for GPUs cannot be loaded: ") +
                                        (why == nullptr ? "" : why) +
                                        "\nbuild unisono where nvcc is: it makes " + kKernelLibrary +
-                                       " beside libunisono.so.0");
+                                       " beside libunisono_device.so.0");
   }
   return reinterpret_cast<Find>(found);
 }

@@ -151,14 +151,37 @@ std::size_t output_count(const Trial& trial, std::size_t rank) {
 
 }  // namespace
 
+std::vector<TrialKind> trial_kinds() {
+  std::vector<TrialKind> kinds;
+  for (int collective = 0; collective < kCollectiveCount; ++collective) {
+    for (int dtype = 0; dtype < kDtypeCount; ++dtype) {
+      for (int op = 0; op < kReduceOpCount; ++op) {
+        const TrialKind kind{.collective = static_cast<Collective>(collective),
+                             .dtype = static_cast<Dtype>(dtype),
+                             .op = static_cast<ReduceOp>(op)};
+        const bool counts = reduces(kind.collective) ? has_kernel(kind.dtype, kind.op) : op == 0;
+        const bool has_type = moves_data(kind.collective) || dtype == 0;
+        if (counts && has_type) {
+          kinds.push_back(kind);
+        }
+      }
+    }
+  }
+  return kinds;
+}
+
 Trial draw(int ranks, std::mt19937_64& random) {
-  const auto n = static_cast<std::size_t>(ranks);
-  Trial trial;
-  trial.collective = static_cast<Collective>(random() % kCollectiveCount);
+  TrialKind kind{.collective = static_cast<Collective>(random() % kCollectiveCount)};
   do {
-    trial.dtype = static_cast<Dtype>(random() % kDtypeCount);
-    trial.reduction = static_cast<ReduceOp>(random() % kReduceOpCount);
-  } while (!has_kernel(trial.dtype, trial.reduction.op));
+    kind.dtype = static_cast<Dtype>(random() % kDtypeCount);
+    kind.op = static_cast<ReduceOp>(random() % kReduceOpCount);
+  } while (!has_kernel(kind.dtype, kind.op));
+  return draw(kind, ranks, random);
+}
+
+Trial draw(const TrialKind& kind, int ranks, std::mt19937_64& random) {
+  const auto n = static_cast<std::size_t>(ranks);
+  Trial trial{.collective = kind.collective, .dtype = kind.dtype, .reduction = kind.op};
   trial.reduction.factor = 0.75;
   trial.count = random() % 3 == 0 ? random() % 20000 : random() % 50;
   trial.root = is_rooted(trial.collective) ? static_cast<int>(random() % n) : 0;

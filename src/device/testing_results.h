@@ -26,6 +26,16 @@ struct Trial {
   std::vector<Bytes> inputs = {};  // [rank]
 };
 
+// What a call does.
+struct TrialKind {
+  Collective collective = Collective::barrier;
+  Dtype dtype = Dtype::f32;
+  ReduceOp op = ReduceOp::sum;
+};
+// All that have kernels: one for each collective and type, and for each operation where it reduces.
+std::vector<TrialKind> trial_kinds();
+
+Trial draw(const TrialKind& kind, int ranks, std::mt19937_64& random);
 Trial draw(int ranks, std::mt19937_64& random);
 // Returns the call of a rank, with its counts in `counts` and `recv_counts`.
 Call call_of(const Trial& trial, int rank, std::vector<std::size_t>& counts,

@@ -5,6 +5,7 @@
 
 #include "base/collectives.h"
 #include "base/dtypes.h"
+#include "base/private.h"
 
 namespace unisono::engine {
 namespace {
@@ -62,7 +63,8 @@ void check_numbers(const Call& call, Caller caller, std::size_t element) {
 
 }  // namespace
 
-void refuse(const Call& call, int rank, const std::string& what, const std::string& hint) {
+UNISONO_PRIVATE void refuse(const Call& call, int rank, const std::string& what,
+                            const std::string& hint) {
   const std::string name(to_string(call.collective));
   throw Error(ErrorCode::usage,
               name + " on rank " + std::to_string(rank) + ": " + what + "\n" + hint,
@@ -101,14 +103,14 @@ void check_lists(const Call& call, Caller caller) {
   }
 }
 
-void check_shape(const Call& call, Caller caller, std::size_t element) {
+UNISONO_PRIVATE void check_shape(const Call& call, Caller caller, std::size_t element) {
   check_words(call);
   check_root(call, caller);
   check_lists(call, caller);
   check_numbers(call, caller, element);
 }
 
-void check_buffers(const Call& call, int rank, const Extent& extent) {
+UNISONO_PRIVATE void check_buffers(const Call& call, int rank, const Extent& extent) {
   if (extent.input != 0 && call.in == nullptr) {
     refuse(call, rank,
            "`in` is null, but " + std::to_string(extent.input) + " bytes are read from it",
@@ -141,7 +143,7 @@ void check_size(std::size_t bytes, const std::string& call, const ErrorContext& 
   }
 }
 
-bool is_in_place(const Call& call, int rank) {
+UNISONO_PRIVATE bool is_in_place(const Call& call, int rank) {
   if (call.in == nullptr || call.out == nullptr ||
       (is_rooted(call.collective) && rank != call.root)) {
     return false;

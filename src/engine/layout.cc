@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/private.h"
+
 namespace unisono::engine {
 namespace {
 
@@ -88,7 +90,8 @@ void lay_out_pairs(const Schedule& schedule, int rank, const Sizes& sizes,
 
 }  // namespace
 
-std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes& sizes) {
+UNISONO_PRIVATE std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank,
+                                                const Sizes& sizes) {
   std::vector<ChunkPlace> places(static_cast<std::size_t>(schedule.chunks));
   switch (cut_of(schedule.collective)) {
     case VectorCut::none:
@@ -110,8 +113,8 @@ std::vector<ChunkPlace> lay_out(const Schedule& schedule, int rank, const Sizes&
   return places;
 }
 
-std::size_t offset_of(std::span<const std::size_t> counts, std::span<const std::size_t> displs,
-                      std::size_t index) {
+UNISONO_PRIVATE std::size_t offset_of(std::span<const std::size_t> counts,
+                                      std::span<const std::size_t> displs, std::size_t index) {
   if (!displs.empty()) {
     return displs[index];
   }

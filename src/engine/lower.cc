@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "base/private.h"
 #include "engine/cells.h"
 #include "engine/messages.h"
 #include "engine/program.h"
@@ -413,7 +414,7 @@ bool rounds(const Pass& pass) {
   return pass.code != MoveCode::none && !pass.send && !receives(pass);
 }
 
-Program lower(const Schedule& schedule, int rank, const LowerOptions& options) {
+UNISONO_PRIVATE Program lower(const Schedule& schedule, int rank, const LowerOptions& options) {
   return Lowering(schedule, rank, options).run();
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/private.h"
 #include "kernels/coded_rows.h"
 #include "kernels/simd_targets.h"
 #include "kernels/tiny_blocks.h"
@@ -257,7 +258,7 @@ namespace {
 HWY_EXPORT(find_coded_blocks_here);
 }  // namespace
 
-CodedBlockFunctions find_coded_blocks(MoveCode code) {
+UNISONO_PRIVATE CodedBlockFunctions find_coded_blocks(MoveCode code) {
   return HWY_DYNAMIC_DISPATCH(find_coded_blocks_here)(code);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/private.h"
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -374,7 +375,7 @@ namespace {
 HWY_EXPORT(find_coded_rows_here);
 }  // namespace
 
-CodedRowFunctions find_coded_rows(Dtype dtype, Dtype code) {
+UNISONO_PRIVATE CodedRowFunctions find_coded_rows(Dtype dtype, Dtype code) {
   return HWY_DYNAMIC_DISPATCH(find_coded_rows_here)(dtype, code);
 }
 

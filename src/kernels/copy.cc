@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/private.h"
 #include "kernels/kernels.h"
 #include "kernels/simd_targets.h"
 
@@ -52,7 +53,8 @@ void copy_streaming(std::byte* target, const std::byte* source, std::size_t byte
 
 }  // namespace
 
-void copy(void* target, const void* source, std::size_t bytes, Store store) noexcept {
+UNISONO_PRIVATE void copy(void* target, const void* source, std::size_t bytes,
+                          Store store) noexcept {
   // Below a few pages a write past the cache only costs.
   constexpr std::size_t kStreamingMin = 4096;
   if (store == Store::streaming && bytes >= kStreamingMin) {
@@ -62,7 +64,7 @@ void copy(void* target, const void* source, std::size_t bytes, Store store) noex
   }
 }
 
-void fence_streaming() noexcept {
+UNISONO_PRIVATE void fence_streaming() noexcept {
   hwy::FlushStream();
 }
 

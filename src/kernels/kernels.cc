@@ -1,6 +1,7 @@
 // The table of the reductions, and which SIMD target they use.
 #include "kernels/kernels.h"
 
+#include "base/private.h"
 #include "kernels/reduce_tables.h"
 #include "kernels/simd_targets.h"
 
@@ -9,7 +10,7 @@
 
 namespace unisono::kernels {
 
-ReduceFunction find_reduce(Dtype dtype, ReduceOp op) {
+UNISONO_PRIVATE ReduceFunction find_reduce(Dtype dtype, ReduceOp op) {
   return kReductions.at(static_cast<std::size_t>(dtype)).find(op);
 }
 

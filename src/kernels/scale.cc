@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "base/dtypes.h"
+#include "base/private.h"
 #include "kernels/kernels.h"
 #include "kernels/scale_tables.h"
 
@@ -103,7 +104,7 @@ void average(void* target, const void* source, std::size_t count, double ranks) 
 
 }  // namespace
 
-ScaleFunction find_multiply(Dtype dtype) {
+UNISONO_PRIVATE ScaleFunction find_multiply(Dtype dtype) {
   return with_dtype(dtype, [](auto type) -> ScaleFunction {
     if constexpr (is_integer(type.value)) {
       return multiply<TypeOf<type.value>>;
@@ -112,7 +113,7 @@ ScaleFunction find_multiply(Dtype dtype) {
   });
 }
 
-ScaleFunction find_divide(Dtype dtype) {
+UNISONO_PRIVATE ScaleFunction find_divide(Dtype dtype) {
   return with_dtype(dtype, [](auto type) -> ScaleFunction {
     if constexpr (is_integer(type.value)) {
       return divide<TypeOf<type.value>>;

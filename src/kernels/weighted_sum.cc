@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/dtypes.h"
+#include "base/private.h"
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -162,10 +163,10 @@ HWY_EXPORT(find_weighted_sum_here);
 HWY_EXPORT(find_dot_here);
 }  // namespace
 
-WeightedSumFunction find_weighted_sum(Dtype dtype) {
+UNISONO_PRIVATE WeightedSumFunction find_weighted_sum(Dtype dtype) {
   return HWY_DYNAMIC_DISPATCH(find_weighted_sum_here)(dtype);
 }
-DotFunction find_dot(Dtype dtype) {
+UNISONO_PRIVATE DotFunction find_dot(Dtype dtype) {
   return HWY_DYNAMIC_DISPATCH(find_dot_here)(dtype);
 }
 

@@ -1,4 +1,4 @@
-#include "network_model/choices.h"
+#include "cost/choices.h"
 
 #include <gtest/gtest.h>
 
@@ -8,18 +8,20 @@
 #include <utility>
 #include <vector>
 
-#include "network_model/machine_json.h"
+#include "cost/machine_json.h"
+#include "network_model/choose.h"
+#include "network_model/fit_machine.h"
 
 namespace unisono::network_model {
 namespace {
 
 TEST(Choices, NearestRanksThenTheRowOfTheSize) {
-  const Choices choices({{Collective::all_reduce, 8, 0, "flat"},
-                         {Collective::all_reduce, 2, 4096, "flat"},
-                         {Collective::all_reduce, 2, 0, "one_shot"},
-                         {Collective::broadcast, 2, 64, "binomial"}});
+  const cost::Choices choices({{Collective::all_reduce, 8, 0, "flat"},
+                               {Collective::all_reduce, 2, 4096, "flat"},
+                               {Collective::all_reduce, 2, 0, "one_shot"},
+                               {Collective::broadcast, 2, 64, "binomial"}});
   const auto name = [&](Collective collective, int ranks, double bytes) {
-    const Choice* found = choices.find(collective, ranks, bytes);
+    const cost::Choice* found = choices.find(collective, ranks, bytes);
     return found == nullptr ? "" : found->algorithm + "/" + std::to_string(found->ranks);
   };
   EXPECT_EQ(name(Collective::all_reduce, 2, 0), "one_shot/2");
@@ -36,19 +38,20 @@ TEST(Choices, NearestRanksThenTheRowOfTheSize) {
 }
 
 // flat takes 1 us and 1 ns a byte; ring `ring_s` and a tenth of that a byte.
-Machine machine(double ring_s, double most_flat = 1e7) {
-  std::vector<Point> points;
+cost::Machine machine(double ring_s, double most_flat = 1e7) {
+  std::vector<cost::Point> points;
   for (double bytes = 8; bytes < 1e7; bytes *= 2) {
     if (bytes <= most_flat) {
       points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-6 + 1e-9 * bytes});
     }
     points.push_back({Collective::all_reduce, "ring", 2, bytes, ring_s + 1e-10 * bytes});
   }
-  return Machine::fit(points);
+  return fit_machine(points);
 }
 
-Choices make_choices(const Machine& machine, const DefaultAlgorithm& default_algorithm) {
-  return Choices(choose_algorithms(machine, default_algorithm));
+cost::Choices make_choices(const cost::Machine& machine,
+                           const DefaultAlgorithm& default_algorithm) {
+  return cost::Choices(choose_algorithms(machine, default_algorithm));
 }
 
 std::string_view always_flat(Collective, int, double) {
@@ -56,9 +59,9 @@ std::string_view always_flat(Collective, int, double) {
 }
 
 TEST(Choices, TheFastestFromWhereItIsWorthIt) {
-  const Choices choices = make_choices(machine(1e-5), always_flat);
+  const cost::Choices choices = make_choices(machine(1e-5), always_flat);
   ASSERT_EQ(choices.rows().size(), 3U);
-  EXPECT_EQ(choices.rows()[0], (Choice{Collective::all_reduce, 2, 0, "flat"}));
+  EXPECT_EQ(choices.rows()[0], (cost::Choice{Collective::all_reduce, 2, 0, "flat"}));
   EXPECT_EQ(choices.rows()[2].algorithm, "");  // far above what was measured
   EXPECT_EQ(choices.rows()[2].from_bytes, 4 * 8388608);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
@@ -67,14 +70,14 @@ TEST(Choices, TheFastestFromWhereItIsWorthIt) {
 }
 
 TEST(Choices, NoneWhereItWasNotMeasured) {
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (double bytes = 8; bytes < 1e6; bytes *= 4) {
     points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-5 + 1e-9 * bytes});
     if (bytes > 1000 && bytes < 100'000) {  // always the faster one, by its trend
       points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-6 + 1e-10 * bytes});
     }
   }
-  const Choices choices = make_choices(Machine::fit(points), always_flat);
+  const cost::Choices choices = make_choices(fit_machine(points), always_flat);
   EXPECT_EQ(choices.find(Collective::all_reduce, 2, 512)->algorithm, "flat");
   EXPECT_EQ(choices.find(Collective::all_reduce, 2, 8192)->algorithm, "ring");
   EXPECT_EQ(choices.find(Collective::all_reduce, 2, 500'000)->algorithm, "flat");
@@ -82,28 +85,28 @@ TEST(Choices, NoneWhereItWasNotMeasured) {
 
 // Two tables that do not meet: what is chosen below holds until the other begins.
 TEST(Choices, NoRowWhereNothingWasMeasured) {
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (const double bytes : {8.0, 64.0, 512.0}) {
     points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-6 + 1e-9 * bytes});
   }
   for (const double bytes : {1e6, 1e7}) {
     points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-5 + 1e-10 * bytes});
   }
-  const Choices choices = make_choices(Machine::fit(points), always_flat);
+  const cost::Choices choices = make_choices(fit_machine(points), always_flat);
   ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[0].algorithm, "flat");
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
   EXPECT_GT(choices.rows()[1].from_bytes, 5e5);
-  EXPECT_EQ(choices.rows()[2], (Choice{Collective::all_reduce, 2, 4e7, ""}));
+  EXPECT_EQ(choices.rows()[2], (cost::Choice{Collective::all_reduce, 2, 4e7, ""}));
 }
 
 TEST(Choices, GoOnAboveCallsOfNoBytes) {
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (const double bytes : {0.0, 64.0, 4096.0, 262144.0, 1e7}) {
     points.push_back({Collective::all_reduce, "flat", 2, bytes, 1e-6 + 1e-9 * bytes});
     points.push_back({Collective::all_reduce, "ring", 2, bytes, 1e-5 + 1e-10 * bytes});
   }
-  const Choices choices = make_choices(Machine::fit(points), always_flat);
+  const cost::Choices choices = make_choices(fit_machine(points), always_flat);
   ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
 }
@@ -112,23 +115,23 @@ TEST(Choices, OfTwoThatAreAsNearTheSmaller) {
   for (int k = 2; k < 200; ++k) {
     const int asked = k * (k + 1);  // as k^2 to it, it is to (k + 1)^2
     const int fewer = k * k;
-    const Choices choices({{Collective::all_reduce, fewer, 0, "flat"},
-                           {Collective::all_reduce, (k + 1) * (k + 1), 0, "ring"}});
+    const cost::Choices choices({{Collective::all_reduce, fewer, 0, "flat"},
+                                 {Collective::all_reduce, (k + 1) * (k + 1), 0, "ring"}});
     EXPECT_EQ(choices.find(Collective::all_reduce, asked, 8)->ranks, fewer);
   }
 }
 
 TEST(Choices, TheDefaultStaysWhereTheOtherIsLittleFaster) {
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (double bytes = 8; bytes < 1e6; bytes *= 2) {
     points.push_back({Collective::all_gather, "flat", 2, bytes, 1.03e-6 + 1.03e-9 * bytes});
     points.push_back({Collective::all_gather, "ring", 2, bytes, 1e-6 + 1e-9 * bytes});
   }
-  const Machine close = Machine::fit(points);
-  const Choices stays = make_choices(close, always_flat);
+  const cost::Machine close = fit_machine(points);
+  const cost::Choices stays = make_choices(close, always_flat);
   ASSERT_EQ(stays.rows().size(), 2U);
   EXPECT_EQ(stays.rows()[0].algorithm, "flat");
-  const Choices changes =
+  const cost::Choices changes =
       make_choices(close, [](Collective, int, double) { return std::string_view("bruck"); });
   ASSERT_EQ(changes.rows().size(), 2U);
   EXPECT_EQ(changes.rows()[0].algorithm, "ring");
@@ -136,29 +139,30 @@ TEST(Choices, TheDefaultStaysWhereTheOtherIsLittleFaster) {
 
 TEST(Choices, NothingIsChosenBeyondWhereItWasMeasured) {
   // flat is the faster one everywhere, but was not measured above 1 KiB.
-  const Choices choices = make_choices(machine(1e-2, 1024), always_flat);
+  const cost::Choices choices = make_choices(machine(1e-2, 1024), always_flat);
   ASSERT_EQ(choices.rows().size(), 3U);
   EXPECT_EQ(choices.rows()[1].algorithm, "ring");
   EXPECT_NEAR(choices.rows()[1].from_bytes, 1448, 1);
 }
 
 TEST(Choices, AreReadBackFromTheMachine) {
-  NamedMachine before{.name = "m", .machine = machine(1e-5)};
+  cost::NamedMachine before{.name = "m", .machine = machine(1e-5)};
   before.host = {.cpu = "a CPU", .cpus = 2};
   before.choices = make_choices(before.machine, always_flat);
   const std::string text = to_json(before);
-  const auto after = parse_machine_json(text);
+  const auto after = cost::parse_machine_json(text, fit_machine);
   ASSERT_TRUE(after) << after.message;
   EXPECT_EQ(after.value->choices.rows(), before.choices.rows());
   EXPECT_EQ(after.value->host.cpu, "a CPU");
   EXPECT_EQ(after.value->host.cpus, 2);
-  const auto alone = parse_choices_json(text);
+  const auto alone = cost::parse_choices_json(text);
   ASSERT_TRUE(alone) << alone.message;
   EXPECT_EQ(alone.value->rows(), before.choices.rows());
 }
 
 TEST(Choices, AFileWithoutChoosesNothing) {
-  const auto choices = parse_choices_json(to_json({.name = "m", .machine = machine(1e-5)}));
+  const auto choices =
+      cost::parse_choices_json(cost::to_json({.name = "m", .machine = machine(1e-5)}));
   ASSERT_TRUE(choices);
   EXPECT_TRUE(choices.value->rows().empty());
 }
@@ -167,7 +171,7 @@ TEST(Choices, SaysWhatIsWrongAndWhere) {
   const std::string right =
       R"({"format": "unisono.machine/1", "choices": {"collective": ["all_gather"],)"
       R"( "ranks": [3], "from_bytes": [0], "algorithm": ["ring"]}})";
-  ASSERT_TRUE(parse_choices_json(right));
+  ASSERT_TRUE(cost::parse_choices_json(right));
   struct Mistake {
     const char* from;
     const char* to;
@@ -197,7 +201,7 @@ TEST(Choices, SaysWhatIsWrongAndWhere) {
   for (const Mistake& mistake : mistakes) {
     std::string wrong = right;
     wrong.replace(wrong.find(mistake.from), std::string(mistake.from).size(), mistake.to);
-    const auto parsed = parse_choices_json(wrong);
+    const auto parsed = cost::parse_choices_json(wrong);
     EXPECT_FALSE(parsed) << wrong;
     EXPECT_EQ(parsed.message, mistake.message) << wrong;
     EXPECT_EQ(parsed.position, mistake.position) << wrong;
@@ -217,35 +221,36 @@ TEST(Choices, OfWaitingTheOneThatIsWorthChanging) {
   std::vector<TimedWait> rows = {timed(true, usual, 8, 2e-6),   timed(true, usual, 64, 4e-6),
                                  timed(true, kShort, 8, 1e-6),  timed(true, kShort, 64, 4.4e-6),
                                  timed(true, kLong, 8, 1.9e-6), timed(true, kLong, 64, 3.9e-6)};
-  EXPECT_EQ(choose_waits(rows), (std::vector<WaitChoice>{{4, true, kShort}}));
+  EXPECT_EQ(choose_waits(rows), (std::vector<cost::WaitChoice>{{4, true, kShort}}));
   // One disturbed measurement of three does not count.
   rows.insert(rows.end(), {timed(true, kShort, 8, 1e-6), timed(true, kShort, 8, 9)});
-  EXPECT_EQ(choose_waits(rows), (std::vector<WaitChoice>{{4, true, kShort}}));
+  EXPECT_EQ(choose_waits(rows), (std::vector<cost::WaitChoice>{{4, true, kShort}}));
   // 3 % are not worth it; without the usual one there is nothing to compare with.
   EXPECT_EQ(choose_waits(std::vector{rows[0], rows[1], rows[4], rows[5]}),
-            (std::vector<WaitChoice>{{4, true, usual}}));
+            (std::vector<cost::WaitChoice>{{4, true, usual}}));
   EXPECT_TRUE(choose_waits(std::vector{rows[2], rows[3]}).empty());
 }
 
 TEST(Choices, OfWaitingGoByRoomThenByRanks) {
-  const Choices choices(
+  const cost::Choices choices(
       {}, {{2, false, kLong}, {4, true, kShort}, {16, true, kLong}, {1, false, kShort}});
   EXPECT_EQ(choices.find_wait(3, false)->policy, kLong);
   EXPECT_EQ(choices.find_wait(1, false)->policy, kShort);
   EXPECT_EQ(choices.find_wait(2, true)->policy, kShort);
   EXPECT_EQ(choices.find_wait(64, true)->policy, kLong);
-  EXPECT_EQ(Choices({}, {{2, false, kLong}}).find_wait(2, true), nullptr);
+  EXPECT_EQ(cost::Choices({}, {{2, false, kLong}}).find_wait(2, true), nullptr);
 }
 
 TEST(ChoicesJson, WaitsAreReadBack) {
-  NamedMachine before{.name = "m", .machine = machine(1e-5)};
-  before.choices = Choices({}, {{2, false, kLong}, {4, true, kShort}});
+  cost::NamedMachine before{.name = "m", .machine = machine(1e-5)};
+  before.choices = cost::Choices({}, {{2, false, kLong}, {4, true, kShort}});
   const std::string text = to_json(before);
-  EXPECT_EQ(parse_choices_json(text).value->waits(), before.choices.waits());
-  EXPECT_EQ(parse_machine_json(text).value->choices.waits(), before.choices.waits());
+  EXPECT_EQ(cost::parse_choices_json(text).value->waits(), before.choices.waits());
+  EXPECT_EQ(cost::parse_machine_json(text, fit_machine).value->choices.waits(),
+            before.choices.waits());
   std::string wrong = text;
   wrong.replace(wrong.find("spin=10"), 7, "spinn=1");
-  EXPECT_EQ(parse_choices_json(wrong).position, "/waits/policy/1");
+  EXPECT_EQ(cost::parse_choices_json(wrong).position, "/waits/policy/1");
 }
 
 TimedThreads timed_threads(int threads, double bytes, double time_s,
@@ -270,27 +275,29 @@ TEST(Choices, OfThreadsTheQuickestFromWhereItIsWorthIt) {
       timed_threads(1, 1e8, 8e-3),  // where the others were not measured nobody knows better
       timed_threads(1, 1e5, 1e-6, Collective::broadcast),
       timed_threads(2, 1e5, 2e-6, Collective::broadcast)};
-  const std::vector<ThreadChoice> chosen = {{Collective::all_reduce, 4, 0, 1},
-                                            {Collective::all_reduce, 4, 1e6, 2},
-                                            {Collective::all_reduce, 4, 1e7, 4},
-                                            {Collective::broadcast, 4, 0, 1}};
+  const std::vector<cost::ThreadChoice> chosen = {{Collective::all_reduce, 4, 0, 1},
+                                                  {Collective::all_reduce, 4, 1e6, 2},
+                                                  {Collective::all_reduce, 4, 1e7, 4},
+                                                  {Collective::broadcast, 4, 0, 1}};
   auto found = choose_threads(rows);
-  std::sort(found.begin(), found.end(), [](const ThreadChoice& a, const ThreadChoice& b) {
-    return std::pair(to_string(a.collective), a.from_bytes) <
-           std::pair(to_string(b.collective), b.from_bytes);
-  });
+  std::sort(found.begin(), found.end(),
+            [](const cost::ThreadChoice& a, const cost::ThreadChoice& b) {
+              return std::pair(to_string(a.collective), a.from_bytes) <
+                     std::pair(to_string(b.collective), b.from_bytes);
+            });
   EXPECT_EQ(found, chosen);
   // If the times with the usual number vary as much, a gain is noise.
   rows = {timed_threads(1, 1e6, 1e-4), timed_threads(1, 1e6, 2e-4), timed_threads(2, 1e6, 6e-5)};
-  EXPECT_EQ(choose_threads(rows), (std::vector<ThreadChoice>{{Collective::all_reduce, 4, 0, 1}}));
+  EXPECT_EQ(choose_threads(rows),
+            (std::vector<cost::ThreadChoice>{{Collective::all_reduce, 4, 0, 1}}));
   EXPECT_TRUE(choose_threads({}).empty());
 }
 
 TEST(Choices, ThreadsGoBySizeAndNearestRanks) {
-  const Choices choices({}, {},
-                        {{Collective::all_reduce, 8, 0, 1},
-                         {Collective::all_reduce, 2, 1e6, 4},
-                         {Collective::all_reduce, 2, 0, 2}});
+  const cost::Choices choices({}, {},
+                              {{Collective::all_reduce, 8, 0, 1},
+                               {Collective::all_reduce, 2, 1e6, 4},
+                               {Collective::all_reduce, 2, 0, 2}});
   EXPECT_EQ(choices.find_threads(Collective::all_reduce, 2, 8)->threads, 2);
   EXPECT_EQ(choices.find_threads(Collective::all_reduce, 3, 1e6)->threads, 4);
   EXPECT_EQ(choices.find_threads(Collective::all_reduce, 16, 1e9)->threads, 1);
@@ -299,21 +306,22 @@ TEST(Choices, ThreadsGoBySizeAndNearestRanks) {
 }
 
 TEST(ChoicesJson, ThreadsAreReadBack) {
-  NamedMachine before{.name = "m", .machine = machine(1e-5)};
-  before.choices =
-      Choices({}, {}, {{Collective::all_reduce, 2, 0, 1}, {Collective::all_reduce, 2, 1e6, 256}});
+  cost::NamedMachine before{.name = "m", .machine = machine(1e-5)};
+  before.choices = cost::Choices(
+      {}, {}, {{Collective::all_reduce, 2, 0, 1}, {Collective::all_reduce, 2, 1e6, 256}});
   const std::string text = to_json(before);
-  EXPECT_EQ(parse_choices_json(text).value->threads(), before.choices.threads());
-  EXPECT_EQ(parse_machine_json(text).value->choices.threads(), before.choices.threads());
+  EXPECT_EQ(cost::parse_choices_json(text).value->threads(), before.choices.threads());
+  EXPECT_EQ(cost::parse_machine_json(text, fit_machine).value->choices.threads(),
+            before.choices.threads());
   for (const char* number : {"257", "0", "1.5", "x"}) {
     std::string wrong = text;
     wrong.replace(wrong.find("256"), 3, number);
-    EXPECT_FALSE(parse_choices_json(wrong)) << number;
+    EXPECT_FALSE(cost::parse_choices_json(wrong)) << number;
   }
   std::string wrong = text;
   wrong.replace(wrong.find("256"), 3, "257");
-  EXPECT_EQ(parse_choices_json(wrong).position, "/threads/threads/1");
-  EXPECT_EQ(parse_choices_json(wrong).message, "257 is not in 1..256");
+  EXPECT_EQ(cost::parse_choices_json(wrong).position, "/threads/threads/1");
+  EXPECT_EQ(cost::parse_choices_json(wrong).message, "257 is not in 1..256");
 }
 
 }  // namespace

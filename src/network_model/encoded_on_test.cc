@@ -1,5 +1,5 @@
 // The model of encoded moves: their bytes, and the time of coding.
-#include "network_model/encoded_on.h"
+#include "cost/encoded.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,10 @@
 
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
-#include "network_model/cost.h"
+#include "cost/cost.h"
+#include "network_model/hosts_on.h"
 #include "network_model/plan_on.h"
-#include "network_model/shapes_on.h"
+#include "network_model/simulate_encoded.h"
 #include "network_model/simulator/simulate.h"
 #include "schedule/roundings.h"
 #include "schedule/verify.h"
@@ -43,11 +44,11 @@ Topology of_nodes(int nodes, int ranks, double bytes_per_us) {
   return topology;
 }
 
-EncodedAlgorithm flat(Collective collective, const Topology& topology, MoveCode code) {
+cost::EncodedAlgorithm flat(Collective collective, const Topology& topology, MoveCode code) {
   const int ranks = topology.rank_count();
-  EncodedAlgorithm encoded =
-      encode_proved(build_schedule(*find_algorithm(collective, "flat"), {.ranks = ranks}), "flat",
-                    hosts_on(topology, ranks), code);
+  cost::EncodedAlgorithm encoded =
+      cost::encode_proved(build_schedule(*find_algorithm(collective, "flat"), {.ranks = ranks}),
+                          "flat", hosts_on(topology, ranks), code);
   EXPECT_EQ(encoded.why_not, "");
   return encoded;
 }
@@ -67,13 +68,15 @@ TEST(EncodedOn, BytesAreThoseOfTheCodes) {
   const Schedule plain =
       build_schedule(*find_algorithm(Collective::all_reduce, "flat"), {.ranks = 4});
   for (const auto& [code, share] : {std::pair(MoveCode::i8, 34.0 / 128), {MoveCode::bf16, 0.5}}) {
-    const EncodedAlgorithm encoded = flat(Collective::all_reduce, topology, code);
+    const cost::EncodedAlgorithm encoded = flat(Collective::all_reduce, topology, code);
     ASSERT_NE(encoded.schedule, nullptr);
-    EXPECT_EQ(traffic(*encoded.schedule, 1e6).sent_bytes, share * traffic(plain, 1e6).sent_bytes);
-    EXPECT_EQ(traffic(*encoded.schedule, 1e6).total_bytes, share * traffic(plain, 1e6).total_bytes);
-    const Parameters network{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
-    EXPECT_EQ(critical_path(*encoded.schedule, 1e6, network).bytes,
-              share * critical_path(plain, 1e6, network).bytes);
+    EXPECT_EQ(cost::traffic(*encoded.schedule, 1e6).sent_bytes,
+              share * cost::traffic(plain, 1e6).sent_bytes);
+    EXPECT_EQ(cost::traffic(*encoded.schedule, 1e6).total_bytes,
+              share * cost::traffic(plain, 1e6).total_bytes);
+    const cost::Parameters network{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
+    EXPECT_EQ(cost::critical_path(*encoded.schedule, 1e6, network).bytes,
+              share * cost::critical_path(plain, 1e6, network).bytes);
   }
 }
 
@@ -89,7 +92,7 @@ TEST(EncodedOn, TimeIsThatOfTheCodesAndOfCoding) {
     const double encoded =
         simulate_encoded(flat(Collective::broadcast, topology, code), kBytes, topology, {})
             .total_us;
-    EXPECT_NEAR(exact - encoded, (1 - share) * kBytes / kSlow - 4 * kBytes * kCodingUsPerByte,
+    EXPECT_NEAR(exact - encoded, (1 - share) * kBytes / kSlow - 4 * kBytes * cost::kCodingUsPerByte,
                 1e-6 * exact);
   }
 }
@@ -120,11 +123,11 @@ TEST(EncodedOn, EveryCollectiveOfDataHasOne) {
       continue;
     }
     const auto all =
-        encoded_algorithms({.collective = traits.collective, .ranks = 6}, topology, 1e6);
+        cost::encoded_algorithms({.collective = traits.collective}, hosts_on(topology, 6), 1e6);
     const auto proved = std::count_if(all.begin(), all.end(),
                                       [](const auto& one) { return one.schedule != nullptr; });
     EXPECT_GT(proved, 0) << traits.name;
-    for (const EncodedAlgorithm& one : all) {
+    for (const cost::EncodedAlgorithm& one : all) {
       if (one.schedule != nullptr) {
         EXPECT_EQ(verify(*one.schedule).size(), 0U) << traits.name << " " << one.title;
         EXPECT_EQ(check_roundings(*one.schedule).size(), 0U) << traits.name << " " << one.title;
@@ -138,7 +141,7 @@ TEST(EncodedOn, TheShortestStaysWhereAllHaveTooManyMessages) {
   const Topology topology = of_nodes(3, 2, kSlow);
   for (const Collective collective : {Collective::all_gather, Collective::scatter,
                                       Collective::reduce_scatter, Collective::all_to_all}) {
-    const auto all = encoded_algorithms({.collective = collective, .ranks = 6}, topology, 1);
+    const auto all = cost::encoded_algorithms({.collective = collective}, hosts_on(topology, 6), 1);
     const auto proved = std::count_if(all.begin(), all.end(),
                                       [](const auto& one) { return one.schedule != nullptr; });
     EXPECT_EQ(proved, 1) << to_string(collective);

@@ -25,7 +25,7 @@ constexpr double kMostPower = 5;  // of two: 32 times, or a 32nd
 
 using Question = std::tuple<Collective, int, double, std::string>;
 
-Question question_of(const Point& point) {
+Question question_of(const cost::Point& point) {
   return {point.collective, point.ranks, point.bytes, point.algorithm};
 }
 
@@ -54,12 +54,12 @@ Topology with(const Topology& topology, const Factors& factors) {
   return changed;
 }
 
-OnTopology plan(const Point& point, const Topology& topology, std::set<std::string> only) {
+OnTopology plan(const cost::Point& point, const Topology& topology, std::set<std::string> only) {
   const Call call{.collective = point.collective, .ranks = point.ranks, .bytes = point.bytes};
   return plan_on(call, topology, {.only = std::move(only)});
 }
 
-void check(const Point& point, const Topology& topology) {
+void check(const cost::Point& point, const Topology& topology) {
   if (point.ranks > topology.rank_count()) {
     throw Error(ErrorCode::usage, std::to_string(point.ranks) +
                                       " ranks were measured, and the topology has " +
@@ -70,8 +70,8 @@ void check(const Point& point, const Topology& topology) {
 // The simulations for each measured call.
 class Contenders {
  public:
-  Contenders(std::span<const Point> points, const Topology& topology) {
-    for (const Point& point : points) {
+  Contenders(std::span<const cost::Point> points, const Topology& topology) {
+    for (const cost::Point& point : points) {
       std::set<std::string>& names = names_[question_of(point)];
       if (!names.empty()) {
         continue;
@@ -92,10 +92,10 @@ class Contenders {
     }
   }
 
-  Errors errors(const Topology& topology, std::span<const Point> points) const {
+  Errors errors(const Topology& topology, std::span<const cost::Point> points) const {
     std::map<Question, double> times;
     Errors errors;
-    for (const Point& point : points) {
+    for (const cost::Point& point : points) {
       const Question question = question_of(point);
       const auto [time, is_new] = times.try_emplace(question, 0.0);
       if (is_new) {
@@ -119,7 +119,7 @@ double loss(const Errors& errors) {
   return sum / static_cast<double>(std::max<std::size_t>(errors.count(), 1));
 }
 
-bool crosses_nodes(const Point& point, const Topology& topology) {
+bool crosses_nodes(const cost::Point& point, const Topology& topology) {
   for (int rank = 1; rank < point.ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     if (node_of(topology, topology.ranks[at]) != node_of(topology, topology.ranks[0])) {
@@ -130,21 +130,21 @@ bool crosses_nodes(const Point& point, const Topology& topology) {
 }
 
 // As short as the quickest call that was measured; the search makes it longer or shorter.
-Protocol first_protocol(std::span<const Point> points) {
-  const Point& quickest = *std::ranges::min_element(points, {}, &Point::time_s);
+Protocol first_protocol(std::span<const cost::Point> points) {
+  const cost::Point& quickest = *std::ranges::min_element(points, {}, &cost::Point::time_s);
   return {.name = "fitted", .start_us = quickest.time_s * 0.5e6, .message_us = 1, .share = 1};
 }
 
 }  // namespace
 
-FittedTopology fit_on(std::span<const Point> points, const Topology& topology,
+FittedTopology fit_on(std::span<const cost::Point> points, const Topology& topology,
                       const std::function<void(int)>& begins) {
   Topology first = topology;
   if (first.protocols.empty() && !points.empty()) {
     first.protocols.push_back(first_protocol(points));
   }
   FittedTopology result{.topology = first};
-  for (const Point& point : points) {
+  for (const cost::Point& point : points) {
     check(point, first);
     result.has_far = result.has_far || crosses_nodes(point, first);
   }
@@ -184,7 +184,7 @@ FittedTopology fit_on(std::span<const Point> points, const Topology& topology,
   return result;
 }
 
-Errors errors_on(const Topology& topology, std::span<const Point> points) {
+Errors errors_on(const Topology& topology, std::span<const cost::Point> points) {
   return Contenders(points, topology).errors(topology, points);
 }
 

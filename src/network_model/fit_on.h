@@ -30,10 +30,10 @@ struct FittedTopology {
 // told how often all points were predicted. Errors: Error(usage) if a point has more ranks than the
 // topology, or an algorithm that plan_on() does not try.
 FittedTopology fit_on(
-    std::span<const Point> points, const Topology& topology,
+    std::span<const cost::Point> points, const Topology& topology,
     const std::function<void(int)>& begins = [](int) {});
 
 // Returns the errors of the unchanged topology on the points.
-Errors errors_on(const Topology& topology, std::span<const Point> points);
+Errors errors_on(const Topology& topology, std::span<const cost::Point> points);
 
 }  // namespace unisono::network_model

@@ -19,9 +19,10 @@ Topology preset(const std::string& name) {
 }
 
 // As if the preset, changed, had been measured.
-std::vector<Point> measured(const Topology& topology, Collective collective,
-                            const std::vector<int>& counts, const std::string& algorithm = "") {
-  std::vector<Point> points;
+std::vector<cost::Point> measured(const Topology& topology, Collective collective,
+                                  const std::vector<int>& counts,
+                                  const std::string& algorithm = "") {
+  std::vector<cost::Point> points;
   for (const int ranks : counts) {
     for (const double bytes : {1e3, 1e5, 1e6, 1e7, 1e8}) {
       const Call call{.collective = collective, .ranks = ranks, .bytes = bytes};
@@ -91,15 +92,15 @@ TEST(FitOn, GivesATopologyWithoutProtocolsAStart) {
 
 TEST(FitOn, RefusesWhatTheTopologyDoesNotHave) {
   const Topology topology = preset("dgx_a100");
-  const std::vector<Point> many = {
+  const std::vector<cost::Point> many = {
       {.collective = Collective::all_reduce, .ranks = 9, .bytes = 8, .time_s = 1e-5}};
   EXPECT_THROW(fit_on(many, topology), Error);
   EXPECT_THROW(errors_on(topology, many), Error);
-  const std::vector<Point> odd = {{.collective = Collective::all_reduce,
-                                   .algorithm = "double_tree:segments=7",
-                                   .ranks = 4,
-                                   .bytes = 8,
-                                   .time_s = 1e-5}};
+  const std::vector<cost::Point> odd = {{.collective = Collective::all_reduce,
+                                         .algorithm = "double_tree:segments=7",
+                                         .ranks = 4,
+                                         .bytes = 8,
+                                         .time_s = 1e-5}};
   EXPECT_THROW(fit_on(odd, topology), Error);
 }
 

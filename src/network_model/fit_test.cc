@@ -5,8 +5,9 @@
 #include <cmath>
 #include <vector>
 
+#include "cost/machine.h"
+#include "network_model/fit_machine.h"
 #include "network_model/least_squares.h"
-#include "network_model/machine.h"
 #include "network_model/matrix.h"
 #include "unisono/error.hpp"
 
@@ -59,20 +60,21 @@ TEST(LeastSquares, IsNotPulledFarByAnOutlier) {
 }
 
 // A machine whose times are exactly a trend.
-const Trend kTrend{.floor_s = 20e-6,
-                   .alpha_s = 2e-6,
-                   .beta_s_per_byte = 5e-12,
-                   .ramp_bytes = 1e5,
-                   .restart_s_per_byte = 1e-12,
-                   .direct_alpha_s = 1e-6,
-                   .direct_beta_s_per_byte = 3e-11};
+const cost::Trend kTrend{.floor_s = 20e-6,
+                         .alpha_s = 2e-6,
+                         .beta_s_per_byte = 5e-12,
+                         .ramp_bytes = 1e5,
+                         .restart_s_per_byte = 1e-12,
+                         .direct_alpha_s = 1e-6,
+                         .direct_beta_s_per_byte = 3e-11};
 
-std::vector<Point> points_of(const Trend& trend, std::span<const int> counts, int octave_step = 1) {
-  std::vector<Point> points;
+std::vector<cost::Point> points_of(const cost::Trend& trend, std::span<const int> counts,
+                                   int octave_step = 1) {
+  std::vector<cost::Point> points;
   for (const int ranks : counts) {
     for (int octave = 10; octave <= 30; octave += octave_step) {
       const double bytes = std::exp2(octave);
-      const Work work = work_of(Collective::all_reduce, "", ranks);
+      const cost::Work work = cost::work_of(Collective::all_reduce, "", ranks);
       points.push_back({.collective = Collective::all_reduce,
                         .algorithm = "",
                         .ranks = ranks,
@@ -83,14 +85,14 @@ std::vector<Point> points_of(const Trend& trend, std::span<const int> counts, in
   return points;
 }
 
-double error_at(const Machine& machine, const Trend& truth, Collective collective, int ranks,
-                double bytes) {
-  const double time = truth.time_s(work_of(collective, "", ranks), ranks, bytes);
+double error_at(const cost::Machine& machine, const cost::Trend& truth, Collective collective,
+                int ranks, double bytes) {
+  const double time = truth.time_s(cost::work_of(collective, "", ranks), ranks, bytes);
   return std::abs(machine.time_s(collective, "", ranks, bytes) / time - 1);
 }
 
 TEST(MachineFit, FindsATrendAgainAtOtherSizesRanksAndCollectives) {
-  const Machine machine = Machine::fit(points_of(kTrend, std::array{2, 4, 8}));
+  const cost::Machine machine = fit_machine(points_of(kTrend, std::array{2, 4, 8}));
   for (const double bytes : {100.0, 5000.0, 3e5, 7e6, 1e8, 4e9}) {
     EXPECT_LT(error_at(machine, kTrend, Collective::all_reduce, 4, bytes), 0.02) << bytes;
     EXPECT_LT(error_at(machine, kTrend, Collective::all_reduce, 6, bytes), 0.03) << bytes;
@@ -100,42 +102,43 @@ TEST(MachineFit, FindsATrendAgainAtOtherSizesRanksAndCollectives) {
 }
 
 TEST(MachineFit, SeesASwitchThatReducesInThreeRankCounts) {
-  Trend with = kTrend;
+  cost::Trend with = kTrend;
   with.has_switch = true;
   with.switch_alpha_s = 5e-6;
   with.switch_beta_s_per_byte = 6e-12;
-  const Machine machine = Machine::fit(points_of(with, std::array{2, 4, 16}));
+  const cost::Machine machine = fit_machine(points_of(with, std::array{2, 4, 16}));
   ASSERT_TRUE(machine.trend(Collective::all_reduce, "")->has_switch);
   EXPECT_LT(error_at(machine, with, Collective::all_reduce, 12, 1 << 28), 0.05);
-  const Machine blind = Machine::fit(points_of(with, std::array{2, 16}));
+  const cost::Machine blind = fit_machine(points_of(with, std::array{2, 16}));
   EXPECT_FALSE(blind.trend(Collective::all_reduce, "")->has_switch);
 }
 
 TEST(MachineFit, IsTheSameEachTime) {
-  const std::vector<Point> points = points_of(kTrend, std::array{2, 8});
-  const Machine a = Machine::fit(points);
-  const Machine b = Machine::fit(points);
+  const std::vector<cost::Point> points = points_of(kTrend, std::array{2, 8});
+  const cost::Machine a = fit_machine(points);
+  const cost::Machine b = fit_machine(points);
   EXPECT_EQ(a.time_s(Collective::all_reduce, "", 5, 12345),
             b.time_s(Collective::all_reduce, "", 5, 12345));
 }
 
 TEST(MachineFit, ExpectsABumpAgainNearIt) {
-  std::vector<Point> points = points_of(kTrend, std::array{8}, 2);
-  for (Point& point : points) {
+  std::vector<cost::Point> points = points_of(kTrend, std::array{8}, 2);
+  for (cost::Point& point : points) {
     if (point.bytes >= 1 << 18 && point.bytes <= 1 << 22) {
       point.time_s *= 1.3;
     }
   }
-  const Machine machine = Machine::fit(points);
-  const double bumped = kTrend.time_s(work_of(Collective::all_reduce, "", 8), 8, 1 << 19) * 1.3;
+  const cost::Machine machine = fit_machine(points);
+  const double bumped =
+      kTrend.time_s(cost::work_of(Collective::all_reduce, "", 8), 8, 1 << 19) * 1.3;
   EXPECT_NEAR(machine.time_s(Collective::all_reduce, "", 8, 1 << 19) / bumped, 1, 0.1);
   EXPECT_LT(error_at(machine, kTrend, Collective::all_reduce, 8, 1 << 28), 0.1);
 }
 
 TEST(MachineFit, DoesNotExpectADisturbedRunAgain) {
-  std::vector<Point> points = points_of(kTrend, std::array{8});
+  std::vector<cost::Point> points = points_of(kTrend, std::array{8});
   points[5].time_s *= 4;
-  const Machine machine = Machine::fit(points);
+  const cost::Machine machine = fit_machine(points);
   EXPECT_LT(error_at(machine, kTrend, Collective::all_reduce, 8, points[4].bytes), 0.05);
   EXPECT_LT(error_at(machine, kTrend, Collective::all_reduce, 8, points[5].bytes), 0.2);
 }
@@ -144,12 +147,12 @@ TEST(MachineFit, DoesNotExpectADisturbedRunAgain) {
 TEST(MachineFit, StaysBetweenTheSizesBesideIt) {
   const std::array<std::pair<double, double>, 5> measured = {
       {{512, 10e-6}, {65536, 12e-6}, {4 << 20, 25e-6}, {16 << 20, 58e-6}, {512 << 20, 700e-6}}};
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (const auto& [bytes, time] : measured) {
     points.push_back(
         {.collective = Collective::all_gather, .ranks = 4, .bytes = bytes, .time_s = time});
   }
-  const Machine machine = Machine::fit(points);
+  const cost::Machine machine = fit_machine(points);
   for (std::size_t i = 0; i + 1 < measured.size(); ++i) {
     for (double bytes = measured[i].first * 1.3; bytes < measured[i + 1].first; bytes *= 1.3) {
       const double time = machine.time_s(Collective::all_gather, "", 4, bytes);
@@ -160,7 +163,7 @@ TEST(MachineFit, StaysBetweenTheSizesBesideIt) {
 }
 
 TEST(MachineFit, KeepsTheAlgorithmsOfTheCatalogueApart) {
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (const char* name : {"ring", "flat"}) {
     const double slow = name[0] == 'r' ? 2 : 1;
     for (int octave = 3; octave <= 24; ++octave) {
@@ -171,7 +174,7 @@ TEST(MachineFit, KeepsTheAlgorithmsOfTheCatalogueApart) {
                         .time_s = slow * (1e-6 + std::exp2(octave) * 2e-10)});
     }
   }
-  const Machine machine = Machine::fit(points);
+  const cost::Machine machine = fit_machine(points);
   const double ring = machine.time_s(Collective::all_reduce, "ring", 4, 1e5);
   const double flat = machine.time_s(Collective::all_reduce, "flat", 4, 1e5);
   EXPECT_NEAR(flat, 1e-6 + 1e5 * 2e-10, 0.05 * flat);
@@ -182,7 +185,7 @@ TEST(MachineFit, KeepsTheAlgorithmsOfTheCatalogueApart) {
 
 TEST(MachineFit, FollowsRanksThatShareCores) {
   // Among 4 ranks every message takes 30 times as long as among 2, bytes twice as long.
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (const int ranks : {2, 4, 8}) {
     for (int octave = 3; octave <= 24; ++octave) {
       const double latency = ranks == 2 ? 0.3e-6 : 9e-6 * ranks / 4;
@@ -194,42 +197,45 @@ TEST(MachineFit, FollowsRanksThatShareCores) {
                         .time_s = latency + beta * std::exp2(octave)});
     }
   }
-  const Machine machine = Machine::fit(points);
-  for (const Point& point : points) {
+  const cost::Machine machine = fit_machine(points);
+  for (const cost::Point& point : points) {
     const double time = machine.time_s(point.collective, point.algorithm, point.ranks, point.bytes);
     EXPECT_NEAR(time / point.time_s, 1, 0.05) << point.ranks << " " << point.bytes;
   }
 }
 
 TEST(MachineFit, TakesOnePointManyPointsAndOneRank) {
-  const Point one{.collective = Collective::all_reduce, .ranks = 4, .bytes = 1e6, .time_s = 1e-4};
-  EXPECT_NEAR(Machine::fit({one}).time_s(Collective::all_reduce, "", 4, 1e6), 1e-4, 1e-5);
+  const cost::Point one{
+      .collective = Collective::all_reduce, .ranks = 4, .bytes = 1e6, .time_s = 1e-4};
+  EXPECT_NEAR(fit_machine({one}).time_s(Collective::all_reduce, "", 4, 1e6), 1e-4, 1e-5);
 
-  std::vector<Point> many;
+  std::vector<cost::Point> many;
   for (int i = 1; i <= 450; ++i) {
     many.push_back({.collective = Collective::all_reduce,
                     .ranks = 2 + i % 7,
                     .bytes = i * 1e6,
                     .time_s = 1e-5 + i * 1e-5});
   }
-  EXPECT_NEAR(Machine::fit(many).time_s(Collective::all_reduce, "", 4, 1.5e8), 1.51e-3, 1e-4);
+  EXPECT_NEAR(fit_machine(many).time_s(Collective::all_reduce, "", 4, 1.5e8), 1.51e-3, 1e-4);
 
-  const Point alone{.collective = Collective::barrier, .ranks = 1, .bytes = 0, .time_s = 1e-6};
-  EXPECT_NEAR(Machine::fit({alone}).time_s(Collective::barrier, "", 1, 0), 1e-6, 1e-7);
+  const cost::Point alone{
+      .collective = Collective::barrier, .ranks = 1, .bytes = 0, .time_s = 1e-6};
+  EXPECT_NEAR(fit_machine({alone}).time_s(Collective::barrier, "", 1, 0), 1e-6, 1e-7);
 }
 
 TEST(MachineFit, RefusesWhatIsNoMeasurement) {
-  const Point good{.collective = Collective::all_reduce, .ranks = 4, .bytes = 8, .time_s = 1e-6};
+  const cost::Point good{
+      .collective = Collective::all_reduce, .ranks = 4, .bytes = 8, .time_s = 1e-6};
   const auto refused = [&](auto change) {
-    Point point = good;
+    cost::Point point = good;
     change(point);
-    EXPECT_THROW(Machine::fit({good, point}), Error);
+    EXPECT_THROW(fit_machine({good, point}), Error);
   };
-  refused([](Point& point) { point.time_s = 0; });
-  refused([](Point& point) { point.time_s = std::nan(""); });
-  refused([](Point& point) { point.bytes = -1; });
-  refused([](Point& point) { point.ranks = 0; });
-  refused([](Point& point) { point.algorithm = "no_such"; });
+  refused([](cost::Point& point) { point.time_s = 0; });
+  refused([](cost::Point& point) { point.time_s = std::nan(""); });
+  refused([](cost::Point& point) { point.bytes = -1; });
+  refused([](cost::Point& point) { point.ranks = 0; });
+  refused([](cost::Point& point) { point.algorithm = "no_such"; });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/quantile.h"
+#include "network_model/fit_machine.h"
 #include "schedule/schedule.h"
 
 namespace unisono::network_model {
@@ -15,31 +16,31 @@ namespace {
 
 using Series = std::tuple<Collective, std::string, int>;
 
-Series series_of(const Point& point) {
+Series series_of(const cost::Point& point) {
   return {plain_form(point.collective), point.algorithm, point.ranks};
 }
 
-std::map<Series, std::vector<Point>> by_series(std::span<const Point> points) {
-  std::map<Series, std::vector<Point>> result;
-  for (const Point& point : points) {
+std::map<Series, std::vector<cost::Point>> by_series(std::span<const cost::Point> points) {
+  std::map<Series, std::vector<cost::Point>> result;
+  for (const cost::Point& point : points) {
     result[series_of(point)].push_back(point);
   }
   for (auto& [series, members] : result) {
     std::stable_sort(members.begin(), members.end(),
-                     [](const Point& a, const Point& b) { return a.bytes < b.bytes; });
+                     [](const cost::Point& a, const cost::Point& b) { return a.bytes < b.bytes; });
   }
   return result;
 }
 
 struct Split {
-  std::vector<Point> seen;
-  std::vector<Point> held;
+  std::vector<cost::Point> seen;
+  std::vector<cost::Point> held;
 };
 
 template <typename IsHeld>
-Split split(std::span<const Point> points, const IsHeld& is_held) {
+Split split(std::span<const cost::Point> points, const IsHeld& is_held) {
   Split result;
-  for (const Point& point : points) {
+  for (const cost::Point& point : points) {
     (is_held(point) ? result.held : result.seen).push_back(point);
   }
   return result;
@@ -53,7 +54,7 @@ Errors try_on(const Split& split, const Predict& predict) {
 }
 
 // Every second size of each series: those at odd or at even places in their order.
-Split every_second(const std::map<Series, std::vector<Point>>& series, std::size_t held) {
+Split every_second(const std::map<Series, std::vector<cost::Point>>& series, std::size_t held) {
   Split result;
   for (const auto& [key, points] : series) {
     const bool one_size = points.front().bytes == points.back().bytes;
@@ -74,7 +75,7 @@ Errors plain_curve(const Split& split) {
   double squares = 0;
   double left = 0;
   double right = 0;
-  for (const Point& point : split.seen) {
+  for (const cost::Point& point : split.seen) {
     const double a = 1 / point.time_s;
     const double b = point.bytes / point.time_s;
     ones += a * a;
@@ -87,7 +88,7 @@ Errors plain_curve(const Split& split) {
   const double alpha = (left * squares - right * mixed) / determinant;
   const double slope = (right * ones - left * mixed) / determinant;
   Errors errors;
-  for (const Point& point : split.held) {
+  for (const cost::Point& point : split.held) {
     errors.values.push_back((alpha + slope * point.bytes) / point.time_s - 1);
     errors.points.push_back(point);
   }
@@ -115,9 +116,9 @@ std::size_t Errors::worst() const {
   return static_cast<std::size_t>(farthest - values.begin());
 }
 
-Errors errors_of(const Machine& machine, std::span<const Point> points) {
+Errors errors_of(const cost::Machine& machine, std::span<const cost::Point> points) {
   Errors errors;
-  for (const Point& point : points) {
+  for (const cost::Point& point : points) {
     if (machine.knows(point.collective, point.algorithm)) {
       const double time =
           machine.time_s(point.collective, point.algorithm, point.ranks, point.bytes);
@@ -128,50 +129,51 @@ Errors errors_of(const Machine& machine, std::span<const Point> points) {
   return errors;
 }
 
-Errors predict_by_machine(const std::vector<Point>& seen, const std::vector<Point>& held) {
-  return errors_of(Machine::fit(seen), held);
+Errors predict_by_machine(const std::vector<cost::Point>& seen,
+                          const std::vector<cost::Point>& held) {
+  return errors_of(fit_machine(seen), held);
 }
 
-Errors hold_out_sizes(std::span<const Point> points, const Predict& predict) {
+Errors hold_out_sizes(std::span<const cost::Point> points, const Predict& predict) {
   const auto series = by_series(points);
   Errors errors = try_on(every_second(series, 0), predict);
   errors.add(try_on(every_second(series, 1), predict));
   return errors;
 }
 
-Errors hold_out_ranks(std::span<const Point> points, const Predict& predict) {
+Errors hold_out_ranks(std::span<const cost::Point> points, const Predict& predict) {
   std::set<int> counts;
-  for (const Point& point : points) {
+  for (const cost::Point& point : points) {
     counts.insert(point.ranks);
   }
   Errors errors;
   for (const int ranks : counts) {
-    errors.add(
-        try_on(split(points, [&](const Point& point) { return point.ranks == ranks; }), predict));
+    errors.add(try_on(split(points, [&](const cost::Point& point) { return point.ranks == ranks; }),
+                      predict));
   }
   return errors;
 }
 
-Errors hold_out_collectives(std::span<const Point> points, const Predict& predict) {
+Errors hold_out_collectives(std::span<const cost::Point> points, const Predict& predict) {
   std::set<Collective> collectives;
-  for (const Point& point : points) {
+  for (const cost::Point& point : points) {
     collectives.insert(plain_form(point.collective));
   }
   Errors errors;
   for (const Collective collective : collectives) {
     errors.add(try_on(
         split(points,
-              [&](const Point& point) { return plain_form(point.collective) == collective; }),
+              [&](const cost::Point& point) { return plain_form(point.collective) == collective; }),
         predict));
   }
   return errors;
 }
 
-Errors hold_out_sizes_of_plain_curve(std::span<const Point> points) {
+Errors hold_out_sizes_of_plain_curve(std::span<const cost::Point> points) {
   Errors errors;
   for (const auto& [key, members] : by_series(points)) {
     if (members.size() >= 4) {
-      const std::map<Series, std::vector<Point>> one = {{key, members}};
+      const std::map<Series, std::vector<cost::Point>> one = {{key, members}};
       errors.add(plain_curve(every_second(one, 0)));
       errors.add(plain_curve(every_second(one, 1)));
     }

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "network_model/machine.h"
+#include "cost/machine.h"
 
 namespace unisono::network_model {
 
 // Predicted over measured, less 1, for each point that was predicted.
 struct Errors {
   std::vector<double> values;
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
 
   void add(const Errors& more);
   std::size_t count() const { return values.size(); }
@@ -25,25 +25,28 @@ struct Errors {
 };
 
 // The errors at those points whose algorithm the machine knows.
-Errors errors_of(const Machine& machine, std::span<const Point> points);
+Errors errors_of(const cost::Machine& machine, std::span<const cost::Point> points);
 
 // The errors at the points that were held, of what is made from those that were seen.
-using Predict =
-    std::function<Errors(const std::vector<Point>& seen, const std::vector<Point>& held)>;
+using Predict = std::function<Errors(const std::vector<cost::Point>& seen,
+                                     const std::vector<cost::Point>& held)>;
 // By a machine fitted to them.
-Errors predict_by_machine(const std::vector<Point>& seen, const std::vector<Point>& held);
+Errors predict_by_machine(const std::vector<cost::Point>& seen,
+                          const std::vector<cost::Point>& held);
 
 // Each half of the sizes of every series (collective, algorithm, ranks) in turn is predicted from
 // the other half. Series of one size cannot be.
-Errors hold_out_sizes(std::span<const Point> points, const Predict& predict = predict_by_machine);
+Errors hold_out_sizes(std::span<const cost::Point> points,
+                      const Predict& predict = predict_by_machine);
 // Each rank count in turn is predicted from all others; nothing where there is only one.
-Errors hold_out_ranks(std::span<const Point> points, const Predict& predict = predict_by_machine);
+Errors hold_out_ranks(std::span<const cost::Point> points,
+                      const Predict& predict = predict_by_machine);
 // Each collective in turn is predicted from all others; nothing where there is only one.
-Errors hold_out_collectives(std::span<const Point> points,
+Errors hold_out_collectives(std::span<const cost::Point> points,
                             const Predict& predict = predict_by_machine);
 
 // As hold_out_sizes, but with the plain curve, alpha + bytes/beta, through each series: what there
 // is to gain. Series of less than four sizes are left out.
-Errors hold_out_sizes_of_plain_curve(std::span<const Point> points);
+Errors hold_out_sizes_of_plain_curve(std::span<const cost::Point> points);
 
 }  // namespace unisono::network_model

@@ -1,4 +1,5 @@
-#include "network_model/machine_json.h"
+#include "cost/machine_json.h"
+#include "network_model/fit_machine.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +10,8 @@
 namespace unisono::network_model {
 namespace {
 
-NamedMachine machine() {
-  std::vector<Point> points;
+cost::NamedMachine machine() {
+  std::vector<cost::Point> points;
   for (int octave = 10; octave < 30; ++octave) {
     points.push_back({.collective = Collective::all_reduce,
                       .algorithm = octave % 2 == 0 ? "" : "ring",
@@ -18,12 +19,12 @@ NamedMachine machine() {
                       .bytes = std::exp2(octave),
                       .time_s = 1e-5 + std::exp2(octave) * 1e-10});
   }
-  return {.name = "a \"machine\"", .machine = Machine::fit(points)};
+  return {.name = "a \"machine\"", .machine = fit_machine(points)};
 }
 
 TEST(MachineJson, IsReadBack) {
-  const NamedMachine before = machine();
-  const auto after = parse_machine_json(to_json(before));
+  const cost::NamedMachine before = machine();
+  const auto after = cost::parse_machine_json(to_json(before), fit_machine);
   ASSERT_TRUE(after) << after.message;
   EXPECT_EQ(after.value->name, before.name);
   ASSERT_EQ(after.value->machine.points().size(), before.machine.points().size());
@@ -45,7 +46,7 @@ TEST(MachineJson, SaysWhatIsWrongAndWhere) {
   const std::string right =
       R"({"format": "unisono.machine/1", "name": "m", "points": {"collective": ["barrier"],)"
       R"( "algorithm": [""], "ranks": [2], "bytes": [0], "time_us": [1.5]}})";
-  ASSERT_TRUE(parse_machine_json(right));
+  ASSERT_TRUE(cost::parse_machine_json(right, fit_machine));
   const Mistake mistakes[] = {
       {"machine/1", "machine/9", "unknown version, this reads unisono.machine/1", "/format"},
       {"\"name\": \"m\"", "\"name\": 3", "a number where a string belongs", "/name"},
@@ -69,12 +70,13 @@ TEST(MachineJson, SaysWhatIsWrongAndWhere) {
   for (const Mistake& mistake : mistakes) {
     std::string text = right;
     text.replace(text.find(mistake.from), std::string(mistake.from).size(), mistake.to);
-    const auto parsed = parse_machine_json(text);
+    const auto parsed = cost::parse_machine_json(text, fit_machine);
     EXPECT_FALSE(parsed);
     EXPECT_EQ(parsed.message, mistake.message);
     EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
   }
-  EXPECT_EQ(parse_machine_json("[]").message, "an array where an object belongs");
+  EXPECT_EQ(cost::parse_machine_json("[]", fit_machine).message,
+            "an array where an object belongs");
 }
 
 TEST(MachineJson, RefusesGroupsThatNobodyCanLookUp) {
@@ -93,7 +95,7 @@ TEST(MachineJson, RefusesGroupsThatNobodyCanLookUp) {
   for (const Mistake& mistake : mistakes) {
     std::string text = right;
     text.replace(text.find(mistake.from), std::string(mistake.from).size(), mistake.to);
-    const auto parsed = parse_machine_json(text);
+    const auto parsed = cost::parse_machine_json(text, fit_machine);
     EXPECT_FALSE(parsed);
     EXPECT_EQ(parsed.message, mistake.message);
     EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
@@ -123,7 +125,7 @@ TEST(MachineJson, SurvivesEveryMutation) {
           break;
       }
     }
-    const auto parsed = parse_machine_json(text);
+    const auto parsed = cost::parse_machine_json(text, fit_machine);
     ASSERT_NE(static_cast<bool>(parsed), !parsed.message.empty());
     if (parsed && parsed.value->machine.knows(Collective::all_reduce, "")) {
       ++read;

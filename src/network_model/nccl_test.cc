@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "network_model/fit_machine.h"
 #include "network_model/holdout.h"
 #include "network_model/table.h"
 
@@ -28,9 +29,9 @@ Table load(const std::string& name) {
   return parsed ? *parsed.value : Table{};
 }
 
-std::vector<Point> only(const std::vector<Point>& points, Collective collective) {
-  std::vector<Point> result;
-  for (const Point& point : points) {
+std::vector<cost::Point> only(const std::vector<cost::Point>& points, Collective collective) {
+  std::vector<cost::Point> result;
+  for (const cost::Point& point : points) {
     if (point.collective == collective) {
       result.push_back(point);
     }
@@ -58,7 +59,7 @@ TEST(Nccl, PredictsEverySecondSize) {
   // protocol with the size in ways that a curve through every second size does not show.
   for (const Goal& goal : {Goal{"dgx-a100", 0.04, 0.10}, Goal{"dgx-h100", 0.04, 0.10},
                            Goal{"h100x4", 0.04, 0.10}, Goal{"dgx-1-v100", 0.04, 0.16}}) {
-    const std::vector<Point> points = table.points(goal.machine);
+    const std::vector<cost::Point> points = table.points(goal.machine);
     const Errors errors = hold_out_sizes(points);
     EXPECT_EQ(errors.count(), points.size());
     EXPECT_LE(errors.quantile(0.5), goal.median) << goal.machine;
@@ -73,9 +74,9 @@ TEST(Nccl, PredictsEverySecondSize) {
 TEST(Nccl, PredictsASeriesFromFivePoints) {
   Errors errors;
   for (const char* name : {"measured.csv", "unseen.csv"}) {
-    std::map<std::tuple<std::string, Collective, int>, std::map<double, Point>> all;
+    std::map<std::tuple<std::string, Collective, int>, std::map<double, cost::Point>> all;
     for (const Table::Row& row : load(name).rows) {
-      const Point& point = row.point;
+      const cost::Point& point = row.point;
       all[{row.machine, point.collective, point.ranks}][point.bytes] = point;
     }
     for (const auto& [which, series] : all) {
@@ -83,8 +84,8 @@ TEST(Nccl, PredictsASeriesFromFivePoints) {
       if (series.size() < kFew) {
         continue;
       }
-      std::vector<Point> seen;
-      std::vector<Point> held;
+      std::vector<cost::Point> seen;
+      std::vector<cost::Point> held;
       std::size_t number = 0;
       for (const auto& [bytes, point] : series) {
         // The five whose places are nearest to the quarters.
@@ -95,7 +96,7 @@ TEST(Nccl, PredictsASeriesFromFivePoints) {
         ++number;
       }
       EXPECT_EQ(seen.size(), 5U);
-      errors.add(errors_of(Machine::fit(seen), held));
+      errors.add(errors_of(fit_machine(seen), held));
     }
   }
   EXPECT_GT(errors.count(), 100U);
@@ -106,8 +107,8 @@ TEST(Nccl, PredictsASeriesFromFivePoints) {
 }
 
 TEST(Nccl, PredictsOtherRankCounts) {
-  const Machine machine = Machine::fit(load("measured.csv").points("dgx-a100"));
-  const std::vector<Point> unseen = load("unseen.csv").points("dgx-a100");
+  const cost::Machine machine = fit_machine(load("measured.csv").points("dgx-a100"));
+  const std::vector<cost::Point> unseen = load("unseen.csv").points("dgx-a100");
   const Errors errors = errors_of(machine, unseen);
   EXPECT_EQ(errors.count(), 40U);
   EXPECT_LE(errors.quantile(0.5), 0.06);
@@ -116,8 +117,8 @@ TEST(Nccl, PredictsOtherRankCounts) {
 }
 
 TEST(Nccl, PredictsOtherCollectivesFromAllReduce) {
-  const Machine machine = Machine::fit(load("measured.csv").points("h100x4"));
-  const std::vector<Point> unseen = load("unseen.csv").points("h100x4");
+  const cost::Machine machine = fit_machine(load("measured.csv").points("h100x4"));
+  const std::vector<cost::Point> unseen = load("unseen.csv").points("h100x4");
   Errors scattered = errors_of(machine, only(unseen, Collective::reduce_scatter));
   const Errors gathered = errors_of(machine, only(unseen, Collective::all_gather));
   EXPECT_EQ(scattered.count(), 24U);
@@ -131,19 +132,19 @@ TEST(Nccl, PredictsOtherCollectivesFromAllReduce) {
 
 TEST(Holdout, HoldsOutWhatItSays) {
   const Table table = load("measured.csv");
-  const std::vector<Point> points = table.points("dgx-a100");
+  const std::vector<cost::Point> points = table.points("dgx-a100");
   EXPECT_EQ(hold_out_ranks(points).count(), points.size());
   EXPECT_EQ(hold_out_collectives(points).count(), 0U);
-  const std::vector<Point> one_count = table.points("h100x4");
+  const std::vector<cost::Point> one_count = table.points("h100x4");
   EXPECT_EQ(hold_out_ranks(one_count).count(), 0U);
 
   // Rows of one size are left out together; a series of one size cannot be.
-  std::vector<Point> twice(points.begin(), points.begin() + 4);
+  std::vector<cost::Point> twice(points.begin(), points.begin() + 4);
   twice.insert(twice.end(), points.begin(), points.begin() + 4);
   EXPECT_EQ(hold_out_sizes(twice).count(), 8U);
-  EXPECT_EQ(hold_out_sizes(std::vector<Point>{points[0], points[0]}).count(), 0U);
+  EXPECT_EQ(hold_out_sizes(std::vector<cost::Point>{points[0], points[0]}).count(), 0U);
 
-  Errors errors{.values = {0.1, -0.4, 0.2}, .points = std::vector<Point>(3)};
+  Errors errors{.values = {0.1, -0.4, 0.2}, .points = std::vector<cost::Point>(3)};
   EXPECT_DOUBLE_EQ(errors.quantile(0.5), 0.2);
   EXPECT_DOUBLE_EQ(errors.quantile(0.75), 0.3);
   EXPECT_EQ(errors.worst(), 1U);

@@ -17,7 +17,7 @@ constexpr double kSame = 0.005;  // proportions that are told as equal
 
 constexpr int kMostSegments = 1024;
 
-Cost closed_cost(const Algorithm& algorithm, Shape shape, double bytes) {
+cost::Cost closed_cost(const Algorithm& algorithm, Shape shape, double bytes) {
   return {.messages = algorithm.cost(shape, {.alpha = 1}),
           .bytes = algorithm.cost(shape, {.beta = bytes}),
           .reduced_bytes = algorithm.cost(shape, {.gamma = bytes})};
@@ -25,7 +25,7 @@ Cost closed_cost(const Algorithm& algorithm, Shape shape, double bytes) {
 
 // The shapes that may be fastest: the default one, and those of other segment counts and radices.
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int ranks, double bytes,
-                             const Parameters& parameters) {
+                             const cost::Parameters& parameters) {
   const Shape usual = complete(algorithm, {.ranks = ranks});
   std::vector<Shape> shapes = {usual};
   if (usual.parameters.segments > 0) {
@@ -49,7 +49,7 @@ std::vector<Shape> shapes_of(const Algorithm& algorithm, int ranks, double bytes
 }
 
 Shape best_shape(const Algorithm& algorithm, int ranks, double bytes,
-                 const Parameters& parameters) {
+                 const cost::Parameters& parameters) {
   const std::vector<Shape> shapes = shapes_of(algorithm, ranks, bytes, parameters);
   if (shapes.size() == 1) {
     return shapes.front();
@@ -57,7 +57,7 @@ Shape best_shape(const Algorithm& algorithm, int ranks, double bytes,
   std::size_t best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const double time = closed_time_s(algorithm, shapes[i], bytes, parameters);
+    const double time = cost::closed_time_s(algorithm, shapes[i], bytes, parameters);
     if (time < least * (1 - 1e-12)) {
       least = time;
       best = i;
@@ -67,14 +67,14 @@ Shape best_shape(const Algorithm& algorithm, int ranks, double bytes,
 }
 
 void count(Candidate& candidate, const Schedule& schedule, const Call& call,
-           const Parameters& parameters) {
-  candidate.moved = traffic(schedule, call.bytes);
-  candidate.cost = critical_path(schedule, call.bytes, parameters);
+           const cost::Parameters& parameters) {
+  candidate.moved = cost::traffic(schedule, call.bytes);
+  candidate.cost = cost::critical_path(schedule, call.bytes, parameters);
   candidate.time_s = candidate.cost.time_s(parameters);
 }
 
 Candidate make_candidate(const Algorithm& algorithm, const Shape& shape, const Call& call,
-                         const Parameters& parameters) {
+                         const cost::Parameters& parameters) {
   Candidate candidate{.algorithm = &algorithm,
                       .shape = shape,
                       .name = full_name(algorithm, shape),
@@ -125,7 +125,7 @@ const Algorithm* fastest_at(const Plan& plan, double bytes) {
       continue;
     }
     const Shape shape = best_shape(*candidate.algorithm, plan.call.ranks, bytes, plan.parameters);
-    const double time = closed_time_s(*candidate.algorithm, shape, bytes, plan.parameters);
+    const double time = cost::closed_time_s(*candidate.algorithm, shape, bytes, plan.parameters);
     if (time < least * (1 - 1e-12)) {
       least = time;
       fastest = candidate.algorithm;
@@ -171,11 +171,11 @@ std::string compared(double first, double second, const std::string& what,
 
 }  // namespace
 
-Plan make_plan(const Call& call, const Parameters& parameters, const Asked* asked) {
+Plan make_plan(const Call& call, const cost::Parameters& parameters, const Asked* asked) {
   const double bytes = call.collective == Collective::barrier ? 0 : call.bytes;
   Plan plan{.call = {.collective = call.collective, .ranks = call.ranks, .bytes = bytes},
             .parameters = parameters,
-            .bound = lower_bound(call.collective, call.ranks, bytes)};
+            .bound = cost::lower_bound(call.collective, call.ranks, bytes)};
   for (const Algorithm* algorithm : catalog()) {
     if (algorithm->collective != plain_form(call.collective) ||
         (is_v_form(call.collective) && !algorithm->allows_v)) {

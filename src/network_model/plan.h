@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
-#include "network_model/bounds.h"
-#include "network_model/cost.h"
+#include "cost/bounds.h"
+#include "cost/cost.h"
 
 namespace unisono::network_model {
 
@@ -18,10 +18,10 @@ struct Call {
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;  // nullptr: a schedule of the user's own
-  Shape shape;       // with the parameters, such as segments, that are fastest for these bytes
-  std::string name;  // with those that are not the algorithm's defaults
-  Cost cost;         // the critical path
-  Traffic moved;     // but for the steps all zero above kMostBuiltRanks
+  Shape shape;          // with the parameters, such as segments, that are fastest for these bytes
+  std::string name;     // with those that are not the algorithm's defaults
+  cost::Cost cost;      // the critical path
+  cost::Traffic moved;  // but for the steps all zero above kMostBuiltRanks
   double time_s = 0;
   bool is_asked = false;
 };
@@ -43,8 +43,8 @@ struct SizeRange {
 
 struct Plan {
   Call call;
-  Parameters parameters;
-  Bound bound;
+  cost::Parameters parameters;
+  cost::Bound bound;
   std::vector<Candidate> candidates = {};     // fastest first; equals in the order of the catalogue
   std::vector<const Algorithm*> unable = {};  // cannot serve so many ranks
   std::vector<SizeRange> ranges = {};         // by size, for these ranks and parameters
@@ -57,7 +57,7 @@ inline constexpr double kMostRangeBytes = 17179869184.0;
 
 // `asked` is among the candidates if it can serve; the ranges are those of the catalogue.
 // Cost: up to kMostBuiltRanks it builds every schedule of the collective once.
-Plan make_plan(const Call& call, const Parameters& parameters, const Asked* asked = nullptr);
+Plan make_plan(const Call& call, const cost::Parameters& parameters, const Asked* asked = nullptr);
 
 // Why the first is before the second, in numbers: "same bytes on the critical path as ring, 6
 // messages in a row instead of 14". Both are of one plan.

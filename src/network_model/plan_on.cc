@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
-#include "network_model/encoded_on.h"
-#include "network_model/shapes_on.h"
+#include "cost/encoded.h"
+#include "cost/shapes.h"
+#include "network_model/hosts_on.h"
+#include "network_model/simulate_encoded.h"
 #include "network_model/simulator/simulate.h"
 #include "unisono/error.hpp"
 
@@ -50,9 +52,9 @@ void add_row(const std::string& name, const OnTopologyOptions& options, const Si
 // Their names say the code, so they stand beside the exact ones.
 void add_encoded(const Call& call, const Topology& topology, const OnTopologyOptions& options,
                  OnTopology& result) {
-  for (const EncodedAlgorithm& algorithm : encoded_algorithms(
-           {.collective = call.collective, .ranks = call.ranks, .code = options.code}, topology,
-           options.most_messages)) {
+  for (const cost::EncodedAlgorithm& algorithm :
+       cost::encoded_algorithms({.collective = call.collective, .code = options.code},
+                                hosts_on(topology, call.ranks), options.most_messages)) {
     if (algorithm.schedule == nullptr) {
       result.left.push_back({.name = algorithm.title, .why = algorithm.why_not});
       continue;
@@ -70,6 +72,7 @@ void add_encoded(const Call& call, const Topology& topology, const OnTopologyOpt
 
 OnTopology plan_on(const Call& call, const Topology& topology, const OnTopologyOptions& options) {
   OnTopology result;
+  const std::vector<int> hosts = hosts_on(topology, call.ranks);
   for (const Algorithm* algorithm : catalog()) {
     if (algorithm->collective != plain_form(call.collective) ||
         (is_v_form(call.collective) && !algorithm->allows_v) ||
@@ -81,7 +84,7 @@ OnTopology plan_on(const Call& call, const Topology& topology, const OnTopologyO
           {.name = std::string(algorithm->name), .why = std::string(algorithm->limits)});
       continue;
     }
-    for (const Shape& shape : shapes_on(topology, *algorithm, {.ranks = call.ranks})) {
+    for (const Shape& shape : cost::shapes_on(hosts, *algorithm, {.ranks = call.ranks})) {
       const std::string name = full_name(*algorithm, shape);
       if (options.only.empty() || options.only.contains(name)) {
         add_row(

@@ -7,7 +7,7 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr Parameters kNetwork{.floor_s = 0, .alpha_s = 5e-6, .beta_s_per_byte = 8e-11};
+constexpr cost::Parameters kNetwork{.floor_s = 0, .alpha_s = 5e-6, .beta_s_per_byte = 8e-11};
 
 Plan plan_of(Collective collective, int ranks, double bytes) {
   return make_plan({.collective = collective, .ranks = ranks, .bytes = bytes}, kNetwork);

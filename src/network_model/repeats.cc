@@ -14,9 +14,9 @@ namespace {
 using Key = std::tuple<Collective, std::string, int, double>;
 
 // The times of the same thing, sorted.
-std::map<Key, std::vector<double>> repeats_of(std::span<const Point> points) {
+std::map<Key, std::vector<double>> repeats_of(std::span<const cost::Point> points) {
   std::map<Key, std::vector<double>> all;
-  for (const Point& point : points) {
+  for (const cost::Point& point : points) {
     all[{point.collective, point.algorithm, point.ranks, point.bytes}].push_back(point.time_s);
   }
   for (auto& [key, times] : all) {
@@ -35,7 +35,7 @@ double gap(const std::vector<double>& times) {
 
 }  // namespace
 
-std::vector<Point> quickest(std::span<const Point> points) {
+std::vector<cost::Point> quickest(std::span<const cost::Point> points) {
   const std::map<Key, std::vector<double>> all = repeats_of(points);
   std::map<int, std::vector<double>> delays;  // by ranks
   for (const auto& [key, times] : all) {
@@ -47,7 +47,7 @@ std::vector<Point> quickest(std::span<const Point> points) {
   for (const auto& [ranks, values] : delays) {
     usual[ranks] = median(values) / std::log(2.0);  // the mean, were they exponential
   }
-  std::vector<Point> result;
+  std::vector<cost::Point> result;
   for (const auto& [key, times] : all) {
     const auto& [collective, algorithm, ranks, bytes] = key;
     double noise = usual[ranks] / static_cast<double>(times.size());
@@ -65,7 +65,7 @@ std::vector<Point> quickest(std::span<const Point> points) {
   return result;
 }
 
-double median_over_quickest(std::span<const Point> points) {
+double median_over_quickest(std::span<const cost::Point> points) {
   constexpr std::size_t kLeast = 3;
   std::vector<double> ratios;
   for (const auto& [key, times] : repeats_of(points)) {
@@ -76,9 +76,9 @@ double median_over_quickest(std::span<const Point> points) {
   return ratios.empty() ? 1 : median(std::move(ratios));
 }
 
-double typical_noise(std::span<const Point> points, int ranks) {
+double typical_noise(std::span<const cost::Point> points, int ranks) {
   std::vector<double> values;
-  for (const Point& point : points) {
+  for (const cost::Point& point : points) {
     if (point.ranks == ranks) {
       values.push_back(point.noise);
     }

@@ -9,19 +9,19 @@
 #include <span>
 #include <vector>
 
-#include "network_model/machine.h"
+#include "cost/machine.h"
 
 namespace unisono::network_model {
 
 // The quickest point of each collective, algorithm, rank count and size, with its
 // noise, in the order of these.
-std::vector<Point> quickest(std::span<const Point> points);
+std::vector<cost::Point> quickest(std::span<const cost::Point> points);
 
 // Returns the median time divided by the fastest one, as the median over everything that was
 // measured at least three times; 1 if there is nothing. In the long run a program sees the median.
-double median_over_quickest(std::span<const Point> points);
+double median_over_quickest(std::span<const cost::Point> points);
 
 // The median noise of the points of so many ranks; 0 where there are none.
-double typical_noise(std::span<const Point> points, int ranks);
+double typical_noise(std::span<const cost::Point> points, int ranks);
 
 }  // namespace unisono::network_model

@@ -6,12 +6,14 @@
 #include <random>
 #include <vector>
 
-#include "network_model/choices.h"
+#include "cost/choices.h"
+#include "network_model/choose.h"
+#include "network_model/fit_machine.h"
 
 namespace unisono::network_model {
 namespace {
 
-Point timed(const char* algorithm, int ranks, double bytes, double time_s) {
+cost::Point timed(const char* algorithm, int ranks, double bytes, double time_s) {
   return {Collective::all_reduce, algorithm, ranks, bytes, time_s};
 }
 
@@ -29,7 +31,7 @@ TEST(Repeats, NoiseIsHowFarTheQuickestIsOffWhereDelaysAreExponential) {
   constexpr int kTimes = 6;
   std::mt19937 random(7);
   std::exponential_distribution<double> delay(1 / kDelay);
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (int size = 1; size <= 200; ++size) {
     for (int time = 0; time < kTimes; ++time) {
       points.push_back(timed("ring", 4, size, 1e-6 * std::exp(delay(random))));
@@ -37,7 +39,7 @@ TEST(Repeats, NoiseIsHowFarTheQuickestIsOffWhereDelaysAreExponential) {
   }
   points.push_back(timed("ring", 4, 1000, 1e-6));  // measured once: it may be off by a whole delay
   points.push_back(timed("ring", 2, 1, 1e-6));     // nothing is known of two ranks
-  const std::vector<Point> found = quickest(points);
+  const std::vector<cost::Point> found = quickest(points);
   EXPECT_NEAR(typical_noise(found, 4), kDelay / kTimes, 0.3 * kDelay / kTimes);
   EXPECT_NEAR(found.back().noise, kDelay, 0.3 * kDelay);
   EXPECT_EQ(typical_noise(found, 2), 0);
@@ -45,7 +47,7 @@ TEST(Repeats, NoiseIsHowFarTheQuickestIsOffWhereDelaysAreExponential) {
 }
 
 TEST(Repeats, SayHowMuchLongerTheMedianTakes) {
-  std::vector<Point> points;
+  std::vector<cost::Point> points;
   for (const double factor : {1.5, 1.0, 2.0}) {
     points.push_back(timed("ring", 4, 8, 1e-6 * factor));
     points.push_back(timed("ring", 4, 64, 3e-6 * factor));
@@ -56,16 +58,16 @@ TEST(Repeats, SayHowMuchLongerTheMedianTakes) {
 }
 
 // flat is the built-in one; ring takes 10 % less.
-std::vector<Choice> choices_with_noise(double noise) {
-  std::vector<Point> points;
+std::vector<cost::Choice> choices_with_noise(double noise) {
+  std::vector<cost::Point> points;
   for (double bytes = 8; bytes < 1e6; bytes *= 4) {
     points.push_back(timed("flat", 4, bytes, 1e-5 + 1e-9 * bytes));
     points.push_back(timed("ring", 4, bytes, 0.9 * points.back().time_s));
   }
-  for (Point& point : points) {
+  for (cost::Point& point : points) {
     point.noise = noise;
   }
-  return choose_algorithms(Machine::fit(points), [](Collective, int, double) { return "flat"; });
+  return choose_algorithms(fit_machine(points), [](Collective, int, double) { return "flat"; });
 }
 
 TEST(Repeats, AGainThatMayBeNoiseIsNoReasonToChange) {
@@ -76,15 +78,15 @@ TEST(Repeats, AGainThatMayBeNoiseIsNoReasonToChange) {
 TEST(Repeats, NoisyTimesAreSmoothed) {
   // One of the times is 7 % off.
   const auto off = [](double noise) {
-    std::vector<Point> points;
+    std::vector<cost::Point> points;
     for (double bytes = 1024; bytes < 1e7; bytes *= 2) {
       points.push_back(timed("ring", 4, bytes, 1e-5 + 1e-9 * bytes));
       points.back().noise = noise;
     }
-    Point& wrong = points[6];
+    cost::Point& wrong = points[6];
     const double right = wrong.time_s;
     wrong.time_s *= 1.07;
-    return Machine::fit(points).time_s(Collective::all_reduce, "ring", 4, wrong.bytes) / right - 1;
+    return fit_machine(points).time_s(Collective::all_reduce, "ring", 4, wrong.bytes) / right - 1;
   };
   EXPECT_GT(off(0), 0.03);  // it may be a bump of the machine
   EXPECT_LT(off(0.1), 0.025);

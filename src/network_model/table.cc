@@ -99,12 +99,12 @@ class Reader {
     }
     row.point.ranks = static_cast<int>(*ranks);
     const auto bytes = csv_number(field(kBytes));
-    if (!bytes || *bytes < 0 || *bytes > kMostPointBytes) {
+    if (!bytes || *bytes < 0 || *bytes > cost::kMostPointBytes) {
       return in_quotes(field(kBytes)) + " is not a number of bytes";
     }
     row.point.bytes = *bytes;
     const auto time_us = csv_number(field(kTime));
-    if (!time_us || *time_us < kLeastPointUs || *time_us > kMostPointUs) {
+    if (!time_us || *time_us < cost::kLeastPointUs || *time_us > cost::kMostPointUs) {
       return in_quotes(field(kTime)) + " is not a time in microseconds";
     }
     row.point.time_s = *time_us * 1e-6;
@@ -159,8 +159,8 @@ std::vector<std::string> Table::machines() const {
   return names;
 }
 
-std::vector<Point> Table::points(std::string_view machine) const {
-  std::vector<Point> points;
+std::vector<cost::Point> Table::points(std::string_view machine) const {
+  std::vector<cost::Point> points;
   for (const Row& row : rows) {
     if (row.machine == machine && row.wait.empty() && row.threads == 0) {
       points.push_back(row.point);

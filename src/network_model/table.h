@@ -17,14 +17,14 @@
 #include <vector>
 
 #include "base/parsed.h"
-#include "network_model/machine.h"
+#include "cost/machine.h"
 
 namespace unisono::network_model {
 
 struct Table {
   struct Row {
     std::string machine;
-    Point point;
+    cost::Point point;
     std::string wait = {};        // "": as nobody has said
     bool oversubscribed = false;  // more ranks than CPUs
     int threads = 0;              // 0: as nobody has said
@@ -34,7 +34,7 @@ struct Table {
   // Each once, in the order of their first rows.
   std::vector<std::string> machines() const;
   // But for those of which `wait` or `threads` is said.
-  std::vector<Point> points(std::string_view machine) const;
+  std::vector<cost::Point> points(std::string_view machine) const;
 };
 
 // The position of a failure is "line 17".

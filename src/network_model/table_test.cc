@@ -19,7 +19,7 @@ TEST(Table, ReadsQuotesBlanksCommentsAndAnyOrderOfColumns) {
       "1e3,0,2,barrier,,\n");
   ASSERT_TRUE(parsed) << parsed.message;
   ASSERT_EQ(parsed.value->rows.size(), 2U);
-  const Point& first = parsed.value->rows[0].point;
+  const cost::Point& first = parsed.value->rows[0].point;
   EXPECT_EQ(first.collective, Collective::all_gather);
   EXPECT_EQ(first.algorithm, "ring");
   EXPECT_EQ(first.ranks, 4);

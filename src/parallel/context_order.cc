@@ -1,51 +1,12 @@
-// The positions of each rank in a sequence, and the merging of results over different keys.
+// How results over different keys are merged.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "parallel/floats.h"
 #include "unisono/parallel/context_parallel.hpp"
-#include "unisono/parallel/placement.hpp"
 
 namespace unisono::parallel {
-namespace {
-
-void append(std::vector<std::size_t>& positions, const Range& range) {
-  for (std::size_t i = 0; i < range.count; ++i) {
-    positions.push_back(range.first + i);
-  }
-}
-
-}  // namespace
-
-std::vector<std::size_t> context_positions(ContextOrder order, std::size_t length, int ranks,
-                                           int rank) {
-  std::vector<std::size_t> positions;
-  switch (order) {
-    case ContextOrder::contiguous:
-      append(positions, shard_range(length, ranks, rank));
-      break;
-    case ContextOrder::zigzag:
-      append(positions, shard_range(length, 2 * ranks, rank));
-      append(positions, shard_range(length, 2 * ranks, 2 * ranks - 1 - rank));
-      break;
-    case ContextOrder::striped:
-      for (auto at = static_cast<std::size_t>(rank); at < length;
-           at += static_cast<std::size_t>(ranks)) {
-        positions.push_back(at);
-      }
-      break;
-  }
-  return positions;
-}
-
-std::size_t causal_work(ContextOrder order, std::size_t length, int ranks, int rank) {
-  std::size_t pairs = 0;
-  for (const std::size_t position : context_positions(order, length, ranks, rank)) {
-    pairs += position + 1;
-  }
-  return pairs;
-}
 
 int ContextAxes::ranks() const {
   return (outer == nullptr ? 1 : outer->size()) * (heads == nullptr ? 1 : heads->size());

@@ -20,14 +20,6 @@ Placement dual(const Placement& placement) {
 
 }  // namespace
 
-Range shard_range(std::size_t size, int ranks, int rank) {
-  const auto n = static_cast<std::size_t>(ranks);
-  const auto r = static_cast<std::size_t>(rank);
-  // size * r / n without overflowing 64 bits.
-  const auto begin = [&](std::size_t part) { return size / n * part + size % n * part / n; };
-  return {.first = begin(r), .count = begin(r + 1) - begin(r)};
-}
-
 std::string to_string(const Placement& placement) {
   switch (placement.kind) {
     case Placement::Kind::replicate:

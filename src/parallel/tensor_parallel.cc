@@ -72,30 +72,4 @@ void leave_region_backward(Communicator& axis, const RegionShape& shape, ConstAn
       true, shape.sequence ? Shard(0) : Replicate(), Replicate());
 }
 
-HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks, int rank,
-                     bool even) {
-  const auto refuse = [&](const std::string& what, const std::string& next) {
-    throw Error(ErrorCode::usage, "heads: " + what + "\n" + next, {.rank = rank});
-  };
-  if (key_value_heads == 0 || heads % key_value_heads != 0) {
-    refuse(std::to_string(heads) + " heads cannot share " + std::to_string(key_value_heads) +
-               " key-value heads evenly",
-           "let the key-value heads divide the heads");
-  }
-  if (heads < static_cast<std::size_t>(ranks) ||
-      (even && heads % static_cast<std::size_t>(ranks) != 0)) {
-    refuse(std::to_string(heads) + " heads cannot be divided among " + std::to_string(ranks) +
-               " ranks",
-           "make the axis smaller");
-  }
-  const std::size_t group = heads / key_value_heads;
-  const Range query = shard_range(heads, ranks, rank);
-  const std::size_t first = query.first / group;
-  const std::size_t last = (query.first + query.count - 1) / group;
-  return {.query = query,
-          .key_value = {.first = first, .count = last - first + 1},
-          .heads_per_key = group,
-          .offset = query.first - first * group};
-}
-
 }  // namespace unisono::parallel

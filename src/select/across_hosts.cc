@@ -4,19 +4,19 @@
 #include <cmath>
 #include <limits>
 
-#include "network_model/plan_on.h"
-#include "unisono/error.hpp"
+#include "algorithms/catalog.h"
+#include "cost/shapes.h"
 
 namespace unisono::comm {
 namespace {
 
 // Typical values: some system calls per message, and 25 Gbit/s between hosts, shared by the ranks
 // on each. The choice needs only the order of magnitude between inside and outside.
-constexpr double kOverheadUs = 2;
-constexpr double kInsideUs = 0.5;
-constexpr double kInsideBytesPerUs = 8000;
-constexpr double kBetweenUs = 8;
-constexpr double kBetweenBytesPerUs = 3000;
+constexpr cost::HostsNetwork kNetwork{.overhead_us = 2,
+                                      .inside_us = 0.5,
+                                      .inside_bytes_per_us = 8000,
+                                      .between_us = 8.5,
+                                      .between_bytes_per_us = 3000};
 constexpr double kReducedBytesPerUs = 25'000;
 // A longer vector does not stay in the cache: one pass over it then costs more than reducing only a
 // part of it saves. Measured between two ranks on the loopback device.
@@ -26,32 +26,9 @@ constexpr double kCachedBytes = 8 << 20;
 // messages, four ranks on two cores take 1.2 to 1.4 times as long. If all ranks get the same data,
 // going round by round is as fast there, or faster.
 constexpr int kPostedAtOnce = 4;
-// Algorithms with more messages are skipped if their messages would have to be simulated one by
-// one.
+// Algorithms with more messages that would have to be played one by one are passed over.
 constexpr double kMostMessages = 20'000;
-
-Topology topology_of(const Hosts& hosts, std::span<const int> members) {
-  Topology topology;
-  topology.overhead_us = kOverheadUs;
-  const int network = add_device(topology, "network", DeviceKind::network_switch);
-  std::map<int, int> nics;
-  for (const int member : members) {
-    const int host = hosts.host(member);
-    const std::string name = "host" + std::to_string(host);
-    if (!nics.contains(host)) {
-      const int node = add_device(topology, name, DeviceKind::node);
-      nics[host] = add_device(topology, name + ".nic", DeviceKind::nic, node);
-      connect(topology, nics[host], network, kBetweenUs / 2, kBetweenBytesPerUs);
-    }
-    const int nic = nics[host];
-    const int core =
-        add_device(topology, name + ".rank" + std::to_string(topology.ranks.size()),
-                   DeviceKind::core, topology.devices[static_cast<std::size_t>(nic)].inside);
-    connect(topology, core, nic, kInsideUs / 2, kInsideBytesPerUs);
-    topology.ranks.push_back(core);
-  }
-  return topology;
-}
+constexpr double kRounding = 1e-12;  // times that differ by less are equal
 
 // One power for all sizes up to the next power of two.
 int power_of(double bytes) {
@@ -64,16 +41,14 @@ double gamma_of(double bytes) {
 
 }  // namespace
 
-AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members)
-    : ranks_(static_cast<int>(members.size())) {
+AcrossHosts::AcrossHosts(const Hosts& hosts, std::span<const int> members) {
   for (const int member : members) {
     host_of_.push_back(hosts.host(member));
   }
-  several_ = std::any_of(members.begin(), members.end(), [&](int member) {
-    return hosts.host(member) != hosts.host(members.front());
-  });
+  several_ = std::any_of(host_of_.begin(), host_of_.end(),
+                         [&](int host) { return host != host_of_.front(); });
   if (several_) {
-    topology_ = topology_of(hosts, members);
+    time_.emplace(kNetwork, host_of_);
   }
 }
 
@@ -81,23 +56,40 @@ const std::string& AcrossHosts::choose(Collective collective, double bytes, bool
   const int power = power_of(bytes);
   const auto [entry, fresh] = chosen_.try_emplace({collective, power, rank_order});
   if (fresh) {
-    const double size = std::exp2(power);
-    const network_model::OnTopology plan = network_model::plan_on(
-        {.collective = collective, .ranks = ranks_, .bytes = size}, topology_,
-        {.most_messages = kMostMessages,
-         .gamma_us_per_byte = gamma_of(size),
-         .at_once = collective == Collective::all_to_all ? kPostedAtOnce : 1,
-         .rank_order = rank_order});
-    entry->second = plan.rows.empty() ? std::string() : plan.rows.front().name;
+    entry->second = find_fastest(collective, std::exp2(power), rank_order);
   }
   return entry->second;
 }
 
-const network_model::EncodedAlgorithm* AcrossHosts::choose_encoded(
-    const network_model::EncodedCall& call, double bytes) {
+std::string AcrossHosts::find_fastest(Collective collective, double bytes, bool rank_order) const {
+  const cost::HostsOptions options{
+      .gamma_us_per_byte = gamma_of(bytes),
+      .at_once = collective == Collective::all_to_all ? kPostedAtOnce : 1,
+      .most_messages = kMostMessages};
+  const Shape usual{.ranks = static_cast<int>(host_of_.size())};
+  std::string fastest;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Algorithm* algorithm : catalog()) {
+    if (algorithm->collective != collective || (rank_order && !algorithm->rank_order) ||
+        !can_serve(*algorithm, usual)) {
+      continue;
+    }
+    for (const Shape& shape : cost::shapes_on(host_of_, *algorithm, usual)) {
+      const std::optional<double> us = time_->time_us(*algorithm, shape, bytes, options);
+      if (us.has_value() && *us < least * (1 - kRounding)) {
+        least = *us;
+        fastest = full_name(*algorithm, shape);
+      }
+    }
+  }
+  return fastest;
+}
+
+const cost::EncodedAlgorithm* AcrossHosts::choose_encoded(const cost::EncodedCall& call,
+                                                          double bytes) {
   EncodedChoices& choices = encoded_[{call.collective, call.root, call.code}];
   if (!choices.all.has_value()) {
-    choices.all = network_model::encoded_algorithms(call, topology_, kMostMessages);
+    choices.all = cost::encoded_algorithms(call, host_of_, kMostMessages);
     std::erase_if(*choices.all, [](const auto& one) { return one.schedule == nullptr; });
   }
   const auto [entry, fresh] = choices.fastest.try_emplace(power_of(bytes), nullptr);
@@ -108,25 +100,18 @@ const network_model::EncodedAlgorithm* AcrossHosts::choose_encoded(
 }
 
 // Ties go to the first; returns the first algorithm if there are too many messages to simulate.
-const network_model::EncodedAlgorithm* AcrossHosts::find_fastest(
-    const std::vector<network_model::EncodedAlgorithm>& all, double bytes) const {
-  const network_model::EncodedAlgorithm* fastest = all.empty() ? nullptr : &all.front();
+const cost::EncodedAlgorithm* AcrossHosts::find_fastest(
+    const std::vector<cost::EncodedAlgorithm>& all, double bytes) const {
+  const cost::HostsOptions options{.gamma_us_per_byte = gamma_of(bytes),
+                                   .coding_us_per_byte = cost::kCodingUsPerByte,
+                                   .most_messages = kMostMessages};
+  const cost::EncodedAlgorithm* fastest = all.empty() ? nullptr : &all.front();
   double least = std::numeric_limits<double>::infinity();
-  for (const network_model::EncodedAlgorithm& one : all) {
-    try {
-      const double us = network_model::simulate_encoded(one, bytes, topology_,
-                                                        {.gamma_us_per_byte = gamma_of(bytes),
-                                                         .rank_times = false,
-                                                         .most_messages = kMostMessages})
-                            .total_us;
-      if (us < least * (1 - 1e-12)) {
-        least = us;
-        fastest = &one;
-      }
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::usage) {
-        throw;
-      }
+  for (const cost::EncodedAlgorithm& one : all) {
+    const std::optional<double> us = time_->time_us(*one.schedule, bytes, options);
+    if (us.has_value() && *us < least * (1 - kRounding)) {
+      least = *us;
+      fastest = &one;
     }
   }
   return fastest;

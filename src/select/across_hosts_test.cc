@@ -92,13 +92,13 @@ TEST(AcrossHosts, AnswersForEveryCollectiveAndUnevenHosts) {
 
 TEST(AcrossHosts, TakesTheFastestThatTheProofLetsBeEncoded) {
   AcrossHosts hosts = across(8, 2);
-  const network_model::EncodedCall sum{.collective = Collective::all_reduce, .ranks = 8};
-  const network_model::EncodedAlgorithm* large = hosts.choose_encoded(sum, 64e6);
+  const cost::EncodedCall sum{.collective = Collective::all_reduce};
+  const cost::EncodedAlgorithm* large = hosts.choose_encoded(sum, 64e6);
   ASSERT_NE(large, nullptr);
   EXPECT_EQ(large->title, "two_shot+i8");
   EXPECT_EQ(hosts.choose_encoded(sum, 60e6), large);
-  const network_model::EncodedAlgorithm* gather =
-      hosts.choose_encoded({.collective = Collective::all_gather, .ranks = 8}, 64e6);
+  const cost::EncodedAlgorithm* gather =
+      hosts.choose_encoded({.collective = Collective::all_gather}, 64e6);
   ASSERT_NE(gather, nullptr);
   EXPECT_EQ(gather->title, "hierarchical+i8");
 }

@@ -49,7 +49,7 @@ Refused refusal_of_accuracy(const Call& call, double accuracy) {
   return {};
 }
 
-std::string encoded_key(const network_model::EncodedAlgorithm& algorithm, int root,
+std::string encoded_key(const cost::EncodedAlgorithm& algorithm, int root,
                         std::span<const int> hosts) {
   std::string key = algorithm.title + "/" + std::to_string(root) + "@";
   for (const int host : hosts) {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "network_model/encoded_on.h"
+#include "cost/encoded.h"
 #include "unisono/call.hpp"
 
 namespace unisono::comm {
@@ -20,7 +20,7 @@ struct Refused {
 Refused refusal_of_accuracy(const Call& call, double accuracy);
 
 // Returns the name of its program, which differs with the hosts.
-std::string encoded_key(const network_model::EncodedAlgorithm& algorithm, int root,
+std::string encoded_key(const cost::EncodedAlgorithm& algorithm, int root,
                         std::span<const int> hosts);
 
 }  // namespace unisono::comm

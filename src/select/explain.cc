@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/bytes_text.h"
-#include "network_model/cost.h"
+#include "cost/cost.h"
 #include "select/choice.h"
 #include "select/planner.h"
 #include "select/profile.h"
@@ -43,7 +43,7 @@ std::string reason_text(const Explanation& explanation) {
     case Explanation::Why::profile:
       return "the profile " + explanation.profile + " says so";
     case Explanation::Why::model:
-      return "the fastest in a simulation of these hosts";
+      return "the fastest by a model of these hosts";
     case Explanation::Why::accuracy:
       return "the accuracy of the call: moves between hosts carry codes, each input and the result "
              "rounded at most once";
@@ -57,7 +57,7 @@ std::string reason_text(const Explanation& explanation) {
 
 // Returns the algorithms to list: with their defaults, those in the profile, and the chosen one
 // (empty: it is not an algorithm).
-std::vector<std::string> names_of(Collective collective, const network_model::Machine* machine,
+std::vector<std::string> names_of(Collective collective, const cost::Machine* machine,
                                   const std::string& chosen) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
@@ -152,10 +152,10 @@ Explanation Planner::explain(const Call& call) {
                      .profile = profile_.path(),
                      .candidates = {},
                      .unable = {}};
-  const network_model::Machine* machine = profile_.machine();
+  const cost::Machine* machine = profile_.machine();
   const bool listed = choice.user == nullptr && choice.encoded == nullptr;
   if (!listed) {
-    const network_model::Traffic moved = network_model::traffic(
+    const cost::Traffic moved = cost::traffic(
         choice.encoded != nullptr ? *choice.encoded->schedule : choice.user->schedule, bytes);
     result.candidates.push_back({.algorithm = choice.name,
                                  .steps = moved.steps,
@@ -173,8 +173,7 @@ Explanation Planner::explain(const Call& call) {
       result.unable.push_back({.algorithm = name, .reason = std::move(reason)});
       continue;
     }
-    const network_model::Traffic moved =
-        network_model::traffic(build_schedule(algorithm, shape), bytes);
+    const cost::Traffic moved = cost::traffic(build_schedule(algorithm, shape), bytes);
     const bool known = machine != nullptr && machine->knows(collective, name);
     result.candidates.push_back(
         {.algorithm = name,

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cost/machine_json.h"
+#include "network_model/fit_machine.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {
@@ -140,12 +142,16 @@ class ExplainProfile : public ::testing::Test {
     file_ = (std::filesystem::temp_directory_path() /
              ("unisono-explain-" + std::to_string(::getpid()) + ".json"))
                 .string();
-    std::ofstream(file_)
-        << R"({"format": "unisono.machine/1", "name": "m", "points": {)"
-           R"("collective": ["barrier", "barrier"], "algorithm": ["flat", "dissemination"],)"
-           R"("ranks": [2, 2], "bytes": [0, 0], "time_us": [1.5, 3]},)"
-           R"("choices": {"collective": ["barrier"], "ranks": [2], "from_bytes": [0],)"
-           R"("algorithm": ["flat"]}})";
+    const std::vector<cost::Point> points = {
+        {.collective = Collective::barrier, .algorithm = "flat", .ranks = 2, .time_s = 1.5e-6},
+        {.collective = Collective::barrier,
+         .algorithm = "dissemination",
+         .ranks = 2,
+         .time_s = 3e-6}};
+    std::ofstream(file_) << to_json(
+        cost::NamedMachine{.name = "m",
+                           .machine = network_model::fit_machine(points),
+                           .choices = cost::Choices({{Collective::barrier, 2, 0, "flat"}})});
     options_.profile = file_;
   }
   void TearDown() override { std::filesystem::remove(file_); }

@@ -89,7 +89,7 @@ class Planner {
     std::string name = {};                          // with its parameters
     std::shared_ptr<const UserSchedule> user = {};  // instead of an algorithm
     // The encoded form of the algorithm, or nullptr; lives as long as the planner.
-    const network_model::EncodedAlgorithm* encoded = nullptr;
+    const cost::EncodedAlgorithm* encoded = nullptr;
     Explanation::Why why = Explanation::Why::built_in;
   };
   // Returns the user's choice; empty: none.
@@ -102,7 +102,7 @@ class Planner {
   // Returns nothing, with the reason in `refused`, if it would round twice, or leave the ranks with
   // different bits.
   std::optional<Choice> try_encoded(const Call& call, double accuracy, Refused& refused);
-  const network_model::EncodedAlgorithm& encode(const Choice& choice, MoveCode code);
+  const cost::EncodedAlgorithm& encode(const Choice& choice, MoveCode code);
   void check_accuracy(const Call& call) const;
   // Returns why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
@@ -124,7 +124,7 @@ class Planner {
   bool multicast_;
   double accuracy_;
   AcrossHosts hosts_;
-  std::map<std::string, network_model::EncodedAlgorithm> encoded_;  // of named algorithms
+  std::map<std::string, cost::EncodedAlgorithm> encoded_;  // of those that were named
   std::map<Collective, std::string> forced_;
   std::map<std::string, std::shared_ptr<const UserSchedule>> user_schedules_;  // by path
   RecentPlans recent_;

@@ -35,7 +35,7 @@ Planner::Choice Planner::choose_user(const Call& call, const std::string& path) 
 
 std::string_view Planner::profiled(const Call& call, bool reproducible) const {
   const auto bytes = vector_bytes(call, ranks_);
-  const network_model::Choice* found =
+  const cost::Choice* found =
       bytes ? profile_.choices().find(plain_form(call.collective), ranks_, *bytes) : nullptr;
   if (found == nullptr || found->algorithm.empty()) {
     return {};
@@ -53,7 +53,7 @@ bool Planner::is_reproducible(const Call& call) const {
 
 int Planner::most_threads(const Call& call, int threads) const {
   const auto bytes = hosts_.several() ? std::nullopt : vector_bytes(call, ranks_);
-  const network_model::ThreadChoice* found =
+  const cost::ThreadChoice* found =
       bytes ? profile_.choices().find_threads(plain_form(call.collective), ranks_, *bytes)
             : nullptr;
   return found == nullptr ? threads : std::min(threads, found->threads);
@@ -140,7 +140,7 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double acc
     choice.shape = {.ranks = ranks_, .root = is_rooted(call.collective) ? call.root : 0};
     choice.why = Explanation::Why::accuracy;
     choice.encoded = hosts_.choose_encoded(
-        {.collective = call.collective, .ranks = ranks_, .root = choice.shape.root, .code = code},
+        {.collective = call.collective, .root = choice.shape.root, .code = code},
         vector_bytes(call, ranks_).value_or(0));
   } else {
     choice = choose_named(call, name);
@@ -162,7 +162,7 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double acc
   return choice;
 }
 
-const network_model::EncodedAlgorithm& Planner::encode(const Choice& choice, MoveCode code) {
+const cost::EncodedAlgorithm& Planner::encode(const Choice& choice, MoveCode code) {
   std::string name = choice.name;
   name += choice.user == nullptr ? "" : "#" + std::to_string(choice.user->content);
   const Collective collective =
@@ -171,10 +171,10 @@ const network_model::EncodedAlgorithm& Planner::encode(const Choice& choice, Mov
                           std::to_string(choice.shape.root) + "+" + std::string(to_string(code));
   const auto [entry, fresh] = encoded_.try_emplace(key);
   if (fresh) {
-    entry->second = network_model::encode_proved(
-        choice.user != nullptr ? choice.user->schedule
-                               : build_schedule(*choice.algorithm, choice.shape),
-        choice.name, hosts_.hosts(), code);
+    entry->second = cost::encode_proved(choice.user != nullptr
+                                            ? choice.user->schedule
+                                            : build_schedule(*choice.algorithm, choice.shape),
+                                        choice.name, hosts_.hosts(), code);
   }
   return entry->second;
 }

@@ -39,7 +39,7 @@ T take(Parsed<T> parsed, const std::string& path, const std::string& text) {
 Profile::Profile(const std::string& path)
     : path_(path),
       text_(read_file(path)),
-      choices_(take(network_model::parse_choices_json(text_), path_, text_)) {}
+      choices_(take(cost::parse_choices_json(text_), path_, text_)) {}
 
 Profile Profile::find(const std::string& name) {
   if (name == "none") {
@@ -52,13 +52,12 @@ Profile Profile::find(const std::string& name) {
   return path.empty() || ::access(path.c_str(), F_OK) != 0 ? Profile() : Profile(path);
 }
 
-const network_model::Machine* Profile::machine() const {
+const cost::Machine* Profile::machine() const {
   if (path_.empty()) {
     return nullptr;
   }
-  std::call_once(model_->read, [this] {
-    model_->named = take(network_model::parse_machine_json(text_), path_, text_);
-  });
+  std::call_once(model_->read,
+                 [this] { model_->named = take(cost::parse_machine_json(text_), path_, text_); });
   return &model_->named->machine;
 }
 

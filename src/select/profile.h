@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "network_model/choices.h"
-#include "network_model/machine_json.h"
+#include "cost/choices.h"
+#include "cost/machine_json.h"
 
 namespace unisono::comm {
 
@@ -23,19 +23,19 @@ class Profile {
   static Profile find(const std::string& name);
 
   const std::string& path() const { return path_; }
-  const network_model::Choices& choices() const { return choices_; }
+  const cost::Choices& choices() const { return choices_; }
   // Read at the first call, because few programs need it; nullptr: none. Throws like the
   // constructor.
-  const network_model::Machine* machine() const;
+  const cost::Machine* machine() const;
 
  private:
   struct Model {
     std::once_flag read;
-    std::optional<network_model::NamedMachine> named;
+    std::optional<cost::NamedMachine> named;
   };
   std::string path_;
   std::string text_;
-  network_model::Choices choices_;
+  cost::Choices choices_;
   std::unique_ptr<Model> model_ = std::make_unique<Model>();
 };
 

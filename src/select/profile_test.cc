@@ -14,6 +14,8 @@
 #include "bootstrap/launcher_env.h"
 #include "comm/connect.h"
 #include "comm/waiter.h"
+#include "cost/machine_json.h"
+#include "network_model/fit_machine.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::comm {
@@ -215,12 +217,19 @@ TEST_F(ProfileTest, TheModelIsReadWhenAskedFor) {
   EXPECT_EQ(Profile().machine(), nullptr);
   const Profile profile(file_);  // choices without measurements: enough to choose
   EXPECT_THROW(profile.machine(), Error);
-  const Profile whole(write("whole.json",
-                            R"({"format": "unisono.machine/1", "name": "m", "points": )"
-                            R"({"collective": ["barrier"], "algorithm": ["flat"], "ranks": [2],)"
-                            R"( "bytes": [0], "time_us": [1.5]}})"));
+  const std::string measured =
+      R"({"format": "unisono.machine/1", "name": "m", "points": )"
+      R"({"collective": ["barrier"], "algorithm": ["flat"], "ranks": [2], "bytes": [0],)"
+      R"( "time_us": [1.5]}})";
+  const auto fitted = cost::parse_machine_json(measured, network_model::fit_machine);
+  ASSERT_TRUE(fitted);
+  const Profile whole(write("whole.json", to_json(*fitted.value)));
   ASSERT_NE(whole.machine(), nullptr);
   EXPECT_TRUE(whole.machine()->knows(Collective::barrier, "flat"));
+  // Only libunisono_lab fits.
+  const Profile unfitted(write("unfitted.json", measured));
+  ASSERT_NE(unfitted.machine(), nullptr);
+  EXPECT_FALSE(unfitted.machine()->knows(Collective::barrier, "flat"));
 }
 
 WaitPolicy policy_with(const std::string& profile, const std::string& wait) {

@@ -296,8 +296,7 @@ double simulated_us(const Step& step) {
   const auto workload = network_model::parse_workload_json(
       to_workload_json(step, *planner::find_device("h100"), planner::Precision::bf16));
   EXPECT_TRUE(workload) << workload.message;
-  return network_model::simulate(*workload.value, network_model::Parameters{.alpha_s = 1e-7})
-      .total_us;
+  return network_model::simulate(*workload.value, cost::Parameters{.alpha_s = 1e-7}).total_us;
 }
 
 // Four stages share two layers, so that one computes nothing: what it hands on it has to get first.
@@ -307,7 +306,7 @@ TEST(TrainingPipeline, AStageThatComputesNothingWaitsForWhatItHandsOn) {
       to_workload_json(step, *planner::find_device("h100"), planner::Precision::bf16));
   ASSERT_TRUE(workload) << workload.message;
   constexpr double kMessageUs = 1e6;
-  const network_model::Parameters flat{.alpha_s = kMessageUs * 1e-6};
+  const cost::Parameters flat{.alpha_s = kMessageUs * 1e-6};
   // Three messages forward, three back; then the norm and the loss go around a ring of four, twice
   // three messages each.
   EXPECT_NEAR(network_model::simulate(*workload.value, flat).total_us / kMessageUs, 6 + 12, 0.1);

@@ -1,4 +1,6 @@
 /* Pipelines: a chain of stages that are y = w x each, against the product of all of them. */
+#include "unisono/pipeline.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 """Enumerates every function of the C headers, so that none can be forgotten:
 
   golden    the declarations are those of functions.txt: a change of the binary interface is seen
-  exported  the library exports these functions, and no other unisono_* name
+  exported  the libraries export these functions, each once, and no other unisono_* name
   noexcept  each is noexcept for C++
   guarded   each bears NULL and 0 for all its arguments: no crash, and the answer that it promises
 
@@ -67,10 +67,16 @@ def check_golden(functions, golden, update):
         yield f"{'gone' if line in old else 'new'}: {line}; see --update"
 
 
-def check_exported(functions, library):
+def exported_by(library):
     listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
                             capture_output=True, text=True).stdout
-    exported = set(re.findall(r" [TWDBR] (unisono_\w+)", listed))
+    return re.findall(r" [TWDBR] (unisono_\w+)", listed)
+
+
+def check_exported(functions, libraries):
+    names = [name for library in libraries for name in exported_by(library)]
+    exported = set(names)
+    yield from (f"{name} is exported by two libraries" for name in exported if names.count(name) > 1)
     declared = {name for _, name, _ in functions}
     yield from (f"{name} is declared, but not exported" for name in declared - exported)
     yield from (f"{name} is exported, but not declared" for name in exported - declared)
@@ -91,13 +97,13 @@ def check_noexcept(functions, headers, cxx):
         yield f"not noexcept:\n{run.stderr}"
 
 
-def check_guarded(functions, library):
-    loaded = ctypes.CDLL(str(library))
-    last_error = loaded.unisono_last_error
+def check_guarded(functions, libraries):
+    loaded = [ctypes.CDLL(str(library)) for library in libraries]
+    last_error = loaded[0].unisono_last_error
     last_error.restype = ctypes.c_char_p
     # The text is asked for first, before anything can have failed.
     for result, name, parameters in sorted(functions, key=lambda f: f[1] != "unisono_last_error"):
-        function = getattr(loaded, name)
+        function = next(getattr(one, name) for one in loaded if hasattr(one, name))
         function.restype = RESULTS[result]
         answer = function(*[ctypes.c_void_p(0)] * count_of(parameters))
         expected = OTHER_ANSWERS.get(name, USAGE)
@@ -111,7 +117,7 @@ def check_guarded(functions, library):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--header", type=Path, nargs="+", required=True)
-    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--library", type=Path, nargs="+", required=True, help="libunisono first")
     parser.add_argument("--golden", type=Path, required=True)
     parser.add_argument("--cxx", required=True)
     parser.add_argument("--update", action="store_true")

@@ -84,8 +84,13 @@ class Mistakes(unittest.TestCase):
                     f"python/a.py:1: {said}", f"src/base/a.cc:1: {said}", f"viewer/src/a.ts:1: {said}")
 
     def test_a_layer_that_may_include_a_higher_one(self):
-        self.expect({"src/layers.txt": "base: engine\nengine: base\n"},
-                    "src/layers.txt:1: layers: engine is not below base")
+        self.expect({"src/layers.txt": "libunisono:\nbase: engine\nengine: base\n"},
+                    "src/layers.txt:2: layers: engine is not below base")
+
+    def test_a_layer_of_no_library(self):
+        self.expect({"src/layers.txt": "base:\nlibunisono: libother\n"},
+                    "src/layers.txt:1: layers: base is in no library",
+                    "src/layers.txt:2: layers: libother is not below libunisono")
 
     def test_a_circle_of_files(self):
         self.expect({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": "int b();\n",
@@ -95,7 +100,7 @@ class Mistakes(unittest.TestCase):
                     "apart")
 
     def test_a_layer_that_the_documents_do_not_know(self):
-        self.expect({"src/layers.txt": "base:\nengine: base\n",
+        self.expect({"src/layers.txt": "libunisono:\nbase:\nengine: base\n",
                      "docs/architecture.md": "| `src/base/` | errors |\n"},
                     "docs/architecture.md:1: docs: there is no row for `src/engine/`")
 

@@ -47,6 +47,12 @@ def clean_environment(library):
     return kept
 
 
+def libraries(first):
+    """libunisono, and those that link to it."""
+    return [str(first), *(str(first.with_name(first.name.replace("libunisono", f"libunisono_{name}")))
+                          for name in ("parallel", "device", "lab"))]
+
+
 def programs(options):
     count = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -60,7 +66,8 @@ def programs(options):
             compiler = ([options.cc, "-std=c99"] if language == "c" else [options.cxx, "-std=c++20"])
             build = subprocess.run(
                 compiler + ["-Wall", "-Wextra", "-Werror", "-fopenmp", "-I", str(options.source / "include"), str(file)]
-                + ([str(options.library), "-o", str(file.with_suffix(""))] if runs else ["-fsyntax-only"]),
+                + (["-Wl,--as-needed", *libraries(options.library), "-o", str(file.with_suffix(""))] if runs
+                   else ["-fsyntax-only"]),
                 capture_output=True, text=True)
             if build.returncode != 0:
                 yield f"{place}: does not build\n{build.stderr}"

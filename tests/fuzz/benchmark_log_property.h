@@ -24,8 +24,8 @@ inline std::string benchmark_log_property(std::string_view text) {
     return "the account has another number of rows";
   }
   for (const network_model::Table::Row& row : log.value->table.rows) {
-    const network_model::Point& point = row.point;
-    if (point.ranks < 2 || !(point.bytes > 0) || point.bytes > network_model::kMostPointBytes ||
+    const cost::Point& point = row.point;
+    if (point.ranks < 2 || !(point.bytes > 0) || point.bytes > cost::kMostPointBytes ||
         !(point.time_s > 0)) {
       return "a row that cannot be fitted";
     }

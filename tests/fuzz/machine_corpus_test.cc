@@ -14,8 +14,8 @@ TEST(MachineCorpus, GoodIsTakenAndBadRefused) {
   for (const fuzz::CorpusFile& file : files) {
     SCOPED_TRACE(file.name);
     EXPECT_EQ(fuzz::machine_property(file.text), "");
-    const bool taken =
-        network_model::parse_machine_json(file.text) || network_model::parse_table(file.text);
+    const bool taken = cost::parse_machine_json(file.text, network_model::fit_machine) ||
+                       network_model::parse_table(file.text);
     EXPECT_EQ(taken, file.name.starts_with("good_"));
   }
   EXPECT_GE(files.size(), 4U);

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "network_model/machine_json.h"
+#include "cost/machine_json.h"
+#include "network_model/fit_machine.h"
 #include "network_model/table.h"
 #include "unisono/error.hpp"
 
@@ -16,8 +17,8 @@ namespace unisono::fuzz {
 inline constexpr std::size_t kMostFitted = 64;
 inline constexpr int kMostFittedRanks = 64;
 
-inline bool is_small(const std::vector<network_model::Point>& points) {
-  for (const network_model::Point& point : points) {
+inline bool is_small(const std::vector<cost::Point>& points) {
+  for (const cost::Point& point : points) {
     if (point.ranks > kMostFittedRanks) {
       return false;
     }
@@ -26,15 +27,16 @@ inline bool is_small(const std::vector<network_model::Point>& points) {
 }
 
 // A machine answers for what it knows, and is the same after it is written and read again.
-inline std::string machine_holds(const network_model::NamedMachine& named) {
-  for (const network_model::Point& point : named.machine.points()) {
+inline std::string machine_holds(const cost::NamedMachine& named) {
+  for (const cost::Point& point : named.machine.points()) {
     if (named.machine.knows(point.collective, point.algorithm) &&
         !(named.machine.time_s(point.collective, point.algorithm, point.ranks, point.bytes) >= 0)) {
       return "a time below zero";
     }
   }
-  const std::string written = network_model::to_json(named);
-  const Parsed<network_model::NamedMachine> again = network_model::parse_machine_json(written);
+  const std::string written = cost::to_json(named);
+  const Parsed<cost::NamedMachine> again =
+      cost::parse_machine_json(written, network_model::fit_machine);
   if (!again) {
     return "not read back: " + again.position + ": " + again.message;
   }
@@ -48,13 +50,12 @@ inline std::string table_property(std::string_view text) {
                                                            : "";
   }
   for (const std::string& name : table.value->machines()) {
-    const std::vector<network_model::Point> points = table.value->points(name);
+    const std::vector<cost::Point> points = table.value->points(name);
     if (points.empty() || !is_small(points)) {
       continue;
     }
     try {
-      const network_model::NamedMachine named{.name = name,
-                                              .machine = network_model::Machine::fit(points)};
+      const cost::NamedMachine named{.name = name, .machine = network_model::fit_machine(points)};
       if (std::string problem = machine_holds(named); !problem.empty()) {
         return problem;
       }
@@ -69,8 +70,9 @@ inline std::string table_property(std::string_view text) {
 
 // Empty if it holds, else what does not: a refusal says what and where; what is taken is as above.
 inline std::string machine_property(std::string_view text) {
-  const Parsed<network_model::Choices> choices = network_model::parse_choices_json(text);
-  const Parsed<network_model::NamedMachine> machine = network_model::parse_machine_json(text);
+  const Parsed<cost::Choices> choices = cost::parse_choices_json(text);
+  const Parsed<cost::NamedMachine> machine =
+      cost::parse_machine_json(text, network_model::fit_machine);
   if (!machine) {
     if (machine.message.empty() || machine.position.empty()) {
       return "refused without message or position";

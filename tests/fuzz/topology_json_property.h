@@ -24,7 +24,7 @@ inline std::string workload_json_property(std::string_view text) {
   }
   constexpr double kMost = 1000;  // beyond, playing may take seconds
   if (messages <= kMost) {
-    const network_model::Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
+    const cost::Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
     const network_model::SimulationResult result = network_model::simulate(*parsed.value, flat);
     if (!(result.total_us >= 0)) {
       return "a time below zero";

@@ -3,7 +3,7 @@
 #   install       installs BUILD, then moves the tree: it must not know where it was installed
 #   tool          the installed program, its man pages and completion scripts
 #   readme        the program and the commands of the README
-#   find_package  static  c_project  pkg_config  subdirectory   build and run a user's project
+#   find_package  static  libraries  c_project  pkg_config  subdirectory   build and run a user's project
 # CXX, CC, LAUNCHER: the compilers, and ccache or nothing.
 set -euo pipefail
 case=$1 source=$2 build=$3
@@ -46,6 +46,29 @@ case $case in
       exit 1
     fi
     "$work/$case/consumer"
+    ;;
+  libraries)
+    # A program for each library, shared and static; a component that there is not is refused.
+    for form in shared static; do
+      fresh "$work/$case"
+      configure -S "$here/libraries" -B "$work/$case" -DFORM=$form -DCMAKE_PREFIX_PATH="$prefix"
+      cmake --build "$work/$case"
+      for library in parallel device lab; do
+        "$work/$case/$library"
+        if [[ $form == static ]] && readelf -d "$work/$case/$library" | grep -q libunisono; then
+          echo "the static program of $library needs a libunisono"
+          exit 1
+        fi
+      done
+    done
+    if configure -S "$here/libraries" -B "$work/$case" -DFORM=shared -DMORE=other -DCMAKE_PREFIX_PATH="$prefix"; then
+      echo "find_package(unisono COMPONENTS other) finds something"
+      exit 1
+    fi
+    for library in parallel device lab; do
+      PKG_CONFIG_LIBDIR=$(libdir)/pkgconfig pkg-config --libs "unisono_$library" |
+        grep -q -e "-lunisono_$library"
+    done
     ;;
   c_project)
     fresh "$work/$case"

@@ -38,8 +38,8 @@ void check_options(const Arguments& arguments, std::string_view chosen,
   }
 }
 
-network_model::Parameters network_of(const Arguments& arguments) {
-  network_model::Parameters parameters = parse_link(arguments.text("link"));
+cost::Parameters network_of(const Arguments& arguments) {
+  cost::Parameters parameters = parse_link(arguments.text("link"));
   if (arguments.has("floor")) {
     parameters.floor_s = arguments.seconds("floor");
   }
@@ -64,7 +64,7 @@ Schedule schedule_of_file(const std::string& path, const network_model::Call& ca
 
 // An algorithm that cannot serve is an error, never replaced by another.
 network_model::Plan plan_for(const Arguments& arguments, const network_model::Call& call) {
-  const network_model::Parameters parameters = network_of(arguments);
+  const cost::Parameters parameters = network_of(arguments);
   if (!arguments.has("algorithm")) {
     return make_plan(call, parameters);
   }

@@ -22,9 +22,9 @@
 #include "cli/target.h"
 #include "cli/text_file.h"
 #include "cli/wrap.h"
+#include "cost/encoded.h"
 #include "engine/verify_sizes.h"
-#include "network_model/encoded_on.h"
-#include "network_model/shapes_on.h"
+#include "network_model/hosts_on.h"
 #include "network_model/simulator/report.h"
 #include "plan/plan.h"
 #include "planner/device.h"
@@ -143,9 +143,9 @@ network_model::WorkItem encoded_operation(const Algorithm& algorithm, const Shap
   if (!can_serve(algorithm, shape)) {
     return network_model::operation(algorithm, shape, bytes);  // which says so
   }
-  const network_model::EncodedAlgorithm encoded =
-      network_model::encode_proved(build_schedule(algorithm, shape), full_name(algorithm, shape),
-                                   network_model::hosts_on(topology, shape.ranks), code);
+  const cost::EncodedAlgorithm encoded =
+      cost::encode_proved(build_schedule(algorithm, shape), full_name(algorithm, shape),
+                          network_model::hosts_on(topology, shape.ranks), code);
   if (encoded.schedule == nullptr) {
     throw UsageError(
         fmt::format("{} cannot be encoded between hosts: {}", encoded.name, encoded.why_not),
@@ -254,7 +254,7 @@ class Clock {
 // The network of --on or --link.
 struct Network {
   std::optional<Topology> topology = {};
-  network_model::Parameters flat = {};
+  cost::Parameters flat = {};
 };
 
 Network simulated_network(const Arguments& arguments) {
@@ -279,7 +279,7 @@ Simulation simulate_size(const Arguments& arguments, const Network& network,
   const Topology* const topology = network.topology ? &*network.topology : nullptr;
   Simulation made{.workload = workload_of(arguments, topology, options.segment_bytes > 0, bytes),
                   .result = {}};
-  options.coding_us_per_byte = network_model::kCodingUsPerByte;
+  options.coding_us_per_byte = cost::kCodingUsPerByte;
   network_model::SimulationProgress progress;
   options.progress = &progress;
   const Clock clock(console, progress);

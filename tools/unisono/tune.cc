@@ -17,6 +17,8 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
+#include "network_model/choose.h"
+#include "network_model/fit_machine.h"
 #include "network_model/repeats.h"
 #include "run/job.h"
 #include "run/spawn.h"
@@ -27,7 +29,7 @@
 namespace unisono::cli {
 namespace {
 
-network_model::HostInfo this_host() {
+cost::HostInfo this_host() {
   return {.cpu = cpu_model(), .cpus = std::max(1, static_cast<int>(allowed_cpus().size()))};
 }
 
@@ -53,9 +55,9 @@ void prepare_output(const std::string& path) {
   check_output(path);
 }
 
-int most_ranks(const std::vector<network_model::Point>& points) {
+int most_ranks(const std::vector<cost::Point>& points) {
   int most = 0;
-  for (const network_model::Point& point : points) {
+  for (const cost::Point& point : points) {
     most = std::max(most, point.ranks);
   }
   return most;
@@ -70,7 +72,7 @@ void check_replaces_nothing_larger(const Arguments& arguments, const std::string
   }
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const auto old = network_model::parse_machine_json(text);
+  const auto old = cost::parse_machine_json(text, network_model::fit_machine);
   const int most_before = old.value ? most_ranks(old.value->machine.points()) : 0;
   if (most_before > most_now) {
     throw UsageError(fmt::format("the profile would no longer know jobs of {} ranks", most_before),
@@ -96,14 +98,14 @@ void finish(TuneReport& report, const Measurements& measured, const Console& con
   if (measured.points.empty()) {
     throw UsageError("nothing was measured", "the time was too short", "give more with --time");
   }
-  std::vector<network_model::Point> points = network_model::quickest(measured.points);
+  std::vector<cost::Point> points = network_model::quickest(measured.points);
   report.slower = network_model::median_over_quickest(measured.points);
   report.errors = network_model::hold_out_sizes(points);
-  report.machine.machine = network_model::Machine::fit(std::move(points));
+  report.machine.machine = network_model::fit_machine(std::move(points));
   const auto built_in = [](Collective collective, int ranks, double bytes) {
     return comm::default_algorithm(collective, ranks, static_cast<std::size_t>(bytes));
   };
-  report.machine.choices = network_model::Choices(
+  report.machine.choices = cost::Choices(
       network_model::choose_algorithms(report.machine.machine, built_in),
       network_model::choose_waits(measured.waits), network_model::choose_threads(measured.threads));
   console.end_progress();
@@ -148,7 +150,7 @@ int run_tune(const Arguments& arguments, const Console& console) {
     report.machine.host = this_host();
   }
   finish(report, measured, console);
-  write_output(report.path, network_model::to_json(report.machine));
+  write_output(report.path, cost::to_json(report.machine));
   print_report(report, console);
   return kDone;
 }

@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 #include "base/parsed.h"
+#include "cost/machine_json.h"
 #include "engine/verify_sizes.h"
-#include "network_model/machine_json.h"
+#include "network_model/fit_machine.h"
 #include "network_model/plan.h"
 #include "network_model/simulator/report.h"
 #include "network_model/simulator/simulate.h"
@@ -24,6 +25,7 @@ namespace {
 using py::arg;
 using unisono::Schedule;
 using unisono::Topology;
+namespace cost = unisono::cost;
 namespace network_model = unisono::network_model;
 
 constexpr double kUs = 1e-6;
@@ -50,7 +52,7 @@ double s_per_byte(double gb_per_s, const char* name) {
 
 // Every pair of ranks has such a link.
 struct Link {
-  network_model::Parameters parameters;
+  cost::Parameters parameters;
 };
 
 Link make_link(double alpha_us, double beta_gb_per_s, double gamma_gb_per_s, double floor_us) {
@@ -193,7 +195,7 @@ std::shared_ptr<Simulation> simulate(const py::object& target, const py::object&
                                      const std::string& contention, double jitter,
                                      std::uint64_t seed, std::size_t records) {
   auto made = std::make_shared<Simulation>();
-  network_model::Parameters flat;
+  cost::Parameters flat;
   int most_ranks = 4;
   if (py::isinstance<Link>(on)) {
     flat = on.cast<Link>().parameters;
@@ -306,20 +308,19 @@ void define_models(py::module_& module) {
   module.def("plan", &plan, arg("collective"), arg("ranks"), arg("bytes"), arg("link"));
   define_topology(module);
   define_simulation(module);
-  py::class_<network_model::NamedMachine, std::shared_ptr<network_model::NamedMachine>>(
+  py::class_<cost::NamedMachine, std::shared_ptr<cost::NamedMachine>>(
       module, "Machine", "A machine as `unisono tune` has measured it.")
       .def_static(
           "from_json",
           [](const std::string& text) {
-            return std::make_shared<network_model::NamedMachine>(
-                value_of(network_model::parse_machine_json(text), text, "the machine"));
+            return std::make_shared<cost::NamedMachine>(value_of(
+                cost::parse_machine_json(text, network_model::fit_machine), text, "the machine"));
           },
           arg("text"))
-      .def_readonly("name", &network_model::NamedMachine::name)
+      .def_readonly("name", &cost::NamedMachine::name)
       .def(
           "time_us",
-          [](const network_model::NamedMachine& self, const std::string& target, int ranks,
-             double bytes) {
+          [](const cost::NamedMachine& self, const std::string& target, int ranks, double bytes) {
             const std::size_t slash = target.find('/');
             const auto collective = collective_named(target.substr(0, slash));
             const std::string algorithm =

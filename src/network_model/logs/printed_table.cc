@@ -197,7 +197,7 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
 }
 
 bool is_time(const std::optional<double>& us) {
-  return us && *us >= kLeastPointUs && *us <= kMostPointUs;
+  return us && *us >= cost::kLeastPointUs && *us <= cost::kMostPointUs;
 }
 
 // The size, the time and the bandwidth are those of one measurement.
@@ -217,7 +217,7 @@ std::string flaw_of(const PrintedRow& row) {
   if (row.bytes == 0) {
     return "of 0 bytes, which moved nothing";
   }
-  if (row.bytes < 0 || row.bytes > kMostPointBytes) {
+  if (row.bytes < 0 || row.bytes > cost::kMostPointBytes) {
     return "of a size that no message has";
   }
   if (row.out_of_place.is_wrong || row.in_place.is_wrong) {
@@ -317,11 +317,11 @@ class Collector {
     ++log_.account.used;
     log_.table.rows.push_back(
         {.machine = device.empty() ? "" : device + " x " + std::to_string(ranks),
-         .point = {
-             .collective = collective,
-             .ranks = ranks,
-             .bytes = std::min(row.bytes * (table.is_size_of_part ? ranks : 1), kMostPointBytes),
-             .time_s = us * kSecondsPerUs}});
+         .point = {.collective = collective,
+                   .ranks = ranks,
+                   .bytes = std::min(row.bytes * (table.is_size_of_part ? ranks : 1),
+                                     cost::kMostPointBytes),
+                   .time_s = us * kSecondsPerUs}});
   }
 
   LogQuestion question_;

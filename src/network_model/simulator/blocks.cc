@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "network_model/cost.h"
+#include "cost/cost.h"
 #include "network_model/simulator/unroll.h"
 #include "unisono/error.hpp"
 
@@ -73,7 +73,7 @@ PlayBlock BlockMaker::part_of(const CompactSchedule& schedule, std::size_t phase
 
 PlayBlock BlockMaker::block_of(const Schedule& schedule, double bytes,
                                const std::vector<int>& actors) const {
-  const double chunk = chunk_bytes(schedule, bytes);
+  const double chunk = cost::chunk_bytes(schedule, bytes);
   const double segments =
       options_.segment_bytes > 0 ? std::ceil(chunk / options_.segment_bytes) : 1;
   constexpr double kMostInChunk = 1e6;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
-#include "network_model/bounds.h"
+#include "cost/bounds.h"
 #include "network_model/simulator/testing.h"
 #include "topology/presets.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kBytes = 1048576;
 constexpr double kUs = 1e6;
-constexpr Parameters kNetworks[] = {
+constexpr cost::Parameters kNetworks[] = {
     {.floor_s = 1e-6, .alpha_s = 5e-6, .beta_s_per_byte = 8e-11, .gamma_s_per_byte = 1e-11},
     {.floor_s = 0, .alpha_s = 1e-6, .beta_s_per_byte = 1e-9, .gamma_s_per_byte = 3e-9},
 };
@@ -38,20 +38,22 @@ class OnePort : public testing::TestWithParam<const Algorithm*> {
 
 TEST_P(OnePort, TakesWhatTheFormulaSays) {
   for_each_schedule([](const Shape& shape, const Schedule& schedule) {
-    for (const Parameters& network : kNetworks) {
+    for (const cost::Parameters& network : kNetworks) {
       const double simulated = simulate(one_operation(schedule, kBytes), network).total_us / kUs;
-      const double cost = critical_path(schedule, kBytes, network).time_s(network);
+      const double cost = cost::critical_path(schedule, kBytes, network).time_s(network);
       ASSERT_NEAR(simulated, cost, 1e-12 * cost);
-      ASSERT_NEAR(simulated, closed_time_s(*GetParam(), shape, kBytes, network), 1e-12 * cost);
+      ASSERT_NEAR(simulated, cost::closed_time_s(*GetParam(), shape, kBytes, network),
+                  1e-12 * cost);
     }
   });
 }
 
 TEST_P(OnePort, IsNotBelowTheBoundOfItsCollective) {
   for_each_schedule([](const Shape& shape, const Schedule& schedule) {
-    for (const Parameters& network : kNetworks) {
+    for (const cost::Parameters& network : kNetworks) {
       const double simulated = simulate(one_operation(schedule, kBytes), network).total_us / kUs;
-      const double bound = lower_bound(GetParam()->collective, shape.ranks, kBytes).time_s(network);
+      const double bound =
+          cost::lower_bound(GetParam()->collective, shape.ranks, kBytes).time_s(network);
       EXPECT_GE(simulated * (1 + 1e-12), bound);
     }
   });

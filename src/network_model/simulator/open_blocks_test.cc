@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
-#include "network_model/cost.h"
+#include "cost/cost.h"
 #include "network_model/simulator/protocols.h"
 #include "network_model/simulator/streamed.h"
 #include "topology/presets.h"
@@ -55,7 +55,7 @@ struct Opened {
   explicit Opened(std::shared_ptr<CountingSource> counting)
       : source(std::move(counting)),
         item{.actors = {0, 1, 2}, .source = source},
-        paths(Parameters{}),
+        paths(cost::Parameters{}),
         blocks(item, paths) {
     for (std::size_t actor = 0; actor < 3; ++actor) {
       cursors.emplace_back(blocks, actor, Cursor::Way::sends);

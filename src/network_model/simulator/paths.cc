@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "network_model/cost.h"
+#include "cost/cost.h"
 #include "network_model/simulator/link_rows.h"
 #include "unisono/error.hpp"
 
@@ -28,7 +28,7 @@ bool is_part_of(const Topology& topology, int device, int whole) {
 
 }  // namespace
 
-PathTable::PathTable(const Parameters& parameters) {
+PathTable::PathTable(const cost::Parameters& parameters) {
   const double beta = parameters.beta_s_per_byte * kUsPerSecond;
   list_.paths.push_back(
       {.overhead_us = parameters.alpha_s * kUsPerSecond,

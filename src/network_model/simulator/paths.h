@@ -12,9 +12,13 @@
 #include "topology/routes.h"
 #include "topology/topology.h"
 
-namespace unisono::network_model {
+namespace unisono::cost {
 
 struct Parameters;
+
+}  // namespace unisono::cost
+
+namespace unisono::network_model {
 
 // Links that are worse than they should be.
 struct LinkFault {
@@ -52,7 +56,7 @@ struct PathList {
 class PathTable {
  public:
   // Every pair of ranks has its own link with the figures of `parameters`.
-  explicit PathTable(const Parameters& parameters);
+  explicit PathTable(const cost::Parameters& parameters);
   // Keeps a reference. Errors: Error(usage) for a fault that names no link. REQUIRES: links with a
   // bandwidth.
   PathTable(const Topology& topology, std::span<const LinkFault> faults,

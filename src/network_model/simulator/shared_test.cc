@@ -130,7 +130,7 @@ TEST(Shared, OnePortSendsOneAfterTheOther) {
 TEST(Shared, PortsOfAFlatNetworkHaveTheirOwnSpeed) {
   const Workload workload =
       one_operation(messages(4, {{0, 1, 1, 0}, {0, 2, 1, 0}, {0, 3, 1, 0}}), 10000);
-  const Parameters flat{.alpha_s = 2e-6, .beta_s_per_byte = 1e-9};
+  const cost::Parameters flat{.alpha_s = 2e-6, .beta_s_per_byte = 1e-9};
   for (const Contention contention : {Contention::automatic, Contention::on}) {
     EXPECT_NEAR(simulate(workload, flat, {.ports = 1, .contention = contention}).total_us, 36,
                 1e-9);
@@ -168,7 +168,7 @@ TEST(Shared, SegmentsPipelineAChain) {
   Schedule schedule = build_schedule(*chain, {.ranks = 5});
   const double chunks = schedule.chunks;
   const Workload workload = one_operation(schedule, 8000 * chunks);
-  const Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
+  const cost::Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-9};
   // Segments of 1000 bytes cost 1 + 1 us each.
   for (const Contention contention : {Contention::automatic, Contention::on}) {
     const SimulationResult result =

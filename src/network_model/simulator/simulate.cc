@@ -166,7 +166,7 @@ SimulationResult simulate(const Workload& workload, const Topology& topology,
   return result;
 }
 
-SimulationResult simulate(const Workload& workload, const Parameters& flat,
+SimulationResult simulate(const Workload& workload, const cost::Parameters& flat,
                           const SimulationOptions& options) {
   check(workload, options);
   if (!options.link_faults.empty()) {

@@ -88,7 +88,8 @@ TEST(Streamed, IsTheSameForNodesOfEightAndOnAFlatNetwork) {
     const Shape shape{.ranks = ranks, .parameters = {.local = {8}}};
     expect_the_same(*algorithm, shape, topology);
     const Workload workload = one_operation(algorithm->compact(shape), 1e6);
-    const Parameters flat{.alpha_s = 1e-6, .beta_s_per_byte = 1e-10, .gamma_s_per_byte = 1e-11};
+    const cost::Parameters flat{
+        .alpha_s = 1e-6, .beta_s_per_byte = 1e-10, .gamma_s_per_byte = 1e-11};
     const SimulationResult kept = simulate(workload, flat, {});
     const SimulationResult streamed = simulate(workload, flat, {.kept_messages = 0});
     EXPECT_EQ(streamed.total_us, kept.total_us);

@@ -14,7 +14,7 @@ inline constexpr std::int64_t kMostMessages = 50'000'000;
 struct UnrolledMessage {
   int from = 0;
   int to = 0;
-  double chunks = 0;  // or elements (model/cost.h, chunk_bytes); as they are sent, encoded or not
+  double chunks = 0;  // or elements (cost/cost.h, chunk_bytes); as they are sent, encoded or not
   double reduced = 0;
   double coded = 0;                       // of which codes are made, and which are made of codes
   std::vector<std::uint32_t> needs = {};  // numbers of earlier messages

@@ -27,7 +27,7 @@ struct WorkItem {
   std::vector<int> after_own = {};
   double compute_us = 0;
   std::vector<double> rank_compute_us = {};  // of each rank; empty: compute_us
-  // The vector (model/cost.h, chunk_bytes). Where the schedule has counts: the most that a rank
+  // The vector (cost/cost.h, chunk_bytes). Where the schedule has counts: the most that a rank
   // sends or receives, for people.
   double bytes = 0;
   std::shared_ptr<const Schedule> schedule = {};  // shared by the items that run it

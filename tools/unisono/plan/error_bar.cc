@@ -12,8 +12,8 @@
 namespace unisono::cli {
 namespace {
 
+using cost::Point;
 using network_model::Errors;
-using network_model::Point;
 
 constexpr std::size_t kFewest = 3;  // a quantile of fewer says nothing
 

@@ -15,6 +15,7 @@
 #include "cli/output_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
+#include "network_model/fit_machine.h"
 #include "network_model/holdout.h"
 #include "network_model/table.h"
 #include "plan/plan.h"
@@ -23,18 +24,18 @@
 namespace unisono::cli {
 namespace {
 
-using network_model::Point;
+using cost::Point;
+using cost::Trend;
 using network_model::Table;
-using network_model::Trend;
 
 struct Report {
-  network_model::NamedMachine machine;
+  cost::NamedMachine machine;
   std::vector<Trial> trials;
 };
 
 Report make_report(const Table& table, const std::string& name, const Table& unseen) {
   const std::vector<Point> points = table.points(name);
-  Report report{.machine = {.name = name, .machine = network_model::Machine::fit(points)},
+  Report report{.machine = {.name = name, .machine = network_model::fit_machine(points)},
                 .trials = {}};
   const auto add = [&](std::string trial, network_model::Errors errors) {
     add_trial(report.trials, std::move(trial), std::move(errors));
@@ -86,7 +87,7 @@ void print_text(const Report& report, const Console& console) {
 }
 
 nlohmann::ordered_json report_json(const Report& report) {
-  auto json = nlohmann::ordered_json::parse(network_model::to_json(report.machine));
+  auto json = nlohmann::ordered_json::parse(cost::to_json(report.machine));
   json.erase("format");
   json.erase("points");
   for (auto& group : json["groups"]) {
@@ -109,7 +110,7 @@ void save(const std::vector<Report>& reports, const std::string& path) {
     throw UsageError("--save takes one machine, and the table has several",
                      fmt::format("one of: {}", fmt::join(names, ", ")), "name one with --only");
   }
-  write_output(path, network_model::to_json(reports.front().machine));
+  write_output(path, cost::to_json(reports.front().machine));
 }
 
 }  // namespace
@@ -150,9 +151,9 @@ int run_fit(const Arguments& arguments, const Console& console) {
   return kDone;
 }
 
-network_model::NamedMachine load_machine(const std::string& path) {
+cost::NamedMachine load_machine(const std::string& path) {
   const std::string text = read_text_file(path);
-  auto parsed = network_model::parse_machine_json(text);
+  auto parsed = cost::parse_machine_json(text, network_model::fit_machine);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
                      {}, "unisono plan --fit table.csv --save machine.json writes one");

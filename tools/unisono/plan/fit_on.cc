@@ -19,9 +19,9 @@
 namespace unisono::cli {
 namespace {
 
+using cost::Point;
 using network_model::Errors;
 using network_model::FittedTopology;
-using network_model::Point;
 
 struct FitReport {
   std::string machine;  // of the table

@@ -8,19 +8,19 @@
 #include "base/move_code.h"
 #include "cli/arguments.h"
 #include "cli/console.h"
+#include "cost/machine_json.h"
 #include "network_model/expert_traffic.h"
-#include "network_model/machine_json.h"
 #include "network_model/plan.h"
 #include "topology/topology.h"
 
 namespace unisono::cli {
 
 // "alpha=5us,beta=12.5GB/s[,gamma=100GB/s][,floor=10us]". Throws UsageError.
-network_model::Parameters parse_link(std::string_view text);
+cost::Parameters parse_link(std::string_view text);
 // "12.5GB/s" -> seconds a byte. Throws UsageError, which begins with `what`.
 double s_per_byte(std::string_view what, std::string_view text, std::string_view next);
 // "5 us + 12.5 GB/s", and what else there is.
-std::string link_text(const network_model::Parameters& parameters);
+std::string link_text(const cost::Parameters& parameters);
 // "9.43 ms": three digits and a unit.
 std::string time_text(double seconds);
 std::string tokens_text(double tokens);  // "1 token", "4096 tokens"
@@ -38,11 +38,10 @@ struct ErrorBar {
   double p90 = 0;
   std::string left_out = {};
 };
-ErrorBar error_bar(const std::vector<network_model::Point>& points,
-                   const network_model::Call& call);
+ErrorBar error_bar(const std::vector<cost::Point>& points, const network_model::Call& call);
 
 // Prints a fitted machine's prediction for a call.
-void print_prediction(const network_model::NamedMachine& machine, const network_model::Call& call,
+void print_prediction(const cost::NamedMachine& machine, const network_model::Call& call,
                       const Console& console);
 
 // Reads the table, fits every machine in it, and says how far off it is on rows left out.
@@ -66,6 +65,6 @@ void plan_experts(const Arguments& arguments, const Console& console);
 void fit_experts(const Arguments& arguments, const network_model::ExpertShape& shape,
                  const Console& console);
 
-network_model::NamedMachine load_machine(const std::string& path);
+cost::NamedMachine load_machine(const std::string& path);
 
 }  // namespace unisono::cli

@@ -31,14 +31,14 @@ std::string name_of(const Row& row) {
 }
 
 // Describes how far the question is from all measurements.
-std::string beyond_measurements(const std::vector<network_model::Point>& points,
+std::string beyond_measurements(const std::vector<cost::Point>& points,
                                 const network_model::Call& call) {
   const Collective collective = plain_form(call.collective);
   std::set<std::string> collectives;
   std::set<int> counts;
   double least = std::numeric_limits<double>::max();
   double most = 0;
-  for (const network_model::Point& point : points) {
+  for (const cost::Point& point : points) {
     collectives.insert(std::string(to_string(plain_form(point.collective))));
     if (plain_form(point.collective) == collective) {
       counts.insert(point.ranks);
@@ -64,7 +64,7 @@ std::string beyond_measurements(const std::vector<network_model::Point>& points,
 // The rows, fastest first, and which one is chosen.
 class Prediction {
  public:
-  Prediction(const network_model::NamedMachine& named, const network_model::Call& call)
+  Prediction(const cost::NamedMachine& named, const network_model::Call& call)
       : named_(named), call_(call), collective_(plain_form(call.collective)) {
     add_known();
     if (rows_.empty()) {
@@ -104,7 +104,7 @@ class Prediction {
   }
 
   std::optional<double> measured(const std::string& algorithm) const {
-    for (const network_model::Point& point : named_.machine.points()) {
+    for (const cost::Point& point : named_.machine.points()) {
       if (plain_form(point.collective) == collective_ && point.algorithm == algorithm &&
           point.ranks == call_.ranks && point.bytes == call_.bytes) {
         return point.time_s;
@@ -153,7 +153,7 @@ class Prediction {
   }
 
   void choose() {
-    const network_model::Choice* row = named_.choices.find(collective_, call_.ranks, call_.bytes);
+    const cost::Choice* row = named_.choices.find(collective_, call_.ranks, call_.bytes);
     if (!named_.choices.rows().empty() && (row == nullptr || row->algorithm.empty())) {
       choose_built_in();
       return;
@@ -190,7 +190,7 @@ class Prediction {
     }
   }
 
-  const network_model::NamedMachine& named_;
+  const cost::NamedMachine& named_;
   const network_model::Call& call_;
   Collective collective_;
   std::vector<Row> rows_;
@@ -199,7 +199,7 @@ class Prediction {
   ErrorBar error_;
 };
 
-void print_json(const Prediction& prediction, const network_model::NamedMachine& named,
+void print_json(const Prediction& prediction, const cost::NamedMachine& named,
                 const network_model::Call& call, double bus_bytes) {
   nlohmann::ordered_json json;
   json["schema"] = "unisono.plan/1";
@@ -239,7 +239,7 @@ void print_json(const Prediction& prediction, const network_model::NamedMachine&
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_text(const Prediction& prediction, const network_model::NamedMachine& named,
+void print_text(const Prediction& prediction, const cost::NamedMachine& named,
                 const network_model::Call& call, double bus_bytes, const Console& console) {
   fmt::print("{}  {} rank{}  {}   {}, fitted to {} measurements\n\n", to_string(call.collective),
              call.ranks, call.ranks == 1 ? "" : "s", format_bytes(call.bytes), named.name,
@@ -278,7 +278,7 @@ void print_text(const Prediction& prediction, const network_model::NamedMachine&
 
 }  // namespace
 
-void print_prediction(const network_model::NamedMachine& machine, const network_model::Call& call,
+void print_prediction(const cost::NamedMachine& machine, const network_model::Call& call,
                       const Console& console) {
   const Prediction prediction(machine, call);
   const double bus_bytes = call.bytes * unisono::bus_factor(call.collective, call.ranks);

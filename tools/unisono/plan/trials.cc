@@ -19,7 +19,7 @@
 namespace unisono::cli {
 namespace {
 
-using network_model::Point;
+using cost::Point;
 
 std::string percent(double part) {
   return fmt::format("{:.1f} %", 100 * part);

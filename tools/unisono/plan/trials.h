@@ -24,7 +24,7 @@ void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& acco
 // All machines of a table, or that of --only. Throws UsageError.
 std::vector<std::string> machines_of(const network_model::Table& table, const Arguments& arguments);
 // "33 rows: all_reduce, 2 4 8 ranks, 1 MiB to 1 GiB". REQUIRES: there are some.
-std::string rows_text(const std::vector<network_model::Point>& points);
+std::string rows_text(const std::vector<cost::Point>& points);
 
 // One way of testing a fit: what was left out, and how far off it was there.
 struct Trial {

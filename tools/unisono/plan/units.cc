@@ -58,8 +58,8 @@ double s_per_byte(std::string_view what, std::string_view text, std::string_view
                    "a number and GB/s, MB/s, TB/s, Gbit/s, GiB/s ...", std::string(next));
 }
 
-network_model::Parameters parse_link(std::string_view text) {
-  network_model::Parameters parameters;
+cost::Parameters parse_link(std::string_view text) {
+  cost::Parameters parameters;
   std::vector<std::string_view> keys;
   const auto given = [&keys](std::string_view name) {
     return std::find(keys.begin(), keys.end(), name) != keys.end();
@@ -117,7 +117,7 @@ double rounded(double value) {
   return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
 }
 
-std::string link_text(const network_model::Parameters& parameters) {
+std::string link_text(const cost::Parameters& parameters) {
   const auto rate = [](double s_per_byte) { return fmt::format("{:.4g} GB/s", 1e-9 / s_per_byte); };
   std::string text =
       fmt::format("{:.4g} us + {}", parameters.alpha_s * 1e6, rate(parameters.beta_s_per_byte));

@@ -13,8 +13,8 @@
 namespace unisono::cli {
 
 // Starts the jobs, all rank counts in turn, several times: what disturbs one job, or how its ranks
-// happen to meet, then counts once, and the quickest time counts (model/repeats.h). Larger ones get
-// more of the time.
+// happen to meet, then counts once, and the quickest time counts (network_model/repeats.h). Larger
+// ones get more of the time.
 class Campaign {
  public:
   // Throws UsageError.

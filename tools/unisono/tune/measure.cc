@@ -71,7 +71,7 @@ struct Series {
 class Prober {
  public:
   Prober(Communicator& comm, const MeasureOptions& options,
-         const std::function<void(const network_model::Point&)>& report)
+         const std::function<void(const cost::Point&)>& report)
       : comm_(comm),
         options_(options),
         report_(report),
@@ -235,7 +235,7 @@ class Prober {
 
   Communicator& comm_;
   MeasureOptions options_;
-  const std::function<void(const network_model::Point&)>& report_;
+  const std::function<void(const cost::Point&)>& report_;
   double end_s_;
   Memory in_;
   Memory out_;
@@ -245,7 +245,7 @@ class Prober {
 }  // namespace
 
 void measure_algorithms(Communicator& comm, const MeasureOptions& options,
-                        const std::function<void(const network_model::Point&)>& report) {
+                        const std::function<void(const cost::Point&)>& report) {
   Prober(comm, options, report).run();
 }
 

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "network_model/machine.h"
+#include "cost/machine.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {
@@ -22,6 +22,6 @@ struct MeasureOptions {
 
 // Collective. Each point is reported on rank 0 as soon as it is there.
 void measure_algorithms(Communicator& comm, const MeasureOptions& options,
-                        const std::function<void(const network_model::Point&)>& report);
+                        const std::function<void(const cost::Point&)>& report);
 
 }  // namespace unisono::cli

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "network_model/choices.h"
+#include "network_model/choose.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {

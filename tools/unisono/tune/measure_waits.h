@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "network_model/choices.h"
+#include "network_model/choose.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::cli {

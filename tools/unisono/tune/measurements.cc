@@ -106,7 +106,7 @@ void measure_into_table(const Arguments& arguments) {
     });
   }
   options.seconds *= 1 - kWaitsShare;
-  measure_algorithms(comm, options, [&](const network_model::Point& point) {
+  measure_algorithms(comm, options, [&](const cost::Point& point) {
     file.add(fmt::format("{},{},{},{:.0f},{:.4f},,,\n", to_string(point.collective),
                          point.algorithm, point.ranks, point.bytes, point.time_s * 1e6));
   });

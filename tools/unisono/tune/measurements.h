@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "cli/arguments.h"
-#include "network_model/choices.h"
-#include "network_model/machine.h"
+#include "cost/machine.h"
+#include "network_model/choose.h"
 #include "tune/measure.h"
 
 namespace unisono::cli {
 
 // Measurements of the algorithms, of waiting policies and of numbers of threads.
 struct Measurements {
-  std::vector<network_model::Point> points;
+  std::vector<cost::Point> points;
   std::vector<network_model::TimedWait> waits;
   std::vector<network_model::TimedThreads> threads;
   std::string table;  // all of it

@@ -17,7 +17,7 @@
 namespace unisono::cli {
 namespace {
 
-using network_model::Choice;
+using cost::Choice;
 
 struct Line {
   Collective collective;
@@ -58,9 +58,9 @@ void print_lines(const std::vector<Line>& lines, std::string_view heading, const
 }
 
 // The largest size that was measured for each rank count: "2 ranks 64 MiB, 4 ranks 8 B".
-std::string reach_of(const network_model::Machine& machine) {
+std::string reach_of(const cost::Machine& machine) {
   std::map<int, double> largest;
-  for (const network_model::Point& point : machine.points()) {
+  for (const cost::Point& point : machine.points()) {
     double& bytes = largest[point.ranks];
     bytes = std::max(bytes, point.bytes);
   }
@@ -73,7 +73,7 @@ std::string reach_of(const network_model::Machine& machine) {
 }
 
 void print_text(const TuneReport& report, const Console& console) {
-  const network_model::HostInfo& host = report.machine.host;
+  const cost::HostInfo& host = report.machine.host;
   fmt::print("{}", console.paint(Paint::strong, report.machine.name));
   if (host.cpus > 0) {
     fmt::print("  {} CPU{}{}{}", host.cpus, host.cpus == 1 ? "" : "s", host.cpu.empty() ? "" : ", ",
@@ -84,20 +84,17 @@ void print_text(const TuneReport& report, const Console& console) {
     fmt::print(" measured in {}", time_text(report.seconds));
   }
   fmt::print("\n\n");
-  const network_model::Choices& choices = report.machine.choices;
+  const cost::Choices& choices = report.machine.choices;
   print_lines(lines_of<Choice>(choices.rows(), &Choice::algorithm), "algorithm", console);
-  for (const network_model::WaitChoice& row : choices.waits()) {
+  for (const cost::WaitChoice& row : choices.waits()) {
     const bool built_in = row.policy == built_in_wait(row.oversubscribed);
     fmt::print("{:<14}  {:>5}  {}{}\n", "waiting", row.ranks, to_text(row.policy),
                built_in ? ", as built in" : "");
   }
   if (!choices.threads().empty()) {
     fmt::print("\n");
-    const auto count = [](const network_model::ThreadChoice& row) {
-      return fmt::format("{}", row.threads);
-    };
-    print_lines(lines_of<network_model::ThreadChoice>(choices.threads(), count), "threads at most",
-                console);
+    const auto count = [](const cost::ThreadChoice& row) { return fmt::format("{}", row.threads); };
+    print_lines(lines_of<cost::ThreadChoice>(choices.threads(), count), "threads at most", console);
   }
   if (report.errors.count() > 0) {
     fmt::print("\nevery second size left out and predicted: median error {:.1f} %, p90 {:.1f} %\n",
@@ -137,11 +134,11 @@ void print_json(const TuneReport& report) {
                                {"algorithm", row.algorithm}});
   }
   json["waits"] = nlohmann::json::array();
-  for (const network_model::WaitChoice& row : report.machine.choices.waits()) {
+  for (const cost::WaitChoice& row : report.machine.choices.waits()) {
     json["waits"].push_back({{"ranks", row.ranks}, {"policy", to_text(row.policy)}});
   }
   json["threads"] = nlohmann::json::array();
-  for (const network_model::ThreadChoice& row : report.machine.choices.threads()) {
+  for (const cost::ThreadChoice& row : report.machine.choices.threads()) {
     json["threads"].push_back({{"collective", to_string(row.collective)},
                                {"ranks", row.ranks},
                                {"from_bytes", static_cast<std::uint64_t>(row.from_bytes)},

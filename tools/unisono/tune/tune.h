@@ -4,13 +4,13 @@
 #include <string>
 
 #include "cli/console.h"
+#include "cost/machine_json.h"
 #include "network_model/holdout.h"
-#include "network_model/machine_json.h"
 
 namespace unisono::cli {
 
 struct TuneReport {
-  network_model::NamedMachine machine;
+  cost::NamedMachine machine;
   network_model::Errors errors;  // of points left out
   double slower = 1;             // network_model::median_over_quickest()
   double seconds = 0;            // of measuring; 0: nothing was measured

@@ -1,5 +1,5 @@
 // The least that a collective can cost on a one-port network, whatever the algorithm
-// (src/model/bounds.h).
+// (src/cost/bounds.h).
 import { plainForm, reduces } from '../schedule/collective';
 import { mostMoved } from '../schedule/counts';
 import type { Schedule } from '../schedule/types';

@@ -1,5 +1,5 @@
 // When each message of a schedule starts and ends on the reference network: the one-port model of
-// src/model/cost.h. A test compares it with `unisono plan`.
+// src/cost/cost.h. A test compares it with `unisono plan`.
 import { bytesOfMoves } from '../schedule/counts';
 import { INPUT, REDUCE, type Schedule } from '../schedule/types';
 

@@ -1,0 +1,50 @@
+// libunisono_lab: what collectives, workloads and models would take on described machines. Nothing
+// runs: it needs no ranks, moves no data, and links to no other library of unisono.
+//
+// A topology is a preset (`unisono topo --presets`) with its parameters, such as
+// "dgx_h100:nodes=4", or the text of unisono.topology/1 (docs/formats/topology.md).
+//
+// Threads: any. Errors: Error(usage), with the place in a text that is wrong.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unisono/error.hpp"
+#include "unisono/export.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono::lab {
+
+struct PredictedAlgorithm {
+  std::string algorithm;  // with its parameters
+  double time_us = 0;
+};
+// Simulates each algorithm of the collective on the first `ranks` ranks of a topology, as
+// `unisono plan --on` does: fastest first.
+// Units: `bytes` is the vector: the larger of what a rank sends and receives in all.
+UNISONO_EXPORT std::vector<PredictedAlgorithm> predict(Collective collective, int ranks,
+                                                       double bytes, std::string_view topology);
+
+// Simulates the text of a unisono.workload/1 (docs/formats/workload.md) that names no file, and
+// returns unisono.simulation/1, as `unisono sim --json` prints it.
+UNISONO_EXPORT std::string simulate(std::string_view workload, std::string_view topology);
+
+struct PlannedLayout {
+  std::string layout;  // "dp=4 tp=8 pp=2 ..."
+  double step_s = 0;
+  double tokens_per_s_device = 0;
+};
+// The ten fastest layouts to train a model on all devices of a topology, as `unisono plan-model`
+// finds them; none: no layout fits into memory. `model` is a name that `unisono plan-model` knows,
+// or the text of a config.json. `batch`: sequences of a step. `sequence`: tokens.
+UNISONO_EXPORT std::vector<PlannedLayout> plan_training(std::string_view model,
+                                                        std::string_view topology, double batch,
+                                                        double sequence);
+
+// Proves the text of a unisono.step/1 (docs/formats/step.md): what is wrong, one text each; none:
+// the step gives what one process would.
+UNISONO_EXPORT std::vector<std::string> check_step(std::string_view step);
+
+}  // namespace unisono::lab

@@ -1,0 +1,118 @@
+/* Pipelines for C: the schedules of `unisono pipeline list`, or of a file, and a runner that does
+ * one with the computations of a model. What they are is as in parallel/pipeline.hpp; results and
+ * errors are as in unisono.h. */
+#pragma once
+
+#include <stddef.h>
+
+#include "unisono/unisono.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Immutable. Any thread. */
+typedef struct unisono_schedule_handle* unisono_schedule_t;
+/* A schedule that runs on the ranks of a communicator. One thread at a time. */
+typedef struct unisono_pipeline_handle* unisono_pipeline_t;
+
+/* Makes the schedule `name`. chunks: stages per rank, if the schedule leaves the choice; 0: the
+ * schedule's number, or 2. The caller frees *schedule; *schedule is NULL after a failure.
+ * Errors: USAGE. */
+UNISONO_EXPORT unisono_result_t
+unisono_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
+                         unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
+/* Parses the text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining.
+ * Errors: USAGE, with the position of the mistake or the first finding of `unisono pipeline
+ * verify`. */
+UNISONO_EXPORT unisono_result_t
+unisono_schedule_parse(const char* text, unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
+/* Returns the number of stages; 0 for NULL. */
+UNISONO_EXPORT int unisono_schedule_stages(unisono_schedule_t schedule) UNISONO_NOEXCEPT;
+/* Returns the rank of a stage; -1 if there is no such stage. */
+UNISONO_EXPORT int unisono_schedule_rank_of(int stage,
+                                            unisono_schedule_t schedule) UNISONO_NOEXCEPT;
+/* Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines keep what they
+ * need of it. */
+UNISONO_EXPORT unisono_result_t unisono_schedule_free(unisono_schedule_t* schedule)
+    UNISONO_NOEXCEPT;
+
+/* A stage on this rank and the shape of its output. The gradient of the output has the same shape.
+ */
+typedef struct unisono_pipeline_stage {
+  int stage;
+  unisono_dtype_t dtype;
+  const size_t* shape; /* NULL, with 0 dimensions, if there is no next stage */
+  size_t dimensions;   /* at most 8 */
+} unisono_pipeline_stage_t;
+
+/* One computation. The library owns the memory, which is aligned to 64 bytes; a pointer is NULL,
+ * with 0 bytes, where there is no input or output. `input` is unchanged from F until B, or W, has
+ * returned. */
+typedef struct unisono_pipeline_pass {
+  int stage;
+  int microbatch;
+  const void* input;
+  size_t input_bytes;
+  void* output; /* F writes it */
+  size_t output_bytes;
+  const void* output_gradient; /* B, I and W read it */
+  size_t output_gradient_bytes;
+  void* input_gradient; /* B and I write it */
+  size_t input_gradient_bytes;
+} unisono_pipeline_pass_t;
+
+/* Callbacks. A result other than UNISONO_SUCCESS ends the world on all ranks, as unisono_abort()
+ * does, and unisono_pipeline_run_step() returns it. Callbacks may call unisono, but not on this
+ * pipeline. */
+typedef unisono_result_t (*unisono_pass_callback_t)(const unisono_pipeline_pass_t* pass,
+                                                    void* context);
+typedef unisono_result_t (*unisono_stage_callback_t)(int stage, void* context);
+
+/* Start from UNISONO_PIPELINE_OPTIONS_INIT, and set the computations that the schedule has for this
+ * rank. The parts of an overlap run one after the other. */
+typedef struct unisono_pipeline_options {
+  size_t struct_size;
+  int timeout_ms; /* limit of the wait for one message; -1: the communicator's */
+  int record;     /* 1: record when each action begins and ends */
+  unisono_pass_callback_t forward;
+  unisono_pass_callback_t backward;         /* both gradients in one */
+  unisono_pass_callback_t backward_input;   /* I */
+  unisono_pass_callback_t backward_weight;  /* W */
+  unisono_stage_callback_t reduce_gradient; /* may be NULL, like the next two */
+  unisono_stage_callback_t unshard;
+  unisono_stage_callback_t reshard;
+  void* context; /* passed to the callbacks; must live as long as the pipeline */
+} unisono_pipeline_options_t;
+#define UNISONO_PIPELINE_OPTIONS_INIT \
+  {sizeof(unisono_pipeline_options_t), -1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+
+/* Collective. Makes a pipeline; the ranks agree on the schedule and the shapes. `stages` has
+ * `count` entries, one for each stage on this rank. The caller frees *pipeline; *pipeline is NULL
+ * after a failure.
+ * Errors: MISMATCH on all ranks; USAGE on a rank whose stages or callbacks do not fit, and ABORTED
+ * on the others. */
+UNISONO_EXPORT unisono_result_t
+unisono_pipeline_create(unisono_schedule_t schedule, const unisono_pipeline_stage_t* stages,
+                        size_t count, const unisono_pipeline_options_t* options,
+                        unisono_comm_t comm, unisono_pipeline_t* pipeline) UNISONO_NOEXCEPT;
+/* Collective. Runs one step: all microbatches forward and backward.
+ * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that was waited for and the rank that
+ * owes it; the result of a callback. */
+UNISONO_EXPORT unisono_result_t unisono_pipeline_run_step(unisono_pipeline_t pipeline)
+    UNISONO_NOEXCEPT;
+/* Collective. Returns the last step of all ranks as unisono.pipeline_times/1. Needs `record`. *text
+ * is valid until the next call or until the pipeline is freed.
+ * Errors: USAGE, those of a collective. */
+UNISONO_EXPORT unisono_result_t unisono_pipeline_times(unisono_pipeline_t pipeline,
+                                                       const char** text) UNISONO_NOEXCEPT;
+/* Local. Returns the most bytes that inputs, outputs and gradients have occupied on this rank; 0
+ * for NULL. */
+UNISONO_EXPORT size_t unisono_pipeline_most_bytes(unisono_pipeline_t pipeline) UNISONO_NOEXCEPT;
+/* Local. Frees the pipeline and sets *pipeline to NULL; *pipeline may be NULL. */
+UNISONO_EXPORT unisono_result_t unisono_pipeline_free(unisono_pipeline_t* pipeline)
+    UNISONO_NOEXCEPT;
+
+#if defined(__cplusplus)
+}
+#endif

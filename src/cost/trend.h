@@ -1,0 +1,48 @@
+// The time of a collective on one machine as a formula with fitted parameters.
+//
+// GPU libraries have several protocols for the same ring, which differ in what a message costs and
+// in bandwidth, and in whether they start with few channels; and switches that reduce. The library
+// takes about the fastest, and where two are equally fast it is a little faster than either (they
+// share the work of their neighbours' sizes), so the trend is their soft minimum, the power mean of
+// exponent -8:
+//
+//   pipelined  floor + m*alpha + beta*hypot(s*S, n*ramp) + restart*(s/m)*S + gamma*r*S
+//   direct     floor + m*direct_alpha + s*S*direct_beta + gamma*r*S
+//   switch     floor + m'*switch_alpha + s'*S*switch_beta
+//
+// for a vector of S bytes on n ranks, with m messages, share s and reduced share r of it (work.h).
+// `ramp` is what each rank has to have to fill the machine: below, fewer channels work, so that
+// time stays flat. `restart` is paid once per segment and all ranks, by a pipeline that starts
+// anew. s*S counts byte_factor times, floor and alphas latency_factor times.
+#pragma once
+
+#include <map>
+
+#include "cost/work.h"
+
+namespace unisono::cost {
+
+struct Trend {
+  double floor_s = 0;
+  double alpha_s = 0;
+  double beta_s_per_byte = 0;
+  double ramp_bytes = 0;
+  double restart_s_per_byte = 0;
+  double direct_alpha_s = 0;
+  double direct_beta_s_per_byte = 0;
+  double gamma_s_per_byte = 0;
+  bool has_switch = false;
+  double switch_alpha_s = 0;
+  double switch_beta_s_per_byte = 0;
+
+  // The additional cost of a byte by rank count, for machines with unequal links. Interpolated
+  // between two counts, constant beyond them.
+  std::map<int, double> byte_factors = {};
+
+  // The same of floor and messages, for machines where ranks share cores.
+  std::map<int, double> latency_factors = {};
+
+  double time_s(const Work& work, int ranks, double bytes) const;
+};
+
+}  // namespace unisono::cost

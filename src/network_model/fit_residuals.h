@@ -1,0 +1,16 @@
+// The residuals of measured times (cost/residuals.h).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cost/residuals.h"
+
+namespace unisono::network_model {
+
+inline constexpr std::size_t kMostResiduals = 400;
+
+// Cost: the cube of their number; above kMostResiduals, neighbours in size are merged first.
+cost::Residuals fit_residuals(std::vector<cost::Residual> known);
+
+}  // namespace unisono::network_model

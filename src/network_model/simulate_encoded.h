@@ -1,0 +1,14 @@
+// How long an algorithm with encoded moves takes on a topology.
+#pragma once
+
+#include "cost/encoded.h"
+#include "network_model/simulator/simulation.h"
+#include "topology/topology.h"
+
+namespace unisono::network_model {
+
+// With what coding takes. REQUIRES: it has a schedule. Throws Error(usage): too many messages.
+SimulationResult simulate_encoded(const cost::EncodedAlgorithm& algorithm, double bytes,
+                                  const Topology& topology, SimulationOptions options);
+
+}  // namespace unisono::network_model
