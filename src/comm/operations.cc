@@ -87,6 +87,7 @@ Operations::~Operations() {
   Waiter(group_.world().surroundings(), kReclaimMs).wait(reclaim, [] {});
   close_lanes();  // what still comes shall not find memory that goes before them
   diagnosis_->look_back(latest_);
+  group_.records().keep_last(latest_.sequence);
 }
 
 void Operations::begin(const Prepared& prepared, const Call& call, const Prepared& counted,

@@ -167,7 +167,8 @@ void World::take_leave(std::optional<int> culprit) noexcept {
   if (network() == nullptr) {
     return;
   }
-  network()->leave();
+  network()->leave(culprit || remote_records_ == nullptr ? std::string()
+                                                         : remote_records_->farewell());
   const Deadline host_deadline = Deadline::after_ms(kLostHostMs);
   const int lost_rank = culprit.value_or(-1);
   const auto lost = [&](int rank) {

@@ -73,6 +73,14 @@ void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const 
   }
 }
 
+void GroupRecords::keep_last(std::uint64_t newest) noexcept {
+  const auto record = remote_ == nullptr ? std::nullopt : read_record(mine(), newest);
+  if (record) {
+    remote_->keep_last(id_,
+                       {.record = *record, .group_size = size(), .group_first = members_.front()});
+  }
+}
+
 bool GroupRecords::hear_others() noexcept {
   remote_->listen();
   return remote_->was_asked(id_);

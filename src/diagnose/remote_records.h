@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,8 +42,12 @@ class RemoteRecords {
   };
   // `members`: ranks of the world; those of this host are passed over. Any thread.
   void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
-  // Takes in what has come. The recorders tell for whom a rank waits, and since_ns is when that
-  // came.
+  // Keeps the last call of a group that ends, for farewell(). Of the latest groups only.
+  void keep_last(std::uint64_t group, const Report& report) noexcept;
+  // The calls kept, for Network::leave(): a rank that then waits for this one reads them.
+  std::string farewell() noexcept;
+  // Takes in what has come, also in farewells. The recorders tell for whom a rank waits, and
+  // since_ns is when that came.
   void listen() noexcept;
   // Whether somebody has asked since this was asked last.
   bool was_asked(std::uint64_t group) noexcept;
@@ -55,15 +61,24 @@ class RemoteRecords {
   void forget(std::uint64_t group) noexcept;
 
  private:
+  struct Note;
+
+  void hear_farewells();
+  void take(int from, const Note& note);
+
   // An authenticated peer that tells of more groups is heard no more.
   static constexpr std::size_t kMostFlightRecorders = 16384;
 
-  std::mutex mutex_;  // guards all
+  transport::Network& network_;
+  std::mutex mutex_;  // guards the rest
   std::unique_ptr<transport::Transport> lanes_;
   std::map<std::pair<std::uint64_t, int>, std::unique_ptr<FlightRecorder>> flight_recorders_;
   std::set<std::uint64_t> asked_;  // groups
   std::set<int> askers_;
   std::map<int, WorldWaiting> waits_;  // by rank
+  int events_seen_ = 0;                // of the network
+  std::set<int> left_;                 // ranks whose farewells were taken in
+  std::deque<std::string> last_;       // notes
 };
 
 }  // namespace unisono::comm
