@@ -31,11 +31,11 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypeCount = 13;
 
-// Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks: integers of
-// up to 32 bits move and are summed in 32 or 64 bits and truncate towards zero, floats of less than
-// 32 bits move and are summed in f32 and are rounded once, so that no sum wraps or overflows; wider
-// types are summed as they are. `premul_sum` multiplies each rank's input by a scalar before the
-// sum; `user` is a function of the caller's.
+// Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks. Integers of
+// up to 32 bits are summed in 32 or 64 bits and truncate towards zero, floats of less than 32 bits
+// in f32, rounded once; 64-bit sums wrap. No sum of floats overflows: f32 and f64 are scaled by
+// 2^-k, which rounds only inputs below ranks times the least normal number. `premul_sum` multiplies
+// each rank's input by a scalar before the sum; `user` is a function of the caller's.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,
