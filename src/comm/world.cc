@@ -143,10 +143,18 @@ void World::listen_once_more() noexcept {
   }
 }
 
-// If ranks disagree in their last calls, no call is left that could tell this program.
+// If ranks disagree in their last calls, no call is left that could tell this program. Between hosts
+// two ranks that wait for nobody in them learn it from each other's farewells.
 void World::report_untold_mismatch() noexcept {
   try {
     AbortWord& abort = membership_->abort();
+    if (remote_records_ != nullptr && !abort.is_set()) {
+      network()->progress();
+      remote_records_->listen();
+      if (const std::string what = remote_records_->last_disagreement(); !what.empty()) {
+        abort.raise_here(ErrorCode::mismatch, what);
+      }
+    }
     const std::optional<Error> failure = abort.complete();
     if (!failure || membership_->shrunk()) {
       return;

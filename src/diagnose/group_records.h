@@ -52,7 +52,8 @@ class GroupRecords {
   // The same to ranks of the world, which need not be of the group.
   void tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
             bool ask) noexcept;
-  // Keeps the operation for the farewell of this rank (RemoteRecords::keep_last()).
+  // Keeps the latest operations, up to number `newest`, for the farewell of this rank
+  // (RemoteRecords::keep_last()).
   void keep_last(std::uint64_t newest) noexcept;
   // The ranks that have asked, in whichever group. REQUIRES: has_remote().
   std::vector<int> take_askers();

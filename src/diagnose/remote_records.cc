@@ -56,7 +56,7 @@ struct RemoteRecords::Note {
 };
 
 RemoteRecords::RemoteRecords(transport::Network& network, int rank, int ranks)
-    : network_(network), lanes_(network.lanes(kGroup, all_ranks(ranks), rank)) {}
+    : network_(network), rank_(rank), lanes_(network.lanes(kGroup, all_ranks(ranks), rank)) {}
 
 RemoteRecords::~RemoteRecords() = default;
 
@@ -72,12 +72,11 @@ void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
 
 void RemoteRecords::keep_last(std::uint64_t group, const Report& report) noexcept {
   constexpr std::size_t kMostLast = transport::kMostFarewell / sizeof(Note);
-  const Note note(group, report);
   const std::lock_guard lock(mutex_);
   try {
-    last_.emplace_back(reinterpret_cast<const char*>(&note), sizeof(note));
+    last_.emplace_back(group, report);
     if (last_.size() > kMostLast) {
-      last_.pop_front();
+      last_.erase(last_.begin());
     }
   } catch (const std::bad_alloc&) {
     return;  // what it would have told is missing in a message, no more
@@ -88,13 +87,42 @@ std::string RemoteRecords::farewell() noexcept {
   const std::lock_guard lock(mutex_);
   try {
     std::string all;
-    for (const std::string& note : last_) {
-      all += note;
+    for (const Note& note : last_) {
+      all.append(reinterpret_cast<const char*>(&note), sizeof(note));
     }
     return all;
   } catch (const std::bad_alloc&) {
     return {};
   }
+}
+
+std::string RemoteRecords::last_disagreement() noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    for (const Note& note : last_) {
+      for (const int other : left_) {
+        const auto found = flight_recorders_.find({note.group, other});
+        const auto theirs = found == flight_recorders_.end()
+                                ? std::nullopt
+                                : read_record(*found->second, note.sequence);
+        if (!theirs || theirs->signature == note.signature) {
+          continue;
+        }
+        FlightRecorder own;
+        write_record(own, note.sequence, note.signature, note.record);
+        const auto call_of = [](int rank, const OperationRecord& call) {
+          return "rank " + std::to_string(rank) + " calls " + describe(call);
+        };
+        const OperationRecord mine = newest_record(own);
+        return "operation #" + std::to_string(note.sequence) + ": " +
+               (rank_ < other ? call_of(rank_, mine) + "; " + call_of(other, *theirs)
+                              : call_of(other, *theirs) + "; " + call_of(rank_, mine));
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+  return {};
 }
 
 void RemoteRecords::listen() noexcept {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,10 +41,13 @@ class RemoteRecords {
   };
   // `members`: ranks of the world; those of this host are passed over. Any thread.
   void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
-  // Keeps the last call of a group that ends, for farewell(). Of the latest groups only.
+  // Keeps one of the last calls of a group that ends, for farewell(): of the latest groups only.
   void keep_last(std::uint64_t group, const Report& report) noexcept;
   // The calls kept, for Network::leave(): a rank that then waits for this one reads them.
   std::string farewell() noexcept;
+  // Says how a call kept differs from that of a rank which has left as well; empty: none is known.
+  // REQUIRES: listen(). For a rank that leaves too: it makes no call that could tell it.
+  std::string last_disagreement() noexcept;
   // Takes in what has come, also in farewells. The recorders tell for whom a rank waits, and
   // since_ns is when that came.
   void listen() noexcept;
@@ -70,6 +72,7 @@ class RemoteRecords {
   static constexpr std::size_t kMostFlightRecorders = 16384;
 
   transport::Network& network_;
+  const int rank_;
   std::mutex mutex_;  // guards the rest
   std::unique_ptr<transport::Transport> lanes_;
   std::map<std::pair<std::uint64_t, int>, std::unique_ptr<FlightRecorder>> flight_recorders_;
@@ -78,7 +81,7 @@ class RemoteRecords {
   std::map<int, WorldWaiting> waits_;  // by rank
   int events_seen_ = 0;                // of the network
   std::set<int> left_;                 // ranks whose farewells were taken in
-  std::deque<std::string> last_;       // notes
+  std::vector<Note> last_;
 };
 
 }  // namespace unisono::comm

@@ -65,6 +65,11 @@ class AbortWord {
   // What throw_reason() would throw, if it would, without waiting. The program is told.
   std::optional<Error> failure();
 
+  // As raise(), but tells no other host: this rank has said its last word to them.
+  void raise_here(ErrorCode code, const std::string& text) noexcept {
+    record(code, -1, rank_, text);
+  }
+
  private:
   // False: there is a reason already.
   bool record(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept;

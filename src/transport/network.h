@@ -40,7 +40,7 @@ struct Loss {
 };
 
 // The longest farewell of a rank that leaves.
-inline constexpr std::size_t kMostFarewell = 1024;
+inline constexpr std::size_t kMostFarewell = 4096;
 
 class Network {
  public:

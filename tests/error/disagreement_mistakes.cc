@@ -150,12 +150,11 @@ std::vector<Mistake> disagreement_mistakes() {
              }
              comm.barrier();
            }},
-      {.name = "disagree_last_root",  // rank 1 sends nothing, waits for nobody, and leaves
+      {.name = "disagree_last_call",  // rank 1 sends nothing, waits for nobody, and leaves
        .make =
            [](Communicator& comm) {
-             const std::vector<float> part(8);
-             std::vector<float> all(16);
-             comm.gather(std::span<const float>(part), std::span(all), comm.rank());
+             std::vector<float> data(comm.rank() == 0 ? 8 : 0);
+             comm.broadcast(std::span(data), 1);
              const Communicator gone = std::move(comm);
              throw std::runtime_error("left");
            }},
