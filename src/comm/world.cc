@@ -143,8 +143,8 @@ void World::listen_once_more() noexcept {
   }
 }
 
-// If ranks disagree in their last calls, no call is left that could tell this program. Between hosts
-// two ranks that wait for nobody in them learn it from each other's farewells.
+// If ranks disagree in their last calls, no call is left that could tell this program. Between
+// hosts two ranks that wait for nobody in them learn it from each other's farewells.
 void World::report_untold_mismatch() noexcept {
   try {
     AbortWord& abort = membership_->abort();

@@ -87,8 +87,8 @@ void GroupRecords::keep_last(std::uint64_t newest) noexcept {
     return;
   }
   for_latest(mine(), newest, [&](const OperationRecord& record) {
-    remote_->keep_last(
-        id_, {.record = record, .group_size = size(), .group_first = members_.front()});
+    remote_->keep_last(id_,
+                       {.record = record, .group_size = size(), .group_first = members_.front()});
   });
 }
 
