@@ -32,13 +32,11 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypeCount = 13;
 
-// Reduce operations.
-// - `avg` is the sum divided by the number of ranks. Integers of up to 32 bits are moved and summed
-//   in 32 or 64 bits, and the result truncates towards zero. Floats of less than 32 bits are moved
-//   and summed in f32 and rounded once. So these sums neither wrap nor overflow. Wider types are
-//   summed in their own type.
-// - `premul_sum` multiplies each rank's input by a scalar before the sum.
-// - `user` is a function of the caller.
+// Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks. Integers of
+// up to 32 bits are summed in 32 or 64 bits and truncate towards zero, floats of less than 32 bits
+// in f32, rounded once; 64-bit sums wrap. No sum of floats overflows: f32 and f64 are scaled by
+// 2^-k, which rounds only inputs below ranks times the least normal number. `premul_sum` multiplies
+// each rank's input by a scalar before the sum; `user` is a function of the caller's.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,

@@ -97,8 +97,8 @@ typedef enum unisono_op UNISONO_INT {
   UNISONO_PROD = 1,
   UNISONO_MIN = 2,
   UNISONO_MAX = 3,
-  UNISONO_AVG = 4, /* the sum divided by the number of ranks; integers truncate towards
-                          zero, and only sums of 64-bit ones wrap */
+  UNISONO_AVG = 4, /* the sum divided by the number of ranks; integers truncate towards zero, and
+                      only sums of 64-bit ones wrap; no sum of floats overflows */
   UNISONO_BAND = 5,
   UNISONO_BOR = 6,
   UNISONO_BXOR = 7,

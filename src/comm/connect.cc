@@ -48,7 +48,7 @@ void tell_of_a_death(transport::Network& connected, std::uint32_t epoch, const E
   const int dead = error.context().peer;
   connected.begin_epoch(epoch);
   tell_hosts_of_abort(connected, error.code(), dead, std::string(error.message()));
-  connected.leave();
+  connected.leave({});
   const Deadline deadline = Deadline::after_ms(kLastMessageMs);
   while (!connected.delivered([dead](int rank) { return rank == dead; }, kLastMessageMs) &&
          !deadline.passed()) {

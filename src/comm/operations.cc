@@ -87,6 +87,7 @@ Operations::~Operations() {
   Waiter(group_.world().surroundings(), kReclaimMs).wait(reclaim, [] {});
   close_lanes();  // late messages must not find memory that is freed before the lanes
   diagnosis_->look_back(latest_);
+  group_.records().keep_last(latest_.sequence);
 }
 
 void Operations::begin(const Prepared& prepared, const Call& call, const Prepared& counted,

@@ -74,27 +74,43 @@ class ReceiveQueues {
  public:
   bool empty() const noexcept { return size_ == 0; }
   void push(PendingTransfer& transfer) {
-    by_tag_[transfer.tag].push(transfer);
+    if (latest_ == nullptr || latest_tag_ != transfer.tag) {
+      latest_ = &by_tag_[transfer.tag];
+      latest_tag_ = transfer.tag;
+    }
+    latest_->push(transfer);
     ++size_;
   }
   // Removes and returns the first receive with this tag; nullptr if there is none.
   PendingTransfer* take(int tag) noexcept {
-    const auto found = size_ == 0 ? by_tag_.end() : by_tag_.find(tag);
-    if (found == by_tag_.end() || found->second.empty()) {
+    TransferQueue* const queue = size_ == 0 ? nullptr : find(tag);
+    if (queue == nullptr || queue->empty()) {
       return nullptr;
     }
     --size_;
-    PendingTransfer& first = found->second.pop();
-    if (found->second.empty() && by_tag_.size() > kKeptTags) {
-      by_tag_.erase(found);
+    PendingTransfer& first = queue->pop();
+    if (queue->empty() && by_tag_.size() > kKeptTags) {
+      latest_ = queue == latest_ ? nullptr : latest_;
+      by_tag_.erase(tag);
     }
     return &first;
   }
 
  private:
+  TransferQueue* find(int tag) noexcept {
+    if (latest_ != nullptr && latest_tag_ == tag) {
+      return latest_;
+    }
+    const auto found = by_tag_.find(tag);
+    return found == by_tag_.end() ? nullptr : &found->second;
+  }
+
   // Number of empty queues to keep, because programs reuse their tags.
   static constexpr std::size_t kKeptTags = 64;
   std::unordered_map<int, TransferQueue> by_tag_;
+  // The queue of the latest receive: most programs have one at a time, and look nothing up.
+  TransferQueue* latest_ = nullptr;
+  int latest_tag_ = 0;
   std::size_t size_ = 0;
 };
 

@@ -144,9 +144,17 @@ void World::listen_once_more() noexcept {
 }
 
 // If ranks disagree in their last calls, no later call can report it to the program.
+// Between hosts, two ranks that wait for nobody learn it from each other's farewells.
 void World::report_untold_mismatch() noexcept {
   try {
     AbortWord& abort = membership_->abort();
+    if (remote_records_ != nullptr && !abort.is_set()) {
+      network()->progress();
+      remote_records_->listen();
+      if (const std::string what = remote_records_->last_disagreement(); !what.empty()) {
+        abort.raise_here(ErrorCode::mismatch, what);
+      }
+    }
     const std::optional<Error> failure = abort.complete();
     if (!failure || membership_->shrunk()) {
       return;
@@ -167,7 +175,8 @@ void World::take_leave(std::optional<int> culprit) noexcept {
   if (network() == nullptr) {
     return;
   }
-  network()->leave();
+  network()->leave(culprit || remote_records_ == nullptr ? std::string()
+                                                         : remote_records_->farewell());
   const Deadline host_deadline = Deadline::after_ms(kLostHostMs);
   const int lost_rank = culprit.value_or(-1);
   const auto lost = [&](int rank) {

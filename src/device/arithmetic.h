@@ -136,11 +136,10 @@ struct Accumulator {
 };
 
 template <class Element, class Wide>
-UNISONO_DEVICE inline typename Element::Stored divide(Wide sum, std::uint32_t divisor) {
+UNISONO_DEVICE inline typename Element::Stored divide(Wide sum, double divisor) {
   using Value = typename Element::Value;
   if constexpr (std::is_floating_point_v<Value>) {
-    // Rounds as a sum, then as a quotient, as if the sum were stored before it is divided.
-    return Element::encode(Element::decode(Element::encode(sum)) / static_cast<Value>(divisor));
+    return Element::encode(sum / static_cast<Value>(divisor));
   } else {
     return static_cast<Value>(sum / static_cast<Wide>(divisor));
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "base/collectives.h"
+#include "base/hash.h"
 #include "device/blocks.h"
 #include "device/gather.h"
 #include "device/kernels.h"
@@ -343,7 +345,10 @@ void DeviceState::run(const Call& call, void* stream) {
   if (launch.has_blocks != 0) {
     put_blocks(call, comm_.rank(), comm_.size(), launch);
   }
-  launch.factor = call.reduction.factor;
+  if (call.reduction.op == ReduceOp::premul_sum) {
+    launch.factor = call.reduction.factor;
+    launch.signature = mix(launch.signature ^ std::bit_cast<std::uint64_t>(launch.factor));
+  }
   // A graph has its own order, and is independent of calls outside of it.
   Latest& latest = capturing == 0 ? latest_ : captured_;
   const bool is_before = latest.is_there && (capturing == 0 || latest.capture == capture);

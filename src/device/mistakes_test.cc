@@ -129,13 +129,16 @@ TEST(DeviceMistakes, OnlyFlatReducesInPlace) {
   });
 }
 
-TEST(DeviceMistakes, OtherCountsAreNamedOnAllRanks) {
-  run_threads(3, [](Communicator& comm) {
+// Rank 1 makes the call `other`, all other ranks `usual`.
+void expect_that_all_are_told(const Call& usual, const Call& other) {
+  run_threads(3, [&](Communicator& comm) {
     const OwnStream stream;
     DeviceGroup group(comm);
     Buffer device(4000);
+    Call call = comm.rank() == 1 ? other : usual;
+    call.in = call.out = device.data();
     const Error error = error_of([&] {
-      group.run(all_reduce(device.data(), comm.rank() == 1 ? 100 : 200), stream.handle());
+      group.run(call, stream.handle());
       group.synchronize(stream.handle());
     });
     EXPECT_TRUE(error.code() == ErrorCode::mismatch || error.code() == ErrorCode::aborted)
@@ -143,6 +146,18 @@ TEST(DeviceMistakes, OtherCountsAreNamedOnAllRanks) {
     EXPECT_NE(error.message().find("means another call than rank"), std::string::npos)
         << error.what();
   });
+}
+
+TEST(DeviceMistakes, OtherCountsAreNamedOnAllRanks) {
+  expect_that_all_are_told(all_reduce(nullptr, 200), all_reduce(nullptr, 100));
+}
+
+TEST(DeviceMistakes, OtherFactorsAreNamedOnAllRanks) {
+  Call usual = all_reduce(nullptr, 200);
+  usual.reduction = Reduction::premul_sum(0.5);
+  Call other = usual;
+  other.reduction = Reduction::premul_sum(0.25);
+  expect_that_all_are_told(usual, other);
 }
 
 // Each rank's counts are valid by themselves, but they disagree.

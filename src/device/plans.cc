@@ -8,6 +8,7 @@
 #include "base/dtypes.h"
 #include "base/hash.h"
 #include "device/bind.h"
+#include "engine/around.h"
 #include "unisono/error.hpp"
 
 namespace unisono::device {
@@ -179,7 +180,9 @@ Launch Plans::make(const CallShape& kind, Zone& zone) const {
   launch.signature = signature_of(kind, name);
   launch.op = static_cast<std::uint32_t>(kind.op);
   launch.multiplies = kind.op == ReduceOp::premul_sum ? 1 : 0;
-  launch.divisor = static_cast<std::uint32_t>(ranks);
+  const engine::Around around = engine::around(kind.collective, kind.dtype, kind.op, ranks);
+  launch.factor = around.scale;
+  launch.divisor = around.divisor;
   return launch;
 }
 

@@ -244,8 +244,11 @@ void Diagnosis::look_for_leaver(int peer, int& leaver) {
   raise_left(peer);
 }
 
-// Unless it left because its calls were different.
+// Unless it left because its calls were others, which the farewell of a rank of another host says.
 void Diagnosis::raise_left(int peer) {
+  if (records_.has_remote()) {
+    records_.hear_others();
+  }
   if (const FlightRecorder* const told = records_.find(peer);
       told != nullptr && first_disagreement(*told)) {
     raise_disagreement(peer, *told);

@@ -106,6 +106,7 @@ class Diagnosis {
   bool find_disagreement(const Operation& operation);
   std::optional<OperationRecord> first_disagreement(const FlightRecorder& theirs) const;
   void raise_disagreement(int peer, const FlightRecorder& told);
+  std::string progress_of(const TransferState& transfer) const;
   std::string purpose(int rank) const;  // ", for layer 3 attention"
   void raise_left(int peer);
   void raise(ErrorCode code, int culprit, const std::string& text);

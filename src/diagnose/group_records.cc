@@ -13,6 +13,15 @@ namespace {
 // earlier one.
 constexpr std::uint64_t kTold = 4;
 
+template <class Each>
+void for_latest(const FlightRecorder& recorder, std::uint64_t newest, const Each& each) noexcept {
+  for (std::uint64_t one = newest - std::min(newest, kTold) + 1; one <= newest; ++one) {
+    if (const auto record = read_record(recorder, one)) {
+      each(*record);
+    }
+  }
+}
+
 }  // namespace
 
 GroupRecords::GroupRecords(const Hosts& hosts, std::vector<int> members, int rank, std::uint64_t id,
@@ -60,18 +69,28 @@ std::vector<int> GroupRecords::take_askers() {
 
 void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
                         bool ask) noexcept {
-  const std::uint64_t first = newest - std::min(newest, kTold) + 1;
-  for (std::uint64_t one = first; remote_ != nullptr && one <= newest; ++one) {
-    if (const auto record = read_record(mine(), one)) {
-      RemoteRecords::Report report{
-          .record = *record, .group_size = size(), .group_first = members_.front()};
-      if (one == newest && waiting.peer >= 0) {
-        report.waiting = {.peer = world_rank(waiting.peer), .place = waiting.place};
-        report.asks = ask;
-      }
-      remote_->tell(ranks, id_, report);
-    }
+  if (remote_ == nullptr) {
+    return;
   }
+  for_latest(mine(), newest, [&](const OperationRecord& record) {
+    RemoteRecords::Report report{
+        .record = record, .group_size = size(), .group_first = members_.front()};
+    if (record.sequence == newest && waiting.peer >= 0) {
+      report.waiting = {.peer = world_rank(waiting.peer), .place = waiting.place};
+      report.asks = ask;
+    }
+    remote_->tell(ranks, id_, report);
+  });
+}
+
+void GroupRecords::keep_last(std::uint64_t newest) noexcept {
+  if (remote_ == nullptr) {
+    return;
+  }
+  for_latest(mine(), newest, [&](const OperationRecord& record) {
+    remote_->keep_last(id_,
+                       {.record = record, .group_size = size(), .group_first = members_.front()});
+  });
 }
 
 bool GroupRecords::hear_others() noexcept {

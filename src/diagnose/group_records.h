@@ -52,6 +52,9 @@ class GroupRecords {
   // As above, to world ranks, which need not be in the group.
   void tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
             bool ask) noexcept;
+  // Keeps the latest operations, up to number `newest`, for the farewell of this rank
+  // (RemoteRecords::keep_last()).
+  void keep_last(std::uint64_t newest) noexcept;
   // Returns the ranks that have asked, in any group. REQUIRES: has_remote().
   std::vector<int> take_askers();
   // Receives the reports of others. Returns true if a rank asks. REQUIRES: has_remote().

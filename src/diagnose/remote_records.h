@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,8 +40,15 @@ class RemoteRecords {
   };
   // `members`: world ranks; those on this host are skipped. Any thread.
   void tell(std::span<const int> members, std::uint64_t group, const Report& report) noexcept;
-  // Receives reports. Afterwards the recorders contain the ranks that are waited for; since_ns is
-  // the time of the report.
+  // Keeps one of the last calls of a group that ends, for farewell(): of the latest groups only.
+  void keep_last(std::uint64_t group, const Report& report) noexcept;
+  // The calls kept, for Network::leave(): a rank that then waits for this one reads them.
+  std::string farewell() noexcept;
+  // Says how a call kept differs from that of a rank which has left as well; empty: none is known.
+  // REQUIRES: listen(). For a rank that leaves too: it makes no call that could tell it.
+  std::string last_disagreement() noexcept;
+  // Takes in what has come, also in farewells. The recorders tell for whom a rank waits, and
+  // since_ns is when that came.
   void listen() noexcept;
   // Returns true if a rank has asked since the last call.
   bool was_asked(std::uint64_t group) noexcept;
@@ -54,15 +62,25 @@ class RemoteRecords {
   void forget(std::uint64_t group) noexcept;
 
  private:
+  struct Note;
+
+  void hear_farewells();
+  void take(int from, const Note& note);
+
   // Reports of an authenticated peer about more groups are dropped.
   static constexpr std::size_t kMostFlightRecorders = 16384;
 
-  std::mutex mutex_;  // guards all
+  transport::Network& network_;
+  const int rank_;
+  std::mutex mutex_;  // guards the rest
   std::unique_ptr<transport::Transport> lanes_;
   std::map<std::pair<std::uint64_t, int>, std::unique_ptr<FlightRecorder>> flight_recorders_;
   std::set<std::uint64_t> asked_;  // groups
   std::set<int> askers_;
   std::map<int, WorldWaiting> waits_;  // by rank
+  int events_seen_ = 0;                // of the network
+  std::set<int> left_;                 // ranks whose farewells were taken in
+  std::vector<Note> last_;
 };
 
 }  // namespace unisono::comm

@@ -180,16 +180,23 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   raise(ErrorCode::timeout, culprit.rank, text + others);
 }
 
+// A send has given all of its bytes away before their receiver has taken them.
+std::string Diagnosis::progress_of(const TransferState& transfer) const {
+  if (transfer.send && transfer.done == transfer.bytes) {
+    return "all bytes are sent, but " + records_.name(transfer.peer) + " has not received them";
+  }
+  return std::to_string(transfer.done) + " bytes done";
+}
+
 void Diagnosis::raise_transfer_timeout(const TransferState& transfer, double seconds) {
   const bool any = transfer.peer < 0;
   raise(ErrorCode::timeout, transfer.peer,
         std::string(transfer.send ? "send to " : "recv from ") +
             (any ? "any rank" : records_.name(transfer.peer)) + " on " +
             records_.name(records_.rank()) + ", tag " + std::to_string(transfer.tag) + ", " +
-            format_bytes(transfer.bytes) + purpose(records_.rank()) + ": " +
-            std::to_string(transfer.done) + " bytes done after " + seconds_text(seconds) +
-            "\nthe other side must call the matching " + (transfer.send ? "recv" : "send") +
-            " with the same tag");
+            format_bytes(transfer.bytes) + purpose(records_.rank()) + ": " + progress_of(transfer) +
+            " after " + seconds_text(seconds) + "\nthe other side must call the matching " +
+            (transfer.send ? "recv" : "send") + " with the same tag");
 }
 
 }  // namespace unisono::comm

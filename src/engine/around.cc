@@ -1,7 +1,5 @@
 #include "engine/around.h"
 
-#include <bit>
-
 #include "base/collectives.h"
 #include "base/dtypes.h"
 
@@ -38,16 +36,33 @@ Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks) {
   } else if (result.moved != dtype) {
     result.before = kernels::find_widen(dtype);
     result.after = kernels::find_average(dtype);
-    if (is_float(dtype)) {
-      result.scale = 1.0 / static_cast<double>(std::bit_ceil(static_cast<unsigned>(ranks)));
-      result.divisor = ranks * result.scale;
-    }
   } else if (op == ReduceOp::avg) {
+    result.scaled_sum = kernels::find_scaled_sum(dtype);
     result.after = kernels::find_divide(dtype);
   } else if (logical && ranks == 1) {
     result.after = find_make_logical(dtype);
   }
+  if (op == ReduceOp::avg && is_float(dtype)) {
+    const kernels::AverageScale scale = kernels::average_scale(ranks);
+    result.scale = scale.factor;
+    result.divisor = scale.divisor;
+  }
+  if (result.scaled_sum != nullptr && result.divisor == 1) {
+    result.after = nullptr;
+  }
   return result;
+}
+
+Reducer reducer_of(Collective collective, ReduceOp op, const Around& around) {
+  if (collective == Collective::barrier) {
+    return {.kernel = kernels::find_reduce(Dtype::u8, ReduceOp::bor)};
+  }
+  if (!reduces(collective)) {
+    return {};
+  }
+  return {.kernel = kernels::find_reduce(around.moved, op),
+          .scaled_sum = around.scaled_sum,
+          .scale = around.scale};
 }
 
 }  // namespace unisono::engine

@@ -1,7 +1,8 @@
-// The processing around the program of a reduction: of the input before it begins, and of the
-// output after its end.
+// What is done around the program of a reduction: with the input before it begins, with each
+// contribution where it is first summed, and with the output when it has come to its end.
 #pragma once
 
+#include "engine/execution.h"
 #include "kernels/kernels.h"
 #include "unisono/types.hpp"
 
@@ -11,18 +12,20 @@ struct Around {
   Dtype moved = Dtype::u8;                  // type of the elements that the program works on
   kernels::ScaleFunction before = nullptr;  // nullptr: nothing to do
   kernels::ScaleFunction after = nullptr;   // likewise
-  double scale = 1;                         // factor of `before`; for premul_sum the call's
-  double divisor = 1;                       // of `after`
+  // nullptr: sums as the operation says.
+  kernels::ScaledSumFunction scaled_sum = nullptr;
+  double scale = 1;    // what `before` or `scaled_sum` multiplies by; of premul_sum: the call's
+  double divisor = 1;  // of `after`
 };
 
-// Returns the processing for an operation:
-// - premul_sum is multiplied before.
-// - avg is divided after. Integers of up to 32 bits, and narrower floats, are widened before and
-//   narrowed after. Such floats are multiplied before by the power of two that keeps the sum of all
-//   ranks in the range of f32, which is exact.
-// - land, lor and lxor on one rank are converted to 0 or 1 after, because a single source is only
-//   copied.
-// - Collectives that do not reduce need no processing.
+// premul_sum is multiplied before. avg is divided after; of integers of up to 32 bits, and floats
+// of less, it is widened before and narrowed after. avg of floats scales each contribution
+// (kernels::average_scale): before, or where it is first summed. land, lor and lxor of one rank
+// become 0 or 1 after, as a single source is only copied. A collective that reduces nothing has
+// nothing around it.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
+
+// What its program combines with. Empty for a function of the user's, and where nothing is reduced.
+Reducer reducer_of(Collective collective, ReduceOp op, const Around& around);
 
 }  // namespace unisono::engine

@@ -159,6 +159,9 @@ BoundProgram bind(const Program& program, std::span<const ChunkPlace> places, st
     result.targets = result.sources_end =
         bind_operands(pass, pass.sources, bytes[i], is_nothing[i]);
     result.targets_end = bind_operands(pass, pass.targets, bytes[i], is_nothing[i]);
+    for (std::size_t source = 0; source < pass.sources.size(); ++source) {
+      result.single_sources |= std::uint64_t{pass.sources[source].single} << source;
+    }
     result.waits = static_cast<std::uint32_t>(bound.waits.size());
     bound.waits.insert(bound.waits.end(), pass.waits.begin(), pass.waits.end());
     result.waits_end = static_cast<std::uint32_t>(bound.waits.size());

@@ -31,6 +31,8 @@ struct BoundPass {
   bool is_nothing = false;         // its message is one byte that nobody reads (bind.cc)
   MoveCode code = MoveCode::none;  // of its messages, or of what it copies (coded_pieces.h)
   bool rounds = false;             // it rounds what it copies
+  // Bit i: source i holds one rank's contribution (Operand::single).
+  std::uint64_t single_sources = 0;
   // Ranges in the arrays of BoundProgram.
   std::uint32_t sources = 0, sources_end = 0;
   std::uint32_t targets = 0, targets_end = 0;

@@ -19,6 +19,9 @@ void Execution::combine(const BoundPass& pass, std::size_t bytes, int count,
         kernels::copy(targets[i], sources[0], bytes, store);
       }
     }
+  } else if (reducer.scaled_sum != nullptr) {
+    reducer.scaled_sum(targets, count, sources, source_count, bytes / operation.program->element,
+                       store, {.factor = reducer.scale, .sources = pass.single_sources});
   } else if (reducer.user == nullptr) {
     reducer.kernel(targets, count, sources, source_count, bytes / operation.program->element,
                    store);

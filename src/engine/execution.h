@@ -17,6 +17,9 @@ enum class Progress : std::uint8_t { idle, advanced, finished, failed };
 // Combines by a kernel, or by a user's function.
 struct Reducer {
   kernels::ReduceFunction kernel = nullptr;
+  // In place of `kernel`: multiplies each rank's contribution by `scale` where it is first summed.
+  kernels::ScaledSumFunction scaled_sum = nullptr;
+  double scale = 1;
   void (*user)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;
 };

@@ -110,9 +110,9 @@ void Lowering::list_local(const Local& local) {
   Pass pass{.step = local.step, .chunk = local.chunk, .chunks = local.chunks, .code = local.code};
   const OperandPlace target = place_of(local.target);
   if (local.combine == Combine::reduce) {
-    pass.sources.push_back({.place = readable(target, local.chunk)});
+    pass.sources.push_back({.place = readable(target, local.chunk), .single = local.single_target});
   }
-  pass.sources.push_back({.place = local.source});
+  pass.sources.push_back({.place = local.source, .single = local.single});
   pass.targets.push_back({.place = target});
   add(std::move(pass));
 }
@@ -124,9 +124,13 @@ void Lowering::list_arrival(const Delivery& arrival) {
       .step = arrival.step, .chunk = message.chunk, .chunks = message.chunks, .code = message.code};
   const OperandPlace target = place_of(arrival.target);
   if (arrival.combine == Combine::reduce) {
-    pass.sources.push_back({.place = readable(target, message.chunk)});
+    pass.sources.push_back(
+        {.place = readable(target, message.chunk), .single = arrival.single_target});
   }
-  pass.sources.push_back({.place = OperandPlace::lane, .lane = lane, .ordinal = message.ordinal});
+  pass.sources.push_back({.place = OperandPlace::lane,
+                          .lane = lane,
+                          .ordinal = message.ordinal,
+                          .single = message.single});
   pass.targets.push_back({.place = target});
   add(std::move(pass));
 }

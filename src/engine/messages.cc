@@ -10,13 +10,18 @@
 namespace unisono::engine {
 namespace {
 
-// Counts the writes of each output and scratch cell so far.
-class Versions {
+struct Cell {
+  int version = 0;     // how often it has been written so far
+  bool single = true;  // no two contributions have been summed in it
+};
+
+// The output and scratch cells of all ranks.
+class Cells {
  public:
-  explicit Versions(const Schedule& schedule)
+  explicit Cells(const Schedule& schedule)
       : chunks_(static_cast<std::size_t>(schedule.chunks)),
         cells_(static_cast<std::size_t>(schedule.ranks) * 2 * chunks_) {}
-  int& at(int rank, Buffer buffer, int chunk) {
+  Cell& at(int rank, Buffer buffer, int chunk) {
     const std::size_t half = buffer == Buffer::scratch ? 1 : 0;
     return cells_[(static_cast<std::size_t>(rank) * 2 + half) * chunks_ +
                   static_cast<std::size_t>(chunk)];
@@ -24,13 +29,15 @@ class Versions {
 
  private:
   std::size_t chunks_;
-  std::vector<int> cells_;
+  std::vector<Cell> cells_;
 };
 
 struct UnitMove {
   Move move;  // one chunk
   OperandPlace source = OperandPlace::input;
   int version = 0;
+  bool single = true;  // the source
+  bool single_target = true;
   int group = -1;  // its multicast
 };
 
@@ -44,10 +51,11 @@ OperandPlace place_of(Buffer buffer) {
 // reads as the input.
 std::vector<UnitMove> split(const Schedule& schedule) {
   std::vector<UnitMove> units;
-  Versions versions(schedule);
+  Cells cells(schedule);
   const auto& moves = schedule.moves;
   for (std::size_t first = 0; first < moves.size();) {
     std::size_t last = first;
+    const std::size_t first_unit = units.size();
     for (; last < moves.size() && moves[last].step == moves[first].step; ++last) {
       for (int i = 0; i < moves[last].chunks; ++i) {
         UnitMove unit{.move = moves[last]};
@@ -55,17 +63,27 @@ std::vector<UnitMove> split(const Schedule& schedule) {
         unit.move.chunks = 1;
         const Move& move = unit.move;
         if (move.source != Buffer::input) {
-          unit.version = versions.at(move.from, move.source, move.chunk);
+          const Cell& cell = cells.at(move.from, move.source, move.chunk);
+          unit.version = cell.version;
+          unit.single = cell.single;
           unit.source = unit.version == 0 ? OperandPlace::input : place_of(move.source);
         }
         units.push_back(unit);
       }
     }
-    for (; first < last; ++first) {
-      for (int i = 0; i < moves[first].chunks; ++i) {
-        ++versions.at(moves[first].to, moves[first].target, moves[first].chunk + i);
+    for (const bool local : {true, false}) {  // in the order of a program's passes
+      for (std::size_t i = first_unit; i < units.size(); ++i) {
+        UnitMove& unit = units[i];
+        if ((unit.move.from == unit.move.to) != local) {
+          continue;
+        }
+        Cell& cell = cells.at(unit.move.to, unit.move.target, unit.move.chunk);
+        unit.single_target = cell.single;
+        cell.single = unit.single && unit.move.combine == Combine::replace;
+        ++cell.version;
       }
     }
+    first = last;
   }
   return units;
 }
@@ -104,6 +122,7 @@ bool continues(const UnitMove& unit, const UnitMove& previous) {
   const Move& b = unit.move;
   return a.step == b.step && a.from == b.from && a.to == b.to && a.source == b.source &&
          a.target == b.target && a.combine == b.combine && previous.source == unit.source &&
+         previous.single == unit.single && previous.single_target == unit.single_target &&
          unit.group < 0 && previous.group < 0 && b.chunk == a.chunk + 1 &&
          a.code == MoveCode::none && b.code == MoveCode::none;
 }
@@ -133,7 +152,9 @@ Messages plan_messages(const Schedule& schedule, const LowerOptions& options) {
                              .rank = move.to,
                              .chunk = move.chunk,
                              .source = unit.source,
+                             .single = unit.single,
                              .target = move.target,
+                             .single_target = unit.single_target,
                              .combine = move.combine,
                              .code = move.code});
       continue;
@@ -152,6 +173,7 @@ Messages plan_messages(const Schedule& schedule, const LowerOptions& options) {
            .to = unit.group < 0 ? move.to : -1,
            .chunk = move.chunk,
            .source = unit.source,
+           .single = unit.single,
            .code = move.code,
            .ordinal = sent[static_cast<std::size_t>(move.from) * (n + 1) + column]++});
       if (unit.group >= 0) {
@@ -162,6 +184,7 @@ Messages plan_messages(const Schedule& schedule, const LowerOptions& options) {
                              .to = move.to,
                              .message = message,
                              .target = move.target,
+                             .single_target = unit.single_target,
                              .combine = move.combine});
   }
   return plan;

@@ -15,6 +15,7 @@ struct Message {
   int chunk = 0;
   int chunks = 1;
   OperandPlace source = OperandPlace::input;
+  bool single = false;  // see Operand
   MoveCode code = MoveCode::none;
   int ordinal = 0;  // in its lane
 };
@@ -24,6 +25,7 @@ struct Delivery {
   int to = 0;
   int message = 0;
   Buffer target = Buffer::output;
+  bool single_target = false;  // before it comes
   Combine combine = Combine::replace;
 };
 
@@ -33,7 +35,9 @@ struct Local {
   int chunk = 0;
   int chunks = 1;
   OperandPlace source = OperandPlace::input;
+  bool single = false;
   Buffer target = Buffer::output;
+  bool single_target = false;
   Combine combine = Combine::replace;
   MoveCode code = MoveCode::none;
 };

@@ -91,13 +91,11 @@ ReplayedOperation::ReplayedOperation(const Schedule& schedule, const ReplayedCal
       out = in + extent.input;
     }
     rank->executor = std::make_unique<Executor>(network_.transport(r));
-    rank->executor->start(
-        {.program = &rank->program,
-         .buffers = {in, out, rank->scratch.data()},
-         .output_bytes = extent.output,
-         .reducer = {.kernel = kernels::find_reduce(barrier ? Dtype::u8 : moved,
-                                                    barrier ? ReduceOp::bor : call.op)},
-         .signature = 1});
+    rank->executor->start({.program = &rank->program,
+                           .buffers = {in, out, rank->scratch.data()},
+                           .output_bytes = extent.output,
+                           .reducer = reducer_of(call.collective, call.op, rank->around),
+                           .signature = 1});
     if (barrier) {
       rank->extent = {};  // its byte belongs to no buffer
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace unisono::kernels {
 
@@ -19,6 +20,18 @@ enum class Store : unsigned char { cached, streaming };
 // stays. REQUIRES: at least one target, 1 to kMaxSources sources.
 using ReduceFunction = void (*)(void* const* targets, int target_count, const void* const* sources,
                                 int source_count, std::size_t count, Store store);
+
+// The sources with a bit in `sources` are multiplied by `factor`.
+struct SourceScale {
+  double factor = 1;
+  std::uint64_t sources = 0;
+};
+
+// A sum as of ReduceFunction, of floats with some of the sources scaled. Each product is rounded by
+// itself. REQUIRES: at least two sources.
+using ScaledSumFunction = void (*)(void* const* targets, int target_count,
+                                   const void* const* sources, int source_count, std::size_t count,
+                                   Store store, SourceScale scale);
 
 // target[i] = source[i] * factor (premul_sum), or source[i] / divisor (avg; integers truncate
 // towards zero). In f32 for narrower floats, one rounding. target may equal source. Integers: a

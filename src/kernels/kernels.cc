@@ -14,6 +14,12 @@ UNISONO_PRIVATE ReduceFunction find_reduce(Dtype dtype, ReduceOp op) {
   return kReductions.at(static_cast<std::size_t>(dtype)).find(op);
 }
 
+ScaledSumFunction find_scaled_sum(Dtype dtype) {
+  return dtype == Dtype::f32   ? find_scaled_sum_f32()
+         : dtype == Dtype::f64 ? find_scaled_sum_f64()
+                               : nullptr;
+}
+
 const char* target_name() {
   const auto targets = HWY_SUPPORTED_TARGETS & HWY_TARGETS;
   return hwy::TargetName(targets & -targets);  // the lowest bit is the best target

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -186,6 +187,57 @@ TEST(ReduceFp8Test, EqualsTheReferenceForAllPairs) {
     }
   }
   use_target(0);
+}
+
+// By the definition, with each product rounded by itself: also where it has fewer bits.
+template <typename T>
+void check_scaled_sums(Dtype dtype) {
+  std::mt19937_64 random(7);
+  const std::size_t count = 4097;
+  for (const std::size_t source_count : {2U, 3U, 5U, 64U}) {
+    const SourceScale scale{.factor = 0x1p-6, .sources = random() | 1U};
+    std::vector<std::vector<T>> sources(source_count, std::vector<T>(count));
+    std::vector<const void*> addresses;
+    for (auto& source : sources) {
+      for (T& value : source) {
+        const T near_an_end = random() % 2 == 0 ? std::numeric_limits<T>::max()
+                                                : 100 * std::numeric_limits<T>::denorm_min();
+        value = near_an_end * static_cast<T>(0.5 + static_cast<double>(random() % 1024) / 2048);
+      }
+      addresses.push_back(source.data());
+    }
+    std::vector<T> expected(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t s = 0; s < source_count; ++s) {
+        const bool scaled = (scale.sources >> s & 1U) != 0;
+        const volatile T product = sources[s][i] * static_cast<T>(scaled ? scale.factor : 1);
+        expected[i] = s == 0 ? product : expected[i] + product;
+      }
+    }
+    for (const std::int64_t target : all_targets()) {
+      use_target(target);
+      for (const Store store : {Store::cached, Store::streaming}) {
+        for (const int target_count : {1, 2}) {
+          std::vector<T> got[2] = {std::vector<T>(count), std::vector<T>(count)};
+          void* const targets[2] = {got[0].data(), got[1].data()};
+          find_scaled_sum(dtype)(targets, target_count, addresses.data(),
+                                 static_cast<int>(source_count), count, store, scale);
+          fence_streaming();
+          for (int t = 0; t < target_count; ++t) {
+            ASSERT_EQ(std::memcmp(got[t].data(), expected.data(), count * sizeof(T)), 0)
+                << hwy::TargetName(target) << " sources " << source_count << " target " << t;
+          }
+        }
+      }
+    }
+  }
+  use_target(0);
+}
+
+TEST(ScaledSumTest, MultipliesTheMarkedSources) {
+  check_scaled_sums<float>(Dtype::f32);
+  check_scaled_sums<double>(Dtype::f64);
+  EXPECT_EQ(find_scaled_sum(Dtype::f16), nullptr);
 }
 
 TEST(ReduceTargetTest, HasAName) {

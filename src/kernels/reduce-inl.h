@@ -33,6 +33,7 @@ struct Arguments {
   std::size_t target_count;
   const void* const* sources;
   std::size_t source_count;
+  SourceScale scale = {};  // of a scaled sum
 };
 
 inline constexpr std::size_t kLine = 64;
@@ -47,7 +48,8 @@ HWY_INLINE const std::byte* source_at(const Arguments& arguments, std::size_t so
 }
 
 // The loop over elements [begin, end). kSources: how many, if known when compiling, or 0.
-template <class Format, class Op, std::size_t kSources, bool kOneTarget, bool kStreaming>
+template <class Format, class Op, std::size_t kSources, bool kOneTarget, bool kStreaming,
+          bool kScaled = false>
 class Sweep {
  public:
   static HWY_INLINE void run(const Arguments& arguments, std::size_t begin, std::size_t end) {
@@ -74,6 +76,17 @@ class Sweep {
     return kSources != 0 ? kSources : arguments.source_count;
   }
 
+  static HWY_INLINE Acc decode(const Arguments& arguments, std::size_t source, Raw raw) {
+    const Acc value = Format::template decode<Op>(raw);
+    if constexpr (kScaled) {
+      const bool scaled = (arguments.scale.sources >> source & 1U) != 0;
+      return Format::template combine<ProdOp>(
+          value, Format::broadcast(scaled ? arguments.scale.factor : 1.0));
+    } else {
+      return value;
+    }
+  }
+
   template <std::size_t kUnroll>
   static HWY_INLINE void step(const Arguments& arguments, std::size_t i) {
     const std::size_t stride = hn::Lanes(D()) * kSize;
@@ -82,14 +95,14 @@ class Sweep {
     const std::byte* from = source_at(arguments, 0, i * kSize);
 #pragma GCC unroll 4
     for (std::size_t u = 0; u < kUnroll; ++u) {
-      acc[u] = Format::template decode<Op>(load(D(), from + u * stride));
+      acc[u] = decode(arguments, 0, load(D(), from + u * stride));
     }
     for (std::size_t s = 1; s < sources; ++s) {
       from = source_at(arguments, s, i * kSize);
 #pragma GCC unroll 4
       for (std::size_t u = 0; u < kUnroll; ++u) {
-        acc[u] = Format::template combine<Op>(
-            acc[u], Format::template decode<Op>(load(D(), from + u * stride)));
+        acc[u] = Format::template combine<Op>(acc[u],
+                                              decode(arguments, s, load(D(), from + u * stride)));
       }
     }
     Raw raw[kUnroll];
@@ -114,12 +127,10 @@ class Sweep {
 
   static HWY_INLINE void tail(const Arguments& arguments, std::size_t i, std::size_t lanes) {
     const std::size_t sources = source_count(arguments);
-    Acc acc =
-        Format::template decode<Op>(load_first(D(), source_at(arguments, 0, i * kSize), lanes));
+    Acc acc = decode(arguments, 0, load_first(D(), source_at(arguments, 0, i * kSize), lanes));
     for (std::size_t s = 1; s < sources; ++s) {
       const std::byte* from = source_at(arguments, s, i * kSize);
-      acc = Format::template combine<Op>(acc,
-                                         Format::template decode<Op>(load_first(D(), from, lanes)));
+      acc = Format::template combine<Op>(acc, decode(arguments, s, load_first(D(), from, lanes)));
     }
     const Raw raw = Format::template encode < Op, kSources == 2 > (acc);
     std::size_t t = 0;
@@ -130,14 +141,14 @@ class Sweep {
 };
 
 // Elements [begin, end), any number of sources and targets.
-template <class Format, class Op>
+template <class Format, class Op, bool kScaled = false>
 HWY_NOINLINE void reduce_cached(const Arguments& arguments, std::size_t begin, std::size_t end) {
-  Sweep<Format, Op, 0, false, false>::run(arguments, begin, end);
+  Sweep<Format, Op, 0, false, false, kScaled>::run(arguments, begin, end);
 }
 
 // Streaming needs targets[0] to reach a line boundary at an element boundary; further targets
 // stream where they happen to share its alignment.
-template <class Format, class Op, std::size_t kSources>
+template <class Format, class Op, std::size_t kSources, bool kScaled = false>
 HWY_NOINLINE void reduce_streaming(const Arguments& arguments, std::size_t count) {
   constexpr std::size_t kSize = sizeof(typename Format::Lane);
   const std::size_t past = reinterpret_cast<std::uintptr_t>(arguments.targets[0]) % kLine;
@@ -145,11 +156,11 @@ HWY_NOINLINE void reduce_streaming(const Arguments& arguments, std::size_t count
   if (past % kSize != 0 || head > count) {
     head = count;
   }
-  reduce_cached<Format, Op>(arguments, 0, head);
+  reduce_cached<Format, Op, kScaled>(arguments, 0, head);
   // Whole lines only, so that there is no tail of less than a vector.
   const std::size_t lines = (count - head) / (kLine / kSize) * (kLine / kSize);
-  Sweep<Format, Op, kSources, false, true>::run(arguments, head, head + lines);
-  reduce_cached<Format, Op>(arguments, head + lines, count);
+  Sweep<Format, Op, kSources, false, true, kScaled>::run(arguments, head, head + lines);
+  reduce_cached<Format, Op, kScaled>(arguments, head + lines, count);
 }
 
 // kOften: worth code of its own for the usual numbers of sources and targets.
@@ -186,12 +197,34 @@ template <class Format, class Op, bool kOften = false>
 void reduce(void* const* targets, int target_count, const void* const* sources, int source_count,
             std::size_t count, Store store) {
   assert(target_count >= 1 && source_count >= 1 && source_count <= kMaxSources);
-  const Arguments arguments{targets, static_cast<std::size_t>(target_count), sources,
-                            static_cast<std::size_t>(source_count)};
+  const Arguments arguments{targets,
+                            static_cast<std::size_t>(target_count),
+                            sources,
+                            static_cast<std::size_t>(source_count),
+                            {}};
   if (source_count == 2 && target_count == 1 && store == Store::cached) {
     return Sweep<Format, Op, 2, true, false>::run(arguments, 0, count);
   }
   reduce_other<Format, Op, kOften>(arguments, count, store);
+}
+
+// A ScaledSumFunction.
+template <class Format>
+void scaled_sum(void* const* targets, int target_count, const void* const* sources,
+                int source_count, std::size_t count, Store store, SourceScale scale) {
+  assert(target_count >= 1 && source_count >= 2 && source_count <= kMaxSources);
+  const Arguments arguments{targets, static_cast<std::size_t>(target_count), sources,
+                            static_cast<std::size_t>(source_count), scale};
+  if (source_count == 2 && store == Store::streaming) {
+    return reduce_streaming<Format, SumOp, 2, true>(arguments, count);
+  }
+  if (source_count == 2 && target_count == 1) {
+    return Sweep<Format, SumOp, 2, true, false, true>::run(arguments, 0, count);
+  }
+  if (store == Store::streaming) {
+    return reduce_streaming<Format, SumOp, 0, true>(arguments, count);
+  }
+  reduce_cached<Format, SumOp, true>(arguments, 0, count);
 }
 
 // The operations of a float format.

@@ -14,6 +14,9 @@ namespace unisono::kernels::HWY_NAMESPACE {
 ReduceFunction find_f32(ReduceOp op) {
   return find_float<Native<float>>(op);
 }
+ScaledSumFunction find_scaled_f32() {
+  return scaled_sum<Native<float>>;
+}
 
 }  // namespace unisono::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -22,10 +25,14 @@ HWY_AFTER_NAMESPACE();
 namespace unisono::kernels {
 namespace {
 HWY_EXPORT(find_f32);
+HWY_EXPORT(find_scaled_f32);
 }  // namespace
 
 ReduceFunction find_reduce_f32(ReduceOp op) {
   return HWY_DYNAMIC_DISPATCH(find_f32)(op);
+}
+ScaledSumFunction find_scaled_sum_f32() {
+  return HWY_DYNAMIC_DISPATCH(find_scaled_f32)();
 }
 
 }  // namespace unisono::kernels

@@ -14,6 +14,9 @@ namespace unisono::kernels::HWY_NAMESPACE {
 ReduceFunction find_f64(ReduceOp op) {
   return find_float<Native<double>>(op);
 }
+ScaledSumFunction find_scaled_f64() {
+  return scaled_sum<Native<double>>;
+}
 
 }  // namespace unisono::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -22,10 +25,14 @@ HWY_AFTER_NAMESPACE();
 namespace unisono::kernels {
 namespace {
 HWY_EXPORT(find_f64);
+HWY_EXPORT(find_scaled_f64);
 }  // namespace
 
 ReduceFunction find_reduce_f64(ReduceOp op) {
   return HWY_DYNAMIC_DISPATCH(find_f64)(op);
+}
+ScaledSumFunction find_scaled_sum_f64() {
+  return HWY_DYNAMIC_DISPATCH(find_scaled_f64)();
 }
 
 }  // namespace unisono::kernels

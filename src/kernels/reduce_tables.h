@@ -24,6 +24,8 @@ ReduceFunction find_reduce_f8e5m2(ReduceOp op);
 ReduceFunction find_reduce_f32(ReduceOp op);
 ReduceFunction find_reduce_f64(ReduceOp op);
 ReduceFunction find_reduce_bool(ReduceOp op);
+ScaledSumFunction find_scaled_sum_f32();
+ScaledSumFunction find_scaled_sum_f64();
 
 struct Reductions {
   Dtype dtype;

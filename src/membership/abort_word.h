@@ -68,6 +68,11 @@ class AbortWord {
   // it.
   std::optional<Error> failure();
 
+  // As raise(), but tells no other host: this rank has said its last word to them.
+  void raise_here(ErrorCode code, const std::string& text) noexcept {
+    record(code, -1, rank_, text);
+  }
+
  private:
   // Returns false if there is a reason already.
   bool record(ErrorCode code, int culprit, int reporter, std::string_view text) noexcept;

@@ -62,12 +62,25 @@ struct Job {
 };
 
 void reduce_in_place(const Job& job, std::vector<Tensor>& sources) {
+  const Dtype dtype = job.in.dtype;
+  const auto n = static_cast<int>(sources.size());
   const bool average = job.from.op == ReduceOp::avg;
-  const kernels::ReduceFunction reduce =
-      kernels::find_reduce(job.in.dtype, average ? ReduceOp::sum : job.from.op);
-  reduce_elements(sources, job.out, reduce, store_for(job.out.count() * size_of(job.out.dtype)));
-  if (average) {
-    scale_elements(job.out, kernels::find_divide(job.in.dtype), job.ranks());
+  const kernels::ReduceFunction reduce = kernels::find_reduce(dtype, job.from.op);
+  const kernels::ScaledSumFunction scaled_sum = average ? kernels::find_scaled_sum(dtype) : nullptr;
+  const kernels::AverageScale scale =
+      scaled_sum != nullptr ? kernels::average_scale(n) : kernels::AverageScale{.divisor = 1.0 * n};
+  const kernels::Store store = store_for(job.out.count() * size_of(dtype));
+  const auto combine = [&](void* target, const void* const* from, std::size_t count) {
+    if (scaled_sum != nullptr) {
+      scaled_sum(&target, 1, from, n, count, store,
+                 {.factor = scale.factor, .sources = ~std::uint64_t{0}});
+    } else {
+      reduce(&target, 1, from, n, count, store);
+    }
+  };
+  reduce_elements(sources, job.out, combine, store);
+  if (average && scale.divisor != 1) {
+    scale_elements(job.out, kernels::find_divide(dtype), scale.divisor);
   }
 }
 

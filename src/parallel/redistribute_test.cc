@@ -248,6 +248,29 @@ TEST(RedistributeForms, AveragesOfBytes) {
   });
 }
 
+// The same of floats: their sum does not overflow.
+TEST(RedistributeForms, AveragesOfGreatFloats) {
+  const auto check = []<typename T>(Communicator& comm, T value) {
+    std::vector<T> plain(9, value);
+    std::vector<T, allocator<T>> registered(9, value, allocator<T>(comm));
+    for (const Tensor& in : {Tensor::of(plain, {9}), Tensor::of(registered, {9})}) {
+      std::vector<T, allocator<T>> out(9, T{}, allocator<T>(comm));
+      redistribute(comm, in, Partial(ReduceOp::avg), Tensor::of(out, {9}), Replicate());
+      EXPECT_EQ(std::memcmp(&out[8], &value, sizeof(T)), 0);
+      redistribute(comm, in, Partial(ReduceOp::avg), Tensor::of(out, {9}).slice(0, 0, 3), Shard(0));
+      EXPECT_EQ(std::memcmp(&out[2], &value, sizeof(T)), 0);
+    }
+  };
+  run_threads(3, [&](Communicator& comm) {
+    check(comm, 0x1.8p127F);
+    check(comm, 0x1.8p1023);
+    check(comm, to_f16(60'000));
+    check(comm, to_bf16(0x1.8p127F));
+    check(comm, to_f8e4m3(448));
+    check(comm, to_f8e5m2(57'344));
+  });
+}
+
 TEST(RedistributeForms, InPlace) {
   run_threads(3, [](Communicator& comm) {
     std::vector<float> whole(10);

@@ -153,21 +153,19 @@ void copy_elements(const Tensor& in, const Tensor& out, kernels::Store store) {
   }
 }
 
-void reduce_elements(std::span<const Tensor> sources, const Tensor& out,
-                     kernels::ReduceFunction reduce, kernels::Store store) {
+void reduce_elements(std::span<const Tensor> sources, const Tensor& out, const Combine& combine,
+                     kernels::Store store) {
   std::vector<Tensor> operands = {out};
   operands.insert(operands.end(), sources.begin(), sources.end());
   if (operands.size() == 2) {
     copy_elements(sources.front(), out, store);
     return;
   }
-  const auto number = static_cast<int>(sources.size());
   Walk(operands).run([&](const std::vector<std::byte*>& at, std::size_t count,
                          const std::vector<std::ptrdiff_t>&) {
-    void* target = at[0];
     std::array<const void*, kernels::kMaxSources> from = {};
     std::copy(at.begin() + 1, at.end(), from.begin());
-    reduce(&target, 1, from.data(), number, count, store);
+    combine(at[0], from.data(), count);
   });
   if (store == kernels::Store::streaming) {
     kernels::fence_streaming();

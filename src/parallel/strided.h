@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 #include "kernels/functions.h"
@@ -13,9 +14,12 @@ namespace unisono::parallel {
 // overlap.
 void copy_elements(const Tensor& in, const Tensor& out, kernels::Store store);
 
+// Combines `count` elements of all sources into one target.
+using Combine = std::function<void(void* target, const void* const* sources, std::size_t count)>;
+
 // out = the sources combined in their order. REQUIRES: as above, at most kernels::kMaxSources.
-void reduce_elements(std::span<const Tensor> sources, const Tensor& out,
-                     kernels::ReduceFunction reduce, kernels::Store store);
+void reduce_elements(std::span<const Tensor> sources, const Tensor& out, const Combine& combine,
+                     kernels::Store store);
 
 // Multiplies or divides by `factor` in place, as `scale` does.
 void scale_elements(const Tensor& tensor, kernels::ScaleFunction scale, double factor);

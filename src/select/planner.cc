@@ -121,7 +121,6 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
   const std::size_t widening = size_of(prepared.around.moved) / size_of(call.dtype);
   prepared.extent = {.input = prepared.moved.input / widening,
                      .output = prepared.moved.output / widening};
-  const bool reducing = reduces(call.collective);
   prepared.stage_input =
       prepared.around.before != nullptr || (in_place && compiled.in_place == nullptr);
   prepared.runs_in_place = in_place && !prepared.stage_input;
@@ -130,14 +129,14 @@ Prepared Planner::prepare(const Call& call, bool in_place) {
                    sizes.element, prepared.moved, call.collective == Collective::all_to_all_v);
   if (call.collective == Collective::barrier) {
     prepared.extent = prepared.moved = {};  // its one byte is the communicator's own
-    prepared.reducer.kernel = kernels::find_reduce(Dtype::u8, ReduceOp::bor);
-  } else if (call.reduction.op == ReduceOp::user) {
+  }
+  prepared.reducer = engine::reducer_of(call.collective, call.reduction.op, prepared.around);
+  if (call.reduction.op == ReduceOp::user) {
     prepared.reducer.user = call.reduction.user.combine;
     prepared.reducer.context = call.reduction.user.context;
-  } else if (reducing) {
-    prepared.reducer.kernel = kernels::find_reduce(prepared.around.moved, call.reduction.op);
   }
 
+  const bool reducing = reduces(call.collective);
   Hash hash;
   hash.add(group_id_).add(static_cast<std::uint64_t>(call.collective));
   hash.add(static_cast<std::uint64_t>(call.dtype)).add(static_cast<std::uint64_t>(root));

@@ -5,6 +5,7 @@
 // Only wait() blocks; only lanes() and functions that describe a loss throw. Any thread may call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +39,9 @@ struct Loss {
   explicit operator bool() const noexcept { return kind != Kind::none; }
 };
 
+// The longest farewell of a rank that leaves.
+inline constexpr std::size_t kMostFarewell = 4096;
+
 class Network {
  public:
   virtual ~Network() = default;
@@ -70,6 +74,8 @@ class Network {
   virtual Loss loss_of(int rank) = 0;
   // Returns true if a rank has left in order.
   virtual bool has_left(int rank) noexcept = 0;
+  // What it said then. Empty before, or if it said nothing. Throws std::bad_alloc.
+  virtual std::string farewell_of(int rank) = 0;
   // The rank that has ended the world, and its reason.
   struct Abort {
     int peer = -1;
@@ -79,10 +85,11 @@ class Network {
   // Detects peers whose systems are silent. Call it occasionally.
   virtual void look_for_losses() noexcept = 0;
 
-  virtual void abort(std::string_view reason) noexcept = 0;  // tells all peers
-  virtual void leave() noexcept = 0;                         // the last message to all, in order
-  // Returns true if the systems of the peers have received everything, except peers that are `lost`
-  // or silent for this long; peers that are gone need nothing.
+  virtual void abort(std::string_view reason) noexcept = 0;  // tells all
+  // The last word to all, in good order; `farewell` is cut at kMostFarewell.
+  virtual void leave(std::string_view farewell) noexcept = 0;
+  // The systems of the peers have all that was to be sent, but of those that are `lost` or silent
+  // for so long; those that are gone want nothing.
   virtual bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept = 0;
 };
 

@@ -27,6 +27,10 @@ struct Part {
   engine::Operation operation;
 };
 
+engine::Around around_of(const Case& one) {
+  return engine::around(one.collective, one.dtype, one.op, one.ranks);
+}
+
 Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& schedule, int rank) {
   const Case& one = trial.cases[which];
   const bool pairs = plain_form(one.collective) == Collective::all_to_all;
@@ -65,19 +69,17 @@ Part make_part(const ChaosTrial& trial, std::size_t which, const Schedule& sched
     reducer.user = call.reduction.user.combine;
     reducer.context = call.reduction.user.context;
   } else {
-    reducer.kernel = barrier ? kernels::find_reduce(Dtype::u8, ReduceOp::bor)
-                             : kernels::find_reduce(one.dtype, one.op);
+    reducer = engine::reducer_of(one.collective, one.op, around_of(one));
   }
   return part;
 }
 
 // Does the communicator's work after the engine has finished.
 void finish_reduction(const Case& one, const engine::Operation& operation) {
-  const kernels::ScaleFunction finish =
-      engine::around(one.collective, one.dtype, one.op, one.ranks).after;
-  if (finish != nullptr && operation.output_bytes != 0) {
+  const engine::Around around = around_of(one);
+  if (around.after != nullptr && operation.output_bytes != 0) {
     std::byte* const output = operation.buffers[1];
-    finish(output, output, operation.output_bytes / size_of(one.dtype), one.ranks);
+    around.after(output, output, operation.output_bytes / size_of(one.dtype), around.divisor);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
+#include "base/env.h"
 #include "ranks.h"
 #include "unisono/allocator.hpp"
 
@@ -397,6 +398,17 @@ TEST_P(Forms, AbortInTheLastStepLeavesNoResult) {
   run(2, [](Communicator& comm) { return abort_in_the_last_step(comm, true); });
 }
 
+double as_number(double value) {
+  return value;
+}
+double as_number(float value) {
+  return value;
+}
+template <typename T>
+double as_number(T narrow) {
+  return to_float(narrow);
+}
+
 // By every algorithm, in each reduction: the sum of so large numbers does not fit in their type.
 template <typename T>
 std::string wrong_averages(Communicator& comm, T value) {
@@ -419,24 +431,103 @@ std::string wrong_averages(Communicator& comm, T value) {
                 .algorithm = algorithm->name};
       comm.plan(call).start();
       const bool has_result = collective != Collective::reduce || comm.rank() == 0;
-      wrong += wrong_unless(
-          !has_result ||
-              (to_float(out.front()) == to_float(value) && to_float(out.back()) == to_float(value)),
-          std::string(to_string(collective)) + " " + std::string(algorithm->name) + ": " +
-              std::to_string(to_float(out.back())));
+      wrong +=
+          wrong_unless(!has_result || (as_number(out.front()) == as_number(value) &&
+                                       as_number(out.back()) == as_number(value)),
+                       std::string(to_string(collective)) + " " + std::string(algorithm->name) +
+                           ": " + std::to_string(as_number(out.back())));
     }
   }
   return wrong;
 }
 
-TEST_P(Forms, AveragesOfEqualNarrowFloats) {
+TEST_P(Forms, AveragesOfEqualFloats) {
   for (const int ranks : {1, 2, 3, 5, 7, 8}) {
     run(ranks, [](Communicator& comm) {
-      return wrong_averages(comm, to_f16(60'000)) + wrong_averages(comm, to_bf16(3e38F)) +
-             wrong_averages(comm, to_f8e4m3(448)) + wrong_averages(comm, to_f8e5m2(40'960)) +
-             wrong_averages(comm, to_f16(0x1p-24F));
+      return wrong_averages(comm, 0x1.8p127F) + wrong_averages(comm, 0x1.8p1023) +
+             wrong_averages(comm, 0x1p-120F) + wrong_averages(comm, to_f16(60'000)) +
+             wrong_averages(comm, to_bf16(3e38F)) + wrong_averages(comm, to_f8e4m3(448)) +
+             wrong_averages(comm, to_f8e5m2(40'960)) + wrong_averages(comm, to_f16(0x1p-24F));
     });
   }
+}
+
+TEST(SendTimeout, SaysThatTheBytesWaitForTheirReceiver) {
+  if (read_env("UNISONO_TEST_WORLD")) {
+    GTEST_SKIP() << "over a network, bytes wait in this process or are the kernel's";
+  }
+  const auto said = on_ranks(Ranks::threads, 2, [](Communicator& comm) -> std::string {
+    const std::vector<std::byte> data(4'000'000);
+    try {
+      if (comm.rank() == 0) {
+        comm.send(data.data(), data.size(), 1, 3, 50);  // never received
+      }
+      comm.barrier();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  });
+  for (const std::string& text : said) {
+    EXPECT_TRUE(text.starts_with("timeout: send to rank 1 on rank 0, tag 3, ")) << text;
+    EXPECT_NE(text.find(": all bytes are sent, but rank 1 has not received them after "),
+              std::string::npos)
+        << text;
+  }
+}
+
+// Each row of "what is compared" (docs/reliability.md) that says no.
+TEST_P(Forms, RanksMayDifferInWhatIsTheirOwnMatter) {
+  run(3, [](Communicator& comm) {
+    const auto me = static_cast<std::size_t>(comm.rank());
+    std::string wrong;
+    // In place or not, registered memory or other, a time limit, a label.
+    const Region region = comm.allocate(2 * sizeof(float));
+    std::vector<float> plain(2);
+    const std::span<float> in(
+        me == 0 ? reinterpret_cast<float*>(region.bytes().data()) : plain.data(), 2);
+    in[0] = 1;
+    in[1] = 2;
+    std::vector<float> out(2);
+    comm.label(me == 0 ? "one" : "other");
+    comm.run({.collective = Collective::all_reduce,
+              .in = in.data(),
+              .out = me == 0 ? in.data() : out.data(),
+              .count = 2,
+              .dtype = Dtype::f32,
+              .timeout_ms = me == 0 ? 50'000 : -1});
+    wrong += wrong_unless((me == 0 ? in[1] : out[1]) == 6, "sum");
+    // Where the parts of a v-form lie.
+    const std::vector<std::size_t> counts = {1, 1, 1};
+    const std::vector<std::size_t> displs =
+        me == 1 ? std::vector<std::size_t>{4, 2, 0} : std::vector<std::size_t>{0, 1, 2};
+    std::vector<int> all(5);
+    const int mine = comm.rank() + 1;
+    comm.run({.collective = Collective::all_gather_v,
+              .in = &mine,
+              .out = all.data(),
+              .dtype = Dtype::i32,
+              .counts = counts,
+              .displs = displs});
+    wrong += wrong_unless(all[displs[2]] == 3 && all[displs[0]] == 1, "parts");
+    // The function of an operation, which is another one in each process.
+    int context = comm.rank();
+    const auto add = [](void* inout, const void* one, std::size_t count, void*) {
+      for (std::size_t i = 0; i < count; ++i) {
+        static_cast<int*>(inout)[i] += static_cast<const int*>(one)[i];
+      }
+    };
+    const auto add_too = [](void* inout, const void* one, std::size_t count, void*) {
+      for (std::size_t i = count; i-- > 0;) {
+        static_cast<int*>(inout)[i] += static_cast<const int*>(one)[i];
+      }
+    };
+    std::vector<int> numbers = {1, 2};
+    const UserOp op =
+        me == 0 ? UserOp{.combine = add, .context = &context} : UserOp{.combine = add_too};
+    comm.all_reduce(std::span(numbers), Reduction::custom(op));
+    return wrong + wrong_unless(numbers == std::vector<int>({3, 6}), "an operation of its own");
+  });
 }
 
 // The destructor's error cannot be caught.

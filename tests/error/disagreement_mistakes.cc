@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 
 #include "mistakes.h"
 
@@ -137,6 +138,25 @@ std::vector<Mistake> disagreement_mistakes() {
              comm.all_to_all_v(std::span<const float>(in).first(send[0] + send[1]), send,
                                std::span(out), receive);
              comm.barrier();
+           }},
+      {.name = "disagree_of_nothing",
+       .make =
+           [](Communicator& comm) {
+             std::vector<float> nothing;
+             if (comm.rank() == 0) {
+               comm.broadcast(std::span(nothing), 0);
+             } else {
+               comm.all_reduce(std::span(nothing), sum);
+             }
+             comm.barrier();
+           }},
+      {.name = "disagree_last_call",  // rank 1 sends nothing, waits for nobody, and leaves
+       .make =
+           [](Communicator& comm) {
+             std::vector<float> data(comm.rank() == 0 ? 8 : 0);
+             comm.broadcast(std::span(data), 1);
+             const Communicator gone = std::move(comm);
+             throw std::runtime_error("left");
            }},
       {.name = "left_over_longer", .make = [](Communicator& comm) { leave_over(comm, 4); }},
       {.name = "left_over_shorter", .make = [](Communicator& comm) { leave_over(comm, 16); }},

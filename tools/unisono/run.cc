@@ -266,8 +266,10 @@ constexpr Option kRunOptions[] = {
      .help = "How many ranks. Without it: one per CPU that this process may use."},
     {.name = "hosts",
      .value = "LIST",
-     .help = "Start the ranks on these hosts: a:4,b:4, or @FILE with a line for each. The program "
-             "must be there at the same path, and the first host must know itself by this name."},
+     .help =
+         "Start the ranks on these hosts: a:4,b:4, an IPv6 address in brackets ([::1]:2), or "
+         "@FILE with a line for each. The program must be there at the same path, and the first "
+         "host must know itself by this name."},
     {.name = "launcher",
      .value = "COMMAND",
      .help = "What starts a shell on {host}. Without it: srun inside of a Slurm job, else ssh -o "

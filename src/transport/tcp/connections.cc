@@ -235,6 +235,15 @@ bool Connections::has_left(int rank) noexcept {
   return to->health().has_left();
 }
 
+std::string Connections::farewell_of(int rank) {
+  TcpLink* const to = link(rank);
+  if (to == nullptr) {
+    return {};
+  }
+  const std::lock_guard lock(to->mutex);
+  return to->health().has_left() ? to->health().farewell() : std::string();
+}
+
 std::optional<transport::Network::Abort> Connections::aborted() noexcept {
   for (Entry& entry : links_) {
     if (entry.link == nullptr || events() == 0) {
@@ -257,11 +266,11 @@ void Connections::abort(std::string_view reason) noexcept {
   }
 }
 
-void Connections::leave() noexcept {
+void Connections::leave(std::string_view farewell) noexcept {
   for (Entry& entry : links_) {
     if (entry.link != nullptr) {
       const std::lock_guard lock(entry.link->mutex);
-      entry.link->send_leave();
+      entry.link->send_leave(farewell);
     }
   }
 }

@@ -70,10 +70,11 @@ class Connections final : public transport::ControlNetwork {
   Failure failure() noexcept;
   transport::Loss loss_of(int rank) override;
   bool has_left(int rank) noexcept override;
+  std::string farewell_of(int rank) override;
   std::optional<Abort> aborted() noexcept override;
 
   void abort(std::string_view reason) noexcept override;
-  void leave() noexcept override;
+  void leave(std::string_view farewell) noexcept override;
   bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept override;
 
   void look_for_losses() noexcept override;

@@ -126,7 +126,7 @@ TEST(TcpFlush, WaitsForItsOwnGroupAlone) {
   ASSERT_TRUE(second.send(1, "x", 1, 1));
   EXPECT_FALSE(first.flush(transport::kEveryLane));
   EXPECT_TRUE(second.flush(transport::kEveryLane));
-  Connections(1, std::move(mesh[1])).leave();
+  Connections(1, std::move(mesh[1])).leave({});
   for (int i = 0; i < 1000 && !a.has_left(1); ++i) {
     a.wait(1000);
   }
@@ -144,12 +144,13 @@ TEST_F(TcpPair, AbortReachesTheOther) {
 }
 
 TEST_F(TcpPair, LeavingIsNoFailure) {
-  a_->leave();
+  a_->leave("the last call was a barrier");
   a_.reset();
   for (int i = 0; i < 1000 && !b_->has_left(0); ++i) {
     b_->wait(1000);
   }
   EXPECT_TRUE(b_->has_left(0));
+  EXPECT_EQ(b_->farewell_of(0), "the last call was a barrier");
   EXPECT_FALSE(b_->failure());
 }
 
@@ -299,7 +300,7 @@ TEST_F(TcpTinyPair, SendsNothingMoreToAPeerThatHasLeft) {
   auto data = std::make_unique<std::vector<std::byte>>(transport::kMostBytes);
   ASSERT_TRUE(a1->share(1, data->data(), data->size(), 1));
   ASSERT_FALSE(a1->drained(1, a1->mark(1)));
-  b_->leave();
+  b_->leave({});
   for (int i = 0; i < 1000 && !a_->has_left(1); ++i) {
     a_->wait(1000);
   }
@@ -336,7 +337,7 @@ TEST(TcpStreams, LeavingIsSaidOnEach) {
   const std::vector<std::byte> data(100'000);
   ASSERT_TRUE(a1.share(1, data.data(), data.size(), 0));
   ASSERT_TRUE(a1.share(1, data.data(), data.size(), 1));  // by the second stream
-  a.leave();
+  a.leave({});
   while (!a.flush()) {
     b.progress();
   }

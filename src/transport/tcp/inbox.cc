@@ -196,9 +196,8 @@ bool Inbox::begin_frame(In& from) noexcept {
       }
       return from.header.kind == FrameKind::credit || begin_message(from);
     case FrameKind::abort:
-      from.target = reinterpret_cast<std::byte*>(reason_.data());
-      return true;
     case FrameKind::leave:
+      from.target = reinterpret_cast<std::byte*>(words_.data());
       return true;
   }
   return true;
@@ -279,6 +278,9 @@ void Inbox::end_frame(In& from) noexcept {
     case FrameKind::leave:
       // Sent on each stream as the last frame: data on the other streams must be read first.
       from.stream->ended = true;
+      if (from.header.bytes != 0 && is_as_sent(from)) {
+        health_->note_farewell(std::string_view(words_.data(), from.header.bytes));
+      }
       if (std::all_of(streams_.begin(), streams_.end(),
                       [](const In& one) { return one.stream->ended; })) {
         health_->note_leave();
@@ -286,7 +288,7 @@ void Inbox::end_frame(In& from) noexcept {
       break;
     case FrameKind::abort:
       if (is_as_sent(from)) {
-        health_->note_abort(std::string_view(reason_.data(), from.header.bytes));
+        health_->note_abort(std::string_view(words_.data(), from.header.bytes));
       }
       break;
     case FrameKind::credit:

@@ -92,9 +92,9 @@ class Inbox {
   LaneTable* lanes_;
   LinkHealth* health_;
   transport::Slots slots_;
-  const Lane* eager_ = nullptr;  // argument of receive()
-  const Lane* own_ = nullptr;    // the lane that its caller checks
-  std::array<char, kMostReason> reason_ = {};
+  const Lane* eager_ = nullptr;              // of receive()
+  const Lane* own_ = nullptr;                // and the lane that its caller looks at
+  std::array<char, kMostWords> words_ = {};  // of the peer that aborts or leaves
   std::array<std::byte, kStagedBytes> dropped_ = {};
   std::uint64_t bytes_read_ = 0;
   bool encrypted_ = false;

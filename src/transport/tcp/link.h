@@ -64,7 +64,7 @@ class TcpLink {
   bool flush() noexcept { return outbox_.flush(); }
   bool has_unsent() const noexcept { return outbox_.has_unsent(); }
   // Tells the peer that this rank ends in order, or why the world ends.
-  void send_leave() noexcept { outbox_.send_leave(); }
+  void send_leave(std::string_view farewell) noexcept { outbox_.send_leave(farewell); }
   void send_abort(std::string_view reason) noexcept { outbox_.send_abort(reason); }
 
   const LinkHealth& health() const noexcept { return health_; }

@@ -24,6 +24,7 @@ class LinkHealth {
   int peer() const noexcept { return peer_; }
   const Failure& failure() const noexcept { return failure_; }
   bool has_left() const noexcept { return left_; }
+  const std::string& farewell() const noexcept { return farewell_; }
   const std::string* abort_reason() const noexcept { return aborted_ ? &abort_reason_ : nullptr; }
   // Nothing more comes, and nothing need be sent.
   bool gone() const noexcept { return left_ || failure_.reason != Reason::none; }
@@ -37,6 +38,14 @@ class LinkHealth {
       int nobody = -1;
       events_->first_failed.compare_exchange_strong(nobody, peer_);
       end();
+    }
+  }
+  // Before note_leave().
+  void note_farewell(std::string_view farewell) noexcept {
+    try {
+      farewell_ = farewell;
+    } catch (...) {
+      farewell_.clear();  // no memory for it: the peer leaves without one
     }
   }
   void note_leave() noexcept {
@@ -88,6 +97,7 @@ class LinkHealth {
   bool waits_ = false;
   bool unread_ = false;
   std::string abort_reason_;
+  std::string farewell_;
 };
 
 }  // namespace unisono::tcp

@@ -110,12 +110,11 @@ std::uint32_t Outbox::sum_of(const std::byte* data, std::size_t bytes) const noe
   return checksum_ ? kernels::crc32c({data, bytes}) : 0;
 }
 
-OutgoingFrame Outbox::control_frame(FrameKind kind) const noexcept {
+// REQUIRES: `words` stay until the frame is written.
+OutgoingFrame Outbox::control_frame(FrameKind kind, std::string_view words) const noexcept {
   OutgoingFrame frame;
-  if (kind == FrameKind::abort) {
-    frame.data = reinterpret_cast<const std::byte*>(abort_reason_.data());
-    frame.bytes = abort_reason_.size();
-  }
+  frame.data = reinterpret_cast<const std::byte*>(words.data());
+  frame.bytes = words.size();
   encode({.kind = kind,
           .epoch = lanes_->epoch(),
           .bytes = static_cast<std::uint32_t>(frame.bytes),
@@ -172,7 +171,7 @@ bool Outbox::flush_abort() noexcept {
   if (!abort_due_) {
     return true;
   }
-  OutgoingFrame frame = control_frame(FrameKind::abort);
+  OutgoingFrame frame = control_frame(FrameKind::abort, abort_reason_);
   const bool whole = write(streams_[0], {&frame, 1}) == 1;
   abort_due_ = !whole && !streams_[0].writer.has_partial();
   return whole;
@@ -253,7 +252,8 @@ bool Outbox::flush() noexcept {
     Out& to = streams_[i];
     bool done = flush_stream(i);
     if (done && to.leave_due) {  // the last frame
-      OutgoingFrame frame = control_frame(FrameKind::leave);
+      const std::string_view words = i == 0 ? std::string_view(farewell_) : std::string_view();
+      OutgoingFrame frame = control_frame(FrameKind::leave, words);
       to.leave_due = write(to, {&frame, 1}) == 0 && !to.writer.has_partial();
       done = !to.blocked;
     }
@@ -298,7 +298,12 @@ void Outbox::tell_released(Lane& lane) noexcept {
   flush();
 }
 
-void Outbox::send_leave() noexcept {
+void Outbox::send_leave(std::string_view farewell) noexcept {
+  try {
+    farewell_ = farewell.substr(0, transport::kMostFarewell);
+  } catch (...) {
+    farewell_.clear();  // no memory for it: it leaves without one
+  }
   for (Out& to : streams_) {
     to.leave_due = true;
   }

@@ -40,7 +40,7 @@ class Outbox {
   void commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noexcept;
   // Reports what was released to the peer: with the next header on the lane, or now.
   void tell_released(Lane& lane) noexcept;
-  void send_leave() noexcept;
+  void send_leave(std::string_view farewell) noexcept;
   void send_abort(std::string_view reason) noexcept;
 
   // Writes pending data. Returns true if nothing is pending any more.
@@ -73,7 +73,7 @@ class Outbox {
            Lane::Storage storage) noexcept;
   void note_reported(Lane& lane) noexcept;
   OutgoingFrame frame_of(Lane& lane, std::uint32_t number) noexcept;
-  OutgoingFrame control_frame(FrameKind kind) const noexcept;
+  OutgoingFrame control_frame(FrameKind kind, std::string_view words) const noexcept;
   void wrote(const OutgoingFrame& frame) noexcept;
   std::size_t write(Out& to, std::span<OutgoingFrame> frames) noexcept;
   bool finish_partial(Out& to) noexcept;
@@ -93,6 +93,7 @@ class Outbox {
   bool abort_due_ = false;
   bool aborting_ = false;
   std::string abort_reason_;
+  std::string farewell_;
   bool checksum_ = false;
 };
 

@@ -57,6 +57,8 @@ std::size_t most_bytes(FrameKind kind) noexcept {
       return transport::kMostBytes;
     case FrameKind::abort:
       return kMostReason;
+    case FrameKind::leave:
+      return transport::kMostFarewell;
     default:
       return 0;
   }

@@ -18,20 +18,23 @@
 // the state of the lane.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "transport/network.h"
+
 namespace unisono::tcp {
 
-inline constexpr std::uint8_t kWireVersion = 2;
+inline constexpr std::uint8_t kWireVersion = 3;
 inline constexpr std::size_t kHeaderBytes = 64;
 
 enum class FrameKind : std::uint8_t {
   message = 1,
-  credit,  // only reports `released`
-  leave,   // the peer ends in order: nothing follows
-  abort,   // the world ends: the payload is the reason
+  credit,  // says `released`, nothing else
+  leave,   // the peer ends in good order, with its farewell as the payload: nothing follows
+  abort,   // the world ends: the payload says why
 };
 
 struct FrameHeader {
@@ -48,6 +51,7 @@ struct FrameHeader {
 };
 
 inline constexpr std::size_t kMostReason = 1024;  // the longest reason of an abort
+inline constexpr std::size_t kMostWords = std::max(kMostReason, transport::kMostFarewell);
 
 enum class BadFrame : std::uint8_t { none, check, version, kind, length };
 

@@ -247,6 +247,10 @@ bool UcxConnections::has_left(int rank) noexcept {
   return to != nullptr && to->has_left(now_us(), said);
 }
 
+std::string UcxConnections::farewell_of(int rank) {
+  return control_->farewell_of(rank);
+}
+
 void UcxConnections::look_for_losses() noexcept {
   control_->look_for_losses();
   const std::int64_t now = now_us();
@@ -259,8 +263,8 @@ void UcxConnections::look_for_losses() noexcept {
   }
 }
 
-void UcxConnections::leave() noexcept {
-  control_->leave();
+void UcxConnections::leave(std::string_view farewell) noexcept {
+  control_->leave(farewell);
   const std::lock_guard lock(shared_.mutex);
   for (const auto& link : links_) {
     if (link != nullptr) {

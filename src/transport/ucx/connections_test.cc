@@ -198,8 +198,9 @@ TEST_P(UcxConnectionsTest, TellOfAPeerThatLeavesBehindAllThatItSent) {
   ASSERT_TRUE(connected());
   open();
   ASSERT_TRUE(lanes_[0]->send(1, "word", 4, 2));
-  ranks_[0]->leave();
+  ranks_[0]->leave("farewell");
   ASSERT_TRUE(comes_true([&] { return ranks_[1]->has_left(0); }));
+  EXPECT_EQ(ranks_[1]->farewell_of(0), "farewell");
   transport::Incoming message;
   ASSERT_TRUE(lanes_[1]->peek(0, message));
   EXPECT_EQ(message.bytes, 4U);
@@ -209,7 +210,7 @@ TEST_P(UcxConnectionsTest, TellOfAPeerThatLeavesBehindAllThatItSent) {
 
 TEST_P(UcxConnectionsTest, TellOnceOfAPeerThatLeavesWithoutAWordOverUcx) {
   meet(wrong_pass);
-  ranks_[1]->leave();
+  ranks_[1]->leave({});
   ASSERT_TRUE(comes_true([&] { return ranks_[0]->has_left(1); }));
   ranks_[0]->look_for_losses();
   const int events = ranks_[0]->events();
