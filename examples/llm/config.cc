@@ -33,6 +33,8 @@ json parse_object(std::string_view text) {
     return value;
   } catch (const json::parse_error& error) {
     throw std::runtime_error("is not valid JSON at byte " + std::to_string(error.byte));
+  } catch (const json::exception&) {
+    throw std::runtime_error("has a number beyond a double");
   }
 }
 

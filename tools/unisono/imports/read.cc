@@ -16,13 +16,16 @@ namespace {
 
 using nlohmann::json;
 
-// Returns how many bytes of a text that is not JSON begin as JSON does.
+// Returns how many bytes of a text that is not JSON begin as JSON does; 0: all of it, but a number
+// is beyond a double.
 std::size_t bytes_of_json(const std::string& text) {
   try {
     [[maybe_unused]] const json whole = json::parse(text);
     return text.size();
   } catch (const json::parse_error& error) {
     return error.byte;
+  } catch (const json::exception&) {
+    return 0;
   }
 }
 
@@ -38,7 +41,8 @@ bool is_list_of_events(const json& document) {
   if (document.is_discarded() && first != std::string::npos && file.text[first] == '{') {
     const std::size_t bytes = bytes_of_json(file.text);
     refuse_import(file.path,
-                  bytes >= file.text.size()
+                  bytes == 0 ? "its JSON has a number beyond a double"
+                  : bytes >= file.text.size()
                       ? "its JSON is cut off: the program ended before it had written all"
                       : fmt::format("its JSON is not valid at byte {}", bytes));
   }
