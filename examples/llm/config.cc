@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <cstdint>
 #include <fstream>
 #include <stdexcept>
 
@@ -7,16 +8,56 @@ namespace llm {
 
 using nlohmann::json;
 
+namespace {
+
+// More than the largest tokenizer.json has. Each value takes some 100 bytes of memory.
+constexpr std::uintmax_t kMostBytes = 200'000'000;
+constexpr std::size_t kMostValues = 5'000'000;
+constexpr int kDeepest = 64;
+
+}  // namespace
+
+json parse_object(std::string_view text) {
+  std::size_t values = 0;
+  const auto count = [&values](int depth, json::parse_event_t, const json&) {
+    if (depth > kDeepest || ++values > 2 * kMostValues) {  // ends count, too
+      throw std::runtime_error(depth > kDeepest ? "is nested too deep" : "has too many values");
+    }
+    return true;
+  };
+  try {
+    json value = json::parse(text, count);
+    if (!value.is_object()) {
+      throw std::runtime_error("is not a JSON object");
+    }
+    return value;
+  } catch (const json::parse_error& error) {
+    throw std::runtime_error("is not valid JSON at byte " + std::to_string(error.byte));
+  } catch (const json::exception&) {
+    throw std::runtime_error("has a number beyond a double");
+  }
+}
+
 json read_json(const std::string& path) {
-  std::ifstream in(path);
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  const auto bytes = static_cast<std::streamoff>(in.tellg());
+  if (!in || bytes < 0) {
+    throw std::runtime_error(path + " cannot be read");
+  }
+  if (static_cast<std::uintmax_t>(bytes) > kMostBytes) {
+    throw std::runtime_error(path + " is larger than any JSON of a model");
+  }
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  in.seekg(0);
+  in.read(text.data(), bytes);
   if (!in) {
     throw std::runtime_error(path + " cannot be read");
   }
-  json value = json::parse(in, nullptr, false);
-  if (!value.is_object()) {
-    throw std::runtime_error(path + " is not a JSON object");
+  try {
+    return parse_object(text);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(path + " " + error.what());
   }
-  return value;
 }
 
 void Config::fail(const std::string& what) const {

@@ -4,11 +4,15 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace llm {
 
-// Errors: std::runtime_error, for a file that cannot be read or is not a JSON object.
+// Errors: std::runtime_error, for a file that cannot be read, is not a JSON object, or is larger
+// than any of a model.
 nlohmann::json read_json(const std::string& path);
+// The same of a text. Errors: std::runtime_error, what is wrong, without the file.
+nlohmann::json parse_object(std::string_view text);
 
 // Errors of all that it gives: std::runtime_error, with the file.
 class Config {

@@ -31,6 +31,9 @@ class Reader {
  public:
   explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
 
+  // Names the value that is read next, for errors.
+  void set_place(const std::string& name) { name_ = name; }
+
   template <typename T>
   T take() {
     need(sizeof(T));
@@ -69,8 +72,12 @@ class Reader {
  private:
   void need(std::uint64_t bytes) const {
     if (bytes > bytes_.size() - at_) {
-      throw std::runtime_error("ends in the middle of its header");
+      fail("ends in the middle of its header");
     }
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::runtime_error(what + ", at byte " + std::to_string(at_) +
+                             (name_.empty() ? "" : ", in '" + name_ + "'"));
   }
   double number(std::uint32_t kind) {
     switch (kind) {
@@ -96,14 +103,20 @@ class Reader {
       case kF64:
         return take<double>();
       default:
-        throw std::runtime_error("has a value of the unknown kind " + std::to_string(kind));
+        fail("has a value of the unknown kind " + std::to_string(kind));
     }
   }
   Meta array() {
     const auto kind = take<std::uint32_t>();
     const auto count = take<std::uint64_t>();
     need(count);  // every element takes a byte at least
+    elements_ += count;
+    if (elements_ > kMostElements) {
+      fail("has lists of more than " + std::to_string(kMostElements) + " elements");
+    }
     if (kind == kString) {
+      constexpr std::uint64_t kLength = 8;  // in bytes
+      need(count * kLength);
       std::vector<std::string> values(count);
       std::ranges::generate(values, [this] { return text(); });
       return values;
@@ -113,8 +126,12 @@ class Reader {
     return values;
   }
 
+  static constexpr std::uint64_t kMostElements = 1U << 24;  // of all lists; each has up to 32 bytes
+
   std::span<const std::uint8_t> bytes_;
   std::size_t at_ = 0;
+  std::uint64_t elements_ = 0;
+  std::string name_;
 };
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
@@ -144,8 +161,12 @@ void Gguf::parse() {
   const auto values = in.take<std::uint64_t>();
   for (std::uint64_t i = 0; i < values; ++i) {
     std::string key = in.text();
+    in.set_place(key);
     const auto kind = in.take<std::uint32_t>();
-    meta_[std::move(key)] = in.value(kind);
+    if (!meta_.emplace(key, in.value(kind)).second) {
+      throw std::runtime_error("has '" + key + "' twice");
+    }
+    in.set_place("");
   }
   struct Entry {
     std::string name;
@@ -155,6 +176,7 @@ void Gguf::parse() {
   std::vector<Entry> entries;
   for (std::uint64_t i = 0; i < tensors; ++i) {
     Entry& entry = entries.emplace_back(Entry{.name = in.text(), .matrix = {}});
+    in.set_place(entry.name);
     const auto dims = in.take<std::uint32_t>();
     if (dims < 1 || dims > 2) {
       throw std::runtime_error("has '" + entry.name + "' of " + std::to_string(dims) +
@@ -162,6 +184,9 @@ void Gguf::parse() {
     }
     entry.matrix.columns = in.take<std::uint64_t>();
     entry.matrix.rows = dims == 2 ? in.take<std::uint64_t>() : 1;
+    if (entry.matrix.columns == 0 || entry.matrix.rows == 0) {
+      throw std::runtime_error("has '" + entry.name + "' without numbers");
+    }
     const auto type = in.take<std::uint32_t>();
     entry.matrix.format = block_format(type);
     if (entry.matrix.format == nullptr) {
@@ -185,7 +210,9 @@ void Gguf::parse() {
       throw std::runtime_error("has '" + entry.name + "' outside of the file");
     }
     matrix.data = bytes.data() + data + entry.offset;
-    tensors_.add(entry.name, matrix);
+    if (!tensors_.add(entry.name, matrix)) {
+      throw std::runtime_error("has '" + entry.name + "' twice");
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <stdexcept>
 
 #include "config.h"
@@ -93,6 +94,14 @@ Entry entry_of(const std::string& name, const json& said, std::uint64_t data_byt
   return entry;
 }
 
+json parse_header(std::span<const std::uint8_t> text) {
+  try {
+    return parse_object({reinterpret_cast<const char*>(text.data()), text.size()});
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string("has a header that ") + error.what());
+  }
+}
+
 }  // namespace
 
 void add_safetensors(const MappedFile& file, Tensors& tensors) {
@@ -110,11 +119,7 @@ void add_safetensors(const MappedFile& file, Tensors& tensors) {
   if (length > bytes.size() - sizeof(length)) {
     throw std::runtime_error("ends in the middle of its header");
   }
-  const auto text = bytes.subspan(sizeof(length), length);
-  const json header = json::parse(text.begin(), text.end(), nullptr, false);
-  if (!header.is_object()) {
-    throw std::runtime_error("has a header that is not a JSON object");
-  }
+  const json header = parse_header(bytes.subspan(sizeof(length), length));
   const auto data = bytes.subspan(sizeof(length) + length);
   std::vector<Entry> entries;
   for (const auto& [name, said] : header.items()) {
@@ -133,7 +138,9 @@ void add_safetensors(const MappedFile& file, Tensors& tensors) {
     }
     end = entry.end;
     entry.matrix.data = data.data() + entry.begin;
-    tensors.add(entry.name, entry.matrix);
+    if (!tensors.add(entry.name, entry.matrix)) {
+      refuse(entry.name, "a second time");
+    }
   }
   if (end != data.size()) {
     throw std::runtime_error("has " + std::to_string(data.size() - end) +

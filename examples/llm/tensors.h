@@ -27,7 +27,10 @@ class Tensors {
   explicit Tensors(std::string where) : where_(std::move(where)) {}
   [[noreturn]] void fail(const std::string& what) const;  // std::runtime_error
 
-  void add(const std::string& name, const StoredMatrix& matrix) { all_[name] = matrix; }
+  // False: there is one of that name.
+  bool add(const std::string& name, const StoredMatrix& matrix) {
+    return all_.emplace(name, matrix).second;
+  }
   bool has(const std::string& name) const { return all_.contains(name); }
   // Errors: std::runtime_error, if it is not there.
   const StoredMatrix& at(const std::string& name) const;

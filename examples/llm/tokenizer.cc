@@ -186,9 +186,10 @@ std::string Tokenizer::decode(std::int32_t token) const {
     return {};
   }
   if (vocabulary_.by_score) {
-    if (vocabulary_.kinds[i] == Kind::byte && vocabulary_.words[i].size() == 6) {
-      return std::string(
-          1, static_cast<char>(std::stoi(vocabulary_.words[i].substr(3, 2), nullptr, 16)));
+    const std::string& word = vocabulary_.words[i];
+    if (unsigned byte = 0; vocabulary_.kinds[i] == Kind::byte && word.size() == 6 &&
+                           std::sscanf(word.c_str(), "<0x%2x>", &byte) == 1) {
+      return std::string(1, static_cast<char>(byte));
     }
     return replaced(vocabulary_.words[i], kSpace, " ");
   }

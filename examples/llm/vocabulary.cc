@@ -35,15 +35,20 @@ bool flag_at(const json& from, const char* key, bool otherwise) {
   throw std::runtime_error("no tokenizer " + what);
 }
 
+// `most`: more than a number can be, given how many words there are.
 void put_word(Vocabulary& vocabulary, const std::string& word, const json& number,
-              Vocabulary::Kind kind) {
-  if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= kMostTokens) {
-    refuse("whose token '" + word + "' has no number");
+              Vocabulary::Kind kind, std::size_t most) {
+  if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= most) {
+    refuse("whose token '" + word + "' has no number, or one beyond its words");
   }
   const auto token = number.get<std::size_t>();
   if (token >= vocabulary.words.size()) {
     vocabulary.words.resize(token + 1);
     vocabulary.kinds.resize(token + 1);
+  }
+  if (!vocabulary.words[token].empty() && vocabulary.words[token] != word) {
+    refuse("in which '" + word + "' and '" + vocabulary.words[token] + "' are both token " +
+           std::to_string(token));
   }
   vocabulary.words[token] = word;
   vocabulary.kinds[token] = kind;
@@ -169,7 +174,7 @@ void must_merge_plainly(const json& model) {
   }
 }
 
-void put_added(Vocabulary& vocabulary, const json& added, const json& words) {
+void put_added(Vocabulary& vocabulary, const json& added, const json& words, std::size_t most) {
   const std::string word = text_at(added, "content");
   if (word.empty() || !added.contains("id")) {
     refuse("with an added token that has no text or no number");
@@ -182,9 +187,10 @@ void put_added(Vocabulary& vocabulary, const json& added, const json& words) {
   if (words.contains(word) && words[word] != added["id"]) {
     refuse("whose added token '" + word + "' has two numbers");
   }
-  put_word(vocabulary, word, added["id"],
-           flag_at(added, "special", false) ? Vocabulary::Kind::control
-                                            : Vocabulary::Kind::user_defined);
+  put_word(
+      vocabulary, word, added["id"],
+      flag_at(added, "special", false) ? Vocabulary::Kind::control : Vocabulary::Kind::user_defined,
+      most);
 }
 
 std::string merge_text(const json& merge) {
@@ -222,9 +228,15 @@ Vocabulary vocabulary_of(const Gguf& file) {
     vocabulary.merges = file.meta<std::vector<std::string>>("tokenizer.ggml.merges");
   }
   const auto id = [&](const char* key, std::vector<std::int32_t>& list) {
-    if (file.has_meta(key)) {
-      list.push_back(static_cast<std::int32_t>(file.meta<std::int64_t>(key)));
+    if (!file.has_meta(key)) {
+      return;
     }
+    const auto token = file.meta<std::int64_t>(key);
+    if (token < 0 || token >= static_cast<std::int64_t>(vocabulary.words.size())) {
+      refuse("whose '" + std::string(key) + "' is " + std::to_string(token) + " of " +
+             std::to_string(vocabulary.words.size()));
+    }
+    list.push_back(static_cast<std::int32_t>(token));
   };
   const char* adds = "tokenizer.ggml.add_bos_token";
   if (file.has_meta(adds) ? file.meta<bool>(adds) : vocabulary.by_score) {
@@ -250,11 +262,15 @@ Vocabulary vocabulary_of(const json& tokenizer) {
   } else {
     refuse("but byte-level BPE of text as it is, and BERT's word pieces");
   }
-  for (const auto& [word, number] : part(model, "vocab").items()) {
-    put_word(vocabulary, word, number, Vocabulary::Kind::ordinary);
+  // Numbers may have gaps.
+  const json& words = part(model, "vocab");
+  const json& all_added = part(tokenizer, "added_tokens");
+  const std::size_t most = std::min(kMostTokens, 2 * (words.size() + all_added.size()) + 1024);
+  for (const auto& [word, number] : words.items()) {
+    put_word(vocabulary, word, number, Vocabulary::Kind::ordinary, most);
   }
-  for (const json& added : part(tokenizer, "added_tokens")) {
-    put_added(vocabulary, added, part(model, "vocab"));
+  for (const json& added : all_added) {
+    put_added(vocabulary, added, words, most);
   }
   for (const json& merge : part(model, "merges")) {
     vocabulary.merges.push_back(merge_text(merge));

@@ -21,7 +21,8 @@ class FileWeights : public Weights {
     const auto key = [&](const char* name) { return kind + "." + name; };
     const auto count = [&](const std::string& name) {
       const auto value = file.meta<std::int64_t>(name);
-      if (value < 1) {
+      constexpr std::int64_t kMost = 1 << 30;
+      if (value < 1 || value > kMost) {
         throw std::runtime_error("'" + name + "' is " + std::to_string(value));
       }
       return static_cast<std::size_t>(value);
@@ -37,6 +38,9 @@ class FileWeights : public Weights {
                                  : shape_.heads;
     shape_.dim = file.has_meta(key("attention.key_length")) ? count(key("attention.key_length"))
                                                             : shape_.width / shape_.heads;
+    if (shape_.dim == 0) {
+      throw std::runtime_error("'" + key("embedding_length") + "' is less than there are heads");
+    }
     shape_.hidden = count(key("feed_forward_length"));
     shape_.vocabulary = file.tensors().at("token_embd.weight").rows;
     shape_.epsilon = number(key("attention.layer_norm_rms_epsilon"), shape_.epsilon);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,6 +15,10 @@
 namespace unisono {
 
 struct Account {
+  static constexpr std::size_t kMostReasons = 50;
+  static constexpr const char* kOtherReasons = "for other reasons";
+  static constexpr const char* kOtherAssumptions = "and other things of these kinds";
+
   struct LeftOut {
     std::int64_t count = 0;
     std::string why = {};  // follows the count: "of sendrecv_perf, which is no collective"
@@ -34,18 +39,26 @@ struct Account {
     }
     return all;
   }
-  // Adds to the count of the same reason. Does nothing for a count of 0.
+  // Adds to the count of the same reason. Does nothing for a count of 0. A file may make up any
+  // number of reasons: those beyond kMostReasons count together.
   void leave_out(std::int64_t count, const std::string& why) {
     const auto same = std::ranges::find(left_out, why, &LeftOut::why);
     if (same != left_out.end()) {
       same->count += count;
+    } else if (count > 0 && left_out.size() >= kMostReasons && why != kOtherReasons) {
+      leave_out(count, kOtherReasons);
     } else if (count > 0) {
       left_out.push_back({.count = count, .why = why});
     }
   }
   void assume(std::string what) {
-    if (std::ranges::find(assumed, what) == assumed.end()) {
+    if (std::ranges::find(assumed, what) != assumed.end()) {
+      return;
+    }
+    if (assumed.size() < kMostReasons || what == kOtherAssumptions) {
       assumed.push_back(std::move(what));
+    } else {
+      assume(kOtherAssumptions);
     }
   }
   // Adds what another reader of the same kind counted.

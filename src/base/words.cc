@@ -1,7 +1,6 @@
 #include "base/words.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/private.h"
 
@@ -53,6 +52,38 @@ std::size_t sign_bytes(std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  std::vector<std::string_view> words;
+  for (std::size_t at = line.find_first_not_of(kBlanks); at != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = line.find_first_not_of(kBlanks, end);
+  }
+  return words;
+}
+
+std::string without_escapes(std::string_view text) {
+  constexpr char kEscape = '\x1b';
+  std::string kept;
+  kept.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != kEscape) {
+      kept += text[i];
+      continue;
+    }
+    if (i + 1 < text.size() && text[i + 1] == '[') {
+      // Numbers and signs between the bracket and the letter that ends it (ECMA-48).
+      std::size_t end = i + 2;
+      while (end < text.size() && text[end] >= ' ' && text[end] < '@') {
+        ++end;
+      }
+      i = end < text.size() && text[end] >= '@' ? end : end - 1;
+    }
+  }
+  return kept;
+}
 
 UNISONO_PRIVATE std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";

@@ -4,11 +4,18 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace unisono {
 
 // Without the blanks around it.
 std::string_view trimmed(std::string_view text);
+
+// The words between the blanks of a line.
+std::vector<std::string_view> words_of(std::string_view line);
+
+// Without the sequences that colour text on a terminal or move its cursor (ESC [ ... letter).
+std::string without_escapes(std::string_view text);
 
 // `text` in quotes, short, as valid UTF-8 without control characters: ? stands for what is neither.
 std::string in_quotes(std::string_view text);

@@ -22,6 +22,15 @@ TEST(Suggestion, IsTheEndOfASentenceOrNothing) {
   EXPECT_EQ(suggestion("bruck", kWords), "");
 }
 
+TEST(WithoutEscapes, KeepsWhatIsToBeRead) {
+  EXPECT_EQ(without_escapes("\x1b[1;32mgreen\x1b[0m text\x1b[K\n"), "green text\n");
+  EXPECT_EQ(without_escapes("\x1b[36mworker-0  | \x1b[0m# nThread"), "worker-0  | # nThread");
+  EXPECT_EQ(without_escapes("cut \x1b[3"), "cut ");
+  EXPECT_EQ(without_escapes("cut \x1b[3\nnext"), "cut \nnext");
+  EXPECT_EQ(without_escapes("alone \x1b"), "alone ");
+  EXPECT_EQ(without_escapes("none"), "none");
+}
+
 TEST(InQuotes, ShortensAndHidesControlCharacters) {
   EXPECT_EQ(in_quotes("a\nb\x7f"), "\"a?b?\"");
   EXPECT_EQ(in_quotes(std::string(41, 'x')), "\"" + std::string(40, 'x') + "...\"");

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/account.h"
 #include "base/parsed.h"
 #include "network_model/expert_traffic.h"
 
@@ -36,10 +37,15 @@ struct ExpertPoint {
   double combine_us = 0;
 };
 
+struct ExpertTable {
+  std::vector<ExpertPoint> points = {};
+  Account account = {};  // all rows are used
+};
+
 // A table with a line of names first, machine,mode,hosts,ranks,tokens,hidden,k,experts,processors,
 // dispatch_us,combine_us in any order; lines that begin with # are left out. The position of a
 // failure is "line 17".
-Parsed<std::vector<ExpertPoint>> parse_expert_table(std::string_view text);
+Parsed<ExpertTable> parse_expert_table(std::string_view text);
 
 class ExpertFit {
  public:

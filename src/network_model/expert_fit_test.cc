@@ -20,9 +20,9 @@ using Call = ExpertFit::Call;
 std::vector<ExpertPoint> load() {
   std::ifstream file(UNISONO_MOE_DATA "/deepep.csv");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  Parsed<std::vector<ExpertPoint>> parsed = parse_expert_table(text);
+  Parsed<ExpertTable> parsed = parse_expert_table(text);
   EXPECT_TRUE(parsed) << parsed.position << ": " << parsed.message;
-  return parsed ? std::move(*parsed.value) : std::vector<ExpertPoint>{};
+  return parsed ? std::move(parsed.value->points) : std::vector<ExpertPoint>{};
 }
 
 struct Errors {
@@ -99,6 +99,7 @@ TEST(ExpertTable, SaysWhatIsWrong) {
   };
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,256,20,30,40\n"), "none");
   EXPECT_EQ(problem("# empty\n"), "line 1: the table has no rows");
+  EXPECT_EQ(problem("machine,mode,mode\n"), "line 1: there are two columns \"mode\"");
   EXPECT_EQ(problem("machine,mode,hosts\n"),
             "line 1: there is no column 'ranks': the first line names the columns");
   EXPECT_EQ(problem(names + "a,normal,1,8\n"),

@@ -43,7 +43,7 @@ class Reader {
     }
     return names_.empty() ? read_names(*fields) : read_row(*fields);
   }
-  std::vector<ExpertPoint> take() { return std::move(points_); }
+  ExpertTable take() { return std::move(table_); }
 
  private:
   std::string read_names(const std::vector<std::string>& names) {
@@ -52,12 +52,8 @@ class Reader {
     for (const Column& column : kColumns) {
       needed.push_back(column.name);
     }
-    for (const std::string_view name : needed) {
-      if (std::ranges::find(names_, name) == names_.end()) {
-        return "there is no column '" + std::string(name) + "': the first line names the columns";
-      }
-    }
-    return {};
+    table_.account = csv_account(names_, needed);
+    return csv_heading_problem(names_, needed);
   }
 
   const std::string& field(const std::vector<std::string>& fields, std::string_view name) const {
@@ -107,21 +103,22 @@ class Reader {
              " hosts alike";
     }
     machines_.insert(point.machine);
-    if (points_.size() == kMostRows || machines_.size() > kMostMachines) {
+    if (table_.points.size() == kMostRows || machines_.size() > kMostMachines) {
       return "more than 5000 rows, or 20 machines";
     }
-    points_.push_back(std::move(point));
+    table_.points.push_back(std::move(point));
+    ++table_.account.used;
     return {};
   }
 
   std::vector<std::string> names_;
-  std::vector<ExpertPoint> points_;
+  ExpertTable table_;
   std::set<std::string> machines_;
 };
 
 }  // namespace
 
-Parsed<std::vector<ExpertPoint>> parse_expert_table(std::string_view text) {
+Parsed<ExpertTable> parse_expert_table(std::string_view text) {
   Reader reader;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -131,14 +128,14 @@ Parsed<std::vector<ExpertPoint>> parse_expert_table(std::string_view text) {
     }
     const std::string problem = reader.read(line);
     if (!problem.empty()) {
-      return Parsed<std::vector<ExpertPoint>>::failure(problem, "line " + std::to_string(number));
+      return Parsed<ExpertTable>::failure(problem, "line " + std::to_string(number));
     }
   }
-  std::vector<ExpertPoint> points = reader.take();
-  if (points.empty()) {
-    return Parsed<std::vector<ExpertPoint>>::failure("the table has no rows", "line 1");
+  ExpertTable table = reader.take();
+  if (table.points.empty()) {
+    return Parsed<ExpertTable>::failure("the table has no rows", "line 1");
   }
-  return Parsed<std::vector<ExpertPoint>>::success(std::move(points));
+  return Parsed<ExpertTable>::success(std::move(table));
 }
 
 }  // namespace unisono::network_model

@@ -37,7 +37,7 @@ enum Column : std::size_t {
 constexpr std::array<std::string_view, kColumns> kNames = {"machine", "collective",     "algorithm",
                                                            "ranks",   "bytes",          "time_us",
                                                            "wait",    "oversubscribed", "threads"};
-constexpr std::array kNeeded = {kCollective, kRanks, kBytes, kTime};
+constexpr std::array kNeeded = {kNames[kCollective], kNames[kRanks], kNames[kBytes], kNames[kTime]};
 
 class Reader {
  public:
@@ -59,14 +59,9 @@ class Reader {
       places_[column] =
           found == names.end() ? names.size() : static_cast<std::size_t>(found - names.begin());
     }
-    for (const Column needed : kNeeded) {
-      if (places_[needed] == names.size()) {
-        return "there is no column '" + std::string(kNames[needed]) +
-               "': the first line names the columns";
-      }
-    }
     columns_ = names.size();
-    return {};
+    table_.account = csv_account(names, kNames);
+    return csv_heading_problem(names, kNeeded);
   }
 
   std::string read_row(const std::vector<std::string>& fields) {
@@ -129,6 +124,7 @@ class Reader {
       return "more than " + std::to_string(kMostMachines) + " machines";
     }
     table_.rows.push_back(std::move(row));
+    ++table_.account.used;
     return {};
   }
 

@@ -8,14 +8,15 @@
 // own choice without it); rows with a `wait` policy (base/wait_policy.h) were measured with another
 // way of waiting than the usual one, and `oversubscribed` is 1 where there were more ranks than
 // CPUs; rows with `threads` with so many threads of each rank, to be compared with each other. All
-// other columns are for people. A field in double quotes may hold commas, and two double
-// quotes for one. Empty lines and lines that begin with # are left out.
+// other columns are for people, and the account names them. A field in double quotes may hold
+// commas, and two double quotes for one. Empty lines and lines that begin with # are left out.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/account.h"
 #include "base/parsed.h"
 #include "cost/machine.h"
 
@@ -30,6 +31,7 @@ struct Table {
     int threads = 0;              // 0: as nobody has said
   };
   std::vector<Row> rows;
+  Account account = {};  // all rows are used
 
   // Each once, in the order of their first rows.
   std::vector<std::string> machines() const;

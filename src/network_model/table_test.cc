@@ -137,5 +137,18 @@ TEST(Table, RefusesTooManyMachines) {
   EXPECT_EQ(parsed.position, "line 1002");
 }
 
+TEST(Table, AccountsForItsRowsAndColumns) {
+  const auto parsed =
+      parse_table("machine,collective,dtype,ranks,bytes,time_us,source\na,barrier,,2,0,1,x\n");
+  ASSERT_TRUE(parsed) << parsed.message;
+  EXPECT_EQ(parsed.value->account.used, 1);
+  EXPECT_EQ(parsed.value->account.assumed,
+            std::vector<std::string>{"the columns \"dtype\", \"source\" are for people"});
+  EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,bytes\n").message,
+            "there are two columns \"bytes\"");
+  EXPECT_EQ(parse_table("collective" + std::string(2'000, ',') + "\n").message,
+            "more than 1000 columns");
+}
+
 }  // namespace
 }  // namespace unisono::network_model

@@ -42,7 +42,7 @@ enum class Vectors : std::uint8_t {
 };
 
 struct ConfigFamily {
-  std::string_view name;
+  std::string_view name = {};
   // The defaults of transformers 5.24, whose configuration classes config_json_test.cc was checked
   // with. kv_heads 0: as many as heads; head_dim 0: the width over the heads.
   bool tied = false;

@@ -193,6 +193,57 @@ TEST(Config, QuantisedWeightsHaveTheirBytes) {
   EXPECT_EQ(unknown.account.not_understood.size(), 1U);
 }
 
+// Names that others give to it, and formats that say it otherwise.
+TEST(Config, FindsHowWeightsAreQuantised) {
+  const auto stored = [](const std::string& more) {
+    return read(qwen2(more)).shape.stored.value_or(StoredWeights{});
+  };
+  const StoredWeights old = stored(
+      R"("compression_config": {"quant_method": "compressed-tensors", "config_groups": {"group_0":
+      {"weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128}}}})");
+  EXPECT_EQ(old.name, "compressed-tensors, 4 bits");
+  EXPECT_EQ(old.dense, 0.5 + 2.0 / 128);
+  const StoredWeights mlx = stored(R"("quantization": {"group_size": 64, "bits": 4},
+      "quantization_config": {"group_size": 64, "bits": 4})");
+  EXPECT_EQ(mlx.name, "mlx, 4 bits");
+  EXPECT_EQ(mlx.dense, 0.5 + 4.0 / 64);
+  EXPECT_LT(mlx.ends, 2);
+  EXPECT_EQ(stored(R"("quantization_config": {"quant_method": "auto-round", "bits": 4})").name,
+            "auto-round, 4 bits");
+  EXPECT_EQ(stored(R"("quantization_config": {"quant_method": "hqq", "quant_config":
+      {"weight_quant_params": {"nbits": 4, "group_size": 64}}})")
+                .dense,
+            0.5 + 4.0 / 64);
+  const Parsed<ModelConfig> dense =
+      parse_config_json(qwen2(R"("quantization_config": {"quant_method": "mxfp4"})"), "x");
+  EXPECT_EQ(dense.message, "mxfp4 is a format of experts, and the model has none");
+  EXPECT_FALSE(read(qwen2(R"("quantization_config": null)")).shape.stored);
+}
+
+TEST(Config, KnowsOtherPartsFromKeysThatItDoesNotKnow) {
+  const ModelConfig config = read(qwen2(R"("vision_config": {"a": 1}, "gen_head_config": {"a": 1},
+      "ffn_config": {"a": 1}, "moe_config": {"experts": 8})"));
+  EXPECT_EQ(config.account.left_out.size(), 2U);
+  EXPECT_EQ(config.account.not_understood,
+            (std::vector<std::string>{"ffn_config={1 keys}", "moe_config={1 keys}"}));
+  const ModelConfig two =
+      read(R"({"text_config": )" + qwen2(R"("a": null)") + R"(, "llm_config": {"b": 1}})");
+  EXPECT_EQ(two.account.left_out, std::vector<std::string>{"llm_config (a second text model)"});
+}
+
+// transformers takes null for as many as heads, and a missing key for its default.
+TEST(Config, KeyValueHeadsThatAreNullAreHeads) {
+  const auto heads = [](const std::string& more) {
+    return read(R"({"model_type": "mistral", "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 16, "intermediate_size": 100, "vocab_size": 1000)" +
+                more + "}")
+        .shape.kv_heads;
+  };
+  EXPECT_EQ(heads(""), 8);
+  EXPECT_EQ(heads(R"(, "num_key_value_heads": null)"), 16);
+  EXPECT_EQ(heads(R"(, "num_key_value_heads": 2)"), 2);
+}
+
 // As the model card of gpt-oss-120b says; DeepSeek-V3 runs on eight H200.
 TEST(Config, QuantisedModelsFitWhereTheyAreRun) {
   const auto memory = [](const char* name, const char* device, ServingLayout layout) {

@@ -94,6 +94,22 @@ Method grouped(const JsonNode& node, const std::string& name) {
   return method;
 }
 
+// MLX: a scale and a bias in 16 bits for each group, also of the embedding and the head.
+Method mlx(const JsonNode& node) {
+  const double bits = bits_of(node, "bits", 4);
+  return {.name = "mlx, " + bits_text(bits),
+          .bytes = bits / 8 + 4 / group_of(node, "group_size", 64),
+          .has_head = true};
+}
+
+// HQQ: the same, but for the ends; its numbers stand two levels down.
+Method hqq(const JsonNode& node) {
+  const JsonNode weights = node.at("quant_config").at("weight_quant_params");
+  const double bits = bits_of(weights, "nbits", 4);
+  return {.name = "hqq, " + bits_text(bits),
+          .bytes = bits / 8 + 4 / group_of(weights, "group_size", 64)};
+}
+
 // Reads the first group of modules, which has nearly always all of them.
 Method compressed_tensors(const JsonNode& node, ConfigAccount& account) {
   Method method{.name = "compressed-tensors", .has_head = true};
@@ -164,13 +180,18 @@ Method modelopt(const JsonNode& node) {
 
 std::optional<Method> method_of(const JsonNode& node, ConfigAccount& account) {
   const std::string name = text_of(node, "quant_method");
+  const bool is_mlx = name.empty() && node.find("bits") && node.find("group_size");
   std::optional<Method> method;
   if (name == "fp8" || name == "fbgemm_fp8") {
     method = fp8(node);
   } else if (name == "mxfp4") {
     method = {.name = "mxfp4", .bytes = 0.5 + 1.0 / 32, .experts_only = true};
-  } else if (name == "gptq" || name == "awq") {
+  } else if (name == "gptq" || name == "awq" || name == "auto-round") {
     method = grouped(node, name);
+  } else if (is_mlx) {
+    method = mlx(node);
+  } else if (name == "hqq") {
+    method = hqq(node);
   } else if (name == "compressed-tensors") {
     method = compressed_tensors(node, account);
   } else if (name == "bitsandbytes") {
@@ -339,6 +360,9 @@ std::optional<StoredWeights> read_quantised(const JsonNode& config, const ModelS
   const std::optional<Method> method = method_of(config, account);
   if (!method) {
     return std::nullopt;
+  }
+  if (method->experts_only && !shape.has_experts()) {
+    config.fail(method->name + " is a format of experts, and the model has none");
   }
   const KeptModules kept(method->kept, account);
   StoredWeights stored{

@@ -184,6 +184,79 @@ TEST(ReadKineto, KeepsOtherBackendsBesideKernels) {
   }
 }
 
+TEST(ReadKineto, NamesBackendsThatItDoesNotKnow) {
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {event("user_annotation", "hpc:all_gather", 300, 40),
+                               event("user_annotation", "gloo:all_gather", 400, 40)}),
+                  "a");
+  EXPECT_EQ(rank.calls.size(), 2U);
+  ASSERT_EQ(rank.account.assumed.size(), 1U);
+  EXPECT_NE(rank.account.assumed[0].find("\"hpc\" is a backend of the CPU"), std::string::npos);
+}
+
+TEST(ReadKineto, SaysThatKernelsAreMissing) {
+  const ImportedRank rank = read_kineto(
+      trace_of(0, {event("cpu_op", "record_param_comms", 300, 40, {{"Collective name", "x"}})}),
+      "a");
+  EXPECT_NE(left_out(rank).find("1 launches without a kernel"), std::string::npos);
+}
+
+TEST(ReadKineto, LeavesOutWhatEndsBeforeItBegins) {
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {event("user_annotation", "gloo:all_gather", 300, -40)}), "a");
+  EXPECT_TRUE(rank.calls.empty());
+  EXPECT_EQ(left_out(rank), "1 that end before they begin");
+}
+
+// Older profilers export a list, which does not say its rank.
+TEST(ReadKineto, ReadsAListOfEvents) {
+  const std::string text =
+      nlohmann::json::array({event("user_annotation", "gloo:all_gather", 300, 40)}).dump();
+  const auto ranks = read_imports({{.path = "trace_1.json", .text = text}});
+  ASSERT_EQ(ranks.size(), 1U);
+  EXPECT_EQ(ranks[0].rank, 1);
+  EXPECT_EQ(ranks[0].calls.size(), 1U);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read_imports({{.path = "rank_0", .text = text}});
+    return "";
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+TEST(Read, SaysWhereJsonEnds) {
+  const std::string whole =
+      trace_of(0, {event("user_annotation", "gloo:all_gather", 300, 40)}).dump();
+  EXPECT_EQ(refusal(whole), "");
+  EXPECT_NE(refusal(whole.substr(0, 70)).find("cut off"), std::string::npos);
+  std::string damaged = whole;
+  damaged.replace(20, 1, "}");
+  EXPECT_NE(refusal(damaged).find("not valid at byte"), std::string::npos) << refusal(damaged);
+}
+
+TEST(Read, NamesWhatItDoesNotRead) {
+  EXPECT_NE(refusal("NCCL version 2.28.3\nJob summary\n=====\nCommunicators... (0.00s)\n=====\n")
+                .find("NCCL's RAS"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"([{"header": {}, "metadata": {}, "coll_perf": {}}])").find("NCCL Inspector"),
+            std::string::npos);
+}
+
+// However many names a file makes up, the account is short, and quickly made.
+TEST(Read, CountsManyUnknownNamesTogether) {
+  constexpr int kNames = 2'000;
+  std::vector<nlohmann::json> events;
+  for (int i = 0; i < kNames; ++i) {
+    events.push_back(event("user_annotation", ("gloo:call" + std::to_string(i)).c_str(), i, 1));
+  }
+  const ImportedRank rank = read_kineto(trace_of(0, std::move(events)), "a");
+  EXPECT_EQ(rank.account.left_out_in_all(), kNames);
+  EXPECT_LE(rank.account.left_out.size(), Account::kMostReasons + 1);
+}
+
 nlohmann::json dump_of(int rank, const std::string& members) {
   return {{"rank", rank},
           {"pg_config",
@@ -210,6 +283,15 @@ TEST(ReadFlightRecorder, TellsGroupsOfOneNameApart) {
   EXPECT_TRUE(who_is_behind(ranks).empty());
 }
 
+TEST(ReadFlightRecorder, BelievesTheStateOfACall) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  EXPECT_FALSE(read_flight_recorder(dump, "a").calls.at(0).end_us);
+  dump["entries"][0]["state"] = "completed";
+  const ImportedRank rank = read_flight_recorder(dump, "a");
+  EXPECT_EQ(rank.calls.at(0).end_us, 1.0);
+  EXPECT_EQ(rank.account.assumed.size(), 1U);
+}
+
 // Containers: two processes with one host name and number, and one device each.
 std::string nccl_rank(int rank, const char* address, const char* bus) {
   const std::string place = "gpuhost:7:4" + std::to_string(rank) + " [0] NCCL INFO ";
@@ -217,10 +299,10 @@ std::string nccl_rank(int rank, const char* address, const char* bus) {
          " nranks 2 cudaDev 0 nvmlDev 0 busId " + bus + " commId 0x7a - Init COMPLETE\n";
 }
 
-std::string nccl_call(const char* address, int count) {
+std::string nccl_call(const char* address, int count, int ranks = 2) {
   return "gpuhost:7:7 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x7 recvbuff 0x7 count " +
          std::to_string(count) + " datatype 7 op 0 root 0 comm " + address +
-         " [nranks=2] stream 0x55\n";
+         " [nranks=" + std::to_string(ranks) + "] stream 0x55\n";
 }
 
 TEST(ReadNcclLogs, TellsRanksInContainersApart) {
@@ -252,10 +334,100 @@ TEST(ReadNcclLogs, KnowsRanksInContainersByTheirParents) {
   const std::vector<ImportedRank> ranks = read_imports(
       {{.path = "a",
         .text = nccl_rank(0, "0xa0", "1") + nccl_rank(1, "0xb0", "1") + split(0, "0xa1", "0xa0") +
-                split(1, "0xb1", "0xb0") + nccl_call("0xa1", 10) + nccl_call("0xb1", 20)}});
+                split(1, "0xb1", "0xb0") + nccl_call("0xa1", 10, 1) + nccl_call("0xb1", 20, 1)}});
   ASSERT_EQ(ranks.size(), 2U);
   EXPECT_DOUBLE_EQ(ranks[0].calls.at(0).bytes, 40);
   EXPECT_DOUBLE_EQ(ranks[1].calls.at(0).bytes, 80);
+}
+
+std::string nccl_begin(int rank, const std::string& comm, const std::string& rest) {
+  const std::string place = std::to_string(rank);
+  return "h:1" + place + ":50 [" + place + "] NCCL INFO " + comm + " cudaDev 0 nvmlDev 0 busId " +
+         place + "000 " + rest + " - Init COMPLETE\n";
+}
+std::string nccl_call(int rank, const std::string& call, const std::string& comm, int ranks) {
+  const std::string place = std::to_string(rank);
+  return "h:1" + place + ":50 [" + place + "] NCCL INFO " + call +
+         ": opCount 0 sendbuff 0x7 recvbuff 0x7 count 500 datatype 9 op 0 root 0 comm " + comm +
+         " [nranks=" + std::to_string(ranks) + "] stream 0x5\n";
+}
+std::string nccl_world(int ranks) {
+  std::string text;
+  for (int rank = 0; rank < ranks; ++rank) {
+    text += nccl_begin(rank,
+                       "ncclCommInitRank comm 0xa" + std::to_string(rank) + " rank " +
+                           std::to_string(rank) + " nranks " + std::to_string(ranks),
+                       "commId 0x111");
+  }
+  return text;
+}
+
+// NCCL says no commId of a communicator that was split: both of its groups have the same ranks.
+TEST(ReadNcclLogs, KnowsSplitsByTheirParentAndColor) {
+  for (const char* count : {"splitCount", "childCount"}) {
+    std::string text = nccl_world(4);
+    for (int rank = 0; rank < 4; ++rank) {
+      const std::string place = std::to_string(rank);
+      text += nccl_begin(
+          rank,
+          "ncclCommSplit comm 0xb" + place + " rank " + std::to_string(rank % 2) + " nranks 2",
+          "parent 0xa" + place + " " + count + " 1 color " + std::to_string(rank / 2) + " key " +
+              place);
+    }
+    for (int rank = 0; rank < 4; ++rank) {
+      text += nccl_call(rank, "AllReduce", "0xb" + std::to_string(rank), 2);
+    }
+    const auto ranks = read_nccl_logs({{.path = "log", .text = text}});
+    ASSERT_EQ(ranks.size(), 4U);
+    EXPECT_EQ(ranks[0].groups.size(), 3U);
+    EXPECT_EQ(ranks[0].calls.at(0).group, "comm 0x111, split 1 color 0");
+    EXPECT_EQ(ranks[3].calls.at(0).group, "comm 0x111, split 1 color 1");
+    EXPECT_EQ(ranks[3].groups.at(ranks[3].calls.at(0).group), (std::vector<int>{2, 3}));
+  }
+}
+
+TEST(ReadNcclLogs, LeavesOutWhatItDoesNotKnow) {
+  const std::string text =
+      nccl_world(2) + nccl_call(0, "AllReduce", "0xa0", 2) + nccl_call(1, "AllReduce", "0xa1", 2) +
+      nccl_call(0, "AllToAllv", "0xa0", 2) + nccl_call(1, "AllToAllv", "0xa1", 2) +
+      nccl_call(0, "AllGather", "0xb0", 2) + nccl_call(0, "Reduce", "0xa0", 8) +
+      nccl_call(0, "Send", "0xa0", 2) + "h:10:50 [0] NCCL INFO AllReduce: opCount 1 sendbuff 0x7";
+  const auto ranks = read_nccl_logs({{.path = "log", .text = text}});
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].calls.size(), 1U);
+  EXPECT_EQ(left_out(ranks[0]),
+            "2 of \"AllToAllv\", which is no collective of unisono; 1 on communicators whose "
+            "beginning is missing; 1 whose number of ranks is not that of their communicator; 1 "
+            "sends and receives; 1 in lines that are cut off");
+}
+
+// Processes of another job, whose communicator is smaller.
+TEST(ReadNcclLogs, LeavesOutProcessesOfOtherJobs) {
+  const std::string other =
+      nccl_begin(7, "ncclCommInitRank comm 0xc7 rank 0 nranks 1", "commId 0x777");
+  const auto ranks = read_nccl_logs(
+      {{.path = "log",
+        .text = nccl_world(2) + other + nccl_call(0, "AllReduce", "0xa0", 2) +
+                nccl_call(1, "AllReduce", "0xa1", 2) + nccl_call(7, "AllReduce", "0xc7", 1)}});
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(left_out(ranks[0]), "1 of processes that are not in the largest communicator");
+}
+
+TEST(ReadNcclLogs, ReadsTimestampsAndColours) {
+  std::string text = nccl_world(1) + nccl_call(0, "AllReduce", "0xa0", 1);
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    text.insert(at, "\x1b[36mworker-0 |\x1b[0m [2026-01-26 10:00:00] ");
+  }
+  EXPECT_EQ(read_nccl_logs({{.path = "log", .text = text}}).at(0).calls.size(), 1U);
+}
+
+TEST(ReadNcclLogs, SaysWhyThereIsNothing) {
+  try {
+    read_imports({{.path = "log", .text = "NCCL version 2.27.5+cuda12.9\nh:1:1 NCCL WARN x\n"}});
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("no collectives"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Read, RefusesWhatWouldFillTheMemory) {

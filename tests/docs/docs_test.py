@@ -168,18 +168,14 @@ def commands(options):
 
 # Blocks of the guides that are not run here, by a word in them: what they need.
 NOT_RUN = {
-    "cmake ": "a build", "make ": "a build", "scripts/": "a build", "pip ": "a build", "build/venv": "PyTorch",
-    "torchrun": "PyTorch", "bench/": "a build", "mpirun": "Open MPI on several hosts", "mpiexec": "MPICH on several hosts",
-    "srun": "Slurm", "kubectl": "Kubernetes", "pkg-config": "an installation", "~/job-token": "a file of the reader",
-    "measured.csv": "a file of the reader", "my_a100.json": "a file of the reader", "mine.json": "a file of the reader",
-    "line.json": "a file of the reader", "ring.xml": "a file of the reader", "step.json": "a file of the reader",
-    "theirs.csv": "a file of the reader", "all_reduce_perf.log": "a file of the reader", "llm --model": "a model and a build", "trace.0.json": "a file of the reader", "nccl.log": "a file of the reader",
-    "unisono tune": "minutes", "unisono learn": "a browser", "UNISONO_NETWORK=ucx": "UCX",
+    "cmake ": "a build", "make ": "a build", "scripts/": "a build", "pip ": "a build", "build/venv": "PyTorch", "bench/": "a build",
+    "pkg-config": "an installation", "unisono tune": "minutes", "UNISONO_NETWORK=ucx": "UCX",
 }
 # Replacements in a guide's commands: fewer ranks, fewer tries; a rank that --chaos kills may end
 # the job.
 STAND_INS = [(r"(node\d):\d+", r"\1:1"), (r"seq 20", "seq 1"), (r"^(.*--chaos.*?[^|])( *#.*)?$", r"\1 || true\2"),
-             (r"unisono view\b", "unisono view --no-open"), (r"\$TOKEN", "0123456789abcdef"),
+             (r"unisono (view|learn)\b", r"unisono \1 --no-open"), (r"\$TOKEN", "0123456789abcdef"),
+             (r"^(.*llm --model \S+)(?=.* --prompt)", r"\1 --tokens 4"),
              (r"( \./app) +# on 10\.0\.0\.1$", r"\1 &"), (r"( \./app) +# on any other$", r"\1; wait $!")]
 # Both hosts of the guides, and this one, are the loopback device of a network of the test's own.
 HOSTS = """
@@ -194,6 +190,37 @@ cd {folder}
 APP = """#!/bin/sh
 exec unisono bench all_reduce -b 8 -e 8 --time-per-row 1ms
 """
+# A file of the reader, and what it is here: a file of the repository, or of its tests.
+FILES = {
+    "all_reduce_perf.log": "tests/fuzz/seeds/benchmark_log/good_nccl_tests.log", "osu.txt": "tests/fuzz/seeds/benchmark_log/good_osu.txt",
+    "measured.csv": "tests/data/nccl/measured.csv", "nccl.log": "tests/fuzz/seeds/imports/good_nccl.log",
+    "step.json": "tests/fuzz/seeds/step/good_tensor_parallel.json", "theirs.csv": "tests/fuzz/seeds/pipeline/good_two_ranks.csv",
+}
+# Two ranks here, with the variables that a launcher gives them; its options stand before the program.
+LAUNCHER = """#!{python}
+import os, sys
+name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+shared = {{
+    "torchrun": {{"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}},
+    "mpirun": {{"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": "7",
+               "OMPI_MCA_orte_precondition_transports": "82df4613ae7d60bd-82df4613ae7d60be"}},
+    "mpiexec.hydra": {{"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "PMI_PORT": "node1:1"}},
+    "srun": {{"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "1",
+             "SLURM_STEP_NODELIST": "node1"}}}}[name]
+rank = {{"torchrun": "RANK", "mpirun": "OMPI_COMM_WORLD_RANK", "mpiexec.hydra": "PMI_RANK", "srun": "SLURM_PROCID"}}[name]
+is_python = name == "torchrun"
+while words[0].startswith("-"):
+    option = words.pop(0)
+    is_python &= option != "--no-python"
+    value = "" if option == "--no-python" else words.pop(0)
+    if option == "--master-addr":
+        shared["MASTER_ADDR"] = value
+    elif option == "-x":
+        shared.update([value.split("=")])
+words = [sys.executable] * is_python + words
+started = [os.spawnvpe(os.P_NOWAIT, words[0], words, os.environ | shared | {{rank: str(one)}}) for one in range(2)]
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in started))
+"""
 # The words behind the host are what it is to run.
 SSH = """#!/bin/sh
 while [ "$1" = -o ]; do shift 2; done
@@ -203,14 +230,49 @@ exec "$@"
 
 
 def place_stand_ins(folder, options):
-    for name, text in (("app", APP), ("train", APP), ("bin/ssh", SSH), ("program.py", ""), ("hosts", "127.0.0.1 localhost node1 node2\n")):
+    launcher = LAUNCHER.format(python=sys.executable)
+    launchers = [(f"bin/{name}", launcher) for name in ("torchrun", "mpirun", "mpiexec.hydra", "srun")]
+    schedule = next(text for language, text, _ in blocks(options.source / "docs/guides/bring-a-schedule.md") if language == "json")
+    traces = [(f"trace.{rank}.json", json.dumps(trace_of(rank))) for rank in range(2)]
+    for name, text in (("app", APP), ("train", APP), ("bin/ssh", SSH), ("bin/kubectl", "#!/bin/sh\ncat >/dev/null\n"),
+                       ("program.py", ""), ("train.py", 'import os\nos.execv("./app", ["./app"])\n'),
+                       ("job-token", "0123456789abcdef\n"), ("hosts", "127.0.0.1 localhost node1 node2\n"),
+                       ("line.json", schedule), ("mine.json", schedule), *launchers, *traces):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
+    for name, source in FILES.items():
+        (folder / name).write_bytes((options.source / source).read_bytes())
     (folder / "bin/unisono").symlink_to(options.program)
     for name in ("examples", "tests"):
         (folder / name).symlink_to(options.source / name)
+    return place_model(folder, options)
+
+
+def place_model(folder, options):
+    """A small model of random weights, and the program that runs it, where it has been built."""
+    program = options.program.parents[2] / "examples/llm/llm"
+    if not program.exists():
+        return False
+    sys.path.insert(0, str(options.source / "tests/llm"))
+    import made_up
+    import made_up_encoder
+    made_up.write_gguf(folder / "my.gguf", made_up.tensors(7))
+    built = folder / "build/release/examples/llm"
+    built.mkdir(parents=True)
+    (folder / "build/models").mkdir()
+    made_up_encoder.write_folder(folder / "build/models/minilm", made_up_encoder.tensors(7))
+    for place in (built, folder / "bin"):
+        (place / "llm").symlink_to(program)
+    return True
+
+
+def trace_of(rank):
+    """What PyTorch's profiler leaves of two collectives on the CPU."""
+    calls = [{"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "ts": 1000 * i, "dur": 200,
+              "args": {"Input Dims": [[1000]], "Input type": ["float"]}} for i in range(2)]
+    return {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": calls}
 
 
 def recipes(options):
@@ -223,9 +285,10 @@ def recipes(options):
             continue
         with tempfile.TemporaryDirectory() as scratch:
             folder = pathlib.Path(scratch)
-            place_stand_ins(folder, options)
+            has_model = place_stand_ins(folder, options)
             for language, text, line in blocks(path):
-                if language != "sh" or any(word in text for word in NOT_RUN):
+                needs_model = "llm --model" in text and not has_model
+                if language != "sh" or needs_model or any(word in text for word in NOT_RUN):
                     continue
                 ran += 1
                 for pattern, stand_in in STAND_INS:
@@ -234,11 +297,11 @@ def recipes(options):
                 hosts = HOSTS.format(hosts=folder / "hosts", folder=folder, script=folder / "script")
                 done = subprocess.run(
                     ["unshare", "--net", "--mount", "sh", "-ec", hosts], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT, text=True, timeout=300,
-                    env=clean_environment(options.library) | {"PATH": f"{folder}/bin:{os.environ['PATH']}"})
+                    stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300,
+                    env=clean_environment(options.library) | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder)})
                 if done.returncode != 0:
                     yield f"{path.relative_to(options.source)}:{line}: code {done.returncode} of\n{text}{done.stdout}"
-    if ran < 20:
+    if ran < 45:
         yield f"only {ran} blocks were run"
 
 

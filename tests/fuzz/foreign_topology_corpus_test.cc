@@ -12,8 +12,9 @@ namespace unisono {
 namespace {
 
 Parsed<Topology> read(const fuzz::CorpusFile& file) {
-  return file.name.ends_with(".xml") ? cli::read_nccl_topology(file.text)
-                                     : cli::read_smi_matrix(file.text);
+  return file.name.ends_with(".xml")                   ? cli::read_nccl_topology(file.text)
+         : file.name.find("rocm") != std::string::npos ? cli::read_rocm_topology(file.text)
+                                                       : cli::read_smi_matrix(file.text);
 }
 
 Topology good(const std::string& name) {
@@ -49,7 +50,7 @@ TEST(ForeignTopologies, GoodIsTakenAndBadRefused) {
       EXPECT_TRUE(cli::is_nccl_topology(file.text));
       EXPECT_FALSE(cli::is_smi_matrix(file.text));
     } else if (parsed) {
-      EXPECT_TRUE(cli::is_smi_matrix(file.text));
+      EXPECT_NE(cli::is_smi_matrix(file.text), cli::is_rocm_topology(file.text));
     }
   }
 }
@@ -97,6 +98,36 @@ TEST(ForeignTopologies, RanksAreThoseOfTheFile) {
   ASSERT_EQ(topology.rank_count(), 2);
   EXPECT_EQ(topology.devices[static_cast<std::size_t>(topology.ranks[0])].name, "gpu1");
   EXPECT_EQ(rate(topology, 0, 1), 450);
+}
+
+// Behind the command, with NICs of any name, and SYS as old drivers call it.
+TEST(ForeignTopologies, ReadsWhatIsPasted) {
+  const Topology topology = good("good_pasted.txt");
+  ASSERT_EQ(topology.rank_count(), 2);
+  EXPECT_EQ(rate(topology, 0, 1), 31.5);
+  const auto nics = std::ranges::count(topology.devices, DeviceKind::nic, &Device::kind);
+  EXPECT_EQ(nics, 2);
+}
+
+TEST(ForeignTopologies, ReadsLinksOfRocm) {
+  const Topology topology = good("good_rocm.txt");
+  ASSERT_EQ(topology.rank_count(), 4);
+  EXPECT_EQ(rate(topology, 0, 1), 50);
+  EXPECT_EQ(rate(topology, 0, 2), 31.5);
+  Router router(topology);
+  EXPECT_EQ(router.route(0, 1).size(), 1U);
+  EXPECT_EQ(router.route(0, 2).size(), 3U);
+}
+
+TEST(ForeignTopologies, RefusesEntities) {
+  for (const fuzz::CorpusFile& file : fuzz::corpus()) {
+    if (file.name == "bad_entities.xml") {
+      const Parsed<Topology> parsed = read(file);
+      EXPECT_NE(parsed.message.find("document type"), std::string::npos) << parsed.message;
+      return;
+    }
+  }
+  FAIL() << "no seed";
 }
 
 }  // namespace

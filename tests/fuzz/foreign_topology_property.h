@@ -11,7 +11,7 @@ namespace unisono::fuzz {
 
 // Empty if it holds, else what does not.
 inline std::string foreign_topology_property(std::string_view text) {
-  for (const auto read : {cli::read_smi_matrix, cli::read_nccl_topology}) {
+  for (const auto read : {cli::read_smi_matrix, cli::read_nccl_topology, cli::read_rocm_topology}) {
     const Parsed<Topology> parsed = read(text);
     if (!parsed && (parsed.message.empty() || !parsed.position.starts_with("line "))) {
       return "refused without a message or a place";

@@ -150,9 +150,9 @@ def damaged(folder, made):
     yield with_bytes("empty", lambda b: b"", "is empty")
     yield with_bytes("longer", lambda b: b + b"12", "has 2 bytes behind its last tensor")
     yield with_bytes("header too long", lambda b: struct.pack("<Q", 1 << 40) + b[8:], "more than the 100000000")
-    yield with_header("no JSON", lambda h, d: b"{not json", "header that is not a JSON object")
+    yield with_header("no JSON", lambda h, d: b"{not json", "header that is not valid JSON at byte 2")
     yield with_header("a list", lambda h, d: [1], "header that is not a JSON object")
-    yield with_header("nested", lambda h, d: b"[" * 200000, "header that is not a JSON object")
+    yield with_header("nested", lambda h, d: b"[" * 200000, "header that is nested too deep")
     yield with_header("unknown type", entry(dtype="Q9"), "in the unknown type 'Q9'")
     yield with_header("another type", entry(dtype="I16"), "in a type that is not read here")
     yield with_header("too wide a type", entry(dtype="F32"), "of a shape that its bytes do not hold")
@@ -179,8 +179,15 @@ def damaged(folder, made):
     yield with_json("other model", "config.json", lambda c: c.update(model_type="gpt2"), "is of the model type 'gpt2'")
     yield with_json("other rotary embedding", "config.json", lambda c: c.update(rope_scaling={"rope_type": "yarn"}),
                     'rotary embedding of the type "yarn"')
+    model = fresh()
+    (model / "config.json").write_text('{"model_type": "llama", "hidden_size": }')
+    yield "config.json that is no JSON", model, "config.json is not valid JSON at byte 40"
     yield with_json("biases", "config.json", lambda c: c.update(attention_bias=True), "has 'attention_bias'")
     index = "model.safetensors.index.json"
+    model = fresh(2)
+    shards = [model / f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    shards[1].write_bytes(shards[0].read_bytes())
+    yield "the tensors of a file twice", model, "a second time"
     yield with_json("another folder's file", index, lambda i: i["weight_map"].update(x="../secret"),
                     "names no file of its folder for 'x'", 2)
     yield with_json("a file that is not there", index, lambda i: i["weight_map"].update(x="y.safetensors"),
@@ -208,7 +215,11 @@ def damaged(folder, made):
     yield with_json("an added token of nothing", "tokenizer.json", lambda t: t["added_tokens"][0].update(content=""),
                     "an added token that has no text")
     yield with_json("an added token of two numbers", "tokenizer.json",
-                    lambda t: t["model"]["vocab"].update({made_up.CONTROL[0]: 0}), "has two numbers")
+                    lambda t: t["model"]["vocab"].update({made_up.CONTROL[0]: len(made_up.WORDS)}), "has two numbers")
+    yield with_json("one number of two words", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=0),
+                    "are both token 0")
+    yield with_json("a number beyond all words", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=1 << 20),
+                    "has no number, or one beyond its words")
     yield with_json("another post-processor", "tokenizer.json",
                     lambda t: t.update(post_processor={"type": "RobertaProcessing"}),
                     "no tokenizer with the post-processor 'RobertaProcessing'")
@@ -219,11 +230,12 @@ def damaged(folder, made):
                         lambda t: t.update(post_processor={"type": "TemplateProcessing", "single": single}),
                         f"no tokenizer whose template {said}")
     for part, list_of in (("pre_tokenizer", "pretokenizers"), ("post_processor", "processors")):
-        model = fresh()
         rest = json.dumps({k: v for k, v in made_up.tokenizer().items() if k != part})
-        nested = '{"type": "Sequence", "%s": [' % list_of * 100000 + "]}" * 100000
-        (model / "tokenizer.json").write_text(f'{rest[:-1]}, "{part}": {nested}}}')
-        yield "nested " + part, model, f"no tokenizer with '{list_of}' nested deeper than 16"
+        for depth, said in ((20, f"no tokenizer with '{list_of}' nested deeper than 16"), (100000, "is nested too deep")):
+            model = fresh()
+            nested = '{"type": "Sequence", "%s": [' % list_of * depth + "]}" * depth
+            (model / "tokenizer.json").write_text(f'{rest[:-1]}, "{part}": {nested}}}')
+            yield f"nested {part} {depth}", model, said
     yield with_json("more words than the model", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=264),
                     "has 264 tokens, and its tokenizer gives token 264")
     yield with_json("a token too far", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=1 << 40),

@@ -213,8 +213,9 @@ const Command kTopoCommand = {
         "ranks sit on. With --json it is printed as unisono.topology/1, which this command reads "
         "again. A file is checked: links that lead nowhere, bandwidth of zero, units that are not "
         "known, ranks that cannot reach each other are errors with their place.\n\n"
-        "Also read are the matrix of `nvidia-smi topo -m` and the XML that NCCL writes to "
-        "NCCL_TOPO_DUMP_FILE; the source that is printed says which figures were assumed.\n\n"
+        "Also read are the matrix of `nvidia-smi topo -m`, the report of `rocm-smi --showtopo` and "
+        "the XML that NCCL writes to NCCL_TOPO_DUMP_FILE; the source that is printed says which "
+        "figures were assumed.\n\n"
         "Bandwidths are of one direction.",
     .options = kTopoOptions,
     .run = run_topo};

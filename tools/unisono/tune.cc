@@ -134,6 +134,7 @@ int run_tune(const Arguments& arguments, const Console& console) {
                        "name one of `unisono tune --measure FILE` without --threads, too");
     }
     report.machine.name = arguments.texts("table").front();
+    report.accounts = measured.accounts;
     check_replaces_nothing_larger(arguments, report.path, most_ranks(measured.points));
   } else {
     Campaign campaign(arguments, console);

@@ -35,12 +35,15 @@ std::size_t heading_at(const Formats& formats, std::string_view line) {
 
 // The lines of one process. The last heading says which format a line has.
 struct Stream {
-  void read(const LogLine& line) {
+  // Returns how many rows the line has made.
+  std::size_t read(const LogLine& line) {
     for (std::size_t i = 0; i < formats.size(); ++i) {
       formats[i]->see(line.text);
       current = formats[i]->heading_at(line.text) != std::string_view::npos ? i : current;
     }
+    const std::size_t before = formats[current]->rows();
     formats[current]->read(line);
+    return formats[current]->rows() - before;
   }
 
   Formats formats = all_formats();
@@ -101,17 +104,30 @@ bool is_benchmark_log(std::string_view text) {
 }
 
 Parsed<BenchmarkLog> parse_benchmark_log(std::string_view text, const LogQuestion& question) {
+  const std::string plain = text.find('\x1b') == kNoPlace ? "" : without_escapes(text);
+  text = plain.empty() ? text : plain;
   if (is_nccl_tests_json(text)) {
     Parsed<std::vector<PrintedTable>> tables = read_nccl_tests_json(text);
     return tables ? points_of("nccl-tests", *tables.value, question)
                   : Parsed<BenchmarkLog>::failure(tables.message, tables.position);
   }
   const Formats formats = all_formats();
+  constexpr std::size_t kMostStreams = 10'000;
   std::map<std::string, Stream> streams;  // by what stood before the lines
-  const auto lines =
-      log_lines(text, [&formats](std::string_view line) { return heading_at(formats, line); });
-  for (const LogLine& line : lines) {
-    streams[line.source].read(line);
+  std::size_t rows = 0;
+  std::size_t number = 0;
+  for_each_log_line(
+      text, [&formats](std::string_view line) { return heading_at(formats, line); },
+      [&](const LogLine& line) {
+        number = line.number;
+        rows += streams[line.source].read(line);
+        return rows <= kMostRows && streams.size() <= kMostStreams;
+      });
+  if (rows > kMostRows || streams.size() > kMostStreams) {
+    return Parsed<BenchmarkLog>::failure(
+        rows > kMostRows ? "more than " + std::to_string(kMostRows) + " rows"
+                         : "lines of more than " + std::to_string(kMostStreams) + " processes",
+        "line " + std::to_string(number));
   }
   std::vector<PrintedTable> tables;
   std::string source;

@@ -207,6 +207,8 @@ TEST(BenchmarkLog, DoesNotTakeProcessesAloneForRanks) {
     EXPECT_NE(log.message.find("2 rows of 1 rank"), std::string::npos) << log.message;
   }
   EXPECT_NE(parse(mixed).message.find("without MPI"), std::string::npos) << parse(mixed).message;
+  const std::string alone = log_of(kReduce, kAloneRow, 1);
+  EXPECT_NE(parse(alone + alone).message.find("without MPI"), std::string::npos);
 }
 
 TEST(BenchmarkLog, TakesTheSizeOfSplitGroups) {
@@ -259,8 +261,8 @@ TEST(BenchmarkLog, LeavesOutRowsThatSayNothing) {
   ASSERT_TRUE(log) << log.message;
   EXPECT_EQ(log.value->table.rows.size(), 1U);
   EXPECT_EQ(left_out(*log.value),
-            "1 of 0 bytes, which moved nothing; 1 that are cut off; 1 whose size, time and algbw "
-            "contradict each other");
+            "1 of 0 bytes, which moved nothing; 1 that are cut off, or mixed with other output; 1 "
+            "whose size, time and algbw contradict each other");
 }
 
 TEST(BenchmarkLog, LeavesOutWrongResults) {
@@ -284,6 +286,17 @@ TEST(BenchmarkLog, LeavesOutWrongResults) {
   EXPECT_FALSE(parse(failed));
 }
 
+// A log of more processes is refused: each takes memory of its own.
+TEST(BenchmarkLog, RefusesLinesOfTooManyProcesses) {
+  std::string text;
+  for (int process = 0; process < 10'002; ++process) {
+    text += std::to_string(process) + ": # nThread 1 nGpus 1\n";
+  }
+  const auto log = parse(text);
+  EXPECT_FALSE(log);
+  EXPECT_NE(log.message.find("more than 10000 processes"), std::string::npos) << log.message;
+}
+
 // Versions and relatives have other columns.
 TEST(BenchmarkLog, FindsColumnsByTheirNames) {
   const std::string blank_operation =
@@ -303,8 +316,86 @@ TEST(BenchmarkLog, FindsColumnsByTheirNames) {
             "     1048576        262144    41.90   25.03   25.03       0    44.20   23.72   23.72  "
             "     0\n");
   ASSERT_TRUE(relative) << relative.message;
-  ASSERT_EQ(relative.value->table.rows.size(), 1U);
-  EXPECT_NEAR(relative.value->table.rows[0].point.time_s, 44.2e-6, 1e-12);
+  ASSERT_EQ(relative.value->table.rows.size(), 2U);
+  EXPECT_NEAR(relative.value->table.rows[0].point.time_s, 41.9e-6, 1e-12);  // in place alone
+  EXPECT_NEAR(relative.value->table.rows[1].point.time_s, 44.2e-6, 1e-12);
+}
+
+// A row of which one half is blank, and one that is cut off.
+TEST(BenchmarkLog, ReadsTheHalfThatIsThere) {
+  const std::string first = "     1048576        262144     float     sum      -1";
+  const std::string half = "    44.20   23.72   23.72      0";
+  const std::string blank(half.size(), ' ');
+  for (const std::string& row : {first + half, first + half + blank, first + blank + half}) {
+    const auto log = parse(log_of(kReduce, row + "\n"));
+    ASSERT_TRUE(log) << log.message << row;
+    EXPECT_NEAR(log.value->table.rows[0].point.time_s, 44.2e-6, 1e-12);
+    EXPECT_EQ(log.value->table.rows[0].point.ranks, 2);
+  }
+  const std::string wrong = first + blank + "    44.20   23.72   23.72      7";
+  EXPECT_NE(parse(log_of(kReduce, wrong + "\n")).message.find("wrong results"), std::string::npos);
+  const std::string cut = first + "    44.20   23.72\n";
+  EXPECT_EQ(left_out(*parse(log_of(kReduce, kRow + cut)).value),
+            "1 that are cut off, or mixed with other output");
+}
+
+// nccl-tests -T and -C 1.
+TEST(BenchmarkLog, KnowsColumnsThatOptionsAdd) {
+  const auto with = [](const std::string& from, const std::string& to, std::string text) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+      text.replace(at, from.size(), to);
+    }
+    return text;
+  };
+  const std::string plain = log_of(kReduce, kRow);
+  const std::string heading = "busbw #wrong\n";
+  std::string stamped = with(heading, "busbw #wrong           timestamp\n", plain);
+  stamped = with("25.03      0\n", "25.03      0  2026-01-26 10:00:11\n", stamped);
+  const auto log = parse(stamped);
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_NEAR(log.value->table.rows[0].point.time_s, 44.2e-6, 1e-12);
+  const auto of_cpu = parse(with("   time ", "cputime ", plain));
+  EXPECT_FALSE(of_cpu);
+  EXPECT_NE(of_cpu.message.find("-C 1"), std::string::npos) << of_cpu.message;
+}
+
+TEST(BenchmarkLog, NamesPiecesOfRows) {
+  const std::string pieces =
+      "     1048576  host-1:7231:7240 [0] NCCL INFO comm 0x55 is up\n"
+      "      262144     float     sum      -1    44.20   23.72   23.72      0\n";
+  const auto log = parse(log_of(kReduce, kRow + pieces));
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_EQ(log.value->table.rows.size(), 1U);
+  EXPECT_EQ(left_out(*log.value), "2 that are cut off, or mixed with other output");
+}
+
+TEST(BenchmarkLog, ReadsColouredLogs) {
+  std::string coloured;
+  const std::string text = log_of(kReduce, kRow);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    coloured += "\x1b[36mworker-0  |\x1b[0m \x1b[1m" + text.substr(at, end - at) + "\x1b[0m\r\n";
+    at = end + 1;
+  }
+  const auto log = parse(coloured);
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_EQ(log.value->table.rows[0].machine, "NVIDIA H100 80GB HBM3 x 2");
+}
+
+// Several runs in one file have their own ranks; a test of other types or operations is one table.
+TEST(BenchmarkLog, ReadsRunsOfOtherRankCounts) {
+  const std::string of_four =
+      "    67108864      16777216     float     sum      -1    400.0  167.77  251.66      0    "
+      "401.0  167.35  251.03      0\n";
+  const std::string of_half =
+      "    67108864      33554432      half    prod      -1    400.0  167.77  251.66    N/A    "
+      "401.0  167.35  251.03    N/A\n";
+  const auto log = parse(log_of(kReduce, kRow) + log_of(kReduce, of_four + of_half, 4));
+  ASSERT_TRUE(log) << log.message;
+  ASSERT_EQ(log.value->table.rows.size(), 3U);
+  EXPECT_EQ(log.value->table.rows[0].point.ranks, 2);
+  EXPECT_EQ(log.value->table.rows[1].point.ranks, 4);
+  EXPECT_EQ(log.value->table.rows[2].point.ranks, 4);
 }
 
 std::string json_log(const std::string& bounds) {
@@ -363,7 +454,23 @@ TEST(BenchmarkLog, ReadsTablesOfOsu) {
   const auto unsaid = parse(allreduce);
   EXPECT_FALSE(unsaid);
   EXPECT_NE(unsaid.message.find("OSU"), std::string::npos);
-  EXPECT_NE(unsaid.message.find("-n"), std::string::npos);
+  EXPECT_NE(unsaid.message.find("add -n RANKS"), std::string::npos);
+}
+
+TEST(BenchmarkLog, ReadsTheRanksOfOsuFromItsCommand) {
+  const std::string table =
+      "# OSU NCCL-CUDA Allreduce Latency Test v7.2\n"
+      "# Size       Avg Latency(us)\n"
+      "1024                    4.21\n";
+  for (const char* command : {"$ mpirun -np 16 --map-by ppr:8:node ./osu_xccl_allreduce -d cuda\n",
+                              "+ srun -N 2 -c 8 --ntasks=16 /opt/omb/osu_xccl_allreduce\n",
+                              "mpiexec -n 16 osu_xccl_allreduce -i 100 -n 3\n"}) {
+    const auto log = parse(command + table);
+    ASSERT_TRUE(log) << log.message << command;
+    EXPECT_EQ(log.value->table.rows[0].point.ranks, 16) << command;
+  }
+  // It says nothing of the next table.
+  EXPECT_FALSE(parse("mpirun -np 16 osu_xccl_allreduce\n" + table + table));
 }
 
 TEST(BenchmarkLog, ReadsTablesOfUcc) {
@@ -383,8 +490,18 @@ TEST(BenchmarkLog, ReadsTablesOfUcc) {
   ASSERT_TRUE(gather) << gather.message;
   EXPECT_EQ(gather.value->table.rows[0].point.ranks, 8);
   EXPECT_DOUBLE_EQ(gather.value->table.rows[0].point.bytes, 8.0 * 262144);
-  EXPECT_FALSE(parse(text("Allreduce", "24.00")));
-  EXPECT_TRUE(parse(text("Allreduce", "24.00"), {.ranks = 8}));
+  // Some versions count one part, which goes to each other rank: 7 times the size among 8.
+  const auto of_part = parse(text("Allreduce", "24.00"));
+  ASSERT_TRUE(of_part) << of_part.message;
+  EXPECT_EQ(of_part.value->table.rows[0].point.ranks, 8);
+  EXPECT_DOUBLE_EQ(of_part.value->table.rows[0].point.bytes, 262144);
+  EXPECT_FALSE(parse(text("Allreduce", "25.90")));
+  EXPECT_TRUE(parse(text("Allreduce", "25.90"), {.ranks = 8}));
+  const auto barrier = parse(
+      "Collective:             Barrier\n"
+      "         N/A         N/A        3.10        3.00        3.20         N/A         N/A  "
+      "N/A\n");
+  EXPECT_NE(barrier.message.find("1 row of a barrier"), std::string::npos) << barrier.message;
 }
 
 TEST(BenchmarkLog, ReadsTablesOfOneCclAndIntelMpi) {

@@ -6,14 +6,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/words.h"
 #include "network_model/logs/log_lines.h"
 #include "network_model/logs/printed_table.h"
 
 namespace unisono::network_model {
 
 inline constexpr std::size_t kNoPlace = std::string_view::npos;
+inline constexpr std::size_t kMostRows = 1'000'000;  // of a log
 
 // Reads the lines of one process.
 class LogFormat {
@@ -28,14 +31,22 @@ class LogFormat {
   virtual void see(std::string_view) {}
 
   std::vector<PrintedTable> take() { return std::move(tables_); }
+  // Rows of all tables.
+  std::size_t rows() const { return rows_; }
 
  protected:
   PrintedTable& begin(std::string test, std::size_t line);
+  // To the last table.
+  void add(PrintedRow row) {
+    ++rows_;
+    table().rows.push_back(std::move(row));
+  }
   bool has_table() const { return !tables_.empty(); }
   PrintedTable& table() { return tables_.back(); }
 
  private:
   std::vector<PrintedTable> tables_;
+  std::size_t rows_ = 0;
 };
 
 std::unique_ptr<LogFormat> nccl_tests_format();

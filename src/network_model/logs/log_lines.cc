@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace unisono::network_model {
 namespace {
@@ -98,19 +99,23 @@ bool is_label(std::string_view prefix) {
       prefix, [](char sign) { return !is_digit(sign) && sign != ' ' && sign != '\t'; });
 }
 
+// Until `take` returns false.
 template <typename Take>
 void for_each_line(std::string_view text, const Take& take) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    take(text.substr(0, end), number);
+    if (!take(text.substr(0, end), number)) {
+      return;
+    }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 
 }  // namespace
 
-std::vector<LogLine> log_lines(std::string_view text,
-                               const std::function<std::size_t(std::string_view)>& heading_at) {
+void for_each_log_line(std::string_view text,
+                       const std::function<std::size_t(std::string_view)>& heading_at,
+                       const std::function<bool(const LogLine&)>& take) {
   constexpr std::size_t kMostShapes = 64;
   std::set<std::string> shapes;
   for_each_line(text, [&](std::string_view line, std::size_t) {
@@ -119,18 +124,17 @@ std::vector<LogLine> log_lines(std::string_view text,
         shapes.size() < kMostShapes) {
       shapes.insert(shape_of(line.substr(0, at)));
     }
+    return true;
   });
-  std::vector<LogLine> lines;
   for_each_line(text, [&](std::string_view line, std::size_t number) {
     std::size_t label = 0;
     for (const std::string& shape : shapes) {
       label = std::max(label, match(line, shape));
     }
-    lines.push_back({.text = line.substr(label),
-                     .number = number,
-                     .source = without_times(line.substr(0, label))});
+    return take({.text = line.substr(label),
+                 .number = number,
+                 .source = without_times(line.substr(0, label))});
   });
-  return lines;
 }
 
 }  // namespace unisono::network_model

@@ -13,7 +13,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace unisono::network_model {
 
@@ -23,8 +22,10 @@ struct LogLine {
   std::string source = {};  // what stood before it, but for times: the rank that wrote it
 };
 
-// `heading_at`: where in a line a heading begins; npos: it is none.
-std::vector<LogLine> log_lines(std::string_view text,
-                               const std::function<std::size_t(std::string_view)>& heading_at);
+// Calls `take` for each line, until it returns false. `heading_at`: where in a line a heading
+// begins; npos: it is none.
+void for_each_log_line(std::string_view text,
+                       const std::function<std::size_t(std::string_view)>& heading_at,
+                       const std::function<bool(const LogLine&)>& take);
 
 }  // namespace unisono::network_model

@@ -39,23 +39,35 @@ struct Half {
 };
 
 struct Columns {
-  std::size_t count = 0;  // 0: no heading yet
+  std::size_t count = 0;  // without that of timestamps; 0: no heading yet
   Half out_of_place = {};
   Half in_place = {};
+  bool is_cpu_time = false;     // -C 1
+  bool has_timestamps = false;  // -T: a date and a time behind each row
+  // Columns of one half; 0: the table has one half alone.
+  std::size_t half() const {
+    const std::size_t us = out_of_place.us;
+    const std::size_t other = in_place.us;
+    return other == kNoPlace || us == kNoPlace ? 0 : us < other ? other - us : us - other;
+  }
 };
 
 // Empty count: it is no heading of columns.
 Columns columns_of(std::string_view line, bool is_in_place_first) {
   std::vector<std::string_view> words = words_of(line.substr(line.find('#') + 1));
+  const auto has = [&words](std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
   const bool is_heading = line.starts_with("#") && words.size() > 3 && words[0] == "size" &&
-                          std::ranges::find(words, "time") != words.end() &&
-                          std::ranges::find(words, "busbw") != words.end();
+                          (has("time") || has("cputime")) && has("busbw");
   if (!is_heading) {
     return {};
   }
+  const bool has_timestamps = words.back() == "timestamp";
+  words.resize(words.size() - (has_timestamps ? 1 : 0));
   std::vector<Half> halves;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "time") {
+    if (words[i] == "time" || words[i] == "cputime") {
       halves.push_back({.us = i});
     } else if (!halves.empty() && words[i] == "algbw") {
       halves.back().algbw = i;
@@ -69,7 +81,22 @@ Columns columns_of(std::string_view line, bool is_in_place_first) {
   if (is_in_place_first) {
     std::swap(halves[0], halves[1]);
   }
-  return {.count = words.size(), .out_of_place = halves[0], .in_place = halves[1]};
+  return {.count = words.size(),
+          .out_of_place = halves[0],
+          .in_place = halves[1],
+          .is_cpu_time = has("cputime"),
+          .has_timestamps = has_timestamps};
+}
+
+// The longest run of blanks between two words.
+std::size_t widest_gap(std::string_view line) {
+  std::size_t widest = 0;
+  for (std::size_t at = line.find_first_not_of(' '); at < line.size();) {
+    const std::size_t blank = std::min(line.find(' ', at), line.size());
+    at = std::min(line.find_first_not_of(" \r", blank), line.size());
+    widest = at < line.size() ? std::max(widest, at - blank) : widest;
+  }
+  return widest;
 }
 
 // A count of 0 or "N/A" is right; one that is no number is wrong.
@@ -115,6 +142,10 @@ class NcclTests : public LogFormat {
       read_comment(line, words);
     } else if (words.size() > 1 && number_of(words[0]) && number_of(words[1])) {
       read_row(line, words);
+    } else if (columns_.count > 0 && !table().is_failed && number_of(words[0])) {
+      add({.line = line.number,
+           .bytes = *number_of(words[0]),
+           .flaw = "that are cut off, or mixed with other output"});
     }
   }
 
@@ -135,6 +166,7 @@ class NcclTests : public LogFormat {
   void begin_test(std::string test, std::size_t line) {
     begin(std::move(test), line);
     columns_ = {};
+    blank_ = 0;
     is_in_place_first_ = false;
     command_.clear();
   }
@@ -211,7 +243,7 @@ class NcclTests : public LogFormat {
     }
   }
 
-  void read_row(const LogLine& line, const std::vector<std::string_view>& words) {
+  void read_row(const LogLine& line, std::vector<std::string_view> words) {
     if (columns_.count == 0) {
       if (!is_bare_row(words)) {
         return;  // what others print among it
@@ -221,18 +253,46 @@ class NcclTests : public LogFormat {
                   .out_of_place = {.us = 5, .algbw = 6, .busbw = 7, .wrong = 8},
                   .in_place = {.us = 9, .algbw = 10, .busbw = 11, .wrong = 12}};
     }
-    // Some versions leave the operation or the root blank: the halves are the last columns.
-    constexpr std::size_t kMostBlank = 2;
-    PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
-    if (words.size() > columns_.count || words.size() + kMostBlank < columns_.count) {
-      row.flaw = words.size() > columns_.count ? "with more columns than their heading"
-                                               : "that are cut off";
-    } else {
-      const std::size_t blank = columns_.count - words.size();
-      row.out_of_place = time_in(words, columns_.out_of_place, blank);
-      row.in_place = time_in(words, columns_.in_place, blank);
+    if (columns_.has_timestamps && words.size() > 2 && words.back().find(':') != kNoPlace) {
+      words.resize(words.size() - 2);
     }
-    table().rows.push_back(std::move(row));
+    PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
+    if (columns_.is_cpu_time) {
+      row.flaw = "whose times are those of the CPU (-C 1), not of the collective";
+    } else if (words.size() > columns_.count) {
+      row.flaw = "with more columns than their heading";
+    } else if (!read_halves(words, row) && !read_one_half(line.text, words, row)) {
+      row.flaw = "that are cut off, or mixed with other output";
+    }
+    add(std::move(row));
+  }
+
+  // Some versions leave the operation or the root blank: the halves are the last columns.
+  bool read_halves(const std::vector<std::string_view>& words, PrintedRow& row) {
+    constexpr std::size_t kMostBlank = 2;
+    if (words.size() + kMostBlank < columns_.count) {
+      return false;
+    }
+    blank_ = columns_.count - words.size();
+    row.out_of_place = time_in(words, columns_.out_of_place, blank_);
+    row.in_place = time_in(words, columns_.in_place, blank_);
+    return true;
+  }
+
+  // Either half may be left blank: some tests can only be in place, or only out of place.
+  bool read_one_half(std::string_view line, const std::vector<std::string_view>& words,
+                     PrintedRow& row) const {
+    constexpr std::size_t kBlankHalf = 24;  // signs
+    const std::size_t half = columns_.half();
+    if (half == 0 || words.size() + half + blank_ != columns_.count) {
+      return false;
+    }
+    const bool is_out_first = columns_.out_of_place.us < columns_.in_place.us;
+    const bool is_second = widest_gap(line) >= kBlankHalf;
+    const Half& there = is_second == is_out_first ? columns_.in_place : columns_.out_of_place;
+    PrintedTime& time = is_second == is_out_first ? row.in_place : row.out_of_place;
+    time = time_in(words, there, blank_ + (is_second ? half : 0));
+    return true;
   }
 
   static PrintedTime time_in(const std::vector<std::string_view>& words, const Half& half,
@@ -249,6 +309,7 @@ class NcclTests : public LogFormat {
 
   std::string command_;  // the test that a command line named since the last heading
   Columns columns_ = {};
+  std::size_t blank_ = 0;  // columns that the rows of the table leave out
   bool is_in_place_first_ = false;
 };
 

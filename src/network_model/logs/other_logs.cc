@@ -31,6 +31,13 @@ class Osu : public LogFormat {
   std::string_view name() const override { return "OSU micro-benchmarks"; }
   std::size_t heading_at(std::string_view line) const override { return line.find("# OSU "); }
 
+  // The tables do not say how many ranks there were, but the command above them may.
+  void see(std::string_view line) override {
+    if (const int ranks = ranks_of_command(line); ranks > 0) {
+      ranks_ = ranks;
+    }
+  }
+
   void read(const LogLine& line) override {
     if (const std::size_t at = line.text.find("# OSU "); at != kNoPlace) {
       read_title(line.text.substr(at), line.number);
@@ -45,17 +52,41 @@ class Osu : public LogFormat {
     PrintedRow row{.line = line.number, .bytes = has_size ? *number_of(words[0]) : 0};
     row.out_of_place = {.us = number_of(words[us]), .is_wrong = words.back() == "Fail"};
     row.flaw = has_size ? "" : kBarrier;
-    table().rows.push_back(std::move(row));
+    add(std::move(row));
   }
 
  private:
+  // "mpirun -np 16 ./osu_allreduce -d cuda" -> 16; 0: it is no such command.
+  static int ranks_of_command(std::string_view line) {
+    constexpr std::array<std::string_view, 5> kCounts = {"-n", "-np", "--np", "--ntasks", "-c"};
+    if (line.find("osu_") == kNoPlace) {
+      return 0;
+    }
+    const std::vector<std::string_view> words = words_of(line);
+    const bool is_srun = std::ranges::find(words, "srun") != words.end();
+    for (std::size_t i = 0; i < words.size() && words[i].find("osu_") == kNoPlace; ++i) {
+      const std::size_t equals = words[i].find('=');
+      const std::string_view option = words[i].substr(0, equals);
+      const bool is_count = std::ranges::find(kCounts, option) != kCounts.end() &&
+                            !(is_srun && option == "-c");  // CPUs of a task
+      const std::string_view value = equals != kNoPlace     ? words[i].substr(equals + 1)
+                                     : i + 1 < words.size() ? words[i + 1]
+                                                            : std::string_view{};
+      if (is_count && number_of(value).value_or(0) >= 1) {
+        return static_cast<int>(std::min(*number_of(value), 1e6));
+      }
+    }
+    return 0;
+  }
+
   // "# OSU MPI-CUDA Allreduce Latency Test v7.2": the words between the library and "Latency".
   void read_title(std::string_view title, std::size_t line) {
     std::vector<std::string_view> words = words_of(title);
     std::string test;
     for (std::size_t i = 2; i < words.size() && words[i] != "Test"; ++i) {
-      const bool is_library = i == 2 && (words[i].starts_with("MPI") || words[i] == "NCCL" ||
-                                         words[i] == "RCCL" || words[i] == "xCCL");
+      const std::string_view library = words[i].substr(0, words[i].find('-'));  // "NCCL-CUDA"
+      const bool is_library = i == 2 && (library == "MPI" || library == "NCCL" ||
+                                         library == "RCCL" || library == "xCCL");
       test += is_library ? "" : (test.empty() ? "" : " ") + std::string(words[i]);
     }
     constexpr std::string_view kLatency = " Latency";
@@ -65,7 +96,10 @@ class Osu : public LogFormat {
         is_latency ? collective_named_by_benchmark(test.substr(0, test.size() - kLatency.size()))
                    : std::nullopt;
     made.is_size_of_part = is_of_parts(made.collective);
+    made.ranks_said = std::exchange(ranks_, 0);
   }
+
+  int ranks_ = 0;  // that the last command says; 0: none has since the last table
 };
 
 //   Collective:             Allreduce
@@ -91,22 +125,38 @@ class Ucc : public LogFormat {
       return;
     }
     constexpr std::size_t kLeast = 3;  // count, size, time
-    constexpr std::size_t kAll = 8;    // and bandwidths
-    if (!has_table() || words.size() < kLeast || !are_numbers(words)) {
+    if (!has_table() || words.size() < kLeast || !number_of(words[2])) {
       return;
     }
-    PrintedRow row{.line = line.number, .bytes = *number_of(words[1])};
+    if (words[0] == "N/A") {
+      add({.line = line.number, .flaw = kBarrier});
+    } else if (number_of(words[0]) && number_of(words[1])) {
+      read_row(words, line.number);
+    }
+  }
+
+ private:
+  void read_row(const std::vector<std::string_view>& words, std::size_t line) {
+    constexpr std::size_t kAll = 8;  // count, size, three times and three bandwidths
+    PrintedRow row{.line = line, .bytes = *number_of(words[1])};
     row.out_of_place.us = number_of(words[2]);
-    if (words.size() == kAll && *row.out_of_place.us > 0) {
+    if (words.size() == kAll && *row.out_of_place.us > 0 && number_of(words[5])) {
       row.out_of_place.algbw = row.bytes / *row.out_of_place.us / 1e3;
       row.out_of_place.busbw = number_of(words[5]);
-      // Versions differ in whose size it is: a factor of 1 or more is that of a part.
-      const bool can_be_part =
-          is_of_parts(table().collective) || table().collective == Collective::reduce_scatter;
       const double factor = *row.out_of_place.busbw / std::max(*row.out_of_place.algbw, 1e-12);
-      table().is_size_of_part = can_be_part && factor > 0.99;
+      read_factor(factor);
     }
-    table().rows.push_back(std::move(row));
+    add(std::move(row));
+  }
+
+  // Versions differ in whose size a bandwidth counts. No factor of a whole comes to 1, nor to 2
+  // where each byte goes twice: from there on it is that of a part, ranks - 1.
+  void read_factor(double factor) {
+    const bool can_be_part =
+        is_of_parts(table().collective) || table().collective == Collective::reduce_scatter;
+    table().is_size_of_part = can_be_part && factor > 0.99;
+    table().is_bandwidth_of_part =
+        table().is_size_of_part || (table().collective == Collective::all_reduce && factor > 2);
   }
 };
 
@@ -153,7 +203,7 @@ class Intel : public LogFormat {
       PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
       row.out_of_place.us = number_of(words[us_]);
       row.flaw = table().collective == Collective::barrier ? kBarrier : "";
-      table().rows.push_back(std::move(row));
+      add(std::move(row));
     }
   }
 

@@ -12,7 +12,6 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr std::size_t kMostRows = 1'000'000;
 constexpr int kMostLogRanks = 1'000'000;
 
 // Bandwidths have two digits behind the point, and times four or five digits.
@@ -30,13 +29,13 @@ std::string short_number(double value) {
   return {text.data(), end.ptr};
 }
 
-// busbw / algbw of nccl-tests; of UCC, where the size is that of a part, busbw / (size / time).
-double bus_factor(Collective collective, int ranks, bool is_size_of_part) {
+// busbw / algbw of nccl-tests; of UCC, where it counts a part, busbw / (size / time).
+double bus_factor(Collective collective, int ranks, bool is_of_part) {
   const double part = (ranks - 1.0) / ranks;
-  const double all = is_size_of_part ? ranks : 1.0;
+  const double all = is_of_part ? ranks : 1.0;
   switch (collective) {
     case Collective::all_reduce:
-      return 2 * part;
+      return is_of_part ? part * all : 2 * part;
     case Collective::all_gather:
     case Collective::reduce_scatter:
     case Collective::all_to_all:
@@ -49,11 +48,9 @@ double bus_factor(Collective collective, int ranks, bool is_size_of_part) {
 }
 
 // The rank count with that factor; 0: there is none, or any has it.
-int ranks_of_factor(Collective collective, double factor, bool is_size_of_part) {
+int ranks_of_factor(Collective collective, double factor, bool is_of_part) {
   const bool is_reduce = collective == Collective::all_reduce;
-  const double ranks = is_size_of_part ? factor + 1
-                       : is_reduce     ? 2 / (2 - factor)
-                                       : 1 / (1 - factor);
+  const double ranks = is_of_part ? factor + 1 : is_reduce ? 2 / (2 - factor) : 1 / (1 - factor);
   return ranks >= 0.5 && ranks < kMostLogRanks ? static_cast<int>(std::lround(ranks)) : 0;
 }
 
@@ -65,7 +62,7 @@ bool has_bandwidths(const PrintedTime& time) {
 class Bandwidths {
  public:
   Bandwidths(Collective collective, const PrintedTable& table)
-      : collective_(collective), is_size_of_part_(table.is_size_of_part) {
+      : collective_(collective), is_of_part_(table.is_bandwidth_of_part) {
     for (const PrintedRow& row : table.rows) {
       for (const PrintedTime* time : {&row.out_of_place, &row.in_place}) {
         if (has_bandwidths(*time)) {
@@ -79,7 +76,7 @@ class Bandwidths {
            bus_factor(collective_, 2, false) != bus_factor(collective_, 3, false);
   }
   bool agree(int ranks) const {
-    const double factor = bus_factor(collective_, ranks, is_size_of_part_);
+    const double factor = bus_factor(collective_, ranks, is_of_part_);
     return std::ranges::all_of(times_, [factor](const PrintedTime* time) {
       const double most_off = kHalfDigit * (1 + factor) + kBandwidthRounding * *time->busbw;
       return std::abs(*time->busbw - factor * *time->algbw) <= most_off;
@@ -90,13 +87,13 @@ class Bandwidths {
     if (!can_tell()) {
       return 0;
     }
-    const int count = ranks_of_factor(collective_, ratio(), is_size_of_part_);
+    const int count = ranks_of_factor(collective_, ratio(), is_of_part_);
     const bool is_only =
         count > 0 && agree(count) && !agree(count + 1) && (count == 1 || !agree(count - 1));
     return is_only ? count : 0;
   }
   bool is_of_any_count() const {
-    const int count = ranks_of_factor(collective_, ratio(), is_size_of_part_);
+    const int count = ranks_of_factor(collective_, ratio(), is_of_part_);
     return count > 0 && agree(count);
   }
   // Returns the ratio at the largest bandwidth, which is the most precise.
@@ -110,7 +107,7 @@ class Bandwidths {
 
  private:
   Collective collective_;
-  bool is_size_of_part_;
+  bool is_of_part_;
   std::vector<const PrintedTime*> times_;
 };
 
@@ -150,12 +147,12 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   const bool can_tell = bandwidths.can_tell();
   const int told = bandwidths.ranks();
   const auto contradiction = [&](int ranks, const std::string& who) {
-    return RankCount{
-        .problem = who + " " + count_text(ranks) + ", but busbw / algbw is " +
-                   short_number(bandwidths.ratio()) +
-                   (told > 0 ? ", as among " + count_text(told)
-                             : ", and would be " + short_number(bus_factor(
-                                                       collective, ranks, table.is_size_of_part)))};
+    return RankCount{.problem = who + " " + count_text(ranks) + ", but busbw / algbw is " +
+                                short_number(bandwidths.ratio()) +
+                                (told > 0 ? ", as among " + count_text(told)
+                                          : ", and would be " + short_number(bus_factor(
+                                                                    collective, ranks,
+                                                                    table.is_bandwidth_of_part)))};
   };
   const int said = table.ranks_said > 0 ? table.ranks_said : listed.all == 0 ? question.ranks : 0;
   if (said > 0 && can_tell && !bandwidths.agree(said) && !table.is_bandwidth_loose) {
@@ -188,12 +185,12 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   if (can_tell && told == 0 && !bandwidths.is_of_any_count()) {
     return {.problem = "the log does not say how many ranks there were, and its bandwidths are " +
                        short_number(bandwidths.ratio()) +
-                       " times size / time, as among no number of ranks: -n says how many"};
+                       " times size / time, as among no number of ranks: add -n RANKS"};
   }
   return {.problem = listed.all > 0 ? "the list of ranks is not whole, and the bandwidths do not "
-                                      "say how many there were: -n says it"
-                                    : "the log does not say how many ranks there were: is its "
-                                      "beginning missing? -n says it"};
+                                      "say how many there were: add -n RANKS"
+                                    : "the log does not say how many ranks there were: add -n "
+                                      "RANKS"};
 }
 
 bool is_time(const std::optional<double>& us) {
@@ -263,7 +260,6 @@ class Collector {
     return add_rows(table, collective);
   }
 
-  bool is_full() const { return log_.table.rows.size() > kMostRows; }
   BenchmarkLog take() { return std::move(log_); }
 
  private:
@@ -291,11 +287,9 @@ class Collector {
       return count.problem;
     }
     if (count.ranks == 1 && collective != Collective::barrier) {
-      const bool is_alone = Listed(table).most_times > 1;
-      log_.account.leave_out(rows, std::string("of 1 rank, which communicates with nobody") +
-                                       (is_alone ? ": each process ran a test of its own, as "
-                                                   "builds without MPI do"
-                                                 : ""));
+      log_.account.leave_out(rows,
+                             "of 1 rank, which communicates with nobody (builds without MPI run "
+                             "one test for each process)");
       return {};
     }
     if (!count.assumed.empty()) {
@@ -337,9 +331,6 @@ Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<Prin
   for (const PrintedTable& table : tables) {
     line = table.rows.empty() ? table.line : table.rows.front().line;
     std::string problem = collector.add(table);
-    if (problem.empty() && collector.is_full()) {
-      problem = "more than " + std::to_string(kMostRows) + " rows";
-    }
     if (!problem.empty()) {
       return Parsed<BenchmarkLog>::failure(source + ": " + problem, "line " + std::to_string(line));
     }
@@ -356,17 +347,6 @@ Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<Prin
     return Parsed<BenchmarkLog>::failure(message, "line " + std::to_string(line));
   }
   return Parsed<BenchmarkLog>::success(std::move(log));
-}
-
-std::vector<std::string_view> words_of(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  std::vector<std::string_view> words;
-  for (std::size_t at = line.find_first_not_of(kBlanks); at != std::string_view::npos;) {
-    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(kBlanks, end);
-  }
-  return words;
 }
 
 std::optional<double> number_of(std::string_view word) {

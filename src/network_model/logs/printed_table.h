@@ -45,6 +45,7 @@ struct PrintedTable {
   int least_ranks = 0;                 // of one process, by its arguments
   int ranks_said = 0;                  // 0: as listed
   bool is_size_of_part = false;        // sizes are of one rank's part, and a rank has one of each
+  bool is_bandwidth_of_part = false;   // bandwidths count one part, which goes to ranks - 1
   bool is_bandwidth_loose = false;     // what the bandwidths count differs between versions
   std::optional<bool> is_failed = {};  // by the line at the end
   std::vector<PrintedRow> rows = {};
@@ -66,8 +67,6 @@ struct BenchmarkLog {
 Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<PrintedTable>& tables,
                                const LogQuestion& question);
 
-// The words between the blanks of a line.
-std::vector<std::string_view> words_of(std::string_view line);
 // A whole word that is a number ("1e+06", "nan").
 std::optional<double> number_of(std::string_view word);
 

@@ -21,9 +21,16 @@ constexpr Foreign kForeign[] = {
     {{"npus_count", "topology"}, "a network of ASTRA-sim"},
     {{"\"attn_heads\"", "\"num_blocks\"", "\"feedforward\""}, "a model of Calculon"},
     {{"\"mem1\"", "\"networks\""}, "a system of Calculon"},
+    {{"\"n_layers\"", "\"n_heads\"", "\"dim\""}, "a params.json of Llama or Mistral"},
+    {{"\"peft_type\"", "base_model_name_or_path"},
+     "the configuration of an adapter (LoRA), which names its model"},
+    {{"\"weight_map\"", "\"metadata\""}, "an index of safetensors"},
+    {{"\"_diffusers_version\"", "\"_class_name\""}, "the configuration of a diffusion model"},
     {{"\"tensor_par\"", "\"pipeline_par\""}, "an execution of Calculon"},
     {{"GPU0", "CPU Affinity"}, "a matrix of nvidia-smi topo -m"},
     {{"ROCm System Management Interface", "GPU0"}, "a report of rocm-smi"},
+    {{"\"coll_perf\"", "\"metadata\""}, "a report of NCCL Inspector"},
+    {{"Job summary", "Communicators...", "====="}, "an answer of NCCL's RAS (ncclras)"},
     {{"\"traceEvents\"", "\"schemaVersion\""}, "a trace of PyTorch's profiler"},
     {{"\"schema\"", "pytorch_"}, "an execution trace of PyTorch"}};
 
@@ -40,6 +47,9 @@ std::string foreign_file(std::string_view text) {
   text = text.substr(0, kLooked);
   if (is_chakra(text)) {
     return "an execution trace of Chakra (protobuf)";
+  }
+  if (text.starts_with("GGUF")) {
+    return "a model as GGUF";
   }
   const auto* const found = std::ranges::find_if(kForeign, [&](const Foreign& one) {
     return std::ranges::all_of(

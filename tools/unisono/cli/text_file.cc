@@ -105,6 +105,10 @@ std::string read_text_file(const std::string& path, std::size_t most) {
   if (status != Z_OK) {
     throw UsageError(fmt::format("cannot read {}", path), "the file system fails");
   }
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw UsageError(fmt::format("{} is UTF-16, as PowerShell writes it", path),
+                     "only UTF-8 is read", fmt::format("iconv -f UTF-16 -t UTF-8 {}", path));
+  }
   return text;
 }
 

@@ -7,11 +7,8 @@
 #include "imports/torch_values.h"
 
 namespace unisono::cli {
-namespace {
 
 using nlohmann::json;
-
-}  // namespace
 
 ImportedRank read_flight_recorder(const json& document, const std::string& path) {
   ImportedRank rank{.path = path};
@@ -45,7 +42,11 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
     // A kernel is seen when it starts. A CPU backend is only looked at when it has ended.
     const bool is_kernel = is_device_backend(name.substr(0, name.find(':')));
     const double discovered = number(member(entry, "time_discovered_started_ns"), created);
-    const double completed = number(member(entry, "time_discovered_completed_ns"), -1);
+    double completed = number(member(entry, "time_discovered_completed_ns"), -1);
+    if (completed < 0 && text(member(entry, "state")) == "completed") {
+      completed = is_kernel ? discovered : created;
+      rank.account.assume("calls that completed at no time took none");
+    }
     rank.calls.push_back({.group = group,
                           .collective = collective,
                           .dtype = type.name,
@@ -54,7 +55,7 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
                           .end_us = completed < 0 ? std::nullopt : std::optional(completed / 1000),
                           .sequence = sequence_of(member(entry, "collective_seq_id"))});
   }
-  sort_calls(rank);
+  finish_calls(rank);
   return rank;
 }
 

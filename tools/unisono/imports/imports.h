@@ -38,7 +38,9 @@ struct ImportedRank {
   bool has_times = true;  // else the order of the calls is all that is known
 };
 
+// Why calls are left out.
 inline constexpr const char* kSendsAndReceives = "sends and receives";
+std::string no_collective(std::string_view name);
 
 struct ImportFile {
   std::string path = {};

@@ -4,6 +4,8 @@
 // into the kernel's arguments. Older ones do not; there the annotation nccl:all_reduce of the CPU
 // says it, whose own time is that of the launch. A backend of the CPU has annotations alone, and
 // they take the collective's time.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/words.h"
 #include "imports/imports.h"
 #include "imports/torch_values.h"
 
@@ -21,6 +24,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kComputing = "kernels that compute";
+constexpr const char* kNoKernel =
+    "launches without a kernel: the profiler records kernels with ProfilerActivity.CUDA";
 
 struct Span {
   double start = 0;  // us
@@ -89,7 +94,12 @@ struct Events {
   std::vector<Event> on_cpu = {};     // annotations of a CPU's backend
   std::vector<Launch> launches = {};  // sorted
   std::int64_t computing = 0;
+  std::int64_t parameters = 0;  // of calls, on the CPU (record_param_comms)
 };
+
+bool is_cpu_backend(std::string_view name) {
+  return name == "gloo" || name == "mpi" || name == "ucc" || name == "unisono";
+}
 
 // "gloo:all_reduce" -> {"gloo", "all_reduce"}; empty: it is no annotation of a backend.
 std::pair<std::string, std::string> backend_and_name(const std::string& name) {
@@ -99,8 +109,7 @@ std::pair<std::string, std::string> backend_and_name(const std::string& name) {
   }
   std::string backend = name.substr(0, colon);
   std::string call = name.substr(colon + 1);
-  const bool is_known = is_device_backend(backend) || backend == "gloo" || backend == "mpi" ||
-                        backend == "ucc" || backend == "unisono" ||
+  const bool is_known = is_device_backend(backend) || is_cpu_backend(backend) ||
                         !collective_named_by_torch(call).empty();
   return is_known ? std::pair(std::move(backend), std::move(call))
                   : std::pair<std::string, std::string>();
@@ -133,6 +142,8 @@ void add_event(const json& event, double base_us, Events& events) {
                                          : events.on_cpu)
           .push_back(std::move(made));
     }
+  } else if (category == "cpu_op" && text(member(event, "name")) == "record_param_comms") {
+    ++events.parameters;
   }
 }
 
@@ -171,17 +182,24 @@ class Matcher {
       match_launches(i);
     }
     for (std::size_t i = 0; i < events_.launched.size(); ++i) {
-      const auto [first, last] =
-          by_external_.equal_range(id_in(*events_.launched[i].arguments, "External id"));
-      for (auto kernel = first; !spans_[i] && kernel != last; ++kernel) {
-        take(i, kernel->second);
+      if (!spans_[i]) {
+        take_those(i, by_external_, id_in(*events_.launched[i].arguments, "External id"));
       }
     }
     match_order();
     return spans_;
   }
+  bool is_by_order() const { return is_by_order_; }
 
  private:
+  using Kernels = std::multimap<std::int64_t, std::size_t>;
+
+  void take_those(std::size_t annotation, const Kernels& kernels, std::int64_t id) {
+    const auto [first, last] = kernels.equal_range(id);
+    for (auto kernel = first; kernel != last; ++kernel) {
+      take(annotation, kernel->second);
+    }
+  }
   void take(std::size_t annotation, std::size_t kernel) {
     Event& event = events_.bare[kernel];
     if (event.is_taken) {
@@ -202,10 +220,7 @@ class Matcher {
     for (; launch != events_.launches.end() && launch->thread == event.thread &&
            launch->at <= event.span.end;
          ++launch) {
-      const auto [first, last] = by_correlation_.equal_range(launch->correlation);
-      for (auto kernel = first; kernel != last; ++kernel) {
-        take(annotation, kernel->second);
-      }
+      take_those(annotation, by_correlation_, launch->correlation);
     }
   }
 
@@ -239,14 +254,10 @@ class Matcher {
     }
   }
 
- public:
-  bool is_by_order() const { return is_by_order_; }
-
- private:
   Events& events_;
   std::vector<std::optional<Span>> spans_;
-  std::multimap<std::int64_t, std::size_t> by_correlation_;
-  std::multimap<std::int64_t, std::size_t> by_external_;
+  Kernels by_correlation_;
+  Kernels by_external_;
   bool is_by_order_ = false;
 };
 
@@ -281,8 +292,17 @@ class Reader {
                             "kernels of NCCL that nothing says the collective of");
     for (const Event& event : events.on_cpu) {
       add_annotation(event, event.span);
+      if (!is_cpu_backend(event.backend)) {
+        rank_.account.assume(
+            fmt::format("{} is a backend of the CPU, as no other is known by that "
+                        "name: its annotations take the time of its calls",
+                        in_quotes(event.backend)));
+      }
     }
-    sort_calls(rank_);
+    if (launched == 0 && events.described.empty()) {
+      rank_.account.leave_out(events.parameters, kNoKernel);
+    }
+    finish_calls(rank_);
     return std::move(rank_);
   }
 
@@ -336,28 +356,39 @@ class Reader {
     return is_all && rank_.groups.size() == 1 ? "world" : "";
   }
 
-  void add_kernel(const Event& event) {
+  // A call of the event's collective and group; nullptr, and counted as left out: it has none.
+  ImportedCall* add(const Event& event, const Span& span, const std::string& backend) {
     const std::string collective = known_collective(event.name, rank_);
     if (collective.empty()) {
+      return nullptr;
+    }
+    const std::string group = group_of(*event.arguments);
+    if (group.empty()) {
+      rank_.account.leave_out(1, "of groups whose members the trace does not say");
+      return nullptr;
+    }
+    return &rank_.calls.emplace_back(ImportedCall{.group = group,
+                                                  .collective = collective,
+                                                  .start_us = span.start,
+                                                  .end_us = span.end,
+                                                  .backend = backend});
+  }
+
+  static void set_size(ImportedCall& call, const TorchType& type, double count) {
+    call.dtype = type.name;
+    call.bytes = std::clamp(count * type.bytes, 0.0, kMostCallBytes);
+  }
+
+  void add_kernel(const Event& event) {
+    ImportedCall* const call = add(event, event.span, "nccl");
+    if (call == nullptr) {
       return;
     }
     const json& arguments = *event.arguments;
-    const std::string group = group_of(arguments);
-    if (group.empty()) {
-      rank_.account.leave_out(1, "of groups whose members the trace does not say");
-      return;
-    }
-    const TorchType type = type_named_by_torch(text(member(arguments, "dtype")));
-    const double in = number(member(arguments, "In msg nelems"), 0);
-    const double out = number(member(arguments, "Out msg nelems"), 0);
-    rank_.calls.push_back({.group = group,
-                           .collective = collective,
-                           .dtype = type.name,
-                           .bytes = std::clamp(std::max(in, out) * type.bytes, 0.0, kMostCallBytes),
-                           .start_us = event.span.start,
-                           .end_us = event.span.end,
-                           .sequence = sequence_of(member(arguments, "Seq")),
-                           .backend = "nccl"});
+    set_size(*call, type_named_by_torch(text(member(arguments, "dtype"))),
+             std::max(number(member(arguments, "In msg nelems"), 0),
+                      number(member(arguments, "Out msg nelems"), 0)));
+    call->sequence = sequence_of(member(arguments, "Seq"));
   }
 
   void add_launched(Events& events) {
@@ -367,9 +398,7 @@ class Reader {
       if (spans[i]) {
         add_annotation(events.launched[i], *spans[i]);
       } else {
-        rank_.account.leave_out(1,
-                                "launches without a kernel: the profiler records kernels with "
-                                "ProfilerActivity.CUDA");
+        rank_.account.leave_out(1, kNoKernel);
       }
     }
     if (matcher.is_by_order()) {
@@ -396,32 +425,20 @@ class Reader {
   }
 
   void add_annotation(const Event& event, const Span& span) {
-    const std::string collective = known_collective(event.name, rank_);
-    if (collective.empty()) {
+    ImportedCall* const call = add(event, span, event.backend);
+    if (call == nullptr) {
       return;
     }
     const json& arguments = *event.arguments;
-    const std::string group = group_of(arguments);
-    if (group.empty()) {
-      rank_.account.leave_out(1, "of groups whose members the trace does not say");
-      return;
-    }
     const bool says_group = !text(member(arguments, "Process Group Name")).empty();
     rank_.has_groups = rank_.has_groups && (says_group || rank_.groups.size() < 2);
     rank_.has_sizes = false;  // but with record_shapes
-    const TorchType type = first_type(member(arguments, "Input type"));
     // all_gather and gather are told by what a rank sends.
-    const bool is_part = collective == "all_gather" || collective == "gather";
-    const auto ranks = static_cast<double>(std::max<std::size_t>(1, rank_.groups[group].size()));
-    const double bytes =
-        elements(member(arguments, "Input Dims")) * type.bytes * (is_part ? ranks : 1);
-    rank_.calls.push_back({.group = group,
-                           .collective = collective,
-                           .dtype = type.name,
-                           .bytes = std::clamp(bytes, 0.0, kMostCallBytes),
-                           .start_us = span.start,
-                           .end_us = span.end,
-                           .backend = event.backend});
+    const bool is_part = call->collective == "all_gather" || call->collective == "gather";
+    const std::size_t ranks = std::max<std::size_t>(1, rank_.groups[call->group].size());
+    set_size(
+        *call, first_type(member(arguments, "Input type")),
+        elements(member(arguments, "Input Dims")) * (is_part ? static_cast<double>(ranks) : 1.0));
   }
 
   ImportedRank rank_;

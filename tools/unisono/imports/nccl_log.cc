@@ -5,10 +5,14 @@
 //   HOST:PID:TID [DEVICE] NCCL INFO AllReduce: opCount 1d sendbuff ... count 64 datatype 7 op 0
 //       root 0 comm 0x1 [nranks=2] ...
 //
-// A communicator is known by its commId on all ranks, and by its address (comm) on one. The lines
-// have no times: the order of a rank's lines is that of its calls. A rank is known by its host,
-// process and device, except in containers, where several ranks may have the same ones: there each
-// is known by its communicator of all ranks, and by those that were split from it.
+// A communicator is known by its commId on all ranks, and by its address (comm) on one. One that
+// was split from another may have no commId: it is known by its parent, the number of the split and
+// the color. The lines have no times: the order of a rank's lines is that of its calls. A rank is
+// known by its host, process and device, except in containers, where several ranks may have the
+// same ones: there each is known by its communicator of all ranks, and by those that were split
+// from it.
+//
+// What cannot be read is left out, and the account says how much of it there is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,10 +20,12 @@
 #include <charconv>
 #include <deque>
 #include <map>
+#include <ranges>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/words.h"
 #include "cli/failure.h"
 #include "imports/imports.h"
 
@@ -27,6 +33,7 @@ namespace unisono::cli {
 namespace {
 
 constexpr std::string_view kMark = "NCCL INFO ";
+constexpr std::string_view kCall = ": opCount ";
 constexpr std::int64_t kMostRanks = 1'000'000;
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -131,11 +138,15 @@ class Communicators {
   // Returns true if the line describes a communicator.
   bool add(const Line& line) {
     const std::string_view address = word_after(line.text, "comm");
-    const std::string_view id = word_after(line.text, "commId");
     const std::int64_t rank = number_after(line.text, "rank");
     const std::int64_t ranks = number_after(line.text, "nranks");
     if (address.empty() || rank < 0 || ranks <= rank || ranks > kMostRanks) {
       return false;
+    }
+    const Communicator* const parent = find(line, word_after(line.text, "parent"));
+    const std::string id = id_in(line, parent);
+    if (id.empty() && !word_after(line.text, "parent").empty()) {
+      return false;  // nothing tells it from others that were split
     }
     Communicator*& latest = latest_[{line.place, std::string(address), line.file}];
     const bool is_known = latest != nullptr && latest->rank == rank && latest->ranks == ranks &&
@@ -151,14 +162,13 @@ class Communicators {
                       line.place, latest->rank, rank));
     }
     // Or another one, where the address of one that is gone is used again.
-    latest =
-        &all_.emplace_back(Communicator{.place = line.place,
-                                        .file = line.file,
-                                        .id = std::string(id),
-                                        .rank = rank,
-                                        .ranks = ranks,
-                                        .bus = std::string(word_after(line.text, "busId")),
-                                        .parent = find(line, word_after(line.text, "parent"))});
+    latest = &all_.emplace_back(Communicator{.place = line.place,
+                                             .file = line.file,
+                                             .id = id,
+                                             .rank = rank,
+                                             .ranks = ranks,
+                                             .bus = std::string(word_after(line.text, "busId")),
+                                             .parent = parent});
     by_place_[{line.place, std::string(address)}] = latest;
     return true;
   }
@@ -202,20 +212,31 @@ class Communicators {
   }
   // Returns the communicators whose ranks have all left a log.
   std::map<std::string, std::vector<int>> groups() const {
-    std::map<std::string, std::vector<int>> groups;
+    struct Seen {
+      std::int64_t ranks = 0;
+      std::map<std::int64_t, int> owners = {};  // by rank
+    };
+    std::map<std::string, Seen> all;
     for (const Communicator& one : all_) {
-      std::vector<int>& members = groups[name_of(one)];
-      members.resize(static_cast<std::size_t>(one.ranks), -1);
-      int& member = members[static_cast<std::size_t>(one.rank)];
-      if (member >= 0 && member != one.owner) {
+      if (one.owner < 0) {
+        continue;
+      }
+      Seen& seen = all[name_of(one)];
+      seen.ranks = std::max(seen.ranks, one.ranks);
+      const auto [owner, is_new] = seen.owners.emplace(one.rank, one.owner);
+      if (!is_new && owner->second != one.owner) {
         refuse("the log does not tell communicators apart: its lines have no commId");
       }
-      member = one.owner;
     }
+    std::map<std::string, std::vector<int>> groups;
+    for (const auto& [name, seen] : all) {
+      if (static_cast<std::int64_t>(seen.owners.size()) == seen.ranks) {
+        const auto owners = std::views::values(seen.owners);
+        groups[name].assign(owners.begin(), owners.end());
+      }
+    }
+    groups["world"].resize(static_cast<std::size_t>(all["world"].ranks));
     std::ranges::generate(groups["world"], [rank = 0]() mutable { return rank++; });
-    std::erase_if(groups, [](const auto& group) {
-      return std::ranges::find(group.second, -1) != group.second.end();
-    });
     return groups;
   }
   std::string name_of(const Communicator& one) const {
@@ -223,12 +244,24 @@ class Communicators {
   }
 
  private:
-  // Distinguishes several ranks in one place.
+  // "ncclCommSplit comm 0x2 rank 0 nranks 2 ... parent 0x1 splitCount 1 color 0 key 0": the number
+  // of the split is called childCount, too.
+  static std::string id_in(const Line& line, const Communicator* parent) {
+    std::string id(word_after(line.text, "commId"));
+    const std::string_view color = word_after(line.text, "color");
+    if (!id.empty() || parent == nullptr || color.empty()) {
+      return id;
+    }
+    const std::string_view split = word_after(line.text, "splitCount");
+    return fmt::format("{}, split {} color {}", parent->id,
+                       split.empty() ? word_after(line.text, "childCount") : split, color);
+  }
+
+  // Returns the job's rank that owns the communicator, also if several ranks share one place; -1: none.
   int owner_of(const Communicator& one) const {
     const auto at_place = worlds_.find(one.place);
     if (at_place == worlds_.end()) {
-      refuse(fmt::format("{} is in a communicator, but not in the largest, of {} ranks", one.place,
-                         worlds_.begin()->second.front()->ranks));
+      return -1;
     }
     std::map<int, const Communicator*> ranks;  // of the place
     for (const Communicator* world : at_place->second) {
@@ -266,9 +299,14 @@ class Log {
   void read(std::string_view text, std::size_t file) {
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      Line line = parse_line(text.substr(0, end));
+      const std::string_view whole = text.substr(0, end);
+      Line line = parse_line(whole);
       line.file = file;
-      if (line.text.find(": opCount ") != std::string_view::npos) {
+      const std::string_view before = whole.substr(0, whole.size() - line.text.size());
+      if (before.find(kCall) != std::string_view::npos) {
+        account_.leave_out(1, "in lines that two processes wrote into each other");
+      }
+      if (line.text.find(kCall) != std::string_view::npos) {
         take_call(line);
       } else {
         communicators_.add(line);
@@ -278,19 +316,31 @@ class Log {
   }
 
   std::vector<ImportedRank> ranks(const std::vector<ImportFile>& files) {
-    if (calls_.empty()) {
-      refuse("the log has no collectives");
-    }
+    refuse_if_empty();
     communicators_.settle();
+    std::erase_if(calls_, [&](const Call& call) {
+      const bool is_outside = call.communicator->owner < 0;
+      account_.leave_out(is_outside ? 1 : 0,
+                         "of processes that are not in the largest communicator");
+      return is_outside;
+    });
+    refuse_if_empty();
     const auto groups = communicators_.groups();
+    const std::map<int, std::size_t> files_of_ranks = communicators_.files();
+    // Each rank knows all members.
+    constexpr std::size_t kMostPairs = 100'000'000;
+    if (files_of_ranks.size() * groups.at("world").size() > kMostPairs) {
+      refuse(fmt::format("the log is of {} of {} ranks, more than can be read at once",
+                         files_of_ranks.size(), groups.at("world").size()));
+    }
     std::map<int, ImportedRank> ranks;
-    for (const auto& [rank, file] : communicators_.files()) {
+    for (const auto& [rank, file] : files_of_ranks) {
       ImportedRank& imported = ranks[rank];
       imported.path = files[file].path;
       imported.rank = rank;
       imported.has_times = false;
       imported.groups = groups;
-      imported.account = {.source = "NCCL's log", .unit = "call"};
+      imported.account = {.source = account_.source, .unit = account_.unit};
     }
     for (const Call& call : calls_) {
       ranks.at(call.communicator->owner).calls.push_back(to_imported(call));
@@ -299,7 +349,7 @@ class Log {
     for (auto& [rank, imported] : ranks) {
       all.push_back(std::move(imported));
     }
-    all.front().account.leave_out(sends_, kSendsAndReceives);
+    all.front().account = account_;
     return all;
   }
 
@@ -311,30 +361,63 @@ class Log {
     NcclType type;
   };
 
+  void refuse_if_empty() const {
+    if (!calls_.empty()) {
+      return;
+    }
+    std::string left_out;
+    for (const Account::LeftOut& one : account_.left_out) {
+      left_out += fmt::format("; {} left out: {}", one.count, one.why);
+    }
+    refuse("the log has no collectives that can be read" + left_out);
+  }
+
   void take_call(const Line& line) {
     const std::string_view name = line.text.substr(0, line.text.find(':'));
     if (name == "Send" || name == "Recv") {
-      ++sends_;
+      account_.leave_out(1, kSendsAndReceives);
       return;
     }
     const auto* const collective = std::ranges::find(kCollectives, name, &NcclCollective::nccl);
     const std::int64_t type = number_after(line.text, "datatype");
     const std::int64_t count = number_after(line.text, "count");
-    if (collective == kCollectives.end() || type < 0 || count < 0 ||
-        type >= static_cast<std::int64_t>(kTypes.size())) {
-      refuse(fmt::format("{} makes a call that cannot be read: {}", line.place,
-                         line.text.substr(0, 200)));
+    if (collective == kCollectives.end()) {
+      account_.leave_out(1, no_collective(name));
+      return;
     }
-    const std::string_view address = word_after(line.text, "comm");
-    const Communicator* const known = communicators_.find(line, address);
+    if (type < 0 || count < 0) {
+      account_.leave_out(1, "in lines that are cut off");
+      return;
+    }
+    if (type >= static_cast<std::int64_t>(kTypes.size())) {
+      account_.leave_out(1, "of types that are not known");
+      return;
+    }
+    const Communicator* const known = communicators_.find(line, word_after(line.text, "comm"));
     if (known == nullptr) {
-      refuse(fmt::format("{} calls {} on comm {}, and no line before says which rank it is there",
-                         line.place, name, address));
+      account_.leave_out(1, "on communicators whose beginning is missing");
+      return;
+    }
+    if (const std::int64_t ranks = ranks_in_brackets(line.text);
+        ranks >= 0 && ranks != known->ranks) {
+      account_.leave_out(1, "whose number of ranks is not that of their communicator");
+      return;
     }
     calls_.push_back({.collective = collective,
                       .communicator = known,
                       .count = count,
                       .type = kTypes[static_cast<std::size_t>(type)]});
+  }
+
+  // Returns the number in "[nranks=2]"; below 0: it is not there.
+  static std::int64_t ranks_in_brackets(std::string_view text) {
+    constexpr std::string_view kRanks = "[nranks=";
+    const std::size_t at = text.find(kRanks);
+    std::int64_t ranks = -1;
+    if (at != std::string_view::npos) {
+      std::from_chars(text.data() + at + kRanks.size(), text.data() + text.size(), ranks);
+    }
+    return ranks;
   }
 
   ImportedCall to_imported(const Call& call) const {
@@ -348,19 +431,23 @@ class Log {
 
   Communicators communicators_;
   std::vector<Call> calls_;
-  std::int64_t sends_ = 0;
+  Account account_ = {.source = "NCCL's log", .unit = "call"};
 };
 
 }  // namespace
 
 bool is_nccl_log(std::string_view text) {
-  return text.find(kMark) != std::string_view::npos;
+  // With less than NCCL_DEBUG=INFO there are no collectives in it, but it is one.
+  constexpr std::array<std::string_view, 3> kMarks = {kMark, "NCCL WARN ", "NCCL version "};
+  return std::ranges::any_of(
+      kMarks, [text](std::string_view mark) { return text.find(mark) != std::string_view::npos; });
 }
 
 std::vector<ImportedRank> read_nccl_logs(const std::vector<ImportFile>& files) {
   Log log;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    log.read(files[i].text, i);
+    const bool is_plain = files[i].text.find('\x1b') == std::string::npos;
+    log.read(is_plain ? files[i].text : without_escapes(files[i].text), i);
   }
   return log.ranks(files);
 }

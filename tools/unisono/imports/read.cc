@@ -16,6 +16,39 @@ namespace {
 
 using nlohmann::json;
 
+// Returns how many bytes of a text that is not JSON begin as JSON does; 0: all of it, but a number
+// is beyond a double.
+std::size_t bytes_of_json(const std::string& text) {
+  try {
+    [[maybe_unused]] const json whole = json::parse(text);
+    return text.size();
+  } catch (const json::parse_error& error) {
+    return error.byte;
+  } catch (const json::exception&) {
+    return 0;
+  }
+}
+
+bool is_list_of_events(const json& document) {
+  return document.is_array() && !document.empty() && member(document.front(), "ph").is_string();
+}
+
+[[noreturn]] void refuse_document(const ImportFile& file, const json& document) {
+  if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
+    refuse_import(file.path, "it is " + foreign + ", which is not read");
+  }
+  const std::size_t first = file.text.find_first_not_of(" \t\r\n");
+  if (document.is_discarded() && first != std::string::npos && file.text[first] == '{') {
+    const std::size_t bytes = bytes_of_json(file.text);
+    refuse_import(file.path,
+                  bytes == 0 ? "its JSON has a number beyond a double"
+                  : bytes >= file.text.size()
+                      ? "its JSON is cut off: the program ended before it had written all"
+                      : fmt::format("its JSON is not valid at byte {}", bytes));
+  }
+  refuse_import(file.path, "it is neither JSON, nor a pickle of a dict, nor a log of NCCL");
+}
+
 ImportedRank read_import(const ImportFile& file) {
   json document;
   if (is_pickle(file.text)) {
@@ -27,11 +60,11 @@ ImportedRank read_import(const ImportFile& file) {
   } else {
     document = parse_json_document<json>(file.path, file.text);
   }
+  if (is_list_of_events(document)) {  // as older profilers export
+    document = json::object({{"traceEvents", std::move(document)}});
+  }
   if (!document.is_object()) {
-    if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
-      refuse_import(file.path, "it is " + foreign + ", which is not read");
-    }
-    refuse_import(file.path, "it is neither JSON, nor a pickle of a dict, nor a log of NCCL");
+    refuse_document(file, document);
   }
   if (member(document, "traceEvents").is_array()) {
     return read_kineto(document, file.path);
@@ -46,7 +79,8 @@ ImportedRank read_import(const ImportFile& file) {
 
 std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
   const auto is_log = [](const ImportFile& file) {
-    return !is_pickle(file.text) && !file.text.starts_with("{") && is_nccl_log(file.text);
+    return !is_pickle(file.text) && !file.text.starts_with("{") && is_nccl_log(file.text) &&
+           foreign_file(file.text).empty();
   };
   const auto first_log = std::ranges::find_if(files, is_log);
   if (first_log != files.end()) {

@@ -114,13 +114,20 @@ std::string known_collective(const std::string& name, ImportedRank& rank) {
   }
   std::string collective = collective_named_by_torch(name);
   if (collective.empty()) {
-    rank.account.leave_out(
-        1, fmt::format("of {}, which is no collective of unisono", in_quotes(name)));
+    rank.account.leave_out(1, no_collective(name));
   }
   return collective;
 }
 
-void sort_calls(ImportedRank& rank) {
+std::string no_collective(std::string_view name) {
+  return fmt::format("of {}, which is no collective of unisono", in_quotes(name));
+}
+
+void finish_calls(ImportedRank& rank) {
+  const auto turned = std::erase_if(rank.calls, [](const ImportedCall& call) {
+    return call.end_us && *call.end_us < call.start_us;
+  });
+  rank.account.leave_out(static_cast<std::int64_t>(turned), "that end before they begin");
   std::ranges::stable_sort(rank.calls, {}, &ImportedCall::start_us);
 }
 

@@ -30,6 +30,7 @@ int rank_said(const nlohmann::json& value, const std::string& path);
 
 // Empty, and counted as left out: a send, a receive, or no collective of unisono.
 std::string known_collective(const std::string& name, ImportedRank& rank);
-void sort_calls(ImportedRank& rank);
+// Sorts the calls by their start, and leaves out those that cannot be.
+void finish_calls(ImportedRank& rank);
 
 }  // namespace unisono::cli

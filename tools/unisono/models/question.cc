@@ -104,6 +104,9 @@ void fit_to_measured(const std::string& path, ModelQuestion& question) {
       "fitted to {} steps: off by {:.1f} % in the median, {:.1f} % for nine of ten (before: "
       "{:.1f} %, {:.1f} %)",
       steps.size(), after.median * 100, after.p90 * 100, before.median * 100, before.p90 * 100));
+  if (const std::size_t others = parsed.value->steps.size() - steps.size(); others > 0) {
+    question.fitted.push_back(fmt::format("{} steps of other devices left out", others));
+  }
   if (!parsed.value->left_out.empty()) {
     question.fitted.push_back(fmt::format("{} rows left out, the first: {}",
                                           parsed.value->left_out.size(),

@@ -17,6 +17,7 @@
 #include "cli/failure.h"
 #include "cli/text_file.h"
 #include "plan/plan.h"
+#include "plan/trials.h"
 
 namespace unisono::cli {
 namespace {
@@ -119,7 +120,7 @@ void check_hosts(const std::vector<ExpertPoint>& points, int hosts, const std::s
 }
 
 void print_text(const std::vector<ModeFit>& fits, const network_model::ExpertShape& shape,
-                const Console& console) {
+                const Account& account, const Console& console) {
   fmt::print("moe  {} each, hidden {}, {} of {} experts\n\n", tokens_text(shape.tokens),
              shape.hidden, shape.k, shape.experts);
   fmt::print("{}\n",
@@ -146,9 +147,11 @@ void print_text(const std::vector<ModeFit>& fits, const network_model::ExpertSha
         "median, 90 % of them by at most {:.1f} %\n",
         fit.name, fit.rows, 100 * quantile(fit.errors, kHalf), 100 * quantile(fit.errors, kNinety));
   }
+  print_accounts({account});
 }
 
-void print_json(const std::vector<ModeFit>& fits, const network_model::ExpertShape& shape) {
+void print_json(const std::vector<ModeFit>& fits, const network_model::ExpertShape& shape,
+                const Account& account) {
   nlohmann::ordered_json json;
   json["schema"] = "unisono.plan_moe_fit/1";
   json["tokens"] = static_cast<std::int64_t>(shape.tokens);
@@ -175,6 +178,7 @@ void print_json(const std::vector<ModeFit>& fits, const network_model::ExpertSha
     }
     json["modes"].push_back(std::move(mode));
   }
+  add_accounts(json, {account});
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -196,15 +200,17 @@ void fit_experts(const Arguments& arguments, const network_model::ExpertShape& s
                         ? static_cast<int>(arguments.number("processors", 1, kMostProcessors))
                         : 0};
   std::vector<ModeFit> fits;
+  std::int64_t used = 0;
   for (const auto& [mode, name] : {std::pair{network_model::ExpertMode::low_latency, "low_latency"},
                                    std::pair{network_model::ExpertMode::normal, "normal"}}) {
     std::vector<ExpertPoint> points;
-    for (const ExpertPoint& point : *parsed.value) {
+    for (const ExpertPoint& point : parsed.value->points) {
       if (point.mode == mode &&
           (!arguments.has("only") || point.machine == arguments.text("only"))) {
         points.push_back(point);
       }
     }
+    used += static_cast<std::int64_t>(points.size());
     if (!points.empty()) {
       check_hosts(points, asked.hosts, path, name);
       fits.push_back(fit_mode(points, name, asked));
@@ -214,7 +220,10 @@ void fit_experts(const Arguments& arguments, const network_model::ExpertShape& s
     throw UsageError(fmt::format("{} has no machine '{}'", path, arguments.text("only")), {},
                      "unisono help plan");
   }
-  console.json() ? print_json(fits, shape) : print_text(fits, shape, console);
+  Account account = parsed.value->account;
+  account.leave_out(account.used - used, kOtherMachines);
+  account.used = used;
+  console.json() ? print_json(fits, shape, account) : print_text(fits, shape, account, console);
 }
 
 }  // namespace unisono::cli

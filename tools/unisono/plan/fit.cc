@@ -122,6 +122,10 @@ int run_fit(const Arguments& arguments, const Console& console) {
   const Table unseen =
       arguments.has("test") ? load_table(arguments.text("test"), question, accounts) : Table{};
   const std::vector<std::string> names = machines_of(table, arguments);
+  leave_out_others(table, names, accounts.front());
+  if (arguments.has("test")) {
+    leave_out_others(unseen, names, accounts.back());
+  }
   std::vector<Report> reports;
   for (const std::string& name : names) {
     console.progress(fmt::format("fitting {}", name));

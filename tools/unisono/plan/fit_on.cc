@@ -43,6 +43,7 @@ std::vector<Point> points_of(const Arguments& arguments, const std::string& path
     }
     machine = names.front();
   }
+  leave_out_others(table, {machine}, report.accounts.back());
   return table.points(machine);
 }
 

@@ -25,6 +25,25 @@ std::string percent(double part) {
   return fmt::format("{:.1f} %", 100 * part);
 }
 
+// Without the rows that say how ranks wait, or how many threads they have.
+network_model::Table table_of_algorithms(const std::string& path, network_model::Table table,
+                                         std::vector<Account>& accounts) {
+  const auto others =
+      static_cast<std::int64_t>(std::erase_if(table.rows, [](const network_model::Table::Row& row) {
+        return !row.wait.empty() || row.threads != 0;
+      }));
+  if (table.rows.empty()) {
+    throw UsageError(fmt::format("{} has no times of algorithms", path),
+                     "all rows are of ways of waiting or of numbers of threads",
+                     "unisono tune --table takes them, beside a table of algorithms");
+  }
+  table.account.used -= others;
+  table.account.leave_out(others,
+                          "of ways of waiting or numbers of threads, which unisono tune takes");
+  accounts.push_back(table.account);
+  return table;
+}
+
 }  // namespace
 
 network_model::LogQuestion log_question_of(const Arguments& arguments) {
@@ -55,7 +74,7 @@ network_model::Table load_table(const std::string& path, const network_model::Lo
                            : "a table says itself how many ranks were measured, so leave -n out",
                        {}, "save the machine with --save, and ask it with --machine");
     }
-    return std::move(*parsed.value);
+    return table_of_algorithms(path, std::move(*parsed.value), accounts);
   }
   auto parsed = network_model::parse_benchmark_log(text, question);
   if (!parsed) {
@@ -79,6 +98,16 @@ void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& acco
   for (const Account& account : accounts) {
     json["accounts"].push_back(account_json(account));
   }
+}
+
+void leave_out_others(const network_model::Table& table, const std::vector<std::string>& machines,
+                      Account& account) {
+  const std::int64_t others =
+      std::ranges::count_if(table.rows, [&machines](const network_model::Table::Row& row) {
+        return std::ranges::find(machines, row.machine) == machines.end();
+      });
+  account.used -= others;
+  account.leave_out(others, kOtherMachines);
 }
 
 std::vector<std::string> machines_of(const network_model::Table& table,

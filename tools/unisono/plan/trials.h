@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/account.h"
 #include "cli/arguments.h"
 #include "network_model/holdout.h"
 #include "network_model/logs/printed_table.h"
@@ -15,14 +16,19 @@ namespace unisono::cli {
 
 // Returns the operand's and -n's information for logs that lack it.
 network_model::LogQuestion log_question_of(const Arguments& arguments);
-// A table, or what a benchmark printed, whose account is added. Throws UsageError.
+// A table, or what a benchmark printed; the account is added. Throws UsageError.
 network_model::Table load_table(const std::string& path, const network_model::LogQuestion& question,
                                 std::vector<Account>& accounts);
-// Prints what became of the rows of logs, at the end of the output; nothing without any.
+// Why rows are left out.
+inline constexpr const char* kOtherMachines = "of other machines";
+// Prints the accounts of tables and logs, at the end of the output.
 void print_accounts(const std::vector<Account>& accounts);
 void add_accounts(nlohmann::ordered_json& json, const std::vector<Account>& accounts);
 // All machines of a table, or that of --only. Throws UsageError.
 std::vector<std::string> machines_of(const network_model::Table& table, const Arguments& arguments);
+// The rows of other machines are not used.
+void leave_out_others(const network_model::Table& table, const std::vector<std::string>& machines,
+                      Account& account);
 // "33 rows: all_reduce, 2 4 8 ranks, 1 MiB to 1 GiB". REQUIRES: there are some.
 std::string rows_text(const std::vector<cost::Point>& points);
 

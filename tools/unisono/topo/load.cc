@@ -21,12 +21,15 @@ Parsed<Topology> parse_topology(const std::string& target, const std::string& te
   if (is_nccl_topology(text)) {
     return read_nccl_topology(text);
   }
+  if (is_rocm_topology(text)) {
+    return read_rocm_topology(text);
+  }
   Parsed<Topology> parsed = parse_topology_json(text);
   if (!parsed) {
     if (const std::string foreign = foreign_file(text); !foreign.empty()) {
       throw UsageError(fmt::format("{} is {}, which unisono does not read", target, foreign),
-                       "it reads unisono.topology/1, the matrix of nvidia-smi topo -m and the XML "
-                       "of NCCL_TOPO_DUMP_FILE",
+                       "it reads unisono.topology/1, the matrix of nvidia-smi topo -m, the report "
+                       "of rocm-smi --showtopo and the XML of NCCL_TOPO_DUMP_FILE",
                        "unisono topo --discover --json > host.json makes one of this machine");
     }
   }

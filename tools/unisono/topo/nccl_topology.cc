@@ -20,7 +20,7 @@ namespace unisono::cli {
 namespace {
 
 constexpr std::size_t kMostDevices = 10'000;
-constexpr double kXgmiBytesPerUs = 50e3;  // of one link each way
+constexpr std::size_t kMostNvlinks = 100'000;
 
 using Attributes = std::map<std::string, std::string, std::less<>>;
 
@@ -53,6 +53,7 @@ class NcclReader {
   Parsed<Topology> read() {
     XML_SetUserData(parser_.get(), this);
     XML_SetElementHandler(parser_.get(), begin, end);
+    XML_SetStartDoctypeDeclHandler(parser_.get(), begin_document_type);
     const XML_Status status =
         XML_Parse(parser_.get(), text_.data(), static_cast<int>(text_.size()), 1);
     if (status != XML_STATUS_OK && problem_.empty()) {
@@ -109,6 +110,12 @@ class NcclReader {
     }
   }
 
+  // Only a document type can declare entities, which may grow without bound.
+  static void begin_document_type(void* user, const XML_Char*, const XML_Char*, const XML_Char*,
+                                  int) {
+    static_cast<NcclReader*>(user)->fail("a document type has no place in it");
+  }
+
   void fail(std::string problem) {
     problem_ = std::move(problem);
     line_ = XML_GetCurrentLineNumber(parser_.get());
@@ -151,9 +158,14 @@ class NcclReader {
     } else if (name == "nvlink" || name == "xgmi" || name == "c2c") {
       add_nvlink(one, name, attributes);
     } else if (name != "nic" && name != "pcilink") {
-      strange_[name] += 1;
+      leave_out(name);
     }
     open_.push_back(std::move(one));
+  }
+
+  void leave_out(const std::string& name) {
+    constexpr std::size_t kMostNames = 16;
+    strange_[strange_.size() < kMostNames || strange_.contains(name) ? name : "..."] += 1;
   }
 
   // A bridge is a switch of its own; a slot with a GPU or a NIC becomes that device's link, which
@@ -209,7 +221,11 @@ class NcclReader {
       return;
     }
     if (name == "c2c") {
-      strange_[name] += 1;
+      leave_out(name);
+      return;
+    }
+    if (nvlinks_.size() == kMostNvlinks) {
+      fail("too many links");
       return;
     }
     const double architecture = gpu->second.architecture;

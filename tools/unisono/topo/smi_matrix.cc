@@ -1,5 +1,5 @@
 // `nvidia-smi topo -m`: which two devices are joined by NVLinks, and what their PCIe traffic
-// passes.
+// passes. The matrix may stand behind other lines, such as the command.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "topo/foreign.h"
 
 namespace unisono::cli {
@@ -17,30 +18,18 @@ namespace {
 constexpr int kMostMatrixDevices = 256;
 constexpr int kMostLinks = 18;  // NVLinks of one GPU: more in its row are links of a switch
 
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  std::string word;
-  for (std::size_t i = 0; i <= line.size(); ++i) {
-    const char c = i < line.size() ? line[i] : ' ';
-    if (c == '\x1b') {  // underlined, on a terminal
-      i = std::min(line.find('m', i), line.size());
-    } else if (c != ' ' && c != '\t' && c != '\r') {
-      word += c;
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
+bool is_gpu_name(const std::string& word) {
+  constexpr std::string_view kGpu = "GPU";
+  return word.starts_with(kGpu) && word.size() > kGpu.size();
 }
 
-bool is_device(const std::string& word) {
-  for (const std::string_view kind : {"GPU", "NIC", "mlx"}) {
-    if (word.starts_with(kind) && word.size() > kind.size()) {
-      return true;
-    }
-  }
-  return false;
+// The devices of a heading, which end with "CPU Affinity"; other devices than GPUs may have any
+// names ("NIC0", "mlx5_0", "bnxt_re0"). Empty: it is no heading.
+std::vector<std::string> devices_in(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "CPU");
+  const bool is_heading = end != words.end() && end + 1 != words.end() &&
+                          end[1].starts_with("Affinity") && is_gpu_name(words.front());
+  return is_heading ? std::vector<std::string>(words.begin(), end) : std::vector<std::string>{};
 }
 
 // NVLinks of a cell; 0: none.
@@ -60,8 +49,11 @@ class MatrixReader {
     for (std::string_view rest = text_; !rest.empty() && problem_.empty();) {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
       ++line_;
-      take(words_of(rest.substr(0, end)));
+      take(words_in(rest.substr(0, end)));
       rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (problem_.empty() && names_.empty()) {
+      fail("no heading with GPUs and \"CPU Affinity\"");
     }
     if (problem_.empty() && cells_.size() < names_.size()) {
       fail(fmt::format("{} rows for {} devices", cells_.size(), names_.size()));
@@ -81,7 +73,7 @@ class MatrixReader {
 
   void take(const std::vector<std::string>& words) {
     if (names_.empty()) {
-      std::copy_if(words.begin(), words.end(), std::back_inserter(names_), is_device);
+      names_ = devices_in(words);
       has_numa_ = std::find(words.begin(), words.end(), "NUMA") != words.end();
       if (names_.size() > kMostMatrixDevices) {
         fail(fmt::format("more than {} devices", kMostMatrixDevices));
@@ -102,6 +94,8 @@ class MatrixReader {
     const auto first = words.begin() + 1;
     const auto end = first + static_cast<std::ptrdiff_t>(names_.size());
     cells_.emplace_back(first, end);
+    std::replace(cells_.back().begin(), cells_.back().end(), std::string("SOC"),
+                 std::string("SYS"));  // as old drivers call it
     rest_.emplace_back(end, words.end());
   }
 
@@ -259,11 +253,23 @@ class MatrixReader {
 
 }  // namespace
 
+std::vector<std::string> words_in(std::string_view line) {
+  const std::string plain = without_escapes(line);
+  const std::vector<std::string_view> words = words_of(plain);
+  return {words.begin(), words.end()};
+}
+
 bool is_smi_matrix(std::string_view text) {
-  const std::vector<std::string> words = words_of(text.substr(0, text.find('\n')));
-  return !words.empty() && is_device(words.front()) &&
-         std::any_of(words.begin(), words.end(),
-                     [](const std::string& word) { return word == "Affinity" || word == "GPU1"; });
+  constexpr std::size_t kLooked = 1 << 14;
+  for (text = text.substr(0, kLooked); !text.empty();) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::vector<std::string> words = words_in(text.substr(0, end));
+    if (!words.empty() && !devices_in(words).empty()) {
+      return true;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
 }
 
 Parsed<Topology> read_smi_matrix(std::string_view text) {

@@ -119,6 +119,11 @@ void add_measurements(const std::string& path, Measurements& all) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
                      {}, "unisono help plan says which columns a table has");
   }
+  if (const std::vector<std::string> machines = parsed.value->machines(); machines.size() > 1) {
+    parsed.value->account.assume(
+        fmt::format("the rows of {} machines are those of one", machines.size()));
+  }
+  all.accounts.push_back(parsed.value->account);
   const bool is_next = !all.table.empty() && text.starts_with(kHeading);
   all.table += is_next ? text.substr(kHeading.size()) : text;
   for (const network_model::Table::Row& row : parsed.value->rows) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/account.h"
 #include "cli/arguments.h"
 #include "cost/machine.h"
 #include "network_model/choose.h"
@@ -17,7 +18,8 @@ struct Measurements {
   std::vector<cost::Point> points;
   std::vector<network_model::TimedWait> waits;
   std::vector<network_model::TimedThreads> threads;
-  std::string table;  // all of it
+  std::string table;                   // all of it
+  std::vector<Account> accounts = {};  // of the tables that were read
 };
 
 // --max-bytes, --sizes and --time. Throws UsageError.

@@ -12,6 +12,7 @@
 
 #include "base/bytes_text.h"
 #include "plan/plan.h"
+#include "plan/trials.h"
 #include "tune/tune.h"
 
 namespace unisono::cli {
@@ -117,6 +118,7 @@ void print_text(const TuneReport& report, const Console& console) {
     console.note(
         "warning: the times do not fit; measure longer (--time), with nothing else running");
   }
+  print_accounts(report.accounts);
   fmt::print("\nwritten to {}\n", report.path);
 }
 
@@ -151,6 +153,7 @@ void print_json(const TuneReport& report) {
                       {"median", rounded(report.errors.quantile(0.5))},
                       {"p90", rounded(report.errors.quantile(0.9))}};
   }
+  add_accounts(json, report.accounts);
   fmt::print("{}\n", json.dump(2));
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "base/account.h"
 #include "cli/console.h"
 #include "cost/machine_json.h"
 #include "network_model/holdout.h"
@@ -11,10 +13,11 @@ namespace unisono::cli {
 
 struct TuneReport {
   cost::NamedMachine machine;
-  network_model::Errors errors;  // of points left out
-  double slower = 1;             // network_model::median_over_quickest()
-  double seconds = 0;            // of measuring; 0: nothing was measured
-  std::string path;              // of the profile
+  network_model::Errors errors;        // of points left out
+  double slower = 1;                   // network_model::median_over_quickest()
+  double seconds = 0;                  // of measuring; 0: nothing was measured
+  std::string path;                    // of the profile
+  std::vector<Account> accounts = {};  // of the tables of --table
 };
 
 void print_report(const TuneReport& report, const Console& console);

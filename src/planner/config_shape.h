@@ -1,0 +1,18 @@
+// The sizes of a model in a config.json.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "planner/config_family.h"
+#include "planner/config_keys.h"
+#include "planner/shape.h"
+
+namespace unisono::planner {
+
+// `tied`: what the file around a text part says of the embedding; unset: nothing. Errors:
+// JsonProblem.
+ModelShape read_shape(ConfigKeys& keys, const ConfigFamily& family, std::string name,
+                      std::optional<bool> tied);
+
+}  // namespace unisono::planner

@@ -1,0 +1,79 @@
+// Files that are compressed, cut off, or made to fill the memory.
+#include "cli/text_file.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "cli/failure.h"
+
+namespace unisono::cli {
+namespace {
+
+std::string path_of(const std::string& name) {
+  return (std::filesystem::path(testing::TempDir()) / ("text_file_test." + name)).string();
+}
+
+std::string written(const std::string& name, const std::string& bytes) {
+  const std::string path = path_of(name);
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+// `times` blocks of 1 MiB of one character.
+std::string packed(const std::string& name, int times) {
+  const std::string path = path_of(name);
+  const std::string block(1 << 20, '[');
+  const gzFile file = gzopen(path.c_str(), "wb9");
+  for (int i = 0; i < times; ++i) {
+    gzwrite(file, block.data(), static_cast<unsigned>(block.size()));
+  }
+  gzclose(file);
+  return path;
+}
+
+std::string refusal(const std::string& path, std::size_t most = kMostOfDocument) {
+  try {
+    static_cast<void>(read_text_file(path, most));
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+TEST(TextFile, UnpacksWhatIsPacked) {
+  EXPECT_EQ(read_text_file(packed("small.gz", 3)).size(), std::size_t{3} << 20U);
+}
+
+// 65 MiB in 65 KiB: beyond 64 MiB no file may become 200 times larger.
+TEST(TextFile, RefusesWhatIsMadeToFillTheMemory) {
+  const std::string path = packed("bomb.gz", 80);
+  EXPECT_LT(std::filesystem::file_size(path), std::size_t{1} << 20U);
+  EXPECT_NE(refusal(path, kMostOfRecording).find("more than 200 times"), std::string::npos)
+      << refusal(path, kMostOfRecording);
+}
+
+TEST(TextFile, RefusesWhatIsLargerThanItsKind) {
+  EXPECT_NE(refusal(packed("large.gz", 3), 1 << 20).find("is larger than"), std::string::npos);
+  EXPECT_NE(refusal(written("large", std::string(2 << 20, 'a')), 1 << 20).find("is larger than"),
+            std::string::npos);
+}
+
+TEST(TextFile, RefusesWhatIsCutOff) {
+  const std::string path = packed("cut.gz", 3);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  EXPECT_NE(refusal(path).find("damaged or cut off"), std::string::npos) << refusal(path);
+}
+
+TEST(TextFile, NamesUtf16) {
+  EXPECT_NE(refusal(written("utf16", std::string("\xff\xfe#\0 \0n\0", 8))).find("UTF-16"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace unisono::cli
