@@ -55,7 +55,19 @@ def test_another_minor_of_torch_is_told():
         "built.TORCH = '2.99'\n"
         "try:\n    unisono.torch.extension()\nexcept ImportError as error:\n    print(error)"
     )
-    assert python(code)[1].startswith("unisono was built for PyTorch 2.99, but this is 2.13")
+    assert python(code)[1].startswith(f"unisono was built for PyTorch 2.99, but this is {torch.__version__}")
+
+
+def test_an_unknown_release_is_tried_with_one_warning():
+    code = (
+        "import warnings, unisono.torch, unisono.torch._built_for as built\n"
+        "built.TESTED = ('2.1',)\n"
+        "with warnings.catch_warnings(record=True) as heard:\n"
+        "    warnings.simplefilter('always')\n"
+        "    unisono.torch.extension(); unisono.torch.extension()\n"
+        "print([str(one.message) for one in heard if 'tested' in str(one.message)])"
+    )
+    assert python(code)[1] == f"['unisono is tested with PyTorch 2.1, and tried with this {torch.__version__}']"
 
 
 def test_the_doctor():
@@ -65,6 +77,7 @@ def test_the_doctor():
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ok ") == 5 and "BAD" not in done.stdout
+    assert f"works with torch {torch.__version__}: all_reduce of 8 bytes takes " in done.stdout
 
 
 def test_the_doctor_says_what_was_raised_and_what_to_do():
