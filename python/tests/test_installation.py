@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jobs
@@ -185,6 +186,32 @@ def test_kernels_lie_where_the_extension_looks():
         ["readelf", "-d", _core.__file__], capture_output=True, text=True, check=True
     ).stdout
     assert re.search(r"\((RUNPATH|RPATH)\).*\$ORIGIN\b", dynamic), dynamic
+
+
+def test_a_build_by_pip_reports_on_the_terminal(tmp_path):
+    """pip keeps what the build prints to itself."""
+    import pty
+
+    (tmp_path / "begun").write_text(str(int(time.time())))
+    script = Path(__file__).parents[1] / "cmake" / "progress.sh"
+    child, terminal = pty.fork()
+    if child == 0:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        for status in (0, 3):
+            done = subprocess.run(["sh", script, tmp_path, "sh", "-c", f"exit {status}"], check=False).returncode
+            if done != status:
+                os._exit(1)
+        os._exit(0)
+    said = b""
+    try:
+        while more := os.read(terminal, 1000):
+            said += more
+    except OSError:  # the child has ended
+        pass
+    assert os.waitpid(child, 0)[1] == 0
+    assert b"unisono: 1 files compiled, " in said and b"unisono: 2 files compiled, " in said
 
 
 def test_a_program_that_imports_torch_alone():

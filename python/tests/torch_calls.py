@@ -216,15 +216,6 @@ def allocate(rank):
     return x.sum().item() == 8.0
 
 
-def symmetric(rank):
-    import torch.distributed._symmetric_memory as symm_mem
-
-    x = symm_mem.empty(2, device="cpu").fill_(rank)
-    handle = symm_mem.rendezvous(x, dist.group.WORLD)
-    handle.barrier()
-    return handle.get_buffer(1 - rank, (2,), torch.float32)[0].item() == 1 - rank
-
-
 def window(rank):
     import torch.distributed._symmetric_memory as symm_mem
 
@@ -294,7 +285,6 @@ CALLS = {
     "`shrink_group`": shrink,
     "`_set_pg_timeout`": set_timeout,
     "`allocate_tensor`": allocate,
-    "`_symmetric_memory`": symmetric,
     "`_new_window` (2.14)": window,
     "`_reconfigure` (2.14)": reconfigure,
     "`register_abort_hook` (2.14)": abort_hook,
@@ -333,23 +323,17 @@ def of_backend(backend):
     return {name: first[name] if first[name] != "yes" else second[name] for name in first}
 
 
+def row(name, ours):
+    """A line of the guide's table but for gloo's column."""
+    why = ours.partition(": ")[2].removeprefix("unisono: ")
+    return f"| {name} | {ours if ours in ('yes', 'wrong') else 'refused: ' + why} |"
+
+
 def table(ours, gloos):
-    """The lines of the guide."""
-
-    def shown(said):
-        if said == "wrong":
-            return "wrong"
-        return "yes" if said == "yes" else "refused"
-
-    lines = ["| `torch.distributed` | unisono | gloo |", "| --- | --- | --- |"]
-    lines += [f"| {name} | {shown(said)} | {shown(gloos[name])} |" for name, said in ours.items()]
-    return lines
+    """By call; of gloo only whether it does it."""
+    return [f"{row(name, ours[name])} {gloos[name] if gloos[name] in ('yes', 'wrong') else 'refused'} |" for name in ours]
 
 
 if __name__ == "__main__":
     ours, gloos = of_backend("unisono"), of_backend("gloo")
     print("\n".join(table(ours, gloos)))
-    for name in ours:
-        for backend, said in (("unisono", ours[name]), ("gloo", gloos[name])):
-            if said != "yes":
-                print(f"{backend}: {name}: {said}", file=sys.stderr)

@@ -11,10 +11,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
-#include <set>
 #include <vector>
 
 #include "meeting.h"
@@ -107,7 +107,8 @@ class Backend final : public NewerBackend {
                                 const Pointer<c10d::Backend::Options>& options) override;
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-  // The members alone call it, each with a handle of its own, new each time. What is under way ends.
+  // The members alone call it, each with a handle of its own, new each time. What is under way
+  // ends.
   bool supportsReconfigure() const override { return true; }
   c10d::ReconfigureHandle get_reconfigure_handle() const override;
   WorkPointer reconfigure(const c10d::ReconfigureOptions& options) override;

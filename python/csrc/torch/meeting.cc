@@ -367,8 +367,8 @@ std::string without_name(const std::string& text) {
   return text.starts_with(kOurs) ? text.substr(kOurs.size()) : text;
 }
 
-// A store may outlive the groups that met over it, as torchrun's does, and PyTorch gives a group that
-// is made again the name of the first one. So each rank counts its meetings there, and what an
+// A store may outlive the groups that met over it, as torchrun's does, and PyTorch gives a group
+// that is made again the name of the first one. So each rank counts its meetings there, and what an
 // earlier meeting has left is not read.
 c10::intrusive_ptr<c10d::Store> of_this_meeting(const c10::intrusive_ptr<c10d::Store>& store,
                                                 int rank) {
@@ -472,7 +472,8 @@ Handle read_handle(const std::string& text) {
     c == kBetween ? fields.emplace_back() : fields.back() += c;
   }
   TORCH_CHECK_VALUE(fields.size() == 8 && fields[0] == kHandle && fields[3].size() == 32,
-                    "unisono:reconfigure: \"", text, "\" is no handle of a unisono group; get them ",
+                    "unisono:reconfigure: \"", text,
+                    "\" is no handle of a unisono group; get them ",
                     "by get_reconfigure_handle() of each rank");
   try {
     return {.rank = std::stoi(fields[1]),
@@ -515,9 +516,9 @@ Place meet_by_handles(const c10::intrusive_ptr<c10d::Store>& store,
           "unisono/reconfigure/" + hex.str(),
           common_store(store, read_handle(handles.front()), timeout));
     }
-    return {.world = connect(common, lines, rank, static_cast<int>(handles.size()), timeout, {},
-                             [] {}),
-            .part = {}};
+    return {
+        .world = connect(common, lines, rank, static_cast<int>(handles.size()), timeout, {}, [] {}),
+        .part = {}};
   } catch (const unisono::Error& error) {
     if (error.code() == unisono::ErrorCode::aborted) {
       unisono_signals::throw_if_interrupted();

@@ -29,12 +29,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
              const py::gil_scoped_release unlocked;
              return c10::make_intrusive<Backend>(
                  store,
-                 unisono_torch::Meeting{
-                     .rank = rank,
-                     .size = size,
-                     .timeout = timeout,
-                     .members = members,
-                     .later = enable_reconfigure},
+                 unisono_torch::Meeting{.rank = rank,
+                                        .size = size,
+                                        .timeout = timeout,
+                                        .members = members,
+                                        .later = enable_reconfigure},
                  shown_as);
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),

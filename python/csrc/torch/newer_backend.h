@@ -1,7 +1,7 @@
 // The base of our backend: c10d's, and the calls that only newer releases of PyTorch know.
 //
-// A function here overrides c10d's where that has one of its name, and is one more function where it
-// has not; so none is marked `override`.
+// A function here overrides c10d's where that has one of its name, and is one more function where
+// it has not; so none is marked `override`.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>

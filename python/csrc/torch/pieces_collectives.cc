@@ -254,7 +254,8 @@ Piece gather_piece(const std::vector<at::Tensor>& outs, const at::Tensor& in, in
 }
 
 // `out` counts on the root alone.
-Piece gather_single_piece(const at::Tensor& out, const at::Tensor& in, int root, int rank, int size) {
+Piece gather_single_piece(const at::Tensor& out, const at::Tensor& in, int root, int rank,
+                          int size) {
   check_tensor("gather_single", in);
   Piece piece;
   const Elements elements = elements_of(in.scalar_type());

@@ -76,7 +76,8 @@ class SymmetricWindow final : public c10d::Window {
   }
 
   WorkPointer put(const at::Tensor& tensor, std::int64_t to, std::int64_t at_element,
-                  bool /*async: copying is the work*/, const c10d::PutOptions& /*options*/) override {
+                  bool /*async: copying is the work*/,
+                  const c10d::PutOptions& /*options*/) override {
     TORCH_CHECK_VALUE(tensor.is_cpu() && tensor.scalar_type() == options_.dtype(),
                       "unisono:window: put of ", tensor.scalar_type(), " on ", tensor.device(),
                       " into a window of ", options_.dtype(), " on the CPU");
@@ -121,7 +122,8 @@ class SymmetricWindow final : public c10d::Window {
                       handle().get_world_size() - 1);
   }
   std::size_t milliseconds(std::chrono::milliseconds asked) const {
-    return static_cast<std::size_t>((asked > std::chrono::milliseconds(0) ? asked : timeout_).count());
+    return static_cast<std::size_t>(
+        (asked > std::chrono::milliseconds(0) ? asked : timeout_).count());
   }
   at::Tensor remote(std::int64_t rank) const {
     check_rank(rank);
@@ -150,8 +152,8 @@ class SymmetricWindow final : public c10d::Window {
 }  // namespace
 
 Pointer<c10d::Window> Backend::new_window(const std::optional<at::Tensor>& tensor) {
-  auto window = c10::make_intrusive<SymmetricWindow>(
-      getGroupUid(), std::chrono::milliseconds(timeout_ms_.load()));
+  auto window = c10::make_intrusive<SymmetricWindow>(getGroupUid(),
+                                                     std::chrono::milliseconds(timeout_ms_.load()));
   if (tensor.has_value()) {
     window->tensor_register(*tensor, true);
   }
