@@ -298,7 +298,7 @@ def is_known(name):
 
 def outcome(backend, call, rank, store):
     """"yes", "wrong", or the first line of the error without what differs from rank to rank."""
-    dist.init_process_group(backend, store=store, rank=rank, world_size=RANKS, timeout=timedelta(seconds=5))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=RANKS, timeout=timedelta(seconds=100))
     try:
         return "yes" if call(rank) else "wrong"
     except Exception as error:

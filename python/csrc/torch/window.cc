@@ -78,6 +78,7 @@ class SymmetricWindow final : public c10d::Window {
   WorkPointer put(const at::Tensor& tensor, std::int64_t to, std::int64_t at_element,
                   bool /*async: copying is the work*/,
                   const c10d::PutOptions& /*options*/) override {
+    static_cast<void>(handle());
     TORCH_CHECK_VALUE(tensor.is_cpu() && tensor.scalar_type() == options_.dtype(),
                       "unisono:window: put of ", tensor.scalar_type(), " on ", tensor.device(),
                       " into a window of ", options_.dtype(), " on the CPU");
