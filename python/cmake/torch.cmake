@@ -23,8 +23,12 @@ if(torch_missing)
 endif()
 list(POP_FRONT torch_facts torch_version torch_abi torch_folder)
 message(STATUS "unisono.torch for PyTorch ${torch_version} in ${torch_folder}")
-if(torch_version VERSION_LESS 2.13 OR torch_version VERSION_GREATER_EQUAL 2.14)
-  message(WARNING "unisono.torch is tested with PyTorch 2.13 only; this is ${torch_version}")
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_minor ${torch_version})
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/torch-versions.txt tested_versions REGEX "^[0-9]")
+if(NOT torch_minor IN_LIST tested_versions)
+  list(JOIN tested_versions ", " tested_shown)
+  message(WARNING "unisono.torch is tested with PyTorch ${tested_shown}; this is ${torch_version}, "
+                  "which is tried")
 endif()
 
 Python_add_library(unisono_torch MODULE WITH_SOABI
@@ -33,6 +37,7 @@ Python_add_library(unisono_torch MODULE WITH_SOABI
                    csrc/torch/backend_memory.cc csrc/torch/convert.cc csrc/torch/flight_recorder.cc
                    csrc/torch/meeting.cc csrc/torch/meeting_store.cc csrc/torch/module.cc
                    csrc/torch/on_device.cc csrc/torch/peer_memory.cc csrc/torch/pieces.cc csrc/torch/pieces_collectives.cc
+                   csrc/torch/reconfigure.cc csrc/torch/store_host.cc csrc/torch/window.cc
                    csrc/torch/streams.cc csrc/torch/symmetric_memory.cc csrc/torch/symmetric_ops.cc
                    csrc/torch/symmetric_signals.cc csrc/torch/work.cc csrc/common/signals.cc)
 option(UNISONO_UNITY "Compile several files as one: PyTorch's headers take longer than the rest" ON)
@@ -47,7 +52,8 @@ target_compile_definitions(unisono_torch PRIVATE TORCH_EXTENSION_NAME=_C USE_C10
 # our backend a type that its Python side does not know.
 target_include_directories(unisono_torch PRIVATE csrc ${CMAKE_CURRENT_SOURCE_DIR}/../src)
 target_include_directories(unisono_torch SYSTEM PRIVATE ${torch_facts})
-target_compile_options(unisono_torch PRIVATE -O2 -Wall -Wextra -Wshadow)
+set(UNISONO_TORCH_OPTIMIZATION -O2 CACHE STRING "Of unisono/torch/_C; -O1 compiles in two thirds of the time")
+target_compile_options(unisono_torch PRIVATE ${UNISONO_TORCH_OPTIMIZATION} -Wall -Wextra -Wshadow)
 foreach(name IN ITEMS c10 torch_cpu torch torch_python)
   find_library(torch_${name} ${name} PATHS ${torch_folder}/lib NO_DEFAULT_PATH REQUIRED)
   target_link_libraries(unisono_torch PRIVATE ${torch_${name}})
@@ -57,12 +63,14 @@ target_link_options(unisono_torch PRIVATE -Wl,--exclude-libs,ALL)
 # PyTorch is loaded before us; its folder is not a part of the file.
 set_target_properties(unisono_torch PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "")
 
-string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_minor ${torch_version})
+list(JOIN tested_versions "\", \"" tested_words)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/_built_for.py
      "\"\"\"What the extension was built for; written by the build.\"\"\"\n"
-     "TORCH = \"${torch_minor}\"\nTORCH_VERSION = \"${torch_version}\"\n")
-install(TARGETS unisono_torch DESTINATION unisono/torch)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/_built_for.py DESTINATION unisono/torch)
+     "TORCH = \"${torch_minor}\"\nTORCH_VERSION = \"${torch_version}\"\n"
+     "TESTED = (\"${tested_words}\",)\n")
+# A component of its own, so that scripts/test-torch can put it in the place of another version's.
+install(TARGETS unisono_torch DESTINATION unisono/torch COMPONENT torch)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/_built_for.py DESTINATION unisono/torch COMPONENT torch)
 
 # For the tests: a device whose tensors behave as CUDA's, without a GPU.
 option(UNISONO_FAKE_DEVICE "Build the device that the tests of unisono.torch use" OFF)

@@ -14,7 +14,8 @@ import torch
 
 BUILD = Path(__file__).parents[2] / "build"
 DRIVER = BUILD / "dev/src/device/libunisono_testing_cuda.so"
-DEVICE = BUILD / "python/libfake_device.so"
+# Built against the PyTorch that runs: scripts/test-torch names that of another release.
+DEVICE = Path(os.environ.get("FAKE_DEVICE_LIBRARY", BUILD / "python/libfake_device.so"))
 
 NAME = os.environ.get("UNISONO_TEST_DEVICE", "fakegpu")
 BACKEND = f"cpu:unisono,{NAME}:unisono"

@@ -31,7 +31,7 @@ def mistakes():
         "negative split": caught(dist.all_to_all_single, x, x, [3, 1], [-1, 5]),
         "indivisible": caught(dist.all_to_all_single, torch.ones(3), torch.ones(3)),
         "list": caught(group.allgather, [[x]], [x]),
-        "fp8 kinds": caught(dist.all_reduce, torch.zeros(4, dtype=torch.float8_e4m3fnuz)),
+        "fp8 kinds": caught(dist.all_reduce, torch.ones(4).to(torch.float8_e8m0fnu)),
         "meta": caught(group._get_backend(torch.device("cpu")).broadcast, [x.to("meta")]),
         "expanded": caught(dist.all_reduce, torch.ones(1).expand(4)),
         "expanded list": caught(dist.all_gather, [torch.ones(1).expand(4)] * 2, x),

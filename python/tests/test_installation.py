@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jobs
@@ -55,7 +56,19 @@ def test_another_minor_of_torch_is_told():
         "built.TORCH = '2.99'\n"
         "try:\n    unisono.torch.extension()\nexcept ImportError as error:\n    print(error)"
     )
-    assert python(code)[1].startswith("unisono was built for PyTorch 2.99, but this is 2.13")
+    assert python(code)[1].startswith(f"unisono was built for PyTorch 2.99, but this is {torch.__version__}")
+
+
+def test_an_unknown_release_is_tried_with_one_warning():
+    code = (
+        "import warnings, unisono.torch, unisono.torch._built_for as built\n"
+        "built.TESTED = ('2.1',)\n"
+        "with warnings.catch_warnings(record=True) as heard:\n"
+        "    warnings.simplefilter('always')\n"
+        "    unisono.torch.extension(); unisono.torch.extension()\n"
+        "print([str(one.message) for one in heard if 'tested' in str(one.message)])"
+    )
+    assert python(code)[1] == f"['unisono is tested with PyTorch 2.1, and tried with this {torch.__version__}']"
 
 
 def test_the_doctor():
@@ -65,6 +78,7 @@ def test_the_doctor():
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ok ") == 5 and "BAD" not in done.stdout
+    assert f"works with torch {torch.__version__}: all_reduce of 8 bytes takes " in done.stdout
 
 
 def test_the_doctor_says_what_was_raised_and_what_to_do():
@@ -172,6 +186,32 @@ def test_kernels_lie_where_the_extension_looks():
         ["readelf", "-d", _core.__file__], capture_output=True, text=True, check=True
     ).stdout
     assert re.search(r"\((RUNPATH|RPATH)\).*\$ORIGIN\b", dynamic), dynamic
+
+
+def test_a_build_by_pip_reports_on_the_terminal(tmp_path):
+    """pip keeps what the build prints to itself."""
+    import pty
+
+    (tmp_path / "begun").write_text(str(int(time.time())))
+    script = Path(__file__).parents[1] / "cmake" / "progress.sh"
+    child, terminal = pty.fork()
+    if child == 0:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        for status in (0, 3):
+            done = subprocess.run(["sh", script, tmp_path, "sh", "-c", f"exit {status}"], check=False).returncode
+            if done != status:
+                os._exit(1)
+        os._exit(0)
+    said = b""
+    try:
+        while more := os.read(terminal, 1000):
+            said += more
+    except OSError:  # the child has ended
+        pass
+    assert os.waitpid(child, 0)[1] == 0
+    assert b"unisono: 1 files compiled, " in said and b"unisono: 2 files compiled, " in said
 
 
 def test_a_program_that_imports_torch_alone():

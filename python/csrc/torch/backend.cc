@@ -20,8 +20,8 @@
 namespace unisono_torch {
 namespace {
 
-// How long destroy_process_group() waits for what nobody has waited for.
-constexpr std::chrono::milliseconds kFarewell{30'000};
+// How long destroy_process_group() waits for rank 0, which keeps the store, to do the same.
+constexpr std::chrono::milliseconds kStoreEnds{2'000};
 // How long the end of the process waits for what streams still have.
 constexpr std::chrono::milliseconds kLast{1'000};
 
@@ -61,15 +61,18 @@ alignas(std::max_align_t) constexpr std::array<std::byte, 1024> kGlooOptions = {
 }  // namespace
 
 Backend::Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string shown_as)
-    : c10d::Backend(meeting.rank, meeting.size),
+    : NewerBackend(meeting.rank, meeting.size),
       as_gloo_{.store = nullptr, .options = kGlooOptions.data()},
       options_(c10::make_intrusive<Options>(meeting.timeout)),
       shown_as_(std::move(shown_as)),
       store_(std::move(store)),
       timeout_ms_(meeting.timeout.count()),
-      place_(meet(store_, meeting)),
+      place_(meeting.later ? Place{} : meet(store_, meeting)),
       pid_(getpid()) {
   init();
+  if (meeting.members.empty() && meeting.size > 1) {
+    store_host_ = std::make_unique<StoreHost>(*store_, meeting.rank);
+  }
   options_->global_ranks_in_group.assign(meeting.members.begin(), meeting.members.end());
   const std::lock_guard lock(backends_mutex);
   backends().push_back(this);
@@ -81,7 +84,7 @@ Backend::~Backend() {
     const std::lock_guard lock(backends_mutex);
     std::erase(backends(), this);
   }
-  shutdown();
+  leave(std::min(std::chrono::milliseconds(timeout_ms_), kFarewell));
   take_device().reset();  // before what it works on
   place_ = {};
   store_.reset();
@@ -89,16 +92,28 @@ Backend::~Backend() {
 
 void Backend::shutdown() {
   leave(std::min(std::chrono::milliseconds(timeout_ms_), kFarewell));
+  if (const auto host = std::exchange(store_host_, nullptr); host != nullptr) {
+    store_.reset();
+    host->wait_for_end(kStoreEnds);
+  }
 }
 
 void Backend::leave(std::chrono::milliseconds limit) {
   if (!open_.exchange(false) || getpid() != pid_) {
     return;
   }
+  if (place_.world == nullptr) {
+    return;
+  }
   if (place_.part == nullptr) {
     close_world(*place_.world);
   }
-  // Nobody waits for what is still under way. It may end, but must not keep the program for ever.
+  // Nobody here waits for what is still under way. Other ranks do for what this one owes them: that
+  // ends by itself within its own time limit.
+  if (flights_->failure() == std::nullopt) {
+    flights_->wait_for_owed(std::chrono::milliseconds(timeout_ms_.load()));
+  }
+  // The rest may end, but must not keep the program for ever.
   if (!wait_for_all(limit)) {
     place_.group().abort(
         "a process group was destroyed while operations were under way; wait() for them first");
@@ -144,7 +159,7 @@ void Backend::leave_all() {
 
 void Backend::abort() {
   const InUse use(*this);
-  if (!use.has_been_left()) {
+  if (use.has_group()) {
     use.group().abort("the process group was aborted");
   }
 }
@@ -152,6 +167,8 @@ void Backend::abort() {
 unisono::Communicator& Backend::InUse::group() const {
   TORCH_CHECK_WITH(DistBackendError, !has_been_left(),
                    "unisono: this process group has been destroyed");
+  TORCH_CHECK_WITH(DistBackendError, has_group(),
+                   "unisono: this process group has no members yet; call reconfigure() first");
   return backend_.place_.group();
 }
 
@@ -161,8 +178,9 @@ int Backend::timeout_ms(std::chrono::milliseconds asked) const {
 }
 
 void Backend::raise(const unisono::Error& error) {
-  if (error.code() != unisono::ErrorCode::usage) {
-    flights_->note(error.code());
+  if (error.code() != unisono::ErrorCode::usage && flights_->note(error.code())) {
+    const unisono_signals::WithoutPython unlocked;
+    flights_->run_hooks();
   }
   if (error.code() == unisono::ErrorCode::aborted) {
     unisono_signals::throw_if_interrupted();
@@ -204,7 +222,7 @@ unisono::Error Backend::monitored(const unisono::Error& error, const Launch& lau
 
 std::shared_ptr<OperationRecord> Backend::recorded(const Launch& launch, int peer) {
   // The group has its name only after it has been made.
-  std::call_once(record_made_, [&] {
+  std::call_once(*record_made_, [&] {
     std::vector<std::uint64_t> ranks = options_->global_ranks_in_group;
     if (ranks.empty()) {
       ranks.resize(static_cast<std::size_t>(getSize()));
@@ -232,7 +250,7 @@ uint64_t Backend::getSequenceNumberForGroup() {
 std::exception_ptr Backend::failure() {
   const InUse use(*this);
   std::optional<unisono::Error> error;
-  if (!use.has_been_left()) {
+  if (use.has_group()) {
     error = use.group().failure();
   }
   if (const auto place = known_device(); place != nullptr && !error.has_value()) {

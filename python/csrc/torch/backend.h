@@ -11,15 +11,17 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
 #include "meeting.h"
+#include "newer_backend.h"
 #include "on_device.h"
 #include "pieces.h"
+#include "store_host.h"
 #include "work.h"
 
 namespace unisono_torch {
@@ -30,11 +32,16 @@ using WorkPointer = Pointer<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 
-class Backend final : public c10d::Backend {
+class Backend final : public NewerBackend {
  public:
   struct Options final : c10d::Backend::Options {
     explicit Options(std::chrono::milliseconds limit = kBackendDefaultTimeout)
         : c10d::Backend::Options("unisono", limit) {}
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+    Pointer<c10d::Backend::Options> clone() const override {
+      return c10::make_intrusive<Options>(*this);
+    }
+#endif
   };
 
   // Returns when all ranks of the group are there.
@@ -62,6 +69,8 @@ class Backend final : public c10d::Backend {
   WorkPointer allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins,
                                               const c10d::AllgatherOptions& options) override;
   WorkPointer gather(TensorLists& outs, Tensors& ins, const c10d::GatherOptions& options) override;
+  WorkPointer gather_single(at::Tensor& out, at::Tensor& in,
+                            const c10d::GatherOptions& options) override;
   WorkPointer scatter(Tensors& outs, TensorLists& ins,
                       const c10d::ScatterOptions& options) override;
   WorkPointer reduce_scatter(Tensors& outs, TensorLists& ins,
@@ -97,6 +106,26 @@ class Backend final : public c10d::Backend {
   Pointer<c10d::Backend> shrink(const std::vector<int64_t>& left_out, int flags,
                                 const Pointer<c10d::Backend::Options>& options) override;
 
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  // The members alone call it, each with a handle of its own, new each time. What is under way
+  // ends.
+  bool supportsReconfigure() const override { return true; }
+  c10d::ReconfigureHandle get_reconfigure_handle() const override;
+  WorkPointer reconfigure(const c10d::ReconfigureOptions& options) override;
+#endif
+#ifdef C10D_BACKEND_HAS_HOOKS
+  // Called before the first failure of the group is reported, possibly on a thread of ours.
+  void registerAbortHook(int64_t id, c10d::AbortHook hook) override {
+    flights_->add_hook(id, std::move(hook));
+  }
+  void unregisterAbortHook(int64_t id) override { flights_->remove_hook(id); }
+#endif
+#ifdef C10D_BACKEND_HAS_WINDOW
+  bool supportsWindow() const override { return true; }
+  // Collective if there is a tensor, which must be in symmetric memory.
+  Pointer<c10d::Window> new_window(const std::optional<at::Tensor>& tensor) override;
+#endif
+
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override;
@@ -120,6 +149,9 @@ class Backend final : public c10d::Backend {
   static void leave_all();
 
  private:
+  // How long destroy_process_group() waits for what nobody has waited for.
+  static constexpr std::chrono::milliseconds kFarewell{30'000};
+
   // A barrier that names ranks that are late as gloo's monitored barrier does.
   enum class Monitored : std::uint8_t { no, first_late, all_late };
   struct Launch {
@@ -168,6 +200,7 @@ class Backend final : public c10d::Backend {
     InUse& operator=(const InUse&) = delete;
     ~InUse() { flights_.end(); }
     bool has_been_left() const { return !backend_.open_; }
+    bool has_group() const { return backend_.open_ && backend_.place_.world != nullptr; }
     // Throws where it has been left.
     unisono::Communicator& group() const;
 
@@ -182,6 +215,7 @@ class Backend final : public c10d::Backend {
   unisono::Error monitored(const unisono::Error& error, const Launch& launch,
                            unisono::Communicator& group);
 
+  const Handle& handle() const;
   Pointer<c10d::Backend> made_once(const Pointer<c10d::Store>& store, const Meeting& meeting);
   // The ranks of this group, by their numbers in the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;
@@ -207,13 +241,19 @@ class Backend final : public c10d::Backend {
   std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
   Place place_;
   pid_t pid_;
-  std::shared_ptr<Flights> flights_ = std::make_shared<Flights>(place_.world->has_failed);
+  // Outlives the world, so that a rank that has left can see rank 0 do so.
+  std::unique_ptr<StoreHost> store_host_;
+  mutable std::once_flag handle_made_;
+  mutable Handle handle_;           // for reconfigure()
+  std::set<std::int64_t> numbers_;  // that reconfigure() was given
+  std::shared_ptr<Flights> flights_ =
+      std::make_shared<Flights>(place_.world == nullptr ? nullptr : place_.world->has_failed);
   std::mutex device_mutex_;              // guards what follows; others may look while it is made
   std::shared_ptr<OnDevice> on_device_;  // nullptr: no device, or one without kernels
   std::mutex issuing_;                   // guards the order of collectives, and what follows
   std::optional<c10::Device> device_;    // of tensors that are not the CPU's
   std::atomic<uint64_t> sequence_ = 0;
-  std::once_flag record_made_;
+  std::unique_ptr<std::once_flag> record_made_ = std::make_unique<std::once_flag>();
   std::unique_ptr<GroupRecord> record_;  // for PyTorch's flight recorder; nullptr: it is off
   std::atomic<bool> open_ = true;
   std::mutex coalescing_;  // guards what follows

@@ -192,6 +192,19 @@ WorkPointer Backend::gather(TensorLists& outs, Tensors& ins, const c10d::GatherO
                 gather_piece(list, in, root, getRank(), getSize()));
 }
 
+WorkPointer Backend::gather_single(at::Tensor& out, at::Tensor& in,
+                                   const c10d::GatherOptions& options) {
+  check_root("gather_single", options.rootRank);
+  const int root = static_cast<int>(options.rootRank);
+  return launch({.type = OpType::GATHER,
+                 .op = "gather_single",
+                 .inputs = in,
+                 .outputs = root == getRank() ? at::TensorList(out) : at::TensorList(),
+                 .timeout = options.timeout,
+                 .async = options.asyncOp},
+                gather_single_piece(out, in, root, getRank(), getSize()));
+}
+
 WorkPointer Backend::scatter(Tensors& outs, TensorLists& ins, const c10d::ScatterOptions& options) {
   check_root("scatter", options.rootRank);
   const at::Tensor& out = only("scatter", "outputs", outs);

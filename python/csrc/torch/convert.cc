@@ -117,6 +117,9 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
   if ((type == ScalarType::Short || type == ScalarType::UInt16) && !dtype_of(type)) {
     real = result.as = ScalarType::Int;
   }
+  if (type == ScalarType::Float8_e4m3fnuz || type == ScalarType::Float8_e5m2fnuz) {
+    real = result.as = ScalarType::Float;
+  }
   const auto dtype = dtype_of(real);
   TORCH_CHECK_TYPE(dtype.has_value(), "unisono: ", name_of(op), " of ", type,
                    "; this type can be moved but not reduced");
@@ -172,6 +175,7 @@ constexpr std::array kOtherNames = {
     Names{"reduce_scatter", "all_reduce", "reduce_scatter"},
     Names{"_reduce_scatter_base", "all_reduce", "_reduce_scatter_base"},
     Names{"reduce_scatter_tensor_coalesced", "all_reduce", "reduce_scatter_tensor_coalesced"},
+    Names{"gather_single", "gather", "gather"},
     Names{"monitored_barrier", "monitored_barrier", "barrier"},
     Names{"recvAnySource", "recvAnySource", "recv"},
     Names{"sparse_all_reduce", "sparse_all_reduce", "all_reduce"},

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cstdint>
 #include <functional>
+#include <iomanip>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/hash.h"
 #include "base/host_identity.h"
 #include "base/secret.h"
 #include "common/signals.h"
@@ -174,10 +176,10 @@ std::string shared_world(const std::vector<Line>& lines) {
 }
 
 // Where the store is, which all hosts reach; empty: it does not say.
-std::string address_of(const c10::intrusive_ptr<c10d::Store>& store) {
-  auto* prefixed = dynamic_cast<c10d::PrefixStore*>(store.get());
-  const auto inner = prefixed == nullptr ? store : prefixed->getUnderlyingNonPrefixStore();
-  const auto* tcp = dynamic_cast<c10d::TCPStore*>(inner.get());
+std::string address_of(c10d::Store& store) {
+  auto* prefixed = dynamic_cast<c10d::PrefixStore*>(&store);
+  const auto inner = prefixed == nullptr ? nullptr : prefixed->getUnderlyingNonPrefixStore();
+  const auto* tcp = dynamic_cast<c10d::TCPStore*>(inner == nullptr ? &store : inner.get());
   if (tcp == nullptr) {
     return {};
   }
@@ -273,8 +275,8 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   options.connect_timeout_ms = timeout_ms;
   options.timeout_ms = timeout_ms;
   // Not longer than the meeting: from then on the world itself says who is lost, and the store may
-  // go.
-  const auto watch = std::make_shared<RefusalWatch>(store, rank);
+  // go. nullptr: ranks that meet without a store.
+  const auto watch = store == nullptr ? nullptr : std::make_shared<RefusalWatch>(store, rank);
   options.interrupted = [meeting = std::weak_ptr(watch)] {
     if (unisono_signals::is_interrupted()) {
       return true;
@@ -285,7 +287,7 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
   if (on_several_hosts(lines)) {
     check_across_hosts(lines);
     options.token = lines.front().has_token ? "" : secret;  // "": UNISONO_TOKEN
-    options.address = address_of(store);
+    options.address = address_of(*store);
     options.exchange = [&](const std::string& mine) {
       return tell_all(*store, "unisono/card/", rank, size, mine, timeout, look);
     };
@@ -317,7 +319,10 @@ std::string host_identity() {
 namespace {
 
 Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
-  const auto& [rank, size, timeout, members, apart] = meeting;
+  const int rank = meeting.rank;
+  const int size = meeting.size;
+  const auto timeout = meeting.timeout;
+  const std::vector<int>& members = meeting.members;
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "unisono: rank ", rank,
                     " is not a rank of a world of ", size, "; ranks are 0 to ", size - 1);
   check_environment_once(rank);
@@ -329,7 +334,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& m
     lines.push_back(read_line(text));
   }
   check_sizes(lines);
-  const std::string id = apart ? "" : shared_world(lines);
+  const std::string id = meeting.apart ? "" : shared_world(lines);
   if (id.empty()) {
     return {.world = connect(store, lines, rank, size, timeout, members, look), .part = {}};
   }
@@ -362,10 +367,26 @@ std::string without_name(const std::string& text) {
   return text.starts_with(kOurs) ? text.substr(kOurs.size()) : text;
 }
 
+// A store may outlive the groups that met over it, as torchrun's does, and PyTorch gives a group
+// that is made again the name of the first one. So each rank counts its meetings there, and what an
+// earlier meeting has left is not read.
+c10::intrusive_ptr<c10d::Store> of_this_meeting(const c10::intrusive_ptr<c10d::Store>& store,
+                                                int rank) {
+  try {
+    const std::int64_t number = store->add("unisono/meetings/" + std::to_string(rank), 1);
+    return c10::make_intrusive<c10d::PrefixStore>("unisono/" + std::to_string(number), store);
+  } catch (const std::exception& error) {
+    throw c10::DistBackendError(
+        std::string("unisono: the store cannot be asked; has the rank ended that keeps it?\n") +
+        error.what());
+  }
+}
+
 }  // namespace
 
-Place meet(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting) {
+Place meet(const c10::intrusive_ptr<c10d::Store>& whole_store, const Meeting& meeting) {
   const int rank = meeting.rank;
+  const auto store = of_this_meeting(whole_store, rank);
   try {
     return meet_others(store, meeting);
   } catch (const RefusedByAnother&) {
@@ -395,6 +416,114 @@ Place meet(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting)
   } catch (const std::exception& error) {
     tell_refusal(*store, rank, error.what());
     throw;
+  }
+}
+
+namespace {
+
+constexpr char kBetween = '|';  // between the fields of a handle
+constexpr std::string_view kHandle = "unisono";
+
+// The store of the first of these ranks, which all can reach.
+c10::intrusive_ptr<c10d::Store> common_store(const c10::intrusive_ptr<c10d::Store>& own,
+                                             const Handle& first,
+                                             std::chrono::milliseconds timeout) {
+  if (first.store.empty()) {
+    throw c10::DistBackendError(
+        "unisono: these ranks are on several hosts, where they meet over the TCPStore of the first "
+        "handle, whose group was made with another kind of store\nmake the groups with TCPStores");
+  }
+  if (own != nullptr && address_of(*own) == first.store) {
+    return own;
+  }
+  const std::size_t colon = first.store.rfind(':');
+  std::string host = first.store.substr(0, colon);
+  if (host.starts_with('[')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(std::stoi(first.store.substr(colon + 1)));
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  return c10::make_intrusive<c10d::TCPStore>(host, options);
+}
+
+}  // namespace
+
+Handle new_handle(c10d::Store& store) {
+  return {.secret = unisono::random_hex(16),
+          .host = host_identity(),
+          .name = machine_name(),
+          .has_token = !variable("UNISONO_TOKEN").empty(),
+          .store = address_of(store)};
+}
+
+std::string write_handle(const Handle& handle) {
+  std::ostringstream text;
+  text << kHandle << kBetween << handle.rank << kBetween << handle.made_with << kBetween
+       << handle.secret << kBetween << handle.host << kBetween << handle.name << kBetween
+       << (handle.has_token ? 1 : 0) << kBetween << handle.store;
+  return text.str();
+}
+
+Handle read_handle(const std::string& text) {
+  std::vector<std::string> fields(1);
+  for (const char c : text) {
+    c == kBetween ? fields.emplace_back() : fields.back() += c;
+  }
+  TORCH_CHECK_VALUE(fields.size() == 8 && fields[0] == kHandle && fields[3].size() == 32,
+                    "unisono:reconfigure: \"", text,
+                    "\" is no handle of a unisono group; get them ",
+                    "by get_reconfigure_handle() of each rank");
+  try {
+    return {.rank = std::stoi(fields[1]),
+            .made_with = std::stoll(fields[2]),
+            .secret = fields[3],
+            .host = fields[4],
+            .name = fields[5],
+            .has_token = fields[6] == "1",
+            .store = fields[7]};
+  } catch (const std::exception&) {
+    refuse("reconfigure", "\"" + text + "\" is a damaged handle");
+  }
+}
+
+Place meet_by_handles(const c10::intrusive_ptr<c10d::Store>& store,
+                      const std::vector<std::string>& handles, int rank, std::int64_t number,
+                      std::chrono::milliseconds timeout) {
+  check_environment_once(rank);
+  // Ranks that were given other members, or another number, must not meet.
+  unisono::Hash name;
+  name.add(static_cast<std::uint64_t>(number));
+  std::vector<Line> lines;
+  for (const std::string& text : handles) {
+    name.add(text);
+    const Handle handle = read_handle(text);
+    lines.push_back({.host = handle.host,
+                     .name = handle.name,
+                     .secret = handle.secret,
+                     .size = static_cast<int>(handles.size()),
+                     .has_token = handle.has_token,
+                     .worlds = {}});
+  }
+  std::ostringstream hex;
+  hex << std::hex << std::setw(16) << std::setfill('0') << name.value();
+  lines.front().secret = hex.str() + lines.front().secret.substr(16);
+  try {
+    c10::intrusive_ptr<c10d::Store> common;
+    if (on_several_hosts(lines)) {
+      common = c10::make_intrusive<c10d::PrefixStore>(
+          "unisono/reconfigure/" + hex.str(),
+          common_store(store, read_handle(handles.front()), timeout));
+    }
+    return {
+        .world = connect(common, lines, rank, static_cast<int>(handles.size()), timeout, {}, [] {}),
+        .part = {}};
+  } catch (const unisono::Error& error) {
+    if (error.code() == unisono::ErrorCode::aborted) {
+      unisono_signals::throw_if_interrupted();
+    }
+    std::rethrow_exception(to_torch(error));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -30,6 +31,7 @@ struct Place {
   std::shared_ptr<World> world;
   // The group; of the world's first group it is world->all, and this is empty.
   std::unique_ptr<unisono::Communicator> part;
+  // REQUIRES: a world.
   unisono::Communicator& group() const { return part == nullptr ? world->all : *part; }
 };
 
@@ -41,8 +43,30 @@ struct Meeting {
   std::vector<int> members = {};
   // Connect even if the ranks share a world: one whose other ranks may die at any time.
   bool apart = false;
+  // Nobody meets yet: reconfigure() will say who the members are.
+  bool later = false;
 };
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting);
+
+// What a rank tells others that it may go on with (torch.distributed's reconfigure): all that they
+// need to meet, without a store if they are on one host.
+struct Handle {
+  int rank = 0;                // in its latest group
+  std::int64_t made_with = 0;  // the number of that group; 0: there was none
+  std::string secret;
+  std::string host;
+  std::string name;        // of the machine, for messages
+  bool has_token = false;  // of its own
+  std::string store;       // HOST:PORT of its TCPStore; empty: it has another kind
+};
+Handle new_handle(c10d::Store& store);
+std::string write_handle(const Handle& handle);
+// Throws ValueError for what is no handle of unisono.
+Handle read_handle(const std::string& text);
+// The ranks of `handles`, in this order, make group `number`. Rank `rank` is this one.
+Place meet_by_handles(const c10::intrusive_ptr<c10d::Store>& store,
+                      const std::vector<std::string>& handles, int rank, std::int64_t number,
+                      std::chrono::milliseconds timeout);
 
 // No new group may become a part of it: its first group has been destroyed.
 void close_world(const World& world);

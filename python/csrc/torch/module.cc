@@ -19,23 +19,28 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
       // PyTorch copies a group's options for the groups that it makes of it.
       .def("__deepcopy__", [](const Backend::Options& options, const py::dict&) {
-        return c10::make_intrusive<Backend::Options>(options.timeout);
+        return c10::make_intrusive<Backend::Options>(options);
       });
   py::class_<Backend, c10::intrusive_ptr<Backend>, c10d::Backend>(
       module, "Backend", "The unisono backend of one process group.")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                        std::chrono::milliseconds timeout, const std::vector<int>& members,
-                       const std::string& shown_as) {
+                       const std::string& shown_as, bool enable_reconfigure) {
              const py::gil_scoped_release unlocked;
              return c10::make_intrusive<Backend>(
                  store,
-                 unisono_torch::Meeting{
-                     .rank = rank, .size = size, .timeout = timeout, .members = members},
+                 unisono_torch::Meeting{.rank = rank,
+                                        .size = size,
+                                        .timeout = timeout,
+                                        .members = members,
+                                        .later = enable_reconfigure},
                  shown_as);
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
            py::arg("members") = std::vector<int>(), py::arg("shown_as") = "unisono",
-           "Returns when all ranks of the group are there.")
+           py::arg("enable_reconfigure") = false,
+           "Returns when all ranks of the group are there; at once where reconfigure() will name "
+           "them.")
       .def_property_readonly("options", &Backend::getBackendOptions)
       .def("_is_failed",
            [](Backend& backend) { return backend.getError() != c10d::ErrorType::SUCCESS; })

@@ -106,7 +106,9 @@ std::optional<unisono::Error> OnDevice::failure() const {
     }
   } catch (const unisono::Error& error) {
     failure_ = error;
-    flights_->note(error.code());
+    if (flights_->note(error.code())) {
+      run_hooks_elsewhere(flights_);
+    }
   }
   return failure_;
 }

@@ -64,6 +64,8 @@ Piece reduce_scatter_list_piece(const at::Tensor& out, const std::vector<at::Ten
                                 const c10d::ReduceOp& how, int rank, int size);
 Piece gather_piece(const std::vector<at::Tensor>& outs, const at::Tensor& in, int root, int rank,
                    int size);
+Piece gather_single_piece(const at::Tensor& out, const at::Tensor& in, int root, int rank,
+                          int size);
 Piece scatter_piece(const at::Tensor& out, const std::vector<at::Tensor>& ins, int root, int rank,
                     int size);
 Piece all_to_all_piece(const at::Tensor& out, const at::Tensor& in,

@@ -253,6 +253,29 @@ Piece gather_piece(const std::vector<at::Tensor>& outs, const at::Tensor& in, in
   return piece;
 }
 
+// `out` counts on the root alone.
+Piece gather_single_piece(const at::Tensor& out, const at::Tensor& in, int root, int rank,
+                          int size) {
+  check_tensor("gather_single", in);
+  Piece piece;
+  const Elements elements = elements_of(in.scalar_type());
+  piece.call = {.collective = Collective::gather,
+                .in = piece.read(in),
+                .count = count_of(in) * elements.units,
+                .dtype = elements.dtype,
+                .root = root};
+  if (rank == root) {
+    check_tensor("gather_single", out);
+    check_alike("gather_single", out, in);
+    TORCH_CHECK_VALUE(out.numel() == in.numel() * size, "unisono:gather_single: the output has ",
+                      out.numel(), " elements; ", size, " ranks of ", in.numel(), " make ",
+                      in.numel() * size);
+    piece.call.out = piece.write(out);
+    piece.separate(in.nbytes(), out.nbytes(), static_cast<std::ptrdiff_t>(in.nbytes()) * rank);
+  }
+  return piece;
+}
+
 Piece scatter_piece(const at::Tensor& out, const std::vector<at::Tensor>& ins, int root, int rank,
                     int size) {
   check_tensor("scatter", out);

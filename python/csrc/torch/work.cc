@@ -93,14 +93,22 @@ class Enders {
 
 }  // namespace
 
-void Flights::begin() {
+void Flights::renew(std::shared_ptr<std::atomic<bool>> has_failed) {
   const std::lock_guard lock(mutex_);
-  ++flying_;
+  failure_.reset();
+  has_failed_ = std::move(has_failed);
 }
 
-void Flights::end() {
+void Flights::begin(Kind kind) {
+  const std::lock_guard lock(mutex_);
+  ++flying_;
+  owed_ += kind == Kind::owed ? 1 : 0;
+}
+
+void Flights::end(Kind kind) {
   const std::lock_guard lock(mutex_);
   --flying_;
+  owed_ -= kind == Kind::owed ? 1 : 0;
   landed_.notify_all();
 }
 
@@ -109,9 +117,61 @@ bool Flights::wait_for_all(std::chrono::milliseconds timeout) {
   return landed_.wait_for(lock, timeout, [this] { return flying_ == 0; });
 }
 
+bool Flights::wait_for_owed(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return landed_.wait_for(lock, timeout, [this] { return owed_ == 0; });
+}
+
+bool Flights::note(unisono::ErrorCode code) {
+  const std::lock_guard lock(mutex_);
+  const bool is_first = !failure_.has_value();
+  failure_ = code;
+  if (has_failed_ != nullptr) {
+    *has_failed_ = true;
+  }
+  return is_first && !hooks_.empty();
+}
+
 std::optional<unisono::ErrorCode> Flights::failure() const {
-  const int code = failure_;
-  return code < 0 ? std::nullopt : std::optional(static_cast<unisono::ErrorCode>(code));
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Flights::add_hook(std::int64_t id, std::function<void()> hook) {
+  const std::lock_guard lock(mutex_);
+  hooks_[id] = std::move(hook);
+}
+
+void Flights::remove_hook(std::int64_t id) {
+  std::function<void()> removed;  // destroyed without the lock: it may be Python's
+  const std::lock_guard lock(mutex_);
+  if (const auto found = hooks_.find(id); found != hooks_.end()) {
+    removed = std::move(found->second);
+    hooks_.erase(found);
+  }
+}
+
+void Flights::run_hooks() {
+  std::map<std::int64_t, std::function<void()>> hooks;
+  {
+    const std::lock_guard lock(mutex_);
+    hooks = hooks_;
+  }
+  for (const auto& [id, hook] : hooks) {
+    try {
+      hook();
+    } catch (const std::exception& error) {
+      TORCH_WARN("unisono: abort hook ", id, " failed: ", error.what());
+    }
+  }
+}
+
+void run_elsewhere(std::function<void()> task) {
+  Enders::of_process().post(std::move(task));
+}
+
+void run_hooks_elsewhere(const std::shared_ptr<Flights>& flights) {
+  Enders::of_process().post([flights] { flights->run_hooks(); });
 }
 
 Operation::Operation(Description description, std::shared_ptr<Flights> flights)
@@ -133,20 +193,22 @@ void Operation::complete_now() {
 
 void Operation::follow(std::vector<unisono::Request> requests) {
   requests_ = std::move(requests);
-  flights_->begin();
+  flights_->begin(kind());
   auto self = c10::intrusive_ptr<Operation>::reclaim_copy(this);
   // The group counts this flight until nothing of it is left on the thread that ends it.
-  requests_.back().on_done([self, flights = flights_](const unisono::Error* error) mutable {
-    self->complete(error);
-    self.reset();
-    flights->end();
-  });
+  requests_.back().on_done(
+      [self, flights = flights_, kind = kind()](const unisono::Error* error) mutable {
+        self->complete(error);
+        self.reset();
+        flights->end(kind);
+      });
 }
 
 void Operation::complete(const unisono::Error* error) {
   std::exception_ptr failure;
+  bool has_hooks = false;
   if (error != nullptr) {
-    flights_->note(error->code());
+    has_hooks = flights_->note(error->code());
     failure = to_torch(*error);
   } else if (finish_ != nullptr) {
     const at::ThreadLocalStateGuard guard(issuer_);
@@ -169,6 +231,19 @@ void Operation::complete(const unisono::Error* error) {
   if (!claimed_.exchange(true)) {
     requests_.clear();
   }
+  if (!has_hooks) {
+    conclude(std::move(failure));
+    return;
+  }
+  // Hooks may be Python, and may look at this world: not on the thread that moves it.
+  Enders::of_process().post(
+      [self = c10::intrusive_ptr<Operation>::reclaim_copy(this), failure = std::move(failure)] {
+        self->flights_->run_hooks();
+        self->conclude(failure);
+      });
+}
+
+void Operation::conclude(std::exception_ptr failure) {
   finish(failure);
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,26 +23,42 @@ namespace unisono_torch {
 // Counts what is under way on a group, and remembers what ended it.
 class Flights {
  public:
-  // `has_failed`: of the world, whose end is remembered there too.
+  // Whether other ranks lack something if this rank drops the operation: all but receives.
+  enum class Kind : std::uint8_t { owed, own };
+
+  // `has_failed`: of the world, whose end is remembered there too. nullptr: there is none yet.
   explicit Flights(std::shared_ptr<std::atomic<bool>> has_failed)
       : has_failed_(std::move(has_failed)) {}
-  void begin();
-  void end();
+  // Nothing is under way: the group goes on in another world.
+  void renew(std::shared_ptr<std::atomic<bool>> has_failed);
+  void begin(Kind kind = Kind::own);
+  void end(Kind kind = Kind::own);
   // False: some are left after this time.
   bool wait_for_all(std::chrono::milliseconds timeout);
-  void note(unisono::ErrorCode code) {
-    failure_ = static_cast<int>(code);
-    *has_failed_ = true;
-  }
+  bool wait_for_owed(std::chrono::milliseconds timeout);
+  // True if this is the first failure and there are hooks: the caller runs them before it reports.
+  bool note(unisono::ErrorCode code);
   std::optional<unisono::ErrorCode> failure() const;
 
+  // Called before the first failure is reported (torch.distributed's abort hooks).
+  void add_hook(std::int64_t id, std::function<void()> hook);
+  void remove_hook(std::int64_t id);
+  void run_hooks();
+
  private:
-  std::mutex mutex_;  // guards flying_
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable landed_;
   int flying_ = 0;
-  std::atomic<int> failure_ = -1;
+  int owed_ = 0;
+  std::optional<unisono::ErrorCode> failure_;
   std::shared_ptr<std::atomic<bool>> has_failed_;
+  std::map<std::int64_t, std::function<void()>> hooks_;
 };
+
+// Runs it on the thread on which futures end, or on one more if that is busy. It must not throw.
+void run_elsewhere(std::function<void()> task);
+// The hooks, for callers that must not wait for Python.
+void run_hooks_elsewhere(const std::shared_ptr<Flights>& flights);
 
 // Several requests of one group that run one after the other, and what follows the last.
 class Operation final : public c10d::Work {
@@ -72,6 +89,12 @@ class Operation final : public c10d::Work {
 
  private:
   void complete(const unisono::Error* error);
+  void conclude(std::exception_ptr failure);
+  Flights::Kind kind() const {
+    return opType_ == c10d::OpType::RECV || opType_ == c10d::OpType::RECVANYSOURCE
+               ? Flights::Kind::own
+               : Flights::Kind::owed;
+  }
   static void end_future(const c10::intrusive_ptr<c10::ivalue::Future>& future,
                          const std::vector<at::Tensor>& outputs, std::exception_ptr failure);
 

@@ -21,10 +21,12 @@ class Backend(torch.distributed.Backend):
         timeout: timedelta,
         members: list[int] = ...,
         shown_as: str = ...,
+        enable_reconfigure: bool = ...,
     ) -> None:
         """Returns when all ranks are there. DistBackendError names those that do not come.
 
-        The profiler shows operations as those of the backend `shown_as`.
+        The profiler shows operations as those of the backend `shown_as`. With
+        `enable_reconfigure` it returns at once, and reconfigure() names the ranks (torch 2.14).
         """
     @property
     def options(self) -> Any: ...

@@ -18,7 +18,7 @@ import importlib
 import os
 import warnings
 
-__all__ = ["MoEDispatcher", "enable_symmetric_memory", "register", "replace_gloo"]
+__all__ = ["MoEDispatcher", "TokenSwitchUnisono", "enable_symmetric_memory", "register", "replace_gloo"]
 
 _extension = None
 
@@ -26,6 +26,8 @@ _extension = None
 def __getattr__(name):
     if name == "MoEDispatcher":  # which imports torch
         return importlib.import_module("unisono.torch.experts").MoEDispatcher
+    if name == "TokenSwitchUnisono":  # which needs torch 2.14
+        return importlib.import_module("unisono.torch.token_switch").TokenSwitchUnisono
     raise AttributeError(f"module 'unisono.torch' has no attribute '{name}'")
 
 
@@ -47,6 +49,11 @@ def extension():
             raise ImportError(
                 f"unisono was built for PyTorch {built_for.TORCH}, but this is {torch.__version__}; "
                 "build it again: pip install --force-reinstall ./python"
+            )
+        if minor not in built_for.TESTED:
+            warnings.warn(
+                f"unisono is tested with PyTorch {', '.join(built_for.TESTED)}, and tried with this {torch.__version__}",
+                stacklevel=2,
             )
         _extension = importlib.import_module("unisono.torch._C")
         _extension.register_symmetric_memory()
@@ -76,8 +83,9 @@ def _limit(options, backend_options):
 def _create(options, backend_options=None):
     timeout = _limit(options, backend_options)
     members = options.global_ranks_in_group or []
+    later = getattr(options, "enable_reconfigure", False)  # since torch 2.14
     backend = extension().Backend(
-        options.store, options.group_rank, options.group_size, timeout, list(members)
+        options.store, options.group_rank, options.group_size, timeout, list(members), enable_reconfigure=later
     )
     backend.options.global_ranks_in_group = options.global_ranks_in_group
     backend.options.group_name = options.group_id
@@ -95,9 +103,10 @@ def register():
         return
     if "UNISONO" not in dist.Backend._plugins:
         dist.Backend.register_backend("unisono", _create, extended_api=True, devices=["cpu", "cuda"])
-        from unisono.torch import _flight_recorder, _shrink, _split, _timeout
+        from unisono.torch import _flight_recorder, _monitored, _shrink, _split, _timeout
 
         _timeout.extend(lambda: extension().Backend)
+        _monitored.extend(lambda: extension().Backend)
         _split.extend(extension)
         _shrink.extend(extension)
         _flight_recorder.extend(lambda: _extension)

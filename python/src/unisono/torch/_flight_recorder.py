@@ -11,15 +11,21 @@ def extend(loaded):
     `loaded()` is the extension, or None while there has been no group of unisono.
     """
     from torch._C import _distributed_c10d as c10d
+    from torch.distributed import distributed_c10d
 
     pickled, as_json = c10d._dump_fr_trace, c10d._dump_fr_trace_json
     if hasattr(pickled, "__wrapped__"):
         return
 
+    # Since 2.15 each backend has a recorder of its own, and PyTorch fills one for those that have none.
+    self_recording = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", None)
+    if self_recording is not None:
+        self_recording.add("unisono")
+
     @functools.wraps(pickled)
-    def dump(includeCollectives=None, includeStackTraces=None, onlyActive=None):  # noqa: N803
-        theirs = pickled(includeCollectives, includeStackTraces, onlyActive)
-        if loaded() is None:
+    def dump(includeCollectives=None, includeStackTraces=None, onlyActive=None, *more, **named):  # noqa: N803
+        theirs = pickled(includeCollectives, includeStackTraces, onlyActive, *more, **named)
+        if loaded() is None or not _is_ours(*more, **named):
             return theirs
         ours = loaded().dump_flights(
             includeCollectives is not False, includeStackTraces is not False, bool(onlyActive)
@@ -27,14 +33,19 @@ def extend(loaded):
         return pickle.dumps(_joined(pickle.loads(theirs), pickle.loads(ours)), protocol=2)
 
     @functools.wraps(as_json)
-    def dump_json(includeCollectives=None, onlyActive=None):  # noqa: N803
-        theirs = as_json(includeCollectives, onlyActive)
-        if loaded() is None:
+    def dump_json(includeCollectives=None, onlyActive=None, *more, **named):  # noqa: N803
+        theirs = as_json(includeCollectives, onlyActive, *more, **named)
+        if loaded() is None or not _is_ours(*more, **named):
             return theirs
         ours = loaded().dump_flights_json(includeCollectives is not False, bool(onlyActive))
         return json.dumps(_joined(json.loads(theirs), json.loads(ours))).encode()
 
     c10d._dump_fr_trace, c10d._dump_fr_trace_json = dump, dump_json
+
+
+def _is_ours(backend="gloo"):
+    """Our groups are in the dump of gloo, the one that is meant where nobody names one, and in their own."""
+    return backend in ("gloo", "unisono")
 
 
 def _joined(theirs, ours):

@@ -18,14 +18,14 @@ class _Meta(type):
     def __getattr__(cls, name):
         return getattr(cls.real, name)
 
-    def __call__(cls, store, rank, size, options=None, timeout=timedelta(minutes=30)):
+    def __call__(cls, store, rank, size, options=None, timeout=timedelta(minutes=30), **more):
         from unisono.torch import extension
 
         if isinstance(options, timedelta):  # its other signature: (store, rank, size, timeout)
             options, timeout = None, options
         if options is not None:
-            return cls.real(store, rank, size, options)
-        return extension().Backend(store, rank, size, timeout, shown_as="gloo")
+            return cls.real(store, rank, size, options, **more)
+        return extension().Backend(store, rank, size, timeout, shown_as="gloo", **more)
 
 
 def replace():

@@ -1,4 +1,4 @@
-"""torch.distributed.split_group of our groups: PyTorch's own asks for a device of its own (2.13)."""
+"""torch.distributed.split_group of our groups: that of PyTorch 2.13 and 2.14 asks for a device of its own."""
 
 import functools
 import weakref

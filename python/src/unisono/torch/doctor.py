@@ -35,7 +35,7 @@ def check_torch():
         import torch
         import torch.distributed as dist
     except ImportError as error:
-        return say("torch", False, f"{error}; install torch 2.13, then unisono again")
+        return say("torch", False, f"{error}; install torch, then unisono again")
     if not dist.is_available():
         return say("torch", False, f"{torch.__version__} was built without torch.distributed")
     return say("torch", True, f"{torch.__version__} in {os.path.dirname(torch.__file__)}")
@@ -50,7 +50,9 @@ def check_extension():
         return say("extension", False, str(error))
     from unisono.torch import _built_for
 
-    say("extension", True, f"{loaded.__file__}, built for torch {_built_for.TORCH_VERSION}")
+    known = ".".join(_built_for.TORCH_VERSION.split(".")[:2]) in _built_for.TESTED
+    tested = "" if known else f"; the tests know {', '.join(_built_for.TESTED)}"
+    say("extension", True, f"{loaded.__file__}, built for torch {_built_for.TORCH_VERSION}{tested}")
     return say("host", True, f"{loaded.host_identity()}: ranks with the same can share memory")
 
 
@@ -110,7 +112,9 @@ def check_ranks():
         why = next((err for _, err in said if err.strip()), "they ended without a word")
         return say("two ranks", False, reason(why))
     cpus = len(os.sched_getaffinity(0))
-    took = f"all_reduce of 8 bytes takes {said[0][0].strip()} us"
+    import torch
+
+    took = f"works with torch {torch.__version__}: all_reduce of 8 bytes takes {said[0][0].strip()} us"
     return say("two ranks", True, took + contention(others, cpus))
 
 

@@ -1,0 +1,123 @@
+"""What users of torch.distributed's backends report, as tests."""
+
+import os
+import socket
+import time
+from datetime import timedelta
+
+import jobs
+import pytest
+import torch
+import torch.distributed as dist
+import torch_calls
+from test_guide import GUIDE
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def again_and_again(times, port, store_file):
+    """Makes the default group, uses and destroys it; without a file over env://."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    for _ in range(times):
+        more = {"store": dist.FileStore(store_file, size), "rank": rank, "world_size": size} if store_file else {}
+        dist.init_process_group("unisono", timeout=timedelta(seconds=60), **more)
+        x = torch.ones(1)
+        dist.all_reduce(x)
+        part = dist.new_group([0, 1])
+        if rank < 2:
+            dist.all_reduce(x, group=part)
+        dist.destroy_process_group()
+    return x.item()
+
+
+def test_a_program_may_begin_again_on_one_port():
+    assert jobs.run(4, again_and_again, 5, free_port(), None, backend=None) == [8.0, 8.0, 4.0, 4.0]
+
+
+def test_a_program_may_begin_again_over_one_store(tmp_path):
+    """As under torchrun, whose store outlives the groups."""
+    found = jobs.run(3, again_and_again, 4, 0, str(tmp_path / "store"), backend=None)
+    assert found == [6.0, 6.0, 3.0]
+
+
+def broadcast_otherwise(what):
+    rank = dist.get_rank()
+    x = torch.ones(4, dtype=torch.int32 if what == "dtype" and rank == 1 else torch.float32)
+    told = [jobs.caught(dist.broadcast, x, rank if what == "root" else 0)]
+    if told[0][0] is None:
+        told.append(jobs.caught(dist.barrier))
+    return told[-1]
+
+
+@pytest.mark.parametrize("what", ["dtype", "root"])
+def test_all_ranks_are_told_of_other_broadcasts_at_the_next_call_at_the_latest(what):
+    for kind, text in jobs.run(2, broadcast_otherwise, what):
+        wanted = ("f32", "i32") if what == "dtype" else ("root 0", "root 1")
+        assert kind == "DistBackendError" and all(word in text for word in ("mismatch", *wanted)), text
+
+
+def monitored():
+    dist.monitored_barrier()
+    if dist.get_rank() == 1:
+        jobs.hear("over")
+        return None
+    found = jobs.caught(dist.monitored_barrier, timeout=timedelta(milliseconds=200))
+    jobs.say("over")
+    return found
+
+
+def test_monitored_barrier_by_its_own_name():
+    (kind, text), _ = jobs.run(2, monitored)
+    assert kind in ("DistBackendError", "RuntimeError") and "Rank 1 failed to pass monitoredBarrier in 200 ms" in text
+
+
+def summed_fnuz():
+    found = []
+    for dtype in (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz):
+        x = torch.tensor([0.5, 1.5, -3.0, 0.0]).mul(dist.get_rank() + 1).to(dtype)
+        dist.all_reduce(x)
+        out = torch.zeros(2).to(dtype)
+        dist.reduce_scatter_tensor(out, x, dist.ReduceOp.MAX)
+        found.append((x.float().tolist(), out.float().tolist()))
+    return found
+
+
+def test_sums_of_fnuz():
+    sums = [1.5, 4.5, -9.0, 0.0]
+    e5m2 = torch.tensor(sums).to(torch.float8_e5m2fnuz).float().tolist()
+    for rank, found in enumerate(jobs.run(2, summed_fnuz)):
+        assert found == [(sums, sums[2 * rank :][:2]), (e5m2, e5m2[2 * rank :][:2])]
+
+
+def sent_and_gone():
+    x = torch.full((1_000_000,), 7.0)
+    if dist.get_rank() == 0:
+        dist.isend(x, 1)
+        dist.destroy_process_group()
+        return None
+    time.sleep(40)  # longer than the end of a program waits for what nobody needs
+    dist.recv(x.zero_(), 0)
+    return x[-1].item()
+
+
+@pytest.mark.slow
+def test_a_long_message_outlives_its_sender():
+    assert jobs.run(2, sent_and_gone, timeout_s=120) == [None, 7.0]
+
+
+def test_the_guide_has_the_table_of_calls():
+    """And what it says of them is so. Generated: see torch_calls.py."""
+    ours = torch_calls.of_backend("unisono")
+    if torch.__version__.startswith("2.13"):  # what gloo does is told of this release
+        rows = torch_calls.table(ours, torch_calls.of_backend("gloo"))
+    else:
+        rows = [torch_calls.row(name, said) for name, said in ours.items()]
+    for guide in (GUIDE, GUIDE.with_suffix(".zh.md")):
+        text = guide.read_text()
+        missing = [row for row in rows if row not in text]
+        assert missing == [], f"{guide.name}: python python/tests/torch_calls.py prints the table"
