@@ -22,7 +22,7 @@ function(unisono_alone directory)
 endfunction()
 
 unisono_alone(src/algorithms compose_test.cc)
-unisono_alone(src/bootstrap file_entry.cc local_world_join_test.cc local_world_lobby_test.cc local_world_test.cc mesh.cc net_mesh_test.cc star.cc)
+unisono_alone(src/bootstrap file_entry.cc local_world_join_test.cc local_world_rendezvous_test.cc local_world_test.cc mesh.cc net_mesh_test.cc star.cc)
 unisono_alone(src/diagnose timeout.cc)
 unisono_alone(src/engine messages.cc)
 unisono_alone(src/planner measured.cc)

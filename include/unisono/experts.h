@@ -218,13 +218,13 @@ UNISONO_EXPORT unisono_result_t unisono_experts_after_shrink(
     int* experts_of_ranks, int* counts) UNISONO_NOEXCEPT;
 
 /* Local. Places experts and their replicas on ranks (parallel/expert_balance.hpp). `loads`: the
- * tokens that chose each expert. `seats`: experts and replicas on all ranks together; 0: one for
- * each expert. Writes experts_of_ranks[ranks][seats / ranks] and, unless NULL,
+ * tokens that chose each expert. `physical_experts`: experts and replicas on all ranks together; 0:
+ * one for each expert. Writes experts_of_ranks[ranks][physical_experts / ranks] and, unless NULL,
  * load_of_ranks[ranks].
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_balance_experts(const double* loads, size_t experts,
-                                                        int ranks, int seats, int groups, int hosts,
-                                                        int* experts_of_ranks,
+                                                        int ranks, int physical_experts, int groups,
+                                                        int hosts, int* experts_of_ranks,
                                                         double* load_of_ranks) UNISONO_NOEXCEPT;
 
 /* A copy of one expert's weights from one rank to another. */

@@ -196,7 +196,7 @@ def test_fixed_buffers():
 
 def test_balance():
     loads = [90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86]
-    places, load = experts.balance(loads, ranks=8, seats=16, groups=4, hosts=2)
+    places, load = experts.balance(loads, ranks=8, physical_experts=16, groups=4, hosts=2)
     assert places[0] == [5, 6] and len(places) == 8
     assert sum(load) == pytest.approx(sum(loads))
 

@@ -77,7 +77,7 @@ Target find_target(const std::string& text, const Deadline& deadline) {
                 "this host has no interface \"" + host.substr(zone + 1, host.find(']') - zone - 1) +
                     "\", which the address \"" + text + "\" names" + kScopeAdvice);
   }
-  const Looked looked = look_up(host, text.substr(colon + 1), deadline);
+  const LookupResult looked = look_up(host, text.substr(colon + 1), deadline);
   if (looked.timed_out) {
     throw Error(ErrorCode::connection,
                 "no name server has answered for \"" + host +
@@ -116,7 +116,8 @@ tcp::PortRange ports_of(const ConnectOptions& options) {
   return range;
 }
 
-std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options) {
+std::vector<tcp::Address> rendezvous_addresses(const Target& target,
+                                               const ConnectOptions& options) {
   std::vector<tcp::Address> addresses;
   std::copy_if(target.addresses.begin(), target.addresses.end(), std::back_inserter(addresses),
                is_mine);

@@ -21,7 +21,7 @@ struct Target {
 Target find_target(const std::string& text, const Deadline& deadline = Deadline::never());
 tcp::PortRange ports_of(const ConnectOptions& options);
 // Returns the addresses on which rank 0 listens for ranks that use `target`.
-std::vector<tcp::Address> lobby_addresses(const Target& target, const ConnectOptions& options);
+std::vector<tcp::Address> rendezvous_addresses(const Target& target, const ConnectOptions& options);
 // Returns the addresses at which others reach this rank: the source address that the kernel would
 // use towards rank 0, then the others that the selector includes.
 std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptions& options);

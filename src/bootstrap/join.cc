@@ -76,39 +76,39 @@ std::string find_other_user(const std::string& job) {
 
 // Checks that the listener knows the token, then proves that this rank does.
 void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
-                      const Invitation& invitation) {
-  const RankNames& names = invitation.names;
+                      const JoinRequest& join_request) {
+  const RankNames& names = join_request.names;
   const std::span<const std::byte> bytes(challenge.bytes);
-  if (invitation.token.empty() || bytes.size() != kNonceBytes + sizeof(Proof)) {
+  if (join_request.token.empty() || bytes.size() != kNonceBytes + sizeof(Proof)) {
     throw Error(ErrorCode::config, names.text(0) + " asked for a job token that " +
-                                       names.text(invitation.rank) +
+                                       names.text(join_request.rank) +
                                        " does not have\nthe same UNISONO_TOKEN on all ranks");
   }
   const auto nonce = bytes.first<kNonceBytes>();
-  const Proof theirs = prove(invitation.token, invitation.job, Side::listener, hello, nonce);
+  const Proof theirs = prove(join_request.token, join_request.job, Side::listener, hello, nonce);
   if (!equal(theirs, bytes.subspan(kNonceBytes))) {
-    throw Error(ErrorCode::config, "the job token of " + names.text(invitation.rank) +
+    throw Error(ErrorCode::config, "the job token of " + names.text(join_request.rank) +
                                        " is not that of " + names.text(0) +
                                        "\nthe same UNISONO_TOKEN on all "
                                        "ranks");
   }
-  const Proof ours = prove(invitation.token, invitation.job, Side::joiner, hello, nonce);
+  const Proof ours = prove(join_request.token, join_request.job, Side::joiner, hello, nonce);
   send_packet(socket, FrameType::proof, false, ours, {});
 }
 
-std::vector<Process> processes_from(const Frame& welcome, const Invitation& invitation) {
-  std::vector<Process> processes(static_cast<std::size_t>(invitation.size));
+std::vector<Process> processes_from(const Frame& welcome, const JoinRequest& join_request) {
+  std::vector<Process> processes(static_cast<std::size_t>(join_request.size));
   if (welcome.bytes.size() != processes.size() * sizeof(Process)) {
-    throw Error(ErrorCode::corrupt, invitation.names.text(0) + " sent a table of another size");
+    throw Error(ErrorCode::corrupt, join_request.names.text(0) + " sent a table of another size");
   }
   std::memcpy(processes.data(), welcome.bytes.data(), welcome.bytes.size());
   return processes;
 }
 
-[[noreturn]] void give_up(const Invitation& invitation, const std::string& obstacle) {
-  const RankNames& names = invitation.names;
-  std::string message = names.among(invitation.rank, invitation.size) + " found no " +
-                        names.text(0) + " of its job after " + waited(invitation);
+[[noreturn]] void give_up(const JoinRequest& join_request, const std::string& obstacle) {
+  const RankNames& names = join_request.names;
+  std::string message = names.among(join_request.rank, join_request.size) + " found no " +
+                        names.text(0) + " of its job after " + waited(join_request);
   if (!obstacle.empty()) {
     message += " (" + obstacle + ")";
   }
@@ -122,14 +122,14 @@ enum class Answer : std::uint8_t { welcome, hung_up, not_rank_zero };
 
 // Talks until rank 0 says welcome. Without a token it believes any process of this user, else one
 // that proves to know the token.
-Answer converse(int socket, const Hello& hello, const Invitation& invitation, Meeting& meeting) {
-  const Deadline last = invitation.deadline.later_by_ms(kGraceMs);
+Answer converse(int socket, const Hello& hello, const JoinRequest& join_request, Meeting& meeting) {
+  const Deadline last = join_request.deadline.later_by_ms(kGraceMs);
   const AwaitSocket wait = [&](short events) {
     if (!wait_for(socket, events, last)) {
-      give_up(invitation, "it was reached but did not answer");
+      give_up(join_request, "it was reached but did not answer");
     }
   };
-  bool proved = invitation.token.empty();
+  bool proved = join_request.token.empty();
   for (;;) {
     const auto frame = receive_frame(socket, wait);
     if (!frame) {
@@ -140,13 +140,13 @@ Answer converse(int socket, const Hello& hello, const Invitation& invitation, Me
     }
     switch (frame->type) {
       case FrameType::challenge:
-        answer_challenge(socket, *frame, hello, invitation);
+        answer_challenge(socket, *frame, hello, join_request);
         proved = true;
         break;
       case FrameType::error:
         throw error_from(*frame);
       case FrameType::welcome:
-        meeting.processes = processes_from(*frame, invitation);
+        meeting.processes = processes_from(*frame, join_request);
         return Answer::welcome;
       default:
         return Answer::not_rank_zero;
@@ -156,8 +156,9 @@ Answer converse(int socket, const Hello& hello, const Invitation& invitation, Me
 
 }  // namespace
 
-std::string waited(const Invitation& invitation) {
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - invitation.since;
+std::string waited(const JoinRequest& join_request) {
+  const std::chrono::duration<double> passed =
+      std::chrono::steady_clock::now() - join_request.since;
   char text[32];
   std::snprintf(text, sizeof(text), "%.1f s", passed.count());
   return text;
@@ -169,9 +170,9 @@ void say_waiting(const std::string& what) {
   }
 }
 
-Attempt attempt_to_meet(const Invitation& invitation) {
+Attempt attempt_to_meet(const JoinRequest& join_request) {
   Attempt attempt;
-  UniqueFd socket = connect_to(address_of(invitation.job));
+  UniqueFd socket = connect_to(address_of(join_request.job));
   if (!socket) {
     return attempt;
   }
@@ -183,18 +184,18 @@ Attempt attempt_to_meet(const Invitation& invitation) {
     return attempt;
   }
   UniqueFd process = open_process(listener->pid);
-  const int left = invitation.deadline.left_ms();
+  const int left = join_request.deadline.left_ms();
   const int patience = left < 0 ? 0 : std::max(left, 1);
   const Hello hello =
-      make_hello(invitation.rank, invitation.size, !invitation.token.empty(), patience);
+      make_hello(join_request.rank, join_request.size, !join_request.token.empty(), patience);
   send_hello(socket.get(), hello);  // if rank 0 has hung up already, it has said why
-  const Answer answer = converse(socket.get(), hello, invitation, attempt.meeting);
+  const Answer answer = converse(socket.get(), hello, join_request, attempt.meeting);
   if (answer == Answer::welcome) {
     attempt.met = true;
     attempt.meeting.links.push_back(std::move(socket));
   } else {
     attempt.obstacle = "process " + std::to_string(listener->pid) +
-                       " at its address does not behave like " + invitation.names.text(0);
+                       " at its address does not behave like " + join_request.names.text(0);
     if (answer == Answer::hung_up) {
       attempt.root = std::move(process);
       attempt.root_pid = listener->pid;
@@ -203,18 +204,18 @@ Attempt attempt_to_meet(const Invitation& invitation) {
   return attempt;
 }
 
-Meeting meet_as_other(const Invitation& invitation) {
-  const RankNames& names = invitation.names;
+Meeting meet_as_other(const JoinRequest& join_request) {
+  const RankNames& names = join_request.names;
   constexpr microseconds kLongestPause(20'000);
   microseconds pause(250);
   const Deadline is_silent = Deadline::after_ms(kSilentMs);
   std::optional<Deadline> looks_for_users = Deadline::after_ms(kLookMs);
-  AbsenceCheck absence_check(invitation.job, invitation.size);
+  AbsenceCheck absence_check(join_request.job, join_request.size);
   bool said = false;
   UniqueFd root;  // a process that hung up; the kernel closes its connections before it has ended
   pid_t root_pid = 0;
   for (std::string obstacle;;) {
-    Attempt attempt = attempt_to_meet(invitation);
+    Attempt attempt = attempt_to_meet(join_request);
     if (attempt.met) {
       return std::move(attempt.meeting);
     }
@@ -227,11 +228,11 @@ Meeting meet_as_other(const Invitation& invitation) {
       const std::string how =
           "process " + std::to_string(root_pid) + " " + how_it_ended(root_pid, root);
       throw Error(ErrorCode::connection,
-                  names.text(0) + " is gone before all " + std::to_string(invitation.size) +
+                  names.text(0) + " is gone before all " + std::to_string(join_request.size) +
                       " ranks were there: " +
                       EndReasonReader().end_and_advice({.process = names.number(0), .how = how},
                                                        "look at its last output"),
-                  {.rank = names.number(invitation.rank), .peer = names.number(0)});
+                  {.rank = names.number(join_request.rank), .peer = names.number(0)});
     }
     if (!attempt.obstacle.empty()) {
       obstacle = attempt.obstacle;
@@ -239,19 +240,19 @@ Meeting meet_as_other(const Invitation& invitation) {
     if (const Absence absence = absence_check.find([](int rank) { return rank == 0; });
         absence.rank == 0) {
       throw Error(ErrorCode::connection, absence.message,
-                  {.rank = names.number(invitation.rank), .peer = absence.rank});
+                  {.rank = names.number(join_request.rank), .peer = absence.rank});
     }
-    invitation.deadline.throw_if_interrupted();
-    if (looks_for_users && (looks_for_users->passed() || invitation.deadline.passed())) {
+    join_request.deadline.throw_if_interrupted();
+    if (looks_for_users && (looks_for_users->passed() || join_request.deadline.passed())) {
       looks_for_users.reset();
-      obstacle = obstacle.empty() ? find_other_user(invitation.job) : obstacle;
+      obstacle = obstacle.empty() ? find_other_user(join_request.job) : obstacle;
     }
-    if (invitation.deadline.passed()) {
-      give_up(invitation, obstacle);
+    if (join_request.deadline.passed()) {
+      give_up(join_request, obstacle);
     }
     if (!said && is_silent.passed()) {
       said = true;
-      say_waiting(names.among(invitation.rank, invitation.size) + " still waits for " +
+      say_waiting(names.among(join_request.rank, join_request.size) + " still waits for " +
                   names.text(0));
     }
     std::this_thread::sleep_for(pause);

@@ -21,12 +21,12 @@ constexpr int kMostRanks = 4096;  // on one host
 
 class World final : public LocalWorld {
  public:
-  World(const Invitation& invitation, Meeting meeting, const ConnectOptions& options)
-      : rank_(invitation.rank),
-        size_(invitation.size),
+  World(const JoinRequest& join_request, Meeting meeting, const ConnectOptions& options)
+      : rank_(join_request.rank),
+        size_(join_request.size),
         owner_(::getpid()),
-        names_(invitation.names),
-        star_(invitation, std::move(meeting.links), options.connect_timeout_ms,
+        names_(join_request.names),
+        star_(join_request, std::move(meeting.links), options.connect_timeout_ms,
               ten_times_a_second(options.interrupted)),
         mesh_(rank_, size_, names_) {
     exchange_peers(meeting.processes);
@@ -168,14 +168,14 @@ class World final : public LocalWorld {
   std::vector<Peer> peers_;
 };
 
-std::unique_ptr<LocalWorld> meet(const Invitation& invitation, const ConnectOptions& options) {
+std::unique_ptr<LocalWorld> meet(const JoinRequest& join_request, const ConnectOptions& options) {
   Meeting meeting;
-  if (invitation.size == 1) {
+  if (join_request.size == 1) {
     meeting.processes.push_back({::getpid(), ::getpid()});
   } else {
-    meeting = invitation.rank == 0 ? meet_as_root(invitation) : meet_as_other(invitation);
+    meeting = join_request.rank == 0 ? meet_as_root(join_request) : meet_as_other(join_request);
   }
-  return std::make_unique<World>(invitation, std::move(meeting), options);
+  return std::make_unique<World>(join_request, std::move(meeting), options);
 }
 
 }  // namespace
@@ -197,24 +197,24 @@ std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options, Rank
   };
   const std::function<bool()> interrupted = ten_times_a_second(
       watch == nullptr && options.interrupted == nullptr ? std::function<bool()>() : asked);
-  Invitation invitation;
-  invitation.rank = options.rank;
-  invitation.size = options.size;
-  invitation.names = std::move(names);
-  invitation.job = options.job;
-  invitation.token = options.token;
-  invitation.deadline = Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted);
+  JoinRequest join_request;
+  join_request.rank = options.rank;
+  join_request.size = options.size;
+  join_request.names = std::move(names);
+  join_request.job = options.job;
+  join_request.token = options.token;
+  join_request.deadline = Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted);
   if (options.size == 1) {
-    invitation.rank = 0;
+    join_request.rank = 0;
   }
   if (options.file.empty() || options.size == 1) {
-    return meet(invitation, options);
+    return meet(join_request, options);
   }
-  const FileEntry entry(options.file, options.rank, options.size, invitation.deadline);
-  invitation.rank = entry.rank();
-  invitation.job = entry.job();
+  const FileEntry entry(options.file, options.rank, options.size, join_request.deadline);
+  join_request.rank = entry.rank();
+  join_request.job = entry.job();
   try {
-    return meet(invitation, options);
+    return meet(join_request, options);
   } catch (const Error&) {
     entry.withdraw();
     throw;

@@ -12,7 +12,7 @@
 namespace unisono::comm {
 
 // The parameters with which one rank joins the meeting.
-struct Invitation {
+struct JoinRequest {
   int rank = 0;
   int size = 1;
   RankNames names;
@@ -37,8 +37,8 @@ struct Meeting {
 
 // Both block until all ranks have joined, or throw config or connection, with the same reason on
 // every rank that can be told.
-Meeting meet_as_root(const Invitation& invitation);
-Meeting meet_as_other(const Invitation& invitation);
+Meeting meet_as_root(const JoinRequest& join_request);
+Meeting meet_as_other(const JoinRequest& join_request);
 
 // One attempt to reach rank 0. No meeting: nobody there, or the connection closed without a word;
 // `obstacle` then says what is in the way, if it is not mere absence; `root` is the process that
@@ -50,7 +50,7 @@ struct Attempt {
   UniqueFd root;
   pid_t root_pid = 0;
 };
-Attempt attempt_to_meet(const Invitation& invitation);
+Attempt attempt_to_meet(const JoinRequest& join_request);
 
 // A rank that waits for the others longer than this says so once on stderr, because most often they
 // were never started. Silenced by UNISONO_QUIET=1.
@@ -64,6 +64,6 @@ inline constexpr std::string_view kOneUser =
     "them over the network";
 
 // Returns the time since the invitation: "30.0 s".
-std::string waited(const Invitation& invitation);
+std::string waited(const JoinRequest& join_request);
 
 }  // namespace unisono::comm

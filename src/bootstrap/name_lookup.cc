@@ -15,15 +15,15 @@ struct NameRequest {
   std::mutex mutex;
   std::condition_variable done;
   bool is_done = false;
-  Looked looked;
+  LookupResult looked;
 };
 
-Looked ask_for(const std::string& host, const std::string& port, int flags) {
+LookupResult ask_for(const std::string& host, const std::string& port, int flags) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* found = nullptr;
-  Looked looked;
+  LookupResult looked;
   looked.error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   looked.found.reset(looked.error == 0 ? found : nullptr);
   return looked;
@@ -32,13 +32,13 @@ Looked ask_for(const std::string& host, const std::string& port, int flags) {
 }  // namespace
 
 // A getaddrinfo() that waits for a server cannot be cancelled, so it runs in a thread of its own.
-Looked look_up(const std::string& host, const std::string& port, const Deadline& deadline) {
-  if (Looked looked = ask_for(host, port, AI_NUMERICHOST); looked.error == 0) {
+LookupResult look_up(const std::string& host, const std::string& port, const Deadline& deadline) {
+  if (LookupResult looked = ask_for(host, port, AI_NUMERICHOST); looked.error == 0) {
     return looked;
   }
   const auto request = std::make_shared<NameRequest>();
   std::thread([request, host, port] {
-    Looked looked = ask_for(host, port, 0);
+    LookupResult looked = ask_for(host, port, 0);
     const std::lock_guard lock(request->mutex);
     request->looked = std::move(looked);
     request->is_done = true;

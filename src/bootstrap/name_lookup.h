@@ -10,7 +10,7 @@
 
 namespace unisono::comm {
 
-struct Looked {
+struct LookupResult {
   int error = 0;           // of getaddrinfo()
   bool timed_out = false;  // the deadline passed without an answer
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> found{nullptr, ::freeaddrinfo};
@@ -18,6 +18,6 @@ struct Looked {
 
 // A name server that does not answer can take half a minute. The deadline ends the wait, and so
 // does its interrupt. Throws aborted.
-Looked look_up(const std::string& host, const std::string& port, const Deadline& deadline);
+LookupResult look_up(const std::string& host, const std::string& port, const Deadline& deadline);
 
 }  // namespace unisono::comm

@@ -34,7 +34,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
                                tcp::Acceptor& acceptor, const BusinessCard& mine) {
   std::vector<std::vector<tcp::Address>> addresses(static_cast<std::size_t>(options.size));
   addresses[0] = target.addresses;
-  const tcp::Identity self = identity_of(options, "/lobby");
+  const tcp::Identity self = identity_of(options, "/rendezvous");
   const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
   AbsenceCheck absence_check(options.job, options.size);
   const std::function<bool()> asked = [&] {
@@ -55,12 +55,12 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
                    .all_listen = was_there,
                    .interrupted = absence_check.has_log() ? asked : options.interrupted});
     // Watched while waiting: rank 0 may vanish with its host and never send its table.
-    tcp::Vigil vigil(target.addresses);
+    tcp::HostMonitor monitor(target.addresses);
     const std::function<bool()> look = [&] {
       const std::int64_t now_ms = tcp::clock_ms();
       if (tcp::is_unheard(streams[0].front().get(), tcp::kUnheardMs)) {
-        vigil.step(now_ms);
-        if (vigil.host_is_gone(now_ms)) {
+        monitor.step(now_ms);
+        if (monitor.host_is_gone(now_ms)) {
           tcp::throw_vanished(options.rank, 0, target.addresses.front());
         }
       }
@@ -127,8 +127,8 @@ NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
   const Target target = options.address.empty() ? Target{} : find_target(options.address, deadline);
   const tcp::PortRange ports = ports_of(options);
   const bool is_root = options.rank == 0;
-  const std::vector<tcp::Address> lobby =
-      is_root && has_lobby ? lobby_addresses(target, options) : std::vector<tcp::Address>{};
+  const std::vector<tcp::Address> rendezvous =
+      is_root && has_lobby ? rendezvous_addresses(target, options) : std::vector<tcp::Address>{};
   BusinessCard mine = card_of(options);
   mine.worlds = worlds;
   mine.addresses =
@@ -140,7 +140,7 @@ NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
   if (!has_lobby) {
     cards = exchange_cards(options, mine);
   } else if (is_root) {
-    tcp::Acceptor at(listen_at_all(lobby, {}), identity_of(options, "/lobby"));
+    tcp::Acceptor at(listen_at_all(rendezvous, {}), identity_of(options, "/rendezvous"));
     cards = collect_cards(at, mine, options);
   } else {
     cards = join(target, options, *acceptor, mine);
@@ -170,7 +170,7 @@ tcp::Channels connect_hosts(NetMeeting& meeting, int timeout_ms,
 std::function<void()> watch_host(const NetMeeting& meeting) {
   struct Watched {
     int rank = -1;
-    tcp::Vigil vigil;
+    tcp::HostMonitor monitor;
     std::int64_t silent_ms = -1;  // since when nobody listens there
   };
   // Shared by the copies of the function, which are one watch.
@@ -182,7 +182,7 @@ std::function<void()> watch_host(const NetMeeting& meeting) {
   for (const int rank : watched) {
     all->push_back(
         {.rank = rank,
-         .vigil = tcp::Vigil(meeting.endpoints.addresses[static_cast<std::size_t>(rank)])});
+         .monitor = tcp::HostMonitor(meeting.endpoints.addresses[static_cast<std::size_t>(rank)])});
   }
   return [&meeting, all] {
     const auto address_of = [&](int rank) {
@@ -190,11 +190,11 @@ std::function<void()> watch_host(const NetMeeting& meeting) {
     };
     const std::int64_t now_ms = tcp::clock_ms();
     for (Watched& one : *all) {
-      one.vigil.step(now_ms);
-      if (one.vigil.host_is_gone(now_ms)) {
+      one.monitor.step(now_ms);
+      if (one.monitor.host_is_gone(now_ms)) {
         tcp::throw_vanished(meeting.identity.rank, one.rank, address_of(one.rank));
       }
-      if (!one.vigil.nobody_listens()) {
+      if (!one.monitor.nobody_listens()) {
         one.silent_ms = -1;
       } else if (one.silent_ms < 0) {
         one.silent_ms = now_ms;

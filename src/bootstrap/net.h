@@ -1,7 +1,7 @@
 // Connects ranks on several hosts. Rank 0 listens at an address that all ranks know; each other
 // rank proves the token there and sends its card; when all cards are in, every rank gets all of
 // them: two messages per rank. Ranks that can already communicate exchange their cards that way,
-// without a lobby. Then the ranks on different hosts connect directly.
+// without a rendezvous. Then the ranks on different hosts connect directly.
 #pragma once
 
 #include <functional>

@@ -125,12 +125,12 @@ TEST(NetDeath, AListenerWhoseQueueIsFullIsNotTakenForGone) {
   for (int i = 0; i < 8; ++i) {
     queue.push_back(tcp::begin_connect(at, nullptr, {}));
   }
-  tcp::Vigil vigil({at});
+  tcp::HostMonitor monitor({at});
   bool was_in_doubt = false;
   for (const auto end = Clock::now() + std::chrono::milliseconds(2500); Clock::now() < end;) {
-    vigil.step(tcp::clock_ms());
-    was_in_doubt |= vigil.is_in_doubt(tcp::clock_ms());
-    ASSERT_FALSE(vigil.host_is_gone(tcp::clock_ms()));
+    monitor.step(tcp::clock_ms());
+    was_in_doubt |= monitor.is_in_doubt(tcp::clock_ms());
+    ASSERT_FALSE(monitor.host_is_gone(tcp::clock_ms()));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_TRUE(was_in_doubt);

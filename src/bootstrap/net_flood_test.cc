@@ -108,12 +108,12 @@ INSTANTIATE_TEST_SUITE_P(Protections, NetFlood,
                          [](const auto& shield) { return std::string(shield.param.name); });
 
 // The acceptor of rank 0 alone.
-class Lobby0 {
+class RootAcceptor {
  public:
-  explicit Lobby0(const ConnectOptions& options)
+  explicit RootAcceptor(const ConnectOptions& options)
       : acceptor_(tcp::listen_at(*tcp::Address::parse(options.address).value,
                                  {.first = tcp::Address::parse(options.address).value->port()}),
-                  identity_of(options, "/lobby")) {}
+                  identity_of(options, "/rendezvous")) {}
   tcp::Channel next() {
     for (const auto end = Clock::now() + std::chrono::seconds(20); Clock::now() < end;) {
       acceptor_.step(tcp::clock_ms());
@@ -137,9 +137,9 @@ TEST(NetMeeting, WhoIsHungUpOnBeforeTheTableComesAgain) {
     if (rank == 1) {
       return std::to_string(meet_over_network(options).hosts.count()) + " hosts";
     }
-    Lobby0 lobby(options);
-    lobby.next().reset();
-    tcp::Channel peer = lobby.next();
+    RootAcceptor rendezvous(options);
+    rendezvous.next().reset();
+    tcp::Channel peer = rendezvous.next();
     TextReader reader;
     while (peer && reader.step(peer, kMostCardBytes) == TextReader::State::going_on) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -163,7 +163,7 @@ TEST(NetMeeting, WhoGivesUpALateAnswerIsAwaitedAgain) {
     const ConnectOptions options = net_options(rank, 2, job, 20'000);
     if (rank == 1) {  // in, and out without a card
       tcp::Acceptor acceptor(std::vector<UniqueFd>{}, {});
-      tcp::meet(acceptor, identity_of(options, "/lobby"),
+      tcp::meet(acceptor, identity_of(options, "/rendezvous"),
                 {{*tcp::Address::parse(options.address).value}, {}}, {.timeout_ms = 20'000});
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }

@@ -202,11 +202,11 @@ class Meeting {
         next_ms = std::min(next_ms, dial.next_ms());
       }
     }
-    for (const auto& [rank, vigil] : vigils_) {
-      vigil.add_events(entries);
-      next_ms = std::min(next_ms, vigil.next_ms());
+    for (const auto& [rank, monitor] : monitors_) {
+      monitor.add_events(entries);
+      next_ms = std::min(next_ms, monitor.next_ms());
     }
-    if (look_for_ && missing_ != 0 && vigils_.empty()) {
+    if (look_for_ && missing_ != 0 && monitors_.empty()) {
       next_ms = std::min(next_ms, look_for_ms_);
     }
     acceptor_.add_events(entries);
@@ -273,10 +273,10 @@ class Meeting {
   }
   // Returns true if only a separate probe can detect this rank's death. A dial detects it for
   // dialled ranks that refuse, and a connection for connected ranks.
-  bool needs_vigil(std::size_t peer, std::int64_t now_ms) const {
+  bool needs_monitor(std::size_t peer, std::int64_t now_ms) const {
     const auto rank = static_cast<int>(peer);
-    if (const auto found = vigils_.find(rank);
-        found != vigils_.end() && found->second.is_in_doubt(now_ms)) {
+    if (const auto found = monitors_.find(rank);
+        found != monitors_.end() && found->second.is_in_doubt(now_ms)) {
       return true;
     }
     if (!lacks(peer)) {
@@ -288,8 +288,8 @@ class Meeting {
     return any_dial(rank, [](const Dial& dial) { return dial.is_unanswered(); });
   }
   bool any_in_doubt(std::int64_t now_ms) const {
-    return std::any_of(vigils_.begin(), vigils_.end(),
-                       [&](const auto& vigil) { return vigil.second.is_in_doubt(now_ms); });
+    return std::any_of(monitors_.begin(), monitors_.end(),
+                       [&](const auto& monitor) { return monitor.second.is_in_doubt(now_ms); });
   }
   template <typename Is>
   bool any_dial(int rank, const Is& is) const {
@@ -300,19 +300,19 @@ class Meeting {
   void look_for_missing(std::int64_t now_ms) {
     for (std::size_t peer = 0; peer < streams_.size(); ++peer) {
       const auto rank = static_cast<int>(peer);
-      Vigil* vigil = nullptr;
-      if (needs_vigil(peer, now_ms)) {
-        vigil = &vigils_.try_emplace(rank, addresses_[peer]).first->second;
-        vigil->step(now_ms);
+      HostMonitor* monitor = nullptr;
+      if (needs_monitor(peer, now_ms)) {
+        monitor = &monitors_.try_emplace(rank, addresses_[peer]).first->second;
+        monitor->step(now_ms);
       } else {
-        vigils_.erase(rank);
+        monitors_.erase(rank);
       }
       // A connected rank need not listen any more.
       const bool nobody_listens =
-          lacks(peer) && ((vigil != nullptr && vigil->nobody_listens()) ||
+          lacks(peer) && ((monitor != nullptr && monitor->nobody_listens()) ||
                           any_dial(rank, [](const Dial& dial) { return dial.nobody_listens(); }));
-      if (vigil != nullptr && vigil->host_is_gone(now_ms)) {
-        dead_.try_emplace(rank, Death{.since_ms = now_ms - vigil->silent_for_ms(now_ms),
+      if (monitor != nullptr && monitor->host_is_gone(now_ms)) {
+        dead_.try_emplace(rank, Death{.since_ms = now_ms - monitor->silent_for_ms(now_ms),
                                       .known_ms = now_ms,
                                       .vanished = true});
       } else if (nobody_listens) {
@@ -339,7 +339,7 @@ class Meeting {
   std::int64_t look_ms_ = 0;
   bool look_for_;
   std::int64_t look_for_ms_;
-  std::map<int, Vigil> vigils_;  // of ranks in doubt
+  std::map<int, HostMonitor> monitors_;  // of ranks in doubt
   std::map<int, Death> dead_;
 };
 

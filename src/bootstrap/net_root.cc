@@ -21,17 +21,17 @@ constexpr std::int64_t kStarvedMs = 1000;
 
 class Host {
  public:
-  Host(tcp::Acceptor& lobby, const BusinessCard& mine, const ConnectOptions& options)
-      : lobby_(lobby),
+  Host(tcp::Acceptor& rendezvous, const BusinessCard& mine, const ConnectOptions& options)
+      : rendezvous_(rendezvous),
         size_(options.size),
         absence_check_(options.job, options.size),
-        exchange_(lobby, size_, kMostCardBytes),
+        exchange_(rendezvous, size_, kMostCardBytes),
         interrupted_(ten_times_a_second(options.interrupted)),
         deadline_(Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted_)),
         known_(static_cast<std::size_t>(size_), false),
         settled_(static_cast<std::size_t>(size_), false),
         cards_(static_cast<std::size_t>(size_)) {
-    invitation_.size = size_;
+    join_request_.size = size_;
     known_[0] = true;
     cards_[0] = mine;
   }
@@ -92,7 +92,7 @@ class Host {
         fail_without(rank);
       }
     }
-    if (lobby_.starved_for_ms(tcp::clock_ms()) > kStarvedMs) {
+    if (rendezvous_.starved_for_ms(tcp::clock_ms()) > kStarvedMs) {
       fail(ErrorCode::resource,
            "rank 0 cannot receive the other ranks: it has no descriptor free"
            "\nraise the limit of open files (ulimit -n): rank 0 needs "
@@ -167,25 +167,25 @@ class Host {
 
   [[noreturn]] void fail_missing() {
     std::string message = "joined " + std::to_string(count_) + " of " + std::to_string(size_) +
-                          "; missing " + missing() + " after " + waited(invitation_);
+                          "; missing " + missing() + " after " + waited(join_request_);
     std::string refused;
-    for (const std::string& line : lobby_.refusals()) {
+    for (const std::string& line : rendezvous_.refusals()) {
       refused += (refused.empty() ? "" : "; ") + line;
     }
     message += refused.empty() ? "" : " (turned away: " + refused + ")";
     fail(ErrorCode::connection,
          message + "\n" +
-             (lobby_.has_refused_a_rank() ? tcp::kAlike
-                                          : "see whether these ranks run, have the same "
-                                            "UNISONO_TOKEN and reach " +
-                                                lobby_.address().text()));
+             (rendezvous_.has_refused_a_rank() ? tcp::kAlike
+                                               : "see whether these ranks run, have the same "
+                                                 "UNISONO_TOKEN and reach " +
+                                                     rendezvous_.address().text()));
   }
 
-  tcp::Acceptor& lobby_;
+  tcp::Acceptor& rendezvous_;
   int size_;
   AbsenceCheck absence_check_;
   TextExchange exchange_;
-  Invitation invitation_;
+  JoinRequest join_request_;
   std::function<bool()> interrupted_;
   Deadline deadline_;
   Deadline silent_ = Deadline::after_ms(kSilentMs);
@@ -199,9 +199,9 @@ class Host {
 
 }  // namespace
 
-std::vector<BusinessCard> collect_cards(tcp::Acceptor& lobby, const BusinessCard& mine,
+std::vector<BusinessCard> collect_cards(tcp::Acceptor& rendezvous, const BusinessCard& mine,
                                         const ConnectOptions& options) {
-  return Host(lobby, mine, options).collect();
+  return Host(rendezvous, mine, options).collect();
 }
 
 }  // namespace unisono::comm

@@ -160,7 +160,7 @@ TEST(NetMeeting, SomebodyWhoLeavesEarlyIsNamed) {
     }
     // Enters, sends no card, and leaves.
     tcp::Acceptor acceptor(tcp::listen_at(*tcp::Address::parse("127.0.0.1").value), {});
-    tcp::meet(acceptor, identity_of(options, "/lobby"),
+    tcp::meet(acceptor, identity_of(options, "/rendezvous"),
               {{*tcp::Address::parse(options.address).value}, {}, {}}, {.timeout_ms = 60'000});
     return "";
   });
@@ -176,13 +176,13 @@ TEST(NetMeeting, AFailureOfAKindThatIsUnknownIsOneOfTheConnection) {
       return meet(options);
     }
     const tcp::Address at = *tcp::Address::parse(options.address).value;
-    tcp::Acceptor lobby(tcp::listen_at(at, {.first = at.port(), .last = 0}),
-                        identity_of(options, "/lobby"));
+    tcp::Acceptor rendezvous(tcp::listen_at(at, {.first = at.port(), .last = 0}),
+                             identity_of(options, "/rendezvous"));
     std::vector<tcp::Admitted> admitted;
     for (int ms = 0; ms < 60'000 && admitted.empty(); ++ms) {
       ::usleep(1000);
-      lobby.step(ms);
-      admitted = lobby.take_admitted();
+      rendezvous.step(ms);
+      admitted = rendezvous.take_admitted();
     }
     const bool sent = !admitted.empty() && send_text(admitted.front().socket, "E\x7fno\nnever",
                                                      Deadline::of_timeout(60'000));

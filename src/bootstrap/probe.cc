@@ -76,9 +76,9 @@ void Probe::add_events(std::vector<pollfd>& entries) const {
   }
 }
 
-Vigil::Vigil(const std::vector<Address>& of) : there_(of), beside_(beside(of)) {}
+HostMonitor::HostMonitor(const std::vector<Address>& of) : there_(of), beside_(beside(of)) {}
 
-void Vigil::step(std::int64_t now_ms) {
+void HostMonitor::step(std::int64_t now_ms) {
   there_.step(now_ms);
   looks_beside_ = is_in_doubt(now_ms);
   if (looks_beside_) {
@@ -86,21 +86,21 @@ void Vigil::step(std::int64_t now_ms) {
   }
 }
 
-bool Vigil::host_is_gone(std::int64_t now_ms) const {
+bool HostMonitor::host_is_gone(std::int64_t now_ms) const {
   const auto is_gone = [now_ms](const Probe& probe) {
     return probe.unanswered_for_ms(now_ms) >= kGoneMs && probe.unanswered_rounds() >= kGoneRounds;
   };
   return is_gone(there_) && is_gone(beside_);
 }
 
-void Vigil::add_events(std::vector<pollfd>& entries) const {
+void HostMonitor::add_events(std::vector<pollfd>& entries) const {
   there_.add_events(entries);
   if (looks_beside_) {
     beside_.add_events(entries);
   }
 }
 
-std::int64_t Vigil::next_ms() const {
+std::int64_t HostMonitor::next_ms() const {
   return looks_beside_ ? std::min(there_.next_ms(), beside_.next_ms()) : there_.next_ms();
 }
 

@@ -44,9 +44,9 @@ class Probe {
 };
 
 // Watches a rank that was up.
-class Vigil {
+class HostMonitor {
  public:
-  explicit Vigil(const std::vector<Address>& of);
+  explicit HostMonitor(const std::vector<Address>& of);
 
   void step(std::int64_t now_ms);
   bool nobody_listens() const { return there_.nobody_listens(); }

@@ -7,7 +7,7 @@
 
 #include "base/abstract_address.h"
 #include "bootstrap/auth.h"
-#include "bootstrap/lobby.h"
+#include "bootstrap/rendezvous.h"
 
 namespace unisono::comm {
 namespace {
@@ -29,20 +29,20 @@ UniqueFd listen_at(const std::string& address, const RankNames& names) {
 
 }  // namespace
 
-Meeting meet_as_root(const Invitation& invitation) {
-  const std::string address = address_of(invitation.job);
+Meeting meet_as_root(const JoinRequest& join_request) {
+  const std::string address = address_of(join_request.job);
   for (;;) {
-    if (UniqueFd listener = listen_at(address, invitation.names)) {
-      return Lobby(invitation, std::move(listener)).collect();
+    if (UniqueFd listener = listen_at(address, join_request.names)) {
+      return Rendezvous(join_request, std::move(listener)).collect();
     }
     // Another process holds the address. If it is also a rank 0, saying hello makes it report this
     // to both jobs.
-    const Attempt attempt = attempt_to_meet(invitation);
-    invitation.deadline.throw_if_interrupted();
-    if (invitation.deadline.passed()) {
+    const Attempt attempt = attempt_to_meet(join_request);
+    join_request.deadline.throw_if_interrupted();
+    if (join_request.deadline.passed()) {
       throw Error(ErrorCode::connection,
-                  invitation.names.text(0) + " could not take the address of its job in " +
-                      waited(invitation) +
+                  join_request.names.text(0) + " could not take the address of its job in " +
+                      waited(join_request) +
                       (attempt.obstacle.empty() ? "" : " (" + attempt.obstacle + ")") +
                       "\nanother UNISONO_JOB");
     }

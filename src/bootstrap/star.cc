@@ -51,11 +51,11 @@ Parts unpack(std::span<const std::byte> all, std::size_t count) {
 
 }  // namespace
 
-Star::Star(const Invitation& invitation, std::vector<UniqueFd> links, int timeout_ms,
+Star::Star(const JoinRequest& join_request, std::vector<UniqueFd> links, int timeout_ms,
            std::function<bool()> interrupted)
-    : rank_(invitation.rank),
-      size_(invitation.size),
-      names_(invitation.names),
+    : rank_(join_request.rank),
+      size_(join_request.size),
+      names_(join_request.names),
       links_(std::move(links)),
       timeout_ms_(timeout_ms),
       interrupted_(std::move(interrupted)) {}

@@ -12,7 +12,7 @@ namespace unisono::comm {
 
 class Star {
  public:
-  Star(const Invitation& invitation, std::vector<UniqueFd> links, int timeout_ms,
+  Star(const JoinRequest& join_request, std::vector<UniqueFd> links, int timeout_ms,
        std::function<bool()> interrupted);
 
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine);

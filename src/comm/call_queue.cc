@@ -288,7 +288,7 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
     world.check_usable();
   }
   const Waiting waiting(*this);
-  Waiter waiter(world.surroundings(),
+  Waiter waiter(world.wait_environment(),
                 effective_timeout(timeout_ms >= 0 ? timeout_ms : request.call.timeout_ms));
   const auto poll = [&] {
     if (request.done.load(std::memory_order_acquire)) {

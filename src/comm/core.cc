@@ -57,7 +57,7 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
 
 void Core::take_helpers(std::vector<std::function<void(const Call& slice)>> helpers) {
   comm::World& world = group_->world();
-  helpers_ = std::make_unique<comm::Helpers>(world.surroundings(), *world.helpers(),
+  helpers_ = std::make_unique<comm::Helpers>(world.wait_environment(), *world.helpers(),
                                              std::move(helpers), rank(), size());
 }
 

@@ -34,8 +34,8 @@ bool sums(Collective collective) {
 
 }  // namespace
 
-Helpers::Helpers(Surroundings& world, HelperThreads& threads, std::vector<Make> helpers, int rank,
-                 int ranks)
+Helpers::Helpers(WaitEnvironment& world, HelperThreads& threads, std::vector<Make> helpers,
+                 int rank, int ranks)
     : world_(world), threads_(threads), helpers_(std::move(helpers)), rank_(rank) {
   parts_.assign(helpers_.size() + 1, Part(ranks));
 }

@@ -28,7 +28,7 @@ class Helpers {
   using Make = std::function<void(const Call& slice)>;
   // `helpers`: one for each of `threads`, each in a group of its own with this group's ranks in the
   // same order.
-  Helpers(Surroundings& world, HelperThreads& threads, std::vector<Make> helpers, int rank,
+  Helpers(WaitEnvironment& world, HelperThreads& threads, std::vector<Make> helpers, int rank,
           int ranks);
 
   // Returns the number of slices for a call of this kind and length; 1: do not cut.
@@ -50,7 +50,7 @@ class Helpers {
   // write.
   Call set_aside(const Call& call);
 
-  Surroundings& world_;
+  WaitEnvironment& world_;
   HelperThreads& threads_;
   std::vector<Make> helpers_;
   int rank_;

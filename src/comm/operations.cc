@@ -84,7 +84,7 @@ Operations::~Operations() {
     const bool all = taken_back && (transfers_ == nullptr || transfers_->lanes->reclaim());
     return all ? Polled::finished : Polled::idle;
   };
-  Waiter(group_.world().surroundings(), kReclaimMs).wait(reclaim, [] {});
+  Waiter(group_.world().wait_environment(), kReclaimMs).wait(reclaim, [] {});
   close_lanes();  // late messages must not find memory that is freed before the lanes
   diagnosis_->look_back(latest_);
   group_.records().keep_last(latest_.sequence);
@@ -181,7 +181,7 @@ void Operations::run(const Prepared& prepared, const Call& call, const Prepared&
 
 void Operations::wait(const Prepared& prepared, int timeout_ms) {
   World& world = group_.world();
-  Waiter waiter(world.surroundings(), timeout_ms);
+  Waiter waiter(world.wait_environment(), timeout_ms);
   const auto now_ns = [&waiter] { return ns_of(waiter.polled_at()); };
   const auto late = [this] { return late_rank(); };
   const auto poll = [&] {
@@ -295,7 +295,7 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
   const auto unfinished = [&] {
     return std::find_if_not(transfers.begin(), transfers.end(), PointToPoint::finished);
   };
-  Waiter waiter(world.surroundings(), timeout_ms);
+  Waiter waiter(world.wait_environment(), timeout_ms);
   const auto now_ns = [&waiter] { return ns_of(waiter.polled_at()); };
   const auto poll = [&] {
     if (unfinished() == transfers.end()) {

@@ -34,7 +34,7 @@ class Driven {
 
 class ProgressThread {
  public:
-  explicit ProgressThread(Surroundings& around) : around_(around) {}
+  explicit ProgressThread(WaitEnvironment& around) : around_(around) {}
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
   ~ProgressThread();  // joins it
@@ -54,7 +54,7 @@ class ProgressThread {
   // on all ranks.
   bool drive_or_raise(bool& wanted) noexcept;
 
-  Surroundings& around_;
+  WaitEnvironment& around_;
   std::mutex listing_;  // guards groups_; held while they are driven
   std::vector<Driven*> groups_;
   std::mutex sleeping_;  // guards the members below

@@ -15,7 +15,7 @@ namespace unisono::comm {
 
 // The environment of a waiting rank: the events that it can notice besides the one it waits for,
 // and the object that it sleeps on. World implements it, and tests have their own.
-class Surroundings {
+class WaitEnvironment {
  public:
   virtual const WaitPolicy& wait_policy() const noexcept = 0;
   // Returns what earlier waits have learnt about contention.
@@ -32,7 +32,7 @@ class Surroundings {
   virtual bool sleep(const std::function<bool()>& look, int timeout_us) = 0;
 
  protected:
-  ~Surroundings() = default;
+  ~WaitEnvironment() = default;
 };
 
 // Caches the time between two polls, because a wait asks for the time often.
@@ -60,9 +60,9 @@ class Waiter {
   enum class Verdict : std::uint8_t { look_again, finished, aborted, timed_out };
 
   // timeout_ms 0: no limit.
-  Waiter(Surroundings& around, int timeout_ms) noexcept
+  Waiter(WaitEnvironment& around, int timeout_ms) noexcept
       : Waiter(around, timeout_ms, around.wait_policy(), around.contention()) {}
-  Waiter(Surroundings& around, int timeout_ms, const WaitPolicy& policy,
+  Waiter(WaitEnvironment& around, int timeout_ms, const WaitPolicy& policy,
          CoreContention& contention) noexcept
       : around_(around), contention_(contention), timeout_ms_(timeout_ms), policy_(policy) {}
 
@@ -110,7 +110,7 @@ class Waiter {
   }
 
   // Yields or sleeps, and returns look_again, aborted or timed_out. `look` is that of
-  // Surroundings::sleep().
+  // WaitEnvironment::sleep().
   Verdict pause(const std::function<bool()>& look, const std::function<void()>& check);
 
   double waited_s() const;
@@ -120,7 +120,7 @@ class Waiter {
  private:
   using Clock = WaitClock::Clock;
 
-  Surroundings& around_;
+  WaitEnvironment& around_;
   CoreContention& contention_;
   int timeout_ms_;
   WaitPolicy policy_;

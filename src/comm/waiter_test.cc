@@ -13,7 +13,7 @@ namespace {
 
 int slices_changed = 0;  // by the running test
 
-class Alone final : public Surroundings {
+class Alone final : public WaitEnvironment {
  public:
   const WaitPolicy& wait_policy() const noexcept override { return policy; }
   CoreContention& contention() noexcept override { return others; }

@@ -13,7 +13,7 @@
 #include "comm/group_segments.h"
 #include "comm/helper_threads.h"
 #include "comm/progress.h"
-#include "comm/world_surroundings.h"
+#include "comm/world_wait_environment.h"
 #include "diagnose/remote_records.h"
 #include "diagnose/rosters.h"
 #include "diagnose/world_waits.h"
@@ -93,10 +93,10 @@ void World::set_up() {
   rosters_ = std::make_unique<Rosters>(hosts(), *host_, network(), abort, rank_);
   segments_ =
       std::make_unique<GroupSegments>(hosts(), *host_, membership_->watch(), abort, *rosters_);
-  surroundings_ = std::make_unique<WorldSurroundings>(
+  wait_environment_ = std::make_unique<WorldWaitEnvironment>(
       options(), rank_, *host_, network(), *membership_, *rosters_,
       choose_wait_policy(setup_, hosts(), host_->oversubscribed()));
-  progress_ = std::make_unique<ProgressThread>(*surroundings_);
+  progress_ = std::make_unique<ProgressThread>(*wait_environment_);
   if (network() != nullptr) {
     remote_records_ = std::make_unique<RemoteRecords>(*network(), rank_, size());
     host_->wake_through(*network());
@@ -205,16 +205,16 @@ void World::tell_of_no_world(const Error& error) noexcept {
 // A new rank in a growing job does not know how many worlds the job has had; over the network the
 // cards contain it.
 void World::agree() {
-  struct Told {
+  struct SharedSettings {
     int world;
     int threads;
     double accuracy;
   };
-  const Told mine{
+  const SharedSettings mine{
       .world = setup_.ancestry.world, .threads = options().threads, .accuracy = options().accuracy};
   const auto all = host_->all_gather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
-    Told theirs = {};
+    SharedSettings theirs = {};
     std::memcpy(&theirs, all[peer].data(), sizeof(theirs));
     setup_.ancestry.world = std::max(setup_.ancestry.world, theirs.world);
     const auto expect_same = [&](std::string_view name, auto here, auto there) {
@@ -235,8 +235,8 @@ Fabric World::fabric() noexcept {
   return {hosts(), host_->context(), network()};
 }
 
-Surroundings& World::surroundings() noexcept {
-  return *surroundings_;
+WaitEnvironment& World::wait_environment() noexcept {
+  return *wait_environment_;
 }
 
 void World::check_process() const {

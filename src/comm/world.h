@@ -29,8 +29,8 @@ class Programs;
 class ProgressThread;
 class RemoteRecords;
 class Rosters;
-class Surroundings;
-class WorldSurroundings;
+class WaitEnvironment;
+class WorldWaitEnvironment;
 class WorldWaits;
 
 // The origin of a world that was made from another one.
@@ -82,7 +82,7 @@ class World {
   // Records from ranks on other hosts; nullptr if there is one host.
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
   WorldWaits& waits() noexcept { return *waits_; }
-  Surroundings& surroundings() noexcept;
+  WaitEnvironment& wait_environment() noexcept;
   Fabric fabric() noexcept;
   Programs& programs() noexcept { return *programs_; }
   ProgressThread& progress() noexcept { return *progress_; }
@@ -117,7 +117,7 @@ class World {
   std::unique_ptr<GroupSegments> segments_;
   std::unique_ptr<RemoteRecords> remote_records_;
   std::unique_ptr<WorldWaits> waits_;
-  std::unique_ptr<WorldSurroundings> surroundings_;
+  std::unique_ptr<WorldWaitEnvironment> wait_environment_;
   std::unique_ptr<Programs> programs_;
   // The child of a fork abandons it, because it has no thread to join.
   std::unique_ptr<ProgressThread> progress_;

@@ -38,12 +38,12 @@ constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
 // once.
 std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options,
                                 const Context& context, const Kernels& kernels) {
-  struct Wish {
+  struct ChannelRequest {
     std::uint64_t scratch = 0;
     std::int64_t channels = 0;
     std::int64_t room = 0;
   };
-  Wish mine{.scratch = options.scratch_bytes};
+  ChannelRequest mine{.scratch = options.scratch_bytes};
   DeviceUuid uuid;
   together(comm, [&] { uuid = context.uuid(); });
   const std::vector<DeviceUuid> all = gather(comm, uuid);
@@ -54,21 +54,21 @@ std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options
   });
   mine.channels =
       options.channels != 0 ? options.channels : std::min<std::int64_t>(kMostChannels, mine.room);
-  const std::vector<Wish> wishes = gather(comm, mine);
+  const std::vector<ChannelRequest> requests = gather(comm, mine);
   std::int64_t least = mine.channels;
-  for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
-    const Wish& wish = wishes[rank];
-    if (wish.channels < 1 || wish.channels > wish.room) {
-      refuse("rank " + std::to_string(rank) + " asks for " + std::to_string(wish.channels) +
-             " channels, and its device has room for " + std::to_string(wish.room) +
+  for (std::size_t rank = 0; rank < requests.size(); ++rank) {
+    const ChannelRequest& request = requests[rank];
+    if (request.channels < 1 || request.channels > request.room) {
+      refuse("rank " + std::to_string(rank) + " asks for " + std::to_string(request.channels) +
+             " channels, and its device has room for " + std::to_string(request.room) +
              " of each of its ranks\nask for fewer, or leave DeviceOptions::channels out");
     }
-    if (wish.scratch != mine.scratch) {
+    if (request.scratch != mine.scratch) {
       refuse("rank " + std::to_string(rank) +
              " has other scratch_bytes\ngive all ranks of a device "
              "group the same");
     }
-    least = std::min(least, wish.channels);
+    least = std::min(least, request.channels);
   }
   return static_cast<std::uint32_t>(least);
 }

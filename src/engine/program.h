@@ -17,8 +17,8 @@ enum class OperandPlace : std::uint8_t { input, output, scratch, lane };
 
 struct Operand {
   OperandPlace place = OperandPlace::input;
-  int lane = -1;     // incoming for a compute pass's source, outgoing for a send's target
-  int ordinal = -1;  // index of the message in that lane
+  int lane = -1;        // incoming for a compute pass's source, outgoing for a send's target
+  int ordinal = -1;     // index of the message in that lane
   bool single = false;  // a source that holds one rank's contribution: nothing was added to it yet
 };
 

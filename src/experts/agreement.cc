@@ -59,8 +59,8 @@ std::string part_text(std::uint32_t bits) {
          kCodings[static_cast<std::size_t>(form.coding)] + (form.one_a_slot ? ", one a slot" : "");
 }
 
-void compare(Communicator& comm, const ExchangeOptions* options, const Opening& first,
-             const Opening& other, std::size_t rank) {
+void compare(Communicator& comm, const ExchangeOptions* options, const CallHeader& first,
+             const CallHeader& other, std::size_t rank) {
   if (first.kind != other.kind) {
     throw_difference(rank, std::string("calls ") + to_text(first.kind),
                      std::string("calls ") + to_text(other.kind));
@@ -107,9 +107,11 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
   if (!any) {
     return;
   }
-  MistakeText told{.code = static_cast<std::uint32_t>(mine.code), .is_wrong = !mine.text.empty()};
-  std::memcpy(told.text, mine.text.data(), std::min(mine.text.size(), sizeof told.text - 1));
-  const std::vector<MistakeText> all = gather(comm, told);
+  MistakeText messages{.code = static_cast<std::uint32_t>(mine.code),
+                       .is_wrong = !mine.text.empty()};
+  std::memcpy(messages.text, mine.text.data(),
+              std::min(mine.text.size(), sizeof messages.text - 1));
+  const std::vector<MistakeText> all = gather(comm, messages);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].is_wrong != 0) {
       throw Error(
@@ -129,15 +131,15 @@ void agree(Communicator& comm, const Mistake& mine, const char* call) {
 
 namespace {
 
-// An opening in one cache line, which is exchanged fastest: the first payload's memory, and a hash
-// of everything that must be the same on all ranks.
-struct Brief {
+// An call header in one cache line, which is exchanged fastest: the first payload's memory, and a
+// hash of everything that must be the same on all ranks.
+struct CompactHeader {
   std::uint64_t same = 0;
   std::uint64_t own_and_wrong = 0;  // lowest bit: is_wrong
   std::uint64_t named = 0;
   SharedPlace name = {};
 };
-static_assert(sizeof(Brief) <= 48);
+static_assert(sizeof(CompactHeader) <= 48);
 
 // The memory of the other payloads.
 struct Others {
@@ -145,33 +147,35 @@ struct Others {
   SharedPlace names[kMaxPayloads - 1] = {};
 };
 
-Brief brief_of(const Opening& opening) {
+CompactHeader brief_of(const CallHeader& header) {
   Hash hash;
-  hash.add(static_cast<std::uint64_t>(opening.kind)).add(opening.routing);
-  hash.add(opening.parts).add(opening.form).add(opening.options);
-  for (std::size_t part = 0; part < opening.parts; ++part) {
-    hash.add(opening.part_bytes[part]).add(opening.part_forms[part]);
+  hash.add(static_cast<std::uint64_t>(header.kind)).add(header.routing);
+  hash.add(header.parts).add(header.form).add(header.options);
+  for (std::size_t part = 0; part < header.parts; ++part) {
+    hash.add(header.part_bytes[part]).add(header.part_forms[part]);
   }
   return {.same = hash.value(),
-          .own_and_wrong = opening.own << 1U | opening.is_wrong,
-          .named = opening.named[0],
-          .name = opening.names[0]};
+          .own_and_wrong = header.own << 1U | header.is_wrong,
+          .named = header.named[0],
+          .name = header.names[0]};
 }
 
-std::vector<Opening> complete(Communicator& comm, const Opening& mine, const Mistake& mistake,
-                              const std::vector<Brief>& briefs, const ExchangeOptions* options) {
+std::vector<CallHeader> complete(Communicator& comm, const CallHeader& mine, const Mistake& mistake,
+                                 const std::vector<CompactHeader>& briefs,
+                                 const ExchangeOptions* options) {
   const auto any = [&briefs](const auto& is_so) {
     return std::any_of(briefs.begin(), briefs.end(), is_so);
   };
-  throw_if_any(comm, any([](const Brief& brief) { return (brief.own_and_wrong & 1U) != 0; }),
+  throw_if_any(comm,
+               any([](const CompactHeader& brief) { return (brief.own_and_wrong & 1U) != 0; }),
                mistake, to_text(mine.kind));
-  if (any([&](const Brief& brief) { return brief.same != briefs[0].same; })) {
-    const std::vector<Opening> all = gather(comm, mine);
+  if (any([&](const CompactHeader& brief) { return brief.same != briefs[0].same; })) {
+    const std::vector<CallHeader> all = gather(comm, mine);
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
       compare(comm, options, all[0], all[rank], rank);
     }
   }
-  std::vector<Opening> all(briefs.size(), mine);
+  std::vector<CallHeader> all(briefs.size(), mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     all[rank].own = briefs[rank].own_and_wrong >> 1U;
     all[rank].named[0] = briefs[rank].named;
@@ -192,24 +196,25 @@ std::vector<Opening> complete(Communicator& comm, const Opening& mine, const Mis
 
 }  // namespace
 
-std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake,
-                          const ExchangeOptions* options) {
+std::vector<CallHeader> open(Communicator& comm, CallHeader mine, const Mistake& mistake,
+                             const ExchangeOptions* options) {
   mine.is_wrong = mistake.text.empty() ? 0 : 1;
   return complete(comm, mine, mistake, gather(comm, brief_of(mine)), options);
 }
 
-struct SplitOpening::Sent {
-  Opening mine;
+struct SplitHeaderExchange::Sent {
+  CallHeader mine;
   Mistake mistake;
-  Brief brief;
-  std::vector<Brief> all;
+  CompactHeader brief;
+  std::vector<CompactHeader> all;
   Request request;  // last, because it waits for the others
 };
 
-SplitOpening::SplitOpening() : sent_(std::make_unique<Sent>()) {}
-SplitOpening::~SplitOpening() = default;
+SplitHeaderExchange::SplitHeaderExchange() : sent_(std::make_unique<Sent>()) {}
+SplitHeaderExchange::~SplitHeaderExchange() = default;
 
-void SplitOpening::start(Communicator& comm, const Opening& mine, const Mistake& mistake) {
+void SplitHeaderExchange::start(Communicator& comm, const CallHeader& mine,
+                                const Mistake& mistake) {
   sent_->mine = mine;
   sent_->mine.is_wrong = mistake.text.empty() ? 0 : 1;
   sent_->mistake = mistake;
@@ -219,7 +224,7 @@ void SplitOpening::start(Communicator& comm, const Opening& mine, const Mistake&
   sent_->request = comm.all_gather_async(in, std::as_writable_bytes(std::span(sent_->all)));
 }
 
-std::vector<Opening> SplitOpening::finish(Communicator& comm) {
+std::vector<CallHeader> SplitHeaderExchange::finish(Communicator& comm) {
   sent_->request.wait();
   return complete(comm, sent_->mine, sent_->mistake, sent_->all, nullptr);
 }

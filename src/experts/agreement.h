@@ -28,7 +28,7 @@ enum class CallKind : std::uint32_t {
 };
 const char* to_text(CallKind kind);
 
-struct Opening {
+struct CallHeader {
   CallKind kind = CallKind::exchange;
   std::uint32_t is_wrong = 0;  // this rank will report a mistake
   std::uint64_t routing = 0;
@@ -54,19 +54,19 @@ void throw_if_any(Communicator& comm, bool any, const Mistake& mine, const char*
 // As above, after asking all ranks whether one has a mistake.
 void agree(Communicator& comm, const Mistake& mine, const char* call);
 
-// Returns the openings of all ranks, by rank. Throws on all ranks the mistake of one, or mismatch
-// if they make different calls. `options`: those of an exchange that is being made, to report the
-// difference.
-std::vector<Opening> open(Communicator& comm, Opening mine, const Mistake& mistake,
-                          const ExchangeOptions* options = nullptr);
+// Returns the call headers of all ranks, by rank. Throws on all ranks the mistake of one, or
+// mismatch if they make different calls. `options`: those of an exchange that is being made, to
+// report the difference.
+std::vector<CallHeader> open(Communicator& comm, CallHeader mine, const Mistake& mistake,
+                             const ExchangeOptions* options = nullptr);
 
 // open() in two parts: start() does not wait.
-class SplitOpening {
+class SplitHeaderExchange {
  public:
-  SplitOpening();
-  ~SplitOpening();
-  void start(Communicator& comm, const Opening& mine, const Mistake& mistake);
-  std::vector<Opening> finish(Communicator& comm);
+  SplitHeaderExchange();
+  ~SplitHeaderExchange();
+  void start(Communicator& comm, const CallHeader& mine, const Mistake& mistake);
+  std::vector<CallHeader> finish(Communicator& comm);
 
  private:
   struct Sent;

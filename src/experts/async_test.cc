@@ -75,10 +75,10 @@ TEST(ExpertAsync, EndsWithoutACallerThatWaits) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     Exchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
-    std::promise<bool> told;
+    std::promise<bool> messages;
     Request request = exchange.dispatch_async(call.routing, {call.payload()});
-    request.on_done([&](const Error* error) { told.set_value(error == nullptr); });
-    EXPECT_TRUE(told.get_future().get());
+    request.on_done([&](const Error* error) { messages.set_value(error == nullptr); });
+    EXPECT_TRUE(messages.get_future().get());
     EXPECT_TRUE(request.test());
     request.wait();
     exchange.combine(call.routing, call.back());

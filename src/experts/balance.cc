@@ -23,23 +23,25 @@ std::string number(int value) {
   return std::to_string(value);
 }
 
-void check(std::span<const double> loads, const BalanceOptions& options, int seats) {
+void check(std::span<const double> loads, const BalanceOptions& options, int physical_experts) {
   if (loads.empty() || options.ranks < 1 || options.groups < 1 || options.hosts < 1) {
     refuse("experts, ranks, groups and hosts must be 1 or more", "correct the BalanceOptions");
   }
   const int experts = static_cast<int>(loads.size());
-  if (seats < experts) {
-    refuse(number(experts) + " experts do not fit on " + number(seats) + " seats",
-           "give a seat for each expert, and more for replicas");
+  if (physical_experts < experts) {
+    refuse(number(experts) + " experts do not fit on " + number(physical_experts) +
+               " physical experts",
+           "give a physical expert for each expert, and more for replicas");
   }
-  if (seats % options.ranks != 0) {
-    refuse(number(options.ranks) + " ranks do not divide " + number(seats) + " seats",
+  if (physical_experts % options.ranks != 0) {
+    refuse(number(options.ranks) + " ranks do not divide " + number(physical_experts) +
+               " physical experts",
            "give a multiple of the ranks");
   }
-  if (seats / options.ranks > experts) {
-    refuse("a rank has " + number(seats / options.ranks) + " seats, and there are " +
-               number(experts) + " experts",
-           "give fewer seats: a second replica on one rank is of no use");
+  if (physical_experts / options.ranks > experts) {
+    refuse("a rank has " + number(physical_experts / options.ranks) +
+               " physical experts, and there are " + number(experts) + " experts",
+           "give fewer physical experts: a second replica on one rank is of no use");
   }
   if (experts % options.groups != 0 || options.ranks % options.hosts != 0) {
     refuse("groups must divide the experts, and hosts the ranks", "correct the BalanceOptions");
@@ -62,20 +64,20 @@ std::vector<int> by_weight(std::span<const double> weights) {
   return order;
 }
 
-// The expert in a seat, and its share of the expert's load.
+// A physical expert, and its share of the expert's load.
 struct Share {
   int expert = 0;
   double load = 0;
 };
 
-// Makes one seat for each expert, and gives the remaining seats to the experts with the most load
-// per seat; at most `most` for each.
-std::vector<Share> replicate(std::span<const int> experts, std::span<const double> loads, int seats,
-                             int most) {
+// Makes one physical expert for each expert, and gives the remaining physical experts to the
+// experts with the most load per physical expert; at most `most` for each.
+std::vector<Share> replicate(std::span<const int> experts, std::span<const double> loads,
+                             int physical_experts, int most) {
   std::vector<int> copies(experts.size(), 1);
-  std::vector<int> seat_of(experts.size());
-  std::iota(seat_of.begin(), seat_of.end(), 0);
-  while (static_cast<int>(seat_of.size()) < seats) {
+  std::vector<int> physical_of(experts.size());
+  std::iota(physical_of.begin(), physical_of.end(), 0);
+  while (static_cast<int>(physical_of.size()) < physical_experts) {
     int heaviest = -1;
     const auto load = [&](int i) { return loads[at(experts[at(i)])] / copies[at(i)]; };
     for (int i = 0; i < static_cast<int>(experts.size()); ++i) {
@@ -84,10 +86,10 @@ std::vector<Share> replicate(std::span<const int> experts, std::span<const doubl
       }
     }
     ++copies[at(heaviest)];
-    seat_of.push_back(heaviest);
+    physical_of.push_back(heaviest);
   }
   std::vector<Share> shares;
-  for (const int i : seat_of) {
+  for (const int i : physical_of) {
     const int expert = experts[at(i)];
     shares.push_back({.expert = expert, .load = loads[at(expert)] / copies[at(i)]});
   }
@@ -212,8 +214,8 @@ Unevenness unevenness(std::span<const double> loads) {
   return result;
 }
 
-// Gives one seat of an expert with replicas to another expert: the change that evens out the bins
-// most. Returns false if none helps.
+// Gives one physical expert of an expert with replicas to another expert: the change that evens out
+// the bins most. Returns false if none helps.
 bool exchange_replicas(std::vector<Bin>& bins, std::span<const double> loads) {
   std::vector<std::vector<std::size_t>> bins_of(loads.size());
   std::vector<double> now;
@@ -225,14 +227,14 @@ bool exchange_replicas(std::vector<Bin>& bins, std::span<const double> loads) {
   }
   struct Change {
     std::size_t bin = 0;
-    Share* seat = nullptr;
+    Share* physical = nullptr;
     std::size_t expert = 0;
   } best;
   Unevenness least = unevenness(now);
   std::vector<double> then;
   for (std::size_t bin = 0; bin < bins.size(); ++bin) {
-    for (Share& seat : bins[bin].shares) {
-      const auto old = at(seat.expert);
+    for (Share& physical : bins[bin].shares) {
+      const auto old = at(physical.expert);
       const auto copies = static_cast<double>(bins_of[old].size());
       for (std::size_t expert = 0; expert < loads.size() && copies > 1; ++expert) {
         if (bins[bin].holds(static_cast<int>(expert))) {
@@ -249,18 +251,18 @@ bool exchange_replicas(std::vector<Bin>& bins, std::span<const double> loads) {
         then[bin] += loads[expert] / (others + 1) - loads[old] / (copies - 1);
         if (const Unevenness made = unevenness(then); made < least) {
           least = made;
-          best = {.bin = bin, .seat = &seat, .expert = expert};
+          best = {.bin = bin, .physical = &physical, .expert = expert};
         }
       }
     }
   }
-  if (best.seat == nullptr) {
+  if (best.physical == nullptr) {
     return false;
   }
-  const auto old = at(best.seat->expert);
+  const auto old = at(best.physical->expert);
   const auto copies = static_cast<double>(bins_of[old].size());
   const auto others = static_cast<double>(bins_of[best.expert].size());
-  *best.seat = {.expert = static_cast<int>(best.expert), .load = 0};
+  *best.physical = {.expert = static_cast<int>(best.expert), .load = 0};
   for (Bin& bin : bins) {
     for (Share& share : bin.shares) {
       if (at(share.expert) == old) {
@@ -309,17 +311,19 @@ std::vector<std::vector<int>> experts_of_hosts(std::span<const double> loads,
 
 ExpertPlaces balance(std::span<const double> loads, const BalanceOptions& wanted) {
   BalanceOptions options = wanted;
-  const int seats = wanted.seats == 0 ? static_cast<int>(loads.size()) : wanted.seats;
-  check(loads, options, seats);
-  const bool grouped = options.hosts > 1 && options.groups % options.hosts == 0 &&
-                       seats / options.ranks <= static_cast<int>(loads.size()) / options.hosts;
+  const int physical_experts =
+      wanted.physical_experts == 0 ? static_cast<int>(loads.size()) : wanted.physical_experts;
+  check(loads, options, physical_experts);
+  const bool grouped =
+      options.hosts > 1 && options.groups % options.hosts == 0 &&
+      physical_experts / options.ranks <= static_cast<int>(loads.size()) / options.hosts;
   if (!grouped) {
     options.groups = options.hosts = 1;
   }
   const int ranks_of_host = options.ranks / options.hosts;
   ExpertPlaces places;
   for (const std::vector<int>& experts : experts_of_hosts(loads, options)) {
-    const auto shares = replicate(experts, loads, seats / options.hosts, ranks_of_host);
+    const auto shares = replicate(experts, loads, physical_experts / options.hosts, ranks_of_host);
     std::vector<Bin> bins = pack(shares, ranks_of_host);
     if (!grouped) {
       even_out(bins, loads);

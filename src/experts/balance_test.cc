@@ -15,9 +15,9 @@ namespace {
 using Places = std::vector<std::vector<int>>;
 
 // The two layers of the example in EPLB's README (DeepSeek-AI, 2025): 12 experts in 4 groups, 16
-// seats on 8 ranks of 2 hosts.
+// physical experts on 8 ranks of 2 hosts.
 TEST(Balance, IsThatOfThePublishedExamples) {
-  const BalanceOptions options{.ranks = 8, .seats = 16, .groups = 4, .hosts = 2};
+  const BalanceOptions options{.ranks = 8, .physical_experts = 16, .groups = 4, .hosts = 2};
   const std::vector<double> first = {90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86};
   EXPECT_EQ(balance(first, options).experts_of_rank,
             (Places{{5, 6}, {5, 7}, {8, 4}, {3, 4}, {10, 9}, {10, 2}, {0, 1}, {11, 1}}));
@@ -28,9 +28,9 @@ TEST(Balance, IsThatOfThePublishedExamples) {
 
 // Returns the greatest load of a rank by the plain greedy method, which may place an expert twice
 // on a rank.
-double greedy(const std::vector<double>& loads, int ranks, int seats) {
+double greedy(const std::vector<double>& loads, int ranks, int physical_experts) {
   std::vector<int> copies(loads.size(), 1);
-  for (int extra = static_cast<int>(loads.size()); extra < seats; ++extra) {
+  for (int extra = static_cast<int>(loads.size()); extra < physical_experts; ++extra) {
     std::size_t heaviest = 0;
     for (std::size_t i = 1; i < loads.size(); ++i) {
       if (loads[i] / copies[i] > loads[heaviest] / copies[heaviest]) {
@@ -50,7 +50,8 @@ double greedy(const std::vector<double>& loads, int ranks, int seats) {
   for (const auto& [one, expert] : all) {
     std::size_t least = load.size();
     for (std::size_t rank = 0; rank < load.size(); ++rank) {
-      if (taken[rank] < seats / ranks && (least == load.size() || load[rank] < load[least])) {
+      if (taken[rank] < physical_experts / ranks &&
+          (least == load.size() || load[rank] < load[least])) {
         least = rank;
       }
     }
@@ -63,17 +64,19 @@ double greedy(const std::vector<double>& loads, int ranks, int seats) {
   return *std::max_element(load.begin(), load.end());
 }
 
-void expect_whole(const ExpertPlaces& places, const std::vector<double>& loads, int seats) {
+void expect_whole(const ExpertPlaces& places, const std::vector<double>& loads,
+                  int physical_experts) {
   std::set<int> held;
   std::size_t all = 0;
   for (const std::vector<int>& rank : places.experts_of_rank) {
     EXPECT_EQ(std::set<int>(rank.begin(), rank.end()).size(), rank.size());
-    EXPECT_EQ(rank.size(), static_cast<std::size_t>(seats) / places.experts_of_rank.size());
+    EXPECT_EQ(rank.size(),
+              static_cast<std::size_t>(physical_experts) / places.experts_of_rank.size());
     held.insert(rank.begin(), rank.end());
     all += rank.size();
   }
   EXPECT_EQ(held.size(), loads.size());
-  EXPECT_EQ(all, static_cast<std::size_t>(seats));
+  EXPECT_EQ(all, static_cast<std::size_t>(physical_experts));
   EXPECT_NEAR(std::accumulate(places.load_of_rank.begin(), places.load_of_rank.end(), 0.0),
               std::accumulate(loads.begin(), loads.end(), 0.0), 1e-6);
 }
@@ -86,21 +89,23 @@ TEST(Balance, IsAtLeastAsEvenAsTheGreedyMethod) {
   for (int i = 0; i < 2000; ++i) {
     const int ranks = 1 + below(8);
     const int experts = ranks * (1 + below(8));
-    const int seats = experts + ranks * below(1 + std::min(3, experts - experts / ranks));
+    const int physical_experts =
+        experts + ranks * below(1 + std::min(3, experts - experts / ranks));
     std::vector<double> loads;
     for (int expert = 0; expert < experts; ++expert) {
       loads.push_back(below(3) == 0 ? below(2000) : below(100));
     }
-    const ExpertPlaces places = balance(loads, {.ranks = ranks, .seats = seats});
-    expect_whole(places, loads, seats);
+    const ExpertPlaces places =
+        balance(loads, {.ranks = ranks, .physical_experts = physical_experts});
+    expect_whole(places, loads, physical_experts);
     const double ours = *std::max_element(places.load_of_rank.begin(), places.load_of_rank.end());
-    const double theirs = greedy(loads, ranks, seats);
+    const double theirs = greedy(loads, ranks, physical_experts);
     if (theirs < 0) {
       continue;  // no swap could use it
     }
     ++compared;
     EXPECT_LE(ours, theirs * (1 + 1e-9)) << "case " << i << ": " << ranks << " ranks, " << experts
-                                         << " experts, " << seats << " seats";
+                                         << " experts, " << physical_experts << " physical experts";
     better += ours < theirs * (1 - 1e-9) ? 1 : 0;
   }
   EXPECT_GT(compared, 900);
@@ -112,7 +117,8 @@ TEST(Balance, OfGroupsIsWhole) {
   for (int i = 0; i < 200; ++i) {
     std::vector<double> loads(64);
     std::generate(loads.begin(), loads.end(), [&] { return static_cast<double>(random() % 1000); });
-    const ExpertPlaces places = balance(loads, {.ranks = 8, .seats = 72, .groups = 8, .hosts = 2});
+    const ExpertPlaces places =
+        balance(loads, {.ranks = 8, .physical_experts = 72, .groups = 8, .hosts = 2});
     expect_whole(places, loads, 72);
     for (int group = 0; group < 8; ++group) {  // on one host
       std::set<int> hosts;
@@ -128,10 +134,10 @@ TEST(Balance, OfGroupsIsWhole) {
   }
 }
 
-// A host with two experts cannot fill the three seats of its rank without an expert of another
-// group.
+// A host with two experts cannot fill the three physical experts of its rank without an expert of
+// another group.
 TEST(Balance, GroupsThatDoNotFillTheirHostsAreLeftOutOfAccount) {
-  const BalanceOptions options{.ranks = 2, .seats = 6, .groups = 2, .hosts = 2};
+  const BalanceOptions options{.ranks = 2, .physical_experts = 6, .groups = 2, .hosts = 2};
   const ExpertPlaces places = balance(std::vector<double>{4, 3, 2, 1}, options);
   for (const std::vector<int>& here : places.experts_of_rank) {
     EXPECT_EQ(std::set<int>(here.begin(), here.end()).size(), 3U);
@@ -161,11 +167,13 @@ TEST(Balance, SaysWhatIsWrong) {
     }
     return "nothing";
   };
-  EXPECT_NE(said({1, 2, 3}, {.ranks = 2}).find("2 ranks do not divide 3 seats"), std::string::npos);
-  EXPECT_NE(said({1, 2, 3}, {.seats = 2}).find("3 experts do not fit on 2 seats"),
+  EXPECT_NE(said({1, 2, 3}, {.ranks = 2}).find("2 ranks do not divide 3 physical experts"),
             std::string::npos);
+  EXPECT_NE(
+      said({1, 2, 3}, {.physical_experts = 2}).find("3 experts do not fit on 2 physical experts"),
+      std::string::npos);
   EXPECT_NE(said({1, -2}, {.ranks = 1}).find("the load of expert 1 is -2"), std::string::npos);
-  EXPECT_NE(said({1, 2}, {.ranks = 1, .seats = 3}).find("of no use"), std::string::npos);
+  EXPECT_NE(said({1, 2}, {.ranks = 1, .physical_experts = 3}).find("of no use"), std::string::npos);
 }
 
 }  // namespace

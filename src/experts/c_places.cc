@@ -89,13 +89,13 @@ unisono_result_t unisono_experts_after_shrink(const unisono_exchange_options_t* 
 }
 
 unisono_result_t unisono_balance_experts(const double* loads, std::size_t experts, int ranks,
-                                         int seats, int groups, int hosts, int* experts_of_ranks,
-                                         double* load_of_ranks) noexcept {
+                                         int physical_experts, int groups, int hosts,
+                                         int* experts_of_ranks, double* load_of_ranks) noexcept {
   return guard([&] {
     expect_place(experts_of_ranks, "experts_of_ranks");
-    const unisono::ExpertPlaces places =
-        unisono::balance(view(loads, experts, "loads"),
-                         {.ranks = ranks, .seats = seats, .groups = groups, .hosts = hosts});
+    const unisono::ExpertPlaces places = unisono::balance(
+        view(loads, experts, "loads"),
+        {.ranks = ranks, .physical_experts = physical_experts, .groups = groups, .hosts = hosts});
     write_placement(places.experts_of_rank, experts_of_ranks);
     if (load_of_ranks != nullptr) {
       std::copy(places.load_of_rank.begin(), places.load_of_rank.end(), load_of_ranks);

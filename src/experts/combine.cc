@@ -15,9 +15,9 @@
 namespace unisono {
 namespace {
 
+using experts::CallHeader;
 using experts::CallKind;
 using experts::Mistake;
-using experts::Opening;
 using experts::Place;
 
 std::size_t at(std::int64_t index) {
@@ -68,20 +68,20 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
 }
 
 // The rows for ranks whose tokens are on other hosts, and the number of rows from each.
-struct WayBack {
+struct ReturnRows {
   std::vector<std::vector<const std::byte*>> rows;
   std::vector<std::size_t> expected;
 };
 
-WayBack way_back(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                 const experts::Travel& travel) {
+ReturnRows return_rows(const detail::ExchangeState& state, const detail::RoutingState& routing,
+                       const experts::RowTransfer& transfer) {
   const auto ranks = at(state.comm->size());
-  WayBack back{.rows = std::vector<std::vector<const std::byte*>>(ranks),
-               .expected = std::vector<std::size_t>(ranks, 0)};
+  ReturnRows back{.rows = std::vector<std::vector<const std::byte*>>(ranks),
+                  .expected = std::vector<std::size_t>(ranks, 0)};
   for (const experts::Arrival& arrival : routing.places.arrivals) {
     if (!state.hosts.is_here(arrival.source)) {
-      back.rows[at(arrival.source)].push_back(travel.in.data() +
-                                              at(arrival.row) * travel.row_bytes);
+      back.rows[at(arrival.source)].push_back(transfer.in.data() +
+                                              at(arrival.row) * transfer.row_bytes);
     }
   }
   for (const Place& place : routing.places.places) {
@@ -92,7 +92,7 @@ WayBack way_back(const detail::ExchangeState& state, const detail::RoutingState&
   return back;
 }
 
-void prepare_back(detail::ExchangeState& state, const WayBack& back, std::size_t row_bytes,
+void prepare_back(detail::ExchangeState& state, const ReturnRows& back, std::size_t row_bytes,
                   Mistake& mistake) {
   std::size_t sent = 0;
   for (const auto& rows : back.rows) {
@@ -108,24 +108,25 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
                                                      const detail::RoutingState* routing,
                                                      const CombineRows& combine, CallKind kind,
                                                      experts::CallForm form, Mistake mistake) {
-  std::vector<experts::Travel> travels;
-  WayBack back;
+  std::vector<experts::RowTransfer> transfers;
+  ReturnRows back;
   if (mistake.text.empty()) {
     const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
-    travels.push_back(experts::travel_of(state, 0,
-                                         combine.rows.first(at(routing->places.rows) * row_bytes),
-                                         row_bytes, combine.coding, combine.dtype, mistake));
+    transfers.push_back(
+        experts::row_transfer_of(state, 0, combine.rows.first(at(routing->places.rows) * row_bytes),
+                                 row_bytes, combine.coding, combine.dtype, mistake));
     if (!state.hosts.single() && mistake.text.empty()) {
-      back = way_back(state, *routing, travels[0]);
-      prepare_back(state, back, travels[0].row_bytes, mistake);
+      back = return_rows(state, *routing, transfers[0]);
+      prepare_back(state, back, transfers[0].row_bytes, mistake);
     }
   }
-  auto call = experts::start_call(state, routing, std::move(travels), {.kind = kind},
+  auto call = experts::start_call(state, routing, std::move(transfers), {.kind = kind},
                                   std::move(mistake), form);
   call->combine = combine;
   call->fingerprint = form.in_halves ? experts::fingerprint(*call) : 0;
   if (!state.hosts.single()) {
-    experts::start_rows(state, back.rows, back.expected, call->travels[0].row_bytes, state.sent[0]);
+    experts::start_rows(state, back.rows, back.expected, call->transfers[0].row_bytes,
+                        state.sent[0]);
   }
   return call;
 }
@@ -134,11 +135,11 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
 // none.
 std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
                                                detail::StartedCall& call) {
-  experts::finish_opening(state, call);
-  const experts::Travel& travel = call.travels[0];
+  experts::finish_headers(state, call);
+  const experts::RowTransfer& transfer = call.transfers[0];
   const std::vector<Place>& places = call.routing->places.places;
   std::vector<const std::byte*> at_place(places.size(), nullptr);
-  const auto found = experts::find_published(state, call.openings, 0, travel.in.data());
+  const auto found = experts::find_published(state, call.headers, 0, transfer.in.data());
   std::vector<const std::byte*> next =  // for each rank on another host, its next row
       state.hosts.single() ? std::vector<const std::byte*>() : experts::finish_rows(state.sent[0]);
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -147,10 +148,10 @@ std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
       continue;
     }
     if (state.hosts.is_here(place.rank)) {
-      at_place[i] = found[at(place.rank)] + at(place.row) * travel.row_bytes;
+      at_place[i] = found[at(place.rank)] + at(place.row) * transfer.row_bytes;
     } else {
       const std::byte*& one = next[at(place.rank)];
-      at_place[i] = std::exchange(one, one + travel.row_bytes);
+      at_place[i] = std::exchange(one, one + transfer.row_bytes);
     }
   }
   return at_place;
@@ -179,9 +180,10 @@ struct TokenRows {
 };
 
 void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
-              const experts::Travel& travel, const std::vector<const std::byte*>& at_place) {
-  const kernels::WeightedSumFunction sum =
-      travel.is_coded() ? travel.functions.weighted_sum : kernels::find_weighted_sum(combine.dtype);
+              const experts::RowTransfer& transfer, const std::vector<const std::byte*>& at_place) {
+  const kernels::WeightedSumFunction sum = transfer.is_coded()
+                                               ? transfer.functions.weighted_sum
+                                               : kernels::find_weighted_sum(combine.dtype);
   const std::size_t row_bytes = combine.hidden * size_of(combine.dtype);
   TokenRows now(at(routing.k));
   TokenRows next(at(routing.k));
@@ -193,9 +195,9 @@ void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
         combine.residual.empty() ? nullptr : combine.residual.data() + token * row_bytes;
     std::byte* const out = combine.out.data() + token * row_bytes;
     const float* factors = combine.weights.empty() ? nullptr : now.factors.data();
-    if (travel.is_rounded) {
-      travel.functions.rounded_sum(out, residual, now.rows.data(), factors, now.count(),
-                                   combine.hidden, next.rows.data(), next.count());
+    if (transfer.is_rounded) {
+      transfer.functions.rounded_sum(out, residual, now.rows.data(), factors, now.count(),
+                                     combine.hidden, next.rows.data(), next.count());
     } else {
       sum(out, residual, now.rows.data(), factors, now.count(), combine.hidden);
     }
@@ -219,7 +221,7 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
 void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
   const auto at_place = finish_rows_back(state, *call);
   experts::expect_unchanged(state, *call);
-  sum_rows(call->combine, *call->routing, call->travels[0], at_place);
+  sum_rows(call->combine, *call->routing, call->transfers[0], at_place);
   experts::end_call(state);
 }
 

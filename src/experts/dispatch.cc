@@ -26,11 +26,11 @@ std::size_t at(std::int64_t index) {
 }
 
 // Returns the number of a row in `in`.
-std::size_t source_row(const Travel& travel, std::int64_t token, int slot, int k) {
-  return travel.form.one_a_slot ? at(token * k + slot) : at(token);
+std::size_t source_row(const RowTransfer& transfer, std::int64_t token, int slot, int k) {
+  return transfer.form.one_a_slot ? at(token * k + slot) : at(token);
 }
 
-void fill_padding(const detail::RoutingState& routing, const Travel& travel) {
+void fill_padding(const detail::RoutingState& routing, const RowTransfer& transfer) {
   if (routing.layout != ExpertLayout::expert_major) {
     return;
   }
@@ -40,45 +40,46 @@ void fill_padding(const detail::RoutingState& routing, const Travel& travel) {
     const std::int64_t end =
         local + 1 < places.first_row.size() ? places.first_row[local + 1] : places.rows;
     if (begin != end) {
-      std::memset(travel.out.data() + at(begin) * travel.out_row_bytes, 0,
-                  at(end - begin) * travel.out_row_bytes);
+      std::memset(transfer.out.data() + at(begin) * transfer.out_row_bytes, 0,
+                  at(end - begin) * transfer.out_row_bytes);
     }
   }
 }
 
 // Writes the rows from one rank. `row_at(arrival)` returns the address of each.
 template <typename RowAt>
-void place_rows(const detail::RoutingState& routing, std::size_t source, const Travel& travel,
-                const RowAt& row_at) {
+void place_rows(const detail::RoutingState& routing, std::size_t source,
+                const RowTransfer& transfer, const RowAt& row_at) {
   const kernels::Store store =
-      travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
+      transfer.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
   const Places& places = routing.places;
-  std::vector<std::byte> decoded(travel.is_coded() ? travel.out_row_bytes : 0);  // that at `latest`
+  std::vector<std::byte> decoded(transfer.is_coded() ? transfer.out_row_bytes
+                                                     : 0);  // that at `latest`
   const std::byte* latest = nullptr;
   std::vector<void*> targets;
   const std::size_t end = places.first_arrival[source + 1];
   for (std::size_t i = places.first_arrival[source]; i < end; ++i) {
     const Arrival& arrival = places.arrivals[i];
     const std::byte* from = row_at(arrival);
-    if (travel.is_rounded) {  // once, however many experts of this rank get it
-      targets.push_back(travel.out.data() + at(arrival.row) * travel.out_row_bytes);
+    if (transfer.is_rounded) {  // once, however many experts of this rank get it
+      targets.push_back(transfer.out.data() + at(arrival.row) * transfer.out_row_bytes);
       if (i + 1 == end || row_at(places.arrivals[i + 1]) != from) {
-        travel.functions.round(targets.data(), static_cast<int>(targets.size()), from, travel.count,
-                               store);
+        transfer.functions.round(targets.data(), static_cast<int>(targets.size()), from,
+                                 transfer.count, store);
         targets.clear();
       }
       continue;
     }
-    if (!travel.is_coded()) {
-      travel.write(at(arrival.row), from, store);
+    if (!transfer.is_coded()) {
+      transfer.write(at(arrival.row), from, store);
       continue;
     }
     if (from != latest) {  // decoded once, too
-      travel.functions.decode(decoded.data(), from, travel.count, kernels::Store::cached);
+      transfer.functions.decode(decoded.data(), from, transfer.count, kernels::Store::cached);
       latest = from;
     }
-    kernels::copy(travel.out.data() + at(arrival.row) * travel.out_row_bytes, decoded.data(),
-                  travel.out_row_bytes, store);
+    kernels::copy(transfer.out.data() + at(arrival.row) * transfer.out_row_bytes, decoded.data(),
+                  transfer.out_row_bytes, store);
   }
 }
 
@@ -88,19 +89,19 @@ void place_rows(const detail::RoutingState& routing, std::size_t source, const T
 constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
 
 void read_from_memory(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                      const Travel& travel, const std::vector<const std::byte*>& found,
+                      const RowTransfer& transfer, const std::vector<const std::byte*>& found,
                       std::size_t bytes_of_all) {
-  const std::size_t bytes_here = routing.places.arrivals.size() * travel.row_bytes;
+  const std::size_t bytes_here = routing.places.arrivals.size() * transfer.row_bytes;
   const bool seldom_twice = bytes_here < bytes_of_all + bytes_of_all / 2;
-  const bool is_coded = travel.form.coding != RowCoding::none;
+  const bool is_coded = transfer.form.coding != RowCoding::none;
   if (seldom_twice || (bytes_of_all <= kCachedTokens && !is_coded)) {
     const kernels::Store store =
-        travel.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
+        transfer.out.size() >= kStreamingBytes ? kernels::Store::streaming : kernels::Store::cached;
     for (std::size_t row = 0; row < routing.places.sources.size(); ++row) {
       const RowSource& source = routing.places.sources[row];
       if (source.rank >= 0) {
-        const std::size_t number = source_row(travel, source.token, source.slot, routing.k);
-        travel.write(row, found[at(source.rank)] + number * travel.row_bytes, store);
+        const std::size_t number = source_row(transfer, source.token, source.slot, routing.k);
+        transfer.write(row, found[at(source.rank)] + number * transfer.row_bytes, store);
       }
     }
     return;
@@ -109,28 +110,28 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
   const std::size_t ranks = found.size();
   for (std::size_t i = 0; i < ranks; ++i) {
     const std::size_t source = (at(state.comm->rank()) + i) % ranks;
-    place_rows(routing, source, travel, [&](const Arrival& arrival) {
+    place_rows(routing, source, transfer, [&](const Arrival& arrival) {
       return found[source] +
-             source_row(travel, arrival.token, arrival.slot, routing.k) * travel.row_bytes;
+             source_row(transfer, arrival.token, arrival.slot, routing.k) * transfer.row_bytes;
     });
   }
 }
 
 // Reads from the ranks on this host directly, and from other hosts' ranks through the relays.
 void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                     const Travel& travel, const std::vector<const std::byte*>& found,
+                     const RowTransfer& transfer, const std::vector<const std::byte*>& found,
                      const std::vector<const std::byte*>& relayed) {
   for (std::size_t source = 0; source < found.size(); ++source) {
     const bool is_here = state.hosts.is_here(static_cast<int>(source));
-    place_rows(routing, source, travel, [&](const Arrival& arrival) {
+    place_rows(routing, source, transfer, [&](const Arrival& arrival) {
       if (is_here) {
         return found[source] +
-               source_row(travel, arrival.token, arrival.slot, routing.k) * travel.row_bytes;
+               source_row(transfer, arrival.token, arrival.slot, routing.k) * transfer.row_bytes;
       }
-      const Crossing& crossing = arrival.crossing;
-      return relayed[source] +
-             std::size_t{travel.form.one_a_slot ? crossing.choice : crossing.token} *
-                 travel.row_bytes;
+      const InterHostIndex& inter_host_index = arrival.inter_host_index;
+      return relayed[source] + std::size_t{transfer.form.one_a_slot ? inter_host_index.choice
+                                                                    : inter_host_index.token} *
+                                   transfer.row_bytes;
     });
   }
 }
@@ -236,13 +237,13 @@ void expect_rows(Mistake& mistake, const char* what, std::size_t have,
 
 namespace {
 
-void open_or_start(detail::ExchangeState& state, detail::StartedCall& call, const Opening& opening,
-                   const Mistake& mistake, bool in_halves) {
+void open_or_start(detail::ExchangeState& state, detail::StartedCall& call,
+                   const CallHeader& header, const Mistake& mistake, bool in_halves) {
   if (in_halves && state.hosts.single()) {
-    call.opening = std::make_unique<SplitOpening>();
-    call.opening->start(*state.comm, opening, mistake);
+    call.header = std::make_unique<SplitHeaderExchange>();
+    call.header->start(*state.comm, header, mistake);
   } else {
-    call.openings = open(*state.comm, opening, mistake);
+    call.headers = open(*state.comm, header, mistake);
   }
 }
 
@@ -250,38 +251,38 @@ void open_or_start(detail::ExchangeState& state, detail::StartedCall& call, cons
 
 std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
                                                 const detail::RoutingState* routing,
-                                                std::vector<Travel> travels, Opening opening,
-                                                Mistake mistake, CallForm form) {
+                                                std::vector<RowTransfer> transfers,
+                                                CallHeader header, Mistake mistake, CallForm form) {
   auto call = std::make_unique<detail::StartedCall>();
-  call->kind = opening.kind;
+  call->kind = header.kind;
   call->routing = routing;
-  opening.form = form.bits();
+  header.form = form.bits();
   if (mistake.text.empty()) {
-    opening.routing = routing->number;
-    opening.parts = static_cast<std::uint32_t>(travels.size());
-    for (std::size_t part = 0; part < travels.size(); ++part) {
-      opening.part_bytes[part] = travels[part].row_bytes;
-      opening.part_forms[part] = travels[part].form.bits();
-      opening.named[part] = travels[part].in.size();
-      opening.names[part] = publish(state, part, travels[part].in, mistake);
+    header.routing = routing->number;
+    header.parts = static_cast<std::uint32_t>(transfers.size());
+    for (std::size_t part = 0; part < transfers.size(); ++part) {
+      header.part_bytes[part] = transfers[part].row_bytes;
+      header.part_forms[part] = transfers[part].form.bits();
+      header.named[part] = transfers[part].in.size();
+      header.names[part] = publish(state, part, transfers[part].in, mistake);
     }
   }
-  call->travels = std::move(travels);
+  call->transfers = std::move(transfers);
   call->in_halves = form.in_halves;
-  open_or_start(state, *call, opening, mistake, form.in_halves);
+  open_or_start(state, *call, header, mistake, form.in_halves);
   return call;
 }
 
-void finish_opening(detail::ExchangeState& state, detail::StartedCall& call) {
-  if (call.opening != nullptr) {
-    call.openings = call.opening->finish(*state.comm);
+void finish_headers(detail::ExchangeState& state, detail::StartedCall& call) {
+  if (call.header != nullptr) {
+    call.headers = call.header->finish(*state.comm);
   }
 }
 
 std::uint64_t fingerprint(const detail::StartedCall& call) {
   Hash hash;
-  for (const Travel& travel : call.travels) {
-    hash.add(travel.is_coded() ? 0 : fingerprint(travel.in));
+  for (const RowTransfer& transfer : call.transfers) {
+    hash.add(transfer.is_coded() ? 0 : fingerprint(transfer.in));
   }
   hash.add(fingerprint(std::as_bytes(call.combine.weights)));
   return hash.add(fingerprint(call.combine.residual)).value();
@@ -316,43 +317,43 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
   if (mistake.text.empty()) {
     mistake = check(*routing, payloads, form.names);
   }
-  std::vector<Travel> travels;
+  std::vector<RowTransfer> transfers;
   for (std::size_t part = 0; part < payloads.size() && mistake.text.empty(); ++part) {
     const Payload& payload = payloads[part];
-    Travel& travel = travels.emplace_back(travel_of(state, part, payload.in, payload.row_bytes,
-                                                    payload.coding, payload.dtype, mistake));
-    travel.out = payload.out.first(at(routing->places.rows) * payload.row_bytes);
-    travel.form.one_a_slot = payload.one_a_slot;
+    RowTransfer& transfer = transfers.emplace_back(row_transfer_of(
+        state, part, payload.in, payload.row_bytes, payload.coding, payload.dtype, mistake));
+    transfer.out = payload.out.first(at(routing->places.rows) * payload.row_bytes);
+    transfer.form.one_a_slot = payload.one_a_slot;
   }
-  for (std::size_t part = 0; part < travels.size() && mistake.text.empty(); ++part) {
-    prepare_crossing(state, *routing, part, travels[part], mistake);
+  for (std::size_t part = 0; part < transfers.size() && mistake.text.empty(); ++part) {
+    prepare_inter_host(state, *routing, part, transfers[part], mistake);
   }
-  auto call = start_call(state, routing, std::move(travels), {.kind = form.kind},
+  auto call = start_call(state, routing, std::move(transfers), {.kind = form.kind},
                          std::move(mistake), form.call);
   call->fingerprint = form.call.in_halves ? fingerprint(*call) : 0;
-  for (std::size_t part = 0; part < call->travels.size(); ++part) {
-    start_crossing(state, *routing, part, call->travels[part]);
+  for (std::size_t part = 0; part < call->transfers.size(); ++part) {
+    start_inter_host(state, *routing, part, call->transfers[part]);
   }
   return call;
 }
 
 void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
-  finish_opening(state, *call);
-  const auto relayed = finish_crossing(state, *call->routing, call->travels);
+  finish_headers(state, *call);
+  const auto relayed = finish_inter_host(state, *call->routing, call->transfers);
   expect_unchanged(state, *call);
-  for (std::size_t part = 0; part < call->travels.size(); ++part) {
-    const Travel& travel = call->travels[part];
-    const auto found = find_published(state, call->openings, part, travel.in.data());
+  for (std::size_t part = 0; part < call->transfers.size(); ++part) {
+    const RowTransfer& transfer = call->transfers[part];
+    const auto found = find_published(state, call->headers, part, transfer.in.data());
     if (state.hosts.single()) {
       std::size_t bytes_of_all = 0;
-      for (const Opening& each : call->openings) {
+      for (const CallHeader& each : call->headers) {
         bytes_of_all += each.named[part];
       }
-      read_from_memory(state, *call->routing, travel, found, bytes_of_all);
+      read_from_memory(state, *call->routing, transfer, found, bytes_of_all);
     } else {
-      read_from_hosts(state, *call->routing, travel, found, relayed[part]);
+      read_from_hosts(state, *call->routing, transfer, found, relayed[part]);
     }
-    fill_padding(*call->routing, travel);
+    fill_padding(*call->routing, transfer);
   }
   kernels::fence_streaming();
   end_call(state);
@@ -410,28 +411,28 @@ std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
   const detail::RoutingState* made = routing.state_.get();
   const experts::LoadLabel label(*state_->comm, made);
   experts::Mistake mistake = experts::find_mistake(*state_, made);
-  experts::Opening opening{.kind = experts::CallKind::gather_list};
+  experts::CallHeader header{.kind = experts::CallKind::gather_list};
   if (mistake.text.empty()) {
     experts::expect(mistake, "in", in.size(), made->tokens, row_bytes);
-    opening.routing = made->number;
+    header.routing = made->number;
   }
-  opening.parts = 1;
-  opening.part_bytes[0] = row_bytes;
-  opening.named[0] = in.size();
+  header.parts = 1;
+  header.part_bytes[0] = row_bytes;
+  header.named[0] = in.size();
   if (!in.empty()) {
-    opening.names[0] = state_->comm->place_of(in.data(), in.size());
+    header.names[0] = state_->comm->place_of(in.data(), in.size());
   }
   if (mistake.text.empty() && !state_->hosts.single()) {
     mistake.text = "the ranks do not share memory\ndispatch copies the rows";
   }
   if (mistake.text.empty() && !in.empty() && state_->comm->size() > 1 &&
-      opening.names[0].region == 0) {
+      header.names[0].region == 0) {
     mistake.text =
         "`in` is not registered memory\nuse Communicator::allocate or register_buffer, "
         "or dispatch, which copies the rows";
   }
-  const std::vector<experts::Opening> openings = experts::open(*state_->comm, opening, mistake);
-  const auto found = experts::find_published(*state_, openings, 0, in.data());
+  const std::vector<experts::CallHeader> headers = experts::open(*state_->comm, header, mistake);
+  const auto found = experts::find_published(*state_, headers, 0, in.data());
   std::vector<const std::byte*> rows(routing.rows(), nullptr);
   for (const experts::Arrival& arrival : made->places.arrivals) {
     rows[static_cast<std::size_t>(arrival.row)] =

@@ -35,9 +35,9 @@ void expect_none_started(const detail::ExchangeState& state);
 // Throws the mistake of any rank, or finish_opening() does.
 std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
                                                 const detail::RoutingState* routing,
-                                                std::vector<Travel> travels, Opening opening,
-                                                Mistake mistake, CallForm form);
-void finish_opening(detail::ExchangeState& state, detail::StartedCall& call);
+                                                std::vector<RowTransfer> transfers,
+                                                CallHeader header, Mistake mistake, CallForm form);
+void finish_headers(detail::ExchangeState& state, detail::StartedCall& call);
 // Returns a fingerprint of all memory that the caller must not change between the halves. Coded
 // rows belong to the exchange.
 std::uint64_t fingerprint(const detail::StartedCall& call);

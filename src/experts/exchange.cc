@@ -69,43 +69,45 @@ std::vector<Element> exchange(Communicator& comm, const std::vector<Element>& el
   return came;
 }
 
-// A choice, with its crossing between hosts. The first choice for each rank contains the numbers of
-// all rows to its host instead.
-struct ToldFar {
-  experts::Told told;
-  experts::Crossing crossing;
+// A choice, with its inter-host index between hosts. The first choice for each rank contains the
+// numbers of all rows to its host instead.
+struct RemoteChoiceMessage {
+  experts::ChoiceMessage messages;
+  experts::InterHostIndex inter_host_index;
 };
 
-void tell_far(detail::ExchangeState& state, const experts::Leaving& leaving, std::size_t choices,
-              detail::RoutingState& routing) {
+void tell_far(detail::ExchangeState& state, const experts::SendLayout& send_layout,
+              std::size_t choices, detail::RoutingState& routing) {
   const experts::HostMap& hosts = state.hosts;
-  experts::Crossings& crossings = routing.crossings;
-  const auto numbers = experts::find_crossings(hosts, state.options.k, leaving, choices, crossings);
-  std::vector<ToldFar> told;
-  std::vector<std::size_t> send = leaving.send;
-  std::vector<std::size_t> receive = leaving.receive;
+  experts::InterHostLayout& inter_host = routing.inter_host;
+  const auto numbers =
+      experts::find_inter_host_rows(hosts, state.options.k, send_layout, choices, inter_host);
+  std::vector<RemoteChoiceMessage> messages;
+  std::vector<std::size_t> send = send_layout.send;
+  std::vector<std::size_t> receive = send_layout.receive;
   for (std::size_t rank = 0, i = 0; rank < send.size(); ++rank) {
-    const experts::CrossingRows& rows = crossings.leave[hosts.host(static_cast<int>(rank))];
-    told.push_back({.told = {},
-                    .crossing = {.token = static_cast<std::uint32_t>(rows.tokens.size()),
-                                 .choice = static_cast<std::uint32_t>(rows.choices.size())}});
+    const experts::InterHostRows& rows = inter_host.leave[hosts.host(static_cast<int>(rank))];
+    messages.push_back(
+        {.messages = {},
+         .inter_host_index = {.token = static_cast<std::uint32_t>(rows.tokens.size()),
+                              .choice = static_cast<std::uint32_t>(rows.choices.size())}});
     for (const std::size_t end = i + send[rank]; i < end; ++i) {
-      told.push_back({.told = leaving.told[i], .crossing = numbers[i]});
+      messages.push_back({.messages = send_layout.messages[i], .inter_host_index = numbers[i]});
     }
     ++send[rank];
     ++receive[rank];
   }
-  const std::vector<ToldFar> came = exchange(*state.comm, told, send, receive);
-  std::vector<experts::Told> choices_here;
-  std::vector<experts::Crossing> crossings_here;
+  const std::vector<RemoteChoiceMessage> came = exchange(*state.comm, messages, send, receive);
+  std::vector<experts::ChoiceMessage> choices_here;
+  std::vector<experts::InterHostIndex> crossings_here;
   for (std::size_t rank = 0, i = 0; rank < receive.size(); ++rank) {
-    crossings.come[rank] = came[i].crossing;
+    inter_host.come[rank] = came[i].inter_host_index;
     for (const std::size_t end = i++ + receive[rank]; i < end; ++i) {
-      choices_here.push_back(came[i].told);
-      crossings_here.push_back(came[i].crossing);
+      choices_here.push_back(came[i].messages);
+      crossings_here.push_back(came[i].inter_host_index);
     }
   }
-  experts::take_arrivals(state.options, leaving, choices_here, crossings_here, routing.places);
+  experts::take_arrivals(state.options, send_layout, choices_here, crossings_here, routing.places);
 }
 
 // Ranks tell each other how many of their choices fall on each expert, and tell the ranks of the
@@ -124,27 +126,28 @@ void find_places(detail::ExchangeState& state, const std::vector<std::int32_t>& 
     return all;
   };
   const auto counts = gather(experts::count_choices(state.options, choices));
-  experts::Leaving leaving =
-      experts::place_choices(state.options, state.seats, counts, choices, comm.rank(), places);
+  experts::SendLayout send_layout = experts::place_choices(state.options, state.physical_experts,
+                                                           counts, choices, comm.rank(), places);
   if (state.options.layout == ExpertLayout::rank_major) {
-    experts::add_first_rows(gather(leaving.rows), comm.rank(), places);
+    experts::add_first_rows(gather(send_layout.rows), comm.rank(), places);
   }
-  routing.crossings.leave.resize(state.hosts.count());
-  routing.crossings.come.resize(ranks);
+  routing.inter_host.leave.resize(state.hosts.count());
+  routing.inter_host.come.resize(ranks);
   if (any && !state.hosts.single()) {
-    tell_far(state, leaving, choices.size(), routing);
+    tell_far(state, send_layout, choices.size(), routing);
     return;
   }
-  const auto told = any ? exchange(comm, leaving.told, leaving.send, leaving.receive)
-                        : std::vector<experts::Told>();
-  experts::take_arrivals(state.options, leaving, told, {}, places);
+  const auto messages =
+      any ? exchange(comm, send_layout.messages, send_layout.send, send_layout.receive)
+          : std::vector<experts::ChoiceMessage>();
+  experts::take_arrivals(state.options, send_layout, messages, {}, places);
 }
 
 // All ranks know the numbers of tokens of the others, so all reserve the same memory.
-void make_room(detail::ExchangeState& state, const std::vector<experts::Opening>& openings) {
+void make_room(detail::ExchangeState& state, const std::vector<experts::CallHeader>& headers) {
   std::uint64_t choices = 0;
-  for (const experts::Opening& opening : openings) {
-    choices = std::max(choices, opening.own);
+  for (const experts::CallHeader& header : headers) {
+    choices = std::max(choices, header.own);
   }
   const std::size_t tokens = choices / static_cast<std::size_t>(state.options.k);
   if (tokens <= state.max_tokens) {
@@ -163,9 +166,9 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
   if (mistake.text.empty()) {
     mistake = find_mistake(chosen, state.options);
   }
-  const auto openings =
+  const auto headers =
       experts::open(comm, {.kind = CallKind::route, .own = chosen.size()}, mistake);
-  make_room(state, openings);
+  make_room(state, headers);
   auto routing = std::make_unique<detail::RoutingState>();
   routing->exchange = state.identity;
   routing->number = ++state.routings;
@@ -173,11 +176,12 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
   routing->k = state.options.k;
   routing->tokens = chosen.size() / k;
   routing->layout = state.options.layout;
-  routing->experts_here = state.seats.experts_of_rank[static_cast<std::size_t>(comm.rank())];
-  const bool any = std::any_of(openings.begin(), openings.end(),
-                               [](const experts::Opening& opening) { return opening.own != 0; });
+  routing->experts_here =
+      state.physical_experts.experts_of_rank[static_cast<std::size_t>(comm.rank())];
+  const bool any = std::any_of(headers.begin(), headers.end(),
+                               [](const experts::CallHeader& header) { return header.own != 0; });
   find_places(state, std::vector<std::int32_t>(chosen.begin(), chosen.end()), any, *routing);
-  routing->load = experts::describe_load(routing->places, state.seats);
+  routing->load = experts::describe_load(routing->places, state.physical_experts);
   return routing;
 }
 

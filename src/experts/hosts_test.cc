@@ -67,7 +67,7 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
   std::uint64_t expected_back = 0;
   run_on_hosts({"a", "a", "b", "b", "c", "c"}, [&](Communicator& comm) {
     std::vector<std::int32_t> chosen;
-    std::uint64_t crossings = 0;
+    std::uint64_t inter_host = 0;
     std::uint64_t choices = 0;  // of experts on the other host
     for (std::size_t token = 0; token < kTokens && comm.host(comm.rank()) == 0; ++token) {
       std::set<int> hosts;
@@ -77,7 +77,7 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
         hosts.insert(chosen.back() / (kExperts / 3));
         choices += chosen.back() < kExperts / 3 ? 0U : 1U;
       }
-      crossings += hosts.size() - hosts.count(0);
+      inter_host += hosts.size() - hosts.count(0);
     }
     Exchange exchange(comm, {.experts = kExperts, .k = 4});
     const Routing routing = exchange.route(std::span<const std::int32_t>(chosen));
@@ -100,7 +100,7 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
     back += comm.host(comm.rank()) == 0 ? bytes_of_all_to_alls(comm) - before - bytes : 0;
     expected_back += choices * kRowBytes;
     sent += comm.host(comm.rank()) == 0 ? bytes : 0;
-    expected += crossings * kRowBytes;
+    expected += inter_host * kRowBytes;
   });
   EXPECT_EQ(sent, expected);
   EXPECT_NE(sent, 0U);

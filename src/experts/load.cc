@@ -9,7 +9,7 @@ namespace unisono::experts {
 
 constexpr std::int64_t kFewestRows = 16;  // per rank, on average
 
-std::string describe_load(const Places& places, const Seats& seats) {
+std::string describe_load(const Places& places, const PhysicalExperts& physical_experts) {
   const auto sum = [](const std::vector<std::int64_t>& of) {
     return std::accumulate(of.begin(), of.end(), std::int64_t{0});
   };
@@ -22,7 +22,7 @@ std::string describe_load(const Places& places, const Seats& seats) {
   }
   const auto rank = static_cast<std::size_t>(most - rows.begin());
   const auto choices = [&](int expert) { return places.chosen[static_cast<std::size_t>(expert)]; };
-  const std::vector<int>& here = seats.experts_of_rank[rank];
+  const std::vector<int>& here = physical_experts.experts_of_rank[rank];
   const int expert = *std::max_element(here.begin(), here.end(),
                                        [&](int a, int b) { return choices(a) < choices(b); });
   std::string text =

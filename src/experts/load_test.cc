@@ -14,25 +14,25 @@ namespace unisono::experts {
 namespace {
 
 TEST(Load, NamesTheRankThatGetsMost) {
-  Seats seats;
-  seats.experts_of_rank = {{0, 1}, {2, 3}};
+  PhysicalExperts physical_experts;
+  physical_experts.experts_of_rank = {{0, 1}, {2, 3}};
   Places places;
   places.chosen = {10, 10, 10, 10};
   places.rows_of_ranks = {20, 20};
-  EXPECT_EQ(describe_load(places, seats), "");
+  EXPECT_EQ(describe_load(places, physical_experts), "");
   places.chosen = {10, 10, 20, 20};
   places.rows_of_ranks = {20, 40};
-  EXPECT_EQ(describe_load(places, seats), "") << "a third more than the mean";
+  EXPECT_EQ(describe_load(places, physical_experts), "") << "a third more than the mean";
   places.chosen = {10, 10, 20, 120};
   places.rows_of_ranks = {20, 140};
-  EXPECT_EQ(describe_load(places, seats),
+  EXPECT_EQ(describe_load(places, physical_experts),
             "rank 1 gets most rows, for expert 3 (over 2 times the mean)");
   places.chosen = {1, 1, 2, 12};
   places.rows_of_ranks = {2, 14};
-  EXPECT_EQ(describe_load(places, seats), "") << "few rows";
+  EXPECT_EQ(describe_load(places, physical_experts), "") << "few rows";
   places.chosen = {0, 0, 0, 0};
   places.rows_of_ranks = {0, 0};
-  EXPECT_EQ(describe_load(places, seats), "");
+  EXPECT_EQ(describe_load(places, physical_experts), "");
 }
 
 constexpr std::size_t kTokens = 16;

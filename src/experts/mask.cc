@@ -33,16 +33,17 @@ experts::Mistake find_mistake(std::span<const int> ranks, int size) {
 namespace experts {
 namespace {
 
-// Returns the seats of the ranks that are included at routing `number`.
-Seats seats_at(const detail::ExchangeState& state, const std::vector<std::uint64_t>& out_until,
-               std::uint64_t number) {
-  Seats seats = seats_of(state.options, state.comm->size());
-  for (auto& of_expert : seats.of_expert) {
-    std::erase_if(of_expert, [&](const Seats::Seat& seat) {
-      return out_until[static_cast<std::size_t>(seat.rank)] >= number;
+// Returns the physical experts of the ranks that are included at routing `number`.
+PhysicalExperts physical_experts_at(const detail::ExchangeState& state,
+                                    const std::vector<std::uint64_t>& out_until,
+                                    std::uint64_t number) {
+  PhysicalExperts physical_experts = physical_experts_of(state.options, state.comm->size());
+  for (auto& of_expert : physical_experts.of_expert) {
+    std::erase_if(of_expert, [&](const PhysicalExperts::PhysicalExpert& physical) {
+      return out_until[static_cast<std::size_t>(physical.rank)] >= number;
     });
   }
-  return seats;
+  return physical_experts;
 }
 
 std::vector<int> ranks_out(const std::vector<std::uint64_t>& out_until, std::uint64_t number) {
@@ -61,7 +62,7 @@ void readmit(detail::ExchangeState& state) {
   const std::uint64_t before = state.routings - 1;
   if (std::any_of(state.out_until.begin(), state.out_until.end(),
                   [before](std::uint64_t last) { return last != 0 && last == before; })) {
-    state.seats = seats_at(state, state.out_until, state.routings);
+    state.physical_experts = physical_experts_at(state, state.out_until, state.routings);
   }
 }
 
@@ -85,11 +86,12 @@ std::vector<int> Exchange::mask(std::span<const int> ranks, std::int64_t routes)
   comm.all_reduce(out_until, max);
 
   const std::uint64_t next = state_->routings + 1;
-  experts::Seats seats = experts::seats_at(*state_, out_until, next);
+  experts::PhysicalExperts physical_experts =
+      experts::physical_experts_at(*state_, out_until, next);
   const std::vector<int> out = experts::ranks_out(out_until, next);
   std::vector<int> without;
-  for (std::size_t expert = 0; expert < seats.of_expert.size(); ++expert) {
-    if (seats.of_expert[expert].empty()) {
+  for (std::size_t expert = 0; expert < physical_experts.of_expert.size(); ++expert) {
+    if (physical_experts.of_expert[expert].empty()) {
       without.push_back(static_cast<int>(expert));
     }
   }
@@ -98,7 +100,7 @@ std::vector<int> Exchange::mask(std::span<const int> ranks, std::int64_t routes)
                                       " out leaves nobody for expert" + list_text(without) +
                                       "\nlet one of their ranks stay, or give them replicas");
   }
-  state_->seats = std::move(seats);
+  state_->physical_experts = std::move(physical_experts);
   state_->out_until = std::move(out_until);
   return out;
 }
@@ -118,7 +120,7 @@ ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator&
                                       std::to_string(ranks_before) +
                                       " ranks\ngive what shrink() returned");
   }
-  const auto before = experts::seats_of(options, ranks_before).experts_of_rank;
+  const auto before = experts::physical_experts_of(options, ranks_before).experts_of_rank;
   ExchangeOptions left = options;
   left.experts_of_rank.clear();
   std::vector<int> without(static_cast<std::size_t>(options.experts));

@@ -49,7 +49,7 @@ void reserve_here(detail::ExchangeState& state, std::size_t tokens, Mistake& mis
 std::size_t most_rows(const detail::ExchangeState& state, std::size_t tokens) {
   const ExchangeOptions& options = state.options;
   const auto rank = static_cast<std::size_t>(state.comm->rank());
-  const std::size_t experts_here = state.seats.experts_of_rank[rank].size();
+  const std::size_t experts_here = state.physical_experts.experts_of_rank[rank].size();
   const std::size_t all = tokens * static_cast<std::size_t>(state.comm->size());
   std::size_t rows = experts_here == 0 ? 0 : all * static_cast<std::size_t>(options.k);
   const auto capacity = static_cast<std::size_t>(options.capacity);

@@ -24,13 +24,13 @@ struct Weights {
       : before(kBefore[static_cast<std::size_t>(rank)]),
         after(kAfter[static_cast<std::size_t>(rank)]) {
     for (const int expert : before) {
-      seats.emplace_back(floats, static_cast<float>(expert));
+      physical_experts.emplace_back(floats, static_cast<float>(expert));
     }
   }
   std::span<float> find(const std::vector<int>& placement, int expert) {
-    for (std::size_t seat = 0; seat < seats.size(); ++seat) {
-      if (placement[seat] == expert) {
-        return seats[seat];
+    for (std::size_t physical = 0; physical < physical_experts.size(); ++physical) {
+      if (placement[physical] == expert) {
+        return physical_experts[physical];
       }
     }
     throw std::out_of_range("no expert " + std::to_string(expert));
@@ -41,14 +41,15 @@ struct Weights {
         [&](int expert) { return std::as_writable_bytes(find(after, expert)); });
   }
   void expect(const std::vector<int>& placement) const {
-    for (std::size_t seat = 0; seat < seats.size(); ++seat) {
-      EXPECT_EQ(seats[seat],
-                std::vector<float>(seats[seat].size(), static_cast<float>(placement[seat])));
+    for (std::size_t physical = 0; physical < physical_experts.size(); ++physical) {
+      EXPECT_EQ(physical_experts[physical],
+                std::vector<float>(physical_experts[physical].size(),
+                                   static_cast<float>(placement[physical])));
     }
   }
   std::vector<int> before;
   std::vector<int> after;
-  std::vector<std::vector<float>> seats;
+  std::vector<std::vector<float>> physical_experts;
 };
 
 TEST(ExpertMoves, BytesAreThoseOfTheExperts) {

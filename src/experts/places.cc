@@ -21,15 +21,16 @@ std::int64_t served(std::int64_t begin, std::int64_t end, std::size_t replicas, 
   return (end + before) / n - (begin + before) / n;
 }
 
-// Calls visit(source, seat, rows) for all seats with the number of rows that the source has for
-// each. `first`: by expert, the number of choices of lower ranks; filled for `rank`.
+// Calls visit(source, physical expert, rows) for all physical experts with the number of rows that
+// the source has for each. `first`: by expert, the number of choices of lower ranks; filled for
+// `rank`.
 template <typename Visit>
-void for_each_share(const ExchangeOptions& options, const Seats& seats,
+void for_each_share(const ExchangeOptions& options, const PhysicalExperts& physical_experts,
                     std::span<const std::uint32_t> counts, int rank,
                     std::vector<std::int64_t>& first, std::vector<std::int64_t>& chosen,
                     const Visit& visit) {
-  const std::size_t experts = seats.of_expert.size();
-  const std::size_t ranks = seats.experts_of_rank.size();
+  const std::size_t experts = physical_experts.of_expert.size();
+  const std::size_t ranks = physical_experts.experts_of_rank.size();
   chosen.assign(experts, 0);
   for (std::size_t source = 0; source < ranks; ++source) {
     if (source == at(rank)) {
@@ -46,7 +47,7 @@ void for_each_share(const ExchangeOptions& options, const Seats& seats,
       const std::int64_t begin = taken(chosen[expert]);
       chosen[expert] += count;
       const std::int64_t end = taken(chosen[expert]);
-      const auto& replicas = seats.of_expert[expert];
+      const auto& replicas = physical_experts.of_expert[expert];
       for (std::size_t i = 0; i < replicas.size(); ++i) {
         visit(source, replicas[i], served(begin, end, replicas.size(), i));
       }
@@ -54,19 +55,22 @@ void for_each_share(const ExchangeOptions& options, const Seats& seats,
   }
 }
 
-// Returns the first row of each seat among the rows of its rank, and the number of rows of `rank`.
-std::vector<std::int64_t> lay_out(const ExchangeOptions& options, const Seats& seats, int rank,
-                                  std::span<const std::int64_t> rows_of_seats, Places& places) {
-  std::vector<std::int64_t> first(rows_of_seats.size(), 0);
+// Returns the first row of each physical expert among the rows of its rank, and the number of rows
+// of `rank`.
+std::vector<std::int64_t> lay_out(const ExchangeOptions& options,
+                                  const PhysicalExperts& physical_experts, int rank,
+                                  std::span<const std::int64_t> rows_of_physical, Places& places) {
+  std::vector<std::int64_t> first(rows_of_physical.size(), 0);
   const std::int64_t step = options.layout == ExpertLayout::expert_major ? options.alignment : 1;
-  for (std::size_t r = 0; r + 1 < seats.first_of_rank.size(); ++r) {
+  for (std::size_t r = 0; r + 1 < physical_experts.first_of_rank.size(); ++r) {
     std::int64_t next = 0;
-    for (int seat = seats.first_of_rank[r]; seat < seats.first_of_rank[r + 1]; ++seat) {
-      first[at(seat)] = next;
-      const std::int64_t rows = rows_of_seats[at(seat)];
+    for (int physical = physical_experts.first_of_rank[r];
+         physical < physical_experts.first_of_rank[r + 1]; ++physical) {
+      first[at(physical)] = next;
+      const std::int64_t rows = rows_of_physical[at(physical)];
       next += (rows + step - 1) / step * step;
       if (static_cast<int>(r) == rank) {
-        places.first_row.push_back(first[at(seat)]);
+        places.first_row.push_back(first[at(physical)]);
         places.rows_of.push_back(rows);
       }
     }
@@ -123,31 +127,32 @@ std::string find_mistake(const ExchangeOptions& options, int ranks) {
                               : "no rank holds expert " + std::to_string(nobody - held.begin());
 }
 
-Seats seats_of(const ExchangeOptions& options, int ranks) {
-  Seats seats;
-  seats.experts_of_rank = options.experts_of_rank;
-  if (seats.experts_of_rank.empty()) {
-    seats.experts_of_rank.resize(at(ranks));
+PhysicalExperts physical_experts_of(const ExchangeOptions& options, int ranks) {
+  PhysicalExperts physical_experts;
+  physical_experts.experts_of_rank = options.experts_of_rank;
+  if (physical_experts.experts_of_rank.empty()) {
+    physical_experts.experts_of_rank.resize(at(ranks));
     const int each = options.experts / ranks;
     const int larger = options.experts % ranks;
     for (int rank = 0, next = 0; rank < ranks; ++rank) {
-      auto& experts = seats.experts_of_rank[at(rank)];
+      auto& experts = physical_experts.experts_of_rank[at(rank)];
       experts.resize(at(each + (rank < larger ? 1 : 0)));
       std::iota(experts.begin(), experts.end(), next);
       next += static_cast<int>(experts.size());
     }
   }
-  seats.of_expert.resize(at(options.experts));
-  seats.first_of_rank.push_back(0);
+  physical_experts.of_expert.resize(at(options.experts));
+  physical_experts.first_of_rank.push_back(0);
   int number = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     int local = 0;
-    for (const int expert : seats.experts_of_rank[at(rank)]) {
-      seats.of_expert[at(expert)].push_back({.rank = rank, .local = local++, .number = number++});
+    for (const int expert : physical_experts.experts_of_rank[at(rank)]) {
+      physical_experts.of_expert[at(expert)].push_back(
+          {.rank = rank, .local = local++, .number = number++});
     }
-    seats.first_of_rank.push_back(number);
+    physical_experts.first_of_rank.push_back(number);
   }
-  return seats;
+  return physical_experts;
 }
 
 std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
@@ -161,46 +166,50 @@ std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
   return counts;
 }
 
-Leaving place_choices(const ExchangeOptions& options, const Seats& seats,
-                      std::span<const std::uint32_t> counts, std::span<const std::int32_t> choices,
-                      int rank, Places& places) {
-  const std::size_t ranks = seats.experts_of_rank.size();
+SendLayout place_choices(const ExchangeOptions& options, const PhysicalExperts& physical_experts,
+                         std::span<const std::uint32_t> counts,
+                         std::span<const std::int32_t> choices, int rank, Places& places) {
+  const std::size_t ranks = physical_experts.experts_of_rank.size();
   const bool by_expert = options.layout == ExpertLayout::expert_major;
-  Leaving leaving;
-  leaving.send.assign(ranks, 0);
-  leaving.receive.assign(ranks, 0);
+  SendLayout send_layout;
+  send_layout.send.assign(ranks, 0);
+  send_layout.receive.assign(ranks, 0);
   std::vector<std::int64_t> first;  // by expert
-  std::vector<std::int64_t> rows_of_seats(at(seats.first_of_rank.back()), 0);
+  std::vector<std::int64_t> rows_of_physical(at(physical_experts.first_of_rank.back()), 0);
   std::vector<std::int64_t> next_of_rank(ranks, 0);  // flat: this rank's first row there
   places.rows_of_ranks.assign(ranks, 0);
   std::int64_t all = 0;
-  for_each_share(options, seats, counts, rank, first, places.chosen,
-                 [&](std::size_t source, const Seats::Seat& seat, std::int64_t rows) {
-                   all += rows;
-                   rows_of_seats[at(seat.number)] += rows;
-                   places.rows_of_ranks[at(seat.rank)] += rows;
-                   if (static_cast<int>(source) < rank) {
-                     next_of_rank[at(seat.rank)] += rows;
-                   } else if (static_cast<int>(source) == rank) {
-                     leaving.send[at(seat.rank)] += at(rows);
-                   }
-                   if (seat.rank == rank) {
-                     leaving.receive[source] += at(rows);
-                   }
-                 });
+  for_each_share(
+      options, physical_experts, counts, rank, first, places.chosen,
+      [&](std::size_t source, const PhysicalExperts::PhysicalExpert& physical, std::int64_t rows) {
+        all += rows;
+        rows_of_physical[at(physical.number)] += rows;
+        places.rows_of_ranks[at(physical.rank)] += rows;
+        if (static_cast<int>(source) < rank) {
+          next_of_rank[at(physical.rank)] += rows;
+        } else if (static_cast<int>(source) == rank) {
+          send_layout.send[at(physical.rank)] += at(rows);
+        }
+        if (physical.rank == rank) {
+          send_layout.receive[source] += at(rows);
+        }
+      });
   places.dropped =
       std::accumulate(places.chosen.begin(), places.chosen.end(), std::int64_t{0}) - all;
-  const std::vector<std::int64_t> first_row = lay_out(options, seats, rank, rows_of_seats, places);
+  const std::vector<std::int64_t> first_row =
+      lay_out(options, physical_experts, rank, rows_of_physical, places);
   if (!by_expert) {
     places.rows = places.rows_of_ranks[at(rank)];
   }
 
   const bool by_token = options.layout == ExpertLayout::rank_major;
   std::vector<std::size_t> latest(by_token ? ranks : 0, choices.size());  // token
-  leaving.rows.assign(by_token ? ranks : 0, 0);
-  std::vector<std::size_t> next_told(ranks, 0);
-  std::exclusive_scan(leaving.send.begin(), leaving.send.end(), next_told.begin(), std::size_t{0});
-  leaving.told.resize(std::accumulate(leaving.send.begin(), leaving.send.end(), std::size_t{0}));
+  send_layout.rows.assign(by_token ? ranks : 0, 0);
+  std::vector<std::size_t> next_message(ranks, 0);
+  std::exclusive_scan(send_layout.send.begin(), send_layout.send.end(), next_message.begin(),
+                      std::size_t{0});
+  send_layout.messages.resize(
+      std::accumulate(send_layout.send.begin(), send_layout.send.end(), std::size_t{0}));
   places.places.assign(choices.size(), {});
   for (std::size_t choice = 0; choice < choices.size(); ++choice) {
     if (choices[choice] < 0) {
@@ -211,22 +220,24 @@ Leaving place_choices(const ExchangeOptions& options, const Seats& seats,
     if (options.capacity >= 0 && number >= options.capacity) {
       continue;
     }
-    const auto& replicas = seats.of_expert[expert];
+    const auto& replicas = physical_experts.of_expert[expert];
     const auto turn = std::lldiv(number, static_cast<std::int64_t>(replicas.size()));
-    const Seats::Seat& seat = replicas[at(turn.rem)];
-    leaving.told[next_told[at(seat.rank)]++] = {.choice = static_cast<std::uint32_t>(choice),
-                                                .local = static_cast<std::uint32_t>(seat.local)};
+    const PhysicalExperts::PhysicalExpert& physical = replicas[at(turn.rem)];
+    send_layout.messages[next_message[at(physical.rank)]++] = {
+        .choice = static_cast<std::uint32_t>(choice),
+        .local = static_cast<std::uint32_t>(physical.local)};
     Place& place = places.places[choice];
     if (by_expert) {
-      place = {.row = first_row[at(seat.number)] + turn.quot, .rank = seat.rank};
+      place = {.row = first_row[at(physical.number)] + turn.quot, .rank = physical.rank};
     } else if (!by_token) {
-      place = {.row = next_of_rank[at(seat.rank)]++, .rank = seat.rank};
-    } else if (const std::size_t token = choice / at(options.k); latest[at(seat.rank)] != token) {
-      latest[at(seat.rank)] = token;
-      place = {.row = leaving.rows[at(seat.rank)]++, .rank = seat.rank};
+      place = {.row = next_of_rank[at(physical.rank)]++, .rank = physical.rank};
+    } else if (const std::size_t token = choice / at(options.k);
+               latest[at(physical.rank)] != token) {
+      latest[at(physical.rank)] = token;
+      place = {.row = send_layout.rows[at(physical.rank)]++, .rank = physical.rank};
     }
   }
-  return leaving;
+  return send_layout;
 }
 
 void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& places) {
@@ -247,9 +258,9 @@ void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& place
   places.rows = places.rows_of_ranks[at(rank)];
 }
 
-void take_arrivals(const ExchangeOptions& options, const Leaving& leaving,
-                   std::span<const Told> told, std::span<const Crossing> crossings,
-                   Places& places) {
+void take_arrivals(const ExchangeOptions& options, const SendLayout& send_layout,
+                   std::span<const ChoiceMessage> messages,
+                   std::span<const InterHostIndex> inter_host, Places& places) {
   const auto k = at(options.k);
   const bool by_token = options.layout == ExpertLayout::rank_major;
   std::vector<std::int64_t> next =  // by local expert; other layouts count all rows together
@@ -257,22 +268,23 @@ void take_arrivals(const ExchangeOptions& options, const Leaving& leaving,
   std::int64_t rows = 0;
   places.experts.assign(at(places.rows) * (by_token ? k : 1), -1);
   places.sources.assign(at(places.rows), {});
-  places.first_arrival.assign(leaving.receive.size() + 1, 0);
-  places.arrivals.reserve(by_token ? at(places.rows) : told.size());
-  for (std::size_t source = 0, i = 0; source < leaving.receive.size(); ++source) {
+  places.first_arrival.assign(send_layout.receive.size() + 1, 0);
+  places.arrivals.reserve(by_token ? at(places.rows) : messages.size());
+  for (std::size_t source = 0, i = 0; source < send_layout.receive.size(); ++source) {
     std::int64_t latest = -1;
-    for (const std::size_t end = i + leaving.receive[source]; i < end; ++i) {
-      const Told& one = told[i];
+    for (const std::size_t end = i + send_layout.receive[source]; i < end; ++i) {
+      const ChoiceMessage& one = messages[i];
       const auto token = static_cast<std::int64_t>(one.choice / k);
       const auto slot = static_cast<int>(one.choice % k);
       const bool is_new = !by_token || token != std::exchange(latest, token);
       const std::int64_t row = !next.empty() ? next[one.local]++ : (is_new ? rows++ : rows - 1);
       if (is_new) {
-        places.arrivals.push_back({.token = token,
-                                   .row = row,
-                                   .source = static_cast<int>(source),
-                                   .slot = slot,
-                                   .crossing = crossings.empty() ? Crossing() : crossings[i]});
+        places.arrivals.push_back(
+            {.token = token,
+             .row = row,
+             .source = static_cast<int>(source),
+             .slot = slot,
+             .inter_host_index = inter_host.empty() ? InterHostIndex() : inter_host[i]});
         places.sources[at(row)] = {.rank = static_cast<int>(source), .token = token, .slot = slot};
       }
       places.experts[by_token ? at(row) * k + at(slot) : at(row)] = static_cast<int>(one.local);

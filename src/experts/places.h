@@ -13,26 +13,26 @@
 
 namespace unisono::experts {
 
-// A seat is one expert on one rank; experts with replicas have several seats.
-struct Seats {
-  struct Seat {
+// A physical expert is one expert on one rank; experts with replicas have several physical experts.
+struct PhysicalExperts {
+  struct PhysicalExpert {
     int rank = 0;
     int local = 0;  // its number among the experts of the rank
     int number = 0;
   };
-  std::vector<std::vector<Seat>> of_expert;
+  std::vector<std::vector<PhysicalExpert>> of_expert;
   std::vector<std::vector<int>> experts_of_rank;
-  std::vector<int> first_of_rank;  // the rank's first seat; one more at the end
+  std::vector<int> first_of_rank;  // the rank's first physical expert; one more at the end
 };
 
 // Returns the mistake in the options; empty if there is none.
 std::string find_mistake(const ExchangeOptions& options, int ranks);
 // REQUIRES: no mistake.
-Seats seats_of(const ExchangeOptions& options, int ranks);
+PhysicalExperts physical_experts_of(const ExchangeOptions& options, int ranks);
 
 // A row's numbers among those that one rank sends to one other host: if each token is sent once,
 // and if each choice is.
-struct Crossing {
+struct InterHostIndex {
   std::uint32_t token = 0;
   std::uint32_t choice = 0;
 };
@@ -43,7 +43,7 @@ struct Arrival {
   std::int64_t row = 0;  // of the output
   int source = 0;
   int slot = 0;
-  Crossing crossing = {};  // for a source on another host
+  InterHostIndex inter_host_index = {};  // for a source on another host
 };
 
 // The place of the row of one of this rank's choices.
@@ -67,17 +67,17 @@ struct Places {
 };
 
 // A choice, as its rank sends it to the rank of the expert.
-struct Told {
+struct ChoiceMessage {
   std::uint32_t choice = 0;  // its index in [tokens][k]
   std::uint32_t local = 0;   // the number of the expert on its rank
 };
 
 // The choices of this rank, grouped for the ranks of their experts.
-struct Leaving {
-  std::vector<Told> told;            // by rank, and for each rank in the order of the choices
-  std::vector<std::size_t> send;     // number of choices for each rank
-  std::vector<std::size_t> receive;  // number of choices from each rank
-  std::vector<std::uint32_t> rows;   // rank_major: number of tokens for each rank
+struct SendLayout {
+  std::vector<ChoiceMessage> messages;  // by rank, and for each rank in the order of the choices
+  std::vector<std::size_t> send;        // number of choices for each rank
+  std::vector<std::size_t> receive;     // number of choices from each rank
+  std::vector<std::uint32_t> rows;      // rank_major: number of tokens for each rank
 };
 
 // Counts by expert. REQUIRES: every choice is -1 or an expert.
@@ -87,16 +87,17 @@ std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
 // `counts`: [ranks][experts], count_choices() of all ranks; `choices`: those of this rank. Fills
 // all of `places` except the arrivals. rank_major counts rows from 0 for each source until
 // add_first_rows().
-Leaving place_choices(const ExchangeOptions& options, const Seats& seats,
-                      std::span<const std::uint32_t> counts, std::span<const std::int32_t> choices,
-                      int rank, Places& places);
+SendLayout place_choices(const ExchangeOptions& options, const PhysicalExperts& physical_experts,
+                         std::span<const std::uint32_t> counts,
+                         std::span<const std::int32_t> choices, int rank, Places& places);
 
-// For rank_major. `rows`: [ranks][ranks], the Leaving::rows of all ranks.
+// For rank_major. `rows`: [ranks][ranks], the SendLayout::rows of all ranks.
 void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& places);
 
-// `told`: by source rank, `leaving.receive` of each. `crossings`: one for each, or empty if all
-// ranks are on one host.
-void take_arrivals(const ExchangeOptions& options, const Leaving& leaving,
-                   std::span<const Told> told, std::span<const Crossing> crossings, Places& places);
+// `messages`: by source rank, `send_layout.receive` of each. `inter_host`: one for each, or empty
+// if all ranks are on one host.
+void take_arrivals(const ExchangeOptions& options, const SendLayout& send_layout,
+                   std::span<const ChoiceMessage> messages,
+                   std::span<const InterHostIndex> inter_host, Places& places);
 
 }  // namespace unisono::experts

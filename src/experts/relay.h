@@ -7,22 +7,22 @@
 #include <vector>
 
 #include "experts/agreement.h"
+#include "experts/row_transfer.h"
 #include "experts/state.h"
-#include "experts/travel.h"
 
 namespace unisono::experts {
 
 // Allocates memory for the rows that this rank takes for its host. Done before the ranks agree, so
 // that a lack of memory is reported.
-void prepare_crossing(detail::ExchangeState& state, const detail::RoutingState& routing,
-                      std::size_t part, const Travel& travel, Mistake& mistake);
+void prepare_inter_host(detail::ExchangeState& state, const detail::RoutingState& routing,
+                        std::size_t part, const RowTransfer& transfer, Mistake& mistake);
 // Sends the rows that leave this host, and begins to receive.
-void start_crossing(detail::ExchangeState& state, const detail::RoutingState& routing,
-                    std::size_t part, const Travel& travel);
+void start_inter_host(detail::ExchangeState& state, const detail::RoutingState& routing,
+                      std::size_t part, const RowTransfer& transfer);
 // Waits until all ranks on this host have received. Returns, by payload and source rank, where the
 // source's rows begin; nullptr for ranks on this host.
-std::vector<std::vector<const std::byte*>> finish_crossing(detail::ExchangeState& state,
-                                                           const detail::RoutingState& routing,
-                                                           std::span<const Travel> travels);
+std::vector<std::vector<const std::byte*>> finish_inter_host(
+    detail::ExchangeState& state, const detail::RoutingState& routing,
+    std::span<const RowTransfer> transfers);
 
 }  // namespace unisono::experts

@@ -64,39 +64,41 @@ void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t 
   }
 }
 
-Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> rows,
-                 std::size_t row_bytes, RowCoding coding, Dtype dtype, Mistake& mistake) {
-  Travel travel{.in = rows,
-                .row_bytes = row_bytes,
-                .out_row_bytes = row_bytes,
-                .form = {.dtype = dtype, .coding = row_bytes == 0 ? RowCoding::none : coding}};
-  if (travel.form.coding == RowCoding::none) {
-    return travel;
+RowTransfer row_transfer_of(detail::ExchangeState& state, std::size_t part,
+                            std::span<const std::byte> rows, std::size_t row_bytes,
+                            RowCoding coding, Dtype dtype, Mistake& mistake) {
+  RowTransfer transfer{
+      .in = rows,
+      .row_bytes = row_bytes,
+      .out_row_bytes = row_bytes,
+      .form = {.dtype = dtype, .coding = row_bytes == 0 ? RowCoding::none : coding}};
+  if (transfer.form.coding == RowCoding::none) {
+    return transfer;
   }
-  travel.functions = functions_of(coding, dtype);
-  travel.count = row_bytes / size_of(dtype);
+  transfer.functions = functions_of(coding, dtype);
+  transfer.count = row_bytes / size_of(dtype);
   if (state.hosts.single()) {
-    travel.is_rounded = true;
-    return travel;
+    transfer.is_rounded = true;
+    return transfer;
   }
-  travel.row_bytes = kernels::coded_bytes(travel.count);
+  transfer.row_bytes = kernels::coded_bytes(transfer.count);
   const std::size_t count = rows.size() / row_bytes;
   std::span<std::byte> coded;
   if (!state.is_read() || count == 0) {
-    resize(state.coded[part], count * travel.row_bytes, mistake);
+    resize(state.coded[part], count * transfer.row_bytes, mistake);
     coded = state.coded[part];
   } else {
-    coded = shared_memory(state, state.staged[part], count * travel.row_bytes, mistake);
+    coded = shared_memory(state, state.staged[part], count * transfer.row_bytes, mistake);
   }
   if (!mistake.text.empty()) {
-    return travel;
+    return transfer;
   }
   for (std::size_t row = 0; row < count; ++row) {
-    travel.functions.encode(coded.data() + row * travel.row_bytes, rows.data() + row * row_bytes,
-                            travel.count);
+    transfer.functions.encode(coded.data() + row * transfer.row_bytes,
+                              rows.data() + row * row_bytes, transfer.count);
   }
-  travel.in = coded;
-  return travel;
+  transfer.in = coded;
+  return transfer;
 }
 
 SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> data,
@@ -131,16 +133,16 @@ const std::byte* memory_of(detail::ExchangeState& state, int rank, const SharedP
 }
 
 std::vector<const std::byte*> find_published(detail::ExchangeState& state,
-                                             std::span<const Opening> openings, std::size_t part,
+                                             std::span<const CallHeader> headers, std::size_t part,
                                              const std::byte* mine) {
-  std::vector<const std::byte*> found(openings.size(), nullptr);
+  std::vector<const std::byte*> found(headers.size(), nullptr);
   for (const int rank : state.hosts.here()) {
     const auto i = static_cast<std::size_t>(rank);
-    const SharedPlace& name = openings[i].names[part];
+    const SharedPlace& name = headers[i].names[part];
     if (rank == state.comm->rank()) {
       found[i] = mine;
     } else if (name.address != 0) {
-      found[i] = memory_of(state, rank, name, openings[i].named[part]);
+      found[i] = memory_of(state, rank, name, headers[i].named[part]);
     }
   }
   return found;

@@ -29,14 +29,15 @@ const std::byte* memory_of(detail::ExchangeState& state, int rank, const SharedP
 // Returns the local address of each rank's announced memory, by rank: `mine` for this rank, none
 // for ranks on other hosts.
 std::vector<const std::byte*> find_published(detail::ExchangeState& state,
-                                             std::span<const Opening> openings, std::size_t part,
+                                             std::span<const CallHeader> headers, std::size_t part,
                                              const std::byte* mine);
 
 // Returns what is sent instead of `rows` of dtype: the rows themselves, or coded rows in the
 // exchange's memory. On one host rows are not coded, even with a coding, because that would cost a
 // pass over memory. REQUIRES: a dtype that can be coded.
-Travel travel_of(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> rows,
-                 std::size_t row_bytes, RowCoding coding, Dtype dtype, Mistake& mistake);
+RowTransfer row_transfer_of(detail::ExchangeState& state, std::size_t part,
+                            std::span<const std::byte> rows, std::size_t row_bytes,
+                            RowCoding coding, Dtype dtype, Mistake& mistake);
 // Returns the functions that code rows of dtype. REQUIRES: a coding.
 kernels::CodedRowFunctions functions_of(RowCoding coding, Dtype dtype);
 // Checks that rows of this kind can be coded; adds to `mistake` if it has none yet.

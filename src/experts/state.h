@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "experts/agreement.h"
-#include "experts/crossings.h"
 #include "experts/host_map.h"
+#include "experts/inter_host.h"
 #include "experts/places.h"
-#include "experts/travel.h"
+#include "experts/row_transfer.h"
 #include "unisono/communicator.hpp"
 #include "unisono/parallel/experts.hpp"
 
@@ -29,8 +29,8 @@ struct RoutingState {
   ExpertLayout layout = ExpertLayout::expert_major;
   std::vector<int> experts_here;
   experts::Places places;
-  experts::Crossings crossings;  // between several hosts
-  std::string load;              // for labels; empty: it is even
+  experts::InterHostLayout inter_host;  // between several hosts
+  std::string load;                     // for labels; empty: it is even
 };
 
 // A dispatch or a combine that has been started.
@@ -39,10 +39,10 @@ struct StartedCall {
   const RoutingState* routing = nullptr;
   bool in_halves = false;
   std::uint64_t fingerprint = 0;  // in halves: of the rows at the start
-  std::vector<experts::Travel> travels;
+  std::vector<experts::RowTransfer> transfers;
   CombineRows combine;
-  std::vector<experts::Opening> openings;
-  std::unique_ptr<experts::SplitOpening> opening;  // in progress; otherwise openings is set
+  std::vector<experts::CallHeader> headers;
+  std::unique_ptr<experts::SplitHeaderExchange> header;  // in progress; otherwise headers is set
 };
 
 struct ExchangeState {
@@ -50,7 +50,7 @@ struct ExchangeState {
       : comm(&communicator),
         options(wanted),
         hosts(communicator),
-        seats(experts::seats_of(wanted, communicator.size())) {}
+        physical_experts(experts::physical_experts_of(wanted, communicator.size())) {}
   // Collective: makes the group of this host's ranks, if there are several hosts.
   void meet() {
     if (!hosts.single() && comm->size() > comm->hosts()) {
@@ -65,7 +65,7 @@ struct ExchangeState {
   ExchangeOptions options;
   experts::HostMap hosts;
   Communicator ranks_here = Communicator(nullptr);  // on this host, if there are several
-  experts::Seats seats;
+  experts::PhysicalExperts physical_experts;
   // Its address identifies the exchange; routings keep it alive, so that no other exchange gets the
   // same address.
   std::shared_ptr<const char> identity = std::make_shared<const char>('\0');

@@ -62,8 +62,8 @@ HostAgreement::Answer HostAgreement::call(const std::function<bool(int)>& is_gon
     }
     if (!is_taken) {
       const bool late = deadline.passed();  // asked once: it may pass during this loop
-      const std::vector<Standing> ranks = look(is_gone);
-      const bool all = std::find(ranks.begin(), ranks.end(), Standing::absent) == ranks.end();
+      const std::vector<RankStatus> ranks = look(is_gone);
+      const bool all = std::find(ranks.begin(), ranks.end(), RankStatus::absent) == ranks.end();
       if ((all || late) && !(quorum && !has_quorum(ranks))) {
         if (try_to_answer(state, ranks)) {
           return read();
@@ -86,19 +86,19 @@ bool HostAgreement::has_anyone_gone_on() const {
   });
 }
 
-std::vector<Standing> HostAgreement::look(const std::function<bool(int)>& is_gone) const {
-  std::vector<Standing> standing;
+std::vector<RankStatus> HostAgreement::look(const std::function<bool(int)>& is_gone) const {
+  std::vector<RankStatus> status;
   for (int rank = 0; rank < ranks_; ++rank) {
     const std::uint32_t calls = calls_[rank].load(std::memory_order_acquire);
     const bool called = calls >= round_ && calls != kWentOn;
     const bool gone = rank != rank_ && is_gone(rank);
-    standing.push_back(gone ? Standing::gone : called ? Standing::present : Standing::absent);
+    status.push_back(gone ? RankStatus::gone : called ? RankStatus::present : RankStatus::absent);
   }
-  return standing;
+  return status;
 }
 
 // Returns false if another rank was faster.
-bool HostAgreement::try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks) {
+bool HostAgreement::try_to_answer(std::uint64_t state, const std::vector<RankStatus>& ranks) {
   std::uint64_t mark = 0;
   fill_random(std::as_writable_bytes(std::span(&mark, 1)));
   if (!record_->state.compare_exchange_strong(
@@ -108,7 +108,7 @@ bool HostAgreement::try_to_answer(std::uint64_t state, const std::vector<Standin
   std::atomic<std::uint8_t>* const verdict =
       verdicts_ + static_cast<std::size_t>(round_ & 1) * static_cast<std::size_t>(ranks_);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    verdict[rank].store(ranks[rank] == Standing::present ? 1 : 0, std::memory_order_relaxed);
+    verdict[rank].store(ranks[rank] == RankStatus::present ? 1 : 0, std::memory_order_relaxed);
   }
   record_->mark[round_ & 1].store(mark, std::memory_order_relaxed);
   record_->state.store(state_of(round_, kWhole), std::memory_order_release);

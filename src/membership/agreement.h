@@ -64,8 +64,8 @@ class HostAgreement {
   void note_meeting(std::uint64_t what) noexcept {
     meetings_[rank_].store(what, std::memory_order_release);
   }
-  std::vector<Standing> look(const std::function<bool(int)>& is_gone) const;
-  bool try_to_answer(std::uint64_t state, const std::vector<Standing>& ranks);
+  std::vector<RankStatus> look(const std::function<bool(int)>& is_gone) const;
+  bool try_to_answer(std::uint64_t state, const std::vector<RankStatus>& ranks);
   Answer read() const;
 
   AgreementRecord* record_;

@@ -84,9 +84,9 @@ class Coordinator {
         acceptor_(open(agreement), self),
         exchange_(acceptor_, self.size, kMostCardBytes),
         deadline_(deadline),
-        standing_(static_cast<std::size_t>(self.size), Standing::absent),
+        standing_(static_cast<std::size_t>(self.size), RankStatus::absent),
         cards_(static_cast<std::size_t>(self.size)) {
-    standing_[static_cast<std::size_t>(self.rank)] = Standing::present;
+    standing_[static_cast<std::size_t>(self.rank)] = RankStatus::present;
     cards_[static_cast<std::size_t>(self.rank)] = agreement.mine;
     note_last(agreement.last);
   }
@@ -111,7 +111,7 @@ class Coordinator {
       throw Error(ErrorCode::evicted, why);
     }
     AgreedView answer;
-    answer.ranks = with_standing(standing_, Standing::present);
+    answer.ranks = with_status(standing_, RankStatus::present);
     answer.mark = new_mark();
     for (const int rank : answer.ranks) {
       answer.cards.push_back(cards_[static_cast<std::size_t>(rank)]);
@@ -142,10 +142,10 @@ class Coordinator {
     bool settled = true;
     for (std::size_t rank = 0; rank < standing_.size(); ++rank) {
       const auto number = static_cast<int>(rank);
-      if (standing_[rank] == Standing::absent && agreement_.is_gone(number)) {
-        standing_[rank] = Standing::gone;
+      if (standing_[rank] == RankStatus::absent && agreement_.is_gone(number)) {
+        standing_[rank] = RankStatus::gone;
       }
-      settled &= standing_[rank] != Standing::absent || is_given_up(number);
+      settled &= standing_[rank] != RankStatus::absent || is_given_up(number);
     }
     return settled;
   }
@@ -154,13 +154,13 @@ class Coordinator {
   // quorum, no rank may continue if one that has left may have done so.
   bool may_go_on() const {
     if (!agreement_.quorum) {
-      const std::vector<int> absent = with_standing(standing_, Standing::absent);
+      const std::vector<int> absent = with_status(standing_, RankStatus::absent);
       return std::none_of(absent.begin(), absent.end(),
                           [&](int rank) { return agreement_.patience_ms(rank) == 0; });
     }
     return has_quorum(standing_) &&
            std::all_of(last_.begin(), last_.end(), [&](const std::vector<int>& ranks) {
-             std::vector<Standing> of_those;
+             std::vector<RankStatus> of_those;
              for (const int rank : ranks) {
                of_those.push_back(standing_[static_cast<std::size_t>(rank)]);
              }
@@ -182,7 +182,7 @@ class Coordinator {
   void take(const TextExchange::Received& received) {
     const auto at = static_cast<std::size_t>(received.rank);
     if (received.hung_up) {
-      standing_[at] = Standing::absent;
+      standing_[at] = RankStatus::absent;
       return;
     }
     std::string_view text = received.text;
@@ -197,10 +197,10 @@ class Coordinator {
     const std::vector<int> gone = take_line(text, size);
     note_last(take_line(text, size));
     cards_[at] = parse_card(text);
-    standing_[at] = Standing::present;
+    standing_[at] = RankStatus::present;
     for (const int rank : gone) {
-      Standing& standing = standing_[static_cast<std::size_t>(rank)];
-      standing = standing == Standing::absent ? Standing::gone : standing;
+      RankStatus& status = standing_[static_cast<std::size_t>(rank)];
+      status = status == RankStatus::absent ? RankStatus::gone : status;
     }
   }
 
@@ -209,7 +209,7 @@ class Coordinator {
   TextExchange exchange_;
   Deadline deadline_;
   Deadline since_ = Deadline::after_ms(0);
-  std::vector<Standing> standing_;
+  std::vector<RankStatus> standing_;
   std::vector<BusinessCard> cards_;
   std::set<std::vector<int>> last_;
 };

@@ -10,7 +10,7 @@
 
 namespace unisono::comm {
 
-enum class Standing : std::uint8_t {
+enum class RankStatus : std::uint8_t {
   absent,   // it has not come: it may be dead, stopped, or unreachable
   present,  // it has come
   gone,     // it is proved dead
@@ -18,11 +18,11 @@ enum class Standing : std::uint8_t {
 
 // Among all groups of ranks without knowledge of each other, at most one has a quorum: more than
 // half of the ranks not proved dead, or exactly half including the lowest of them.
-bool has_quorum(std::span<const Standing> ranks);
-std::vector<int> with_standing(std::span<const Standing> ranks, Standing standing);
+bool has_quorum(std::span<const RankStatus> ranks);
+std::vector<int> with_status(std::span<const RankStatus> ranks, RankStatus status);
 // Returns the error text for a rank that may not continue: "1 rank came to go on, without ranks 2,
 // 3, which ...".
-std::string no_quorum(std::span<const Standing> ranks);
+std::string no_quorum(std::span<const RankStatus> ranks);
 // The others continued without this rank.
 [[noreturn]] void throw_evicted();
 

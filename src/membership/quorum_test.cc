@@ -5,9 +5,9 @@
 namespace unisono::comm {
 namespace {
 
-constexpr Standing kAbsent = Standing::absent;
-constexpr Standing kPresent = Standing::present;
-constexpr Standing kGone = Standing::gone;
+constexpr RankStatus kAbsent = RankStatus::absent;
+constexpr RankStatus kPresent = RankStatus::present;
+constexpr RankStatus kGone = RankStatus::gone;
 
 TEST(Quorum, TheLargerPartGoesOn) {
   EXPECT_TRUE(has_quorum(std::vector{kAbsent, kPresent, kPresent}));
@@ -36,8 +36,8 @@ TEST(Quorum, NeverTwoWorlds) {
   }
   int one = 0;
   for (int way = 0; way < ways; ++way) {
-    std::vector<Standing> a;
-    std::vector<Standing> b;
+    std::vector<RankStatus> a;
+    std::vector<RankStatus> b;
     for (int rank = 0, rest = way; rank < kRanks; ++rank, rest /= kWays) {
       const int kind = rest % kWays;
       a.push_back(kind == 0 ? kPresent : kind == 3 || kind == 5 ? kGone : kAbsent);

@@ -9,9 +9,9 @@
 #include "base/collectives.h"
 #include "base/dtypes.h"
 #include "kernels/kernels.h"
-#include "parallel/cards.h"
 #include "parallel/floats.h"
 #include "parallel/strided.h"
+#include "parallel/tensor_descriptors.h"
 #include "unisono/parallel/placement.hpp"
 
 namespace unisono::parallel {
@@ -92,21 +92,23 @@ bool is_summed_wider(const Job& job) {
 }
 
 // Every rank reads directly from its peers. Returns false if not all of them can be read.
-bool run_direct(const Job& job, const std::vector<Card>& cards) {
+bool run_direct(const Job& job, const std::vector<TensorDescriptor>& descriptors) {
   if (job.comm.hosts() != 1 || (job.from.kind == Kind::partial && job.to.kind != Kind::shard) ||
       job.ranks() > kernels::kMaxSources || is_summed_wider(job)) {
     return false;
   }
-  for (const Card& card : cards) {
-    const bool empty = std::find(card.shape.begin(), card.shape.begin() + card.dims, 0U) !=
-                       card.shape.begin() + card.dims;
-    if (card.place.region == 0 && !empty) {
+  for (const TensorDescriptor& descriptor : descriptors) {
+    const bool empty =
+        std::find(descriptor.shape.begin(), descriptor.shape.begin() + descriptor.dims, 0U) !=
+        descriptor.shape.begin() + descriptor.dims;
+    if (descriptor.place.region == 0 && !empty) {
       return false;  // all ranks see it
     }
   }
   std::vector<Tensor> sources;
   for (int rank = 0; rank < job.ranks(); ++rank) {
-    sources.push_back(rank == job.rank() ? job.in : tensor_of(job.comm, rank, cards[index(rank)]));
+    sources.push_back(rank == job.rank() ? job.in
+                                         : tensor_of(job.comm, rank, descriptors[index(rank)]));
     if (sources.back().data == nullptr && sources.back().count() != 0) {
       throw Error(ErrorCode::resource,
                   "redistribute: the registered memory of rank " + std::to_string(rank) +
@@ -342,9 +344,9 @@ void redistribute(Communicator& communicator, const Tensor& in, Placement from, 
     run_alone(job);
     return;
   }
-  const std::vector<Card> cards = exchange_cards(communicator, in, {.from = from, .to = to},
-                                                 job.whole, wrong, options.timeout_ms);
-  if (run_direct(job, cards)) {
+  const std::vector<TensorDescriptor> descriptors = exchange_descriptors(
+      communicator, in, {.from = from, .to = to}, job.whole, wrong, options.timeout_ms);
+  if (run_direct(job, descriptors)) {
     return;
   }
   if (from.kind == Kind::partial) {

@@ -12,7 +12,7 @@ constexpr int kBlockTag = 1;
 constexpr int kGradientTag = 2;
 
 // The keys, then the values, of one rank.
-struct Travelling {
+struct RingBlock {
   std::vector<std::byte> data;
   int owner = 0;
 };
@@ -26,15 +26,15 @@ class Ring {
   // Returns the rank whose block is here at a step.
   int owner(int step) const { return (job_.axis.rank() - step + 2 * ranks()) % ranks(); }
 
-  Travelling first() const {
-    Travelling block{.data = {}, .owner = job_.axis.rank()};
+  RingBlock first() const {
+    RingBlock block{.data = {}, .owner = job_.axis.rank()};
     for (const ConstAnySpan& part : {job_.key, job_.value}) {
       const auto* from = static_cast<const std::byte*>(part.data());
       block.data.insert(block.data.end(), from, from + part.size() * size_of(part.dtype()));
     }
     return block;
   }
-  Travelling room(int owner) const {
+  RingBlock room(int owner) const {
     return {.data = std::vector<std::byte>(2 * job_.key_count(owner) * size_of(job_.key.dtype())),
             .owner = owner};
   }
@@ -46,7 +46,7 @@ class Ring {
   Request receive(std::vector<T>& data, int tag) const {
     return job_.axis.recv_async(data.data(), data.size() * sizeof(T), before(), tag);
   }
-  AttentionBlock block(const Travelling& keys) const {
+  AttentionBlock block(const RingBlock& keys) const {
     const std::size_t count = job_.key_count(keys.owner);
     const Dtype dtype = job_.key.dtype();
     return {.shape = job_.shape,
@@ -77,10 +77,10 @@ void ring_forward(const ContextJob& job, float* out, float* log_sum) {
   std::fill_n(log_sum, job.rows(), -std::numeric_limits<float>::infinity());
   std::vector<float> part(job.query_count());
   std::vector<float> part_log_sum(job.rows());
-  Travelling here = ring.first();
+  RingBlock here = ring.first();
   for (int step = 0; step < ring.ranks(); ++step) {
     const bool last = step + 1 == ring.ranks();
-    Travelling coming = last ? Travelling{} : ring.room(ring.owner(step + 1));
+    RingBlock coming = last ? RingBlock{} : ring.room(ring.owner(step + 1));
     Request received = last ? Request() : ring.receive(coming.data, kBlockTag);
     Request sent = last ? Request() : ring.send(here.data, kBlockTag);
     if (ring.is_seen(here.owner)) {
@@ -99,13 +99,13 @@ void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* lo
                    const float* delta, const WideGradients& gradients) {
   const Ring ring(job);
   std::fill(gradients.query.begin(), gradients.query.end(), 0.0F);
-  Travelling here = ring.first();
+  RingBlock here = ring.first();
   std::vector<float> sums;     // gradients of the current block, summed over the ranks before
   std::vector<float> passing;  // those of the previous block, on their way to the next rank
   Request passed;
   for (int step = 0; step < ring.ranks(); ++step) {
     const bool last = step + 1 == ring.ranks();
-    Travelling coming = last ? Travelling{} : ring.room(ring.owner(step + 1));
+    RingBlock coming = last ? RingBlock{} : ring.room(ring.owner(step + 1));
     Request received = last ? Request() : ring.receive(coming.data, kBlockTag);
     Request sent = last ? Request() : ring.send(here.data, kBlockTag);
     sums.assign(2 * job.key_count(here.owner), 0.0F);

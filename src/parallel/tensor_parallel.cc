@@ -20,7 +20,7 @@ void expect_rows(const char* call, const char* name, std::size_t have, std::size
 }
 
 // One of the four conversions: from sharded or whole rows to whole or sharded ones.
-struct Crossing {
+struct RegionConversion {
   const char* name;
   Communicator& axis;
   const RegionShape& shape;
@@ -50,25 +50,25 @@ struct Crossing {
 
 void enter_region(Communicator& axis, const RegionShape& shape, ConstAnySpan outside,
                   AnySpan inside) {
-  Crossing{"enter_region", axis, shape, outside, inside}.go(
+  RegionConversion{"enter_region", axis, shape, outside, inside}.go(
       true, shape.sequence ? Shard(0) : Replicate(), Replicate());
 }
 
 void enter_region_backward(Communicator& axis, const RegionShape& shape, ConstAnySpan inside,
                            AnySpan outside) {
-  Crossing{"enter_region_backward", axis, shape, inside, outside}.go(
+  RegionConversion{"enter_region_backward", axis, shape, inside, outside}.go(
       false, Partial(), shape.sequence ? Shard(0) : Replicate());
 }
 
 void leave_region(Communicator& axis, const RegionShape& shape, ConstAnySpan inside,
                   AnySpan outside) {
-  Crossing{"leave_region", axis, shape, inside, outside}.go(
+  RegionConversion{"leave_region", axis, shape, inside, outside}.go(
       false, Partial(), shape.sequence ? Shard(0) : Replicate());
 }
 
 void leave_region_backward(Communicator& axis, const RegionShape& shape, ConstAnySpan outside,
                            AnySpan inside) {
-  Crossing{"leave_region_backward", axis, shape, outside, inside}.go(
+  RegionConversion{"leave_region_backward", axis, shape, outside, inside}.go(
       true, shape.sequence ? Shard(0) : Replicate(), Replicate());
 }
 

@@ -238,7 +238,7 @@ WaitPolicy policy_with(const std::string& profile, const std::string& wait) {
   options.size = 1;
   options.profile = profile;
   options.wait = wait;
-  return connect(options)->surroundings().wait_policy();
+  return connect(options)->wait_environment().wait_policy();
 }
 
 TEST_F(ProfileTest, SaysHowToWaitUnlessTheOptionDoes) {

@@ -326,7 +326,7 @@ class Builder {
   }
 
   void add_aborts() {
-    std::map<int, std::vector<HeardAbort>> heard;
+    std::map<int, std::vector<ReceivedAbort>> heard;
     for (const Source& source : sources_) {
       if (const auto& abort = source.record->abort) {
         const bool timed = aligned_.contains(source.record->clock);
@@ -336,7 +336,7 @@ class Builder {
       }
     }
     for (const auto& [world, all] : heard) {
-      const HeardAbort& first = first_of(all);
+      const ReceivedAbort& first = first_of(all);
       result_.aborts.push_back({.world = world,
                                 .name = "world" + number_text(world),
                                 .what = *first.what,

@@ -28,8 +28,8 @@ std::vector<int> worlds_of(const std::vector<RankRecord>& records) {
   return worlds;
 }
 
-const HeardAbort& first_of(const std::vector<HeardAbort>& heard) {
-  const auto weight = [](const HeardAbort& abort) {
+const ReceivedAbort& first_of(const std::vector<ReceivedAbort>& heard) {
+  const auto weight = [](const ReceivedAbort& abort) {
     const bool timed = !std::isnan(abort.at_ns);
     return std::tuple(abort.what->reporter != abort.rank, !timed, timed ? abort.at_ns : 0.0);
   };

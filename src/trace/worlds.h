@@ -12,7 +12,7 @@ namespace unisono::trace {
 // those before. Records of one rank are in the order in which they were made.
 std::vector<int> worlds_of(const std::vector<RankRecord>& records);
 
-struct HeardAbort {
+struct ReceivedAbort {
   int rank = 0;  // whose record it is
   const RecordedAbort* what = nullptr;
   double at_ns = 0;  // on the clock that all have; NaN: its clock could not be aligned
@@ -20,6 +20,6 @@ struct HeardAbort {
 
 // Returns the earliest report. Hosts may have different texts for one cause, and a rank that
 // reported it first knows the time better than one that was told. REQUIRES: `heard` is not empty.
-const HeardAbort& first_of(const std::vector<HeardAbort>& heard);
+const ReceivedAbort& first_of(const std::vector<ReceivedAbort>& heard);
 
 }  // namespace unisono::trace

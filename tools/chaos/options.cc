@@ -18,7 +18,7 @@ constexpr Unit kParts[] = {{"%", 0.01}, {"", 1}};
 constexpr Unit kRates[] = {{"kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}};
 constexpr double kMost = 1e15;
 constexpr int kLatestDrawnMs = 5000;
-constexpr std::string_view kStrikes[] = {"kill", "stop", "reset"};  // by Strike::Kind
+constexpr std::string_view kStrikes[] = {"kill", "stop", "reset"};  // by FaultSpec::Kind
 
 // A number with one of the units behind it.
 template <std::size_t n>
@@ -50,11 +50,11 @@ bool milliseconds(std::string_view text, std::int64_t& value) {
 }
 
 // "2@1.5s+500ms", "random@2s", "random", "2".
-std::optional<Strike> parse_strike(Strike::Kind kind, std::string_view text) {
-  Strike strike{.kind = kind};
+std::optional<FaultSpec> parse_strike(FaultSpec::Kind kind, std::string_view text) {
+  FaultSpec strike{.kind = kind};
   const std::size_t plus = text.find('+');
   if (plus != std::string_view::npos) {
-    if (kind != Strike::Kind::stop || !milliseconds(text.substr(plus + 1), strike.for_ms)) {
+    if (kind != FaultSpec::Kind::stop || !milliseconds(text.substr(plus + 1), strike.for_ms)) {
       return std::nullopt;
     }
     text = text.substr(0, plus);
@@ -104,7 +104,7 @@ std::string set(Plan& plan, std::string_view name, std::string_view text) {
   }
   for (std::size_t kind = 0; kind < std::size(kStrikes); ++kind) {
     if (name == kStrikes[kind]) {
-      const auto strike = parse_strike(static_cast<Strike::Kind>(kind), text);
+      const auto strike = parse_strike(static_cast<FaultSpec::Kind>(kind), text);
       if (strike) {
         plan.strikes.push_back(*strike);
         return "";
@@ -130,8 +130,8 @@ std::string number_text(double value) {
   return text;
 }
 
-std::string strike_text(const Strike& strike) {
-  std::string text = strike.rank == Strike::kAny ? "random" : std::to_string(strike.rank);
+std::string strike_text(const FaultSpec& strike) {
+  std::string text = strike.rank == FaultSpec::kAny ? "random" : std::to_string(strike.rank);
   text += strike.at_ms < 0 ? "" : "@" + time_text(strike.at_ms * 1000);
   return text + (strike.for_ms < 0 ? "" : "+" + time_text(strike.for_ms * 1000));
 }
@@ -139,9 +139,9 @@ std::string strike_text(const Strike& strike) {
 }  // namespace
 
 bool Plan::needs_relay() const {
-  return !link.is_plain() || std::any_of(strikes.begin(), strikes.end(), [](const Strike& strike) {
-    return strike.kind == Strike::Kind::reset;
-  });
+  return !link.is_plain() ||
+         std::any_of(strikes.begin(), strikes.end(),
+                     [](const FaultSpec& strike) { return strike.kind == FaultSpec::Kind::reset; });
 }
 
 Parsed<Plan> parse(std::string_view text) {
@@ -162,11 +162,11 @@ Parsed<Plan> parse(std::string_view text) {
 
 Plan drawn(Plan plan, int ranks) {
   std::mt19937_64 random(plan.link.seed);
-  for (Strike& strike : plan.strikes) {
+  for (FaultSpec& strike : plan.strikes) {
     // Both are always drawn, so that what one strike says changes no other.
     const auto rank = static_cast<int>(random() % static_cast<std::uint64_t>(ranks));
     const auto at_ms = static_cast<std::int64_t>(random() % kLatestDrawnMs);
-    strike.rank = strike.rank == Strike::kAny ? rank : strike.rank;
+    strike.rank = strike.rank == FaultSpec::kAny ? rank : strike.rank;
     strike.at_ms = strike.at_ms < 0 ? at_ms : strike.at_ms;
   }
   return plan;
@@ -183,7 +183,7 @@ std::string to_text(const Plan& plan) {
   add(link.loss > 0, "loss", number_text(link.loss * 100) + "%");
   add(link.bytes_per_s > 0, "rate", number_text(link.bytes_per_s / 125e3) + "Mbit");
   add(link.corrupt > 0, "corrupt", number_text(link.corrupt * 100) + "%");
-  for (const Strike& strike : plan.strikes) {
+  for (const FaultSpec& strike : plan.strikes) {
     add(true, kStrikes[static_cast<std::size_t>(strike.kind)], strike_text(strike));
   }
   return text + "seed=" + std::to_string(link.seed);

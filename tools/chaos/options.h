@@ -25,7 +25,7 @@ struct Options {
 };
 
 // One rank, once.
-struct Strike {
+struct FaultSpec {
   enum class Kind : std::uint8_t {
     kill,   // SIGKILL
     stop,   // SIGSTOP, and SIGCONT if it is for some time
@@ -40,7 +40,7 @@ struct Strike {
 
 struct Plan {
   Options link;
-  std::vector<Strike> strikes;
+  std::vector<FaultSpec> strikes;
   bool has_seed = false;
   bool needs_relay() const;
 };

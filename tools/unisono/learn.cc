@@ -123,7 +123,8 @@ int list_topics(const Console& console) {
   const bool is_chinese = asked_language() == Language::chinese;
   for (const Topic& topic : kTopics) {
     const std::string name = fmt::format("{:<11}", topic.name);
-    const std::string text = labelled(name + "  ", is_chinese ? topic.chinese : topic.summary, console.width());
+    const std::string text =
+        labelled(name + "  ", is_chinese ? topic.chinese : topic.summary, console.width());
     fmt::print("{}{}", console.paint(Paint::strong, name), text.substr(name.size()));
   }
   return kDone;

@@ -174,13 +174,13 @@ LaunchOptions read_options(const Arguments& arguments, const Console& console,
   return options;
 }
 
-std::string_view name_of(const Chaos::Blow& blow) {
+std::string_view name_of(const Chaos::ScheduledFault& blow) {
   return blow.signal == SIGKILL ? "kill" : blow.signal == SIGSTOP ? "stop" : "reset";
 }
 
 // A test that passes because nothing went wrong has shown nothing.
 void warn_of_missed_blows(const JobResult& result, const Console& console) {
-  for (const Chaos::Blow& blow : result.missed_blows) {
+  for (const Chaos::ScheduledFault& blow : result.missed_blows) {
     const std::string_view name = name_of(blow);
     console.note(fmt::format("warning: chaos: rank {} had ended before it was to be {}", blow.rank,
                              name == "kill"   ? "killed"
@@ -198,7 +198,7 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   if (!options.replay.empty()) {
     row["replay"] = options.replay;
     row["chaos_missed"] = nlohmann::json::array();
-    for (const Chaos::Blow& blow : result.missed_blows) {
+    for (const Chaos::ScheduledFault& blow : result.missed_blows) {
       row["chaos_missed"].push_back({{"rank", blow.rank}, {"what", name_of(blow)}});
     }
   }

@@ -1,7 +1,7 @@
 // Places experts and their replicas on ranks according to how many tokens chose them.
 //
 //   const unisono::ExpertPlaces places =
-//       unisono::balance(loads, {.ranks = 8, .seats = 72, .groups = 8, .hosts = 2});
+//       unisono::balance(loads, {.ranks = 8, .physical_experts = 72, .groups = 8, .hosts = 2});
 //   unisono::Exchange exchange(comm, {.experts = 64, .k = 8,
 //                                     .experts_of_rank = places.experts_of_rank});
 #pragma once
@@ -18,9 +18,9 @@ namespace unisono {
 
 struct BalanceOptions {
   int ranks = 1;
-  int seats = 0;   // experts and replicas on all ranks together; 0: one for each expert
-  int groups = 1;  // of consecutive experts; all experts of a group stay on one host
-  int hosts = 1;   // of consecutive ranks
+  int physical_experts = 0;  // experts and replicas on all ranks together; 0: one for each expert
+  int groups = 1;            // of consecutive experts; all experts of a group stay on one host
+  int hosts = 1;             // of consecutive ranks
 };
 
 struct ExpertPlaces {
@@ -29,13 +29,14 @@ struct ExpertPlaces {
 };
 
 // Local. Places experts. `loads`: the tokens that chose each expert (Routing::chosen(), or a mean
-// over time). Every rank gets the same number of seats and no expert twice. The experts of a group
-// stay on one host, so that a router limited to few groups sends to few hosts, if the hosts divide
-// the groups and a rank has no more seats than its host has experts; otherwise groups and hosts are
-// ignored. Deterministic: ranks with the same loads get the same result.
+// over time). Every rank gets the same number of physical experts and no expert twice. The experts
+// of a group stay on one host, so that a router limited to few groups sends to few hosts, if the
+// hosts divide the groups and a rank has no more physical experts than its host has experts;
+// otherwise groups and hosts are ignored. Deterministic: ranks with the same loads get the same
+// result.
 // Threads: any.
-// Errors: usage (ranks that do not divide the seats, fewer seats than experts, negative or
-// non-finite loads, ...).
+// Errors: usage (ranks that do not divide the physical experts, fewer physical experts than
+// experts, negative or non-finite loads, ...).
 // Source: the greedy method of EPLB (DeepSeek-AI, 2025): groups to hosts, replicas to the heaviest
 // experts, experts to the least loaded ranks, always the heaviest first. Without groups, experts
 // and replicas are then swapped between ranks while that evens out the loads. EPLB may place an

@@ -171,7 +171,7 @@ struct CombineGradient {
 };
 
 // For mask(): until the next mask().
-inline constexpr std::int64_t kUntilMaskedAnew = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kUntilNextMask = std::numeric_limits<std::int64_t>::max();
 
 class UNISONO_EXPORT Exchange {
  public:
@@ -205,7 +205,7 @@ class UNISONO_EXPORT Exchange {
   // the mask in ascending order. Existing routings do not change.
   // Errors: usage (ranks that do not exist, routes < 1, an expert without a remaining rank); the
   // old mask then stays.
-  std::vector<int> mask(std::span<const int> ranks, std::int64_t routes = kUntilMaskedAnew);
+  std::vector<int> mask(std::span<const int> ranks, std::int64_t routes = kUntilNextMask);
   // Local. Returns the ranks that the next route() excludes.
   std::vector<int> masked() const;
 

@@ -85,12 +85,14 @@ void move_experts(Comm& comm, const Moves& moves, std::size_t expert_bytes, Obje
 void define_expert_places(py::module_& module) {
   module.def(
       "balance_experts",
-      [](const std::vector<double>& loads, int ranks, int seats, int groups, int hosts) {
-        auto places = unisono::balance(
-            loads, {.ranks = ranks, .seats = seats, .groups = groups, .hosts = hosts});
+      [](const std::vector<double>& loads, int ranks, int physical_experts, int groups, int hosts) {
+        auto places = unisono::balance(loads, {.ranks = ranks,
+                                               .physical_experts = physical_experts,
+                                               .groups = groups,
+                                               .hosts = hosts});
         return std::make_pair(std::move(places.experts_of_rank), std::move(places.load_of_rank));
       },
-      arg("loads"), arg("ranks"), arg("seats"), arg("groups"), arg("hosts"),
+      arg("loads"), arg("ranks"), arg("physical_experts"), arg("groups"), arg("hosts"),
       "See unisono.experts.balance().");
   module.def(
       "find_expert_moves",

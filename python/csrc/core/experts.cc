@@ -273,7 +273,7 @@ class Exchange {
 
   std::vector<int> mask(const std::vector<int>& ranks, std::optional<std::int64_t> routes) {
     return alone([&](unisono::Exchange& open) {
-      return open.mask(ranks, routes.value_or(unisono::kUntilMaskedAnew));
+      return open.mask(ranks, routes.value_or(unisono::kUntilNextMask));
     });
   }
   std::vector<int> masked() {

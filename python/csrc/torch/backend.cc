@@ -110,8 +110,8 @@ void Backend::leave(std::chrono::milliseconds limit) {
   }
   // Nobody here waits for what is still under way. Other ranks do for what this one owes them: that
   // ends by itself within its own time limit.
-  if (flights_->failure() == std::nullopt) {
-    flights_->wait_for_owed(std::chrono::milliseconds(timeout_ms_.load()));
+  if (pending_operations_->failure() == std::nullopt) {
+    pending_operations_->wait_for_owed(std::chrono::milliseconds(timeout_ms_.load()));
   }
   // The rest may end, but must not keep the program for ever.
   if (!wait_for_all(limit)) {
@@ -137,7 +137,8 @@ void Backend::leave(std::chrono::milliseconds limit) {
 
 bool Backend::wait_for_all(std::chrono::milliseconds limit) {
   const auto place = known_device();
-  return flights_->wait_for_all(limit) && (place == nullptr || place->wait_for_all(limit));
+  return pending_operations_->wait_for_all(limit) &&
+         (place == nullptr || place->wait_for_all(limit));
 }
 
 void Backend::leave_all() {
@@ -148,7 +149,7 @@ void Backend::leave_all() {
       continue;
     }
     const auto place = backend->known_device();
-    if (backend->flights_->wait_for_all(std::chrono::milliseconds(0)) &&
+    if (backend->pending_operations_->wait_for_all(std::chrono::milliseconds(0)) &&
         (place == nullptr || place->wait_for_all(kLast))) {
       backend->leave(kLast);
       backend->take_device().reset();
@@ -178,9 +179,9 @@ int Backend::timeout_ms(std::chrono::milliseconds asked) const {
 }
 
 void Backend::raise(const unisono::Error& error) {
-  if (error.code() != unisono::ErrorCode::usage && flights_->note(error.code())) {
+  if (error.code() != unisono::ErrorCode::usage && pending_operations_->note(error.code())) {
     const unisono_signals::WithoutPython unlocked;
-    flights_->run_hooks();
+    pending_operations_->run_hooks();
   }
   if (error.code() == unisono::ErrorCode::aborted) {
     unisono_signals::throw_if_interrupted();
@@ -260,7 +261,7 @@ std::exception_ptr Backend::failure() {
 }
 
 c10d::ErrorType Backend::getError() {
-  auto failure = flights_->failure();
+  auto failure = pending_operations_->failure();
   if (const auto place = known_device(); place != nullptr && !failure.has_value()) {
     const auto error = place->failure();
     failure = error.has_value() ? std::optional(error->code()) : std::nullopt;
@@ -337,7 +338,7 @@ WorkPointer Backend::launch_on_host(const Launch& launch, std::span<Piece> piece
     const std::lock_guard lock(issuing_);
     description.sequence = ++sequence_;
     description.record = recorded(launch);
-    auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
+    auto work = c10::make_intrusive<Operation>(std::move(description), pending_operations_);
     std::vector<unisono::Request> requests;
     for (const Piece& piece : pieces) {
       requests.push_back(group.run_async(piece.call));
@@ -372,7 +373,7 @@ WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bo
   try {
     auto description = describe(launch, pieces);
     description.record = recorded(launch, peer);
-    auto work = c10::make_intrusive<Operation>(std::move(description), flights_);
+    auto work = c10::make_intrusive<Operation>(std::move(description), pending_operations_);
     std::vector<unisono::Request> requests;
     requests.push_back(sends ? group.send_async(call.in, bytes, peer, tag, limit)
                              : group.recv_async(call.out, bytes, peer, tag, limit));

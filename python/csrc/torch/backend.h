@@ -116,9 +116,9 @@ class Backend final : public NewerBackend {
 #ifdef C10D_BACKEND_HAS_HOOKS
   // Called before the first failure of the group is reported, possibly on a thread of ours.
   void registerAbortHook(int64_t id, c10d::AbortHook hook) override {
-    flights_->add_hook(id, std::move(hook));
+    pending_operations_->add_hook(id, std::move(hook));
   }
-  void unregisterAbortHook(int64_t id) override { flights_->remove_hook(id); }
+  void unregisterAbortHook(int64_t id) override { pending_operations_->remove_hook(id); }
 #endif
 #ifdef C10D_BACKEND_HAS_WINDOW
   bool supportsWindow() const override { return true; }
@@ -193,19 +193,20 @@ class Backend final : public NewerBackend {
   // The group while somebody uses it: whoever leaves it waits for that.
   class InUse {
    public:
-    explicit InUse(const Backend& backend) : flights_(*backend.flights_), backend_(backend) {
-      flights_.begin();
+    explicit InUse(const Backend& backend)
+        : pending_operations_(*backend.pending_operations_), backend_(backend) {
+      pending_operations_.begin();
     }
     InUse(const InUse&) = delete;
     InUse& operator=(const InUse&) = delete;
-    ~InUse() { flights_.end(); }
+    ~InUse() { pending_operations_.end(); }
     bool has_been_left() const { return !backend_.open_; }
     bool has_group() const { return backend_.open_ && backend_.place_.world != nullptr; }
     // Throws where it has been left.
     unisono::Communicator& group() const;
 
    private:
-    Flights& flights_;
+    PendingOperations& pending_operations_;
     const Backend& backend_;
   };
   void check_root(const char* op, int64_t root) const { check_rank(op, "root", root); }
@@ -246,8 +247,8 @@ class Backend final : public NewerBackend {
   mutable std::once_flag handle_made_;
   mutable Handle handle_;           // for reconfigure()
   std::set<std::int64_t> numbers_;  // that reconfigure() was given
-  std::shared_ptr<Flights> flights_ =
-      std::make_shared<Flights>(place_.world == nullptr ? nullptr : place_.world->has_failed);
+  std::shared_ptr<PendingOperations> pending_operations_ = std::make_shared<PendingOperations>(
+      place_.world == nullptr ? nullptr : place_.world->has_failed);
   std::mutex device_mutex_;              // guards what follows; others may look while it is made
   std::shared_ptr<OnDevice> on_device_;  // nullptr: no device, or one without kernels
   std::mutex issuing_;                   // guards the order of collectives, and what follows

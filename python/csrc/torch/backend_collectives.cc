@@ -401,7 +401,8 @@ WorkPointer Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
     return nullptr;
   }
   auto work = c10::make_intrusive<Operation>(
-      Operation::Description{.rank = getRank(), .type = step.type, .outputs = tensors}, flights_);
+      Operation::Description{.rank = getRank(), .type = step.type, .outputs = tensors},
+      pending_operations_);
   work->complete_now();
   return work;
 }

@@ -46,7 +46,8 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
   try {
     // Between hosts there is the network, which reads memory of the host.
     if (group.hosts() == 1 && is_of_cuda(device)) {
-      made = std::make_shared<OnDevice>(group, device, timeout_ms(c10d::kUnsetTimeout), flights_);
+      made = std::make_shared<OnDevice>(group, device, timeout_ms(c10d::kUnsetTimeout),
+                                        pending_operations_);
     }
   } catch (const unisono::Error& error) {
     if (error.code() != ErrorCode::config && error.code() != ErrorCode::usage) {

@@ -37,7 +37,7 @@ namespace {
 
 using PyTorchRecorder = c10d::FlightRecorder<Mark>;
 
-PyTorchRecorder& flights() {
+PyTorchRecorder& pending_operations() {
   static auto* const all = [] {
     PyTorchRecorder* made = PyTorchRecorder::get();
     made->record_accelerator_version("unisono " + std::string(unisono_version()));
@@ -94,7 +94,7 @@ class Recorded final : public OperationRecord {
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
   ~Recorded() override {
-    flights().retire_id(id_.id, id_.reset_epoch, false);
+    pending_operations().retire_id(id_.id, id_.reset_epoch, false);
     Dump::leave(std::move(end_));
   }
 
@@ -153,7 +153,7 @@ class RecordedGroup final : public GroupRecord {
     if (message) {
       title += " " + operation.between;
     }
-    recorded->known_as(flights().recordWithResetEnabled(
+    recorded->known_as(pending_operations().recordWithResetEnabled(
         id_, name_, operation.sequence, messages, number, std::move(title),
         as_recorded(operation.inputs, outs == 1), as_recorded(operation.outputs, ins == 1), &begun,
         &recorded->end(), operation.timeout, status_, message));
@@ -176,21 +176,21 @@ class RecordedGroup final : public GroupRecord {
 
 std::unique_ptr<GroupRecord> record_group(std::string name, std::string description,
                                           std::vector<std::uint64_t> ranks) {
-  if (!flights().enabled_) {
+  if (!pending_operations().enabled_) {
     return nullptr;
   }
-  flights().record_pg_ranks({name, description}, std::move(ranks));
+  pending_operations().record_pg_ranks({name, description}, std::move(ranks));
   return std::make_unique<RecordedGroup>(std::move(name), std::move(description));
 }
 
 std::string dump_flights(bool operations, bool stacks, bool only_active) {
   const Dump dump;
-  return flights().dump(std::nullopt, operations, stacks, only_active);
+  return pending_operations().dump(std::nullopt, operations, stacks, only_active);
 }
 
 std::string dump_flights_json(bool operations, bool only_active) {
   const Dump dump;
-  return flights().dump_json(std::nullopt, operations, only_active);
+  return pending_operations().dump_json(std::nullopt, operations, only_active);
 }
 
 }  // namespace unisono_torch

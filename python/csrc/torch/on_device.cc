@@ -38,11 +38,11 @@ bool is_of_cuda(c10::Device device) {
 }
 
 OnDevice::OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms,
-                   std::shared_ptr<Flights> flights)
+                   std::shared_ptr<PendingOperations> pending_operations)
     : device_(device),
       own_(stream_for_group(device)),
       pid_(getpid()),
-      flights_(std::move(flights)),
+      pending_operations_(std::move(pending_operations)),
       group_(std::make_unique<unisono::DeviceGroup>(
           group, unisono::DeviceOptions{.device = device.index(), .timeout_ms = limit_ms})) {}
 
@@ -106,8 +106,8 @@ std::optional<unisono::Error> OnDevice::failure() const {
     }
   } catch (const unisono::Error& error) {
     failure_ = error;
-    if (flights_->note(error.code())) {
-      run_hooks_elsewhere(flights_);
+    if (pending_operations_->note(error.code())) {
+      run_hooks_elsewhere(pending_operations_);
     }
   }
   return failure_;

@@ -27,7 +27,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   // Collective: all ranks of the group make theirs. Throws unisono::Error: config and usage, on all
   // ranks alike, where kernels cannot do it.
   OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms,
-           std::shared_ptr<Flights> flights);
+           std::shared_ptr<PendingOperations> pending_operations);
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice() { close(-1); }
@@ -65,7 +65,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   c10::Device device_;
   c10::Stream own_;
   pid_t pid_;
-  std::shared_ptr<Flights> flights_;
+  std::shared_ptr<PendingOperations> pending_operations_;
   mutable std::mutex mutex_;  // guards that the group is there, and the next
   std::unique_ptr<unisono::DeviceGroup> group_;
   mutable std::optional<unisono::Error> failure_;

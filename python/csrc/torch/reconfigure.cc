@@ -75,9 +75,10 @@ WorkPointer Backend::reconfigure(const c10d::ReconfigureOptions& options) {
     record_.reset();
     record_made_ = std::make_unique<std::once_flag>();
   }
-  flights_->renew(place_.world->has_failed);
+  pending_operations_->renew(place_.world->has_failed);
   open_ = true;
-  auto work = c10::make_intrusive<Operation>(Operation::Description{.rank = rank}, flights_);
+  auto work =
+      c10::make_intrusive<Operation>(Operation::Description{.rank = rank}, pending_operations_);
   work->complete_now();
   return work;
 }

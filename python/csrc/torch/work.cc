@@ -25,11 +25,12 @@ constexpr std::chrono::milliseconds kAskEvery{100};  // whether Ctrl-C has been 
 //
 // While tasks are queued there is a thread that will take the next one: one that waits for tasks,
 // or a guard, which gives the others some time before it takes one itself.
-class Enders {
+class FutureCompleter {
  public:
-  static Enders& of_process() {
-    static auto* enders = new Enders;  // never destroyed: its threads may outlive main()
-    return *enders;
+  static FutureCompleter& of_process() {
+    static auto* completer =
+        new FutureCompleter;  // never destroyed: its threads may outlive main()
+    return *completer;
   }
   void post(std::function<void()> task) {
     const std::lock_guard lock(mutex_);
@@ -93,36 +94,36 @@ class Enders {
 
 }  // namespace
 
-void Flights::renew(std::shared_ptr<std::atomic<bool>> has_failed) {
+void PendingOperations::renew(std::shared_ptr<std::atomic<bool>> has_failed) {
   const std::lock_guard lock(mutex_);
   failure_.reset();
   has_failed_ = std::move(has_failed);
 }
 
-void Flights::begin(Kind kind) {
+void PendingOperations::begin(Kind kind) {
   const std::lock_guard lock(mutex_);
-  ++flying_;
+  ++in_progress_;
   owed_ += kind == Kind::owed ? 1 : 0;
 }
 
-void Flights::end(Kind kind) {
+void PendingOperations::end(Kind kind) {
   const std::lock_guard lock(mutex_);
-  --flying_;
+  --in_progress_;
   owed_ -= kind == Kind::owed ? 1 : 0;
-  landed_.notify_all();
+  all_done_.notify_all();
 }
 
-bool Flights::wait_for_all(std::chrono::milliseconds timeout) {
+bool PendingOperations::wait_for_all(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return landed_.wait_for(lock, timeout, [this] { return flying_ == 0; });
+  return all_done_.wait_for(lock, timeout, [this] { return in_progress_ == 0; });
 }
 
-bool Flights::wait_for_owed(std::chrono::milliseconds timeout) {
+bool PendingOperations::wait_for_owed(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return landed_.wait_for(lock, timeout, [this] { return owed_ == 0; });
+  return all_done_.wait_for(lock, timeout, [this] { return owed_ == 0; });
 }
 
-bool Flights::note(unisono::ErrorCode code) {
+bool PendingOperations::note(unisono::ErrorCode code) {
   const std::lock_guard lock(mutex_);
   const bool is_first = !failure_.has_value();
   failure_ = code;
@@ -132,17 +133,17 @@ bool Flights::note(unisono::ErrorCode code) {
   return is_first && !hooks_.empty();
 }
 
-std::optional<unisono::ErrorCode> Flights::failure() const {
+std::optional<unisono::ErrorCode> PendingOperations::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
-void Flights::add_hook(std::int64_t id, std::function<void()> hook) {
+void PendingOperations::add_hook(std::int64_t id, std::function<void()> hook) {
   const std::lock_guard lock(mutex_);
   hooks_[id] = std::move(hook);
 }
 
-void Flights::remove_hook(std::int64_t id) {
+void PendingOperations::remove_hook(std::int64_t id) {
   std::function<void()> removed;  // destroyed without the lock: it may be Python's
   const std::lock_guard lock(mutex_);
   if (const auto found = hooks_.find(id); found != hooks_.end()) {
@@ -151,7 +152,7 @@ void Flights::remove_hook(std::int64_t id) {
   }
 }
 
-void Flights::run_hooks() {
+void PendingOperations::run_hooks() {
   std::map<std::int64_t, std::function<void()>> hooks;
   {
     const std::lock_guard lock(mutex_);
@@ -167,14 +168,14 @@ void Flights::run_hooks() {
 }
 
 void run_elsewhere(std::function<void()> task) {
-  Enders::of_process().post(std::move(task));
+  FutureCompleter::of_process().post(std::move(task));
 }
 
-void run_hooks_elsewhere(const std::shared_ptr<Flights>& flights) {
-  Enders::of_process().post([flights] { flights->run_hooks(); });
+void run_hooks_elsewhere(const std::shared_ptr<PendingOperations>& pending_operations) {
+  FutureCompleter::of_process().post([pending_operations] { pending_operations->run_hooks(); });
 }
 
-Operation::Operation(Description description, std::shared_ptr<Flights> flights)
+Operation::Operation(Description description, std::shared_ptr<PendingOperations> pending_operations)
     : Work(description.rank, description.type,
            description.title.empty() ? nullptr : description.title.c_str(), description.inputs),
       outputs_(std::move(description.outputs)),
@@ -182,33 +183,33 @@ Operation::Operation(Description description, std::shared_ptr<Flights> flights)
       finish_(std::move(description.finish)),
       sequence_(description.sequence),
       record_(std::move(description.record)),
-      flights_(std::move(flights)),
+      pending_operations_(std::move(pending_operations)),
       pid_(getpid()) {}
 
 void Operation::complete_now() {
-  flights_->begin();
+  pending_operations_->begin();
   complete(nullptr);
-  flights_->end();
+  pending_operations_->end();
 }
 
 void Operation::follow(std::vector<unisono::Request> requests) {
   requests_ = std::move(requests);
-  flights_->begin(kind());
+  pending_operations_->begin(kind());
   auto self = c10::intrusive_ptr<Operation>::reclaim_copy(this);
   // The group counts this flight until nothing of it is left on the thread that ends it.
-  requests_.back().on_done(
-      [self, flights = flights_, kind = kind()](const unisono::Error* error) mutable {
-        self->complete(error);
-        self.reset();
-        flights->end(kind);
-      });
+  requests_.back().on_done([self, pending_operations = pending_operations_,
+                            kind = kind()](const unisono::Error* error) mutable {
+    self->complete(error);
+    self.reset();
+    pending_operations->end(kind);
+  });
 }
 
 void Operation::complete(const unisono::Error* error) {
   std::exception_ptr failure;
   bool has_hooks = false;
   if (error != nullptr) {
-    has_hooks = flights_->note(error->code());
+    has_hooks = pending_operations_->note(error->code());
     failure = to_torch(*error);
   } else if (finish_ != nullptr) {
     const at::ThreadLocalStateGuard guard(issuer_);
@@ -236,9 +237,9 @@ void Operation::complete(const unisono::Error* error) {
     return;
   }
   // Hooks may be Python, and may look at this world: not on the thread that moves it.
-  Enders::of_process().post(
+  FutureCompleter::of_process().post(
       [self = c10::intrusive_ptr<Operation>::reclaim_copy(this), failure = std::move(failure)] {
-        self->flights_->run_hooks();
+        self->pending_operations_->run_hooks();
         self->conclude(failure);
       });
 }
@@ -252,7 +253,7 @@ void Operation::conclude(std::exception_ptr failure) {
     future = future_;
   }
   if (future != nullptr) {
-    Enders::of_process().post([future, outputs = outputs_, failure, issuer = issuer_] {
+    FutureCompleter::of_process().post([future, outputs = outputs_, failure, issuer = issuer_] {
       const at::ThreadLocalStateGuard guard(issuer);
       end_future(future, outputs, failure);
     });

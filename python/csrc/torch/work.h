@@ -21,13 +21,13 @@
 namespace unisono_torch {
 
 // Counts what is under way on a group, and remembers what ended it.
-class Flights {
+class PendingOperations {
  public:
   // Whether other ranks lack something if this rank drops the operation: all but receives.
   enum class Kind : std::uint8_t { owed, own };
 
   // `has_failed`: of the world, whose end is remembered there too. nullptr: there is none yet.
-  explicit Flights(std::shared_ptr<std::atomic<bool>> has_failed)
+  explicit PendingOperations(std::shared_ptr<std::atomic<bool>> has_failed)
       : has_failed_(std::move(has_failed)) {}
   // Nothing is under way: the group goes on in another world.
   void renew(std::shared_ptr<std::atomic<bool>> has_failed);
@@ -47,8 +47,8 @@ class Flights {
 
  private:
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable landed_;
-  int flying_ = 0;
+  std::condition_variable all_done_;
+  int in_progress_ = 0;
   int owed_ = 0;
   std::optional<unisono::ErrorCode> failure_;
   std::shared_ptr<std::atomic<bool>> has_failed_;
@@ -58,7 +58,7 @@ class Flights {
 // Runs it on the thread on which futures end, or on one more if that is busy. It must not throw.
 void run_elsewhere(std::function<void()> task);
 // The hooks, for callers that must not wait for Python.
-void run_hooks_elsewhere(const std::shared_ptr<Flights>& flights);
+void run_hooks_elsewhere(const std::shared_ptr<PendingOperations>& pending_operations);
 
 // Several requests of one group that run one after the other, and what follows the last.
 class Operation final : public c10d::Work {
@@ -74,7 +74,7 @@ class Operation final : public c10d::Work {
     std::function<void()> finish = nullptr;  // copies what was staged to where it belongs
     std::shared_ptr<OperationRecord> record = nullptr;  // nullptr: nothing is recorded
   };
-  Operation(Description description, std::shared_ptr<Flights> flights);
+  Operation(Description description, std::shared_ptr<PendingOperations> pending_operations);
 
   // Called once, when all requests have been started.
   void follow(std::vector<unisono::Request> requests);
@@ -90,10 +90,10 @@ class Operation final : public c10d::Work {
  private:
   void complete(const unisono::Error* error);
   void conclude(std::exception_ptr failure);
-  Flights::Kind kind() const {
+  PendingOperations::Kind kind() const {
     return opType_ == c10d::OpType::RECV || opType_ == c10d::OpType::RECVANYSOURCE
-               ? Flights::Kind::own
-               : Flights::Kind::owed;
+               ? PendingOperations::Kind::own
+               : PendingOperations::Kind::owed;
   }
   static void end_future(const c10::intrusive_ptr<c10::ivalue::Future>& future,
                          const std::vector<at::Tensor>& outputs, std::exception_ptr failure);
@@ -103,7 +103,7 @@ class Operation final : public c10d::Work {
   std::function<void()> finish_;
   std::uint64_t sequence_;
   std::shared_ptr<OperationRecord> record_;
-  std::shared_ptr<Flights> flights_;
+  std::shared_ptr<PendingOperations> pending_operations_;
   pid_t pid_;  // a forked child has the object, but not the operation
   at::ThreadLocalState issuer_;
   std::vector<unisono::Request> requests_;

@@ -579,7 +579,7 @@ class ExpertExchange:
     def close(self) -> None: ...
 
 def balance_experts(
-    loads: Sequence[float], ranks: int, seats: int, groups: int, hosts: int
+    loads: Sequence[float], ranks: int, physical_experts: int, groups: int, hosts: int
 ) -> tuple[list[list[int]], list[float]]: ...
 def find_expert_moves(
     before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]

@@ -22,14 +22,14 @@ __all__ = ["Exchange", "GatheredRows", "Pending", "Routing", "balance", "bytes_o
 _open = weakref.WeakSet()
 
 
-def balance(loads, ranks, seats=0, groups=1, hosts=1):
+def balance(loads, ranks, physical_experts=0, groups=1, hosts=1):
     """Returns (experts by rank, load by rank): a placement of experts and their replicas. Local.
 
-    loads: the tokens that chose each expert. seats: experts and replicas on all ranks together; 0: one
+    loads: the tokens that chose each expert. physical_experts: experts and replicas on all ranks together; 0: one
     for each expert. Groups of experts stay on one host if the hosts divide the groups and a rank has
-    no more seats than its host has experts.
+    no more physical experts than its host has experts.
     """
-    return _core.balance_experts([float(load) for load in loads], ranks, seats, groups, hosts)
+    return _core.balance_experts([float(load) for load in loads], ranks, physical_experts, groups, hosts)
 
 
 def find_expert_moves(before, after):

@@ -58,16 +58,16 @@ void EventQueue::push(double time_us, Kind kind, int subject) {
        {.time_us = time_us, .number = next_number_++, .kind = kind, .subject = subject});
 }
 
-void EventQueue::move_end(int flight, double time_us) {
-  const auto number = static_cast<std::size_t>(flight);
+void EventQueue::move_end(int transfer, double time_us) {
+  const auto number = static_cast<std::size_t>(transfer);
   ends_.resize(std::max(ends_.size(), number + 1), kNone);
   const std::size_t place = ends_[number];
   if (place == kNone) {
-    push(time_us, Kind::flow_end, flight);
+    push(time_us, Kind::flow_end, transfer);
     return;
   }
   const Event moved{
-      .time_us = time_us, .number = next_number_++, .kind = Kind::flow_end, .subject = flight};
+      .time_us = time_us, .number = next_number_++, .kind = Kind::flow_end, .subject = transfer};
   if (moved.comes_before(events_[place])) {
     rise(place, moved);
   } else {

@@ -46,9 +46,9 @@ TEST(EventQueue, ComesInTheOrderOfTimeWhateverMoves) {
   std::vector<double> ends(50, -1);
   double now = 0;
   for (int turn = 0; turn < 5000; ++turn) {
-    const auto flight = static_cast<std::size_t>(random() % ends.size());
-    ends[flight] = now + static_cast<double>(random() % 100);
-    queue.move_end(static_cast<int>(flight), ends[flight]);
+    const auto transfer = static_cast<std::size_t>(random() % ends.size());
+    ends[transfer] = now + static_cast<double>(random() % 100);
+    queue.move_end(static_cast<int>(transfer), ends[transfer]);
     if (random() % 2 == 0) {
       double least = -1;
       for (const double end : ends) {

@@ -27,22 +27,22 @@ struct Side {
   }
 };
 
-struct Crossing {
+struct DeviceLinks {
   Side in;
   Side out;
   bool has_rank = false;
 };
 
-std::vector<Crossing> crossings_of(const Topology& topology) {
-  std::vector<Crossing> crossings(topology.devices.size());
+std::vector<DeviceLinks> links_of_devices(const Topology& topology) {
+  std::vector<DeviceLinks> device_links(topology.devices.size());
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
-    crossings[place_of(topology.links[i].from)].out.add(static_cast<int>(i));
-    crossings[place_of(topology.links[i].to)].in.add(static_cast<int>(i));
+    device_links[place_of(topology.links[i].from)].out.add(static_cast<int>(i));
+    device_links[place_of(topology.links[i].to)].in.add(static_cast<int>(i));
   }
   for (const int device : topology.ranks) {
-    crossings[place_of(device)].has_rank = true;
+    device_links[place_of(device)].has_rank = true;
   }
-  return crossings;
+  return device_links;
 }
 
 // The only link of the side that does not join the neighbour; none if there are none or several.
@@ -64,17 +64,17 @@ int only_one(const Topology& topology, const Side& side, int neighbour) {
 }  // namespace
 
 std::vector<int> first_of_rows(const Topology& topology) {
-  const std::vector<Crossing> crossings = crossings_of(topology);
+  const std::vector<DeviceLinks> device_links = links_of_devices(topology);
   std::vector<int> before(topology.links.size(), kNone);
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const Link& link = topology.links[i];
-    const Crossing& crossing = crossings[place_of(link.to)];
-    if (crossing.has_rank || crossing.in.has_more || crossing.out.has_more) {
+    const DeviceLinks& device_link = device_links[place_of(link.to)];
+    if (device_link.has_rank || device_link.in.has_more || device_link.out.has_more) {
       continue;
     }
-    const int next = only_one(topology, crossing.out, link.from);
-    if (next != kNone &&
-        only_one(topology, crossing.in, topology.links[place_of(next)].to) == static_cast<int>(i)) {
+    const int next = only_one(topology, device_link.out, link.from);
+    if (next != kNone && only_one(topology, device_link.in, topology.links[place_of(next)].to) ==
+                             static_cast<int>(i)) {
       before[place_of(next)] = static_cast<int>(i);
     }
   }

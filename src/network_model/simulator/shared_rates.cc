@@ -91,115 +91,115 @@ void SharedRates::handle(const EventQueue::Event& event) {
 // Flows whose rate has changed end at another time.
 void SharedRates::settle_rates() {
   for (const int slot : shares_.settle()) {
-    Flight& flight = flights_[slot];
-    flight.left_bytes =
-        std::max(0.0, flight.left_bytes - flight.rate * (now_us_ - flight.since_us));
-    flight.since_us = now_us_;
-    flight.rate = shares_.rate(slot);
-    events_.move_end(slot, now_us_ + flight.left_bytes / flight.rate);
+    ActiveTransfer& transfer = transfers_[slot];
+    transfer.left_bytes =
+        std::max(0.0, transfer.left_bytes - transfer.rate * (now_us_ - transfer.since_us));
+    transfer.since_us = now_us_;
+    transfer.rate = shares_.rate(slot);
+    events_.move_end(slot, now_us_ + transfer.left_bytes / transfer.rate);
   }
 }
 
 // The message is that at the cursor, which is one of those of the actor.
-int SharedRates::new_flight(ActorState& actor, const Cursor& cursor) {
-  const int slot = flights_.take();
+int SharedRates::new_transfer(ActorState& actor, const Cursor& cursor) {
+  const int slot = transfers_.take();
   const OpenBlock& open = cursor.open();
   const PlayMessage& message = open.block->messages[cursor.message()];
   const MessageCost& cost = open.block->cost_of(message);
-  Flight& flight = flights_[slot];
-  flight = {.from = message.from,
-            .to = message.to,
-            .bytes = cost.bytes,
-            .reduce_us = cost.reduce_us,
-            .open = &open,
-            .block = cursor.block(),
-            .message = cursor.message(),
-            .item = actor.item,
-            .step = cursor.step(),
-            .start_us = now_us_};
+  ActiveTransfer& transfer = transfers_[slot];
+  transfer = {.from = message.from,
+              .to = message.to,
+              .bytes = cost.bytes,
+              .reduce_us = cost.reduce_us,
+              .open = &open,
+              .block = cursor.block(),
+              .message = cursor.message(),
+              .item = actor.item,
+              .step = cursor.step(),
+              .start_us = now_us_};
   if (!message.is_local()) {
     const Path& path = open.paths->path(message.path);
-    flight.links = open.paths->links(path);
-    flight.shares = open.paths->shares(path);
+    transfer.links = open.paths->links(path);
+    transfer.shares = open.paths->shares(path);
   }
   ActorState& receiver = actors_[at(message.to)];
-  flight.receive_number = receiver.received_begun++;
-  receiver.receiving.push_back(flight.receive_number);
+  transfer.receive_number = receiver.received_begun++;
+  receiver.receiving.push_back(transfer.receive_number);
   move_rank(message.to, 1, false);
-  actor.operation->blocks.hold(flight.block);
+  actor.operation->blocks.hold(transfer.block);
   return slot;
 }
 
 void SharedRates::start(int index, const Moment& trigger) {
   ActorState& sender = actors_[at(index)];
-  const int slot = new_flight(sender, sender.sends);
-  Flight& flight = flights_[slot];
-  flight.moment = trigger;
-  flight.moment.time_us = now_us_;
-  const PlayBlock& block = *flight.open->block;
-  const MessageCost& cost = block.cost_of(block.messages[flight.message]);
+  const int slot = new_transfer(sender, sender.sends);
+  ActiveTransfer& transfer = transfers_[slot];
+  transfer.moment = trigger;
+  transfer.moment.time_us = now_us_;
+  const PlayBlock& block = *transfer.open->block;
+  const MessageCost& cost = block.cost_of(block.messages[transfer.message]);
   ++sender.sending;
   sender.sends.advance();
-  actors_[at(flight.to)].receives.advance();
+  actors_[at(transfer.to)].receives.advance();
   move_rank(index, 1, false);
   double latency = cost.overhead_us;
   if (options_.jitter > 0) {
-    latency *= jitter_factor(options_, flight.item, static_cast<std::uint64_t>(flight.step),
-                             block.before + flight.message);
+    latency *= jitter_factor(options_, transfer.item, static_cast<std::uint64_t>(transfer.step),
+                             block.before + transfer.message);
   }
   latency += cost.latency_us;
-  flight.moment.latency_us += latency;
-  flight.moment.messages += 1;
+  transfer.moment.latency_us += latency;
+  transfer.moment.messages += 1;
   result_.messages += 1;
   if (options_.records > 0) {
-    keep(flight, trigger.record);
+    keep(transfer, trigger.record);
   }
   events_.push(now_us_ + latency, EventQueue::Kind::flow_begin, slot);
 }
 
 void SharedRates::start_reduction(int index, const Moment& trigger) {
   ActorState& actor = actors_[at(index)];
-  const int slot = new_flight(actor, actor.receives);
-  Flight& flight = flights_[slot];
-  flight.moment = trigger;
+  const int slot = new_transfer(actor, actor.receives);
+  ActiveTransfer& transfer = transfers_[slot];
+  transfer.moment = trigger;
   actor.receives.advance();
-  events_.push(now_us_ + flight.reduce_us, EventQueue::Kind::reduced, slot);
+  events_.push(now_us_ + transfer.reduce_us, EventQueue::Kind::reduced, slot);
 }
 
 void SharedRates::begin_flow(int slot) {
-  Flight& flight = flights_[slot];
-  flight.since_us = now_us_;
-  flight.left_bytes = flight.bytes;
-  if (flight.bytes <= 0 || flight.links.empty() || options_.contention == Contention::off) {
-    const PlayMessage& message = flight.open->block->messages[flight.message];
-    const double alone = flight.open->paths->path(message.path).bytes_per_us;
-    events_.move_end(slot, now_us_ + (flight.bytes > 0 ? flight.bytes / alone : 0));
+  ActiveTransfer& transfer = transfers_[slot];
+  transfer.since_us = now_us_;
+  transfer.left_bytes = transfer.bytes;
+  if (transfer.bytes <= 0 || transfer.links.empty() || options_.contention == Contention::off) {
+    const PlayMessage& message = transfer.open->block->messages[transfer.message];
+    const double alone = transfer.open->paths->path(message.path).bytes_per_us;
+    events_.move_end(slot, now_us_ + (transfer.bytes > 0 ? transfer.bytes / alone : 0));
     return;
   }
-  flight.flowing = true;
-  shares_.begin(slot, flight.links, flight.shares, now_us_);
+  transfer.flowing = true;
+  shares_.begin(slot, transfer.links, transfer.shares, now_us_);
 }
 
 void SharedRates::end_flow(int slot) {
-  Flight& flight = flights_[slot];
-  if (flight.flowing) {
-    shares_.end(slot, now_us_, flight.bytes);
+  ActiveTransfer& transfer = transfers_[slot];
+  if (transfer.flowing) {
+    shares_.end(slot, now_us_, transfer.bytes);
   } else {
-    for (std::size_t i = 0; i < flight.links.size(); ++i) {
-      shares_.pass_by(flight.links[i],
-                      flight.bytes * (flight.shares.empty() ? 1 : flight.shares[i]),
-                      now_us_ - flight.since_us);
+    for (std::size_t i = 0; i < transfer.links.size(); ++i) {
+      shares_.pass_by(transfer.links[i],
+                      transfer.bytes * (transfer.shares.empty() ? 1 : transfer.shares[i]),
+                      now_us_ - transfer.since_us);
     }
   }
-  flight.flowing = false;
-  flight.moment.time_us = now_us_;
-  const Moment sent = flight.moment;
-  const int from = flight.from;
+  transfer.flowing = false;
+  transfer.moment.time_us = now_us_;
+  const Moment sent = transfer.moment;
+  const int from = transfer.from;
   move_rank(from, -1, false);
   --actors_[at(from)].sending;
   actors_[at(from)].last.wait_for(sent);
-  if (flight.reduce_us > 0) {
-    events_.push(now_us_ + flight.reduce_us, EventQueue::Kind::reduced, slot);
+  if (transfer.reduce_us > 0) {
+    events_.push(now_us_ + transfer.reduce_us, EventQueue::Kind::reduced, slot);
   } else {
     arrive(slot);
   }
@@ -208,23 +208,23 @@ void SharedRates::end_flow(int slot) {
 }
 
 void SharedRates::arrive(int slot) {
-  Flight& flight = flights_[slot];
-  flight.moment.reduce_us += flight.reduce_us;
-  flight.moment.time_us = now_us_;
-  if (flight.record >= 0) {
-    result_.records[static_cast<std::size_t>(flight.record)].end_us = now_us_;
+  ActiveTransfer& transfer = transfers_[slot];
+  transfer.moment.reduce_us += transfer.reduce_us;
+  transfer.moment.time_us = now_us_;
+  if (transfer.record >= 0) {
+    result_.records[static_cast<std::size_t>(transfer.record)].end_us = now_us_;
   }
-  const Moment moment = flight.moment;
-  const int to = flight.to;
-  const std::size_t block = flight.block;
+  const Moment moment = transfer.moment;
+  const int to = transfer.to;
+  const std::size_t block = transfer.block;
   ActorState& receiver = actors_[at(to)];
   receiver.receiving.erase(
-      std::find(receiver.receiving.begin(), receiver.receiving.end(), flight.receive_number));
+      std::find(receiver.receiving.begin(), receiver.receiving.end(), transfer.receive_number));
   receiver.last.wait_for(moment);
   move_rank(to, -1, false);
-  flights_.give_back(slot);
-  if (flight.open->block->has_needs) {
-    satisfy(to, block, flight.message, moment);
+  transfers_.give_back(slot);
+  if (transfer.open->block->has_needs) {
+    satisfy(to, block, transfer.message, moment);
   }
   receiver.operation->blocks.leave(block);
   add_task(Task::Kind::send, to, moment);
@@ -232,19 +232,19 @@ void SharedRates::arrive(int slot) {
   leave_if_done(to);
 }
 
-void SharedRates::keep(Flight& flight, std::int64_t cause) {
+void SharedRates::keep(ActiveTransfer& transfer, std::int64_t cause) {
   if (result_.records.size() >= options_.records) {
-    flight.moment.record = -1;
+    transfer.moment.record = -1;
     return;
   }
-  flight.record = flight.moment.record = static_cast<std::int64_t>(result_.records.size());
-  result_.records.push_back({.item = static_cast<int>(flight.item),
-                             .phase = flight.open->block->phase,
-                             .step = flight.step,
-                             .from = play_.rank_of_actor[at(flight.from)],
-                             .to = play_.rank_of_actor[at(flight.to)],
-                             .bytes = flight.bytes,
-                             .start_us = flight.start_us,
+  transfer.record = transfer.moment.record = static_cast<std::int64_t>(result_.records.size());
+  result_.records.push_back({.item = static_cast<int>(transfer.item),
+                             .phase = transfer.open->block->phase,
+                             .step = transfer.step,
+                             .from = play_.rank_of_actor[at(transfer.from)],
+                             .to = play_.rank_of_actor[at(transfer.to)],
+                             .bytes = transfer.bytes,
+                             .start_us = transfer.start_us,
                              .cause = static_cast<int>(cause)});
 }
 

@@ -58,8 +58,8 @@ class SharedRates {
   void begin_flow(int slot);
   void end_flow(int slot);
   void arrive(int slot);
-  int new_flight(ActorState& actor, const Cursor& cursor);
-  void keep(Flight& flight, std::int64_t cause);
+  int new_transfer(ActorState& actor, const Cursor& cursor);
+  void keep(ActiveTransfer& transfer, std::int64_t cause);
   void move_rank(int actor, int change, bool computing) {
     times_.move(play_.rank_of_actor[at(actor)], change, computing, now_us_);
   }
@@ -70,7 +70,7 @@ class SharedRates {
   FairShare shares_;
   std::vector<ActorState> actors_;
   RankClock times_;
-  Flights flights_;
+  ActiveTransfers transfers_;
   OpenOperations operations_;
   AwaitedItems awaited_;
   EventQueue events_;

@@ -30,7 +30,7 @@ class EventQueue {
 
   void push(double time_us, Kind kind, int subject);
   // A flight has one end, which may move.
-  void move_end(int flight, double time_us);
+  void move_end(int transfer, double time_us);
   bool empty() const { return events_.empty(); }
   double next_us() const { return events_.front().time_us; }
   Event pop();
@@ -122,7 +122,7 @@ struct alignas(64) ActorState {
 };
 
 // A message under way. What its begin and its end ask for comes first, and is not looked up again.
-struct Flight {
+struct ActiveTransfer {
   int from = 0;  // actors
   int to = 0;
   double bytes = 0;
@@ -145,14 +145,14 @@ struct Flight {
 };
 
 // The messages in transit.
-class Flights {
+class ActiveTransfers {
  public:
-  Flight& operator[](int slot) { return flights_[static_cast<std::size_t>(slot)]; }
+  ActiveTransfer& operator[](int slot) { return transfers_[static_cast<std::size_t>(slot)]; }
   // A place for one, whatever is there.
   int take() {
     if (free_.empty()) {
-      free_.push_back(static_cast<int>(flights_.size()));
-      flights_.emplace_back();
+      free_.push_back(static_cast<int>(transfers_.size()));
+      transfers_.emplace_back();
     }
     const int slot = free_.back();
     free_.pop_back();
@@ -161,7 +161,7 @@ class Flights {
   void give_back(int slot) { free_.push_back(slot); }
 
  private:
-  std::vector<Flight> flights_;
+  std::vector<ActiveTransfer> transfers_;
   std::vector<int> free_;
 };
 

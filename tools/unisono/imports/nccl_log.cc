@@ -257,7 +257,8 @@ class Communicators {
                        split.empty() ? word_after(line.text, "childCount") : split, color);
   }
 
-  // Returns the job's rank that owns the communicator, also if several ranks share one place; -1: none.
+  // Returns the job's rank that owns the communicator, also if several ranks share one place; -1:
+  // none.
   int owner_of(const Communicator& one) const {
     const auto at_place = worlds_.find(one.place);
     if (at_place == worlds_.end()) {

@@ -33,7 +33,7 @@ std::uint64_t seed_of(int rank, std::uint64_t number) {
 }
 
 // An action of a rank at a time: it began, did a pass, or ended.
-struct Deed {
+struct ReplayAction {
   enum class What : std::uint8_t { begins, passes, ends };
   double at_us = 0;
   What what = What::begins;
@@ -67,8 +67,9 @@ class Replayer {
     queue_deeds();
     queue_transfers();
     for (auto& [rank, queue] : queues_) {
-      std::stable_sort(queue.begin(), queue.end(),
-                       [](const Deed& a, const Deed& b) { return a.at_us < b.at_us; });
+      std::stable_sort(
+          queue.begin(), queue.end(),
+          [](const ReplayAction& a, const ReplayAction& b) { return a.at_us < b.at_us; });
     }
     while (result_.wrong.empty() && step()) {
     }
@@ -91,20 +92,21 @@ class Replayer {
       auto& queue = queues_[call->world_rank(rank)];
       const RecordedCall::Part& part = call->parts.at(rank);
       queue.push_back({.at_us = part.begin_us, .call = call, .rank = rank});
-      std::vector<Deed> passes;
+      std::vector<ReplayAction> passes;
       for (const std::size_t i : by_op[row]) {
         passes.push_back({.at_us = std::max(part.begin_us, events.at("end_us").at(i).get<double>()),
-                          .what = Deed::What::passes,
+                          .what = ReplayAction::What::passes,
                           .call = call,
                           .rank = rank,
                           .pass = pass_of(events, i, *call)});
       }
-      std::stable_sort(passes.begin(), passes.end(),
-                       [](const Deed& a, const Deed& b) { return a.at_us < b.at_us; });
+      std::stable_sort(
+          passes.begin(), passes.end(),
+          [](const ReplayAction& a, const ReplayAction& b) { return a.at_us < b.at_us; });
       queue.insert(queue.end(), passes.begin(), passes.end());
       if (std::isfinite(part.end_us)) {
         queue.push_back({.at_us = std::max(part.end_us, queue.back().at_us),
-                         .what = Deed::What::ends,
+                         .what = ReplayAction::What::ends,
                          .call = call,
                          .rank = rank});
       }
@@ -116,7 +118,7 @@ class Replayer {
       queue.push_back({.at_us = transfer.begin_us, .transfer = &transfer});
       if (std::isfinite(transfer.end_us)) {
         queue.push_back(
-            {.at_us = transfer.end_us, .what = Deed::What::ends, .transfer = &transfer});
+            {.at_us = transfer.end_us, .what = ReplayAction::What::ends, .transfer = &transfer});
       }
     }
   }
@@ -133,7 +135,7 @@ class Replayer {
   // Does the next deed: the earliest of those that can be done. A rank reads the clock after it has
   // sent, and may be late with that.
   bool step() {
-    std::vector<std::deque<Deed>*> busy;
+    std::vector<std::deque<ReplayAction>*> busy;
     for (auto& [rank, queue] : queues_) {
       if (!queue.empty()) {
         busy.push_back(&queue);
@@ -142,7 +144,7 @@ class Replayer {
     std::stable_sort(busy.begin(), busy.end(),
                      [](auto* a, auto* b) { return a->front().at_us < b->front().at_us; });
     for (auto* const queue : busy) {
-      const Deed deed = queue->front();
+      const ReplayAction deed = queue->front();
       if (try_to(deed) == Outcome::done) {
         const double behind = deed.at_us - busy.front()->front().at_us;
         result_.later += behind > 0 ? 1 : 0;
@@ -161,13 +163,13 @@ class Replayer {
       }
     }
     if (!busy.empty()) {
-      const Deed& deed = busy.front()->front();
+      const ReplayAction& deed = busy.front()->front();
       result_.wrong = describe(deed) + ", and what that needs nobody recorded";
     }
     return false;
   }
-  Outcome try_to_transfer(const Deed& deed) {
-    if (deed.what == Deed::What::begins) {
+  Outcome try_to_transfer(const ReplayAction& deed) {
+    if (deed.what == ReplayAction::What::begins) {
       transfers_.begin(*deed.transfer);
       return Outcome::done;
     }
@@ -177,16 +179,16 @@ class Replayer {
     ++result_.transfers;
     return Outcome::done;
   }
-  Outcome try_to(const Deed& deed) {
+  Outcome try_to(const ReplayAction& deed) {
     if (deed.transfer != nullptr) {
       return try_to_transfer(deed);
     }
     RecordedCall& call = *deed.call;
     switch (deed.what) {
-      case Deed::What::begins:
+      case ReplayAction::What::begins:
         begin(call, deed.rank);
         return Outcome::done;
-      case Deed::What::passes: {
+      case ReplayAction::What::passes: {
         const Outcome outcome = call.run->play(deed.rank, deed.pass);
         result_.passes += outcome == Outcome::done ? 1 : 0;
         if (outcome == Outcome::unknown) {
@@ -194,7 +196,7 @@ class Replayer {
         }
         return outcome;
       }
-      case Deed::What::ends:
+      case ReplayAction::What::ends:
         if (!call.run->finish(deed.rank)) {
           result_.wrong = describe(deed) + " before all of it was done";
           return Outcome::unknown;
@@ -224,8 +226,8 @@ class Replayer {
   }
   // A rank that was killed may have sent a message and not have written that down. Returns how many
   // messages were sent: it may have had to wait for another rank that was killed.
-  std::size_t send_for_the_dead(const Deed& deed) {
-    if (deed.what != Deed::What::passes || deed.pass.kind == EventKind::send) {
+  std::size_t send_for_the_dead(const ReplayAction& deed) {
+    if (deed.what != ReplayAction::What::passes || deed.pass.kind == EventKind::send) {
       return 0;
     }
     const auto is_dead = [&](int rank) { return is_over(deed.call->world_rank(rank)); };
@@ -238,14 +240,14 @@ class Replayer {
     }
     return 0;
   }
-  static std::string describe(const Deed& deed) {
+  static std::string describe(const ReplayAction& deed) {
     if (deed.transfer != nullptr) {
       return deed.transfer->text();
     }
     constexpr std::string_view kNames[] = {"", "", "sends", "receives", "reduces", "copies", ""};
     const std::string who = fmt::format("rank {}", deed.call->world_rank(deed.rank));
-    if (deed.what != Deed::What::passes) {
-      return fmt::format("{} {} {}", who, deed.what == Deed::What::ends ? "ends" : "begins",
+    if (deed.what != ReplayAction::What::passes) {
+      return fmt::format("{} {} {}", who, deed.what == ReplayAction::What::ends ? "ends" : "begins",
                          deed.call->label());
     }
     return fmt::format(
@@ -277,7 +279,7 @@ class Replayer {
   const ordered_json& trace_;
   RecordedCalls calls_;
   PlayedTransfers transfers_;
-  std::map<int, std::deque<Deed>> queues_;  // by rank of the world
+  std::map<int, std::deque<ReplayAction>> queues_;  // by rank of the world
   Replay result_;
 };
 

@@ -14,12 +14,12 @@
 namespace unisono::cli {
 namespace {
 
-using chaos::Strike;
+using chaos::FaultSpec;
 
 constexpr unsigned kMostDrawnSeed = 1'000'000;  // short enough to be told by voice
 
-int signal_of(Strike::Kind kind) {
-  return kind == Strike::Kind::kill ? SIGKILL : kind == Strike::Kind::stop ? SIGSTOP : 0;
+int signal_of(FaultSpec::Kind kind) {
+  return kind == FaultSpec::Kind::kill ? SIGKILL : kind == FaultSpec::Kind::stop ? SIGSTOP : 0;
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& detail) {
@@ -37,7 +37,7 @@ std::string word_text(const std::string& word) {
 }  // namespace
 
 Chaos::Chaos(const chaos::Plan& plan, const std::optional<tcp::Address>& relay_at) {
-  for (const Strike& strike : plan.strikes) {
+  for (const FaultSpec& strike : plan.strikes) {
     events_.push_back(
         {.at = Milliseconds(strike.at_ms), .rank = strike.rank, .signal = signal_of(strike.kind)});
     if (strike.for_ms >= 0) {
@@ -58,8 +58,8 @@ std::vector<std::string> Chaos::environment() const {
                 : std::vector<std::string>{};
 }
 
-std::vector<Chaos::Blow> Chaos::due(Milliseconds since_start) {
-  std::vector<Blow> blows;
+std::vector<Chaos::ScheduledFault> Chaos::due(Milliseconds since_start) {
+  std::vector<ScheduledFault> blows;
   for (; !events_.empty() && events_.back().at <= since_start; events_.pop_back()) {
     blows.push_back({.rank = events_.back().rank, .signal = events_.back().signal});
   }
@@ -70,8 +70,8 @@ void Chaos::reset(int rank) {
   relay_->reset(rank);
 }
 
-std::vector<Chaos::Blow> Chaos::left() const {
-  std::vector<Blow> blows;
+std::vector<Chaos::ScheduledFault> Chaos::left() const {
+  std::vector<ScheduledFault> blows;
   for (auto event = events_.rbegin(); event != events_.rend(); ++event) {
     if (event->signal != SIGCONT) {
       blows.push_back({.rank = event->rank, .signal = event->signal});
@@ -97,7 +97,7 @@ std::optional<chaos::Plan> read_chaos(const Arguments& arguments, int ranks,
     refuse(parsed.message, "for example --chaos delay=5ms,loss=1%,kill=random,seed=7");
   }
   chaos::Plan& plan = *parsed.value;
-  for (const Strike& strike : plan.strikes) {
+  for (const FaultSpec& strike : plan.strikes) {
     if (strike.rank >= ranks) {
       refuse(fmt::format("there is no rank {}", strike.rank),
              fmt::format("the job has ranks 0 to {}", ranks - 1));

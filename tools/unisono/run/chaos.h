@@ -17,7 +17,7 @@ class Chaos {
  public:
   using Milliseconds = std::chrono::milliseconds;
   // A signal that a rank shall get; 0: its connections are reset.
-  struct Blow {
+  struct ScheduledFault {
     int rank = 0;
     int signal = 0;
   };
@@ -28,12 +28,12 @@ class Chaos {
   // For the ranks: how they find each other through it.
   std::vector<std::string> environment() const;
   // Returns the faults that are due this long after the start of the job, each once.
-  std::vector<Blow> due(Milliseconds since_start);
-  // REQUIRES: a Blow of signal 0 was due.
+  std::vector<ScheduledFault> due(Milliseconds since_start);
+  // REQUIRES: a ScheduledFault of signal 0 was due.
   void reset(int rank);
   // Returns the faults that have not been due yet, by time; a rank that was to continue again
   // counts only as stopped.
-  std::vector<Blow> left() const;
+  std::vector<ScheduledFault> left() const;
   // When something will be; none: nothing is left.
   std::optional<Milliseconds> next() const;
 

@@ -57,7 +57,7 @@ void tell(int pipe, pid_t message) {
 
 }  // namespace
 
-Guardian::Guardian() {
+ChildGuard::ChildGuard() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
@@ -77,17 +77,17 @@ Guardian::Guardian() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-Guardian::~Guardian() {
+ChildGuard::~ChildGuard() {
   tell(pipe_, kDone);
   ::close(pipe_);
   ::waitpid(pid_, nullptr, 0);
 }
 
-void Guardian::watch(pid_t group) {
+void ChildGuard::watch(pid_t group) {
   tell(pipe_, group);
 }
 
-void Guardian::forget(pid_t group) {
+void ChildGuard::forget(pid_t group) {
   tell(pipe_, -group);
 }
 

@@ -180,7 +180,7 @@ JobResult Launcher::run() {
   result_.failures = log.failures;
   choose_first_failure();  // with all that the ranks have said
   if (options_.chaos != nullptr) {
-    const std::vector<Chaos::Blow> left = options_.chaos->left();
+    const std::vector<Chaos::ScheduledFault> left = options_.chaos->left();
     result_.missed_blows.insert(result_.missed_blows.end(), left.begin(), left.end());
   }
   result_.went_on = options_.keep_going && result_.first_failure >= 0 && any_ended_well(result_);
@@ -399,7 +399,7 @@ void Launcher::strike(Time now) {
     return;
   }
   const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - result_.start);
-  for (const Chaos::Blow& blow : options_.chaos->due(since)) {
+  for (const Chaos::ScheduledFault& blow : options_.chaos->due(since)) {
     ProcessEnd& end = result_.ends[as_size(blow.rank)];
     if (end.ended) {
       if (blow.signal != SIGCONT) {

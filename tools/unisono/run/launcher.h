@@ -75,7 +75,7 @@ struct JobResult {
   int launcher_signal = 0;             // that told the launcher to stop
   std::vector<Finding> findings = {};  // why it did not go on, when it was stopped
   double seconds = 0;
-  std::vector<Chaos::Blow> missed_blows = {};  // of ranks that had ended before
+  std::vector<Chaos::ScheduledFault> missed_blows = {};  // of ranks that had ended before
   bool lost_logs = false;  // some of what ranks printed; the launcher has said so
 };
 
@@ -126,7 +126,7 @@ class Launcher {
   std::vector<RemoteLog> remote_logs_;
   int signal_fd_ = -1;
   JobLogFile log_;
-  std::optional<Guardian> guardian_;  // while the ranks run
+  std::optional<ChildGuard> guardian_;  // while the ranks run
   Stage stage_ = Stage::running;
   Time stage_end_;
 };

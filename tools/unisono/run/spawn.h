@@ -39,12 +39,12 @@ std::vector<int> share_of_cpus(const std::vector<int>& allowed, int rank, int ra
 
 // A process that kills the groups it was told of when this process ends in any way, SIGKILL
 // included.
-class Guardian {
+class ChildGuard {
  public:
-  Guardian();
-  ~Guardian();
-  Guardian(const Guardian&) = delete;
-  Guardian& operator=(const Guardian&) = delete;
+  ChildGuard();
+  ~ChildGuard();
+  ChildGuard(const ChildGuard&) = delete;
+  ChildGuard& operator=(const ChildGuard&) = delete;
   void watch(pid_t group);
   void forget(pid_t group);
   pid_t pid() const { return pid_; }

@@ -1,4 +1,4 @@
-#include "experts/travel.h"
+#include "experts/row_transfer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace unisono::experts {
 
-void Travel::write(std::size_t row, const std::byte* from, kernels::Store store) const {
+void RowTransfer::write(std::size_t row, const std::byte* from, kernels::Store store) const {
   std::byte* to = out.data() + row * out_row_bytes;
   if (form.coding == RowCoding::none) {
     kernels::copy(to, from, row_bytes, store);

@@ -44,7 +44,7 @@ UniqueFd connect_raw(const std::string& job) {
   return socket;
 }
 
-TEST(Lobby, TokenLetsIn) {
+TEST(Rendezvous, TokenLetsIn) {
   const std::string job = unique_name("token");
   const auto results = as_threads(9, [&](int rank) {
     ConnectOptions options = options_for(rank, 9, job);
@@ -55,7 +55,7 @@ TEST(Lobby, TokenLetsIn) {
 }
 
 // A peer without the token cannot end the job: rank 0 waits for the true rank 1, which comes later.
-TEST(Lobby, WrongTokenIsTurnedAwayAndDisturbsNobody) {
+TEST(Rendezvous, WrongTokenIsTurnedAwayAndDisturbsNobody) {
   for (const std::string wrong : {"", "fedcba9876543210"}) {
     const std::string job = unique_name("intruder");
     std::atomic<bool> turned_away = false;
@@ -80,7 +80,7 @@ TEST(Lobby, WrongTokenIsTurnedAwayAndDisturbsNobody) {
   }
 }
 
-TEST(Lobby, WrongTokenIsInTheReportOfTheMissingRank) {
+TEST(Rendezvous, WrongTokenIsInTheReportOfTheMissingRank) {
   const std::string job = unique_name("refused");
   const auto results = as_threads(2, [&](int rank) {
     ConnectOptions options = options_for(rank, 2, job, 3000);
@@ -93,7 +93,7 @@ TEST(Lobby, WrongTokenIsInTheReportOfTheMissingRank) {
       << results[0];
 }
 
-TEST(Lobby, TokenOnOneSideOnly) {
+TEST(Rendezvous, TokenOnOneSideOnly) {
   const std::string job = unique_name("onesided");
   const auto results = as_threads(2, [&](int rank) {
     ConnectOptions options = options_for(rank, 2, job);
@@ -108,7 +108,7 @@ TEST(Lobby, TokenOnOneSideOnly) {
 
 // The connection of a dead rank stays open if a child holds it: that is one rank, not two, and rank
 // 0 still waits for the late one.
-TEST(Lobby, RankThatDiesBeforeItsProofIsCountedOnce) {
+TEST(Rendezvous, RankThatDiesBeforeItsProofIsCountedOnce) {
   const std::string job = unique_name("once");
   const std::string log = ::testing::TempDir() + job;
   std::ofstream(log) << job_line(job, 3);
@@ -143,7 +143,7 @@ TEST(Lobby, RankThatDiesBeforeItsProofIsCountedOnce) {
 }
 
 // A rank with a token rejects a listener that has not proved the token.
-TEST(Lobby, FalseListenerIsNotBelieved) {
+TEST(Rendezvous, FalseListenerIsNotBelieved) {
   const std::string job = unique_name("false");
   const AbstractAddress address(address_of(job));
   for (const FrameType first : {FrameType::welcome, FrameType::challenge}) {
@@ -170,7 +170,7 @@ TEST(Lobby, FalseListenerIsNotBelieved) {
 }
 
 // Rank 0 also rejects a peer that does not check the listener's proof.
-TEST(Lobby, FalseProofIsTurnedAway) {
+TEST(Rendezvous, FalseProofIsTurnedAway) {
   const std::string job = unique_name("proof");
   std::string told;
   const auto results = as_threads(2, [&](int rank) {
@@ -196,7 +196,7 @@ TEST(Lobby, FalseProofIsTurnedAway) {
   EXPECT_EQ(results, std::vector<std::string>(2, "joined"));
 }
 
-TEST(Lobby, VersionsDiffer) {
+TEST(Rendezvous, VersionsDiffer) {
   const std::string job = unique_name("version");
   std::string told;
   std::thread other([&] {
@@ -236,7 +236,7 @@ void disturb(const std::string& job, std::vector<UniqueFd>& held) {
   }
 }
 
-TEST(Lobby, StrayConnectionsDoNotDisturb) {
+TEST(Rendezvous, StrayConnectionsDoNotDisturb) {
   for (const char* token : {"", kToken}) {
     const std::string job = unique_name("stray");
     const auto start = Clock::now();
@@ -274,7 +274,7 @@ TEST(Wire, ErrorCutsIntoALongFrame) {
 }
 
 // Rank 0 reports it, without spinning, and the other ranks are told.
-TEST(Lobby, WithoutADescriptorRankZeroSaysSo) {
+TEST(Rendezvous, WithoutADescriptorRankZeroSaysSo) {
   const std::string job = unique_name("starved");
   constexpr int kRanks = 3;
   std::vector<Child> ranks;
@@ -302,7 +302,7 @@ TEST(Lobby, WithoutADescriptorRankZeroSaysSo) {
   ranks[2].result();
 }
 
-TEST(Lobby, RankThatLeavesTooEarlyIsNamedOnAll) {
+TEST(Rendezvous, RankThatLeavesTooEarlyIsNamedOnAll) {
   const std::string job = unique_name("early");
   const auto results = as_threads(3, [&](int rank) {
     if (rank < 2) {

@@ -14,7 +14,7 @@
 namespace unisono::parallel {
 
 // Plain data.
-struct Card {
+struct TensorDescriptor {
   std::array<std::uint64_t, kMostDims> whole = {};  // the tensor that all parts belong to
   std::array<std::int64_t, kMostDims> strides = {};
   std::array<std::uint64_t, kMostDims> shape = {};  // of `in`
@@ -26,7 +26,7 @@ struct Card {
   std::uint8_t to = 0;
   std::uint32_t wrong = 0;  // the rank's own call is invalid
 };
-static_assert(std::is_trivially_copyable_v<Card>);
+static_assert(std::is_trivially_copyable_v<TensorDescriptor>);
 
 // Returns the shape of the tensor that `in` and `out` are parts of, as this rank sees it. Throws
 // usage.
@@ -35,12 +35,12 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
 
 // Exchanges the cards. `wrong`: why this rank's call is invalid; empty if it is valid. Throws the
 // error of this rank or of another, the same on all ranks.
-std::vector<Card> exchange_cards(Communicator& communicator, const Tensor& in,
-                                 const Conversion& conversion,
-                                 const std::vector<std::size_t>& whole, const std::string& wrong,
-                                 int timeout_ms);
+std::vector<TensorDescriptor> exchange_descriptors(Communicator& communicator, const Tensor& in,
+                                                   const Conversion& conversion,
+                                                   const std::vector<std::size_t>& whole,
+                                                   const std::string& wrong, int timeout_ms);
 
 // Returns `in` of rank `peer`, if it can be read here; data is nullptr otherwise.
-Tensor tensor_of(const Communicator& communicator, int peer, const Card& card);
+Tensor tensor_of(const Communicator& communicator, int peer, const TensorDescriptor& descriptor);
 
 }  // namespace unisono::parallel

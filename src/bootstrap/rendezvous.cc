@@ -1,4 +1,4 @@
-#include "bootstrap/lobby.h"
+#include "bootstrap/rendezvous.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -22,8 +22,8 @@ constexpr int kPendingMs = 10'000;
 constexpr int kLateMs = 1000;
 constexpr std::chrono::milliseconds kPause(10);
 constexpr int kStarvedMs = 1000;  // without a descriptor, until the ranks are told
-// In a full lobby, a peer that has been silent this long is dropped for a new one; a rank that was
-// only slow tries again.
+// In a full rendezvous, a peer that has been silent this long is dropped for a new one; a rank that
+// was only slow tries again.
 constexpr std::chrono::milliseconds kSilentPeer(100);
 
 std::string number(int value) {
@@ -32,16 +32,16 @@ std::string number(int value) {
 
 }  // namespace
 
-Lobby::Lobby(const Invitation& invitation, UniqueFd listener)
-    : invitation_(invitation),
+Rendezvous::Rendezvous(const JoinRequest& join_request, UniqueFd listener)
+    : join_request_(join_request),
       listener_(std::move(listener)),
-      deadline_(invitation.deadline),
-      members_(static_cast<std::size_t>(invitation.size)) {
+      deadline_(join_request.deadline),
+      members_(static_cast<std::size_t>(join_request.size)) {
   members_[0].process = {::getpid(), ::getpid()};
 }
 
-Meeting Lobby::collect() {
-  while (joined_ < invitation_.size) {
+Meeting Rendezvous::collect() {
+  while (joined_ < join_request_.size) {
     wait();
     if (is_interrupted()) {
       fail(ErrorCode::aborted, names_.text(0) + " was interrupted before all ranks were there");
@@ -52,12 +52,12 @@ Meeting Lobby::collect() {
     }
     accept_pending();
     check_absent();
-    if (joined_ < invitation_.size && deadline_.passed()) {
+    if (joined_ < join_request_.size && deadline_.passed()) {
       fail_missing();
     }
-    if (joined_ < invitation_.size && !said_waiting_ && silent_.passed()) {
+    if (joined_ < join_request_.size && !said_waiting_ && silent_.passed()) {
       said_waiting_ = true;
-      say_waiting("joined " + number(joined_) + " of " + number(invitation_.size) +
+      say_waiting("joined " + number(joined_) + " of " + number(join_request_.size) +
                   ", still waiting for " + missing_ranks());
     }
   }
@@ -65,7 +65,7 @@ Meeting Lobby::collect() {
 }
 
 // If the watch throws, a rank will not come; the other ranks are told too.
-bool Lobby::is_interrupted() {
+bool Rendezvous::is_interrupted() {
   try {
     return deadline_.is_interrupted();
   } catch (const Error& error) {
@@ -75,7 +75,7 @@ bool Lobby::is_interrupted() {
 }
 
 // Waits until something happens or a deadline passes.
-void Lobby::wait() {
+void Rendezvous::wait() {
   std::vector<pollfd> entries;
   // Without a free descriptor the listener stays readable, and a poll for it would not wait.
   const bool deaf = pending_.size() >= kMostPending || starved_;
@@ -100,22 +100,23 @@ void Lobby::wait() {
 }
 
 // A member that leaves before all ranks are in ends the job.
-void Lobby::check_members() {
+void Rendezvous::check_members() {
   for (std::size_t rank = 1; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
     if (member.socket && wait_for(member.socket.get(), POLLRDHUP, Deadline::after_ms(0))) {
       fail(ErrorCode::connection,
            names_.text(static_cast<int>(rank)) + " (process " + number(member.process.seen) +
-               ") joined and left before all " + number(invitation_.size) +
+               ") joined and left before all " + number(join_request_.size) +
                " ranks were there\nlook at the output of that rank",
            static_cast<int>(rank));
     }
   }
 }
 
-void Lobby::check_absent() {
+void Rendezvous::check_absent() {
   const Absence absence = absence_check_.find([this](int rank) {
-    return rank > 0 && rank < invitation_.size && !members_[static_cast<std::size_t>(rank)].socket;
+    return rank > 0 && rank < join_request_.size &&
+           !members_[static_cast<std::size_t>(rank)].socket;
   });
   if (absence.rank >= 0) {
     absent_ = absence.ranks;
@@ -123,7 +124,7 @@ void Lobby::check_absent() {
   }
 }
 
-bool Lobby::make_room() {
+bool Rendezvous::make_room() {
   if (pending_.size() < kMostPending) {
     return true;
   }
@@ -136,7 +137,7 @@ bool Lobby::make_room() {
   return true;
 }
 
-void Lobby::accept_pending() {
+void Rendezvous::accept_pending() {
   while (make_room()) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
@@ -164,7 +165,7 @@ void Lobby::accept_pending() {
   }
 }
 
-void Lobby::note_starvation(int error) {
+void Rendezvous::note_starvation(int error) {
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) {
     starved_.reset();
     return;
@@ -178,7 +179,7 @@ void Lobby::note_starvation(int error) {
   }
 }
 
-bool Lobby::attend(Pending& pending) {
+bool Rendezvous::attend(Pending& pending) {
   if (pending.deadline.passed()) {
     if (pending.said_hello) {
       turn_away(pending, "did not prove the job token in time");
@@ -188,7 +189,7 @@ bool Lobby::attend(Pending& pending) {
   return pending.said_hello ? hear_proof(pending) : hear_hello(pending);
 }
 
-bool Lobby::hear_hello(Pending& pending) {
+bool Rendezvous::hear_hello(Pending& pending) {
   const Io result = receive_hello(pending.socket.get(), pending.hello);
   if (result != Io::done) {
     return result == Io::would_block;
@@ -197,7 +198,7 @@ bool Lobby::hear_hello(Pending& pending) {
   if (!problem) {
     return false;
   }
-  const bool token = !invitation_.token.empty();
+  const bool token = !join_request_.token.empty();
   if (!problem->empty()) {
     const std::string who = "process " + number(pending.pid) + " cannot join: " + *problem;
     if (!token) {
@@ -222,14 +223,14 @@ bool Lobby::hear_hello(Pending& pending) {
   pending.said_hello = true;
   fill_random(pending.nonce);
   const Proof proof =
-      prove(invitation_.token, invitation_.job, Side::listener, pending.hello, pending.nonce);
+      prove(join_request_.token, join_request_.job, Side::listener, pending.hello, pending.nonce);
   std::array<std::byte, kNonceBytes + sizeof(Proof)> challenge;
   std::copy(pending.nonce.begin(), pending.nonce.end(), challenge.begin());
   std::copy(proof.begin(), proof.end(), challenge.begin() + kNonceBytes);
   return send_packet(pending.socket.get(), FrameType::challenge, false, challenge, {}) == Io::done;
 }
 
-bool Lobby::hear_proof(Pending& pending) {
+bool Rendezvous::hear_proof(Pending& pending) {
   Frame frame;
   bool more = false;
   const Io result = receive_packet(pending.socket.get(), frame, more);
@@ -237,7 +238,7 @@ bool Lobby::hear_proof(Pending& pending) {
     return true;
   }
   const Proof expected =
-      prove(invitation_.token, invitation_.job, Side::joiner, pending.hello, pending.nonce);
+      prove(join_request_.token, join_request_.job, Side::joiner, pending.hello, pending.nonce);
   if (result != Io::done || frame.type != FrameType::proof || !equal(frame.bytes, expected)) {
     turn_away(pending, "has another job token");
     return false;
@@ -246,17 +247,17 @@ bool Lobby::hear_proof(Pending& pending) {
 }
 
 // An admitted rank is trusted from here on: its errors are errors of the whole job.
-bool Lobby::let_in(Pending& pending) {
+bool Rendezvous::let_in(Pending& pending) {
   const Hello& hello = pending.hello;
   const std::string who = names_.text(hello.rank) + " (process " + number(pending.pid) + ")";
-  if (hello.size != invitation_.size) {
+  if (hello.size != join_request_.size) {
     fail(ErrorCode::config,
          who + " says that the job has " + number(hello.size) + " ranks, " + names_.text(0) +
-             " (process " + number(::getpid()) + ") says " + number(invitation_.size) +
+             " (process " + number(::getpid()) + ") says " + number(join_request_.size) +
              "\nthe same size on all ranks; another UNISONO_JOB for another job");
   }
-  if (hello.rank < 0 || hello.rank >= invitation_.size) {
-    fail(ErrorCode::config, who + " is outside of 0.." + number(invitation_.size - 1));
+  if (hello.rank < 0 || hello.rank >= join_request_.size) {
+    fail(ErrorCode::config, who + " is outside of 0.." + number(join_request_.size - 1));
   }
   Member& member = members_[static_cast<std::size_t>(hello.rank)];
   if (hello.rank == 0 || member.socket) {
@@ -271,7 +272,7 @@ bool Lobby::let_in(Pending& pending) {
   return false;
 }
 
-void Lobby::turn_away(Pending& pending, const std::string& why) {
+void Rendezvous::turn_away(Pending& pending, const std::string& why) {
   const std::string who = names_.text(pending.hello.rank);
   refusal_ = "process " + number(pending.pid) + ", as " + who + ", was turned away: it " + why;
   const auto bytes =
@@ -281,7 +282,7 @@ void Lobby::turn_away(Pending& pending, const std::string& why) {
 }
 
 // Frees the address before any rank can leave, so that a next job of the same name finds it free.
-Meeting Lobby::welcome() {
+Meeting Rendezvous::welcome() {
   listener_.reset();
   pending_.clear();
   Meeting meeting;
@@ -298,7 +299,7 @@ Meeting Lobby::welcome() {
   return meeting;
 }
 
-void Lobby::tell(std::span<const std::byte> reason) {
+void Rendezvous::tell(std::span<const std::byte> reason) {
   for (const Pending& pending : pending_) {
     send_packet(pending.socket.get(), FrameType::error, false, reason, {});
   }
@@ -309,7 +310,7 @@ void Lobby::tell(std::span<const std::byte> reason) {
   }
 }
 
-void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
+void Rendezvous::fail(ErrorCode code, const std::string& message, int at_fault) {
   const auto bytes = error_bytes(code, message, names_.number(at_fault));
   tell(bytes);
   if (!deadline_.passed()) {
@@ -319,7 +320,7 @@ void Lobby::fail(ErrorCode code, const std::string& message, int at_fault) {
 }
 
 // Ranks start at about the same time; slightly late ones would wait in vain for a rank 0.
-void Lobby::tell_late_comers(std::span<const std::byte> reason) {
+void Rendezvous::tell_late_comers(std::span<const std::byte> reason) {
   // Also after an interruption, which must not end this.
   const Deadline end = Deadline::earlier(deadline_.asking(nullptr), Deadline::after_ms(kLateMs));
   // A child of an ended rank may hold its connection, which then looks alive.
@@ -334,7 +335,7 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   // Their descriptors may be the ones that are needed.
   pending_.clear();
   members_.clear();
-  while (told < invitation_.size && wait_for(listener_.get(), POLLIN, end)) {
+  while (told < join_request_.size && wait_for(listener_.get(), POLLIN, end)) {
     const UniqueFd socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const auto who = socket ? credentials_of(socket.get()) : std::nullopt;
@@ -351,9 +352,9 @@ void Lobby::tell_late_comers(std::span<const std::byte> reason) {
   }
 }
 
-std::vector<int> Lobby::missing() const {
+std::vector<int> Rendezvous::missing() const {
   std::vector<int> ranks;
-  for (int rank = 1; rank < invitation_.size; ++rank) {
+  for (int rank = 1; rank < join_request_.size; ++rank) {
     if (!members_[static_cast<std::size_t>(rank)].socket) {
       ranks.push_back(rank);
     }
@@ -362,7 +363,7 @@ std::vector<int> Lobby::missing() const {
 }
 
 // Returns "ranks 1, 3".
-std::string Lobby::missing_ranks() const {
+std::string Rendezvous::missing_ranks() const {
   constexpr std::size_t kMostNamed = 16;
   const std::vector<int> ranks = missing();
   std::string text;
@@ -374,9 +375,9 @@ std::string Lobby::missing_ranks() const {
                                     : "");
 }
 
-void Lobby::fail_missing() {
-  std::string message = "joined " + number(joined_) + " of " + number(invitation_.size) +
-                        "; missing " + missing_ranks() + " after " + waited(invitation_);
+void Rendezvous::fail_missing() {
+  std::string message = "joined " + number(joined_) + " of " + number(join_request_.size) +
+                        "; missing " + missing_ranks() + " after " + waited(join_request_);
   if (!refusal_.empty()) {
     message += " (" + refusal_ + ")";
   }

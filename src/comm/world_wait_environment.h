@@ -1,4 +1,4 @@
-// The Surroundings of a rank in a world.
+// The WaitEnvironment of a rank in a world.
 #pragma once
 
 #include "bootstrap/local_host.h"
@@ -10,12 +10,12 @@
 
 namespace unisono::comm {
 
-class WorldSurroundings final : public Surroundings {
+class WorldWaitEnvironment final : public WaitEnvironment {
  public:
   // All arguments must outlive this object. `network`: nullptr if there is one host.
-  WorldSurroundings(const ConnectOptions& options, int rank, LocalHost& host,
-                    transport::Network* network, Membership& membership, Rosters& rosters,
-                    const WaitPolicy& policy)
+  WorldWaitEnvironment(const ConnectOptions& options, int rank, LocalHost& host,
+                       transport::Network* network, Membership& membership, Rosters& rosters,
+                       const WaitPolicy& policy)
       : options_(options),
         rank_(rank),
         host_(host),

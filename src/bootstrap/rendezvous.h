@@ -12,9 +12,9 @@
 
 namespace unisono::comm {
 
-class Lobby {
+class Rendezvous {
  public:
-  Lobby(const Invitation& invitation, UniqueFd listener);
+  Rendezvous(const JoinRequest& join_request, UniqueFd listener);
   // Blocks until all ranks are in. Errors: those of meet_as_root().
   Meeting collect();
 
@@ -57,8 +57,8 @@ class Lobby {
   [[noreturn]] void fail_missing();
   void tell_late_comers(std::span<const std::byte> reason);
 
-  const Invitation& invitation_;
-  const RankNames& names_ = invitation_.names;
+  const JoinRequest& join_request_;
+  const RankNames& names_ = join_request_.names;
   UniqueFd listener_;
   Deadline deadline_;  // the earliest deadline of all admitted ranks
   Deadline silent_ = Deadline::after_ms(kSilentMs);
@@ -67,7 +67,7 @@ class Lobby {
   std::list<Pending> pending_;
   std::vector<Member> members_;  // by rank
   int joined_ = 1;
-  AbsenceCheck absence_check_{invitation_.job, invitation_.size};
+  AbsenceCheck absence_check_{join_request_.job, join_request_.size};
   std::vector<int> absent_;  // ranks that will not come
   std::string refusal_;      // the last refusal, for the report
 };

@@ -1,4 +1,4 @@
-#include "parallel/cards.h"
+#include "parallel/tensor_descriptors.h"
 
 #include <algorithm>
 
@@ -59,13 +59,14 @@ void expect_part(const char* name, const Tensor& tensor, const Placement& placem
   }
 }
 
-std::string described(const Card& card) {
-  const std::vector<std::size_t> whole(card.whole.begin(), card.whole.begin() + card.dims);
-  return Tensor::packed(nullptr, static_cast<Dtype>(card.dtype), whole).text() + " from " +
-         to_string(placement_of(card.from)) + " to " + to_string(placement_of(card.to));
+std::string described(const TensorDescriptor& descriptor) {
+  const std::vector<std::size_t> whole(descriptor.whole.begin(),
+                                       descriptor.whole.begin() + descriptor.dims);
+  return Tensor::packed(nullptr, static_cast<Dtype>(descriptor.dtype), whole).text() + " from " +
+         to_string(placement_of(descriptor.from)) + " to " + to_string(placement_of(descriptor.to));
 }
 
-bool agree(const Card& a, const Card& b) {
+bool agree(const TensorDescriptor& a, const TensorDescriptor& b) {
   return a.dims == b.dims && a.dtype == b.dtype && a.from == b.from && a.to == b.to &&
          a.whole == b.whole;
 }
@@ -97,14 +98,14 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
   return whole;
 }
 
-std::vector<Card> exchange_cards(Communicator& communicator, const Tensor& in,
-                                 const Conversion& conversion,
-                                 const std::vector<std::size_t>& whole, const std::string& wrong,
-                                 int timeout_ms) {
-  Card mine{.dtype = static_cast<std::uint8_t>(in.dtype),
-            .from = byte_of(conversion.from),
-            .to = byte_of(conversion.to),
-            .wrong = wrong.empty() ? 0U : 1U};
+std::vector<TensorDescriptor> exchange_descriptors(Communicator& communicator, const Tensor& in,
+                                                   const Conversion& conversion,
+                                                   const std::vector<std::size_t>& whole,
+                                                   const std::string& wrong, int timeout_ms) {
+  TensorDescriptor mine{.dtype = static_cast<std::uint8_t>(in.dtype),
+                        .from = byte_of(conversion.from),
+                        .to = byte_of(conversion.to),
+                        .wrong = wrong.empty() ? 0U : 1U};
   if (wrong.empty()) {
     mine.dims = static_cast<std::uint8_t>(in.dims());
     std::copy(whole.begin(), whole.end(), mine.whole.begin());
@@ -123,17 +124,17 @@ std::vector<Card> exchange_cards(Communicator& communicator, const Tensor& in,
                                          static_cast<std::size_t>((last - first + 1) * bytes));
     }
   }
-  std::vector<Card> cards(static_cast<std::size_t>(communicator.size()));
+  std::vector<TensorDescriptor> descriptors(static_cast<std::size_t>(communicator.size()));
   communicator.run({.collective = Collective::all_gather,
                     .in = &mine,
-                    .out = cards.data(),
-                    .count = sizeof(Card),
+                    .out = descriptors.data(),
+                    .count = sizeof(TensorDescriptor),
                     .timeout_ms = timeout_ms});
   if (!wrong.empty()) {
     throw Error(ErrorCode::usage, wrong);
   }
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    const Card& theirs = cards[static_cast<std::size_t>(rank)];
+    const TensorDescriptor& theirs = descriptors[static_cast<std::size_t>(rank)];
     const ErrorContext place{.rank = communicator.rank(), .peer = rank};
     if (theirs.wrong != 0) {
       throw Error(ErrorCode::mismatch,
@@ -149,15 +150,15 @@ std::vector<Card> exchange_cards(Communicator& communicator, const Tensor& in,
                   place);
     }
   }
-  return cards;
+  return descriptors;
 }
 
-Tensor tensor_of(const Communicator& communicator, int peer, const Card& card) {
-  const auto dims = static_cast<std::ptrdiff_t>(card.dims);
+Tensor tensor_of(const Communicator& communicator, int peer, const TensorDescriptor& descriptor) {
+  const auto dims = static_cast<std::ptrdiff_t>(descriptor.dims);
   Tensor tensor{.data = nullptr,
-                .dtype = static_cast<Dtype>(card.dtype),
-                .shape = {card.shape.begin(), card.shape.begin() + dims},
-                .strides = {card.strides.begin(), card.strides.begin() + dims}};
+                .dtype = static_cast<Dtype>(descriptor.dtype),
+                .shape = {descriptor.shape.begin(), descriptor.shape.begin() + dims},
+                .strides = {descriptor.strides.begin(), descriptor.strides.begin() + dims}};
   std::int64_t reach = 0;
   for (std::size_t dim = 0; dim < tensor.dims() && tensor.count() != 0; ++dim) {
     const std::int64_t one = tensor.strides[dim] * static_cast<std::int64_t>(tensor.shape[dim] - 1);
@@ -165,9 +166,9 @@ Tensor tensor_of(const Communicator& communicator, int peer, const Card& card) {
   }
   const auto bytes =
       static_cast<std::size_t>(reach + 1) * (tensor.count() == 0 ? 0 : size_of(tensor.dtype));
-  const std::byte* first = communicator.peer_memory(peer, card.place, bytes);
+  const std::byte* first = communicator.peer_memory(peer, descriptor.place, bytes);
   if (first != nullptr) {
-    tensor.data = const_cast<std::byte*>(first) + card.before;
+    tensor.data = const_cast<std::byte*>(first) + descriptor.before;
   }
   return tensor;
 }

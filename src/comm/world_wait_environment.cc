@@ -1,26 +1,26 @@
-#include "comm/world_surroundings.h"
+#include "comm/world_wait_environment.h"
 
 #include <string>
 
 namespace unisono::comm {
 
-void WorldSurroundings::look_for_deaths() noexcept {
+void WorldWaitEnvironment::look_for_deaths() noexcept {
   membership_.watch().look();
   rosters_.look();
 }
 
-void WorldSurroundings::ask_whether_to_go_on() noexcept {
+void WorldWaitEnvironment::ask_whether_to_go_on() noexcept {
   if (options_.interrupted != nullptr && options_.interrupted()) {
     membership_.abort().raise(ErrorCode::aborted, rank_,
                               "rank " + std::to_string(rank_) + " was interrupted");
   }
 }
 
-int WorldSurroundings::longest_sleep_us() const noexcept {
+int WorldWaitEnvironment::longest_sleep_us() const noexcept {
   return host_.event_counts().longest_sleep_us();
 }
 
-bool WorldSurroundings::sleep(const std::function<bool()>& look, int timeout_us) {
+bool WorldWaitEnvironment::sleep(const std::function<bool()>& look, int timeout_us) {
   shm::EventCounts& event_counts = host_.event_counts();
   const std::uint32_t seen = event_counts.prepare_wait(host_.rank());
   bool seen_more = true;

@@ -14,7 +14,7 @@
 namespace unisono::experts {
 
 // One payload, as its ranks read or send it.
-struct Travel {
+struct RowTransfer {
   std::span<const std::byte> in = {};  // as sent
   std::size_t row_bytes = 0;           // of `in`
   std::span<std::byte> out = {};
