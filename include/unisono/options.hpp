@@ -39,9 +39,9 @@ struct ConnectOptions {
   std::string algorithm;
   // What `unisono tune` has measured: the file that chooses algorithms where none is forced, and
   // how many of `threads` move a call; the same on all ranks; "none" for the built-in choice.
-  // Groups with ranks on several hosts choose by
-  // simulation, and take from it only how to wait. Unset: UNISONO_PROFILE, else
-  // $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json if it is there.
+  // Groups with ranks on several hosts choose by a model of these hosts, and take from it only how
+  // to wait. Unset: UNISONO_PROFILE, else $XDG_CONFIG_HOME/unisono/profile.json or
+  // ~/.config/unisono/profile.json if it is there.
   std::string profile;
   // How this rank waits for its peers: "spin=3000,yield_us=500" looks 3000 times, then gives way to
   // other threads for 500 us, then sleeps. Less of either leaves CPU time to others, and costs a
