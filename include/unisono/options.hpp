@@ -40,7 +40,7 @@ struct ConnectOptions {
   std::string algorithm;
   // A file of `unisono tune`. It chooses algorithms where none is forced, and how many of `threads`
   // move a call; it must be the same on all ranks. "none": the built-in choice. Groups with ranks
-  // on several hosts choose by simulation and take only the waiting policy from it. Unset:
+  // on several hosts choose by a cost model and take only the waiting policy from it. Unset:
   // UNISONO_PROFILE, else $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json
   // if it exists.
   std::string profile;

@@ -34,7 +34,7 @@ struct Algorithm {
   Schedule (*build)(Shape shape);
   int (*steps)(Shape shape);        // claim
   int (*chunks_sent)(Shape shape);  // claim: the most any rank sends to others, in chunks
-  // claim: the time on a one-port network (model/cost.h), in closed form
+  // claim: the time on a one-port network (cost/cost.h), in closed form
   double (*cost)(Shape shape, const CostTerms& t);
   bool (*edge)(Shape shape, int from, int to);  // claim: may `from` send to `to`?
   bool allows_v = false;
