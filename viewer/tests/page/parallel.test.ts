@@ -57,7 +57,6 @@ describe.each(STORIES)('%s', (story) => {
     await page.waitForFunction(
       (drawn) => document.querySelector('svg.picture')?.innerHTML !== drawn,
       before,
-      { timeout: 3000 },
     );
     await close();
   });
