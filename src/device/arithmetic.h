@@ -136,10 +136,11 @@ struct Accumulator {
 };
 
 template <class Element, class Wide>
-UNISONO_DEVICE inline typename Element::Stored divide(Wide sum, double divisor) {
+UNISONO_DEVICE inline typename Element::Stored divide(Wide sum, std::uint32_t divisor) {
   using Value = typename Element::Value;
   if constexpr (std::is_floating_point_v<Value>) {
-    return Element::encode(sum / static_cast<Value>(divisor));
+    // Rounded as a sum, then as a quotient, as where a sum is kept before it is divided.
+    return Element::encode(Element::decode(Element::encode(sum)) / static_cast<Value>(divisor));
   } else {
     return static_cast<Value>(sum / static_cast<Wide>(divisor));
   }

@@ -74,10 +74,7 @@ BoundImage bind(const Graph& graph, int of, const Fill& fill) {
       fill(pass, cell, bound, operand);
       image.operands.push_back(operand);
     };
-    for (std::size_t s = 0; s < pass.sources.size(); ++s) {
-      put(pass.sources[s]);
-      image.operands.back().single = static_cast<std::uint8_t>(pass.single >> s & 1U);
-    }
+    std::for_each(pass.sources.begin(), pass.sources.end(), put);
     std::for_each(pass.targets.begin(), pass.targets.end(), put);
     bound.waits = static_cast<std::uint32_t>(image.waits.size());
     bound.wait_count = put_waits(pass.waits);

@@ -34,15 +34,10 @@ struct Combiner {
       kOp == ReduceOp::avg || kOp == ReduceOp::premul_sum ? ReduceOp::sum : kOp;
   static constexpr int kLanes = 16 / sizeof(Stored);
 
-  static UNISONO_DEVICE Wide read(Stored stored, const Launch& launch, const PassOperand& from) {
-    using Value = typename F::Value;
-    if constexpr (kOp == ReduceOp::avg && std::is_floating_point_v<Value>) {
-      if (from.single != 0) {
-        return F::decode(stored) * static_cast<Value>(launch.factor);
-      }
-    }
+  static UNISONO_DEVICE Wide read(Stored stored, const Launch& launch, bool is_input) {
     if constexpr (kOp == ReduceOp::premul_sum) {
-      if (from.place == OperandKind::input) {
+      if (is_input) {
+        using Value = typename F::Value;
         return F::decode(
             F::encode(static_cast<Value>(F::decode(stored) * static_cast<Value>(launch.factor))));
       }
@@ -70,10 +65,10 @@ UNISONO_DEVICE void combine_scalar(const Machine& machine, const Launch& launch,
   for (std::uint64_t i = machine.thread(); i < count; i += machine.threads()) {
     Stored stored;
     std::memcpy(&stored, pointers[0] + skipped + i * sizeof(Stored), sizeof(Stored));
-    auto sum = C::read(stored, launch, operands[0]);
+    auto sum = C::read(stored, launch, operands[0].place == OperandKind::input);
     for (std::uint32_t s = 1; s < pass.sources; ++s) {
       std::memcpy(&stored, pointers[s] + skipped + i * sizeof(Stored), sizeof(Stored));
-      sum = combine<C::kSum>(sum, C::read(stored, launch, operands[s]));
+      sum = combine<C::kSum>(sum, C::read(stored, launch, operands[s].place == OperandKind::input));
     }
     stored = C::write(sum, launch, pass.finish != 0);
     for (std::uint32_t t = 0; t < pass.targets; ++t) {
@@ -93,7 +88,7 @@ UNISONO_DEVICE void combine_vectors(const Launch& launch, const KernelPass& pass
   Wide sums[kUnroll][C::kLanes] = {};
   Vector vectors[kUnroll];
   for (std::uint32_t s = 0; s < pass.sources; ++s) {
-    const PassOperand from_operand = operands[s];
+    const bool is_input = operands[s].place == OperandKind::input;
     const auto* from = reinterpret_cast<const Vector*>(pointers[s] + head) + begin;
     UNISONO_UNROLL
     for (unsigned u = 0; u < kUnroll; ++u) {
@@ -105,7 +100,7 @@ UNISONO_DEVICE void combine_vectors(const Launch& launch, const KernelPass& pass
       std::memcpy(lanes, &vectors[u], 16);
       UNISONO_UNROLL
       for (int k = 0; k < C::kLanes; ++k) {
-        const Wide value = C::read(lanes[k], launch, from_operand);
+        const Wide value = C::read(lanes[k], launch, is_input);
         sums[u][k] = s == 0 ? value : combine<C::kSum>(sums[u][k], value);
       }
     }

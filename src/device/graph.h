@@ -35,9 +35,7 @@ struct GraphPass {
   std::vector<GraphCell> targets = {};
   std::vector<After> waits = {};  // for other ranks
   std::uint64_t signals = 0;      // a bit for each rank that waits for it
-  // A bit for each source that holds one rank's contribution, to which nothing was added yet.
-  std::uint64_t single = 0;
-  bool finish = false;  // makes a whole sum
+  bool finish = false;            // makes a whole sum
 };
 
 struct RankGraph {

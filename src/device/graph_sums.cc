@@ -1,4 +1,3 @@
-#include <bit>
 #include <map>
 
 #include "device/graph_draft.h"
@@ -14,15 +13,12 @@ void find_sum(GraphDraft& draft, int number, HeldSums& held) {
   GraphPass& pass = draft.node(number).pass;
   std::uint64_t sum = 0;
   bool whole_before = false;
-  pass.single = 0;
-  for (std::size_t s = 0; s < pass.sources.size(); ++s) {
-    const GraphCell& source = pass.sources[s];
+  for (const GraphCell& source : pass.sources) {
     const bool is_input = source.place == engine::OperandPlace::input;
     const auto at = held.find(draft.key(source));
     const std::uint64_t has =
         is_input || at == held.end() ? std::uint64_t{1} << source.rank : at->second;
     whole_before = whole_before || (has == all && !is_input);
-    pass.single |= std::uint64_t{std::has_single_bit(has)} << s;
     sum |= has;
   }
   pass.finish = sum == all && !whole_before;

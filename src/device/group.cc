@@ -345,8 +345,8 @@ void DeviceState::run(const Call& call, void* stream) {
   if (launch.has_blocks != 0) {
     put_blocks(call, comm_.rank(), comm_.size(), launch);
   }
+  launch.factor = call.reduction.factor;
   if (call.reduction.op == ReduceOp::premul_sum) {
-    launch.factor = call.reduction.factor;
     launch.signature = mix(launch.signature ^ std::bit_cast<std::uint64_t>(launch.factor));
   }
   // A graph has its own order, and is independent of calls outside of it.

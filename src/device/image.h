@@ -24,7 +24,6 @@ struct PassOperand {
   std::uint32_t slot = 0;    // of scratch
   std::int16_t rank = 0;
   OperandKind place = OperandKind::input;
-  std::uint8_t single = 0;  // a source that holds one rank's contribution: nothing was added to it
 };
 
 struct PassWait {
@@ -108,10 +107,10 @@ struct Launch {
   std::uint64_t signature = 0;
   std::uint64_t part = 0;   // bytes of a chunk's slice that are done at once
   std::uint64_t parts = 1;  // in a v-form they are counted when all blocks are known
-  double factor = 1;        // premul_sum: each input is multiplied by it; avg: where it is summed
+  double factor = 1;        // premul_sum: each input is multiplied by it
   std::uint32_t op = 0;     // a ReduceOp
   std::uint32_t multiplies = 0;
-  double divisor = 1;  // avg
+  std::uint32_t divisor = 1;  // avg
   std::uint32_t rank = 0, ranks = 1, channels = 1;
   std::uint32_t has_blocks = 0;  // it is a v-form
   Block sent[kMaxRanks] = {};

@@ -8,7 +8,6 @@
 #include "base/dtypes.h"
 #include "base/hash.h"
 #include "device/bind.h"
-#include "engine/around.h"
 #include "unisono/error.hpp"
 
 namespace unisono::device {
@@ -180,9 +179,7 @@ Launch Plans::make(const CallShape& kind, Zone& zone) const {
   launch.signature = signature_of(kind, name);
   launch.op = static_cast<std::uint32_t>(kind.op);
   launch.multiplies = kind.op == ReduceOp::premul_sum ? 1 : 0;
-  const engine::Around around = engine::around(kind.collective, kind.dtype, kind.op, ranks);
-  launch.factor = around.scale;
-  launch.divisor = around.divisor;
+  launch.divisor = static_cast<std::uint32_t>(ranks);
   return launch;
 }
 

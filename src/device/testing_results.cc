@@ -7,7 +7,6 @@
 #include "base/collectives.h"
 #include "base/dtypes.h"
 #include "device/kernels.h"
-#include "engine/around.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
 
@@ -51,18 +50,20 @@ Bytes reduce(const Trial& trial, std::size_t at, std::size_t count) {
   const Dtype dtype = trial.dtype;
   const Reduction& reduction = trial.reduction;
   const std::size_t size = size_of(dtype);
-  const engine::Around around =
-      engine::around(trial.collective, dtype, reduction.op, static_cast<int>(trial.inputs.size()));
-  const Dtype moved = around.moved;
+  const Dtype moved =
+      is_integer(dtype) ? moved_dtype(trial.collective, dtype, reduction.op) : dtype;
+  const bool scaled = reduction.op == ReduceOp::avg || reduction.op == ReduceOp::premul_sum;
   std::vector<Bytes> operands;
   std::vector<const void*> sources;
   for (const Bytes& input : trial.inputs) {
     Bytes part(count * size_of(moved) + 1);
-    if (around.before != nullptr) {
-      around.before(part.data(), input.data() + at * size, count,
-                    reduction.op == ReduceOp::premul_sum ? reduction.factor : around.scale);
+    if (moved != dtype) {
+      kernels::find_widen(dtype)(part.data(), input.data() + at * size, count, 1);
     } else {
       std::memcpy(part.data(), input.data() + at * size, count * size);
+    }
+    if (reduction.op == ReduceOp::premul_sum) {
+      kernels::find_multiply(dtype)(part.data(), part.data(), count, reduction.factor);
     }
     operands.push_back(std::move(part));
   }
@@ -71,17 +72,12 @@ Bytes reduce(const Trial& trial, std::size_t at, std::size_t count) {
   }
   Bytes total(count * size_of(moved) + 1);
   void* target = total.data();
-  const auto n = static_cast<int>(sources.size());
-  if (around.scaled_sum != nullptr && n > 1) {
-    around.scaled_sum(&target, 1, sources.data(), n, count, kernels::Store::cached,
-                      {.factor = around.scale, .sources = ~std::uint64_t{0}});
-  } else {
-    kernels::find_reduce(moved, reduction.op)(&target, 1, sources.data(), n, count,
-                                              kernels::Store::cached);
-  }
+  kernels::find_reduce(moved, scaled ? ReduceOp::sum : reduction.op)(
+      &target, 1, sources.data(), static_cast<int>(sources.size()), count, kernels::Store::cached);
   Bytes result(count * size);
-  if (reduction.op == ReduceOp::avg && around.after != nullptr) {
-    around.after(result.data(), total.data(), count, around.divisor);
+  if (reduction.op == ReduceOp::avg) {
+    const auto divide = moved != dtype ? kernels::find_average(dtype) : kernels::find_divide(dtype);
+    divide(result.data(), total.data(), count, static_cast<double>(trial.inputs.size()));
   } else {
     std::copy_n(total.begin(), result.size(), result.begin());
   }
