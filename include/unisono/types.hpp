@@ -34,9 +34,9 @@ inline constexpr int kDtypeCount = 13;
 
 // Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks. Integers of
 // up to 32 bits are summed in 32 or 64 bits and truncate towards zero, floats of less than 32 bits
-// in f32, rounded once; 64-bit sums wrap. No sum of floats overflows: f32 and f64 are scaled by
-// 2^-k, which rounds only inputs below ranks times the least normal number. `premul_sum` multiplies
-// each rank's input by a scalar before the sum; `user` is a function of the caller's.
+// in f32, rounded once; 64-bit sums wrap. No float sum in host memory overflows: f32 and f64
+// inputs are scaled by 2^-k, which rounds those below ranks times the least normal number.
+// `premul_sum` multiplies inputs by a scalar before the sum; `user` is the caller's function.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,

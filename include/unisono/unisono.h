@@ -98,7 +98,7 @@ typedef enum unisono_op UNISONO_INT {
   UNISONO_MIN = 2,
   UNISONO_MAX = 3,
   UNISONO_AVG = 4, /* the sum divided by the number of ranks; integers truncate towards zero, and
-                      only sums of 64-bit ones wrap; no sum of floats overflows */
+                      only sums of 64-bit ones wrap; in host memory no float sum overflows */
   UNISONO_BAND = 5,
   UNISONO_BOR = 6,
   UNISONO_BXOR = 7,

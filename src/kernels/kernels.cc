@@ -14,7 +14,7 @@ UNISONO_PRIVATE ReduceFunction find_reduce(Dtype dtype, ReduceOp op) {
   return kReductions.at(static_cast<std::size_t>(dtype)).find(op);
 }
 
-ScaledSumFunction find_scaled_sum(Dtype dtype) {
+UNISONO_PRIVATE ScaledSumFunction find_scaled_sum(Dtype dtype) {
   return dtype == Dtype::f32   ? find_scaled_sum_f32()
          : dtype == Dtype::f64 ? find_scaled_sum_f64()
                                : nullptr;

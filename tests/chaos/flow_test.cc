@@ -133,9 +133,9 @@ TEST(ChaosOptions, AreReadAndRefused) {
   ASSERT_EQ(all.value->strikes.size(), 4U);
   EXPECT_EQ(all.value->strikes[0].rank, 2);
   EXPECT_EQ(all.value->strikes[0].at_ms, 1500);
-  EXPECT_EQ(all.value->strikes[1].rank, Strike::kAny);
+  EXPECT_EQ(all.value->strikes[1].rank, FaultSpec::kAny);
   EXPECT_EQ(all.value->strikes[1].for_ms, 500);
-  EXPECT_EQ(all.value->strikes[2].kind, Strike::Kind::reset);
+  EXPECT_EQ(all.value->strikes[2].kind, FaultSpec::Kind::reset);
   EXPECT_EQ(all.value->strikes[3].at_ms, -1);
   EXPECT_TRUE(parse(""));
   for (const char* wrong : {"delay=5", "delay", "loss=100%", "loss=-1", "rate=5", "seed=x", "x=1",
@@ -157,7 +157,7 @@ TEST(ChaosOptions, AreDrawnFromTheSeedAndPrinted) {
   EXPECT_EQ(to_text(first), to_text(drawn(plan, 8)));
   EXPECT_EQ(to_text(*parse(to_text(first)).value), to_text(first));
   EXPECT_EQ(to_text(drawn(*parse(to_text(first)).value, 8)), to_text(first));
-  for (const Strike& strike : first.strikes) {
+  for (const FaultSpec& strike : first.strikes) {
     EXPECT_GE(strike.rank, 0);
     EXPECT_LT(strike.rank, 8);
     EXPECT_GE(strike.at_ms, 0);

@@ -32,7 +32,7 @@ int host_of(int rank) {
 
 // Returns true if the live ranks may continue. A death is proved by live ranks on the same host.
 bool may_go_on(const std::vector<int>& dead) {
-  std::vector<comm::Standing> standing(kRanks, comm::Standing::present);
+  std::vector<comm::RankStatus> standing(kRanks, comm::RankStatus::present);
   const auto is_dead = [&](int rank) {
     return std::find(dead.begin(), dead.end(), rank) != dead.end();
   };
@@ -42,7 +42,7 @@ bool may_go_on(const std::vector<int>& dead) {
       proved |= !is_dead(other) && host_of(other) == host_of(rank);
     }
     standing[static_cast<std::size_t>(rank)] =
-        proved ? comm::Standing::gone : comm::Standing::absent;
+        proved ? comm::RankStatus::gone : comm::RankStatus::absent;
   }
   return comm::has_quorum(standing);
 }

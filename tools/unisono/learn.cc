@@ -165,6 +165,10 @@ constexpr Option kLearnOptions[] = {
 
 }  // namespace
 
+bool is_topic(std::string_view word) {
+  return find_topic(word) != nullptr;
+}
+
 const Command kLearnCommand = {
     .name = "learn",
     .summary = "open a story: how a collective or a kind of parallelism communicates",

@@ -12,8 +12,21 @@
 namespace unisono::cli {
 namespace {
 
+// Reads the schedule; an unknown word that is a topic of `unisono learn` leads there.
+Schedule shown_schedule(const Arguments& arguments) {
+  try {
+    return asked_schedule(arguments, "show", asked_counts(arguments));
+  } catch (const UsageError& error) {
+    const auto& words = arguments.operands();
+    if (!words.empty() && error.detail().empty() && is_topic(words.front())) {
+      throw UsageError(error.what(), "it is a topic of the page", "unisono learn " + words.front());
+    }
+    throw;
+  }
+}
+
 int run_show(const Arguments& arguments, const Console& console) {
-  const Schedule schedule = asked_schedule(arguments, "show", asked_counts(arguments));
+  const Schedule schedule = shown_schedule(arguments);
   if (console.json() || arguments.text("format") == "json") {
     fmt::print("{}", to_json(schedule));
     return kDone;

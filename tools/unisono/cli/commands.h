@@ -35,5 +35,7 @@ std::span<const Command* const> commands();
 const Command* find_command(std::string_view name);
 // Throws UsageError, with the commands that are meant where the word is a collective or a topic.
 const Command& command_of(std::string_view word);
+// Returns true if `unisono learn WORD` opens something.
+bool is_topic(std::string_view word);
 
 }  // namespace unisono::cli
