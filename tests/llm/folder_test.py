@@ -74,8 +74,15 @@ def check_tokens(args, folder, made, wrong):
     last = len(made_up.WORDS) - 1
     h, e = made_up.WORDS.index("h"), made_up.WORDS.index("e")
 
-    def added(*names):
-        return lambda t: t["added_tokens"].extend({"id": last - i, "content": name} for i, name in enumerate(names))
+    def added(*names):  # no number is given twice: these replace the end of the vocabulary
+        def change(tokenizer):
+            model = tokenizer["model"]
+            for i, name in enumerate(names):
+                word = made_up.WORDS[last - i]
+                model["vocab"].pop(word)
+                model["merges"] = [pair for pair in model["merges"] if "".join(pair).replace(" ", "") != word]
+                tokenizer["added_tokens"].append({"id": last - i, "content": name})
+        return change
 
     def processed(*parts):
         return lambda t: t.update(post_processor={"type": "Sequence", "processors": list(parts)})
@@ -150,7 +157,7 @@ def damaged(folder, made):
     yield with_bytes("empty", lambda b: b"", "is empty")
     yield with_bytes("longer", lambda b: b + b"12", "has 2 bytes behind its last tensor")
     yield with_bytes("header too long", lambda b: struct.pack("<Q", 1 << 40) + b[8:], "more than the 100000000")
-    yield with_header("no JSON", lambda h, d: b"{not json", "header that is not valid JSON at byte 2")
+    yield with_header("no JSON", lambda h, d: b"{not json", "header that is not valid JSON at byte")
     yield with_header("a list", lambda h, d: [1], "header that is not a JSON object")
     yield with_header("nested", lambda h, d: b"[" * 200000, "header that is nested too deep")
     yield with_header("unknown type", entry(dtype="Q9"), "in the unknown type 'Q9'")
