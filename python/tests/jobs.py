@@ -62,13 +62,16 @@ def _rank_main(body, args, rank, ranks, store_file, backend, timeout_s, prepare,
     pipe.close()
 
 
+TIMEOUT_S = 120  # of groups: on a busy machine ranks begin late
+
+
 class Job:
     """Ranks under way. Use run() where nothing is to be done to them.
 
     `prepare` is called in each before its process group is made.
     """
 
-    def __init__(self, ranks, body, *args, backend="unisono", timeout_s=120, prepare=None):
+    def __init__(self, ranks, body, *args, backend="unisono", timeout_s=TIMEOUT_S, prepare=None):
         self.folder = tempfile.TemporaryDirectory(prefix="unisono-test-")
         store = os.path.join(self.folder.name, "store")
         self.processes, self.pipes = [], []

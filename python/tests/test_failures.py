@@ -124,7 +124,7 @@ def timeout_that_pytorch_sets():
 
 
 def test_timeout_that_pytorch_sets():
-    assert jobs.run(2, timeout_that_pytorch_sets) == [("DistBackendError", True, True, 30.0)] * 2
+    assert jobs.run(2, timeout_that_pytorch_sets) == [("DistBackendError", True, True, jobs.TIMEOUT_S)] * 2
 
 
 def test_timeout_of_the_group_and_the_end_of_it():
