@@ -119,7 +119,7 @@ case $case in
     configure -S "$here/subdirectory" -B "$work" -DUNISONO_SOURCE_DIR="$source" -DCMAKE_BUILD_TYPE=Debug \
       -DCMAKE_C_FLAGS_DEBUG="-O0 -g0" -DCMAKE_CXX_FLAGS_DEBUG="-O0 -g0 -DHWY_COMPILE_ONLY_STATIC" \
       -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16
-    cmake --build "$work"
+    cmake --build "$work" --target consumer
     "$work/consumer"
     if compgen -G "$work/unisono/tools*" >/dev/null; then
       echo "the tools were built in a project that only uses the library"

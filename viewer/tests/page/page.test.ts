@@ -146,9 +146,9 @@ describe('other views', () => {
     expect((await texts('all_to_all', 0)).slice(0, 4)).toEqual(['0→0', '0→1', '0→2', '0→3']);
     expect((await texts('all_to_all', 1)).slice(0, 4)).toEqual(['0→0', '1→0', '2→0', '3→0']);
     expect(await texts('reduce_scatter', 0)).toEqual([]);
-    // A sum: one strip with everybody's part.
-    const sum = page.locator('section[aria-label=reduce_scatter] svg .after');
-    expect(await sum.locator('.digit').allTextContents()).toHaveLength(16);
+    // A sum: one tile per rank, complete.
+    const sums = page.locator('section[aria-label=reduce_scatter] svg .after .sigma');
+    expect(await sums.count()).toBe(4);
     await close();
   });
 
@@ -308,7 +308,7 @@ describe('navigation', () => {
       .first()
       .click();
     expect(await page.locator('.words h2').innerText()).toContain('Cut the sequence');
-    expect(await address(page)).toContain('chapter=context');
+    expect(await address(page)).toContain('story=context');
     await page.goBack();
     await page
       .getByRole('button', { name: /^Watch: activations/ })

@@ -57,7 +57,7 @@ describe('the plan of a model', () => {
       rate.toLocaleString('en', { maximumSignificantDigits: 4 }),
     );
     expect(await sliders.nth(2).getAttribute('aria-valuetext')).toBe('512');
-    await page.getByRole('button', { name: 'As asked' }).click();
+    await page.getByRole('button', { name: 'Reset' }).click();
     await page.waitForFunction(() => !location.hash.includes('set='));
     expect(await said.innerText()).not.toContain('than as asked');
     expect(problems).toEqual([]);

@@ -213,7 +213,7 @@ describe('steps', () => {
     await page.keyboard.press('End');
     expect(await address(page)).toContain('chain%3Asegments%3D32');
     expect(await page.locator('aside h2').first().innerText()).toBe('Step 1 of 34');
-    expect(await page.locator('.segments').innerText()).toContain('S + k − 2 = 34');
+    expect(await page.locator('.segments').innerText()).toContain('S + n − 2 = 34');
     await page.getByRole('button', { name: 'Compare with one segment' }).click();
     await page.getByRole('heading', { name: 'chain:segments=1', exact: true }).waitFor();
     expect(await page.locator('.stages > section').count()).toBe(3);
