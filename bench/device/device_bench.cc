@@ -251,7 +251,7 @@ int check_graph(Communicator& comm, const Settings&) {
 
 // ---- failures
 
-// What ended the call of a rank that is not to blame. The communicator is gone, so each rank
+// Prints the error that ended an innocent rank's call. The communicator is gone, so each rank
 // prints.
 int judge(const Communicator& comm, const Settings& settings, const Error& error, bool right,
           double after_ms) {

@@ -31,7 +31,7 @@ prepare() {
   else
     echo "suite: nvcc is not there: no kernels, so nothing can run on a GPU" >&2
   fi
-  # What scripts/wheels has built, with unisono.torch in it.
+  # A wheel of scripts/wheels, with unisono.torch in it.
   for wheel in "$root"/build/wheels/unisono-*torch*.whl; do
     [[ ! -f $wheel ]] || cp "$wheel" "$folder"
   done

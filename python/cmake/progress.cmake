@@ -1,4 +1,4 @@
-# What `pip install` shows on the terminal while it compiles: what, how long, how far. Builds that pip
+# Shows on the terminal what `pip install` compiles, how long and how far. Builds that pip
 # does not make, and those without a terminal, show what CMake and the compiler say.
 if(SKBUILD)
   file(REMOVE ${CMAKE_BINARY_DIR}/compiled)

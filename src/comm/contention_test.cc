@@ -85,7 +85,7 @@ TEST_F(ContentionTest, IsNotOfOneThatIsSeenOnce) {
   }
 }
 
-// Another session or container takes a slice occasionally, while yields within this session are
+// Another job or container takes a slice occasionally, while yields within this job are
 // quick.
 TEST_F(ContentionTest, IsNotOfSlicesThatAreTakenSeldomFromRanksThatTakeTurns) {
   CoreContention turns(4, []() noexcept { return 6; });

@@ -127,7 +127,7 @@ class Timetable {
   const HostsOptions& options_;
   std::size_t ports_;
   std::size_t ranks_;
-  // Where each kind of time begins.
+  // The start of each kind of time.
   std::size_t out_;
   std::size_t in_;
   std::size_t began_;  // when the last message did, of each sender and receiver
@@ -138,7 +138,7 @@ class Timetable {
   std::vector<double> times_;
 };
 
-// Whether the ranks could send all that they send at once.
+// Returns true if the ranks could send all their messages at once.
 bool nobody_waits(const CompactSchedule& schedule) {
   const std::vector<CompactPhase>& phases = schedule.phases;
   return std::all_of(phases.begin(), phases.end(), [&](const CompactPhase& phase) {

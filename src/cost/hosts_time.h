@@ -1,4 +1,4 @@
-// How long a call takes between ranks on several hosts.
+// Predicts the time of a call between ranks on several hosts.
 //
 // This is the one-port model (cost.h) on two levels. A message occupies its ports for an overhead,
 // a latency and its bytes, which pass the link of each rank and, between hosts, one port for each
@@ -26,7 +26,7 @@ struct HostsNetwork {
 struct HostsOptions {
   double gamma_us_per_byte = 0;   // to reduce
   double coding_us_per_byte = 0;  // to encode a byte of an encoded move, and to decode it
-  // How many messages a rank has under way at once where none of them waits for another.
+  // The most messages of a rank in flight at once if none of them waits for another.
   int at_once = 1;
   double most_messages = 2e4;  // to play
 };

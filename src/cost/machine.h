@@ -40,7 +40,7 @@ class Machine {
   bool knows(Collective collective, const std::string& algorithm) const;
   // nullptr unless known.
   const Trend* trend(Collective collective, const std::string& algorithm) const;
-  // What was fitted, by group of points.
+  // The fitted values, by group of points.
   struct Group {
     Trend trend = {};
     Residuals residuals = {};

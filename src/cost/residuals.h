@@ -25,7 +25,7 @@ struct Residual {
 
 // The logarithm of a size to base 2; sizes below one byte count as one.
 double octaves(double bytes);
-// How far two residuals are expected to go together.
+// The expected correlation of two residuals.
 double covariance(const Residual& a, const Residual& b, double scale);
 
 class Residuals {

@@ -1,4 +1,4 @@
-// Which shapes of an algorithm fit the hosts of its ranks.
+// Chooses the shapes of an algorithm that fit the hosts of its ranks.
 #pragma once
 
 #include <span>

@@ -117,7 +117,7 @@ Error error_of(const Body& body) {
   return Error(ErrorCode::internal, "nothing was thrown");
 }
 
-// How bytes get into the memory of a device and back. The driver without a GPU has it on the host.
+// Copies bytes into device memory and back. The driver without a GPU has it on the host.
 struct DeviceCopies {
   std::function<void(unsigned char* to, const unsigned char* from, std::size_t bytes)> write =
       [](unsigned char* to, const unsigned char* from, std::size_t bytes) {

@@ -26,7 +26,7 @@ struct Trial {
   std::vector<Bytes> inputs = {};  // [rank]
 };
 
-// What a call does.
+// Describes a call.
 struct TrialKind {
   Collective collective = Collective::barrier;
   Dtype dtype = Dtype::f32;

@@ -1,4 +1,4 @@
-// What is done around the program of a reduction: with the input before it begins, with each
+// The work around the program of a reduction: with the input before it begins, with each
 // contribution where it is first summed, and with the output when it has come to its end.
 #pragma once
 
@@ -25,7 +25,8 @@ struct Around {
 // nothing around it.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
 
-// What its program combines with. Empty for a function of the user's, and where nothing is reduced.
+// The function that its program combines with. Empty for a function of the user's, and where
+// nothing is reduced.
 Reducer reducer_of(Collective collective, ReduceOp op, const Around& around);
 
 }  // namespace unisono::engine

@@ -1,4 +1,4 @@
-// Which part of a dimension, of the heads and of a sequence each rank has.
+// Computes each rank's share of a dimension, of the heads and of a sequence.
 #include <string>
 
 #include "unisono/error.hpp"

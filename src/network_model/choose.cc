@@ -20,7 +20,7 @@ double quickest(const std::vector<double>& times) {
   return *std::min_element(times.begin(), times.end());
 }
 
-// What times of one thing, by size, leave open (network_model/repeats.h), in logarithms.
+// The spread of repeated times, by size (network_model/repeats.h), in logarithms.
 double noise_of(const std::map<double, std::vector<double>>& sizes) {
   double sum = 0;
   for (const auto& [bytes, times] : sizes) {

@@ -15,7 +15,7 @@ namespace unisono::network_model {
 // The algorithm that runs when nobody says.
 using DefaultAlgorithm = std::function<std::string_view(Collective, int ranks, double bytes)>;
 
-// What is so much faster that it is chosen instead.
+// The factor from which a faster algorithm replaces another.
 inline constexpr double kWorthChanging = 1.05;
 inline constexpr double kBeyond = 4;
 

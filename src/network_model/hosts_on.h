@@ -1,4 +1,4 @@
-// Which ranks of a topology are on one host.
+// Finds the ranks of a topology that are on one host.
 #pragma once
 
 #include <vector>

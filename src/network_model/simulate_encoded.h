@@ -1,4 +1,4 @@
-// How long an algorithm with encoded moves takes on a topology.
+// Simulates an algorithm with encoded moves on a topology.
 #pragma once
 
 #include "cost/encoded.h"
@@ -7,7 +7,7 @@
 
 namespace unisono::network_model {
 
-// With what coding takes. REQUIRES: it has a schedule. Throws Error(usage): too many messages.
+// Includes the time of coding. REQUIRES: it has a schedule. Throws Error(usage): too many messages.
 SimulationResult simulate_encoded(const cost::EncodedAlgorithm& algorithm, double bytes,
                                   const Topology& topology, SimulationOptions options);
 

@@ -1,4 +1,4 @@
-// How results over different keys are merged.
+// Merges results over different keys.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -73,7 +73,7 @@ TEST(PipelineMake, IsNeverWorseThanWhatItStartsFrom) {
   }
 }
 
-// Where make() finds nothing better, least_makespan() proves that the input was optimal within the
+// If make() finds nothing better, least_makespan() proves that the input was optimal within the
 // memory limit.
 TEST(PipelineMake, IsBetterThanZbH1WhereStagesDiffer) {
   int bettered = 0;

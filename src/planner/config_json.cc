@@ -94,7 +94,7 @@ std::map<std::string, int> strange_layers(const JsonNode& config) {
   return strange;
 }
 
-// What of the model no ModelShape describes, most telling first; empty: nothing.
+// Returns the parts that no ModelShape describes, the most telling first.
 std::string not_described(const JsonNode& config) {
   std::string text;
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };

@@ -35,7 +35,7 @@ void add_projections(const ModelShape& shape, const Layout& layout, double token
                      LayerWork& work) {
   const double heads = static_cast<double>(shape.heads) / layout.tp;
   if (const LatentAttention& latent = shape.latent; latent.is_used()) {
-    // What compresses is whole on all ranks, and works on the rows that a rank has.
+    // Compression weights are whole on all ranks, and process the rank's own rows.
     const double rows = tokens / (layout.sequence_parallel ? layout.tp : 1);
     const double down = latent.query_rank + latent.value_rank + latent.rotary_dim;
     work.products.push_back({rows, down, shape.hidden});

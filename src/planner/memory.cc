@@ -46,7 +46,7 @@ double stage_layers(const ModelShape& shape, const Layout& layout) {
   return layout.vp * std::ceil(shape.layers / parts);
 }
 
-// What compresses to latents is whole on all ranks of tp, and so are key-value heads that are
+// Compression weights are whole on all ranks of tp, and so are key-value heads that are
 // fewer.
 double local_attention_weights(const ModelShape& shape, double tp) {
   const LatentAttention& latent = shape.latent;

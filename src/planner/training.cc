@@ -195,7 +195,7 @@ TrainingEstimate Model::estimate() const {
   const double again = again_s(stage);
   parts.recompute = count * again;
   parts.tensor = count * ways * stage.tensor;
-  // What is done again goes around again.
+  // Recomputed attention sends its blocks around the ring again.
   const double context = (ways - 1) * stage.context + stage.backward_context;
   parts.context = count * context;
   parts.experts = count * ways * stage.experts;

@@ -1,4 +1,4 @@
-// Which algorithm is fastest for a group whose ranks are on several hosts, by the cost of each that
+// Chooses the fastest algorithm for a group with ranks on several hosts, by the cost of each that
 // can serve (cost/hosts_time.h).
 #pragma once
 

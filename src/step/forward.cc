@@ -39,7 +39,7 @@ void Forward::own(Recorded recorded) {
   recorded_.push_back(std::move(recorded));
 }
 
-// Where several ranks of tp use one key-value head, its weights are whole on all of them, and each
+// If several ranks of tp use one key-value head, its weights are whole on all of them, and each
 // takes the rows of its own heads.
 void Forward::product(const std::string& node, const std::string& x, const std::string& weight,
                       const std::string& y, Names dims) {

@@ -1,4 +1,4 @@
-// How a layer makes queries, keys and values of the rows that attention takes.
+// Builds the queries, keys and values of a layer from the rows that attention takes.
 #include "step/training_layer.h"
 
 namespace unisono::step {

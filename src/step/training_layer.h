@@ -10,13 +10,13 @@ namespace unisono::step {
 
 Forward embed(TrainingParts& parts);
 Forward forward_layer(TrainingParts& parts, int layer);
-// From what the last layer gives to the loss, and back to the gradient of what it gives.
+// The nodes from the last layer's output to the loss, and back to the output's gradient.
 void run_head(TrainingParts& parts);
 
 // The backward pass of the embedding or a layer, from the gradient of what it gives.
 Backward backward_of(const Forward& part);
 
-// What the parts of a layer share.
+// State that the parts of a layer share.
 inline const Forward::Names kLayerRows = {"sequences", "places", "width"};
 inline const Forward::Names kQueries = {"sequences", "places", "heads", "dim"};
 inline const Forward::Names kKeys = {"sequences", "places", "kv_heads", "dim"};

@@ -282,7 +282,7 @@ void Backward::redistribute(const Recorded& recorded, const Names& gradients) {
     }
     return;
   }
-  // What all ranks use has a summand of its gradient on each.
+  // A tensor that all ranks use has a summand of its gradient on each rank.
   const auto dual = [](const Placement& placement) {
     return placement.kind == Kind::shard     ? placement
            : placement.kind == Kind::partial ? replicate()

@@ -74,7 +74,7 @@ class Network {
   virtual Loss loss_of(int rank) = 0;
   // Returns true if a rank has left in order.
   virtual bool has_left(int rank) noexcept = 0;
-  // What it said then. Empty before, or if it said nothing. Throws std::bad_alloc.
+  // Returns its farewell. Empty before, or without one. Throws std::bad_alloc.
   virtual std::string farewell_of(int rank) = 0;
   // The rank that has ended the world, and its reason.
   struct Abort {

@@ -497,7 +497,7 @@ TEST_P(Forms, RanksMayDifferInWhatIsTheirOwnMatter) {
               .dtype = Dtype::f32,
               .timeout_ms = me == 0 ? 50'000 : -1});
     wrong += wrong_unless((me == 0 ? in[1] : out[1]) == 6, "sum");
-    // Where the parts of a v-form lie.
+    // The places of the parts of a v-form.
     const std::vector<std::size_t> counts = {1, 1, 1};
     const std::vector<std::size_t> displs =
         me == 1 ? std::vector<std::size_t>{4, 2, 0} : std::vector<std::size_t>{0, 1, 2};

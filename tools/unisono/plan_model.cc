@@ -25,7 +25,7 @@ void refuse_together(const Arguments& arguments, std::string_view chosen,
 
 planner::SearchOptions search_options(const Arguments& arguments, const Console& console) {
   return {.most = static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts)),
-          // For which that program has no option.
+          // Axes for which that program has no option.
           .tries_uly = !arguments.has("flags") || arguments.text("flags") != "torchtitan",
           .progress = [&console](const std::string& text) { console.progress(text); }};
 }

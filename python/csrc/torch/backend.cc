@@ -20,7 +20,7 @@
 namespace unisono_torch {
 namespace {
 
-// How long destroy_process_group() waits for rank 0, which keeps the store, to do the same.
+// Limit for destroy_process_group() to wait for rank 0, which keeps the store, to do the same.
 constexpr std::chrono::milliseconds kStoreEnds{2'000};
 // How long the end of the process waits for what streams still have.
 constexpr std::chrono::milliseconds kLast{1'000};
@@ -108,7 +108,7 @@ void Backend::leave(std::chrono::milliseconds limit) {
   if (place_.part == nullptr) {
     close_world(*place_.world);
   }
-  // Nobody here waits for what is still under way. Other ranks do for what this one owes them: that
+  // No caller here waits for pending operations. Other ranks wait for what this one owes them: that
   // ends by itself within its own time limit.
   if (pending_operations_->failure() == std::nullopt) {
     pending_operations_->wait_for_owed(std::chrono::milliseconds(timeout_ms_.load()));

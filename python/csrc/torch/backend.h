@@ -149,7 +149,7 @@ class Backend final : public NewerBackend {
   static void leave_all();
 
  private:
-  // How long destroy_process_group() waits for what nobody has waited for.
+  // Limit for destroy_process_group() to wait for operations without a waiter.
   static constexpr std::chrono::milliseconds kFarewell{30'000};
 
   // A barrier that names ranks that are late as gloo's monitored barrier does.

@@ -20,8 +20,8 @@ struct Elements {
 };
 Elements elements_of(at::ScalarType type);
 
-// How elements are reduced. Complex ones are pairs of reals; 16-bit integers and the fnuz kinds of
-// fp8, which unisono cannot reduce, become `as` for the time of the operation.
+// Describes the reduction of elements. Complex ones are pairs of reals; 16-bit integers and the
+// fnuz kinds of fp8, which unisono cannot reduce, become `as` for the time of the operation.
 struct Reducing {
   unisono::Dtype dtype = unisono::Dtype::f32;
   std::size_t units = 1;

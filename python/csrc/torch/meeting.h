@@ -43,13 +43,13 @@ struct Meeting {
   std::vector<int> members = {};
   // Connect even if the ranks share a world: one whose other ranks may die at any time.
   bool apart = false;
-  // Nobody meets yet: reconfigure() will say who the members are.
+  // Connects no rank yet: reconfigure() names the members.
   bool later = false;
 };
 Place meet(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& meeting);
 
-// What a rank tells others that it may go on with (torch.distributed's reconfigure): all that they
-// need to meet, without a store if they are on one host.
+// The handle that a rank gives to its future members (torch.distributed's reconfigure): all that
+// they need to meet, without a store if they are on one host.
 struct Handle {
   int rank = 0;                // in its latest group
   std::int64_t made_with = 0;  // the number of that group; 0: there was none

@@ -53,7 +53,7 @@ WorkPointer Backend::reconfigure(const c10d::ReconfigureOptions& options) {
   TORCH_CHECK_VALUE(numbers_.insert(options.uuid).second, "unisono:reconfigure: uuid ",
                     options.uuid, " has been used; give a new one each time");
   const auto limit = options.timeout.value_or(std::chrono::milliseconds(timeout_ms_.load()));
-  // Nobody waits any longer for what is under way: it may wait for ranks that are gone.
+  // Pending operations may wait for ranks that are gone, so they end here.
   if (open_ && place_.world != nullptr && !wait_for_all(std::chrono::milliseconds(0))) {
     place_.group().abort("the process group is reconfigured");
   }

@@ -16,7 +16,7 @@ namespace {
 
 namespace symmetric = c10d::symmetric_memory;
 
-// Those of signal(), and of the barrier before memory is given up.
+// Channels of signal(), and of the barrier before memory is released.
 constexpr int kSignals = 0;
 constexpr int kFarewells = 1;
 

@@ -23,7 +23,7 @@ namespace unisono_torch {
 // Counts what is under way on a group, and remembers what ended it.
 class PendingOperations {
  public:
-  // Whether other ranks lack something if this rank drops the operation: all but receives.
+  // Returns true if other ranks need this operation: true for all but receives.
   enum class Kind : std::uint8_t { owed, own };
 
   // `has_failed`: of the world, whose end is remembered there too. nullptr: there is none yet.

@@ -1,4 +1,4 @@
-// Where there is no GPU a device group says what is missing.
+// Without a GPU, a device group reports what is missing.
 #include <cstdio>
 #include <unisono/device.hpp>
 

@@ -23,7 +23,7 @@ Parsed<Topology> read_smi_matrix(std::string_view text);
 bool is_nccl_topology(std::string_view text);
 Parsed<Topology> read_nccl_topology(std::string_view text);
 
-// What `rocm-smi --showtopo` prints.
+// Reads the output of `rocm-smi --showtopo`.
 bool is_rocm_topology(std::string_view text);
 Parsed<Topology> read_rocm_topology(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Where a reader is in a chapter: beats that are behind, with a fraction. Pure.
+// The position of a reader in a chapter: beats that are behind, with a fraction. Pure.
 
 export interface Box {
   top: number;

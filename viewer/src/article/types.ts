@@ -1,4 +1,4 @@
-// What an article is made of: chapters of beats. A beat is a piece of text beside a moment of a picture.
+// The parts of an article: chapters of beats. A beat is a piece of text beside a moment of a picture.
 import type { Component } from 'svelte';
 import type { Network } from '../model/cost';
 import type { Played } from '../pipeline/play';

@@ -1,4 +1,4 @@
-// Which rank waits longest for others in a collective. Pure.
+// Finds the rank that waits longest for others in a collective. Pure.
 
 interface Span {
   from: number;

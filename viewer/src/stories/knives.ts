@@ -1,4 +1,4 @@
-// Where a model can be cut, and what a GPU then keeps of it. Pure.
+// The cuts of a model, and the part that a GPU then keeps. Pure.
 
 export const KNIVES = [
   'none',

@@ -1,4 +1,4 @@
-// How far ranks get in a schedule when one of them stops, and whom each then waits for. Pure.
+// Computes the progress of ranks in a schedule when one stops, and whom each then waits for. Pure.
 import type { Schedule } from '../schedule/types';
 
 export interface Stopped {

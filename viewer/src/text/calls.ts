@@ -1,4 +1,4 @@
-// How each primitive is called elsewhere, and what the busiest rank sends at least, of D bytes on n
+// The names of each primitive elsewhere, and the least that the busiest rank sends, of D bytes on n
 // ranks.
 
 export const CALLS: Record<string, string[]> = {

@@ -1,4 +1,4 @@
-// What the pictures of stories get, and the settings of a story as the shape that its picture shows.
+// The arguments of the pictures of stories, and the settings of a story as the shape that its picture shows.
 import type { Network } from '../model/cost';
 import type { Plan } from '../stories/beat';
 import { METHODS, type ContextShape } from '../stories/context';
@@ -12,7 +12,7 @@ import { t } from './t.svelte';
 
 export type Values = Record<string, number>; // of the fields, by key
 
-// What every picture gets. It draws into an SVG of this size, at this time of the story's clock.
+// The arguments of every picture. It draws into an SVG of this size, at this time of the story's clock.
 export interface PictureProps {
   values: Values;
   plans: Plan[];

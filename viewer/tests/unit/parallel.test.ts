@@ -235,7 +235,7 @@ describe('Ulysses', () => {
         const bytes = (list: { bytes: number; times: number }[]) =>
           list.reduce((sum, each) => sum + each.bytes * each.times, 0);
         expect(bytes(calls)).toBe(bytes(layer));
-        // What the busiest rank sends by the schedule.
+        // The bytes that the busiest rank sends by the schedule.
         const sent = (mostSent(of) / of.chunks) * bytes(layer) * ranks;
         expect(sentBy('ulysses', shape) / sent).toBeCloseTo(1, 9);
       }

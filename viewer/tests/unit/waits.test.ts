@@ -1,4 +1,4 @@
-// Who waits longest: a rank that has done its part waits for nobody.
+// The longest wait: a rank that has done its part waits for nobody.
 import { describe, expect, it } from 'vitest';
 import { timing } from '../../src/model/cost';
 import { longestWait } from '../../src/model/waits';

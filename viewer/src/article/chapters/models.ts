@@ -15,7 +15,7 @@ const first = (name: 'data' | 'tensor' | 'context' | 'ulysses') => firstValues(s
 const RANKS: Dial = {
   ...{ key: 'ranks', name: ['Ranks n', 'rank 数 n'], choices: [2, 4, 8], first: 4 },
 };
-// What a chapter does not let be dragged.
+// Settings that a chapter does not let readers drag.
 const fixed = (values: Record<string, number>, ...dialled: string[]): Dial[] =>
   Object.entries(values)
     .filter(([key]) => !dialled.includes(key))
