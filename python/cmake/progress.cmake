@@ -8,7 +8,7 @@ if(SKBUILD)
   # Twenty minutes of one core: the library ten, the extension for PyTorch ten.
   set(minutes 20)
   set(parts "the library")
-  if(UNISONO_LIBRARY)
+  if(UNISONO_LIBRARIES)
     set(minutes 13)
     set(parts "unisono._core")
   endif()
