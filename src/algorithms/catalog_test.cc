@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing_sanitizers.h"
 #include "schedule/rank_order.h"
 #include "schedule/verify.h"
 
@@ -19,12 +20,8 @@ namespace {
 constexpr int kMostRanks = 64;
 // With all roots. A sanitizer finds what it can on few ranks; right and wrong on many is shown
 // without one.
-#if defined(UNISONO_SANITIZED)
-constexpr int kMostRootedRanks = 33;
-#else
-constexpr int kMostRootedRanks = kMostRanks;
-#endif
-constexpr int kMostMutatedRanks = 9;
+constexpr int kMostRootedRanks = kSanitized ? 33 : kMostRanks;
+constexpr int kMostMutatedRanks = kSanitized ? 5 : 9;
 
 std::string name_of(const Algorithm& algorithm) {
   return std::string(to_string(algorithm.collective)) + "/" + std::string(algorithm.name);

@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "bootstrap/net.h"
 #include "bootstrap/net_setup.h"
@@ -20,6 +21,7 @@ namespace {
 using testing::Child;
 using testing::FewDescriptors;
 using testing::net_options;
+using testing::SharedEvent;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
 
@@ -35,21 +37,24 @@ std::string milliseconds_since(Clock::time_point begin) {
 }
 
 // Returns "2 310 ...": the lost rank, after how many milliseconds, and the text. A connected rank
-// waits for what a communicator would see then: a connection that ends.
-std::string lose(int rank, const std::string& job, int pause_ms) {
+// waits for what a communicator would see then: a connection that ends. Nobody leaves before all
+// survivors have named a rank, as a communicator would tell the others before it leaves.
+std::string lose(int rank, const std::string& job, int pause_ms, const SharedEvent& named) {
   const ConnectOptions options = net_options(rank, kRanks, job, kTimeoutMs);
   NetMeeting meeting = meet_over_network(options);
   const auto begin = Clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+  tcp::Channels kept;
+  const auto keep = [&](tcp::Channels streams, const Error&) { kept = std::move(streams); };
   try {
-    const tcp::Channels streams = connect_hosts(meeting, kTimeoutMs);
+    const tcp::Channels streams = connect_hosts(meeting, kTimeoutMs, {}, keep);
     for (;;) {
       for (std::size_t peer = 0; peer < streams.size(); ++peer) {
         for (const tcp::Channel& stream : streams[peer]) {
           if (tcp::is_dead(stream.get())) {
             const std::string ms = milliseconds_since(begin);
-            // A communicator would tell the others before it leaves.
-            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            named.happen();
+            named.wait(kRanks - 1);
             return std::to_string(peer) + " " + ms + " after connecting";
           }
         }
@@ -57,8 +62,10 @@ std::string lose(int rank, const std::string& job, int pause_ms) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   } catch (const Error& error) {
-    return std::to_string(error.context().peer) + " " + milliseconds_since(begin) + " " +
-           error.what();
+    const std::string ms = milliseconds_since(begin);
+    named.happen();
+    named.wait(kRanks - 1);
+    return std::to_string(error.context().peer) + " " + ms + " " + error.what();
   }
 }
 
@@ -66,13 +73,14 @@ std::string lose(int rank, const std::string& job, int pause_ms) {
 void expect_named(int victim, int when_ms, int seed) {
   const std::string job = unique_name("death");
   std::mt19937 random(static_cast<unsigned>(seed));
+  const SharedEvent named;
   std::vector<Child> ranks;
   for (int rank = 0; rank < kRanks; ++rank) {
     const int pause_ms = static_cast<int>(random() % 60);
     ranks.emplace_back(
         [&, pause_ms](int self) -> std::string {
           if (self != victim) {
-            return lose(self, job, pause_ms);
+            return lose(self, job, pause_ms, named);
           }
           NetMeeting meeting = meet_over_network(net_options(self, kRanks, job, kTimeoutMs));
           if (when_ms < 0) {

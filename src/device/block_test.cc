@@ -9,6 +9,7 @@
 
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
+#include "base/testing_sanitizers.h"
 #include "device/bind.h"
 #include "device/testing_block.h"
 
@@ -18,11 +19,7 @@ namespace {
 constexpr std::uint32_t kChannels = 2;
 constexpr std::size_t kScratch = std::size_t{1} << 16;
 
-#if defined(UNISONO_SANITIZED)
-constexpr int kSeeds = 300;
-#else
-constexpr int kSeeds = 1000;
-#endif
+constexpr int kSeeds = repetitions(1000);
 
 // Each seed starts about ten threads, which compete with others for a processor.
 int seeds() {

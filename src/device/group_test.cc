@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "base/testing_sanitizers.h"
 #include "device/testing_driver.h"
 #include "unisono/device.hpp"
 
@@ -17,7 +18,7 @@ TEST(DeviceGroup, RandomCallsAreRight) {
       Buffer in(std::size_t{4} << 20);
       Buffer out(std::size_t{4} << 20);
       std::mt19937_64 random(static_cast<unsigned>(ranks));
-      for (int k = 0; k < 150; ++k) {
+      for (int k = 0; k < repetitions(150); ++k) {
         const Trial trial = draw(ranks, random);
         const std::size_t shift_in = random() % 20 * size_of(trial.dtype);
         const std::size_t shift_out = random() % 20 * size_of(trial.dtype);
@@ -217,7 +218,7 @@ TEST(DeviceGroup, ManyKindsOfCallsAreForgottenAgain) {
     Buffer memory(std::size_t{1} << 20);
     auto* const data = reinterpret_cast<std::int32_t*>(memory.data());
     data[0] = 1;
-    for (std::size_t count = 1; count < 15'000; ++count) {
+    for (std::size_t count = 1; count < static_cast<std::size_t>(repetitions(15'000)); ++count) {
       group.run(
           {.collective = Collective::broadcast, .out = data, .count = count, .dtype = Dtype::i32},
           stream.handle());

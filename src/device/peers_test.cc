@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/testing_sanitizers.h"
 #include "device/testing_driver.h"
 #include "unisono/device.hpp"
 
@@ -42,7 +43,7 @@ TEST(DevicePeers, RandomCallsAreRight) {
         const Buffer in(4 * kMiB);
         const Buffer out(4 * kMiB);
         std::mt19937_64 random(static_cast<unsigned>(ranks));
-        for (int k = 0; k < 60; ++k) {
+        for (int k = 0; k < repetitions(60); ++k) {
           const Trial trial = draw(ranks, random);
           EXPECT_EQ(run_trial(group, comm, trial, in.data(), out.data(), stream.handle()), "")
               << devices << " devices";
@@ -66,7 +67,7 @@ TEST(DevicePeers, RandomCallsInMemoryOfPoolsAreRight) {
       put_in_pool(reinterpret_cast<std::uint64_t>(in.data()));
       put_in_pool(reinterpret_cast<std::uint64_t>(out.data()));
       std::mt19937_64 random(5);
-      for (int k = 0; k < 60; ++k) {
+      for (int k = 0; k < repetitions(60); ++k) {
         const Trial trial = draw(3, random);
         EXPECT_EQ(run_trial(group, comm, trial, in.data(), out.data(), stream.handle(), false), "")
             << devices << " devices";

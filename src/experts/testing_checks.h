@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/testing_sanitizers.h"
 #include "experts/testing_shapes.h"
 #include "unisono/parallel/experts.hpp"
 
@@ -476,7 +477,7 @@ inline void check_shape(Communicator& comm, const Shape& shape, const std::strin
 // number of the first case, to run many in parts, or to rerun a failed one.
 inline int cases() {
   const auto wanted = read_env("UNISONO_EXPERTS_CASES");
-  return wanted ? std::stoi(*wanted) : 2000;
+  return wanted ? std::stoi(*wanted) : repetitions(2000);
 }
 inline int first_case() {
   const auto wanted = read_env("UNISONO_EXPERTS_FIRST");

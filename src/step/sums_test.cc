@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "base/testing_sanitizers.h"
 #include "planner/layer_work.h"
 #include "planner/memory.h"
 #include "step/calls.h"
@@ -175,6 +176,9 @@ TEST(Sums, OfDenseAxesAreWhatThePlannerCounts) {
             planner::Layout{.cp = 2, .uly = 2}, planner::Layout{.tp = 2, .cp = 2},
             planner::Layout{.tp = 2, .cp = 2, .uly = 4},
             planner::Layout{.tp = 4, .uly = 2, .micro_batch = 2}, planner::Layout{.tp = 16}}) {
+        if (kSanitized && (layout.tp > 2 || layout.cp > 2 || layout.uly > 2)) {
+          continue;
+        }
         planner::Layout asked = layout;
         asked.sequence_parallel = sequence;
         compare(shape, asked);

@@ -107,7 +107,7 @@ TEST(TrainingExperts, NothingThatMovesMayBeLeftOut) {
     mutants +=
         check_mutants(made(with_dense_and_shared(), mesh, words), std::string(mesh) + " " + words);
   }
-  EXPECT_GT(mutants, 500);
+  EXPECT_GT(mutants, repetitions(500));
 }
 
 // Rows go out and come back in each direction, and one number of each pair of a row and an expert.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/testing_sanitizers.h"
 #include "step/testing_numbers.h"
 #include "step/training.h"
 #include "step/verify.h"
@@ -83,21 +84,23 @@ constexpr Laid kExpertLayouts[] = {{"ep=2", ""},
                                    {"ep=2,tp=2", "sp vocab"},
                                    {"ep=2", "zero=1"}};
 
+constexpr std::size_t kStride = kSanitized ? 3 : 1;
+
 TEST(TrainingNumbers, AllRanksLeaveWhatOneProcessLeaves) {
   for (const planner::ModelShape& shape :
        {tiny_shape(false, false), tiny_shape(true, false), tiny_shape(false, true),
         tiny_with_latents(4), tiny_with_latents(0)}) {
     const Step one = tiny_training(shape, "tp=1", "");
     const Held wanted = Interpreter(one, parallel::MeshShape::parse("tp=1")).run().front();
-    for (const auto& [mesh, words] : kLayouts) {
+    for (std::size_t i = 0; i < std::size(kLayouts); i += kStride) {
+      const auto& [mesh, words] = kLayouts[i];
       EXPECT_EQ(difference_of(tiny_training(shape, mesh, words), wanted), "")
           << mesh << " " << words;
     }
-    for (const auto& [mesh, words] : kExpertLayouts) {
-      if (shape.has_experts()) {
-        EXPECT_EQ(difference_of(tiny_training(shape, mesh, words), wanted), "")
-            << mesh << " " << words;
-      }
+    for (std::size_t i = 0; shape.has_experts() && i < std::size(kExpertLayouts); i += kStride) {
+      const auto& [mesh, words] = kExpertLayouts[i];
+      EXPECT_EQ(difference_of(tiny_training(shape, mesh, words), wanted), "")
+          << mesh << " " << words;
     }
   }
 }

@@ -98,7 +98,7 @@ TEST(Training, NothingThatMovesMayBeLeftOut) {
   for (const Case& one : kCases) {
     mutants += check_mutants(made(one), std::string(one.mesh) + " " + one.words);
   }
-  EXPECT_GT(mutants, 500);
+  EXPECT_GT(mutants, repetitions(500));
 }
 
 TEST(TrainingLatent, IsRightUnderLayouts) {
@@ -134,7 +134,7 @@ TEST(TrainingLatent, NothingThatMovesMayBeLeftOut) {
                                std::string(one.mesh) + " " + one.words);
     }
   }
-  EXPECT_GT(mutants, 100);
+  EXPECT_GT(mutants, repetitions(100));
 }
 
 // What goes around comes home: neither half of the pair is right alone.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing_sanitizers.h"
 #include "topology/presets.h"
 #include "unisono/error.hpp"
 
@@ -223,7 +224,7 @@ TEST(Routes, AreTheSameForSiblingsOnEveryPreset) {
         "dragonfly:groups=5", "torus:x=4,y=3,z=2"}) {
     SCOPED_TRACE(name);
     const Topology topology = *make_preset(name).value;
-    expect_the_same_for_siblings(topology, 1 + topology.rank_count() / 97);
+    expect_the_same_for_siblings(topology, 1 + topology.rank_count() / repetitions(97));
   }
 }
 
@@ -281,7 +282,7 @@ Topology random_layers(std::mt19937& random) {
 
 TEST(Routes, AreTheSameForSiblingsOnRandomLayers) {
   std::mt19937 random(11);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < repetitions(300); ++round) {
     SCOPED_TRACE(round);
     expect_the_same_for_siblings(random_layers(random), 1);
   }

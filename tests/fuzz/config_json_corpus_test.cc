@@ -3,8 +3,10 @@
 // names the key. The folder is an argument.
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/testing_sanitizers.h"
 #include "config_json_property.h"
 #include "corpus.h"
 
@@ -50,7 +52,9 @@ void change_keys(const json& document, const json::json_pointer& part, bool is_g
     json without = document;
     without[part].erase(key);
     expect_to_hold(without.dump(), key, false);
-    for (const json& other : wrong) {
+    constexpr std::size_t kStride = kSanitized ? 5 : 1;
+    for (std::size_t i = key.size() % kStride; i < std::size(wrong); i += kStride) {
+      const json& other = wrong[i];
       json with = document;
       with[part][key] = other;
       std::string text = with.dump();

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "algorithms/catalog.h"
+#include "base/testing_sanitizers.h"
 #include "execute.h"
 #include "msccl/check.h"
 #include "msccl/export.h"
@@ -62,7 +63,7 @@ TEST(MscclMutants, NoneIsAcceptedThatRunsWrong) {
   int rejected = 0;
   int unread = 0;
   int harmless = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < repetitions(3000); ++i) {
     MscclProgram program = programs[static_cast<std::size_t>(i) % programs.size()];
     damage(program, random);
     const Parsed<MscclProgram> read = parse_xml(to_xml(program));
@@ -86,8 +87,8 @@ TEST(MscclMutants, NoneIsAcceptedThatRunsWrong) {
       }
     }
   }
-  EXPECT_GT(rejected, 1000);
-  EXPECT_GT(harmless, 50);
+  EXPECT_GT(rejected, repetitions(1000));
+  EXPECT_GT(harmless, repetitions(50));
   RecordProperty("rejected", rejected);
   RecordProperty("unread", unread);
   RecordProperty("harmless", harmless);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "base/testing_sanitizers.h"
 #include "machine.h"
 #include "mscclpp/check.h"
 #include "mscclpp/export.h"
@@ -131,10 +132,11 @@ TEST(MscclppMutants, NoneIsAcceptedThatRunsWrong) {
   int rejected = 0;
   int unread = 0;
   int harmless = 0;
-  for (std::size_t i = 0; i < 2000; ++i) {
-    ExecutionPlan plan = originals[i % originals.size()];
+  for (int i = 0; i < repetitions(2000); ++i) {
+    const ExecutionPlan& original = originals[static_cast<std::size_t>(i) % originals.size()];
+    ExecutionPlan plan = original;
     damage(plan, random);
-    if (to_json(plan) == to_json(originals[i % originals.size()])) {
+    if (to_json(plan) == to_json(original)) {
       continue;
     }
     Parsed<ExecutionPlan> read = parse_plan(to_json(plan));
@@ -156,8 +158,8 @@ TEST(MscclppMutants, NoneIsAcceptedThatRunsWrong) {
                                                           << to_json(*read.value);
     }
   }
-  EXPECT_GT(rejected, 500);
-  EXPECT_GT(harmless, 50);
+  EXPECT_GT(rejected, repetitions(500));
+  EXPECT_GT(harmless, repetitions(50));
   RecordProperty("rejected", rejected);
   RecordProperty("unread", unread);
   RecordProperty("harmless", harmless);

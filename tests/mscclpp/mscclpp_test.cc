@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "base/testing_sanitizers.h"
 #include "machine.h"
 #include "mscclpp/blocks.h"
 #include "mscclpp/check.h"
@@ -91,8 +92,9 @@ TEST(Mscclpp, ManyOrders) {
         continue;
       }
       const ExecutionPlan plan = to_plan(schedule, aliasing);
-      for (std::uint32_t seed = 0; seed < 1000; ++seed) {
-        ASSERT_TRUE(testing::runs_right(plan, seed)) << plan.name << " seed " << seed;
+      for (int seed = 0; seed < repetitions(1000); ++seed) {
+        ASSERT_TRUE(testing::runs_right(plan, static_cast<std::uint32_t>(seed)))
+            << plan.name << " seed " << seed;
       }
     }
   }

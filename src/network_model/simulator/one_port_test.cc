@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "base/testing_sanitizers.h"
 #include "cost/bounds.h"
 #include "network_model/simulator/testing.h"
 #include "topology/presets.h"
@@ -26,7 +27,7 @@ class OnePort : public testing::TestWithParam<const Algorithm*> {
  protected:
   template <typename Visit>
   void for_each_schedule(const Visit& visit) const {
-    for (int ranks = 1; ranks <= 64; ++ranks) {
+    for (int ranks = 1; ranks <= (kSanitized ? 24 : 64); ++ranks) {
       const Shape shape{.ranks = ranks, .root = is_rooted(GetParam()->collective) ? ranks / 3 : 0};
       if (can_serve(*GetParam(), shape)) {
         SCOPED_TRACE("n=" + std::to_string(ranks));
@@ -36,7 +37,7 @@ class OnePort : public testing::TestWithParam<const Algorithm*> {
   }
 };
 
-TEST_P(OnePort, TakesWhatTheFormulaSays) {
+TEST_P(OnePort, TakesWhatTheFormulaSaysAndNotLessThanTheBound) {
   for_each_schedule([](const Shape& shape, const Schedule& schedule) {
     for (const cost::Parameters& network : kNetworks) {
       const double simulated = simulate(one_operation(schedule, kBytes), network).total_us / kUs;
@@ -44,17 +45,9 @@ TEST_P(OnePort, TakesWhatTheFormulaSays) {
       ASSERT_NEAR(simulated, cost, 1e-12 * cost);
       ASSERT_NEAR(simulated, cost::closed_time_s(*GetParam(), shape, kBytes, network),
                   1e-12 * cost);
-    }
-  });
-}
-
-TEST_P(OnePort, IsNotBelowTheBoundOfItsCollective) {
-  for_each_schedule([](const Shape& shape, const Schedule& schedule) {
-    for (const cost::Parameters& network : kNetworks) {
-      const double simulated = simulate(one_operation(schedule, kBytes), network).total_us / kUs;
       const double bound =
           cost::lower_bound(GetParam()->collective, shape.ranks, kBytes).time_s(network);
-      EXPECT_GE(simulated * (1 + 1e-12), bound);
+      ASSERT_GE(simulated * (1 + 1e-12), bound);
     }
   });
 }
@@ -158,7 +151,7 @@ TEST(Steady, IsExact) {
   for (const Algorithm* algorithm : with_compact_form()) {
     for (const int ranks : {2, 3, 16, 100, 256}) {
       const Shape shape = complete(*algorithm, {.ranks = ranks});
-      if (!can_serve(*algorithm, shape)) {
+      if (!can_serve(*algorithm, shape) || (kSanitized && ranks > 100)) {
         continue;
       }
       for (const Topology* on : {&topology, &cores}) {
