@@ -33,16 +33,34 @@ int chunk_in_place(const Schedule& schedule, int rank, int input_chunk) {
 }
 
 FirstWrites::FirstWrites(const Schedule& schedule) : schedule_(schedule) {
+  std::uint64_t writes = 0;
+  for (const Move& move : schedule.moves) {
+    writes += static_cast<std::uint64_t>(move.chunks);
+  }
+  constexpr std::uint64_t kMostCellsAWrite = 16;  // an entry of the map takes as much memory
+  const std::uint64_t cells = cell_key(schedule, {.rank = schedule.ranks, .buffer = Buffer::input});
+  if (cells <= kMostCellsAWrite * writes) {
+    dense_.assign(cells, -1);
+  }
   for (const Move& move : schedule.moves) {
     for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
-      steps_.try_emplace(cell_key(schedule, {move.to, move.target, chunk}), move.step);
+      const std::uint64_t key = cell_key(schedule, {move.to, move.target, chunk});
+      if (dense_.empty()) {
+        sparse_.try_emplace(key, move.step);
+      } else if (dense_[key] < 0) {
+        dense_[key] = move.step;
+      }
     }
   }
 }
 
 int FirstWrites::step(Cell cell) const {
-  const auto found = steps_.find(cell_key(schedule_, cell));
-  return found == steps_.end() ? -1 : found->second;
+  const std::uint64_t key = cell_key(schedule_, cell);
+  if (!dense_.empty()) {
+    return dense_[key];
+  }
+  const auto found = sparse_.find(key);
+  return found == sparse_.end() ? -1 : found->second;
 }
 
 Cell FirstWrites::read_through(Cell cell, int at) const {

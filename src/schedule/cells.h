@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "schedule/schedule.h"
 
@@ -41,7 +42,8 @@ class FirstWrites {
 
  private:
   const Schedule& schedule_;
-  std::unordered_map<std::uint64_t, int> steps_;
+  std::vector<int> dense_;  // by cell_key(), where that takes little memory
+  std::unordered_map<std::uint64_t, int> sparse_;
 };
 
 }  // namespace unisono

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,13 +15,14 @@
 
 #include "schedule/cells.h"
 #include "schedule/final_state.h"
+#include "schedule/moves_by_chunk.h"
 #include "schedule/proofs.h"
 
 namespace unisono {
 namespace {
 
 using Count = std::uint8_t;
-constexpr int kMostCount = 255;
+constexpr unsigned kMostCount = 255;
 
 class Fnv {
  public:
@@ -35,46 +36,42 @@ class Fnv {
   std::uint32_t value_ = 2166136261;
 };
 
-// The moves of each chunk, in order.
-class MovesByChunk {
- public:
-  explicit MovesByChunk(const Schedule& schedule)
-      : first_(static_cast<std::size_t>(schedule.chunks) + 1, 0) {
-    const auto each = [&schedule](const auto& visit) {
-      for (std::size_t index = 0; index < schedule.moves.size(); ++index) {
-        const Move& move = schedule.moves[index];
-        for (int i = 0; i < move.chunks; ++i) {
-          visit(static_cast<std::size_t>(move.chunk + i), index);
-        }
+bool everyone_contributes(const Schedule& schedule) {
+  for (int from = 0; from < schedule.ranks; ++from) {
+    for (int to = 0; to < schedule.ranks; ++to) {
+      if (!contributes(schedule.collective, from, to)) {
+        return false;
       }
-    };
-    each([this](std::size_t chunk, std::size_t) { ++first_[chunk + 1]; });
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    moves_.resize(first_.back());
-    std::vector<std::size_t> next = first_;
-    each([this, &next](std::size_t chunk, std::size_t index) {
-      moves_[next[chunk]++] = static_cast<std::uint32_t>(index);
-    });
+    }
   }
+  return true;
+}
 
-  std::span<const std::uint32_t> of(int chunk) const {
-    const auto at = static_cast<std::size_t>(chunk);
-    return std::span(moves_).subspan(first_[at], first_[at + 1] - first_[at]);
+// The loops over all counts of a cell have no branch, so that compilers make vectors of them.
+bool share_a_rank(std::span<const Count> one, std::span<const Count> other) {
+  unsigned shared = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    shared |= static_cast<unsigned>(one[i] == 1) & static_cast<unsigned>(other[i] == 1);
   }
+  return shared != 0;
+}
 
- private:
-  std::vector<std::size_t> first_;
-  std::vector<std::uint32_t> moves_;
-};
+void add(std::span<const Count> counts, std::span<Count> sum) {
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const unsigned count = static_cast<unsigned>(sum[i]) + counts[i];
+    sum[i] = static_cast<Count>(std::min(count, kMostCount));
+  }
+}
 
 class ChunkFlow {
  public:
   ChunkFlow(const Schedule& schedule, Findings& findings)
       : schedule_(schedule),
         findings_(findings),
-        by_chunk_(schedule),
+        by_chunk_(moves_by_chunk(schedule)),
         counts_everyone_(reduces(schedule.collective) ||
                          schedule.collective == Collective::barrier),
+        everyone_contributes_(!counts_everyone_ || everyone_contributes(schedule)),
         width_(counts_everyone_ ? static_cast<std::size_t>(schedule.ranks) : 1),
         written_(2 * static_cast<std::size_t>(schedule.ranks), false),
         written_in_(written_.size(), -1),
@@ -85,29 +82,20 @@ class ChunkFlow {
   // Adds what the chunk ends as to `state`, if there is one.
   void run(int chunk, Fnv* state = nullptr) {
     chunk_ = chunk;
-    const std::span<const std::uint32_t> moves = by_chunk_.of(chunk);
-    for (std::size_t begin = 0; begin < moves.size();) {
-      std::size_t end = begin + 1;
-      while (end < moves.size() && move(moves[end]).step == move(moves[begin]).step) {
-        ++end;
-      }
-      run_step(moves.subspan(begin, end - begin));
-      begin = end;
-    }
+    const Moves moves = std::as_const(by_chunk_).of(static_cast<std::size_t>(chunk));
+    for_steps(moves, [this](Moves step) { run_step(step); });
     check_end();
     if (state != nullptr) {
       add_to(*state);
     }
-    for (const std::uint32_t index : moves) {  // ready for the next chunk
-      written_[slot(move(index).to, move(index).target)] = false;
-      written_in_[slot(move(index).to, move(index).target)] = -1;
+    for (const Move* const move : moves) {  // ready for the next chunk
+      written_[slot(move->to, move->target)] = false;
+      written_in_[slot(move->to, move->target)] = -1;
     }
   }
 
  private:
   using Contents = std::span<Count>;
-
-  const Move& move(std::uint32_t index) const { return schedule_.moves[index]; }
 
   static std::size_t slot(int rank, Buffer buffer) {
     return 2 * static_cast<std::size_t>(rank) + (buffer == Buffer::scratch ? 1 : 0);
@@ -115,11 +103,11 @@ class ChunkFlow {
   Contents contents(std::size_t slot) { return Contents(cells_).subspan(slot * width_, width_); }
 
   // All reads of a step come before all its writes, so results wait in `results_`.
-  void run_step(std::span<const std::uint32_t> moves) {
+  void run_step(Moves moves) {
     results_.clear();
     targets_.clear();
-    for (const std::uint32_t index : moves) {
-      const Move& each = move(index);
+    for (const Move* const move : moves) {
+      const Move& each = *move;
       const std::size_t target = slot(each.to, each.target);
       if (written_in_[target] == each.step) {
         blame(each, Finding::Kind::hazard, each.to, Finding::Mistake::two_writes,
@@ -147,15 +135,15 @@ class ChunkFlow {
     }
     const Contents target = read(each.to, each.target, each);
     const Contents sum = Contents(results_).subspan(at);
-    for (std::size_t i = 0; i < width_; ++i) {
-      const int before = std::max(sum[i], target[i]);
-      const int count = std::min(sum[i] + target[i], kMostCount);
-      sum[i] = static_cast<Count>(count);
-      if (count > 1 && before <= 1 && schedule_.collective != Collective::barrier) {
-        blame(each, Finding::Kind::data_flow, each.to, Finding::Mistake::counted_twice,
-              static_cast<int>(i));
+    if (schedule_.collective != Collective::barrier && share_a_rank(sum, target)) {
+      for (std::size_t i = 0; i < width_; ++i) {
+        if (sum[i] == 1 && target[i] == 1) {
+          blame(each, Finding::Kind::data_flow, each.to, Finding::Mistake::counted_twice,
+                static_cast<int>(i));
+        }
       }
     }
+    add(target, sum);
   }
 
   // Returns the contents of a cell as seen by a reader. Valid until the next call.
@@ -190,10 +178,8 @@ class ChunkFlow {
   }
 
   void check_end() {
-    for (int rank = 0; rank < schedule_.ranks && !findings_.full(); ++rank) {
-      if (!needs_output(schedule_, rank, chunk_)) {
-        continue;
-      }
+    const RankRange needing = output_ranks(schedule_, chunk_);
+    for (int rank = needing.first; needing.has(rank) && !findings_.full(); ++rank) {
       const std::size_t output = slot(rank, Buffer::output);
       if (written_[output]) {
         check_contents(rank, contents(output));
@@ -204,6 +190,9 @@ class ChunkFlow {
   }
 
   void check_contents(int rank, Contents found) {
+    if (everyone_contributes_ && std::memchr(found.data(), 0, found.size()) == nullptr) {
+      return;
+    }
     std::vector<Finding::Argument> missing;
     std::vector<Finding::Argument> others;
     for (std::size_t i = 0; i < width_; ++i) {
@@ -227,13 +216,7 @@ class ChunkFlow {
     }
   }
 
-  int owner() const {
-    int rank = 0;
-    while (rank + 1 < schedule_.ranks && !has_input(schedule_, rank, chunk_)) {
-      ++rank;
-    }
-    return rank;
-  }
+  int owner() const { return input_ranks(schedule_, chunk_).first; }
 
   void blame(const Move& each, Finding::Kind kind, int rank, Finding::Mistake mistake,
              Finding::Argument argument) {
@@ -248,8 +231,9 @@ class ChunkFlow {
 
   const Schedule& schedule_;
   Findings& findings_;
-  MovesByChunk by_chunk_;
+  Grouped<const Move*> by_chunk_;
   bool counts_everyone_;
+  bool everyone_contributes_;
   std::size_t width_;            // counts a cell
   std::vector<bool> written_;    // by slot: outputs and scratch of all ranks
   std::vector<int> written_in_;  // by slot: the last step that wrote it

@@ -1,23 +1,24 @@
 #include "schedule/dependencies.h"
 
 #include <algorithm>
-#include <compare>
+#include <iterator>
 #include <utility>
 
 #include "schedule/cells.h"
+#include "schedule/grouped.h"
 
 namespace unisono {
 namespace {
 
+// An event that reads or writes a place: a buffer of a rank, for one chunk.
 struct Access {
-  std::uint64_t cell = 0;
-  int step = 0;
-  bool write = false;  // sorts reads before writes
+  std::uint32_t place = 0;
   std::uint32_t event = 0;
-
-  friend auto operator<=>(const Access&, const Access&) = default;
+  int step = 0;
+  bool write = false;
 };
 
+// The accesses of each chunk, in the order of the moves.
 class Accesses {
  public:
   Accesses(const Schedule& schedule, Aliasing aliasing)
@@ -25,10 +26,15 @@ class Accesses {
     for (std::size_t move = 0; move < schedule.moves.size(); ++move) {
       add(move);
     }
-    std::sort(list_.begin(), list_.end());
   }
 
-  const std::vector<Access>& list() const { return list_; }
+  Grouped<Access> by_chunk() const {
+    return {static_cast<std::size_t>(schedule_.chunks), [this](const auto& visit) {
+              for (std::size_t i = 0; i < list_.size(); ++i) {
+                visit(chunks_[i], list_[i]);
+              }
+            }};
+  }
 
  private:
   void add(std::size_t index) {
@@ -39,79 +45,121 @@ class Accesses {
       if (move.combine == Combine::reduce) {
         read(target, move.step, write_event(index));
       }
-      list_.push_back({key(target), move.step, true, write_event(index)});
+      note(target, {.event = write_event(index), .step = move.step, .write = true});
     }
   }
 
   void read(Cell cell, int step, std::uint32_t event) {
-    list_.push_back({key(first_writes_.read_through(cell, step)), step, false, event});
+    note(first_writes_.read_through(cell, step), {.event = event, .step = step});
   }
 
   // In place, the input is the output that lies on it.
-  std::uint64_t key(Cell cell) const {
+  void note(Cell cell, Access access) {
     if (aliasing_ == Aliasing::in_place && cell.buffer == Buffer::input) {
       const int chunk = chunk_in_place(schedule_, cell.rank, cell.chunk);
       if (chunk >= 0) {
         cell = {cell.rank, Buffer::output, chunk};
       }
     }
-    return cell_key(schedule_, cell);
+    access.place =
+        static_cast<std::uint32_t>(cell.rank) * 3 + static_cast<std::uint32_t>(cell.buffer);
+    list_.push_back(access);
+    chunks_.push_back(static_cast<std::uint32_t>(cell.chunk));
   }
 
   const Schedule& schedule_;
   Aliasing aliasing_;
   FirstWrites first_writes_;
   std::vector<Access> list_;
+  std::vector<std::uint32_t> chunks_;  // of each access
 };
 
 using Edge = std::pair<std::uint32_t, std::uint32_t>;  // (event, what it waits for)
 
-std::vector<Edge> edges(const std::vector<Access>& accesses) {
-  constexpr std::uint32_t kNone = UINT32_MAX;
-  std::vector<Edge> result;
-  std::vector<std::uint32_t> readers;  // since the last write
-  std::uint32_t writer = kNone;
-  const auto wait = [&result](std::uint32_t event, std::uint32_t on) {
-    if (on != kNone && on != event) {
-      result.emplace_back(event, on);
-    }
-  };
-  for (std::size_t i = 0; i < accesses.size(); ++i) {
-    const Access& access = accesses[i];
-    if (i == 0 || accesses[i - 1].cell != access.cell) {
-      readers.clear();
-      writer = kNone;
-    }
-    wait(access.event, writer);
-    if (access.write) {
-      for (const std::uint32_t reader : readers) {
-        wait(access.event, reader);
+// Plays the accesses of one chunk after another: within a step all reads, then all writes.
+class Edges {
+ public:
+  explicit Edges(int ranks) : places_(3 * static_cast<std::size_t>(ranks)) {}
+
+  void add_chunk(std::span<const Access> accesses) {
+    for (std::size_t begin = 0; begin < accesses.size();) {
+      std::size_t end = begin;
+      while (end < accesses.size() && accesses[end].step == accesses[begin].step) {
+        ++end;
       }
-      readers.clear();
-      writer = access.event;
-    } else {
-      readers.push_back(access.event);
+      const auto step = accesses.subspan(begin, end - begin);
+      for (const Access& access : step) {
+        if (!access.write) {
+          read(places_[access.place], access.event);
+        }
+      }
+      for (const Access& access : step) {
+        if (access.write) {
+          write(places_[access.place], access.event);
+        }
+      }
+      begin = end;
+    }
+    for (const Access& access : accesses) {
+      places_[access.place].writer = kNone;
+      places_[access.place].readers.clear();
     }
   }
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
-}
+  const std::vector<Edge>& list() const { return list_; }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct Place {
+    std::uint32_t writer = kNone;
+    std::vector<std::uint32_t> readers = {};  // since it was written
+  };
+
+  void wait(std::uint32_t event, std::uint32_t on) {
+    if (on != kNone && on != event) {
+      list_.emplace_back(event, on);
+    }
+  }
+  void read(Place& place, std::uint32_t event) {
+    wait(event, place.writer);
+    place.readers.push_back(event);
+  }
+  void write(Place& place, std::uint32_t event) {
+    wait(event, place.writer);
+    for (const std::uint32_t reader : place.readers) {
+      wait(event, reader);
+    }
+    place.readers.clear();
+    place.writer = event;
+  }
+
+  std::vector<Place> places_;
+  std::vector<Edge> list_;
+};
 
 }  // namespace
 
 Dependencies dependencies(const Schedule& schedule, Aliasing aliasing) {
-  const Accesses accesses(schedule, aliasing);
-  const std::vector<Edge> sorted = edges(accesses.list());
-  Dependencies result;
-  result.first.assign(2 * schedule.moves.size() + 1, 0);
-  result.events.reserve(sorted.size());
-  for (const auto& [event, on] : sorted) {
-    ++result.first[event + 1];
-    result.events.push_back(on);
+  Edges edges(schedule.ranks);
+  {
+    const Grouped<Access> accesses = Accesses(schedule, aliasing).by_chunk();
+    for (std::size_t chunk = 0; chunk < accesses.groups(); ++chunk) {
+      edges.add_chunk(accesses.of(chunk));
+    }
   }
-  for (std::size_t event = 0; event + 1 < result.first.size(); ++event) {
-    result.first[event + 1] += result.first[event];
+  Grouped<std::uint32_t> by_event(2 * schedule.moves.size(), [&edges](const auto& visit) {
+    for (const auto& [event, on] : edges.list()) {
+      visit(event, on);
+    }
+  });
+  Dependencies result;
+  result.first.reserve(by_event.groups() + 1);
+  result.events.reserve(edges.list().size());
+  result.first.push_back(0);
+  for (std::size_t event = 0; event < by_event.groups(); ++event) {
+    const std::span<std::uint32_t> on = by_event.of(event);
+    std::sort(on.begin(), on.end());
+    std::unique_copy(on.begin(), on.end(), std::back_inserter(result.events));
+    result.first.push_back(result.events.size());
   }
   return result;
 }

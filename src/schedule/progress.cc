@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/grouped.h"
 #include "schedule/proofs.h"
 
 namespace unisono {
@@ -30,10 +31,11 @@ class Waits {
 
   // Runs all that can run; the moves left have waiting_for > 0 in one of their events.
   void run() {
-    std::vector<std::vector<std::uint32_t>> wakes(waiting_for_.size());
-    for (const auto& [event, on] : edges_) {
-      wakes[on].push_back(event);
-    }
+    const Grouped<std::uint32_t> wakes(waiting_for_.size(), [this](const auto& visit) {
+      for (const auto& [event, on] : edges_) {
+        visit(on, event);
+      }
+    });
     std::vector<std::uint32_t> ready;
     for (std::uint32_t event = 0; event < waiting_for_.size(); ++event) {
       if (waiting_for_[event] == 0) {
@@ -43,7 +45,7 @@ class Waits {
     while (!ready.empty()) {
       const std::uint32_t done = ready.back();
       ready.pop_back();
-      for (const std::uint32_t event : wakes[done]) {
+      for (const std::uint32_t event : wakes.of(done)) {
         if (--waiting_for_[event] == 0) {
           ready.push_back(event);
         }
@@ -76,17 +78,19 @@ class Waits {
   }
 
   void add_order() {
-    std::unordered_map<int, std::size_t> last_send;            // of a rank
-    std::unordered_map<std::uint64_t, std::size_t> last_lane;  // of a lane
+    constexpr std::size_t kNone = SIZE_MAX;
+    std::vector<std::size_t> last_send(static_cast<std::size_t>(schedule_.ranks), kNone);
+    std::unordered_map<std::uint64_t, std::size_t> last_lane;
     for (std::size_t index = 0; index < schedule_.moves.size(); ++index) {
       const Move& move = schedule_.moves[index];
       if (move.from == move.to) {
         continue;
       }
-      const auto [sent, first_send] = last_send.try_emplace(move.from, index);
-      if (!first_send) {
-        wait(read_event(index), read_event(std::exchange(sent->second, index)));
+      std::size_t& sent = last_send[static_cast<std::size_t>(move.from)];
+      if (sent != kNone) {
+        wait(read_event(index), read_event(sent));
       }
+      sent = index;
       const std::uint64_t lane =
           (static_cast<std::uint64_t>(move.from) << 32) | static_cast<std::uint32_t>(move.to);
       const auto [before, first_on_lane] = last_lane.try_emplace(lane, index);

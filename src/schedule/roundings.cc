@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "schedule/moves_by_chunk.h"
+
 namespace unisono {
 namespace {
 
@@ -105,28 +107,6 @@ class RoundingFlow {
   std::vector<int> cells_;
 };
 
-std::vector<std::vector<const Move*>> moves_by_chunk(const Schedule& schedule) {
-  std::vector<std::vector<const Move*>> moves(static_cast<std::size_t>(schedule.chunks));
-  for (const Move& move : schedule.moves) {
-    for (int i = 0; i < move.chunks; ++i) {
-      moves[static_cast<std::size_t>(move.chunk + i)].push_back(&move);
-    }
-  }
-  return moves;
-}
-
-// Calls each(first, last) for the moves of every step: all reads of one come before its writes.
-template <class Each>
-void for_steps(const std::vector<const Move*>& moves, const Each& each) {
-  for (auto first = moves.begin(); first != moves.end();) {
-    const auto last = std::find_if(first, moves.end(), [step = (*first)->step](const Move* move) {
-      return move->step != step;
-    });
-    each(first, last);
-    first = last;
-  }
-}
-
 class RoundingCheck {
  public:
   explicit RoundingCheck(const Schedule& schedule) : schedule_(schedule) {}
@@ -134,23 +114,22 @@ class RoundingCheck {
   std::vector<RoundingFault> run() && {
     const auto by_chunk = moves_by_chunk(schedule_);
     for (int chunk = 0; chunk < schedule_.chunks && faults_.size() < kMostFaults; ++chunk) {
-      check(chunk, by_chunk[static_cast<std::size_t>(chunk)]);
+      check(chunk, by_chunk.of(static_cast<std::size_t>(chunk)));
     }
     return std::move(faults_);
   }
 
  private:
-  void check(int chunk, const std::vector<const Move*>& moves) {
+  void check(int chunk, Moves moves) {
     RoundingFlow flow(schedule_, chunk);
-    for_steps(moves, [&](auto first, auto last) {
+    for_steps(moves, [&](Moves step) {
       std::vector<int> results;
-      for (auto move = first; move != last; ++move) {
-        results.push_back(flow.result(**move));
-        check_result(flow, **move, results.back());
+      for (const Move* const move : step) {
+        results.push_back(flow.result(*move));
+        check_result(flow, *move, results.back());
       }
       for (std::size_t i = 0; i < results.size(); ++i) {
-        flow.write(first[static_cast<std::ptrdiff_t>(i)]->to,
-                   first[static_cast<std::ptrdiff_t>(i)]->target, results[i]);
+        flow.write(step[i]->to, step[i]->target, results[i]);
       }
     });
     check_same_bits(flow);
@@ -213,30 +192,28 @@ struct OwnRounding {
 // where it is.
 class MissingRounding {
  public:
-  MissingRounding(const Schedule& schedule, int chunk, const std::vector<const Move*>& moves,
-                  MoveCode code)
+  MissingRounding(const Schedule& schedule, int chunk, Moves moves, MoveCode code)
       : schedule_(schedule), chunk_(chunk), moves_(moves), code_(code) {}
 
   std::optional<OwnRounding> after(const std::vector<OwnRounding>& known) {
     RoundingFlow flow(schedule_, chunk_);
     std::optional<OwnRounding> missing;
     first_reads_.clear();
-    for_steps(moves_, [&](auto first, auto last) {
+    for_steps(moves_, [&](Moves step) {
       for (const OwnRounding& rounding : known) {
-        if (rounding.step == (*first)->step) {
+        if (rounding.step == step.front()->step) {
           flow.round(rounding.rank, rounding.buffer, code_);
         }
       }
       std::vector<int> results;
-      for (auto move = first; move != last; ++move) {
-        results.push_back(flow.result(**move));
+      for (const Move* const move : step) {
+        results.push_back(flow.result(*move));
         if (!missing.has_value()) {
-          missing = look(flow, **move);
+          missing = look(flow, *move);
         }
       }
       for (std::size_t i = 0; i < results.size(); ++i) {
-        const Move& move = *first[static_cast<std::ptrdiff_t>(i)];
-        flow.write(move.to, move.target, results[i]);
+        flow.write(step[i]->to, step[i]->target, results[i]);
       }
     });
     return missing;
@@ -264,15 +241,14 @@ class MissingRounding {
 
   const Schedule& schedule_;
   int chunk_;
-  const std::vector<const Move*>& moves_;
+  Moves moves_;
   MoveCode code_;
   std::map<std::tuple<int, Buffer, int>, int> first_reads_;  // rank, buffer, value -> step
 };
 
 // Data that is only moved is rounded where it comes from, before it first leaves: whoever gets it
 // has the same bits then. An input stays what it is.
-std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chunk,
-                                              const std::vector<const Move*>& moves) {
+std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chunk, Moves moves) {
   const auto first = std::find_if(moves.begin(), moves.end(), [&](const Move* move) {
     return move->from != move->to && has_input(schedule, move->from, chunk);
   });
@@ -349,7 +325,7 @@ Schedule encode_moves(const Schedule& schedule, std::span<const int> hosts, Move
   std::vector<OwnRounding> roundings;
   const auto by_chunk = moves_by_chunk(encoded);
   for (int chunk = 0; chunk < encoded.chunks; ++chunk) {
-    const auto& moves = by_chunk[static_cast<std::size_t>(chunk)];
+    const Moves moves = by_chunk.of(static_cast<std::size_t>(chunk));
     if (only_moves) {
       if (const auto at_origin = rounding_at_origin(encoded, chunk, moves)) {
         roundings.push_back(*at_origin);

@@ -36,36 +36,40 @@ int pair_size(const Schedule& schedule) {
   return std::max(1, schedule.chunks / (schedule.ranks * schedule.ranks));
 }
 
-}  // namespace
-
-bool has_input(const Schedule& schedule, int rank, int chunk) {
-  switch (traits_of(schedule.collective).input) {
+// `of_pair`: the rank of a chunk that belongs to a pair of ranks.
+RankRange holders(const Schedule& schedule, Holding holding, int chunk, int of_pair) {
+  switch (holding) {
     case Holding::whole_at_root:
-      return rank == schedule.root;
+      return {.first = schedule.root, .count = 1};
     case Holding::part:
-      return chunk / group_size(schedule) == rank;
+      return {.first = chunk / group_size(schedule), .count = 1};
     case Holding::pairs:
-      return chunk / pair_size(schedule) / schedule.ranks == rank;
+      return {.first = of_pair, .count = 1};
     case Holding::whole:
     case Holding::nothing:
       break;
   }
-  return true;
+  return {.first = 0, .count = schedule.ranks};
+}
+
+}  // namespace
+
+RankRange input_ranks(const Schedule& schedule, int chunk) {
+  return holders(schedule, traits_of(schedule.collective).input, chunk,
+                 chunk / pair_size(schedule) / schedule.ranks);
+}
+
+RankRange output_ranks(const Schedule& schedule, int chunk) {
+  return holders(schedule, traits_of(schedule.collective).output, chunk,
+                 chunk / pair_size(schedule) % schedule.ranks);
+}
+
+bool has_input(const Schedule& schedule, int rank, int chunk) {
+  return input_ranks(schedule, chunk).has(rank);
 }
 
 bool needs_output(const Schedule& schedule, int rank, int chunk) {
-  switch (traits_of(schedule.collective).output) {
-    case Holding::whole_at_root:
-      return rank == schedule.root;
-    case Holding::part:
-      return chunk / group_size(schedule) == rank;
-    case Holding::pairs:
-      return chunk / pair_size(schedule) % schedule.ranks == rank;
-    case Holding::whole:
-    case Holding::nothing:
-      break;
-  }
-  return true;
+  return output_ranks(schedule, chunk).has(rank);
 }
 
 std::int64_t length_of(const Schedule& schedule, int chunk) {

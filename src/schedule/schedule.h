@@ -87,6 +87,16 @@ struct Schedule {
   Counts counts = {};            // of the one call that it is for; empty: of any, with equal blocks
 };
 
+struct RankRange {
+  int first = 0;
+  int count = 0;
+
+  bool has(int rank) const { return rank >= first && rank < first + count; }
+};
+
+// The ranks that have a chunk as input, and those that must have it as output.
+RankRange input_ranks(const Schedule& schedule, int chunk);
+RankRange output_ranks(const Schedule& schedule, int chunk);
 bool has_input(const Schedule& schedule, int rank, int chunk);
 bool needs_output(const Schedule& schedule, int rank, int chunk);
 
