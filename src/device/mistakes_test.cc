@@ -82,12 +82,12 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
                     .in = device.data(),
                     .out = device.data() + 4,
                     .count = 4}),
-              "all_to_all: `in` and `out` overlap, and not in the one way that is in place");
+              "all_to_all: `in` and `out` overlap, but not as the in-place rule allows");
     EXPECT_EQ(told({.collective = Collective::all_gather,
                     .in = device.data() + 1,
                     .out = device.data(),
                     .count = 4}),
-              "all_gather: `in` and `out` overlap, and not in the one way that is in place");
+              "all_gather: `in` and `out` overlap, but not as the in-place rule allows");
     EXPECT_EQ(told({.collective = Collective::all_reduce, .out = device.data(), .count = 1}),
               "all_reduce: `in` is null, but 1 bytes are read from it");
     EXPECT_EQ(told({.collective = Collective::broadcast, .count = 1, .root = comm.rank()}),
@@ -199,7 +199,7 @@ void expect_that_rank_1_does_not_come(const DeviceOptions& options, int set_ms) 
         wait_for_the_end(group);
       }
     });
-    EXPECT_NE(error.message().find("rank 1 has not come for 200 ms"), std::string::npos)
+    EXPECT_NE(error.message().find("rank 1 has not arrived for 200 ms"), std::string::npos)
         << error.what();
   });
 }

@@ -118,7 +118,7 @@ std::optional<Error> Watchdog::lateness() {
   }
   const auto peer = static_cast<int>(late_rank(late));
   return Error(ErrorCode::timeout,
-               "device group: rank " + std::to_string(peer) + " has not come for " +
+               "device group: rank " + std::to_string(peer) + " has not arrived for " +
                    std::to_string(limit_ms) +
                    " ms\nsee what it does; DeviceOptions::timeout_ms or set_timeout() is the limit",
                {.rank = comm_.rank(), .peer = peer});

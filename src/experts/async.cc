@@ -157,7 +157,7 @@ void AsyncCalls::wait(RequestState& request, int timeout_ms) {
   }
   std::unique_lock lock(mutex_);
   if (request.waited) {
-    throw Error(ErrorCode::usage, "this request has been waited for already\nwait once");
+    throw Error(ErrorCode::usage, "this request has been waited for already\ncall wait() once");
   }
   request.waited = true;
   const auto is_done = [&request] { return request.done.load(std::memory_order_acquire); };
@@ -197,7 +197,8 @@ void AsyncCalls::on_done(RequestState& request, std::function<void(const Error*)
 }
 
 int AsyncCalls::source(const RequestState& /*request*/) const {
-  throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()");
+  throw Error(ErrorCode::usage,
+              "only a receive has a source\ncall source() on the request of recv_async()");
 }
 
 Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,

@@ -29,7 +29,7 @@ static_assert(offsetof(unisono_pipeline_options_t, context) + sizeof(void*) ==
 void expect_handle(const void* handle, const char* name) {
   if (handle == nullptr) {
     throw Error(ErrorCode::usage,
-                "the " + std::string(name) + " is NULL\nit was never made, or has been freed");
+                "the " + std::string(name) + " is NULL\nit was never created, or was freed");
   }
 }
 

@@ -70,7 +70,7 @@ static void make_mistakes(unisono_comm_t comm, unisono_device_t group, float* da
         "usage: in is memory of the host, out of the device\ngive a device group device memory, "
         "and its communicator memory of the host");
   FAILS(unisono_device_run(&call, NULL, none), UNISONO_USAGE,
-        "usage: the device group is NULL\nit was never made, or was freed");
+        "usage: the device group is NULL\nit was never created, or was freed");
   SUCCEEDS(unisono_device_check(group));
 }
 

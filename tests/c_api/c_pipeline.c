@@ -172,7 +172,7 @@ void run_pipeline_mistakes(unisono_comm_t comm) {
         "usage: struct_size is 1\nstart from UNISONO_PIPELINE_OPTIONS_INIT");
   EXPECT(pipeline == NULL);
   FAILS(unisono_pipeline_run_step(pipeline), UNISONO_USAGE,
-        "usage: the pipeline is NULL\nit was never made, or has been freed");
+        "usage: the pipeline is NULL\nit was never created, or was freed");
   SUCCEEDS(unisono_schedule_free(&schedule));
 
   pipeline = make("gpipe", 0, &model, comm);

@@ -64,7 +64,7 @@ class Maker {
     if (rank < 0 || rank >= workload_.ranks) {
       throw Error(ErrorCode::usage, what + " names rank " + std::to_string(rank) +
                                         ", but there are " + std::to_string(workload_.ranks) +
-                                        " ranks\nranks count from 0");
+                                        " ranks\nranks are numbered from 0");
     }
   }
 
