@@ -123,7 +123,7 @@ def drained(comm):
     assert exchange.masked == []
     assert exchange.route(np.array([[0], [1]], "i4")).rows_of_ranks == [2, 2]
     exchange.mask([1])
-    with pytest.raises(unisono.UsageError, match="leaves nobody for experts 0, 1"):
+    with pytest.raises(unisono.UsageError, match="leaves no rank for experts 0, 1"):
         exchange.mask([0, 1])
     with pytest.raises(unisono.UsageError, match="token 1 chose expert 7"):
         exchange.route(np.array([[0], [7]], "i4"))
@@ -361,7 +361,7 @@ def moved(comm):
     experts.move_experts(comm, moves, 20, {rank: weights}, {before: weights})
     np.testing.assert_array_equal(weights, np.full(5, before, "f4"))
     placed = {} if rank == 1 else {before: weights}
-    with pytest.raises(unisono.UsageError, match=r"move_experts\(\) of rank 1: it cannot say where"):
+    with pytest.raises(unisono.UsageError, match=r"move_experts\(\) of rank 1: it cannot describe where"):
         experts.move_experts(comm, moves, 20, {rank: weights}, placed)
     with pytest.raises(unisono.UsageError, match="has 20 bytes, not 16"):
         experts.move_experts(comm, moves, 16, {rank: weights}, {before: weights})

@@ -24,7 +24,7 @@ def test_mesh():
     shape = parallel.MeshShape("pp=2,dp=2,tp=2;ep=2,etp=2", 8)
     assert shape.groups("dp") == [[0, 2], [1, 3], [4, 6], [5, 7]]
     assert shape.axes == {"pp": 2, "dp": 2, "tp": 2} and shape.folded == {"ep": 2, "etp": 2}
-    with pytest.raises(unisono.ConfigError, match="have 8 ranks, and there are 6"):
+    with pytest.raises(unisono.ConfigError, match="have 8 ranks, but there are 6"):
         parallel.MeshShape("dp=2,tp=4", 6)
 
     def body(comm):

@@ -149,7 +149,7 @@ MeshShape MeshShape::parse(std::string_view text, int ranks) {
   if (ranks != 0 && shape.ranks_ != ranks) {
     refuse(ErrorCode::config,
            "the axes of \"" + shape.text() + "\" have " + std::to_string(shape.ranks_) +
-               " ranks, and there are " + std::to_string(ranks),
+               " ranks, but there are " + std::to_string(ranks),
            "change an axis so that the product is " + std::to_string(ranks));
   }
   return shape;

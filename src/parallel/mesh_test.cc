@@ -140,7 +140,7 @@ std::string error_of(const std::string& text, int ranks, const char* axes = null
 
 TEST(Mesh, SaysWhatIsWrong) {
   EXPECT_EQ(error_of("dp=2,tp=4", 6),
-            "config: mesh: the axes of \"dp=2,tp=4\" have 8 ranks, and there are 6");
+            "config: mesh: the axes of \"dp=2,tp=4\" have 8 ranks, but there are 6");
   EXPECT_EQ(
       error_of("dp=2,tp=0", 2),
       "config: mesh: the size \"0\" of axis \"tp\" is not a product of positive numbers and of "

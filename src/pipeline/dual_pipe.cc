@@ -53,11 +53,11 @@ Pipeline build_dual_pipe(PipelineSize shape) {
 
 const Entry dual_pipe{
     .name = "dualpipe",
-    .summary = "microbatches from both ends pass each other",
+    .summary = "microbatches start at both ends and pass each other",
     .source = "DeepSeek-AI, 2024",
     .refuse = [](PipelineSize shape) -> std::string {
       if (shape.ranks % 2 != 0) {
-        return "dualpipe needs an even number of ranks: they pair up, one from each end";
+        return "dualpipe needs an even number of ranks, because it pairs them from both ends";
       }
       if (shape.microbatches % 2 != 0 || shape.microbatches < 2 * shape.ranks) {
         return "dualpipe needs an even number of microbatches, at least twice the ranks";

@@ -20,7 +20,7 @@ struct DecoderParts {
         task(wanted),
         is_prompt(wanted.tokens > 1),
         build((model.name.empty() ? "model" : model.name) +
-                  (is_prompt ? ", a prompt of " : ", one token behind ") +
+                  (is_prompt ? ", a prompt of " : ", one token after ") +
                   std::to_string(is_prompt ? wanted.tokens : wanted.context),
               mesh) {}
 

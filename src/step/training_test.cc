@@ -157,10 +157,9 @@ TEST(Training, RingsGoOutAndComeHomeInPairs) {
                          [&](const Node& node) { return node.by == way; });
   };
   const std::string no_home =
-      "backward, keys and values: no ring_home over cp follows, with which its parts would go "
-      "around";
+      "backward, keys and values: no ring_home over cp follows to return its parts";
   const std::string not_out =
-      "backward, d keys and values: no ring_with of parts like its sums comes before it over cp";
+      "backward, d keys and values: no ring_with of matching parts precedes it over cp";
   EXPECT_EQ(first_of([](Step&, Section&) {}), "right");
   for (const char* way : {"", "ring"}) {
     EXPECT_EQ(first_of([&](Step&, Section& section) { by(section, "ring_with").by = way; }),

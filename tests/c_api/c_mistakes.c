@@ -61,7 +61,7 @@ static void check_arguments(unisono_comm_t comm) {
   FAILS(unisono_all_reduce(x, x, 1, UNISONO_F32, UNISONO_BAND, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_reduce on rank %d: band of f32 is not defined\n"
-                "see `unisono list --dtypes` for the pairs that are"));
+                "`unisono list --dtypes` lists the defined pairs"));
   FAILS(unisono_all_gather_v(x, x, NULL, NULL, UNISONO_F32, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_gather_v on rank %d: counts has 0 entries for 3 ranks\n"

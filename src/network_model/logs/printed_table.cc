@@ -149,10 +149,10 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   const auto contradiction = [&](int ranks, const std::string& who) {
     return RankCount{.problem = who + " " + count_text(ranks) + ", but busbw / algbw is " +
                                 short_number(bandwidths.ratio()) +
-                                (told > 0 ? ", as among " + count_text(told)
-                                          : ", and would be " + short_number(bus_factor(
-                                                                    collective, ranks,
-                                                                    table.is_bandwidth_of_part)))};
+                                (told > 0 ? ", which means " + count_text(told)
+                                          : ", and should be " + short_number(bus_factor(
+                                                                     collective, ranks,
+                                                                     table.is_bandwidth_of_part)))};
   };
   const int said = table.ranks_said > 0 ? table.ranks_said : listed.all == 0 ? question.ranks : 0;
   if (said > 0 && can_tell && !bandwidths.agree(said) && !table.is_bandwidth_loose) {
@@ -173,11 +173,10 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   }
   if (told > 0 && !(listed.is_whole && listed.groups <= 1)) {
     return {.ranks = told,
-            .assumed =
-                count_text(told) + ", as busbw / algbw says; " +
-                (listed.all == 0 ? "none are listed"
-                                 : std::to_string(listed.all) + " are listed" +
-                                       (listed.is_whole ? " in groups" : ", which are not all"))};
+            .assumed = count_text(told) + ", as busbw / algbw says; " +
+                       (listed.all == 0 ? "none are listed"
+                                        : std::to_string(listed.all) + " are listed" +
+                                              (listed.is_whole ? " in groups" : ", but not all"))};
   }
   if (listed.all > 0 && can_tell) {
     return contradiction(listed.all, "the log lists");
@@ -185,10 +184,10 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   if (can_tell && told == 0 && !bandwidths.is_of_any_count()) {
     return {.problem = "the log does not say how many ranks there were, and its bandwidths are " +
                        short_number(bandwidths.ratio()) +
-                       " times size / time, as among no number of ranks: add -n RANKS"};
+                       " times size / time, which fits no number of ranks: add -n RANKS"};
   }
-  return {.problem = listed.all > 0 ? "the list of ranks is not whole, and the bandwidths do not "
-                                      "say how many there were: add -n RANKS"
+  return {.problem = listed.all > 0 ? "the list of ranks is incomplete, and the bandwidths do not "
+                                      "tell their number: add -n RANKS"
                                     : "the log does not say how many ranks there were: add -n "
                                       "RANKS"};
 }
@@ -212,10 +211,10 @@ std::string flaw_of(const PrintedRow& row) {
     return row.flaw;
   }
   if (row.bytes == 0) {
-    return "of 0 bytes, which moved nothing";
+    return "of 0 bytes, which move nothing";
   }
   if (row.bytes < 0 || row.bytes > cost::kMostPointBytes) {
-    return "of a size that no message has";
+    return "with an impossible size";
   }
   if (row.out_of_place.is_wrong || row.in_place.is_wrong) {
     return "with wrong results (#wrong)";
@@ -250,7 +249,7 @@ class Collector {
     if (question_.collective && collective != *question_.collective) {
       log_.account.leave_out(rows, "of " + table.test + ", and only " +
                                        std::string(to_string(*question_.collective)) +
-                                       " is asked for");
+                                       " was requested");
       return {};
     }
     if (table.test.empty()) {
@@ -279,7 +278,7 @@ class Collector {
       return {};
     }
     if (table.is_failed.value_or(false) && !has_wrong) {
-      log_.account.leave_out(rows, "of a test that failed, and does not say at which sizes");
+      log_.account.leave_out(rows, "of a failed test that does not say at which sizes it failed");
       return {};
     }
     const RankCount count = count_ranks(table, collective, question_);
@@ -287,9 +286,9 @@ class Collector {
       return count.problem;
     }
     if (count.ranks == 1 && collective != Collective::barrier) {
-      log_.account.leave_out(rows,
-                             "of 1 rank, which communicates with nobody (builds without MPI run "
-                             "one test for each process)");
+      log_.account.leave_out(
+          rows,
+          "of 1 rank, which does not communicate (builds without MPI run one test per process)");
       return {};
     }
     if (!count.assumed.empty()) {
@@ -340,7 +339,7 @@ Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<Prin
   log.account.unit = "row";
   if (log.table.rows.empty()) {
     std::string message = log.account.left_out.empty() ? source + ": there are no measurements"
-                                                       : source + ": none of the rows can be used";
+                                                       : source + ": no row can be used";
     for (const Account::LeftOut& one : log.account.left_out) {
       message += "\n" + std::to_string(one.count) + (one.count == 1 ? " row " : " rows ") + one.why;
     }

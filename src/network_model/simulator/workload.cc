@@ -55,11 +55,11 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
       std::string(to_string(algorithm.collective)) + "/" + full_name(algorithm, shape);
   if (!can_serve(algorithm, shape)) {
     throw Error(ErrorCode::usage, name + " cannot serve " + std::to_string(shape.ranks) +
-                                      " ranks\nit takes only " + std::string(algorithm.limits));
+                                      " ranks\nit supports only " + std::string(algorithm.limits));
   }
   if (is_too_large(algorithm, shape, written_out)) {
     throw Error(ErrorCode::usage, name + " on " + std::to_string(shape.ranks) +
-                                      " ranks has too many messages to simulate\ntake fewer ranks" +
+                                      " ranks has too many messages to simulate\nuse fewer ranks" +
                                       (written_out ? "" : instead_of(algorithm, shape)));
   }
   WorkItem item{.name = name, .bytes = bytes};

@@ -83,7 +83,7 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {"{} has no algorithm '{*}'", "{} 没有算法 '{*}'"},
     {"{} cannot serve {} rank", "{} 不能用于 {} 个 rank"},
     {"{} cannot serve {} ranks", "{} 不能用于 {} 个 rank"},
-    {"{} cannot serve the v-form", "{} 不能用于 v 形式"},
+    {"{} does not support the v-form", "{} 不能用于 v 形式"},
     {"--{} does not go with a schedule file", "--{} 不能与调度表文件同用"},
     {"{} says it already", "{} 里已经写明"},
     {"--on and --link are two networks", "--on 和 --link 是两个网络"},
