@@ -152,7 +152,7 @@ Parsed<Plan> parse(std::string_view text) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string_view value = equals < word.size() ? word.substr(equals + 1) : "";
     if (const std::string wanted = set(plan, word.substr(0, equals), value); !wanted.empty()) {
-      return Parsed<Plan>::failure("'" + std::string(word) + "': wanted is " + wanted,
+      return Parsed<Plan>::failure("'" + std::string(word) + "': expected is " + wanted,
                                    "byte " + std::to_string(at));
     }
     at = end + 1;

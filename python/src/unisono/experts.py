@@ -41,7 +41,7 @@ def find_expert_moves(before, after):
 
 
 def bytes_of_moves(moves, ranks, expert_bytes):
-    """Returns [from][to]: the bytes that each rank sends to each other rank for these moves. Local."""
+    """Returns [from][to]: the bytes that each rank sends to every other rank for these moves. Local."""
     return _core.bytes_of_moves(moves, ranks, expert_bytes)
 
 

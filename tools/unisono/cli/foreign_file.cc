@@ -17,7 +17,7 @@ constexpr Foreign kForeign[] = {
     {{"<topology", "<object type=\"Machine\""}, "an XML file of hwloc (lstopo)"},
     {{"<system", "<cpu ", "<pci "}, "a topology of NCCL (NCCL_TOPO_DUMP_FILE)"},
     {{"<graphs", "<graph "},
-     "the graphs of NCCL (NCCL_GRAPH_DUMP_FILE), which have no speeds of a machine"},
+     "the graphs of NCCL (NCCL_GRAPH_DUMP_FILE), which contain no link speeds"},
     {{"npus_count", "topology"}, "a network of ASTRA-sim"},
     {{"\"attn_heads\"", "\"num_blocks\"", "\"feedforward\""}, "a model of Calculon"},
     {{"\"mem1\"", "\"networks\""}, "a system of Calculon"},

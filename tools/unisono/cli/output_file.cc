@@ -225,25 +225,25 @@ void refuse_output(const std::string& path, int error) {
   };
   switch (error) {
     case EISDIR:
-      throw UsageError(fmt::format("{}: it is a folder", head), "a file is written",
+      throw UsageError(fmt::format("{}: it is a folder", head), "name a file",
                        fmt::format("name {}{}NAME", path, path.ends_with('/') ? "" : "/"));
     case ENOENT:
     case ENOTDIR:
       if (const std::optional<struct stat> folder = status_of(folder_of(path));
           folder && S_ISDIR(folder->st_mode) && !path.empty() && !path.ends_with('/')) {
         misnamed(fmt::format("no file can be made in {}", folder_of(path)),
-                 "a folder that takes files is needed");
+                 "name a file in a folder in which files can be created");
       }
       misnamed(path.empty() ? "the name is empty"
                             : fmt::format("there is no folder {}", folder_of(path)),
-               "a file in a folder that exists is needed");
+               "name a file in an existing folder");
       break;
     case EACCES:
     case EPERM:
-      misnamed("there is no permission to", "a file that you may write is needed");
+      misnamed("there is no permission", "name a file that you can write");
       break;
     case EROFS:
-      misnamed("its file system can only be read", "a file that you may write is needed");
+      misnamed("its file system is read-only", "name a file that you can write");
       break;
     default:
       break;

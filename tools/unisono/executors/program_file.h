@@ -24,7 +24,7 @@ Program program_of_file(const std::string& path, const std::string& text, Parsed
   if (!parsed) {
     throw UsageError(
         fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
-        fmt::format("unisono export all_reduce/ring -n 4 --to {} shows the form", format));
+        fmt::format("unisono export all_reduce/ring -n 4 --to {} shows the format", format));
   }
   return std::move(*parsed.value);
 }

@@ -280,22 +280,22 @@ class Reader {
     }
     const auto launched = static_cast<std::int64_t>(events.launched.size());
     if (!events.described.empty()) {
-      rank_.account.leave_out(launched, "launches of kernels that say their collective");
+      rank_.account.leave_out(launched, "launches of kernels that name their collective");
     } else if (!events.on_device.empty()) {
       add_spans_of_device(events);
-      rank_.account.leave_out(launched, "launches of what the device's annotations show");
+      rank_.account.leave_out(launched, "launches that the device's annotations already show");
       events.bare.clear();  // within those annotations
     } else {
       add_launched(events);
     }
     rank_.account.leave_out(std::ranges::count(events.bare, false, &Event::is_taken),
-                            "kernels of NCCL that nothing says the collective of");
+                            "NCCL kernels whose collective is unknown");
     for (const Event& event : events.on_cpu) {
       add_annotation(event, event.span);
       if (!is_cpu_backend(event.backend)) {
         rank_.account.assume(
-            fmt::format("{} is a backend of the CPU, as no other is known by that "
-                        "name: its annotations take the time of its calls",
+            fmt::format("{} is a CPU backend, because no other is known by that name: its "
+                        "annotations span its calls",
                         in_quotes(event.backend)));
       }
     }
@@ -364,7 +364,7 @@ class Reader {
     }
     const std::string group = group_of(*event.arguments);
     if (group.empty()) {
-      rank_.account.leave_out(1, "of groups whose members the trace does not say");
+      rank_.account.leave_out(1, "of groups whose members the trace does not list");
       return nullptr;
     }
     return &rank_.calls.emplace_back(ImportedCall{.group = group,
@@ -402,7 +402,7 @@ class Reader {
       }
     }
     if (matcher.is_by_order()) {
-      rank_.account.assume("kernels of NCCL belong to launches in their order");
+      rank_.account.assume("NCCL kernels belong to launches in their order");
     }
   }
 
