@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMostRows = kMostCountedRanks;
-constexpr const char* kNegative = "; a count is 0 or more";
+constexpr const char* kNegative = "; a count must be 0 or more";
 constexpr const char* kTooLarge = " is more than 2^63-1, the largest count";
 
 std::string plural(std::size_t count, const std::string& what) {
@@ -58,7 +58,7 @@ class Reader : public JsonReader {
   void whole(std::int64_t value) override {
     if (key_ == "element_bytes") {
       if (value < 1 || value > kMostElementBytes) {
-        fail(std::to_string(value) + "; an element has 1 to 2^30 bytes");
+        fail(std::to_string(value) + "; an element must have 1 to 2^30 bytes");
       }
       counts.element_bytes = value;
       return;

@@ -51,7 +51,7 @@ TEST(Counts, SayWhatIsWrong) {
             "line 1: 2 counts in a table of 3 rows; give one row and one column per rank");
   EXPECT_EQ(wrong("1,2\n\n3\n"),
             "line 3: 1 count in a table of 2 rows; give one row and one column per rank");
-  EXPECT_EQ(wrong("1,-2\n3,4\n"), "line 1: \"-2\"; a count is 0 or more");
+  EXPECT_EQ(wrong("1,-2\n3,4\n"), "line 1: \"-2\"; a count must be 0 or more");
   EXPECT_EQ(wrong("1,2\n3,four\n"), "line 2: \"four\" is not a whole number");
   EXPECT_EQ(wrong("1.5"), "line 1: \"1.5\" is not a whole number");
   EXPECT_EQ(wrong("1e3"), "line 1: \"1e3\" is not a whole number");
@@ -65,7 +65,7 @@ TEST(Counts, SayWhatIsWrong) {
 TEST(Counts, SayWhatIsWrongInJson) {
   EXPECT_EQ(wrong("[]"), ": no counts; give one row per rank");
   EXPECT_EQ(wrong("[1, 2]"), "/0: a number where a row of counts belongs");
-  EXPECT_EQ(wrong("[[1, -2], [0, 0]]"), "/0/1: -2; a count is 0 or more");
+  EXPECT_EQ(wrong("[[1, -2], [0, 0]]"), "/0/1: -2; a count must be 0 or more");
   EXPECT_EQ(wrong("[[1, \"2\"], [0, 0]]"), "/0/1: a string where a whole number belongs");
   EXPECT_EQ(wrong("[[1, 2], [0]]"),
             "/1: 1 count in a table of 2 rows; give one row and one column per rank");
@@ -79,7 +79,7 @@ TEST(Counts, SayWhatIsWrongInJson) {
             "/format: unknown version \"unisono.counts/2\", this reads unisono.counts/1");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\"}"), "/send: no counts; give one row per rank");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\", \"element_bytes\": 0, \"send\": [[1]]}"),
-            "/element_bytes: 0; an element has 1 to 2^30 bytes");
+            "/element_bytes: 0; an element must have 1 to 2^30 bytes");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\", \"send\": [[1]], \"receive\": [[1], [2]]}"),
             "/receive: 2 rows, but there is 1 rank; give one per rank");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\", \"sent\": [[1]]}"),
@@ -156,7 +156,7 @@ TEST(Counts, OfAScheduleAreChecked) {
   EXPECT_EQ(wrong_with("{\"send\": [[0, [1]], [1, 2]]}"),
             "/counts/send/0/1: an array where a whole number belongs");
   EXPECT_EQ(wrong_with("{\"send\": [[0, -1], [1, 2]]}"),
-            "/counts/send/0/1: -1; a count is 0 or more");
+            "/counts/send/0/1: -1; a count must be 0 or more");
   EXPECT_EQ(wrong_with("{\"send\": [[0, 1], [1]]}"),
             "/counts/send/1: 1 count in a table of 2 rows; give one row and one column per rank");
   EXPECT_EQ(wrong_with("{\"send\": [[1]]}"), "/counts/send: counts for 1, but there are 2 ranks");

@@ -83,7 +83,7 @@ TEST(Explain, SaysWhatCannotServeAndWhy) {
   for (const Explanation::Unable& one : all.unable) {
     text += one.algorithm + " " + one.reason + "\n";
   }
-  EXPECT_NE(text.find("neighbour_exchange cannot serve 3 ranks ("), std::string::npos) << text;
+  EXPECT_NE(text.find("neighbour_exchange does not support 3 ranks ("), std::string::npos) << text;
   EXPECT_EQ(candidate(all, "neighbour_exchange"), nullptr);
 }
 

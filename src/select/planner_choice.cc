@@ -84,8 +84,8 @@ std::string_view Planner::if_it_serves(const Call& call, const std::string& name
 std::string Planner::inability(const Call& call, const Algorithm& algorithm,
                                const Shape& shape) const {
   if (!can_serve(algorithm, shape)) {
-    return "cannot serve " + std::to_string(ranks_) + " ranks (" + std::string(algorithm.limits) +
-           ")";
+    return "does not support " + std::to_string(ranks_) + " ranks (" +
+           std::string(algorithm.limits) + ")";
   }
   return is_v_form(call.collective) && !algorithm.allows_v ? "does not support the v-form" : "";
 }

@@ -245,7 +245,7 @@ void define_devices(py::module_& module) {
       .def("__dlpack_device__", &Array::dlpack_device)
       .def(
           "__dlpack__", [](const Array& self, const py::kwargs&) { return self.dlpack(); },
-          "Nothing is waited for: whoever wrote the memory says on which stream.");
+          "Does not wait: the caller passes the stream on which the memory was written.");
   py::class_<Group> group(module, "DeviceGroup", "See unisono.device.DeviceGroup.");
   group
       .def(py::init(

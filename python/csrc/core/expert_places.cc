@@ -122,9 +122,10 @@ void define_expert_places(py::module_& module) {
         });
       },
       arg("survivors"), arg("experts"), arg("experts_of_rank"), arg("ranks_before"),
-      "By rank of the survivors, its experts; see unisono.experts.Exchange.after_shrink().");
-  module.def("array_of", &array_of, arg("array"),
-             "(shape, dtype, bytes of an element) of memory that has __dlpack__ or a buffer.");
+      "Returns each survivor's experts; see unisono.experts.Exchange.after_shrink().");
+  module.def(
+      "array_of", &array_of, arg("array"),
+      "Returns (shape, dtype, bytes per element) of memory that has __dlpack__ or a buffer.");
 }
 
 }  // namespace unisono_python

@@ -116,7 +116,8 @@ void Backend::leave(std::chrono::milliseconds limit) {
   // The rest may end, but must not keep the program for ever.
   if (!wait_for_all(limit)) {
     place_.group().abort(
-        "a process group was destroyed while operations were under way; wait() for them first");
+        "a process group was destroyed while operations were in progress; call wait() for them "
+        "first");
     if (!wait_for_all(std::chrono::seconds(5))) {
       // The progress thread still has some of it, and must not be the one that ends the world.
       static_cast<void>(new Place(std::move(place_)));
@@ -127,8 +128,10 @@ void Backend::leave(std::chrono::milliseconds limit) {
   }
   if (const auto place = known_device()) {
     if (const auto failure = place->failure(); failure.has_value() && !place->is_told()) {
-      TORCH_WARN("unisono: the group has ended with an error, and what was under way then on ",
-                 place->device(), " is not to be used: ", failure->message());
+      TORCH_WARN(
+          "unisono: the group has ended with an error, and the result of operations then in "
+          "progress on ",
+          place->device(), " is not to be used: ", failure->message());
     }
     place->close(static_cast<int>(limit.count()));
   }

@@ -36,12 +36,12 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
   const std::lock_guard lock(issuing_);
   if (device_.has_value()) {
     TORCH_CHECK_VALUE(*device_ == device, "unisono: this group works on ", *device_,
-                      ", and a tensor is on ", device, "; a group has one device on each rank");
+                      ", but a tensor is on ", device, "; a group supports one device per rank");
     return known_device();
   }
   TORCH_CHECK_VALUE(!is_capturing(device), "unisono: the first call on ", device,
-                    " makes what the group needs there, which cannot be part of a graph; make a "
-                    "call before the capture, or name device_id in init_process_group");
+                    " sets up the group's state, which cannot be part of a graph; make a call "
+                    "before the capture, or pass device_id to init_process_group");
   std::shared_ptr<OnDevice> made;
   try {
     // Between hosts there is the network, which reads memory of the host.
@@ -53,8 +53,7 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
     if (error.code() != ErrorCode::config && error.code() != ErrorCode::usage) {
       raise(error);
     }
-    TORCH_WARN("unisono: operations on ", device,
-               " go through memory of the host: ", error.message());
+    TORCH_WARN("unisono: operations on ", device, " go through host memory: ", error.message());
   }
   device_ = device;
   const std::lock_guard known(device_mutex_);

@@ -82,9 +82,9 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
       }
       refusal = refusal_of_another(store, rank);
     } catch (const std::exception& error) {
-      throw c10::DistBackendError("unisono: the store cannot be asked who has come to " +
-                                  purpose.what + "; has the rank ended that keeps it?\n" +
-                                  error.what());
+      throw c10::DistBackendError(
+          "unisono: the store does not answer which ranks came to " + purpose.what +
+          "; check whether the rank that hosts it has ended\n" + error.what());
     }
     if (!refusal.empty()) {
       throw_refusal(refusal);

@@ -16,7 +16,8 @@ namespace unisono_torch {
 // within".
 struct Purpose {
   std::string what = "this process group";
-  std::string question = "does every rank make it, with the same world size and the same store?";
+  std::string question =
+      "check that every rank makes it, with the same world size and the same store";
 };
 
 // What all ranks say on one subject, by rank. A rank that refuses ends this for the others at once,

@@ -243,7 +243,7 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
                   is_limited ? timeout : std::chrono::milliseconds(-1))) {
     throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
                                 std::to_string(timeout.count()) +
-                                " ms; the operation goes on, and may be waited for again");
+                                " ms; the operation continues, and wait() may be called again");
   }
   throw_if_failed();
   if (!was_right_ && !is_captured_) {

@@ -48,7 +48,7 @@ at::Tensor of_rank(const Shared& handle, int rank, const at::Tensor& like) {
 
 Shared meet_for(const char* op, const at::Tensor& input, const std::string& reduce_op,
                 const std::string& group) {
-  TORCH_CHECK_VALUE(reduce_op == "sum", "unisono:", op, ": \"", reduce_op, "\"; there is \"sum\"");
+  TORCH_CHECK_VALUE(reduce_op == "sum", "unisono:", op, ": \"", reduce_op, "\"; use \"sum\"");
   TORCH_CHECK_VALUE(input.is_contiguous(), "unisono:", op, ": the tensor must be contiguous");
   return c10d::symmetric_memory::rendezvous(input, group);
 }

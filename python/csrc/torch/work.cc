@@ -335,7 +335,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   if (getpid() != pid_ && !isCompleted()) {
     throw c10::DistBackendError(
         "unisono: this process was forked from the one that began the operation, and cannot wait "
-        "for it; make process groups of its own in the child");
+        "for it; make separate process groups in the child");
   }
   const bool limited = timeout > kNoTimeout;
   const bool first = !limited && !claimed_.exchange(true);
@@ -358,7 +358,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
       if (limited && std::chrono::steady_clock::now() >= end) {
         throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
                                     std::to_string(timeout.count()) +
-                                    " ms; the operation goes on, and may be waited for again");
+                                    " ms; the operation continues, and wait() may be called again");
       }
       lock.unlock();
       unisono_signals::throw_if_interrupted();

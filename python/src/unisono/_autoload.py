@@ -12,6 +12,6 @@ def autoload():
 
         warnings.warn(
             f"unisono: the backend was not registered: {error}. "
-            "`python -m unisono.torch.doctor` says more.",
+            "`python -m unisono.torch.doctor` gives details.",
             stacklevel=2,
         )

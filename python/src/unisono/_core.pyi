@@ -33,17 +33,17 @@ class premul_sum:
     def __init__(self, factor: float) -> None: ...
 
 class Request:
-    """An operation under way. Keeps its buffers alive; its destructor waits."""
+    """An operation in progress. Keeps its buffers alive; its destructor waits."""
 
     def wait(self, timeout_ms: int = -1) -> Any:
         """Returns what the blocking form returns, or raises what ended the operation."""
     def test(self) -> bool:
-        """Whether it has ended. Never blocks."""
+        """Returns whether the operation has ended. Never blocks."""
     def source(self) -> int:
-        """Of a receive that has ended: the rank it came from."""
+        """The rank from which a completed receive came."""
 
 class Plan:
-    """A collective whose checks and choices are made once; keeps its buffers."""
+    """A collective that is checked and planned once; keeps its buffers."""
 
     @property
     def algorithm(self) -> str: ...
@@ -58,7 +58,7 @@ class Region:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Explanation:
-    """Which algorithm a call gets, and why. str() is a table."""
+    """The algorithm of a call, and why it is chosen. str() is a table."""
 
     chosen: str
     profile: str
@@ -85,7 +85,7 @@ class Communicator:
     def size(self) -> int: ...
     @property
     def hosts(self) -> int:
-        """On how many hosts the ranks of the group are."""
+        """The number of hosts of the group."""
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
@@ -195,7 +195,7 @@ class Communicator:
     def barrier(
         self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> None:
-        """Returns when all ranks have called it."""
+        """Waits until all ranks have called it."""
     def barrier_async(
         self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -326,7 +326,7 @@ class Move:
     reduces: bool
 
 class Finding:
-    """What is wrong with a schedule, and where."""
+    """A mistake in a schedule, and its place."""
 
     kind: str
     step: int
@@ -374,7 +374,7 @@ class Schedule:
     def load(path: Path) -> Schedule: ...
 
 class Builder:
-    """Writes a schedule down, move by move."""
+    """Builds a schedule move by move."""
 
     def __init__(
         self, collective: str, ranks: int, chunks: int, root: int = 0, algorithm: str = "mine"
@@ -406,7 +406,7 @@ class Link:
     ) -> None: ...
 
 class Topology:
-    """Devices, the links between them, and where the ranks are."""
+    """Devices, the links between them, and the device of each rank."""
 
     name: str
     source: str
@@ -423,7 +423,7 @@ class Simulation:
     def trace_json(self) -> str: ...
 
 class Machine:
-    """A machine as `unisono tune` has measured it."""
+    """A machine measured by `unisono tune`."""
 
     name: str
     @staticmethod
@@ -487,7 +487,7 @@ class PipelineRunner:
     def most_bytes_held(self) -> int: ...
 
 class ExpertRouting:
-    """Who sends which token to whom: made by route(), used any number of times."""
+    """The routing of tokens to ranks: route() makes it; it can be used any number of times."""
 
     @property
     def tokens(self) -> int: ...
@@ -601,7 +601,7 @@ def experts_after_shrink(
     ranks_before: int,
 ) -> list[list[int]]: ...
 def array_of(array: Any) -> tuple[list[int], str, int]:
-    """(shape, dtype, bytes of an element) of memory that has __dlpack__ or a buffer."""
+    """Returns (shape, dtype, bytes per element) of memory that has __dlpack__ or a buffer."""
 
 class DeviceArray:
     @property
@@ -612,7 +612,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __dlpack__(self, **kwargs: Any) -> Any:
-        """Nothing is waited for: whoever wrote the memory says on which stream."""
+        """Does not wait: the caller passes the stream on which the memory was written."""
 
 class DeviceGroup:
     def __init__(

@@ -54,7 +54,7 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
   const std::string name =
       std::string(to_string(algorithm.collective)) + "/" + full_name(algorithm, shape);
   if (!can_serve(algorithm, shape)) {
-    throw Error(ErrorCode::usage, name + " cannot serve " + std::to_string(shape.ranks) +
+    throw Error(ErrorCode::usage, name + " does not support " + std::to_string(shape.ranks) +
                                       " ranks\nit supports only " + std::string(algorithm.limits));
   }
   if (is_too_large(algorithm, shape, written_out)) {

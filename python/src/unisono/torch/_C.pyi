@@ -35,10 +35,10 @@ class Backend(torch.distributed.Backend):
     def _is_failed(self) -> bool: ...
 
 def leave_all() -> None:
-    """Leaves all groups in order: peers do not take the end of this process for a crash."""
+    """Leaves all groups in order, so that peers do not treat the end of this process as a crash."""
 
 def register_symmetric_memory() -> None:
     """Makes torch.distributed._symmetric_memory work on the CPU."""
 
 def host_identity() -> str:
-    """What must be equal for two processes to share memory."""
+    """Returns the value that must be equal for two processes to share memory."""

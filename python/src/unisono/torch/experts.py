@@ -112,12 +112,12 @@ def _check(tokens, chosen, weights, k):
         raise TypeError("MoEDispatcher: tokens, chosen and weights must be tensors of PyTorch")
     if tokens.dim() != 2 or not tokens.is_floating_point() or tokens.device.type != "cpu":
         raise ValueError(
-            f"MoEDispatcher: tokens is {list(tokens.shape)} of {tokens.dtype} on {tokens.device}, and not"
+            f"MoEDispatcher: tokens is {list(tokens.shape)} of {tokens.dtype} on {tokens.device}, not"
             " [tokens, hidden] of floats on the CPU; view(-1, hidden) makes it of a batch of sequences"
         )
     for name, array in (("chosen", chosen), ("weights", weights)):
         if array.shape != (len(tokens), k):
-            raise ValueError(f"MoEDispatcher: {name} is {list(array.shape)}, and not {[len(tokens), k]}: [tokens, k]")
+            raise ValueError(f"MoEDispatcher: {name} is {list(array.shape)}, not {[len(tokens), k]}: [tokens, k]")
 
 
 def _connect(group):
