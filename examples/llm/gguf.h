@@ -27,7 +27,7 @@ class Gguf {
   const T& meta(const std::string& key) const {
     const auto found = meta_.find(key);
     if (found == meta_.end() || !std::holds_alternative<T>(found->second)) {
-      tensors_.fail("has no '" + key + "' of the kind that is needed");
+      tensors_.fail("has no '" + key + "' of the required kind");
     }
     return std::get<T>(found->second);
   }

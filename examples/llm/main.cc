@@ -150,7 +150,8 @@ bool run(unisono::Communicator& world, const llm::Options& options, const std::s
     return llm::run_encoder(world, options, layout);
   }
   if (!options.embed.empty()) {
-    throw std::invalid_argument("llm: " + options.model + " is no encoder, which --embed needs");
+    throw std::invalid_argument("llm: " + options.model +
+                                " is not an encoder, which --embed needs");
   }
   const Source source(options.model);
   up::Mesh mesh = up::Mesh::create(world, llm::mesh_text(layout, world.size()));

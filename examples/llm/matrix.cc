@@ -112,7 +112,7 @@ void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t row
   }
   Packed& p = *packed_;
   if (x.size() != rows * p.inputs || y.size() != rows * p.outputs) {
-    throw std::logic_error("llm: a product of other rows than its matrix has");
+    throw std::logic_error("llm: a product with a wrong number of rows");
   }
   Packed::Prepared& prepared = rows == 1 ? p.one : p.other;
   if (prepared.rows != rows) {

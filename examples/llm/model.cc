@@ -338,7 +338,7 @@ std::vector<up::Candidate> Model::head(std::size_t count) {
 
 std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, std::size_t count) {
   if (tokens.empty() || (mesh_.size("cp") > 1 && length_ != 0 && tokens.size() > 1)) {
-    throw std::invalid_argument("llm: tokens are appended one by one behind a prompt");
+    throw std::invalid_argument("llm: after a prompt, tokens are appended one by one");
   }
   const Timed timed(times_.total);
   call_length_ = tokens.size();

@@ -80,8 +80,8 @@ class PipelineTrainer {
         mesh_.size("rep") > 1) {
       throw unisono::Error(unisono::ErrorCode::config,
                            "layout \"" + layout.text + "\": " + std::to_string(config.batch) +
-                               " sequences are not cut evenly\nwith a pipeline, dp times m divides "
-                               "them, and rep is 1");
+                               " sequences cannot be divided evenly\nwith a pipeline, choose dp "
+                               "and m whose product divides them, and rep=1");
     }
     local_.batch = sequences_.count / microbatches;
     make_units();
