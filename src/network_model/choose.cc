@@ -49,7 +49,7 @@ int quickest_threads(const std::map<int, std::vector<double>>& counts, int curre
       ->first;
 }
 
-// Which sizes of an algorithm were measured.
+// The range of measured sizes of an algorithm.
 struct Span {
   double least = std::numeric_limits<double>::infinity();
   double most = 0;

@@ -18,7 +18,7 @@ class StepBuilder {
   void pipeline(std::string stage_axis, pipeline::Pipeline pipeline);
   bool is_wide(const std::string& axes) const;  // the mesh has it, with more than one rank
   int size(const std::string& axis) const;
-  // Whether the stage of the last section has a node that writes it.
+  // Returns whether a node of the last section's stage writes the tensor.
   bool is_written(const std::string& tensor) const;
   Step take() { return std::move(step_); }
   Step& step() { return step_; }

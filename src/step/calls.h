@@ -1,5 +1,5 @@
-// What each rank calls in a step: collectives of groups, sends and receives, in its order. With a
-// pipeline that is the order of its actions.
+// The calls of each rank in a step: group collectives, sends and receives, in the rank's order.
+// With a pipeline, this is the order of its actions.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// What the parts of a decoder's step share, and the parts: attention of either kind, and what is
-// between it and the next layer.
+// The common state of the parts of a decoder's step, and the parts: both kinds of attention, and
+// everything between attention and the next layer.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which step of a decoder that answers is made.
+// The task of an inference step.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What is wrong with a step, as data, and in words.
+// The mistakes of a step, as data and as sentences.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a step needs on each rank.
+// The memory that a step needs on each rank.
 #pragma once
 
 #include <vector>

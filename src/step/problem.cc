@@ -122,7 +122,7 @@ std::string problem_of_pipeline(const Step& step) {
   return {};
 }
 
-// What a pass may do, and what may be done outside of them.
+// Checks what a pass does, and what is done outside of passes.
 std::string problem_of_pass(const Step& step, const Section& section) {
   const bool is_pass = section.pass != StagePass::none;
   const bool is_of_all = section.stage == kAllStages;

@@ -29,7 +29,7 @@ class StepRanks {
   int coordinate(int rank, std::string_view axes) const;
   std::vector<int> group(int rank, std::string_view axes) const;
   const std::vector<std::string>& wide_axes() const { return wide_; }  // of more than one rank
-  // That of the step, found more quickly. REQUIRES: there is one.
+  // Like the step's own find_tensor(), but faster. REQUIRES: the tensor exists.
   const Tensor& tensor(const std::string& name) const { return *tensors_.at(name); }
 
   int stages() const { return static_cast<int>(stage_place_.size()); }
@@ -42,7 +42,7 @@ class StepRanks {
   int sends_to(const Section& section) const;
   // The neighbours of each stage. REQUIRES: there is a pipeline, as for actions_of().
   const pipeline::Neighbours& around() const { return around_; }
-  // What it does in the order of the pipeline.
+  // The rank's actions in the order of the pipeline.
   const std::vector<pipeline::Action>& actions_of(int rank) const;
   // All that differ from it along the stage axis alone, itself among them.
   std::vector<int> pipeline_of(int rank) const;

@@ -24,10 +24,10 @@
 
 namespace unisono::step {
 
-// How the ranks of an axis share a dimension. even: by parallel::shard_range. rows: the tokens of
-// `batch` sequences, by sequence along axes of data, by place in the sequence along those of
-// context, else as they come. heads, key_value_heads: by parallel::head_share, which gives
-// several ranks a copy of a key-value head where there are fewer than ranks.
+// The division of a dimension among the ranks of an axis. even: by parallel::shard_range. rows: the
+// tokens of `batch` sequences, by sequence along data axes, by position in the sequence along
+// context axes, otherwise in their order. heads, key_value_heads: by parallel::head_share, which
+// gives several ranks a copy of a key-value head if there are fewer heads than ranks.
 enum class Cut : std::uint8_t { even, rows, heads, key_value_heads };
 
 struct Dim {
@@ -38,7 +38,7 @@ struct Dim {
   std::string like = {};  // ranks that have a part of that dimension have the same part of this
 };
 
-// How a tensor lies along one axis.
+// The placement of a tensor along one axis.
 struct Placement {
   enum class Kind : std::uint8_t { replicate, shard, partial };
   Kind kind = Kind::replicate;
@@ -98,8 +98,8 @@ struct Node {
   // parts of a summed dimension add up to the whole. All other dimensions it needs whole.
   std::vector<std::string> pointwise = {};
   std::vector<std::string> summed = {};
-  // How it treats summands: none, each: it is linear in every input alone, as a product is;
-  // together: in all of them at once, as a sum is.
+  // The treatment of partial sums. none: inputs must be whole; each: linear in every single input,
+  // like a product; together: linear in all inputs at once, like a sum.
   enum class Linear : std::uint8_t { none, each, together };
   Linear linear = Linear::none;
   std::map<std::string, std::string> renamed =
@@ -121,8 +121,8 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// What a stage does for one microbatch. A schedule that does not tell the two backward passes apart
-// does them in turn.
+// The work of a stage for one microbatch. A schedule without separate backward passes runs the two
+// in turn.
 enum class StagePass : std::uint8_t { none, forward, backward_input, backward_weight };
 
 inline constexpr int kAllStages = -1;  // each rank does it once, whatever stages it has

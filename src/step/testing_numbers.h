@@ -19,7 +19,7 @@ using Held = std::map<std::string, Values>;
 class Interpreter {
  public:
   Interpreter(const Step& step, const parallel::MeshShape& mesh);
-  // What every rank has in the end. Throws std::out_of_range where something is not there.
+  // Returns what every rank holds at the end. Throws std::out_of_range if a tensor is missing.
   std::vector<Held> run();
 
  private:

@@ -55,7 +55,7 @@ void set_shares(TrainingParts& p) {
   }
 }
 
-// Where keys and values are unfolded there are some for each head.
+// Latent attention expands keys and values to all heads.
 int key_value_heads(const planner::ModelShape& shape) {
   return shape.latent.is_used() ? shape.heads : shape.kv_heads;
 }

@@ -1,4 +1,4 @@
-// What the parts of a training step share: names, and the ways in which tensors move.
+// The common state of the parts of a training step: names, and the ways in which tensors move.
 #pragma once
 
 #include <string>
@@ -32,12 +32,13 @@ class TrainingParts {
   // Several ranks of tp use one key-value head, whose weights all of them have whole.
   bool shares_keys = false;
 
-  // That one pass of all stages has: all, or with a pipeline those of one microbatch of each chain.
+  // The sequences in one pass over all stages: all sequences, or with a pipeline one microbatch of
+  // each chain.
   std::size_t sequences() const;
   std::vector<UnitWeight> embedding() const;
   bool is_expert_layer(int layer) const { return shape.kind(layer).has_experts; }
   std::vector<UnitWeight> layer(int number) const;
-  // What queries are made of, and the last dimension of values.
+  // The input dimension of queries, and the last dimension of values.
   const char* query_from() const { return shape.latent.query_rank > 0 ? "query_latent" : "width"; }
   const char* value_dim() const { return shape.latent.is_used() ? "value_dim" : "dim"; }
   std::vector<UnitWeight> head() const;

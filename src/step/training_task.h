@@ -1,4 +1,4 @@
-// What a training step is made of beside the model and the mesh.
+// The properties of a training step besides the model and the mesh.
 #pragma once
 
 #include <cstddef>

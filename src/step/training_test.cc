@@ -137,7 +137,7 @@ TEST(TrainingLatent, NothingThatMovesMayBeLeftOut) {
   EXPECT_GT(mutants, 100);
 }
 
-// What goes around comes home: neither half of the pair is right alone.
+// A ring has two halves, out and home: neither half is correct alone.
 TEST(Training, RingsGoOutAndComeHomeInPairs) {
   const Step right = made({.mesh = "cp=2,tp=2", .words = ""});
   const auto first_of = [&](const auto& change) {
@@ -311,8 +311,8 @@ TEST(TrainingPipeline, AStageThatComputesNothingWaitsForWhatItHandsOn) {
   EXPECT_NEAR(network_model::simulate(*workload.value, flat).total_us / kMessageUs, 6 + 12, 0.1);
 }
 
-// What is told of the schedules in their papers: the bubble of one order, of overlapping ones, and
-// of those that fill it with gradients of weights.
+// Checks the properties that the papers give for their schedules: the bubble of one order, of
+// overlapping orders, and of those that fill the bubble with weight gradients.
 TEST(TrainingPipeline, IsPlayedInTheOrderOfItsSchedule) {
   const auto us = [](const std::string& words) {
     return simulated_us(made({.mesh = "pp=2,tp=2", .words = words.c_str()}));

@@ -23,8 +23,8 @@ class Units {
   void gather(std::size_t unit);
   // Sums what each rank of tp has a summand of, and what each data-parallel rank has.
   void reduce(std::size_t unit);
-  // What units begin to end - 1 have of the norm of all gradients, by which they are clipped: into
-  // `sum`. What all ranks have whole counts once.
+  // Adds the squares of the gradients of units begin to end - 1 to `sum`, for the norm by which
+  // gradients are clipped. Gradients replicated on several ranks count once.
   void add_squares(std::size_t begin, std::size_t end, int stage, const std::string& sum);
   // Adds up the norm's summands over what ZeRO shards over, and over `axes` in a node of this name.
   void sum_norm(const std::string& name, const std::string& axes);

@@ -18,7 +18,7 @@ struct Visit {
   const State& after;
 };
 
-// Those that an action of the pipeline does, in turn.
+// Returns the passes of a pipeline action, in order.
 std::vector<StagePass> passes_of(pipeline::ActionKind kind);
 
 // Calls `visit` for every node of every layer, in order. At most `most_layers` of a section that

@@ -22,7 +22,7 @@ namespace {
 
 // Limit for destroy_process_group() to wait for rank 0, which keeps the store, to do the same.
 constexpr std::chrono::milliseconds kStoreEnds{2'000};
-// How long the end of the process waits for what streams still have.
+// The time that the end of the process waits for pending work on streams.
 constexpr std::chrono::milliseconds kLast{1'000};
 
 std::mutex backends_mutex;  // guards the next
@@ -32,13 +32,13 @@ std::vector<Backend*>& backends() {
   return *all;
 }
 
-// What the profiler shows of an operation.
+// Returns an operation's title in the profiler.
 std::string title_of(const std::string& backend, const char* op) {
   return backend + ":" + (backend == "gloo" ? name_in_gloo(op) : op);
 }
 
-// What the profiler shows of an operation in the caller's thread: asynchronous, as those of other
-// backends are.
+// Shows an operation of the caller's thread in the profiler: as asynchronous, like those of other
+// backends.
 class Shown {
  public:
   Shown(const std::string& backend, const char* op, at::TensorList inputs)

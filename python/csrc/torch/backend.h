@@ -89,7 +89,7 @@ class Backend final : public NewerBackend {
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // What this thread starts from here to endCoalescing() becomes one Work.
+  // All operations that this thread starts before endCoalescing() become one Work.
   bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
   WorkPointer endCoalescing() override;
@@ -100,8 +100,8 @@ class Backend final : public NewerBackend {
   Pointer<c10d::Backend> merge(const Pointer<c10d::Store>& store,
                                const Pointer<c10d::Backend::Options>& options, const int& rank,
                                const int& size) override;
-  // Those who are left call it, with the same ranks and while the store answers. They connect anew:
-  // the ranks left out may end, or have done so.
+  // The remaining ranks call it, all with the same ranks to leave out; the store must still answer.
+  // They connect again: the ranks that are left out may have ended.
   bool supportsShrinking() const override { return true; }
   Pointer<c10d::Backend> shrink(const std::vector<int64_t>& left_out, int flags,
                                 const Pointer<c10d::Backend::Options>& options) override;
@@ -132,7 +132,7 @@ class Backend final : public NewerBackend {
   // Collective.
   void eagerConnectSingleDevice(at::Device device) override;
   c10d::ErrorType getError() override;
-  // What has ended the group, in PyTorch's words; nullptr: nothing.
+  // Returns the failure that has ended the group, in PyTorch's terms; nullptr: none.
   std::exception_ptr failure();
   // Memory of the CPU, whose device has no index.
   bool supportsTensorAlloc(c10::DeviceIndex device) override { return device < 0; }

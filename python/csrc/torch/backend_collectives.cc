@@ -324,8 +324,8 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_al
 
 namespace {
 
-// What must be known of a sparse tensor before its elements can be received: how many there are,
-// and its shape, which must be the same on all ranks.
+// The properties of a sparse tensor that a receiver needs before its elements: their number, and
+// the shape, which must be the same on all ranks.
 class SparseShape {
  public:
   static constexpr std::int64_t kMostDims = 64;

@@ -132,7 +132,7 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
 }
 
 std::exception_ptr to_torch(const unisono::Error& error) {
-  // What tools and tests of PyTorch look for in the text of a time limit.
+  // PyTorch's tools and tests search for this text in timeout errors.
   const char* const timed_out =
       error.code() == unisono::ErrorCode::timeout ? "Timed out waiting: " : "";
   const std::string text = std::string("unisono: ") + timed_out + error.what();

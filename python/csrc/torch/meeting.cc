@@ -129,7 +129,7 @@ bool on_several_hosts(const std::vector<Line>& lines) {
                      [&](const Line& line) { return line.host != lines.front().host; });
 }
 
-// Where two ranks are that do not share a host.
+// Describes the hosts of two ranks that do not share one.
 std::string apart(const Line& one, const std::string& other_rank, const Line& other) {
   if (one.name != other.name) {
     return "rank 0 is on " + one.name + " and " + other_rank + " on " + other.name;
@@ -138,7 +138,8 @@ std::string apart(const Line& one, const std::string& other_rank, const Line& ot
          unisono::difference_of_hosts(one.host, other.host);
 }
 
-// What would only be noticed while the ranks of several hosts connect, and worded less well.
+// Checks settings whose mismatch would otherwise be found only while the hosts connect, with less
+// clear errors.
 void check_across_hosts(const std::vector<Line>& lines) {
   const auto refuse = [](const std::string& what) {
     throw c10::DistBackendError("unisono: " + what);
@@ -175,7 +176,7 @@ std::string shared_world(const std::vector<Line>& lines) {
   return {};
 }
 
-// Where the store is, which all hosts reach; empty: it does not say.
+// Returns the address of the store, which all hosts can reach; empty: unknown.
 std::string address_of(c10d::Store& store) {
   auto* prefixed = dynamic_cast<c10d::PrefixStore*>(&store);
   const auto inner = prefixed == nullptr ? nullptr : prefixed->getUnderlyingNonPrefixStore();
@@ -231,14 +232,14 @@ class Watch {
   static constexpr std::chrono::milliseconds kPause{100};
   static constexpr std::chrono::milliseconds kGrace{500};
 
-  // Whether a rank of that world is one of the new group.
+  // Returns whether a rank of that world belongs to the new group.
   bool is_awaited(const World& world, int rank) const {
     if (rank < 0) {
       return false;  // nobody died
     }
     const auto at = static_cast<std::size_t>(rank);
     const int in_job = at < world.members.size() ? world.members[at] : rank;
-    // Where nobody has said who the members are, a smaller group may be without that rank.
+    // If the members are unknown, a group smaller than the world may exclude that rank.
     return members_.empty() ? size_ >= world.all.size()
                             : std::find(members_.begin(), members_.end(), in_job) != members_.end();
   }
@@ -352,7 +353,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& m
   return {.world = std::move(world), .part = std::move(part)};
 }
 
-// What a rank finds out about another one, or about all: not a fault of its own.
+// Returns whether the error is about another rank, or about all ranks, rather than this rank's own.
 bool is_of_others(unisono::ErrorCode code) {
   if (code == unisono::ErrorCode::aborted) {
     return !unisono_signals::is_interrupted();

@@ -36,8 +36,8 @@ void tell(c10d::Store& store, int rank, const std::string& text) {
   }
 }
 
-// How many of them are there, counted from the front in blocks: a question that is asked again and
-// again stays short in the largest groups.
+// Returns how many of the keys exist, counted from the front in blocks, so that repeated queries
+// stay short in the largest groups.
 std::size_t come(c10d::Store& store, const std::vector<std::string>& keys, std::size_t from) {
   constexpr std::size_t kBlock = 64;
   while (from < keys.size()) {

@@ -19,7 +19,8 @@
 
 namespace unisono_torch {
 
-// Whether kernels can reach the device's memory: CUDA's, whatever PyTorch calls the device.
+// Returns whether kernels can access the device's memory: whether it is CUDA's, whatever PyTorch
+// calls the device.
 bool is_of_cuda(c10::Device device);
 
 class OnDevice : public std::enable_shared_from_this<OnDevice> {
@@ -33,7 +34,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   ~OnDevice() { close(-1); }
 
   c10::Device device() const { return device_; }
-  // Where operations run that the caller's stream does not wait for.
+  // The stream of operations for which the caller's stream does not wait.
   c10::Stream own_stream() const { return own_; }
 
   struct Run {
@@ -47,9 +48,9 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   // Puts the calls and what follows them on a stream, after what the caller's stream has; says when
   // all is done. One thread at a time. Throws unisono::Error.
   std::shared_ptr<c10::Event> run(Run run);
-  // What has ended the group.
+  // Returns the failure that has ended the group.
   std::optional<unisono::Error> failure() const;
-  // Whether the program has had that as an exception.
+  // Returns whether the program has already received the failure as an exception.
   bool is_told() const noexcept { return is_told_; }
   void note_told() noexcept { is_told_ = true; }
   // As DeviceGroup::set_timeout().

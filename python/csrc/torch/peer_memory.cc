@@ -35,7 +35,7 @@ UniqueFd new_socket() {
   return socket;
 }
 
-// Whether it is a process of this user.
+// Identifies the peer process; returns false if it belongs to another user.
 bool knows(int socket, PeerProcess& process) {
   const auto credentials = unisono::comm::credentials_of(socket);
   if (!credentials.has_value() || credentials->uid != geteuid()) {
@@ -54,7 +54,7 @@ bool knows(int socket, PeerProcess& process) {
       {.peer = rank});
 }
 
-// What ends before it should would be a SIGBUS later.
+// Checks the size: accessing memory beyond a shorter file would raise SIGBUS later.
 UniqueFd whole(UniqueFd memory, std::size_t bytes) {
   struct stat status = {};
   if (::fstat(memory.get(), &status) != 0 || static_cast<std::size_t>(status.st_size) < bytes) {

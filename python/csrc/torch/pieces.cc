@@ -13,7 +13,7 @@ std::byte* address(const at::Tensor& tensor) {
   return static_cast<std::byte*>(tensor.data_ptr());
 }
 
-// Where the tensors begin, if they lie one behind the other.
+// Returns the beginning of the tensors if they are contiguous, otherwise nullptr.
 std::byte* packed(const std::vector<at::Tensor>& tensors) {
   std::byte* begin = nullptr;
   std::byte* end = nullptr;

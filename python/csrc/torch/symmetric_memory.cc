@@ -38,7 +38,7 @@ auto in_torchs_words(const Call& call) {
   }
 }
 
-// What all ranks of a group have brought to one rendezvous.
+// The memory and processes of all ranks in one rendezvous.
 struct Met {
   int rank = 0;
   std::vector<int> in_job;
@@ -103,7 +103,7 @@ class Handle final : public symmetric::SymmetricMemory {
   std::vector<void*> pads_;
 };
 
-// What a rank says of its memory.
+// A rank's announcement of its memory.
 struct Announcement {
   std::string host;
   std::string endpoint;
@@ -151,7 +151,7 @@ void check_equal(const std::vector<Announcement>& lines, int64_t number) {
   }
 }
 
-// Who meets: a process group, or what set_group_info() named.
+// The participants of a rendezvous: a process group, or the one named by set_group_info().
 struct Group {
   int rank = 0;
   int size = 0;

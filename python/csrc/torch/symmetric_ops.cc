@@ -41,7 +41,7 @@ at::Tensor stream_write_value32(at::Tensor& input, int64_t offset, int64_t value
   return input;
 }
 
-// What a rank has in the place of this tensor.
+// Returns a rank's copy of this tensor in its symmetric memory.
 at::Tensor of_rank(const Shared& handle, int rank, const at::Tensor& like) {
   return handle->get_buffer(rank, like.sizes(), like.scalar_type(), like.storage_offset());
 }
