@@ -1,4 +1,4 @@
-"""What ``import torch`` runs (entry point ``torch.backends``): must be quick, and must not fail."""
+"""Runs at ``import torch`` (entry point ``torch.backends``): must be quick, and must not fail."""
 
 
 def autoload():

@@ -1,4 +1,4 @@
-"""torch.distributed.split_group of our groups: that of PyTorch 2.13 and 2.14 asks for a device of its own."""
+"""torch.distributed.split_group for our groups: PyTorch 2.13 and 2.14 require a device for it."""
 
 import functools
 import weakref

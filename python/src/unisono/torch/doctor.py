@@ -69,14 +69,14 @@ def check_registration():
 
 
 def reason(text):
-    """What a traceback says was raised: the last error that begins a line, and what to do next."""
+    """Returns the error of a traceback: the last error that begins a line, and its advice."""
     lines = text.strip().splitlines()
     begins = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
     return "; ".join(lines[begins[-1] :] if begins else lines[-1:])
 
 
 def contention(runnable, cpus):
-    """What to say of two ranks' time beside `runnable` other threads; empty where all have a CPU."""
+    """Returns a remark about the measured time if `runnable` other threads compete for CPUs; empty if none do."""
     if runnable + 2 <= cpus:
         return ""
     return f", with {runnable} other threads running on {cpus} CPUs: a quiet machine is quicker"

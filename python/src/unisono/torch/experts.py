@@ -124,7 +124,7 @@ def _connect(group):
     """A communicator of the ranks of a process group, which meet over it."""
     size, secret = dist.get_world_size(group), [secrets.token_hex(8), secrets.token_hex(16)]
     dist.broadcast_object_list(secret, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
-    # A token of one's own is for all jobs; TLS takes no other, as the group's messages are not encrypted.
+    # The user's token serves all jobs. TLS accepts no other token, because the group's messages are not encrypted.
     own = os.environ.get("UNISONO_TOKEN") or os.environ.get("UNISONO_TLS", "0") not in ("", "0")
 
     # The communicator keeps the function, and must not keep the group.
