@@ -398,9 +398,9 @@ def wrong_layer():
 def test_dispatcher_refuses_other_shapes():
     for mistakes, out in jobs.run(2, wrong_layer):
         for (kind, text), expected in zip(mistakes, [
-            ("ValueError", "chosen is [2, 3], and not [3, 2]: [tokens, k]"),
-            ("ValueError", "weights is [2, 3], and not [3, 2]: [tokens, k]"),
-            ("ValueError", "tokens is [1, 3, 5] of torch.float32 on cpu, and not [tokens, hidden]"),
+            ("ValueError", "chosen is [2, 3], not [3, 2]: [tokens, k]"),
+            ("ValueError", "weights is [2, 3], not [3, 2]: [tokens, k]"),
+            ("ValueError", "tokens is [1, 3, 5] of torch.float32 on cpu, not [tokens, hidden]"),
             ("TypeError", "must be tensors of PyTorch"),
             ("ValueError", "the function of expert 0 of this rank gave ["),
         ], strict=True):  # fmt: skip

@@ -53,7 +53,7 @@ Pipeline build_dual_pipe(PipelineSize shape) {
 
 const Entry dual_pipe{
     .name = "dualpipe",
-    .summary = "microbatches start at both ends and pass each other",
+    .summary = "microbatches from both ends pass each other",
     .source = "DeepSeek-AI, 2024",
     .refuse = [](PipelineSize shape) -> std::string {
       if (shape.ranks % 2 != 0) {

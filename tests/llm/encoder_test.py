@@ -135,7 +135,7 @@ def damaged(folder, made):
                              ("type_vocab_size", 1, "token_type_embeddings.weight' of 2 x 48")):
         yield with_json(key, "config.json", lambda c: c.update({key: value}), said)
     yield with_json("more words", "tokenizer.json", lambda t: t["model"]["vocab"].update(new=len(encoder.WORDS)),
-                    f"tokens, and its tokenizer gives token {len(encoder.WORDS)}")
+                    f"tokens, but its tokenizer returns token {len(encoder.WORDS)}")
     yield from damaged_tokenizers(with_json)
     for name in list(made)[3:5]:
         less = {other: tensor for other, tensor in made.items() if other != name}
@@ -154,7 +154,7 @@ def damaged(folder, made):
     yield "another task", whole, ("--embed", "a", "--prompt", "a"), 2, "one of --prompt, --embed, --save"
     yield "no text", whole, ("--embed",), 2, "cannot use '--embed'"
     made_up.write_folder(folder / "decoder", made_up.tensors(1), "F32")
-    yield "a decoder", folder / "decoder", ("--embed", "a"), 2, "is no encoder, which --embed needs"
+    yield "a decoder", folder / "decoder", ("--embed", "a"), 2, "is not an encoder, which --embed needs"
 
 
 def damaged_tokenizers(with_json):

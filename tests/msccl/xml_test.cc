@@ -38,7 +38,7 @@ TEST(MscclXml, Refuses) {
                    "connected to its own GPU", "line 3"},
            Refused{kHead + gpu + "<tb id=\"1\" send=\"1\" recv=\"-1\"/></gpu></algo>",
                    "found thread block 1 where 0 is expected", "line 3"},
-           Refused{kHead + gpu + block + "<step s=\"0\" type=\"x\"/>", "no step has type \"x\"",
+           Refused{kHead + gpu + block + "<step s=\"0\" type=\"x\"/>", "unknown step type \"x\"",
                    "line 4"},
            Refused{kHead + gpu + block +
                        "<step s=\"0\" type=\"s\" srcbuf=\"i\" srcoff=\"1\" cnt=\"2\"/>",
