@@ -121,7 +121,8 @@ class Chooser {
     if (stays(usual)) {
       return usual;
     }
-    // For a size that none was measured around, nobody knows better than the size below.
+    // For a size without measurements nearby, the choice of the next smaller size is the best
+    // estimate.
     return stays(current) || best.empty() ? current : best;
   }
 

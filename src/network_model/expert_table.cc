@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostRows = 5'000;
 constexpr std::size_t kMostMachines = 20;
 
-// Columns of numbers, and what they may be.
+// The numeric columns and their ranges.
 struct Column {
   std::string_view name;
   double least;

@@ -151,7 +151,7 @@ Parsed<Counts> parse_json_counts(std::string_view text) {
 
 constexpr std::string_view kBetween = " \t,;\r";
 
-// The numbers of a line; what is wrong with it, or empty.
+// Parses the numbers of a line; returns the mistake, or empty.
 std::string read_row(std::string_view line, std::vector<std::int64_t>& row) {
   line = line.substr(0, line.find('#'));
   for (std::size_t at = line.find_first_not_of(kBetween); at != std::string_view::npos;) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostLogRanks = 1'000'000;
 
-// Bandwidths have two digits behind the point, and times four or five digits.
+// Bandwidths have two decimals, and times four or five digits.
 constexpr double kHalfDigit = 0.0051;
 constexpr double kBandwidthRounding = 0.002;
 
@@ -29,7 +29,7 @@ std::string short_number(double value) {
   return {text.data(), end.ptr};
 }
 
-// busbw / algbw of nccl-tests; of UCC, where it counts a part, busbw / (size / time).
+// busbw / algbw as in nccl-tests; for UCC's part counts, busbw / (size / time).
 double bus_factor(Collective collective, int ranks, bool is_of_part) {
   const double part = (ranks - 1.0) / ranks;
   const double all = is_of_part ? ranks : 1.0;
@@ -47,7 +47,7 @@ double bus_factor(Collective collective, int ranks, bool is_of_part) {
   }
 }
 
-// The rank count with that factor; 0: there is none, or any has it.
+// Returns the rank count with this factor; 0: there is none, or every count has it.
 int ranks_of_factor(Collective collective, double factor, bool is_of_part) {
   const bool is_reduce = collective == Collective::all_reduce;
   const double ranks = is_of_part ? factor + 1 : is_reduce ? 2 / (2 - factor) : 1 / (1 - factor);
@@ -129,7 +129,7 @@ struct Listed {
       return group.second == table.groups.begin()->second;
     });
     groups = static_cast<int>(table.groups.size());
-    // Ranks that are listed several times are those of several jobs.
+    // Ranks that are listed several times belong to several jobs.
     of_group = groups > 1 && are_alike && most_times == 1 ? all / groups : 0;
   }
 
@@ -196,7 +196,7 @@ bool is_time(const std::optional<double>& us) {
   return us && *us >= cost::kLeastPointUs && *us <= cost::kMostPointUs;
 }
 
-// The size, the time and the bandwidth are those of one measurement.
+// Returns whether size, time and bandwidth can belong to one measurement.
 bool agrees(const PrintedTime& time, double bytes) {
   constexpr double kBytesPerUs = 1e3;  // of 1 GB/s
   if (!time.us || !time.algbw || *time.us <= 0) {
@@ -231,7 +231,7 @@ class Collector {
  public:
   explicit Collector(const LogQuestion& question) : question_(question) {}
 
-  // Empty, or what is wrong.
+  // Returns the problem; empty: none.
   std::string add(const PrintedTable& table) {
     const auto rows = static_cast<std::int64_t>(table.rows.size());
     if (table.rows.empty()) {

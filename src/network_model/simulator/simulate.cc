@@ -99,7 +99,7 @@ SimulationResult play_through(const Play& play, const PathTable& paths,
   return SharedRates(play, paths, options).run();
 }
 
-// Both engines count as waiting whatever is neither moving nor computing.
+// Both engines count time as waiting if the rank neither moves data nor computes.
 void tell_starts(const Play& play, SimulationResult& result) {
   for (const PlayItem& item : play.items) {
     if (item.launch_us <= 0 || result.ranks.empty()) {
@@ -139,8 +139,8 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   return result;
 }
 
-// Bytes over the first link of a row also used the rest of it. The rows are found again, not
-// stored, because they would take most memory where there are most links.
+// Bytes over the first link of a row also used its other links. The rows are computed again instead
+// of being stored, because they would take the most memory in topologies with the most links.
 void copy_along_rows(const Topology& topology, const PathTable& paths, std::vector<LinkUse>& uses) {
   const std::vector<int> first = first_of_rows(topology);
   for (std::size_t link = 0; link < uses.size(); ++link) {

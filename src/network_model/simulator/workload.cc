@@ -12,7 +12,7 @@ namespace {
 
 // About how many chunks all ranks send, each of which the simulator has to follow.
 double chunks_sent(const Algorithm& algorithm, Shape shape) {
-  // If one rank has all the data, the others send only what it has sent.
+  // If one rank has all the data, the other ranks forward only what it has sent.
   const bool from_one =
       algorithm.collective == Collective::scatter || algorithm.collective == Collective::gather;
   const int senders = from_one ? std::min(algorithm.steps(shape), shape.ranks) : shape.ranks;

@@ -137,7 +137,8 @@ WorkItem WorkloadItems::compute(const JsonNode& node, const Family& family) cons
   return item;
 }
 
-// The longer of what is computed at the rate of the device and what is moved at that of its memory.
+// Returns the longer of the computation at the device's rate and the memory traffic at its memory's
+// rate.
 std::vector<double> WorkloadItems::work_us(const JsonNode& node, std::size_t ranks) const {
   const auto read = [](double most) {
     return [most](const JsonNode& value) { return value.number(0, most); };
