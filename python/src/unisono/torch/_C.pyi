@@ -6,7 +6,7 @@ from typing import Any
 import torch.distributed
 
 class Options:
-    """What a group was made with."""
+    """The options of a group."""
 
     def __init__(self, timeout: timedelta = ...) -> None: ...
 
@@ -23,7 +23,7 @@ class Backend(torch.distributed.Backend):
         shown_as: str = ...,
         enable_reconfigure: bool = ...,
     ) -> None:
-        """Returns when all ranks are there. DistBackendError names those that do not come.
+        """Waits for all ranks. DistBackendError names the ranks that do not come.
 
         The profiler shows operations as those of the backend `shown_as`. With
         `enable_reconfigure` it returns at once, and reconfigure() names the ranks (torch 2.14).
