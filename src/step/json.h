@@ -1,4 +1,4 @@
-// Steps as JSON, `unisono.step/1`; docs/formats/step.md has the form.
+// Steps as JSON, `unisono.step/1`; docs/formats/step.md describes the format.
 #pragma once
 
 #include <string>
