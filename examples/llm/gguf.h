@@ -18,7 +18,7 @@ using Meta = std::variant<std::int64_t, double, bool, std::string, std::vector<s
 
 class Gguf {
  public:
-  // Errors: std::runtime_error, with the file and what is wrong with it.
+  // Errors: std::runtime_error with the file and its mistake.
   explicit Gguf(const std::string& path);
 
   bool has_meta(const std::string& key) const { return meta_.contains(key); }

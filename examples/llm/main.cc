@@ -17,7 +17,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// A file or folder, and what is made of it. Without a tokenizer, tokens are bytes.
+// A file or folder, and the model made from it. Without a tokenizer, tokens are bytes.
 struct Source {
   std::optional<llm::Gguf> file;
   std::optional<llm::Tokenizer> tokenizer;

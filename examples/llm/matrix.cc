@@ -86,7 +86,7 @@ Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precisio
     throw std::runtime_error(
         "oneDNN has no products of this precision on this processor; try --precision f32");
   }
-  // oneDNN reads what it is given, though its interface takes it as writable.
+  // oneDNN only reads this argument, although its interface takes it as writable.
   memory given({dims, memory::data_type::f32, memory::format_tag::ba}, p.engine,
                const_cast<float*>(w.data()));
   dnnl::reorder(given, p.weights).execute(p.stream, given, p.weights);

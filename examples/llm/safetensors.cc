@@ -76,7 +76,7 @@ Entry entry_of(const std::string& name, const json& said, std::uint64_t data_byt
   if (entry.begin > entry.end || entry.end > data_bytes) {
     refuse(name, "outside the file");
   }
-  // The product of a shape may not fit: what is larger than its bytes is wrong whatever follows.
+  // The product of a shape may overflow; a product larger than its bytes is already an error.
   std::uint64_t count = 1;
   const std::uint64_t most = (entry.end - entry.begin) / type->bytes;
   for (const json& size : said["shape"]) {

@@ -81,7 +81,7 @@ class RandomWeights : public Weights {
     if (name.find("norm") != std::string::npos) {
       return part;
     }
-    // Each row has a seed of its own, so that any part is the same whoever reads it.
+    // Each row has its own seed, so that a part is the same for every reader.
     std::uint64_t seed = seed_;
     for (const char c : name) {
       seed = seed * 1099511628211U + static_cast<unsigned char>(c);

@@ -1,4 +1,4 @@
-// `unisono bench`: how fast the collectives are, and whether they are right. What it accepts.
+// `unisono bench`: measures the collectives and checks their results. This file has its options.
 #include <fmt/format.h>
 
 #include "bench/moe.h"

@@ -1,4 +1,5 @@
-// `unisono doctor`: can ranks work together here? One line a check, with the fix where it fails.
+// `unisono doctor`: checks that ranks can work together here. One line per check, with the fix if
+// it fails.
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>

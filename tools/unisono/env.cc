@@ -21,7 +21,7 @@ struct Setting {
   bool set = false;
 };
 
-// A secret is never shown, only that it is there.
+// A secret is never shown, only whether it is set.
 bool is_secret(std::string_view name) {
   return name.ends_with("_TOKEN");
 }

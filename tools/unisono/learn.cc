@@ -66,7 +66,7 @@ constexpr Topic kTopics[] = {
     {"layer", "lab: a calculator of the data that one layer moves under each of these",
      "实验室：一层在各种切法下移动什么（计算器）", "#layer"}};
 
-// Other words for what is above, and what is not worth a line of its own in the list.
+// Synonyms of the topics above, and topics that are not listed.
 constexpr Topic kOthers[] = {
     {"ring", "", "", "#article?chapter=laps"},
     {"chain", "", "", "#article?chapter=broadcast"},

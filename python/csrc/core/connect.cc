@@ -46,7 +46,7 @@ std::shared_ptr<Comm> connect(unisono::ConnectOptions options) {
   {
     const py::gil_scoped_release unlocked;
     if (unisono_signals::is_main_thread()) {
-      // Any handler may run, and what it raises ends the meeting.
+      // Any signal handler may run here; its exception ends the rendezvous.
       const auto interrupted = std::make_shared<std::atomic<bool>>(false);
       options.interrupted = [interrupted] {
         return *interrupted || unisono_signals::is_interrupted();

@@ -49,8 +49,8 @@ std::shared_ptr<Shared> share(std::unique_ptr<Shared> group) {
           }};
 }
 
-// A number, or a stream of torch, CuPy or whoever has __cuda_stream__. None: the one that
-// torch would use now, where a program uses CUDA by torch; else the legacy default stream.
+// Accepts a number, or a stream of torch, CuPy or any library with __cuda_stream__. None: torch's
+// current stream if the program uses CUDA through torch; otherwise the legacy default stream.
 void* stream_of(Object stream, int device) {
   const auto at = [](Object number) {
     return reinterpret_cast<void*>(number.cast<std::uintptr_t>());

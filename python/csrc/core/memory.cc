@@ -97,7 +97,7 @@ std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* 
   return memory;
 }
 
-// numpy's arrays of types that the buffer protocol cannot name, such as those of ml_dtypes.
+// Handles numpy arrays of types that the buffer protocol cannot name, such as those of ml_dtypes.
 std::optional<Memory> Memory::of_array(py::handle object, Use use, const char* name,
                                        const std::optional<Elements>& dtype, Layout* layout) {
   if (!py::hasattr(object, "__array_interface__") || !py::hasattr(object, "dtype")) {
@@ -305,7 +305,7 @@ Memory Memory::on_device(py::handle object, Use use, const char* name,
     if (type != dlpack::kCuda && type != dlpack::kCudaManaged) {
       refuse_value(name, "is not in GPU memory; pass CPU memory to the communicator instead");
     }
-    // -1: the caller says on which stream the call is, after what was put there.
+    // -1: the caller passes the stream of the call, which runs after earlier work on that stream.
     return of_capsule(capsule_of(object, py::arg("stream") = -1), use, name, dtype, nullptr);
   }
   if (auto memory = of_cuda_array(object, use, name, dtype)) {

@@ -72,8 +72,8 @@ class Context {
       : outer_(std::move(outer)), heads_(std::move(heads)) {
     axes_ = {.method = method_of(method), .order = order_of(order)};
   }
-  // Alone with both communicators. What a callback raises ends their world, as the others would
-  // wait for this rank.
+  // Runs alone, with both communicators. An exception of a callback ends their world, because other
+  // ranks would wait for this rank.
   template <typename Call>
   void run(const Call& call) {
     inside(outer_, &axes_.outer, [&] { inside(heads_, &axes_.heads, [&] { call(axes_); }); });

@@ -73,8 +73,8 @@ py::object redistribute(const std::shared_ptr<Comm>& comm, const py::object& dat
   return out;
 }
 
-// For each tensor (name, shape of the whole, this rank's part or None, where the part begins).
-// The dtype of what this rank has no part of comes with the shape.
+// For each tensor: (name, whole shape, this rank's part or None, first index of the part). For
+// tensors without a part on this rank, the shape contains the dtype.
 using Row = std::tuple<std::string, std::vector<std::size_t>, py::object, py::object,
                        std::vector<std::size_t>>;
 

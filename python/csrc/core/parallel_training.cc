@@ -38,7 +38,7 @@ class Buckets : public Held<GradientBuckets> {
   Buckets(const std::shared_ptr<Comm>& comm, const unisono::parallel::BucketOptions& options)
       : Held({comm}, [&](const auto& open) { return GradientBuckets(*open.front(), options); }) {}
 
-  // In f32 whatever they are.
+  // Converts to f32 from any type.
   void add_to(std::size_t index, const py::object& values) {
     const AnyFloats floats(values, Use::read, "values");
     with([&](GradientBuckets& buckets) {

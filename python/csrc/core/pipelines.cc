@@ -72,7 +72,7 @@ struct Functions {
   py::object overlap = py::none();
 };
 
-// While it lives, nobody else uses the runner.
+// While it lives, no other thread uses the runner.
 class Turn {
  public:
   explicit Turn(std::atomic_flag& is_used) : is_used_(is_used) {

@@ -136,7 +136,7 @@ std::vector<int> read_roots(const Arguments& arguments, int ranks) {
   return roots;
 }
 
-// Refuses what the library would refuse only at the first call, after the heading.
+// Rejects calls that the library would only reject at the first call, after the heading.
 void check_sweep(const SweepOptions& sweep) {
   for (const BenchWorkload& workload : sweep.workloads) {
     if (!sweep.algorithm.empty() && !sweep.algorithm.ends_with(".json") && !workload.send_recv) {

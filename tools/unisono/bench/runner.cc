@@ -104,7 +104,7 @@ void Runner::check(const Case& row, const CaseCounts& layout, const DataRule& ru
 }
 
 Runner::Checked Runner::on_all_ranks(const Checked& mine) {
-  // The seed proves that what was gathered is of this case.
+  // The seed proves that the gathered results belong to this case.
   Checked total;
   const auto seed = static_cast<double>(seed_);
   const auto all =

@@ -83,8 +83,8 @@ int Session::run() {
   return verdict();
 }
 
-// Collective: all ranks add what they used. Returns 0 if ranks are on several hosts, as rank 0 sees
-// its own only.
+// Collective: adds the CPU use of all ranks. Returns 0 if ranks are on several hosts, because rank
+// 0 sees only its own host.
 double Session::cores_of_others() const {
   const CpuUse now = cpu_use_now();
   double ranks_s = now.own_s - start_.own_s;

@@ -34,7 +34,7 @@ constexpr Foreign kForeign[] = {
     {{"\"traceEvents\"", "\"schemaVersion\""}, "a trace of PyTorch's profiler"},
     {{"\"schema\"", "pytorch_"}, "an execution trace of PyTorch"}};
 
-// Chakra's files are messages of protobuf, each behind its length: the first has a version.
+// Chakra's files are protobuf messages, each after its length; the first one has a version.
 bool is_chakra(std::string_view text) {
   return text.size() > 8 && text[1] == '\x0a' && static_cast<unsigned char>(text[0]) < 0x80 &&
          static_cast<std::size_t>(text[2]) + 2 == static_cast<std::size_t>(text[0]) &&

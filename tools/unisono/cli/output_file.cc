@@ -68,7 +68,7 @@ std::optional<std::string> replaceable(const std::string& path,
   return S_ISREG(status->st_mode) && status->st_nlink == 1 && same ? target : std::nullopt;
 }
 
-// A new file beside the one that it is to replace, gone again unless it does.
+// A new file beside the file that it will replace; removed unless it replaces that file.
 class FreshFile {
  public:
   explicit FreshFile(const std::string& target) {
@@ -188,7 +188,7 @@ void check_output(const std::string& path) {
   if (target.empty() || target.ends_with('/') || !above || !S_ISDIR(above->st_mode)) {
     refuse_output(path, ENOENT);
   }
-  // Permissions say nothing of /proc and the like, where no file can be made.
+  // Permissions do not show that no file can be created in /proc and similar file systems.
   if (const FreshFile tried(target); tried.fd() < 0) {
     refuse_output(path, tried.error());
   }

@@ -9,7 +9,7 @@
 namespace unisono::executors {
 namespace {
 
-// "input chunk 3 of GPU 1"; without the GPU where the step is of the same one.
+// "input chunk 3 of GPU 1"; without the GPU if it is the step's own.
 std::string told(const StepId& at, int gpu, const BufferPlace& place) {
   return fmt::format("{} chunk {}{}", to_string(place.buffer), place.offset,
                      gpu == at.gpu ? "" : fmt::format(" of GPU {}", gpu));

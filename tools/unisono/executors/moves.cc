@@ -144,8 +144,9 @@ void MoveFinder::move_own(const Held& held, const Cell& cell) {
   }
 }
 
-// The first step in which the move sees what it is to see and spoils no read; none if the source
-// is overwritten before. Within a step all reads come before all writes.
+// Returns the first step in which the move reads the right data and overwrites nothing that is
+// still needed; none if the source is overwritten before. Within a step all reads come before all
+// writes.
 std::optional<int> MoveFinder::step_of(const Held& from, const Cell& to) {
   const Times& read = times_[key(from.cell)];
   const Times& written = times_[key(to)];

@@ -85,7 +85,7 @@ bool can_be_of(const std::string& kernel, const std::string& collective) {
   return true;  // a broadcast may be a part of others; other names are not known
 }
 
-// The events of a trace by what they are.
+// The events of a trace, by kind.
 struct Events {
   std::vector<Event> described = {};  // kernels that say their collective
   std::vector<Event> bare = {};       // kernels of NCCL that do not
@@ -163,8 +163,8 @@ Events events_of(const json& document) {
   return events;
 }
 
-// The kernels that belong to each annotation, by three witnesses: what was launched within it, the
-// number that both have, and, where there are as many of the one as of the other, their order.
+// The kernels of each annotation, found by three kinds of evidence: launches within it, a common
+// number, and, if there are equally many of both, their order.
 class Matcher {
  public:
   explicit Matcher(Events& events) : events_(events), spans_(events.launched.size()) {
@@ -336,7 +336,7 @@ class Reader {
     }
   }
 
-  // Empty: it cannot be told.
+  // Empty: unknown.
   std::string group_of(const json& arguments) {
     std::string name = text(member(arguments, "Process Group Name"));
     const bool is_default = text(member(arguments, "Process Group Description")) == "default_pg";
@@ -356,7 +356,8 @@ class Reader {
     return is_all && rank_.groups.size() == 1 ? "world" : "";
   }
 
-  // A call of the event's collective and group; nullptr, and counted as left out: it has none.
+  // Returns a call of the event's collective and group; nullptr, and counted as left out, if it has
+  // none.
   ImportedCall* add(const Event& event, const Span& span, const std::string& backend) {
     const std::string collective = known_collective(event.name, rank_);
     if (collective.empty()) {
@@ -433,7 +434,7 @@ class Reader {
     const bool says_group = !text(member(arguments, "Process Group Name")).empty();
     rank_.has_groups = rank_.has_groups && (says_group || rank_.groups.size() < 2);
     rank_.has_sizes = false;  // but with record_shapes
-    // all_gather and gather are told by what a rank sends.
+    // all_gather and gather are recognised by the bytes that a rank sends.
     const bool is_part = call->collective == "all_gather" || call->collective == "gather";
     const std::size_t ranks = std::max<std::size_t>(1, rank_.groups[call->group].size());
     set_size(

@@ -43,7 +43,7 @@ constexpr std::int64_t kMostRanks = 1'000'000;
                    "unisono help trace");
 }
 
-// The word behind " KEY "; empty: it is not there.
+// Returns the word after " KEY "; empty: there is none.
 std::string_view word_after(std::string_view line, std::string_view key) {
   for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
     const std::size_t begin = at + key.size();
@@ -132,7 +132,7 @@ struct Communicator {
   int owner = -1;                        // the rank of the job, once all are known
 };
 
-// The ranks of each communicator. The ranks of the job are those of the largest one.
+// The ranks of each communicator. The ranks of the largest communicator are the ranks of the job.
 class Communicators {
  public:
   // Returns true if the line describes a communicator.

@@ -1,4 +1,4 @@
-// Reading with expat, which checks that the text is XML; what it means is checked by ElementReader.
+// Reads with expat, which checks that the text is XML; ElementReader checks its meaning.
 #include <expat.h>
 #include <fmt/format.h>
 
