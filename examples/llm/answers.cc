@@ -86,7 +86,7 @@ void save_answers(const std::string& path, const std::vector<std::vector<Said>>&
 std::vector<std::vector<Said>> load_answers(const std::string& path) {
   std::ifstream in(path);
   if (!in) {
-    throw std::runtime_error(path + " cannot be read; --save makes it");
+    throw std::runtime_error(path + " cannot be read; create it with --save");
   }
   std::vector<std::vector<Said>> answers;
   for (std::string line; std::getline(in, line);) {

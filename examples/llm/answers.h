@@ -1,4 +1,4 @@
-// Answers to questions, and their comparison with those of another layout.
+// Answers to questions, and their comparison with the answers under another layout.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Said {
   float margin = 0;  // by how much its logit was larger than the next one's
 };
 
-// Tokens behind a prompt, until `most` of them or until `goes_on` says no.
+// Returns the tokens after a prompt: up to `most`, or until `goes_on` returns false.
 std::vector<Said> answer(Model& model, std::span<const std::int32_t> prompt, std::size_t most,
                          const Sampling& sampling,
                          const std::function<bool(std::int32_t)>& goes_on);

@@ -34,7 +34,7 @@ json parse_object(std::string_view text) {
   } catch (const json::parse_error& error) {
     throw std::runtime_error("is not valid JSON at byte " + std::to_string(error.byte));
   } catch (const json::exception&) {
-    throw std::runtime_error("has a number beyond a double");
+    throw std::runtime_error("has a number outside the range of a double");
   }
 }
 
@@ -45,7 +45,7 @@ json read_json(const std::string& path) {
     throw std::runtime_error(path + " cannot be read");
   }
   if (static_cast<std::uintmax_t>(bytes) > kMostBytes) {
-    throw std::runtime_error(path + " is larger than any JSON of a model");
+    throw std::runtime_error(path + " is larger than any model's JSON");
   }
   std::string text(static_cast<std::size_t>(bytes), '\0');
   in.seekg(0);
@@ -86,7 +86,7 @@ std::string Config::text(const char* key) const {
 
 void Config::must_be_off(const char* key) const {
   if (is_on(key)) {
-    fail(std::string("has '") + key + "', which is not done here");
+    fail(std::string("has '") + key + "', which is not supported here");
   }
 }
 

@@ -11,7 +11,7 @@ namespace llm {
 // Errors: std::runtime_error, for a file that cannot be read, is not a JSON object, or is larger
 // than any of a model.
 nlohmann::json read_json(const std::string& path);
-// The same of a text. Errors: std::runtime_error, what is wrong, without the file.
+// The same for a text. Errors: std::runtime_error with the mistake, without the file name.
 nlohmann::json parse_object(std::string_view text);
 
 // Errors of all that it gives: std::runtime_error, with the file.
@@ -26,7 +26,7 @@ class Config {
   std::size_t count(const char* key) const;  // 1 or more
   std::size_t count_or(const char* key, std::size_t otherwise) const;
   float number_or(const char* key, float otherwise) const;
-  // Empty, where it is no text.
+  // Empty if it is not a text.
   std::string text(const char* key) const;
   bool is_on(const char* key) const { return has(key) && value_[key] == true; }
   // Refuses a feature that is not implemented here.

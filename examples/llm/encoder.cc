@@ -91,7 +91,7 @@ std::size_t Encoder::weight_bytes() const {
   return bytes;
 }
 
-// The rows of all texts, one behind another: word, place, and the first type, normed.
+// The rows of all texts, one after another: the sum of word, position and first type, normalised.
 std::vector<float> Encoder::embeddings(Texts texts) const {
   const auto row = [&](const char* kind, std::size_t number) {
     return weights_.read(std::string("embeddings.") + kind + "_embeddings.weight",

@@ -17,8 +17,8 @@ namespace llm {
 
 class Encoder {
  public:
-  // All ranks of `tp` call it, which must live as long, as `weights` must. Errors: as of
-  // head_share(); what the weights throw.
+  // Collective over `tp`. `tp` and `weights` must outlive the encoder. Errors: those of
+  // head_share(), and of the weights.
   Encoder(unisono::Communicator& tp, const EncoderWeights& weights, Precision precision);
 
   // By text, given as tokens: the mean over the rows of the last layer, of length 1. All ranks call

@@ -27,7 +27,7 @@ bool is_encoder(const std::string& folder);
 
 class EncoderWeights {
  public:
-  // Errors: std::runtime_error, with the file and what is wrong with it.
+  // Errors: std::runtime_error with the file and its mistake.
   explicit EncoderWeights(const std::string& folder);
   const EncoderShape& shape() const { return shape_; }
   // A part of a matrix [outputs, inputs], or of a vector, which has one row. Names are those of

@@ -26,7 +26,8 @@ float rope_base(const Config& config) {
     }
     const json type = rope.value("rope_type", rope.value("type", json("default")));
     if (type != "default") {
-      config.fail("has a rotary embedding of the type " + type.dump() + ", which is not done here");
+      config.fail("has a rotary embedding of the type " + type.dump() +
+                  ", which is not supported here");
     }
     base = rope.value("rope_theta", base);
   }
@@ -36,7 +37,7 @@ float rope_base(const Config& config) {
 Shape shape_of(const Config& config) {
   if (config.text("model_type") != "llama") {
     config.fail("is of the model type '" + config.text("model_type") +
-                "'; of folders there are llama, and bert for --embed");
+                "'; supported folders are llama, and bert for --embed");
   }
   for (const char* key : {"attention_bias", "mlp_bias"}) {
     config.must_be_off(key);
@@ -51,7 +52,7 @@ Shape shape_of(const Config& config) {
   shape.key_value_heads = config.count_or("num_key_value_heads", shape.heads);
   shape.dim = config.count_or("head_dim", shape.width / shape.heads);
   if (shape.dim == 0) {
-    config.fail("has less 'hidden_size' than 'num_attention_heads'");
+    config.fail("has a smaller 'hidden_size' than 'num_attention_heads'");
   }
   shape.hidden = config.count("intermediate_size");
   shape.vocabulary = config.count("vocab_size");

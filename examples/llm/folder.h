@@ -11,8 +11,7 @@
 
 namespace llm {
 
-// Errors: std::runtime_error, with the file and what is wrong with it; for another model than
-// Llama.
+// Errors: std::runtime_error with the file and its mistake, also for a model other than Llama.
 std::unique_ptr<Weights> folder_weights(const std::string& folder);
 // Returns nothing if there is no tokenizer.json. Errors: as above.
 std::optional<Vocabulary> folder_vocabulary(const std::string& folder);

@@ -180,7 +180,7 @@ void Gguf::parse() {
     const auto dims = in.take<std::uint32_t>();
     if (dims < 1 || dims > 2) {
       throw std::runtime_error("has '" + entry.name + "' of " + std::to_string(dims) +
-                               " dimensions; vectors and matrices are read");
+                               " dimensions; only vectors and matrices are supported");
     }
     entry.matrix.columns = in.take<std::uint64_t>();
     entry.matrix.rows = dims == 2 ? in.take<std::uint64_t>() : 1;
@@ -191,7 +191,7 @@ void Gguf::parse() {
     entry.matrix.format = block_format(type);
     if (entry.matrix.format == nullptr) {
       throw std::runtime_error("has '" + entry.name + "' in type " + std::to_string(type) +
-                               ", which is not read here");
+                               ", which is not supported here");
     }
     entry.offset = in.take<std::uint64_t>();
   }
@@ -207,7 +207,7 @@ void Gguf::parse() {
         data + entry.offset < data ? 0 : bytes.size() - std::min(bytes.size(), data + entry.offset);
     if (matrix.columns % matrix.format->elements != 0 || blocks > room ||
         (blocks != 0 && matrix.rows > room / (blocks * matrix.format->bytes))) {
-      throw std::runtime_error("has '" + entry.name + "' outside of the file");
+      throw std::runtime_error("has '" + entry.name + "' outside the file");
     }
     matrix.data = bytes.data() + data + entry.offset;
     if (!tensors_.add(entry.name, matrix)) {

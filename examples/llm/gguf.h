@@ -18,7 +18,7 @@ using Meta = std::variant<std::int64_t, double, bool, std::string, std::vector<s
 
 class Gguf {
  public:
-  // Errors: std::runtime_error, with the file and what is wrong with it.
+  // Errors: std::runtime_error with the file and its mistake.
   explicit Gguf(const std::string& path);
 
   bool has_meta(const std::string& key) const { return meta_.contains(key); }
@@ -27,7 +27,7 @@ class Gguf {
   const T& meta(const std::string& key) const {
     const auto found = meta_.find(key);
     if (found == meta_.end() || !std::holds_alternative<T>(found->second)) {
-      tensors_.fail("has no '" + key + "' of the kind that is needed");
+      tensors_.fail("has no '" + key + "' of the required kind");
     }
     return std::get<T>(found->second);
   }

@@ -17,7 +17,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// A file or folder, and what is made of it. Without a tokenizer, tokens are bytes.
+// A file or folder, and the model made from it. Without a tokenizer, tokens are bytes.
 struct Source {
   std::optional<llm::Gguf> file;
   std::optional<llm::Tokenizer> tokenizer;
@@ -150,7 +150,8 @@ bool run(unisono::Communicator& world, const llm::Options& options, const std::s
     return llm::run_encoder(world, options, layout);
   }
   if (!options.embed.empty()) {
-    throw std::invalid_argument("llm: " + options.model + " is no encoder, which --embed needs");
+    throw std::invalid_argument("llm: " + options.model +
+                                " is not an encoder, which --embed needs");
   }
   const Source source(options.model);
   up::Mesh mesh = up::Mesh::create(world, llm::mesh_text(layout, world.size()));

@@ -9,7 +9,7 @@ namespace llm {
 
 class MappedFile {
  public:
-  // Errors: std::runtime_error, with the file and what is wrong with it.
+  // Errors: std::runtime_error with the file and its mistake.
   explicit MappedFile(const std::string& path);
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -86,7 +86,7 @@ Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precisio
     throw std::runtime_error(
         "oneDNN has no products of this precision on this processor; try --precision f32");
   }
-  // oneDNN reads what it is given, though its interface takes it as writable.
+  // oneDNN only reads this argument, although its interface takes it as writable.
   memory given({dims, memory::data_type::f32, memory::format_tag::ba}, p.engine,
                const_cast<float*>(w.data()));
   dnnl::reorder(given, p.weights).execute(p.stream, given, p.weights);
@@ -112,7 +112,7 @@ void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t row
   }
   Packed& p = *packed_;
   if (x.size() != rows * p.inputs || y.size() != rows * p.outputs) {
-    throw std::logic_error("llm: a product of other rows than its matrix has");
+    throw std::logic_error("llm: a product with a wrong number of rows");
   }
   Packed::Prepared& prepared = rows == 1 ? p.one : p.other;
   if (prepared.rows != rows) {

@@ -9,7 +9,7 @@
 
 namespace llm {
 
-// bf16: weights are stored, and what they are multiplied with is rounded, to 16 bits; sums are f32.
+// bf16: weights are stored in 16 bits, and their factors are rounded to 16 bits; sums are f32.
 enum class Precision : unsigned char { f32, bf16 };
 
 // Weights [outputs, inputs], laid out as oneDNN reads them fastest. Thread rule: one at a time.

@@ -165,7 +165,7 @@ void Model::sum_over_tp() {
   }
 }
 
-// Adds what the ranks of tp gave to x, and norms it for what comes next, if that is here.
+// Adds the results of the tp ranks to x, and normalises it for the next layer, if this rank has it.
 void Model::add_given(std::span<const float> after, std::span<const float> norm) {
   sum_over_tp();
   if (!after.empty()) {
@@ -261,8 +261,8 @@ void Model::dense(const Layer& layer, std::span<const float> in, std::size_t row
   layer.down.times(gate, out, rows);
 }
 
-// Tokens are cut over ep, go to two experts each, and come back to all ranks of ep. What experts
-// give are summands where tp cuts them, so their sums are over tp as those of the dense MLP.
+// Tokens are cut over ep, sent to two experts each, and returned to all ranks of ep. Where tp cuts
+// experts, their results are partial sums, so they are summed over tp like those of the dense MLP.
 void Model::experts(const Layer& layer, std::size_t rows) {
   unisono::Communicator& ep = mesh_.axis("ep");
   const up::Range mine = up::shard_range(rows, ep.size(), ep.rank());
@@ -338,7 +338,7 @@ std::vector<up::Candidate> Model::head(std::size_t count) {
 
 std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, std::size_t count) {
   if (tokens.empty() || (mesh_.size("cp") > 1 && length_ != 0 && tokens.size() > 1)) {
-    throw std::invalid_argument("llm: tokens are appended one by one behind a prompt");
+    throw std::invalid_argument("llm: after a prompt, tokens are appended one by one");
   }
   const Timed timed(times_.total);
   call_length_ = tokens.size();

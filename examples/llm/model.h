@@ -1,10 +1,10 @@
-// A decoder of the Llama family, laid over ranks along the axes pp, cp, ep and tp.
+// A decoder of the Llama family, distributed over ranks along the axes pp, cp, ep and tp.
 //
-//   tp   heads, the MLP's hidden features and the vocabulary are cut; two all_reduces a layer
-//   pp   each rank has some layers, and passes activations on
+//   tp   heads, the MLP's hidden features and the vocabulary are cut; two all_reduces per layer
+//   pp   each rank has some layers, and sends activations to the next rank
 //   cp   the prompt and the cache of keys and values are cut over the sequence
 //   ep   the MLP is a mixture of experts, copies of the dense one (upcycling: Komatsuzaki et al.,
-//        2022), whose weighted mean is the dense MLP whatever the router says
+//        2022), whose weighted mean equals the dense MLP for any routing
 #pragma once
 
 #include <array>
@@ -35,20 +35,20 @@ struct Layer {
 struct Times {
   double total = 0;
   double communication = 0;
-  double waiting = 0;  // of it: for ranks that had not come; of experts' rows it is not known
+  double waiting = 0;  // part of it: waiting for other ranks; unknown for experts' rows
 };
 
 class Model {
  public:
-  // All ranks of the mesh call it. `weights` must live as long: embeddings are read when they are
-  // needed. Errors: as of head_share(); what the weights throw.
+  // Collective over the mesh. `weights` must outlive the model: embeddings are read on demand.
+  // Errors: as of head_share(), and the errors of the weights.
   Model(unisono::parallel::Mesh& mesh, const Weights& weights, Precision precision);
 
-  // Forgets what it was told.
+  // Clears the context.
   void clear();
-  // Appends tokens, and gives the likeliest ones for the next place, the same on all ranks, the
-  // likeliest first. All ranks call it with the same tokens. Only the first call after clear() may
-  // have several with cp. Errors: as of Communicator::run().
+  // Appends tokens, and returns the likeliest next tokens, likeliest first, the same on all ranks.
+  // Collective, with the same tokens on all ranks. With cp, only the first call after clear() may
+  // have several tokens. Errors: as of Communicator::run().
   std::vector<unisono::parallel::Candidate> append(std::span<const std::int32_t> tokens,
                                                    std::size_t count);
   bool has_experts() const { return exchange_ != nullptr; }
@@ -80,20 +80,20 @@ class Model {
   unisono::parallel::Range layers_range_;
   unisono::parallel::Range hidden_;
   unisono::parallel::Range words_;
-  Arena arena_;  // of all matrices
+  Arena arena_;  // memory of all matrices
   std::vector<Layer> layers_;
   Matrix output_;
   std::vector<float> norm_;
-  // The row of one token that attention and MLP give, in memory that the other ranks of tp read
-  // where it is, and its sum over tp, prepared once.
+  // The output row of one token, in memory that the other ranks of tp read directly, and its
+  // prepared sum over tp.
   unisono::Region row_;
   std::optional<unisono::Plan> row_sum_;
   std::unique_ptr<unisono::Exchange> exchange_;
-  std::size_t length_ = 0;              // tokens so far, of all ranks
-  std::vector<std::size_t> positions_;  // of the tokens of this call that are here
+  std::size_t length_ = 0;              // tokens so far, on all ranks
+  std::vector<std::size_t> positions_;  // positions of this call's tokens on this rank
   std::vector<std::size_t> cached_;     // positions of the cache's rows
   std::size_t call_length_ = 0;
-  // The state of this call: what goes through the layers, the same normed, and what a layer gives.
+  // The state of this call: the residual stream, its normed form, and a layer's output.
   std::vector<float> x_, normal_, many_;
   std::span<float> given_;
   Turns turns_, window_turns_;

@@ -13,26 +13,26 @@ const char* const kUsage =
        unisono run -n N -- llm --model FILE.gguf --layout tp=N --prompt TEXT
        llm --model FOLDER --embed TEXT [--embed TEXT ...] [options]
 
-Answers a question with a model of the Llama family or Gemma 3, or gives the vectors of texts by
-an encoder of BERT's kind, laid over ranks.
+Answers a question with a model of the Llama family or Gemma 3, or computes the vectors of texts
+with an encoder of BERT's kind. The model is distributed over the ranks.
 
   --model FILE      weights and tokenizer: a GGUF file, or a folder with config.json,
-                    safetensors and tokenizer.json; "random": a small model that is made up
-  --layout TEXT     axes pp, cp, ep, tp, such as "pp=2,tp=2"; tp over all ranks unless given
-  --precision P     of the weights in products: f32, or bf16, in half the memory
+                    safetensors and tokenizer.json; "random": a small random model
+  --layout TEXT     axes pp, cp, ep, tp, such as "pp=2,tp=2"; default: tp over all ranks
+  --precision P     type of the weights in products: f32, or bf16, in half the memory
   --prompt TEXT     the question
-  --embed TEXT      a text for an encoder: prints its vector; of several, the cosine similarity of
-                    each further one with the first
-  --tokens N        the most tokens of an answer; 64
-  --raw             the prompt as it is, without the words that the model was trained to expect
-  --temperature T   draws from the 40 likeliest tokens; 0, the likeliest, unless given
-  --seed N          of the draws; 0
-  --keep-going      where a rank dies, answer again on those that are left, as tp or as pp
-  --save FILE       answers ten prompts, and keeps the tokens; of an encoder, the vectors of the
-                    prompts, or of the texts of --embed
-  --compare FILE    does it again, and compares; the exit status is 1 if a token differs, or a
-                    vector by a cosine distance of more than 1e-5
-  --show-tokens T   the tokens of a text
+  --embed TEXT      a text for an encoder: prints its vector; with several texts, the cosine
+                    similarity of each further text with the first
+  --tokens N        the most tokens of an answer; default: 64
+  --raw             send the prompt as it is, without the chat template of the model
+  --temperature T   draw from the 40 likeliest tokens; default: 0, always the likeliest
+  --seed N          seed of the draws; default: 0
+  --keep-going      if a rank dies, answer again on the remaining ranks, as tp or as pp
+  --save FILE       answer ten prompts, and save the tokens; with an encoder, save the vectors
+                    of the prompts, or of the texts of --embed
+  --compare FILE    compute the same again, and compare with FILE; the exit status is 1 if a
+                    token differs, or a vector by a cosine distance of more than 1e-5
+  --show-tokens T   print the tokens of a text
 )";
 
 namespace {
@@ -46,8 +46,7 @@ void must_have_one_task(const Options& options) {
                     static_cast<int>(!options.tokens_of.empty());
   if (options.model.empty() || tasks != 1) {
     throw std::invalid_argument(
-        "llm: --model and one of --prompt, --embed, --save, --compare and --show-tokens are "
-        "needed");
+        "llm: give --model and one of --prompt, --embed, --save, --compare and --show-tokens");
   }
 }
 
@@ -87,7 +86,7 @@ Options parse_options(const std::vector<std::string>& words) {
     return value;
   };
   if (precision != "f32" && precision != "bf16") {
-    throw std::invalid_argument("llm: --precision is f32 or bf16, not '" + precision + "'");
+    throw std::invalid_argument("llm: --precision must be f32 or bf16, not '" + precision + "'");
   }
   options.precision = precision == "bf16" ? Precision::bf16 : Precision::f32;
   if (!tokens.empty()) {

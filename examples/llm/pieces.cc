@@ -38,7 +38,7 @@ std::size_t contraction(std::string_view text) {
   return 0;
 }
 
-// A character, and where the next one begins.
+// A character, and the position of the next one.
 struct Character {
   Kind kind;
   std::size_t end;
@@ -60,7 +60,7 @@ std::size_t piece_length(std::string_view text) {
       last = end;
       end = at(end).end;
     }
-    // A run of spaces leaves its last one to the word behind it.
+    // A run of spaces leaves its last space to the following word.
     return kind == Kind::space && end < text.size() && last > from ? last : end;
   };
   const bool leads = text[0] == ' ' && text.size() > 1 && at(1).kind != Kind::space;

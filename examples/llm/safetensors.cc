@@ -68,27 +68,27 @@ Entry entry_of(const std::string& name, const json& said, std::uint64_t data_byt
   const auto* const type =
       std::ranges::find_if(kTypes, [&](const Type& one) { return dtype == one.name; });
   if (type == std::end(kTypes)) {
-    refuse(name, "in the unknown type '" + dtype + "'");
+    refuse(name, "of the unknown type '" + dtype + "'");
   }
   Entry entry{.name = name, .matrix = {.format = block_format(type->type)}};
   entry.begin = whole_number(name, said["data_offsets"][0]);
   entry.end = whole_number(name, said["data_offsets"][1]);
   if (entry.begin > entry.end || entry.end > data_bytes) {
-    refuse(name, "outside of the file");
+    refuse(name, "outside the file");
   }
-  // The product of a shape may not fit: what is larger than its bytes is wrong whatever follows.
+  // The product of a shape may overflow; a product larger than its bytes is already an error.
   std::uint64_t count = 1;
   const std::uint64_t most = (entry.end - entry.begin) / type->bytes;
   for (const json& size : said["shape"]) {
     const std::uint64_t next = whole_number(name, size);
     if (next != 0 && count > most / next) {
-      refuse(name, "of a shape that its bytes do not hold");
+      refuse(name, "of a shape that does not match its bytes");
     }
     count *= next;
     entry.matrix.columns = next;
   }
   if (count * type->bytes != entry.end - entry.begin) {
-    refuse(name, "of a shape that its bytes do not hold");
+    refuse(name, "of a shape that does not match its bytes");
   }
   entry.matrix.rows = entry.matrix.columns == 0 ? 0 : count / entry.matrix.columns;
   return entry;
@@ -134,7 +134,7 @@ void add_safetensors(const MappedFile& file, Tensors& tensors) {
   for (Entry& entry : entries) {
     if (entry.begin != end) {
       refuse(entry.name, entry.begin < end ? "overlapping another tensor"
-                                           : "behind bytes that belong to no tensor");
+                                           : "after bytes that belong to no tensor");
     }
     end = entry.end;
     entry.matrix.data = data.data() + entry.begin;
@@ -144,7 +144,7 @@ void add_safetensors(const MappedFile& file, Tensors& tensors) {
   }
   if (end != data.size()) {
     throw std::runtime_error("has " + std::to_string(data.size() - end) +
-                             " bytes behind its last tensor");
+                             " bytes after its last tensor");
   }
 }
 

@@ -11,13 +11,13 @@
 
 namespace llm {
 
-// `file` must outlive `tensors`. Errors: std::runtime_error, what is wrong with the file.
+// `file` must outlive `tensors`. Errors: std::runtime_error with the file's mistake.
 void add_safetensors(const MappedFile& file, Tensors& tensors);
 
 // The tensors of model.safetensors, or of the files that model.safetensors.index.json names.
 class SafetensorsFolder {
  public:
-  // Errors: std::runtime_error, with the file and what is wrong with it.
+  // Errors: std::runtime_error with the file and its mistake.
   explicit SafetensorsFolder(const std::string& folder);
   const Tensors& tensors() const { return tensors_; }
 

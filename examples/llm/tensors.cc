@@ -29,7 +29,7 @@ std::vector<float> Tensors::read(const std::string& name, unisono::parallel::Ran
                                  unisono::parallel::Range columns) const {
   const StoredMatrix& matrix = at(name);
   if (matrix.format == nullptr) {
-    fail("has '" + name + "' in a type that is not read here");
+    fail("has '" + name + "' in a type that is not supported here");
   }
   if (rows.first + rows.count > matrix.rows || columns.first + columns.count > matrix.columns) {
     fail("has '" + name + "' of " + std::to_string(matrix.rows) + " x " +

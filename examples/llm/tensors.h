@@ -1,5 +1,5 @@
-// Matrices as they lie in a file that is mapped, by name. They are unpacked to f32 when a part is
-// read, so that a rank unpacks only what it keeps.
+// Matrices in a mapped file, by name. They are unpacked to f32 when a part is read, so that a rank
+// unpacks only the parts that it keeps.
 #pragma once
 
 #include <cstddef>

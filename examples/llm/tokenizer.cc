@@ -54,7 +54,7 @@ Tokenizer::Tokenizer(Vocabulary vocabulary)
   }
 }
 
-// The longest token of those that texts may name, with which the text begins; -1: none.
+// Returns the longest nameable token with which the text begins; -1: none.
 std::int32_t Tokenizer::named_at(std::string_view text) const {
   for (const std::size_t length : lengths_) {
     const auto found =

@@ -19,8 +19,8 @@ class Tokenizer {
  public:
   explicit Tokenizer(Vocabulary vocabulary);
 
-  // Names of control tokens in the text ("<|im_end|>"), and what users defined, become these
-  // tokens; the longest one where there are several.
+  // Names of control tokens ("<|im_end|>") and of user-defined tokens in the text become these
+  // tokens; the longest name wins.
   std::vector<std::int32_t> encode(std::string_view text) const;
   // The bytes of a token; they may be a part of a character. Control tokens have none.
   std::string decode(std::int32_t token) const;

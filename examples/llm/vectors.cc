@@ -39,7 +39,7 @@ void save(const std::string& path, const Vectors& vectors) {
 Vectors load(const std::string& path) {
   std::ifstream in(path);
   if (!in) {
-    throw std::runtime_error(path + " cannot be read; --save makes it");
+    throw std::runtime_error(path + " cannot be read; create it with --save");
   }
   Vectors vectors;
   for (std::string line; std::getline(in, line);) {
@@ -101,11 +101,11 @@ void say(const Vectors& vectors) {
 up::Mesh mesh_of(unisono::Communicator& world, const Options& options, const std::string& layout) {
   if (!options.prompt.empty()) {
     throw std::invalid_argument("llm: " + options.model +
-                                " is an encoder, which answers nothing; try --embed");
+                                " is an encoder, which cannot answer; use --embed");
   }
   up::Mesh mesh = up::Mesh::create(world, mesh_text(layout, world.size()));
   if (mesh.size("tp") != world.size()) {
-    throw std::invalid_argument("llm: an encoder is laid over tp alone, not '" + layout + "'");
+    throw std::invalid_argument("llm: an encoder supports only tp, not '" + layout + "'");
   }
   return mesh;
 }

@@ -39,7 +39,7 @@ bool flag_at(const json& from, const char* key, bool otherwise) {
 void put_word(Vocabulary& vocabulary, const std::string& word, const json& number,
               Vocabulary::Kind kind, std::size_t most) {
   if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= most) {
-    refuse("whose token '" + word + "' has no number, or one beyond its words");
+    refuse("whose token '" + word + "' has no number, or one beyond the vocabulary");
   }
   const auto token = number.get<std::size_t>();
   if (token >= vocabulary.words.size()) {
@@ -81,7 +81,7 @@ void read_cuts(Vocabulary& vocabulary, const json& all) {
                flag_at(*cut, "use_regex", true) && !is_cut) {
       is_cut = true;
     } else {
-      refuse("that cuts text by '" + type + "'; there are single digits and the rule of GPT-2");
+      refuse("that cuts text by '" + type + "'; supported are single digits and the rule of GPT-2");
     }
   }
   if (!is_cut) {
@@ -103,7 +103,7 @@ void read_template(Vocabulary& vocabulary, const json& single) {
       refuse("whose template has '" + name + "', which is not a token");
     }
     if (side == &vocabulary.behind && !vocabulary.is_word_piece) {
-      refuse("whose template puts '" + name + "' behind a text");
+      refuse("whose template puts '" + name + "' after a text");
     }
     side->push_back(static_cast<std::int32_t>(word - vocabulary.words.begin()));
   }
@@ -120,7 +120,7 @@ void read_processors(Vocabulary& vocabulary, const json& all) {
       has_template = true;
       read_template(vocabulary, (*one)["single"]);
     } else if (type != "ByteLevel") {
-      refuse("with the post-processor '" + type + "'; there is one template");
+      refuse("with the post-processor '" + type + "'; only one template is supported");
     }
   }
 }
@@ -132,7 +132,7 @@ void read_word_pieces(Vocabulary& vocabulary, const json& tokenizer) {
   const json normalizer = part("normalizer");
   if (text_at(normalizer, "type") != "BertNormalizer" ||
       text_at(part("pre_tokenizer"), "type") != "BertPreTokenizer") {
-    refuse("of word pieces but with BERT's normalizer and cuts");
+    refuse("of word pieces without BERT's normalizer and pre-tokenizer");
   }
   vocabulary.is_word_piece = true;
   vocabulary.is_uncased = flag_at(normalizer, "lowercase", true);
@@ -142,7 +142,7 @@ void read_word_pieces(Vocabulary& vocabulary, const json& tokenizer) {
     }
   }
   if (flag_at(normalizer, "strip_accents", vocabulary.is_uncased) != vocabulary.is_uncased) {
-    refuse("in which case and accents are not folded together");
+    refuse("that does not fold both case and accents");
   }
   const json& model = tokenizer["model"];
   if (text_at(model, "continuing_subword_prefix") != "##") {
@@ -208,7 +208,7 @@ std::string merge_text(const json& merge) {
 Vocabulary vocabulary_of(const Gguf& file) {
   const auto& model = file.meta<std::string>("tokenizer.ggml.model");
   if (model != "llama" && model != "gpt2") {
-    refuse("for '" + model + "'; there are gpt2 and llama");
+    refuse("for '" + model + "'; supported are gpt2 and llama");
   }
   Vocabulary vocabulary{.by_score = model == "llama",
                         .words = file.meta<std::vector<std::string>>("tokenizer.ggml.tokens")};
@@ -222,7 +222,7 @@ Vocabulary vocabulary_of(const Gguf& file) {
   } else {
     const auto& pre = file.meta<std::string>("tokenizer.ggml.pre");
     if (pre != "smollm" && pre != "gpt-2" && pre != "default") {
-      refuse("that cuts text as '" + pre + "' does; there are smollm and gpt-2");
+      refuse("that cuts text as '" + pre + "' does; supported are smollm and gpt-2");
     }
     vocabulary.single_digits = pre == "smollm";
     vocabulary.merges = file.meta<std::vector<std::string>>("tokenizer.ggml.merges");
@@ -288,7 +288,7 @@ void must_fit(const Vocabulary& vocabulary, std::size_t tokens, const std::strin
   }
   if (needed > tokens) {
     throw std::runtime_error(model + " has " + std::to_string(tokens) +
-                             " tokens, and its tokenizer gives token " +
+                             " tokens, but its tokenizer returns token " +
                              std::to_string(needed - 1));
   }
 }

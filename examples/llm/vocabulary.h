@@ -15,8 +15,8 @@ struct Vocabulary {
   enum class Kind : std::uint8_t { ordinary, control, user_defined, byte };
   bool by_score = false;       // SentencePiece; else byte-level BPE
   bool single_digits = false;  // each digit is a piece of its own
-  // BERT's words, of which each is cut into the longest tokens; `unknown` where that fails. Tokens
-  // behind the first have "##" before them.
+  // BERT's words, each cut into the longest tokens; `unknown` if that fails. Tokens after the first
+  // one begin with "##".
   bool is_word_piece = false;
   bool is_uncased = false;
   std::string unknown = {};

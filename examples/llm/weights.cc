@@ -16,7 +16,7 @@ class FileWeights : public Weights {
     const auto& kind = file.meta<std::string>("general.architecture");
     if (kind != "llama" && kind != "gemma3") {
       throw std::runtime_error("no model of the architecture '" + kind +
-                               "'; there are llama and gemma3");
+                               "'; supported are llama and gemma3");
     }
     const auto key = [&](const char* name) { return kind + "." + name; };
     const auto count = [&](const std::string& name) {
@@ -39,7 +39,8 @@ class FileWeights : public Weights {
     shape_.dim = file.has_meta(key("attention.key_length")) ? count(key("attention.key_length"))
                                                             : shape_.width / shape_.heads;
     if (shape_.dim == 0) {
-      throw std::runtime_error("'" + key("embedding_length") + "' is less than there are heads");
+      throw std::runtime_error("'" + key("embedding_length") +
+                               "' is less than the number of heads");
     }
     shape_.hidden = count(key("feed_forward_length"));
     shape_.vocabulary = file.tensors().at("token_embd.weight").rows;
@@ -80,7 +81,7 @@ class RandomWeights : public Weights {
     if (name.find("norm") != std::string::npos) {
       return part;
     }
-    // Each row has a seed of its own, so that any part is the same whoever reads it.
+    // Each row has its own seed, so that a part is the same for every reader.
     std::uint64_t seed = seed_;
     for (const char c : name) {
       seed = seed * 1099511628211U + static_cast<unsigned char>(c);

@@ -24,8 +24,8 @@ struct Shape {
   float epsilon = 1e-5F;
   float rope_base = 10000;
   bool rope_halves = false;  // pairs of the rotary embedding lie half a head apart
-  // Gemma 3: norms behind attention and MLP and of queries and keys, GELU, a scaled embedding, and
-  // of every `pattern` layers all but the last see a window.
+  // Gemma 3: norms after attention and MLP and on queries and keys, GELU, a scaled embedding; in
+  // every group of `pattern` layers, all but the last have an attention window.
   bool is_gemma = false;
   std::size_t window = 0;
   std::size_t pattern = 0;

@@ -21,7 +21,7 @@ constexpr float kNormEpsilon = 1e-5F;
 #ifdef TRANSFORMER_OPENBLAS
 
 void multiply(const Product& p) {
-  // One thread a rank: the ranks are what is parallel here.
+  // One thread per rank: the ranks provide the parallelism here.
   static const bool once = (openblas_set_num_threads(1), true);
   static_cast<void>(once);
   if (p.m == 0 || p.n == 0) {

@@ -103,7 +103,7 @@ int run(const Options& options) {
     return compare(world, options) ? 0 : 1;
   }
   if (world.size() != 1) {
-    std::fprintf(stderr, "transformer: --save is for one process\n");
+    std::fprintf(stderr, "transformer: --save needs a single process\n");
     return 2;
   }
   Trained trained = transformer::train(world, transformer::parse_layout("tp=1"), {}, kSteps);

@@ -107,8 +107,9 @@ class Block {
  public:
   Block(const Groups& groups, const Local& local);
   std::vector<float> forward(const Unit& unit, std::vector<float> x, int microbatch);
-  // The backward pass in two halves, as pipelines call them: the gradient of the input, which the
-  // layer before waits for, and later those of the matrices. Gains are part of the first half.
+  // The backward pass in two halves, as pipelines call it: first the gradient of the input, for
+  // which the previous layer waits, and later those of the matrices. Gains belong to the first
+  // half.
   std::vector<float> backward_input(const Unit& unit, std::vector<float> gradient, int microbatch);
   void backward_weight(const Unit& unit, int microbatch);
 

@@ -80,8 +80,8 @@ class PipelineTrainer {
         mesh_.size("rep") > 1) {
       throw unisono::Error(unisono::ErrorCode::config,
                            "layout \"" + layout.text + "\": " + std::to_string(config.batch) +
-                               " sequences are not cut evenly\nwith a pipeline, dp times m divides "
-                               "them, and rep is 1");
+                               " sequences cannot be divided evenly\nwith a pipeline, choose dp "
+                               "and m whose product divides them, and rep=1");
     }
     local_.batch = sequences_.count / microbatches;
     make_units();
@@ -100,8 +100,8 @@ class PipelineTrainer {
       }
     }
     loss_ = 0;
-    // The ranks that hold the same units gather them in the same order, whatever the order of
-    // their stages is.
+    // Ranks that hold the same units gather them in the same order, independently of the order of
+    // their stages.
     parts_.clear();
     for (std::size_t i = 0; i < own_.size(); ++i) {
       const std::span<const float> weights = state_->parameters_f32(i);
@@ -172,8 +172,8 @@ class PipelineTrainer {
     return units;
   }
 
-  // The first rank that holds the same units as `rank`; without DualPipe that is itself. It holds
-  // none where there are fewer units than ranks, as others may.
+  // Returns the first rank that holds the same units as `rank`; without DualPipe, the rank itself.
+  // With fewer units than ranks, it may hold none.
   int first_like(int rank) const {
     const bool is_double = schedule_.chains().size() > 1;
     return is_double ? std::min(rank, schedule_.ranks() - 1 - rank) : rank;

@@ -10,7 +10,7 @@ namespace transformer {
 
 namespace up = unisono::parallel;
 
-// The next token follows from the last one, but for one in four, which is drawn.
+// The next token follows from the last one, except one in four, which is random.
 std::vector<std::int32_t> draw_tokens(const Config& config, int step) {
   std::mt19937_64 random(config.seed * 1000003U + static_cast<std::uint64_t>(step));
   std::vector<std::int32_t> tokens;

@@ -91,7 +91,7 @@ class Trainer {
   }
 
  private:
-  // The weights of a unit; those of the one that comes after it are fetched meanwhile.
+  // Returns the weights of a unit, and fetches those of the next unit meanwhile.
   Unit enter(std::size_t unit, std::size_t after) {
     const std::span<const float> weights = state_->parameters_f32(unit);
     state_->prefetch(after);

@@ -43,7 +43,8 @@ struct Axes {
 std::unique_ptr<unisono::parallel::ShardedState> make_state(
     const Config& config, int stage, const std::vector<std::vector<Weight>>& lists,
     const Axes& axes);
-// Sums what the tensor-parallel ranks have summands of, and hands the gradients of a unit over.
+// Sums the gradients that are partial over the tensor-parallel ranks, and passes on the gradients
+// of a unit.
 void reduce_unit(unisono::parallel::ShardedState& state, std::size_t unit,
                  const std::vector<Weight>& list, unisono::Communicator& tp);
 // The weights of a unit, whole, by their names. All ranks of tp and of the state call it.
@@ -51,8 +52,8 @@ void join_unit(unisono::parallel::ShardedState& state, std::size_t unit,
                const std::vector<Weight>& list, unisono::Communicator& tp,
                std::map<std::string, std::vector<float>>& all);
 
-// The greatest differences between two trainings. Infinite where one is not a number, or where they
-// have other weights.
+// The greatest differences between two trainings. Infinite if a value is not a number, or if the
+// weights differ in shape.
 struct Difference {
   double loss = 0;
   double weight = 0;

@@ -56,7 +56,7 @@ def reduced_once():
 
 
 def without_kernels():
-    """Operations go through memory of the host: the library finds no driver, the device has its own."""
+    """Operations go through host memory: the library finds no driver, the device has its own."""
     load()
     torch.ones(1, device=NAME)
     os.environ["UNISONO_CUDA"] = NO_DRIVER

@@ -90,7 +90,7 @@ def test_of_a_communicator():
 
 
 def test_communicator_refuses_what_no_code_can_keep():
-    with pytest.raises(unisono.Error, match="accuracy of all calls is 0.001"):
+    with pytest.raises(unisono.Error, match="accuracy for all calls is 0.001"):
         unisono.connect(accuracy=1e-3)
 
 

@@ -123,7 +123,7 @@ def drained(comm):
     assert exchange.masked == []
     assert exchange.route(np.array([[0], [1]], "i4")).rows_of_ranks == [2, 2]
     exchange.mask([1])
-    with pytest.raises(unisono.UsageError, match="leaves nobody for experts 0, 1"):
+    with pytest.raises(unisono.UsageError, match="leaves no rank for experts 0, 1"):
         exchange.mask([0, 1])
     with pytest.raises(unisono.UsageError, match="token 1 chose expert 7"):
         exchange.route(np.array([[0], [7]], "i4"))
@@ -154,11 +154,11 @@ def taken_care_of(comm):
     ]:
         with pytest.raises(TypeError, match=said):
             call()
-    with pytest.raises(ValueError, match=r"chosen is \[2, 4\], and not \[tokens, 2\]"):
+    with pytest.raises(ValueError, match=r"chosen is \[2, 4\], not \[tokens, 2\]"):
         exchange.route(np.zeros((2, 4), "i4"))
-    with pytest.raises(ValueError, match=r"dispatch\(\): tokens is \[., 5\], and not \[., 2\]"):
+    with pytest.raises(ValueError, match=r"dispatch\(\): tokens is \[., 5\], not \[., 2\]"):
         exchange.dispatch(routing, tokens, one_a_slot=True)
-    with pytest.raises(ValueError, match=r"combine\(\): weights is \[2, .\], and not \[., 2\]"):
+    with pytest.raises(ValueError, match=r"combine\(\): weights is \[2, .\], not \[., 2\]"):
         exchange.combine(routing, rows, weights=np.ascontiguousarray(weights_of(comm.rank).T))
     with pytest.raises(unisono.Mismatch, match="rank 0 gives rows of f32, and rank 1 gives rows of i32"):
         exchange.dispatch(routing, tokens.astype("f4" if comm.rank == 0 else "i4"))
@@ -361,7 +361,7 @@ def moved(comm):
     experts.move_experts(comm, moves, 20, {rank: weights}, {before: weights})
     np.testing.assert_array_equal(weights, np.full(5, before, "f4"))
     placed = {} if rank == 1 else {before: weights}
-    with pytest.raises(unisono.UsageError, match=r"move_experts\(\) of rank 1: it cannot say where"):
+    with pytest.raises(unisono.UsageError, match=r"move_experts\(\) of rank 1: it cannot describe where"):
         experts.move_experts(comm, moves, 20, {rank: weights}, placed)
     with pytest.raises(unisono.UsageError, match="has 20 bytes, not 16"):
         experts.move_experts(comm, moves, 16, {rank: weights}, {before: weights})
@@ -398,9 +398,9 @@ def wrong_layer():
 def test_dispatcher_refuses_other_shapes():
     for mistakes, out in jobs.run(2, wrong_layer):
         for (kind, text), expected in zip(mistakes, [
-            ("ValueError", "chosen is [2, 3], and not [3, 2]: [tokens, k]"),
-            ("ValueError", "weights is [2, 3], and not [3, 2]: [tokens, k]"),
-            ("ValueError", "tokens is [1, 3, 5] of torch.float32 on cpu, and not [tokens, hidden]"),
+            ("ValueError", "chosen is [2, 3], not [3, 2]: [tokens, k]"),
+            ("ValueError", "weights is [2, 3], not [3, 2]: [tokens, k]"),
+            ("ValueError", "tokens is [1, 3, 5] of torch.float32 on cpu, not [tokens, hidden]"),
             ("TypeError", "must be tensors of PyTorch"),
             ("ValueError", "the function of expert 0 of this rank gave ["),
         ], strict=True):  # fmt: skip

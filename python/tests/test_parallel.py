@@ -24,7 +24,7 @@ def test_mesh():
     shape = parallel.MeshShape("pp=2,dp=2,tp=2;ep=2,etp=2", 8)
     assert shape.groups("dp") == [[0, 2], [1, 3], [4, 6], [5, 7]]
     assert shape.axes == {"pp": 2, "dp": 2, "tp": 2} and shape.folded == {"ep": 2, "etp": 2}
-    with pytest.raises(unisono.ConfigError, match="have 8 ranks, and there are 6"):
+    with pytest.raises(unisono.ConfigError, match="have 8 ranks, but there are 6"):
         parallel.MeshShape("dp=2,tp=4", 6)
 
     def body(comm):
@@ -107,7 +107,7 @@ def test_gradient_buckets(ranks):
                 assert np.allclose(got, values[:, i].mean(0) + step, atol=1e-5)
         assert buckets.buckets == 3 and buckets.exposed_us >= 0
         buckets.begin()
-        with pytest.raises(ValueError, match="49 elements; there must be 50"):
+        with pytest.raises(ValueError, match="49 elements; it must have 50"):
             buckets.add_to(0, np.zeros(49, "f4"))
         with pytest.raises(TypeError, match="float64; it must be float32"):
             buckets.add_to(0, np.zeros(50))
@@ -176,7 +176,7 @@ def test_sharded_state(stage, ranks):
         for unit in range(2):
             wanted = adam(begin[unit], gradients[:, :, unit].mean(1))
             assert np.allclose(state.whole(unit, np.empty(31, "f4")), wanted, atol=1e-4)
-        with pytest.raises(TypeError, match="float64; the state is of f32"):
+        with pytest.raises(TypeError, match="float64; the state has type f32"):
             state.parameters(0, np.empty(31))
         with pytest.raises(ValueError, match="31 values from element 1 on"):
             state.add_to_gradients(0, begin[0], first=1)

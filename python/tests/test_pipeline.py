@@ -141,7 +141,7 @@ def test_a_callback_cannot_use_the_pipeline_that_calls_it(call):
         said = []
 
         def forward(*_):
-            with pytest.raises(unisono.UsageError, match="a step is under way"):
+            with pytest.raises(unisono.UsageError, match="a step is in progress"):
                 getattr(runner, call)()
             said.append(call)
 

@@ -86,7 +86,7 @@ def test_the_order_of_1f1b_is_wrong_in_torch(ranks, microbatches):
     assert forward == [f"{ranks - 1}F{i}" for i in range(1, microbatches + 1)]
     with pytest.raises(AssertionError, match="without first running Forward"):
         schedules._validate_schedule(order, ranks, ranks, microbatches)
-    with pytest.raises(unisono.UsageError, match="is not right"):
+    with pytest.raises(unisono.UsageError, match="is invalid"):
         unisono.pipeline.parse(text_of(order))
     # With the microbatches of the last rank counted from 0, it is right.
     repaired = text_of(order).splitlines()

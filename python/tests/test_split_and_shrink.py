@@ -163,7 +163,7 @@ def left_out():
 def test_who_is_left_out_does_not_call():
     for from_pytorch, from_us in jobs.run(2, left_out):
         assert from_pytorch[0] == "RuntimeError"
-        assert from_us[0] == "ValueError" and "leaves itself out" in from_us[1]
+        assert from_us[0] == "ValueError" and "excludes itself" in from_us[1]
 
 
 def test_shrink_does_not_wait_for_ever():

@@ -248,7 +248,7 @@ def disagrees(case):
     [
         ("order", "rendezvous 1 of this group: rank 0 has 16 bytes of symmetric memory, rank 1 has 32"),
         ("pads", "the signal pad of rank 0 has 4096 bytes, that of rank 1 has 8192"),
-        ("hosts", "symmetric memory is shared by ranks of one host, but rank 0 and rank 1 are on different ones"),
+        ("hosts", "symmetric memory needs ranks of one host and one user, but rank 0 and rank 1 are on different ones"),
     ],
 )
 def test_ranks_that_disagree_are_told_at_the_rendezvous(case, text):

@@ -67,7 +67,7 @@ def test_a_rank_that_is_late_is_named():
 def test_a_limit_that_is_set_later_is_that_of_kernels_too():
     with jobs.Job(2, one_is_late, timedelta(seconds=1), backend=BACKEND, prepare=fake_gpu.load) as job:
         kind, text = job.ending(0).value
-    assert kind == "DistBackendError" and "rank 1 has not come for 1000 ms" in text, text
+    assert kind == "DistBackendError" and "rank 1 has not arrived for 1000 ms" in text, text
 
 
 def other_lengths():

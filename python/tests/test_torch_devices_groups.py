@@ -113,7 +113,7 @@ def test_a_group_has_one_device_on_each_rank():
     for (kind, text), x, y in run(2, on_two_devices):
         assert kind == "ValueError", text
         assert text == (
-            f"unisono: this group works on {NAME}:0, and a tensor is on {NAME}:1; a group has one device on each rank"
+            f"unisono: this group works on {NAME}:0, but a tensor is on {NAME}:1; a group supports one device per rank"
         )
         assert (x, y) == ([4.0], [2.0])
 
@@ -251,7 +251,7 @@ def what_is_said(folder):
 
 def test_a_warning_says_once_that_data_goes_through_memory_of_the_host(tmp_path):
     for said in run(2, what_is_said, str(tmp_path), way="host"):
-        assert said.count(f"operations on {NAME}:0 go through memory of the host: ") == 1, said
+        assert said.count(f"operations on {NAME}:0 go through host memory: ") == 1, said
         assert fake_gpu.NO_DRIVER in said, said
     for said in run(2, what_is_said, str(tmp_path)):
         assert "memory of the host" not in said, said

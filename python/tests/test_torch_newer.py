@@ -200,7 +200,7 @@ def test_windows(ranks):
         assert supported and seen == [-1.0, -1.0, 10.0 * left, 10.0 * left + 1, 10.0 * left + 2, -1.0, -1.0, -1.0]
         assert same == [-1.0, -1.0]
         texts = ["7 elements at 2 into a window of 8", "put of Int", "is not a rank of this group",
-                 "not in symmetric memory", "deregister that first"]  # fmt: skip
+                 "not in symmetric memory", "deregister that tensor first"]  # fmt: skip
         for (kind, said), wanted in zip(errors, texts):
             assert kind == "ValueError" and wanted in said, (said, wanted)
         assert after[0] == "ValueError" and "it has no tensor" in after[1]

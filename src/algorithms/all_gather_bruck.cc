@@ -42,7 +42,7 @@ Schedule build_all_gather_bruck(Shape shape) {
 extern constinit const Algorithm all_gather_bruck{
     .name = "bruck",
     .collective = Collective::all_gather,
-    .summary = "all that a rank has goes 1, 2, 4, ... places back; fewest steps for any n",
+    .summary = "each rank sends all its parts 1, 2, 4, ... places back; fewest steps for any n",
     .source = "Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 8(11), 1997",
     .build = build_all_gather_bruck,
     .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },

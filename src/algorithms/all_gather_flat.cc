@@ -1,4 +1,4 @@
-// Flat all_gather: every rank sends its part to every other.
+// Flat all_gather: every rank sends its part to every other rank.
 //
 //   steps    n-1: in step s to the rank s places on, so that nobody is sent to by two at once
 //   sent     n-1 chunks per rank, the lower bound
@@ -30,7 +30,7 @@ Schedule build_all_gather_flat(Shape shape) {
 extern constinit const Algorithm all_gather_flat{
     .name = "flat",
     .collective = Collective::all_gather,
-    .summary = "every rank sends its part to every other",
+    .summary = "every rank sends its part to every other rank",
     .source = "Chan, Heimlich, Purkayastha and van de Geijn, CCPE 19(13), 2007",
     .build = build_all_gather_flat,
     .steps = [](Shape shape) { return shape.ranks - 1; },

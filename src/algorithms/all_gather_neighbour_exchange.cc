@@ -46,7 +46,7 @@ Schedule build_all_gather_neighbour_exchange(Shape shape) {
 extern constinit const Algorithm all_gather_neighbour_exchange{
     .name = "neighbour_exchange",
     .collective = Collective::all_gather,
-    .summary = "ranks turn to both neighbours in turn; half the messages of a ring",
+    .summary = "ranks alternate between both neighbours; half the messages of a ring",
     .source = "Chen, Zhang, Zhang and Yuan, HPC-Asia 2005",
     .build = build_all_gather_neighbour_exchange,
     .steps = [](Shape shape) { return shape.ranks / 2; },

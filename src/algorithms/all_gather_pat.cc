@@ -33,7 +33,7 @@ Schedule build_all_gather_pat(Shape shape) {
 extern constinit const Algorithm all_gather_pat{
     .name = "pat",
     .collective = Collective::all_gather,
-    .summary = "parts go down trees, far ranks first, a few parts in a message",
+    .summary = "parts go down trees, far ranks first, a few parts per message",
     .source = "Jeaugey, arXiv 2506.20252, 2025",
     .build = build_all_gather_pat,
     .steps = tree_step_count,

@@ -1,4 +1,4 @@
-// Flat all_to_all: every rank sends to every other at once.
+// Flat all_to_all: every rank sends to all other ranks at once.
 //
 //   steps    1
 //   sent     n-1 chunks per rank = (n-1)/n * S bytes, the lower bound
@@ -31,7 +31,7 @@ Schedule build_all_to_all_flat(Shape shape) {
 extern constinit const Algorithm all_to_all_flat{
     .name = "flat",
     .collective = Collective::all_to_all,
-    .summary = "every rank sends to every other at once",
+    .summary = "every rank sends to all other ranks at once",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build_all_to_all_flat,
     .steps = [](Shape shape) { return shape.ranks > 1 ? 1 : 0; },

@@ -30,7 +30,7 @@ Schedule build_barrier_dissemination(Shape shape) {
 extern constinit const Algorithm barrier_dissemination{
     .name = "dissemination",
     .collective = Collective::barrier,
-    .summary = "every rank tells the ranks 1, 2, 4, ... places on",
+    .summary = "every rank notifies the ranks 1, 2, 4, ... places ahead",
     .source = "Hensgen, Finkel and Manber, IJPP 17(1), 1988",
     .build = build_barrier_dissemination,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },

@@ -32,7 +32,7 @@ Schedule build_barrier_flat(Shape shape) {
 extern constinit const Algorithm barrier_flat{
     .name = "flat",
     .collective = Collective::barrier,
-    .summary = "every rank tells every other; one hop",
+    .summary = "every rank notifies every other rank; one hop",
     .source = "Mellor-Crummey and Scott, ACM TOCS 9(1), 1991",
     .build = build_barrier_flat,
     .steps = [](Shape shape) { return shape.ranks - 1; },

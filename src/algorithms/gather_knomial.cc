@@ -1,4 +1,4 @@
-// k-nomial gather: ranks collect the parts of k-1 subtrees at every level and hand them up.
+// k-nomial gather: ranks collect the parts of k-1 subtrees at every level and pass them up.
 //
 //   steps    ceil(log_k(n)), in each of which a rank receives k-1 times
 //   sent     the largest subtree below the root
@@ -45,7 +45,7 @@ constexpr int largest_subtree(Shape shape) {
 extern constinit const Algorithm gather_knomial{
     .name = "knomial",
     .collective = Collective::gather,
-    .summary = "ranks collect the parts of k-1 subtrees at every level and hand them up",
+    .summary = "ranks collect the parts of k-1 subtrees at every level and pass them up",
     .source = "Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023",
     .build = build_gather_knomial,
     .steps = [](Shape shape) { return digits(shape.ranks, shape.parameters.radix); },

@@ -95,7 +95,7 @@ void read_one(std::string_view name, std::string_view item, const AlgorithmParam
                          std::to_string(found->least) + " to " + std::to_string(kMost));
   }
   if (is_set(parameters, *found)) {
-    refuse(name, std::string(word) + " is said twice", "say it once");
+    refuse(name, std::string(word) + " is given twice", "give it once");
   }
   if (is_list) {
     std::copy(numbers.begin(), numbers.end(), parameters.local.begin());

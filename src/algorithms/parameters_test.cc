@@ -52,7 +52,7 @@ TEST(Parameters, AreRefusedWithAHint) {
   EXPECT_EQ(refusal("ring:radix=4", {}),
             "usage: \"ring:radix=4\": there is no parameter \"radix\"\nring takes none");
   EXPECT_EQ(refusal("x:radix=4:radix=4"),
-            "usage: \"x:radix=4:radix=4\": radix is said twice\nsay it once");
+            "usage: \"x:radix=4:radix=4\": radix is given twice\ngive it once");
   for (const char* name :
        {"x:", "x:radix", "x:radix=", "x:radix=4x4", "x:radix=-2", "x:radix=4.5", "x:radix= 4",
         "x:radix=99999999999999999999", "x:radix=1048577", "x::radix=4", "x:radix=4:", "x:local=0",

@@ -31,7 +31,7 @@ Schedule build_reduce_binomial(Shape shape) {
 extern constinit const Algorithm reduce_binomial{
     .name = "binomial",
     .collective = Collective::reduce,
-    .summary = "sums of subtrees are handed up a tree; fewest steps",
+    .summary = "sums of subtrees go up a tree; fewest steps",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005",
     .build = build_reduce_binomial,
     .steps = [](Shape shape) { return ceil_log2(shape.ranks); },

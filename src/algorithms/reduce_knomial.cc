@@ -35,7 +35,7 @@ Schedule build_reduce_knomial(Shape shape) {
 extern constinit const Algorithm reduce_knomial{
     .name = "knomial",
     .collective = Collective::reduce,
-    .summary = "ranks add the sums of k-1 others at every level and hand them up",
+    .summary = "ranks add the sums of k-1 other ranks at every level and pass them up",
     .source = "Wilkins, Wang, Liu, Pham, Guo, Thakur, Dinda and Hardavellas, IEEE CLUSTER 2023",
     .build = build_reduce_knomial,
     .steps = [](Shape shape) { return single_digits(shape.ranks, shape.parameters.radix); },

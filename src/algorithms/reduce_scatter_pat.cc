@@ -60,7 +60,7 @@ int scratch_chunks(Shape shape) {
 extern constinit const Algorithm reduce_scatter_pat{
     .name = "pat",
     .collective = Collective::reduce_scatter,
-    .summary = "sums come up trees, far ranks last, a few in a message; little scratch",
+    .summary = "sums go up trees, far ranks last, a few per message; little scratch",
     .source = "Jeaugey, arXiv 2506.20252, 2025",
     .build = build_reduce_scatter_pat,
     .steps = tree_step_count,

@@ -59,7 +59,7 @@ bool Deadline::is_interrupted() const {
 
 void Deadline::throw_if_interrupted() const {
   if (is_interrupted()) {
-    throw Error(ErrorCode::aborted, "the meeting of the ranks was interrupted");
+    throw Error(ErrorCode::aborted, "the rendezvous of the ranks was interrupted");
   }
 }
 

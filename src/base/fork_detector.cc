@@ -16,7 +16,9 @@ UNISONO_PRIVATE ForkDetector::ForkDetector() {
   void* page =
       mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED || madvise(page, kPageBytes, MADV_WIPEONFORK) != 0) {
-    throw Error(ErrorCode::resource, "no page for the fork guard\ncheck the limit on memory");
+    throw Error(
+        ErrorCode::resource,
+        "cannot map a page for the fork guard\ncheck the memory limits (ulimit -v, cgroup)");
   }
   page_.reset(static_cast<char*>(page));
   *page_ = 1;

@@ -62,13 +62,13 @@ constexpr std::size_t coded_elements(MoveCode code, std::size_t bytes) {
   return coded_bytes(code, elements) == bytes ? elements : 0;
 }
 
-// How far a sum is off whose inputs are rounded at most once each, and the result at most once,
+// The error of a sum if its inputs are rounded at most once each, and the result at most once,
 // besides the roundings of f32. An element of a sum of finite numbers is off by at most `worst`
 // times the sum, over the inputs that were rounded, of the greatest magnitude in its block of 32,
-// and 2^-149 a rounding: i8 adds half a scale a rounding, bf16 2^-8 of the element itself. The last
-// 1 to 3 elements of a message in bf16 are off by up to 2^-134 a rounding. Where
-// the numbers are normal and independent, the root mean square of the error is at most `normal`
-// times that of the result, however many ranks there are: coded_blocks_test.cc measures it.
+// plus 2^-149 per rounding: i8 adds half a scale per rounding, bf16 2^-8 of the element itself. The
+// last 1 to 3 elements of a message in bf16 are off by up to 2^-134 per rounding. If the numbers
+// are normal and independent, the root mean square of the error is at most `normal` times that of
+// the result, for any number of ranks: coded_blocks_test.cc measures it.
 struct SumError {
   double worst = 0;
   double normal = 0;

@@ -16,7 +16,8 @@ UniqueFd open_own_file(const std::string& path, int flags, std::string& why, mod
   const int truncates = flags & O_TRUNC;
   UniqueFd file(::open(path.c_str(), (flags & ~O_TRUNC) | kCareful, mode));
   if (!file) {
-    why = errno == ELOOP ? "it is a link" : std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
+    why = errno == ELOOP ? "it is a symbolic link"
+                         : std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
     return {};
   }
   why = why_not_own(file.get());

@@ -56,7 +56,7 @@ TEST_F(OwnFile, OpensItsOwnFileAgain) {
 
 TEST_F(OwnFile, FollowsNoLink) {
   std::filesystem::create_symlink(victim(), path());
-  EXPECT_EQ(refusal(), "it is a link");
+  EXPECT_EQ(refusal(), "it is a symbolic link");
 }
 
 TEST_F(OwnFile, TakesNoHardLink) {

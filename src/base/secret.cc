@@ -26,7 +26,7 @@ void fill_random(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
     if (got < 0 && errno != EINTR) {
-      throw Error(ErrorCode::resource, "the system gave no random bytes");
+      throw Error(ErrorCode::resource, "the operating system returned no random bytes");
     }
     bytes = bytes.subspan(got < 0 ? 0 : static_cast<std::size_t>(got));
   }

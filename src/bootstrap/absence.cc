@@ -41,7 +41,7 @@ Absence AbsenceCheck::find(const std::function<bool(int)>& is_missing) {
       absence.rank = rank;
       absence.message = "rank " + std::to_string(rank) + " " + how +
                         " before it joined the others\nlook at its last output: all ranks of a job "
-                        "have to connect()";
+                        "must call connect()";
     }
   }
   if (absence.rank >= 0) {

@@ -140,7 +140,7 @@ void Acceptor::make_room() {
     if (oldest == pending_.end()) {
       oldest = std::find_if(pending_.begin(), pending_.end(), is_stranger);
     }
-    turn_away(*oldest, "made room for others before it had said who it is");
+    turn_away(*oldest, "was dropped to make room for others before it had identified itself");
     pending_.erase(oldest);
   }
 }
@@ -149,7 +149,7 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
   Handshake& shake = pending.peer.shake();
   // A peer that is late has given up: its earlier messages are void.
   if (now_ms >= pending.peer.deadline_ms()) {
-    turn_away(pending, "did not prove in time who it is");
+    turn_away(pending, "did not authenticate in time");
     return false;
   }
   bool there = pending.peer.step();
@@ -178,8 +178,8 @@ bool Acceptor::attend(Pending& pending, std::int64_t now_ms) {
       lost_.push_back(shake.peer().peer);
     }
     turn_away(pending, !pending.peer.tls_problem().empty() ? pending.peer.tls_problem()
-                       : pending.inside ? "hung up before it was told that it is let in"
-                                        : "hung up before it had proved who it is");
+                       : pending.inside ? "closed the connection before it was admitted"
+                                        : "closed the connection before it had authenticated");
     return false;
   }
   return true;

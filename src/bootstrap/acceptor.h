@@ -30,8 +30,8 @@ inline constexpr std::int64_t kHandshakeMs = 2000;
 inline constexpr std::int64_t kProvedMs = 10'000;
 // The advice if a rank was refused because its description or its job does not match.
 inline constexpr const char* kAlike =
-    "the refusal says what is not alike: give all ranks the same, and start them again";
-inline constexpr const char* kNoDescriptor = "this process has no descriptor free (ulimit -n)";
+    "the refusal says what differs: give all ranks the same value, and restart them";
+inline constexpr const char* kNoDescriptor = "this process has no free file descriptor (ulimit -n)";
 inline constexpr std::size_t kMostRefusals = 64;
 
 // A handshake on a socket, followed by that of TLS if the job encrypts.

@@ -104,7 +104,7 @@ TEST_F(TcpAcceptor, DropsWhoSaysTooLittleForTooLong) {
   EXPECT_EQ(acceptor_.pending(), 1U);
   acceptor_.step(now_ms + kHandshakeMs);
   EXPECT_EQ(acceptor_.pending(), 0U);
-  EXPECT_EQ(acceptor_.refusals().front(), "127.0.0.1: did not prove in time who it is");
+  EXPECT_EQ(acceptor_.refusals().front(), "127.0.0.1: did not authenticate in time");
 }
 
 TEST_F(TcpAcceptor, HearsTheNewestWhenManyDawdle) {
@@ -163,7 +163,7 @@ TEST_F(TcpAcceptor, LetsARankInOnlyOnce) {
   });
   step_for(400);
   joiner.join();
-  EXPECT_NE(error.find("rank 0 says: rank 1 is connected already: the rank was given twice"),
+  EXPECT_NE(error.find("rank 0 says: rank 1 is already connected: two processes have this rank"),
             std::string::npos)
       << error;
 }

@@ -11,8 +11,8 @@ namespace unisono::comm {
 namespace {
 
 constexpr const char* kScopeAdvice =
-    "\nwrite [fe80::1%eth0]:29600, with the name that the interface has on this host; every host "
-    "writes its own";
+    "\nwrite [fe80::1%eth0]:29600 with the interface's name on this host; names differ between "
+    "hosts";
 
 // Returns this host's addresses that match the selector; loopback ones only by name.
 std::vector<tcp::Address> selected(const ConnectOptions& options) {
@@ -52,9 +52,9 @@ bool is_mine(const tcp::Address& address) {
 Target find_target(const std::string& text, const Deadline& deadline) {
   const auto literal = tcp::Address::parse(text);
   const auto no_port = [&]() -> Error {
-    return {ErrorCode::config, "the address \"" + text +
-                                   "\" names no port\nwrite host:port, with a port that is free "
-                                   "on the host of rank 0"};
+    return {ErrorCode::config,
+            "the address \"" + text +
+                "\" has no port\nwrite host:port, with a free port on rank 0's host"};
   };
   if (literal.value) {
     if (literal.value->port() == 0) {
@@ -62,7 +62,7 @@ Target find_target(const std::string& text, const Deadline& deadline) {
     }
     if (!literal.value->is_v4() && literal.value->is_link_local() && literal.value->scope() == 0) {
       throw Error(ErrorCode::config, "the address \"" + text +
-                                         "\" names no interface, which a link-local address needs" +
+                                         "\" has no interface; a link-local address needs one" +
                                          kScopeAdvice);
     }
     return {.addresses = {*literal.value}};
@@ -79,16 +79,16 @@ Target find_target(const std::string& text, const Deadline& deadline) {
   }
   const LookupResult looked = look_up(host, text.substr(colon + 1), deadline);
   if (looked.timed_out) {
-    throw Error(ErrorCode::connection,
-                "no name server has answered for \"" + host +
-                    "\", the host of rank 0, before the time for connecting was over\nwrite an IP "
-                    "address, or add the name to /etc/hosts; see: getent hosts " +
-                    host);
+    throw Error(ErrorCode::connection, "no name server answered in time for \"" + host +
+                                           "\", the host of rank 0\nwrite an IP address, or add "
+                                           "the name to /etc/hosts; check: getent hosts " +
+                                           host);
   }
   if (looked.error != 0) {
-    throw Error(ErrorCode::config, "the address \"" + text +
-                                       "\" is not known here: " + ::gai_strerror(looked.error) +
-                                       "\nwrite an IP address, or a name that this host knows");
+    throw Error(ErrorCode::config,
+                "the address \"" + text +
+                    "\" cannot be resolved on this host: " + ::gai_strerror(looked.error) +
+                    "\nwrite an IP address, or a name that this host can resolve");
   }
   Target target{.addresses = {}, .is_name = host != "localhost"};
   for (const addrinfo* entry = looked.found.get(); entry != nullptr; entry = entry->ai_next) {
@@ -109,9 +109,9 @@ tcp::PortRange ports_of(const ConnectOptions& options) {
   const bool right = (got == 1 || (got == 3 && dash == '-' && range.last >= range.first)) &&
                      range.first > 0 && range.first < 65536 && range.last < 65536;
   if (!right) {
-    throw Error(ErrorCode::config, "ports \"" + options.ports +
-                                       "\" are not a range\nwrite one port, or for example "
-                                       "20000-20999");
+    throw Error(ErrorCode::config,
+                "ports \"" + options.ports +
+                    "\" are not a port range\nwrite one port, or a range such as 20000-20999");
   }
   return range;
 }
@@ -133,7 +133,7 @@ std::vector<tcp::Address> rendezvous_addresses(const Target& target,
     throw Error(ErrorCode::config,
                 "rank 0 must listen at " + options.address +
                     ", which is not an address of this host" +
-                    "\nstart rank 0 on the host that UNISONO_ADDRESS (or MASTER_ADDR) names");
+                    "\nstart rank 0 on the host given by UNISONO_ADDRESS (or MASTER_ADDR)");
   }
   return addresses;
 }
@@ -161,7 +161,7 @@ std::vector<tcp::Address> own_addresses(const Target& target, const ConnectOptio
   }
   if (addresses.empty()) {
     throw Error(ErrorCode::config, "there is no route from this host to " + options.address +
-                                       "\nsee: ip route get " +
+                                       "\ncheck: ip route get " +
                                        target.addresses.front().host_text());
   }
   return addresses;

@@ -55,7 +55,7 @@ std::string to_text(const BusinessCard& card) {
 }
 
 BusinessCard parse_card(std::string_view text) {
-  const auto bad = [] { return Error(ErrorCode::corrupt, "a rank's card cannot be read"); };
+  const auto bad = [] { return Error(ErrorCode::corrupt, "a rank's address card cannot be read"); };
   BusinessCard card;
   for (int number = 0; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
@@ -106,7 +106,7 @@ std::vector<BusinessCard> parse_table(std::string_view table, int size) {
     table.remove_prefix(end == std::string_view::npos ? table.size() : end + 1);
   }
   if (cards.size() != static_cast<std::size_t>(size) || !table.empty()) {
-    throw Error(ErrorCode::corrupt, "the table of the ranks that rank 0 sent cannot be read");
+    throw Error(ErrorCode::corrupt, "the rank table sent by rank 0 cannot be read");
   }
   return cards;
 }
@@ -131,9 +131,9 @@ std::string find_unreachable(const std::vector<BusinessCard>& cards) {
       if (other.host != cards[a].host &&
           !std::all_of(other.addresses.begin(), other.addresses.end(), is_loopback)) {
         return "rank " + std::to_string(a) + " can be reached at " + addresses.front().host_text() +
-               " only, which is its own host, but rank " + std::to_string(b) + " is at " +
+               " only, which is a loopback address, but rank " + std::to_string(b) + " is at " +
                other.addresses.front().host_text() +
-               "\nset UNISONO_ADDRESS to an address of rank 0 that all hosts reach, or "
+               "\nset UNISONO_ADDRESS to an address of rank 0 that all hosts can reach, or set "
                "UNISONO_INTERFACE";
       }
     }
@@ -209,7 +209,7 @@ std::string error_text(ErrorCode code, const std::string& message) {
 std::optional<std::string> ask_text(tcp::Channel& peer, std::string_view text,
                                     std::size_t most_bytes, const Deadline& deadline,
                                     std::string& obstacle) {
-  obstacle = "it hung up";
+  obstacle = "it closed the connection";
   if (!send_text(peer, text, deadline)) {
     return std::nullopt;
   }
@@ -223,7 +223,7 @@ std::optional<std::string> ask_text(tcp::Channel& peer, std::string_view text,
       return std::nullopt;
     }
     if (!wait_for(peer.get(), POLLIN, deadline)) {
-      obstacle = "it says nothing";
+      obstacle = "it does not answer";
       return std::nullopt;
     }
   }

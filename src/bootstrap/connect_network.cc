@@ -28,12 +28,12 @@ tcp::ConnectionsOptions connections_options() {
 
 [[noreturn]] void fail_late(const transport::NetworkTraits& kind, int rank, std::size_t peer) {
   const std::string who = "rank " + std::to_string(peer);
-  throw Error(ErrorCode::connection,
-              "rank " + std::to_string(rank) + " and " + who + " did not connect over " +
-                  std::string(kind.title) + " in time\nlook at the last output of " + who +
-                  ", and whether the hosts reach each other over the devices that unisono doctor "
-                  "names",
-              {.rank = rank, .peer = static_cast<int>(peer)});
+  throw Error(
+      ErrorCode::connection,
+      "rank " + std::to_string(rank) + " and " + who + " did not connect over " +
+          std::string(kind.title) + " in time\nlook at the last output of " + who +
+          ", and check that the hosts reach each other over the devices listed by unisono doctor",
+      {.rank = rank, .peer = static_cast<int>(peer)});
 }
 
 // Each rank sends each other rank, over the connection that has proved the token, how to reach it.
@@ -71,8 +71,8 @@ std::unique_ptr<transport::Network> introduce(const transport::NetworkTraits& ki
                                               const std::function<bool()>& interrupted) {
   if (tcp::relay_from_environment()) {
     throw Error(ErrorCode::config, "UNISONO_NETWORK=" + std::string(kind.name) +
-                                       ": what unisono run --chaos does to connections, it does to "
-                                       "TCP only\nleave out --chaos, or use UNISONO_NETWORK=tcp");
+                                       ": unisono run --chaos can disturb TCP connections "
+                                       "only\nremove --chaos, or use UNISONO_NETWORK=tcp");
   }
   const Deadline deadline = Deadline::of_timeout(timeout_ms).asking(interrupted);
   tcp::Channels channels = connect_hosts(meeting, timeout_ms, interrupted);

@@ -46,7 +46,7 @@ bool Dial::is_connected(std::int64_t now_ms) {
     if (now_ms >= peer.deadline_ms()) {
       closed_ = 0;
       unanswered_ = true;
-      retry(now_ms, "nothing answers there: a firewall drops it, or the address is wrong");
+      retry(now_ms, "nothing answers there: a firewall drops the packets, or the address is wrong");
     }
     return false;
   }
@@ -59,7 +59,7 @@ bool Dial::is_connected(std::int64_t now_ms) {
   unanswered_ = false;
   peer.wait_until(now_ms + kAnswerMs);
   if (options_.relay && !ask_relay()) {
-    retry(now_ms, "the relay hung up");
+    retry(now_ms, "the relay closed the connection");
     return false;
   }
   return true;
@@ -89,7 +89,9 @@ void Dial::shake(std::int64_t now_ms) {
       refused_ms_ = now_ms;  // a host that is not trusted now will hardly be trusted soon
       obstacle_ = problem;
     }
-    retry(now_ms, !problem.empty() ? problem : there ? "it does not answer" : "it hung up");
+    retry(now_ms, !problem.empty() ? problem
+                  : there          ? "it does not answer"
+                                   : "it closed the connection");
   }
 }
 

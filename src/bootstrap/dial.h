@@ -38,7 +38,7 @@ class Dial {
 
   void step(std::int64_t now_ms);
   // The connection that it had made is lost: dials again.
-  void again(std::int64_t now_ms) { retry(now_ms, "it hung up"); }
+  void again(std::int64_t now_ms) { retry(now_ms, "it closed the connection"); }
   bool done() const { return static_cast<bool>(done_); }
   Channel take() { return std::move(done_); }
   const Wanted& wanted() const { return wanted_; }

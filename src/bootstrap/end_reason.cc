@@ -14,8 +14,8 @@ namespace {
 
 // Other launchers, and a launcher on another host, leave no reason.
 constexpr std::string_view kStopped =
-    "with SIGTERM a launcher ends the ranks that are left when another one has failed: look for "
-    "that one first";
+    "a launcher sends SIGTERM to the remaining ranks when another rank has failed: look for that "
+    "rank first";
 
 // Ended by a signal that a launcher sends, or in an unknown way.
 bool may_be_launchers(const EndReason& end) {

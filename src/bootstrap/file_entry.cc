@@ -46,7 +46,7 @@ UniqueFd open_file(const std::string& path, bool create) {
   UniqueFd file(::open(path.c_str(), create ? flags | O_CREAT : flags, 0600));
   if (!file && create) {
     throw Error(ErrorCode::config, "the rendezvous file " + path + " cannot be opened: " +
-                                       reason() + "\na path that this user can write");
+                                       reason() + "\nuse a path that this user can write");
   }
   return file;
 }
@@ -59,8 +59,8 @@ void lock(const UniqueFd& file, const std::string& path, const Deadline& deadlin
     }
     deadline.throw_if_interrupted();
     if (deadline.passed()) {
-      throw Error(ErrorCode::connection,
-                  "the rendezvous file " + path + " stays locked by another process\nanother file");
+      throw Error(ErrorCode::connection, "the rendezvous file " + path +
+                                             " stays locked by another process\nuse another file");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -76,7 +76,7 @@ bool is_current(const UniqueFd& file, const std::string& path) {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::config,
-              "the rendezvous file " + path + " " + why + "\nanother path, or remove the file");
+              "the rendezvous file " + path + " " + why + "\nuse another path, or remove the file");
 }
 
 Content read_content(const UniqueFd& file, const std::string& path) {
@@ -100,7 +100,7 @@ Content read_content(const UniqueFd& file, const std::string& path) {
   std::string word;
   if (!(lines >> word) || word != kTitle || !(lines >> word >> content.job >> content.size) ||
       word != "job") {
-    refuse(path, "holds something else");
+    refuse(path, "is not a rendezvous file");
   }
   while (lines >> word) {
     Entry& entry = content.entries.emplace_back();
@@ -166,7 +166,7 @@ bool FileEntry::enter(int rank, int size, const Deadline& deadline) {
     throw Error(ErrorCode::config,
                 "rank " + std::to_string(rank_) + " was given twice: to process " +
                     std::to_string(taken->pid) + " and to process " + std::to_string(::getpid()) +
-                    " (rendezvous file " + path_ + ")\nanother rank for one of them");
+                    " (rendezvous file " + path_ + ")\ngive one of them another rank");
   }
   const pid_t self = ::getpid();
   content.entries.push_back({rank_, self, start_of(self).value_or(0)});

@@ -136,7 +136,7 @@ TEST_F(RendezvousFile, SizesDiffer) {
   const auto results = as_threads(2, [&](int i) { return join(options(2 + i)); });
   for (const std::string& text : results) {
     EXPECT_EQ(text.rfind("config: rank 1 (process ", 0), 0U) << text;
-    EXPECT_NE(text.find(" says that the job has "), std::string::npos) << text;
+    EXPECT_NE(text.find(" expects a job of "), std::string::npos) << text;
   }
   EXPECT_FALSE(fs::exists(path_));
 }

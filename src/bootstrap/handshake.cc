@@ -43,29 +43,29 @@ std::string describe(HandshakeRefusal refusal, const std::string& who) {
     case HandshakeRefusal::none:
       return "";
     case HandshakeRefusal::not_ours:
-      return who + " does not speak the protocol of unisono";
+      return who + " does not use unisono's protocol";
     case HandshakeRefusal::byte_order:
       return who + " has another byte order";
     case HandshakeRefusal::version:
       return who + " runs another version of unisono";
     case HandshakeRefusal::job:
-      return who + " is of another job";
+      return who + " belongs to another job";
     case HandshakeRefusal::size:
-      return who + " says that the job has another number of ranks";
+      return who + " has another number of ranks for this job";
     case HandshakeRefusal::rank:
       return who + " is not a rank of this job";
     case HandshakeRefusal::target:
-      return who + " wanted another rank than the one that listens there";
+      return who + " expected another rank at this address";
     case HandshakeRefusal::streams:
-      return who + " wants another number of streams";
+      return who + " uses another number of streams";
     case HandshakeRefusal::protection:
       return who + " protects its connections in another way";
     case HandshakeRefusal::duplicate:
-      return who + " is connected already: the rank was given twice";
+      return who + " is already connected: two processes have this rank";
     case HandshakeRefusal::token:
       return who + " has another job token";
     case HandshakeRefusal::out_of_turn:
-      return who + " said something out of turn";
+      return who + " sent a message out of order";
   }
   return who + " was refused";
 }
@@ -96,7 +96,7 @@ std::string describe_protection(const std::string& who, std::uint8_t theirs,
   if (((theirs ^ ours) & kCertificates) != 0 && (theirs & ours & 1U) != 0) {
     const bool here = (ours & kCertificates) != 0;
     return (here ? self : who) + " has UNISONO_TLS_IDENTITY, " + (here ? who : self) +
-           " has not: all ranks must show a certificate, or none";
+           " does not: all ranks must show a certificate, or none";
   }
   return one_side(who, theirs) + ", " + one_side(self, ours) + ": all ranks must have the same";
 }
@@ -118,12 +118,12 @@ std::string Handshake::problem() const {
   }
   if (refusal_ == HandshakeRefusal::version) {
     return peer + " runs unisono " + claims_.version + ", rank " + std::to_string(self_.rank) +
-           " runs " + spoken(kVersion, kProtocol) + ": all ranks must have the same";
+           " runs " + spoken(kVersion, kProtocol) + ": all ranks must have the same version";
   }
   if (refusal_ == HandshakeRefusal::size) {
-    return peer + " says that the job has " + std::to_string(claims_.size) + " ranks, rank " +
-           std::to_string(self_.rank) + " says " + std::to_string(self_.size) +
-           ": all ranks must say the same";
+    return peer + " expects a job of " + std::to_string(claims_.size) + " ranks, rank " +
+           std::to_string(self_.rank) + " expects " + std::to_string(self_.size) +
+           ": all ranks must have the same size";
   }
   if (!by_peer_) {
     return describe(refusal_, peer);

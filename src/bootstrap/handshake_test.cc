@@ -75,17 +75,17 @@ TEST(TcpHandshake, NamesWhatIsWrong) {
       {"token", changed([](Identity& i) { i.token = "another token"; }), 0, HandshakeRefusal::token,
        "rank 3 says: rank 0 has another job token"},
       {"job", changed([](Identity& i) { i.job = "another"; }), 0, HandshakeRefusal::job,
-       "rank 3 is of another job"},
+       "rank 3 belongs to another job"},
       {"size", changed([](Identity& i) { i.size = 5; }), 0, HandshakeRefusal::size,
-       "rank 3 says that the job has 5 ranks, rank 0 says 4: all ranks must say the same"},
+       "rank 3 expects a job of 5 ranks, rank 0 says 4: all ranks must have the same size"},
       {"rank", changed([](Identity& i) { i.rank = 4; }), 0, HandshakeRefusal::rank,
        "the other side is not a rank of this job"},
       {"same rank", changed([](Identity& i) { i.rank = 0; }), 0, HandshakeRefusal::rank,
        "the other side is not a rank of this job"},
       {"streams", changed([](Identity& i) { i.streams = 2; }), 0, HandshakeRefusal::streams,
-       "rank 3 wants another number of streams"},
+       "rank 3 uses another number of streams"},
       {"target", kThree, 1, HandshakeRefusal::target,
-       "rank 3 wanted another rank than the one that listens there"},
+       "rank 3 expected another rank at this address"},
   };
   for (const Wrong& wrong : cases) {
     SCOPED_TRACE(wrong.what);
@@ -115,11 +115,11 @@ TEST(TcpHandshake, NamesTheProtocolOfBothSides) {
   const std::string number = std::to_string(mine);
   EXPECT_EQ(listener.problem(), "rank 3 runs unisono " + version + " (protocol 2), rank 0 runs " +
                                     version + " (protocol " + number +
-                                    "): all ranks must have the same");
+                                    "): all ranks must have the same version");
   dialer.feed(take_frame(listener));
   EXPECT_EQ(dialer.problem(), "rank 0 runs unisono " + version + " (protocol " + number +
                                   "), rank 3 runs " + version + " (protocol " + number +
-                                  "): all ranks must have the same");
+                                  "): all ranks must have the same version");
 }
 
 // A stranger's text would be printed on rank 0's terminal.
@@ -147,7 +147,8 @@ TEST(TcpHandshake, RefusesADuplicateByName) {
   ASSERT_EQ(listener.state(), State::admitting);
   listener.admit(HandshakeRefusal::duplicate);
   dialer.feed(take_frame(listener));
-  EXPECT_EQ(dialer.problem(), "rank 0 says: rank 3 is connected already: the rank was given twice");
+  EXPECT_EQ(dialer.problem(),
+            "rank 0 says: rank 3 is already connected: two processes have this rank");
 }
 
 // A recorded connection does not help to open another one.

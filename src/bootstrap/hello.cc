@@ -67,7 +67,7 @@ std::vector<std::byte> error_bytes(ErrorCode code, std::string_view message, int
 Error error_from(const Frame& frame) {
   const auto last = static_cast<std::uint8_t>(kLastErrorCode);
   if (frame.bytes.size() < kBeforeText || std::to_integer<std::uint8_t>(frame.bytes[0]) > last) {
-    return {ErrorCode::corrupt, "another rank reported an error that cannot be read"};
+    return {ErrorCode::corrupt, "another rank reported an error, but its text cannot be read"};
   }
   std::int32_t peer = -1;
   std::memcpy(&peer, frame.bytes.data() + 1, sizeof(peer));

@@ -32,7 +32,7 @@ constexpr int kLookMs = 500;  // without a rank 0 of this user, until those of o
 UniqueFd connect_to(const std::string& address) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) {
-    throw Error(ErrorCode::resource, std::string("no socket for the rendezvous: ") +
+    throw Error(ErrorCode::resource, std::string("cannot make a socket for the rendezvous: ") +
                                          std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
   const AbstractAddress to(address);
@@ -80,17 +80,16 @@ void answer_challenge(int socket, const Frame& challenge, const Hello& hello,
   const RankNames& names = join_request.names;
   const std::span<const std::byte> bytes(challenge.bytes);
   if (join_request.token.empty() || bytes.size() != kNonceBytes + sizeof(Proof)) {
-    throw Error(ErrorCode::config, names.text(0) + " asked for a job token that " +
+    throw Error(ErrorCode::config, names.text(0) + " requires a job token, but " +
                                        names.text(join_request.rank) +
-                                       " does not have\nthe same UNISONO_TOKEN on all ranks");
+                                       " does not have\nset the same UNISONO_TOKEN on all ranks");
   }
   const auto nonce = bytes.first<kNonceBytes>();
   const Proof theirs = prove(join_request.token, join_request.job, Side::listener, hello, nonce);
   if (!equal(theirs, bytes.subspan(kNonceBytes))) {
     throw Error(ErrorCode::config, "the job token of " + names.text(join_request.rank) +
                                        " is not that of " + names.text(0) +
-                                       "\nthe same UNISONO_TOKEN on all "
-                                       "ranks");
+                                       "\nset the same UNISONO_TOKEN on all ranks");
   }
   const Proof ours = prove(join_request.token, join_request.job, Side::joiner, hello, nonce);
   send_packet(socket, FrameType::proof, false, ours, {});
@@ -112,10 +111,9 @@ std::vector<Process> processes_from(const Frame& welcome, const JoinRequest& joi
   if (!obstacle.empty()) {
     message += " (" + obstacle + ")";
   }
-  throw Error(ErrorCode::connection,
-              message +
-                  "\nstart all ranks together, on this host, with the same UNISONO_JOB; or "
-                  "raise UNISONO_CONNECT_TIMEOUT_MS");
+  throw Error(ErrorCode::connection, message +
+                                         "\nstart all ranks on this host at the same time with the "
+                                         "same UNISONO_JOB, or raise UNISONO_CONNECT_TIMEOUT_MS");
 }
 
 enum class Answer : std::uint8_t { welcome, hung_up, not_rank_zero };
@@ -180,7 +178,7 @@ Attempt attempt_to_meet(const JoinRequest& join_request) {
   // learns nothing from this rank.
   const auto listener = credentials_of(socket.get());
   if (!listener || listener->uid != ::geteuid()) {
-    attempt.obstacle = "a process of another user holds its address";
+    attempt.obstacle = "a process of another user occupies its address";
     return attempt;
   }
   UniqueFd process = open_process(listener->pid);
@@ -195,7 +193,8 @@ Attempt attempt_to_meet(const JoinRequest& join_request) {
     attempt.meeting.links.push_back(std::move(socket));
   } else {
     attempt.obstacle = "process " + std::to_string(listener->pid) +
-                       " at its address does not behave like " + join_request.names.text(0);
+                       " at its address does not follow the protocol of " +
+                       join_request.names.text(0);
     if (answer == Answer::hung_up) {
       attempt.root = std::move(process);
       attempt.root_pid = listener->pid;
@@ -252,7 +251,7 @@ Meeting meet_as_other(const JoinRequest& join_request) {
     }
     if (!said && is_silent.passed()) {
       said = true;
-      say_waiting(names.among(join_request.rank, join_request.size) + " still waits for " +
+      say_waiting(names.among(join_request.rank, join_request.size) + " is still waiting for " +
                   names.text(0));
     }
     std::this_thread::sleep_for(pause);

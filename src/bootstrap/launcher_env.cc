@@ -269,8 +269,8 @@ void choose_address(ConnectOptions& result, const std::optional<Launch>& launch,
     if (result.address.empty()) {
       throw Error(ErrorCode::config,
                   (several.empty() ? "UNISONO_TRANSPORT=tcp" : several) +
-                      ", but where rank 0 is to be found is not set\nset UNISONO_ADDRESS=host:port "
-                      "on all ranks, with a free port of the host of rank 0");
+                      ", but the address of rank 0 is not set\nset UNISONO_ADDRESS=host:port on "
+                      "all ranks, with a free port on rank 0's host");
     }
   }
   if (!result.address.empty() && launch) {
@@ -290,11 +290,11 @@ void check(const Sourced& rank, const Sourced& size, bool has_file) {
                                        "UNISONO_RANK as well, or UNISONO_FILE");
   }
   if (size.value == 0) {
-    throw Error(ErrorCode::config, size.described() + " is not a number of ranks\ngive at least 1");
+    throw Error(ErrorCode::config, size.described() + " is not a number of ranks\ngive 1 or more");
   }
   if (rank.value >= 0 && rank.value >= size.value) {
     throw Error(ErrorCode::config, rank.described() + " is not below " + size.described() +
-                                       "\nranks 0 to " + std::to_string(size.value - 1));
+                                       "\ngive a rank from 0 to " + std::to_string(size.value - 1));
   }
 }
 
@@ -305,7 +305,7 @@ Sourced choose(int option, std::string_view option_name, const Reader& env,
   }
   if (option < -1) {
     throw Error(ErrorCode::config, std::string(option_name) + "=" + std::to_string(option) +
-                                       " is negative\na number from 0, or -1 for unset");
+                                       " is negative\ngive 0 or more, or -1 for unset");
   }
   for (const std::string_view name : {own_name, launch_name}) {
     if (const auto value = name.empty() ? std::nullopt : env.number(name, least)) {
@@ -323,8 +323,8 @@ void fill_text(std::string& field, const Reader& env, std::string_view name) {
 
 void fill_ms(int& field, int unset, const Reader& env, std::string_view name) {
   if (field < 0) {
-    throw Error(ErrorCode::config,
-                "a timeout of " + std::to_string(field) + " ms is negative\n0 for none");
+    throw Error(ErrorCode::config, "a timeout of " + std::to_string(field) +
+                                       " ms is negative\ngive 0 for no limit, or more");
   }
   if (field == unset) {
     field = env.number(name, 0).value_or(unset);
@@ -335,19 +335,17 @@ void check_threads(int threads) {
   if (threads < 1 || threads > kMostThreads) {
     throw Error(ErrorCode::config,
                 std::to_string(threads) +
-                    " threads of a rank\nUNISONO_THREADS, or the option `threads`, "
-                    "may be 1 to " +
+                    " threads of a rank\nset UNISONO_THREADS, or the option `threads`, to 1 to " +
                     std::to_string(kMostThreads));
   }
 }
 
 void check_accuracy(double accuracy) {
   if (accuracy != 0 && !(accuracy >= kLeastAccuracy)) {
-    throw Error(
-        ErrorCode::config,
-        "the accuracy of all calls is " + json_number(accuracy) +
-            "\nUNISONO_ACCURACY, or the option `accuracy`, may be 0 for none, or at least " +
-            json_number(kLeastAccuracy));
+    throw Error(ErrorCode::config, "the accuracy for all calls is " + json_number(accuracy) +
+                                       "\nset UNISONO_ACCURACY, or the option `accuracy`, to 0 for "
+                                       "exact results, or to at least " +
+                                       json_number(kLeastAccuracy));
   }
 }
 

@@ -178,9 +178,9 @@ TEST(Resolve, FileLeavesTheRankOpen) {
 
 TEST(Resolve, ContradictionsNameVariableAndValue) {
   EXPECT_EQ(refusal(with(kTorchrun, "RANK", "4")),
-            "config: RANK=4 is not below WORLD_SIZE=4\nranks 0 to 3");
+            "config: RANK=4 is not below WORLD_SIZE=4\ngive a rank from 0 to 3");
   EXPECT_EQ(refusal({{"UNISONO_RANK", "1"}, {"WORLD_SIZE", "1"}}),
-            "config: UNISONO_RANK=1 is not below WORLD_SIZE=1\nranks 0 to 0");
+            "config: UNISONO_RANK=1 is not below WORLD_SIZE=1\ngive a rank from 0 to 0");
   EXPECT_EQ(refusal({{"RANK", "1"}}),
             "config: RANK=1, but the number of ranks is not\nset UNISONO_SIZE as well");
   EXPECT_EQ(refusal({{"WORLD_SIZE", "4"}}),
@@ -189,9 +189,9 @@ TEST(Resolve, ContradictionsNameVariableAndValue) {
   ConnectOptions options;
   options.rank = 0;
   options.size = 0;
-  EXPECT_EQ(refusal({}, options), "config: size=0 is not a number of ranks\ngive at least 1");
+  EXPECT_EQ(refusal({}, options), "config: size=0 is not a number of ranks\ngive 1 or more");
   options.rank = -2;
-  EXPECT_EQ(refusal({}, options), "config: rank=-2 is negative\na number from 0, or -1 for unset");
+  EXPECT_EQ(refusal({}, options), "config: rank=-2 is negative\ngive 0 or more, or -1 for unset");
 }
 
 TEST(Resolve, GarbageIsNamed) {
@@ -252,8 +252,8 @@ TEST(Resolve, SeveralHostsMeetWhereTheLauncherSays) {
 
 TEST(Resolve, SeveralHostsNeedAnAddressWhereTheLauncherSaysNone) {
   const std::string end =
-      ", but where rank 0 is to be found is not set\nset UNISONO_ADDRESS=host:port on all ranks, "
-      "with a free port of the host of rank 0";
+      ", but the address of rank 0 is not set\nset UNISONO_ADDRESS=host:port on all ranks, "
+      "with a free port on rank 0's host";
   const Env open_mpi = with(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
   EXPECT_EQ(refusal(open_mpi),
             "config: OMPI_COMM_WORLD_SIZE=2 and OMPI_COMM_WORLD_LOCAL_SIZE=1" + end);

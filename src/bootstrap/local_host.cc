@@ -134,10 +134,10 @@ void LocalHost::wake_through(const transport::Network& network) {
       std::memcpy(&theirs, wakers[at].data(), sizeof(theirs));
       wakers_[at].reset(fcntl(theirs, F_DUPFD_CLOEXEC, 0));
     } else if (!ranks_.send_fd(peer, std::as_bytes(std::span(&mine, 1)), mine)) {
-      throw Error(ErrorCode::resource,
-                  "rank " + std::to_string(rank()) +
-                      " of this host cannot pass its descriptor on\nraise the limit of open files "
-                      "(ulimit -n)");
+      throw Error(ErrorCode::resource, "rank " + std::to_string(rank()) +
+                                           " of this host cannot pass its file descriptor to the "
+                                           "other ranks\nraise the limit of open files "
+                                           "(ulimit -n)");
     }
   }
   ranks_.all_gather({});  // all are sent, and no pid has been reused
@@ -148,7 +148,8 @@ void LocalHost::wake_through(const transport::Network& network) {
   for (const UniqueFd& waker : wakers_) {
     if (!waker) {
       throw Error(ErrorCode::resource,
-                  "no descriptor to wake another rank of this host\nraise the limit of open files "
+                  "no file descriptor is free to wake another rank of this host\nraise the limit "
+                  "of open files "
                   "(ulimit -n)");
     }
     descriptors.push_back(waker.get());

@@ -61,9 +61,9 @@ class World final : public LocalWorld {
 
   void require_owner() const {
     if (::getpid() != owner_) {
-      throw Error(ErrorCode::usage,
-                  "a child of fork() cannot use the communicator of its parent\nconnect anew "
-                  "in the child");
+      throw Error(
+          ErrorCode::usage,
+          "a child of fork() cannot use its parent's communicator\nconnect again in the child");
     }
   }
 
@@ -186,8 +186,8 @@ std::unique_ptr<LocalWorld> LocalWorld::join(const ConnectOptions& options, Rank
   if (options.size < 1 || options.size > kMostRanks || options.rank >= options.size || !numbered) {
     throw Error(ErrorCode::config, "rank " + std::to_string(options.rank) + " of " +
                                        std::to_string(options.size) +
-                                       " cannot be: a host has 1 to " + std::to_string(kMostRanks) +
-                                       " ranks, numbered from 0");
+                                       " is not possible: a host has 1 to " +
+                                       std::to_string(kMostRanks) + " ranks, numbered from 0");
   }
   const std::function<bool()> asked = [&] {
     if (watch != nullptr) {

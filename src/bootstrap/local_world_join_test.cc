@@ -76,9 +76,9 @@ TEST(Join, WhoWaitsLongSaysForWhom) {
     });
     const std::string said = ::testing::internal::GetCapturedStderr();
     if (late == 0) {
-      EXPECT_NE(said.find("unisono: rank 1 of 3 still waits for rank 0\n"), std::string::npos)
+      EXPECT_NE(said.find("unisono: rank 1 of 3 is still waiting for rank 0\n"), std::string::npos)
           << said;
-      EXPECT_NE(said.find("unisono: rank 2 of 3 still waits for rank 0\n"), std::string::npos)
+      EXPECT_NE(said.find("unisono: rank 2 of 3 is still waiting for rank 0\n"), std::string::npos)
           << said;
     } else {
       EXPECT_EQ(said, "unisono: joined 2 of 3, still waiting for rank 2\n");
@@ -169,8 +169,7 @@ TEST(Join, SizesDiffer) {
   const auto results =
       as_threads(3, [&](int rank) { return join(options_for(rank, rank == 2 ? 4 : 3, job)); });
   for (const std::string& text : results) {
-    EXPECT_NE(text.find(") says that the job has 4 ranks, rank 0 (process "), std::string::npos)
-        << text;
+    EXPECT_NE(text.find(") expects a job of 4 ranks, rank 0 (process "), std::string::npos) << text;
     EXPECT_EQ(text.rfind("config: rank 2 (process ", 0), 0U) << text;
   }
 }

@@ -107,7 +107,7 @@ TEST(Rendezvous, TokenOnOneSideOnly) {
 }
 
 // The connection of a dead rank stays open if a child holds it: that is one rank, not two, and rank
-// 0 still waits for the late one.
+// 0 is still waiting for the late one.
 TEST(Rendezvous, RankThatDiesBeforeItsProofIsCountedOnce) {
   const std::string job = unique_name("once");
   const std::string log = ::testing::TempDir() + job;
@@ -162,7 +162,7 @@ TEST(Rendezvous, FalseListenerIsNotBelieved) {
     send_packet(pending.get(), first, false, zeros, {});
     rank.join();
     EXPECT_NE(result, "joined");
-    EXPECT_NE(result.find(first == FrameType::welcome ? "does not behave like rank 0"
+    EXPECT_NE(result.find(first == FrameType::welcome ? "does not follow the protocol of rank 0"
                                                       : "is not that of rank 0"),
               std::string::npos)
         << result;
@@ -296,7 +296,7 @@ TEST(Rendezvous, WithoutADescriptorRankZeroSaysSo) {
         rank);
   }
   const std::string said = ranks[0].result();
-  EXPECT_EQ(said.find("resource: rank 0 cannot receive the other ranks"), 0U) << said;
+  EXPECT_EQ(said.find("resource: rank 0 cannot accept the other ranks"), 0U) << said;
   EXPECT_NE(said.find("(ulimit -n)"), std::string::npos) << said;
   ranks[1].result();
   ranks[2].result();

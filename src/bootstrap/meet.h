@@ -59,8 +59,7 @@ void say_waiting(const std::string& what);
 
 // Returns the advice for ranks that belong to several users.
 inline constexpr std::string_view kOneUser =
-    "start all ranks of a host as one user, or set UNISONO_ADDRESS and UNISONO_TOKEN, which "
-    "connects "
+    "start all ranks of a host as one user, or set UNISONO_ADDRESS and UNISONO_TOKEN to connect "
     "them over the network";
 
 // Returns the time since the invitation: "30.0 s".

@@ -74,9 +74,9 @@ void ConnectionMesh::watch(const UniqueFd& set, int fd, std::uint32_t events, in
 
 void ConnectionMesh::require_owner() const {
   if (::getpid() != owner_) {
-    throw Error(ErrorCode::usage,
-                "a child of fork() cannot use the communicator of its parent\nconnect anew in "
-                "the child");
+    throw Error(
+        ErrorCode::usage,
+        "a child of fork() cannot use its parent's communicator\nconnect again in the child");
   }
 }
 

@@ -74,7 +74,7 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
     }
     if (connected.passed() || deadline.passed()) {
       throw Error(ErrorCode::connection,
-                  "rank " + std::to_string(options.rank) + " has no word from rank 0 at " +
+                  "rank " + std::to_string(options.rank) + " received no answer from rank 0 at " +
                       options.address + ": " + obstacle + "\nlook at the last output of rank 0");
     }
     std::this_thread::sleep_for(kPause);
@@ -109,15 +109,15 @@ bool meets_over_network(const ConnectOptions& options) {
 
 NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
   if (options.size > kMostNetRanks || options.rank < 0) {
-    throw Error(ErrorCode::config, "rank " + std::to_string(options.rank) + " of " +
-                                       std::to_string(options.size) +
-                                       " cannot be: ranks of several hosts are numbered from 0, up "
-                                       "to " +
-                                       std::to_string(kMostNetRanks));
+    throw Error(ErrorCode::config,
+                "rank " + std::to_string(options.rank) + " of " + std::to_string(options.size) +
+                    " is not possible: ranks of several hosts are numbered from 0 to " +
+                    std::to_string(kMostNetRanks));
   }
   if (options.token.empty()) {
     throw Error(ErrorCode::config,
-                "a world over the network needs a job token: whoever knows it is let in\nset "
+                "a world over the network needs a job token, which proves that a process belongs "
+                "to the job\nset "
                 "UNISONO_TOKEN to the same secret on all ranks, for example from: openssl rand "
                 "-hex 16");
   }

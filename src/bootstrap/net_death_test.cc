@@ -167,7 +167,7 @@ TEST(NetDeath, RankZeroThatDiesBeforeItTellsTheTableIsNamedAtOnce) {
   ::kill(root.pid(), SIGKILL);
   root.result();
   const std::string said = one.result();
-  EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 while the ranks met"), 0U) << said;
+  EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 during the rendezvous"), 0U) << said;
   EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(kKnownMs));
 }
 
@@ -250,7 +250,7 @@ TEST(NetDeath, ANeighbourThatGoesForRank0IsNotNamed) {
         rank);
   }
   const std::string said = ranks[1].result();
-  EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 while the ranks met"), 0U) << said;
+  EXPECT_EQ(said.find("peer_lost: rank 1 lost rank 0 during the rendezvous"), 0U) << said;
 }
 
 std::string meet_and_connect(const ConnectOptions& options) {

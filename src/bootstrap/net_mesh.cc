@@ -44,7 +44,8 @@ constexpr std::int64_t kFarewellMs = 300;
       ++there;
       continue;
     }
-    std::string why = lost.count(peer) != 0 ? "it was connected, and hung up" : "it did not call";
+    std::string why = lost.count(peer) != 0 ? "it was connected, then closed the connection"
+                                            : "it did not connect";
     for (const Dial& dial : dials) {
       if (dial.wanted().peer == static_cast<int>(peer) && !dial.done()) {
         why = dial.obstacle();
@@ -58,14 +59,13 @@ constexpr std::int64_t kFarewellMs = 300;
   for (const std::string& line : acceptor.refusals()) {
     refused += (refused.empty() ? "; turned away: " : "; ") + line;
   }
-  throw Error(
-      ErrorCode::connection,
-      "rank " + std::to_string(rank) + " connected to " + std::to_string(there) + " of " +
-          std::to_string(wanted) + " ranks in " + std::to_string(waited_ms) +
-          " ms (missing: " + missing + refused + ")\n" +
-          (refused_in_words
-               ? kAlike
-               : "see whether these ranks run, and whether a firewall lets their ports through"));
+  throw Error(ErrorCode::connection,
+              "rank " + std::to_string(rank) + " connected to " + std::to_string(there) + " of " +
+                  std::to_string(wanted) + " ranks in " + std::to_string(waited_ms) +
+                  " ms (missing: " + missing + refused + ")\n" +
+                  (refused_in_words
+                       ? kAlike
+                       : "check that these ranks run, and that no firewall blocks their ports"));
 }
 
 void check_protection(const Identity& self, const std::vector<std::vector<Address>>& addresses) {
@@ -74,7 +74,7 @@ void check_protection(const Identity& self, const std::vector<std::vector<Addres
                                  [](const Address& one) { return !one.is_loopback(); });
     if (self.token.empty() && far) {
       throw Error(ErrorCode::config,
-                  "ranks on other hosts, and no token: anybody could join the job"
+                  "there are ranks on other hosts, but no token: anybody could join the job"
                   "\nset UNISONO_TOKEN on all ranks, or start them with unisono run");
     }
   }
@@ -83,7 +83,7 @@ void check_protection(const Identity& self, const std::vector<std::vector<Addres
   }
   if (self.token.empty()) {
     throw Error(ErrorCode::config,
-                "UNISONO_TLS=1, but the job has no token, and the key comes from it"
+                "UNISONO_TLS=1 needs a job token, from which the key is derived, but there is none"
                 "\nset UNISONO_TOKEN on all ranks, or start them with unisono run");
   }
   if (const std::string problem = why_no_tls(); !problem.empty()) {
@@ -371,7 +371,7 @@ Channels meet(Acceptor& acceptor, const Identity& self,
       meeting.fail(now_ms - since_ms);
     }
     if (interrupted != nullptr && interrupted()) {
-      throw Error(ErrorCode::aborted, "the meeting of the ranks was interrupted");
+      throw Error(ErrorCode::aborted, "the rendezvous of the ranks was interrupted");
     }
     meeting.wait(interrupted == nullptr ? end_ms : std::min(end_ms, now_ms + kAskMs));
   }

@@ -93,7 +93,7 @@ TEST(TcpMeet, NamesTheRankWithAnotherToken) {
       << errors[2];
   // Rank 1 gives up at the same time, perhaps a moment before.
   EXPECT_TRUE(errors[0].find("connected to 1 of 2 ranks") != std::string::npos ||
-              errors[0].find("it was connected, and hung up") != std::string::npos)
+              errors[0].find("it was connected, then closed the connection") != std::string::npos)
       << errors[0];
   EXPECT_NE(errors[0].find("turned away: 127.0.0.1: rank 2 says: rank 0 has another job token"),
             std::string::npos)
@@ -204,7 +204,7 @@ TEST(TcpMeet, SaysSoWhenNoDescriptorIsFree) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_LT(std::clock() - cpu, CLOCKS_PER_SEC / 4);
   ASSERT_EQ(acceptor.refusals().size(), 1U);
-  EXPECT_EQ(acceptor.refusals().front(), "this process has no descriptor free (ulimit -n)");
+  EXPECT_EQ(acceptor.refusals().front(), "this process has no free file descriptor (ulimit -n)");
   acceptor.step(1000);
   EXPECT_EQ(acceptor.pending(), 1U) << "and hears who waits when one is";
 }
@@ -263,7 +263,7 @@ TEST(TcpMeet, NamesWhoShowsACertificateAndWhoDoesNot) {
   std::vector<Streams> got;
   const auto errors = party.meet_all(got, {.timeout_ms = 2000});
   for (const std::string& error : errors) {
-    EXPECT_NE(error.find("rank 1 has UNISONO_TLS_IDENTITY, rank 0 has not: all ranks must show a "
+    EXPECT_NE(error.find("rank 1 has UNISONO_TLS_IDENTITY, rank 0 does not: all ranks must show a "
                          "certificate, or none"),
               std::string::npos)
         << error;
@@ -302,10 +302,10 @@ TEST(TcpListen, TakesAFreePortOfItsRangeOrSaysThatThereIsNone) {
     listen_at(host, {.first = port, .last = port});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "config: cannot listen at 127.0.0.1, port " + std::to_string(port) +
-                  ": Address already in use\nanother range of ports, or another address of this "
-                  "host");
+    EXPECT_EQ(
+        std::string(error.what()),
+        "config: cannot listen at 127.0.0.1, port " + std::to_string(port) +
+            ": Address already in use\nuse another port range, or another address of this host");
   }
 }
 

@@ -94,9 +94,8 @@ class Host {
     }
     if (rendezvous_.starved_for_ms(tcp::clock_ms()) > kStarvedMs) {
       fail(ErrorCode::resource,
-           "rank 0 cannot receive the other ranks: it has no descriptor free"
-           "\nraise the limit of open files (ulimit -n): rank 0 needs "
-           "about two for each other rank");
+           "rank 0 cannot accept the other ranks: it has no free file descriptor"
+           "\nraise the limit of open files (ulimit -n): rank 0 needs about two per other rank");
     }
   }
 
@@ -114,7 +113,8 @@ class Host {
   [[noreturn]] void fail_without(int rank) {
     settled_[static_cast<std::size_t>(rank)] = true;
     fail(ErrorCode::connection,
-         "rank " + std::to_string(rank) + " went away while the ranks met\nlook at its last output",
+         "rank " + std::to_string(rank) +
+             " closed its connection during the rendezvous\nlook at its last output",
          rank);
   }
 
@@ -123,8 +123,8 @@ class Host {
       return parse_card(text);
     } catch (const Error&) {
       fail(ErrorCode::corrupt, "rank " + std::to_string(rank) +
-                                   " sent a card that cannot be read\nthe same version of unisono "
-                                   "on all ranks");
+                                   " sent an address card that cannot be read\nuse the same "
+                                   "version of unisono on all ranks");
     }
   }
 
@@ -175,10 +175,10 @@ class Host {
     message += refused.empty() ? "" : " (turned away: " + refused + ")";
     fail(ErrorCode::connection,
          message + "\n" +
-             (rendezvous_.has_refused_a_rank() ? tcp::kAlike
-                                               : "see whether these ranks run, have the same "
-                                                 "UNISONO_TOKEN and reach " +
-                                                     rendezvous_.address().text()));
+             (rendezvous_.has_refused_a_rank()
+                  ? tcp::kAlike
+                  : "check that these ranks run, have the same UNISONO_TOKEN and can reach " +
+                        rendezvous_.address().text()));
   }
 
   tcp::Acceptor& rendezvous_;

@@ -31,7 +31,7 @@ std::vector<Address> beside(std::vector<Address> addresses) {
 [[noreturn]] void throw_gone(int self, int rank, const std::string& how) {
   const std::string who = "rank " + std::to_string(rank);
   throw Error(ErrorCode::peer_lost,
-              "rank " + std::to_string(self) + " lost " + who + " while the ranks met: " +
+              "rank " + std::to_string(self) + " lost " + who + " during the rendezvous: " +
                   comm::EndReasonReader().end_and_advice({.process = rank, .how = how},
                                                          "look at the last output of " + who),
               {.rank = self, .peer = rank});
@@ -111,7 +111,7 @@ void throw_lost(int self, int rank, const Address& address) {
 void throw_vanished(int self, int rank, const Address& address) {
   throw_gone(self, rank,
              "nothing answers at " + address.text() +
-                 " any more: its host is off, or a cable or a firewall is between");
+                 " any more: its host is down, or a cable or a firewall blocks the way");
 }
 
 }  // namespace unisono::tcp

@@ -29,7 +29,7 @@ std::optional<RelayPlace> relay_from_environment() {
   if (slash == std::string::npos || !address || address.value->port() == 0) {
     throw Error(ErrorCode::config,
                 "UNISONO_RELAY=" + text +
-                    " is not ADDRESS:PORT/KEY\nleave it to unisono run --chaos, or unset it");
+                    " is not ADDRESS:PORT/KEY\nunset it: unisono run --chaos sets it");
   }
   return RelayPlace{.address = *address.value, .key = text.substr(slash + 1)};
 }

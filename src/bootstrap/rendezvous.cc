@@ -173,16 +173,16 @@ void Rendezvous::note_starvation(int error) {
   starved_ = starved_.value_or(Deadline::after_ms(kStarvedMs));
   if (starved_->passed()) {
     fail(ErrorCode::resource, names_.text(0) +
-                                  " cannot receive the other ranks: it has no descriptor free"
+                                  " cannot accept the other ranks: it has no free file descriptor"
                                   "\nraise the limit of open files (ulimit -n): " +
-                                  names_.text(0) + " needs about two for each other rank");
+                                  names_.text(0) + " needs about two per other rank");
   }
 }
 
 bool Rendezvous::attend(Pending& pending) {
   if (pending.deadline.passed()) {
     if (pending.said_hello) {
-      turn_away(pending, "did not prove the job token in time");
+      turn_away(pending, "did not prove in time that it has the job token");
     }
     return false;
   }
@@ -211,8 +211,8 @@ bool Rendezvous::hear_hello(Pending& pending) {
     const std::string why = token ? "has no job token, but " + names_.text(0) + " has one"
                                   : "has a job token, but " + names_.text(0) + " has none";
     if (!token) {
-      fail(ErrorCode::config,
-           names_.text(pending.hello.rank) + " " + why + "\nthe same UNISONO_TOKEN on all ranks");
+      fail(ErrorCode::config, names_.text(pending.hello.rank) + " " + why +
+                                  "\nset the same UNISONO_TOKEN on all ranks");
     }
     turn_away(pending, why);
     return false;
@@ -252,19 +252,19 @@ bool Rendezvous::let_in(Pending& pending) {
   const std::string who = names_.text(hello.rank) + " (process " + number(pending.pid) + ")";
   if (hello.size != join_request_.size) {
     fail(ErrorCode::config,
-         who + " says that the job has " + number(hello.size) + " ranks, " + names_.text(0) +
+         who + " expects a job of " + number(hello.size) + " ranks, " + names_.text(0) +
              " (process " + number(::getpid()) + ") says " + number(join_request_.size) +
-             "\nthe same size on all ranks; another UNISONO_JOB for another job");
+             "\ngive all ranks the same size; give another job another UNISONO_JOB");
   }
   if (hello.rank < 0 || hello.rank >= join_request_.size) {
-    fail(ErrorCode::config, who + " is outside of 0.." + number(join_request_.size - 1));
+    fail(ErrorCode::config, who + " is not in 0.." + number(join_request_.size - 1));
   }
   Member& member = members_[static_cast<std::size_t>(hello.rank)];
   if (hello.rank == 0 || member.socket) {
     fail(ErrorCode::config,
          names_.text(hello.rank) + " was given twice: to process " + number(member.process.seen) +
              " and to process " + number(pending.pid) +
-             "\nanother rank for one of them; another UNISONO_JOB for another job");
+             "\ngive one of them another rank; give another job another UNISONO_JOB");
   }
   member = {std::move(pending.socket), {pending.pid, hello.pid}};
   deadline_ = Deadline::earlier(deadline_, Deadline::of_timeout(std::max(hello.patience_ms, 0)));
@@ -277,7 +277,7 @@ void Rendezvous::turn_away(Pending& pending, const std::string& why) {
   refusal_ = "process " + number(pending.pid) + ", as " + who + ", was turned away: it " + why;
   const auto bytes =
       error_bytes(ErrorCode::config, who + " was turned away by " + names_.text(0) + ": it " + why +
-                                         "\nthe same UNISONO_TOKEN and version on all ranks");
+                                         "\nuse the same UNISONO_TOKEN and version on all ranks");
   send_packet(pending.socket.get(), FrameType::error, false, bytes, {});
 }
 
@@ -383,7 +383,7 @@ void Rendezvous::fail_missing() {
   }
   fail(ErrorCode::connection,
        message +
-           "\nsee whether these ranks run on this host and have the same UNISONO_JOB; or raise "
+           "\ncheck that these ranks run on this host with the same UNISONO_JOB, or raise "
            "UNISONO_CONNECT_TIMEOUT_MS",
        missing().size() == 1 ? missing()[0] : -1);
 }

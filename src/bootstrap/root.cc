@@ -21,7 +21,7 @@ UniqueFd listen_at(const std::string& address, const RankNames& names) {
     if (socket && errno == EADDRINUSE) {
       return {};
     }
-    throw Error(ErrorCode::resource, names.text(0) + " cannot listen for the others: " +
+    throw Error(ErrorCode::resource, names.text(0) + " cannot listen for the other ranks: " +
                                          std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
   return socket;

@@ -96,7 +96,8 @@ UniqueFd Star::broadcast_fd(int fd) {
   }
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) {
-    fail(ErrorCode::resource, names_.text(0) + " has no descriptor for the memory of its host: " +
+    fail(ErrorCode::resource, names_.text(0) +
+                                  " has no free file descriptor for its host's shared memory: " +
                                   std::strerror(errno) +  // NOLINT(concurrency-mt-unsafe)
                                   "\nraise the limit of open files (ulimit -n)");
   }
@@ -134,8 +135,8 @@ Frame Star::receive_from(int from, FrameType expected) {
   }
   if (frame->type != expected) {
     fail(ErrorCode::mismatch,
-         names_.text(from) + " is at another point of the set-up than " + names_.text(rank_) +
-             "\nsee that all ranks make the same calls in the same order",
+         names_.text(from) + " makes another step of the set-up than " + names_.text(rank_) +
+             "\nmake the same calls in the same order on all ranks",
          from);
   }
   return std::move(*frame);
@@ -156,8 +157,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
     fail(ErrorCode::timeout,
          "rank" + absent_after(peer) + " did not take part in the set-up within " +
              number(timeout_ms_) +
-             " ms\nsee what that rank does; or raise "
-             "UNISONO_CONNECT_TIMEOUT_MS",
+             " ms\ncheck what that rank does, or raise UNISONO_CONNECT_TIMEOUT_MS",
          peer);
   }
   if (ready <= 0 || entries[static_cast<std::size_t>(peer - 1)].revents != 0) {
@@ -174,9 +174,8 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
 void Star::wait_as_other(short events) {
   if (!wait_for(link(0), events, deadline_.later_by_ms(kGraceMs))) {
     fail(ErrorCode::timeout,
-         names_.text(0) + " did not end the set-up within " + number(timeout_ms_) +
-             " ms\nsee what the other ranks do; or raise "
-             "UNISONO_CONNECT_TIMEOUT_MS",
+         names_.text(0) + " did not finish the set-up within " + number(timeout_ms_) +
+             " ms\ncheck what the other ranks do, or raise UNISONO_CONNECT_TIMEOUT_MS",
          0);
   }
 }

@@ -90,8 +90,8 @@ ssize_t receive_message(int socket, std::span<iovec> parts, std::vector<UniqueFd
       }
       if ((message.msg_flags & MSG_CTRUNC) != 0 && fds != nullptr) {
         throw Error(ErrorCode::resource,
-                    "a descriptor from another rank could not be installed: this process has too "
-                    "many open\nraise the limit of open files (ulimit -n)");
+                    "a file descriptor from another rank could not be installed: this process has "
+                    "too many open files\nraise the limit of open files (ulimit -n)");
       }
       return (message.msg_flags & MSG_TRUNC) != 0 ? 0 : got;
     }

@@ -34,8 +34,8 @@ struct Hello {
   char version[12];
   std::int32_t rank;
   std::int32_t size;
-  std::int32_t pid;          // as the sender sees itself: shows another PID namespace
-  std::int32_t patience_ms;  // how long it will still wait; 0: no limit
+  std::int32_t pid;  // the sender's own view of its pid, which reveals another PID namespace
+  std::int32_t patience_ms;  // how long the sender will still wait; 0: no limit
   std::byte nonce[kNonceBytes];
   std::uint32_t reserved;
 };
@@ -52,7 +52,7 @@ enum class FrameType : std::uint32_t {
   proof,       // proof of the joining rank
   welcome,     // the table of processes
   links,       // ranks (int32 each), with as many descriptors
-  data,        // a part of an all_gather
+  data,        // one rank's part of an all_gather
   descriptor,  // with one descriptor
   note,        // over the mesh: the user's note, perhaps with a descriptor
   farewell     // over the mesh: the last message of a rank that leaves in order

@@ -26,7 +26,7 @@ Reduction reduction_of(const unisono_call_t& call) {
 
 unisono_plan_handle& plan_of(unisono_plan_t plan) {
   if (plan == nullptr) {
-    throw Error(ErrorCode::usage, "the plan is NULL\nit was never made, or was freed");
+    throw Error(ErrorCode::usage, "the plan is NULL\nit was never created, or was freed");
   }
   return *plan;
 }

@@ -19,7 +19,7 @@ unisono_result_t run(unisono_team_t team, int thread, Collective collective, con
   return guard([&] {
     if (team == nullptr) {
       throw unisono::Error(unisono::ErrorCode::usage,
-                           "the team is NULL\nit was never made, or was freed");
+                           "the team is NULL\nit was never created, or was freed");
     }
     team->team.run(thread, call_of(collective, data, root, op));
   });

@@ -46,8 +46,8 @@ void CallQueue::announce(const std::atomic<bool>& used) {
 
 void CallQueue::refuse_second_thread() const {
   throw Error(ErrorCode::usage,
-              "another thread is in a call on this communicator\none thread at a time uses a "
-              "communicator: make one for each with split(), or take turns",
+              "another thread is in a call on this communicator\nonly one thread at a time may use "
+              "a communicator: make one per thread with split(), or serialize the calls",
               {.rank = group_.world().rank()});
 }
 
@@ -270,8 +270,10 @@ void CallQueue::drop(RequestState& request) noexcept {
   try {
     await(request, -1);
     if (request.error != nullptr && !group_.world().membership().abort().note_told()) {
-      std::fprintf(stderr, "unisono: rank %d dropped a request without wait(), and it failed: %s\n",
-                   group_.world().rank(), std::string(request.error->summary()).c_str());
+      std::fprintf(
+          stderr,
+          "unisono: rank %d destroyed a request without wait(), and the request failed: %s\n",
+          group_.world().rank(), std::string(request.error->summary()).c_str());
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): nobody can be told
   }
@@ -280,7 +282,7 @@ void CallQueue::drop(RequestState& request) noexcept {
 void CallQueue::await(RequestState& request, int timeout_ms) {
   World& world = group_.world();
   if (request.waited) {
-    throw Error(ErrorCode::usage, "this request has been waited for already\nwait once",
+    throw Error(ErrorCode::usage, "this request has been waited for already\ncall wait() once",
                 {.rank = world.rank()});
   }
   request.waited = true;
@@ -351,7 +353,8 @@ void CallQueue::on_done(RequestState& request, std::function<void(const Error*)>
 
 int CallQueue::source(const RequestState& request) const {
   if (request.prepared != nullptr || request.transfer.send) {
-    throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()",
+    throw Error(ErrorCode::usage,
+                "only a receive has a source\ncall source() on the request of recv_async()",
                 {.rank = group_.world().rank()});
   }
   return request.done.load(std::memory_order_acquire) ? request.transfer.peer : kAnySource;

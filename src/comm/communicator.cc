@@ -31,8 +31,8 @@ namespace {
 detail::Core& core_of(const std::shared_ptr<detail::Core>& core) {
   if (core == nullptr) {
     throw Error(ErrorCode::usage,
-                "this communicator is empty\nit was moved from, or split() gave no "
-                "group for a negative color");
+                "this communicator is empty\nit was moved from, or split() returned no group for a "
+                "negative color");
   }
   return *core;
 }
@@ -57,11 +57,10 @@ comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes
 
 void detail::expect(Collective collective, const char* what, std::size_t have, std::size_t need) {
   if (have != need) {
-    throw Error(ErrorCode::usage, std::string(to_string(collective)) + ": `" + what + "` has " +
-                                      std::to_string(have) + " elements, not the " +
-                                      std::to_string(need) +
-                                      " that the other argument asks for\n"
-                                      "see the table of shapes in call.hpp");
+    throw Error(ErrorCode::usage,
+                std::string(to_string(collective)) + ": `" + what + "` has " +
+                    std::to_string(have) + " elements, not the " + std::to_string(need) +
+                    " that the other argument requires\nsee the table of shapes in call.hpp");
   }
 }
 
@@ -93,7 +92,7 @@ void detail::RequestDriver::drop(RequestState& request) noexcept {
     wait(request, -1);
   } catch (const std::exception& error) {
     if (std::uncaught_exceptions() == 0) {
-      std::fprintf(stderr, "unisono: a request was dropped without wait(), and it failed: %s\n",
+      std::fprintf(stderr, "unisono: a request was destroyed without wait(), and it failed: %s\n",
                    error.what());
     }
   }

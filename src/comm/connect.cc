@@ -136,12 +136,12 @@ std::shared_ptr<World> grow(const World& world, int size, const std::string& add
   if (size < world.size()) {
     throw Error(ErrorCode::usage, "grow(" + std::to_string(size) + "): the world has " +
                                       std::to_string(world.size()) +
-                                      " ranks already\nshrink() makes it smaller");
+                                      " ranks already\ncall shrink() to make it smaller");
   }
   if (!world.hosts().single() && options.address.empty() && address.empty()) {
     throw Error(ErrorCode::usage,
-                "grow(): where rank 0 listens is not set, as this world did not meet there\npass "
-                "an address of its host, \"10.0.0.1:29600\", the same on all ranks");
+                "grow(): the address at which rank 0 listens is unknown\npass an address of its "
+                "host, such as \"10.0.0.1:29600\", the same on all ranks");
   }
   options.file.clear();
   options.job = first_name(options.job);

@@ -89,9 +89,10 @@ void Core::check_blocking() const {
 
 void Core::refuse_blocking() const {
   group_->world().check_usable();
-  throw Error(ErrorCode::usage,
-              "a blocking call inside group()\nuse the async form there: group() waits for all",
-              {.rank = group_->world().rank()});
+  throw Error(
+      ErrorCode::usage,
+      "a blocking call inside group()\nuse the async form there: group() waits for all of them",
+      {.rank = group_->world().rank()});
 }
 
 void Core::run(const Call& call) {
@@ -257,7 +258,7 @@ void Core::check_transfer(const comm::PendingTransfer& transfer) const {
   if (transfer.bytes != 0 && transfer.data == nullptr) {
     throw Error(ErrorCode::usage,
                 std::string(verb) + " on " + group_->name(rank()) + ": the buffer is null, but " +
-                    std::to_string(transfer.bytes) + " bytes are named\npass the buffer",
+                    std::to_string(transfer.bytes) + " bytes are given\npass the buffer",
                 {.rank = group_->world().rank(), .peer = transfer.peer, .collective = verb});
   }
 }

@@ -60,8 +60,8 @@ void check_whole(comm::Group& group, const char* call) {
   if (group.id() != 0) {
     throw Error(ErrorCode::usage,
                 std::string(call) +
-                    " on a part of the world\ncall it on the communicator that connect() gave, and "
-                    "split the new one",
+                    " on a part of the world\ncall it on the communicator that connect() returned, "
+                    "and split the new one",
                 {.rank = group.world().rank()});
   }
 }
@@ -138,7 +138,7 @@ void give_helpers(Core& core) {
 std::vector<int> members_of_subgroup(comm::Group& group, std::span<const int> members, int& rank) {
   const auto refuse = [&group](const std::string& what) -> void {
     throw Error(ErrorCode::usage,
-                "subgroup: " + what + "\nname different ranks of this group, with this one",
+                "subgroup: " + what + "\ngive different ranks of this group, including this rank",
                 {.rank = group.world().rank()});
   };
   std::vector<int> ranks;
@@ -149,7 +149,7 @@ std::vector<int> members_of_subgroup(comm::Group& group, std::span<const int> me
     }
     const int global = group.world_rank(member);
     if (std::find(ranks.begin(), ranks.end(), global) != ranks.end()) {
-      refuse("rank " + std::to_string(member) + " is named twice");
+      refuse("rank " + std::to_string(member) + " is given twice");
     }
     if (member == group.rank()) {
       rank = static_cast<int>(ranks.size());

@@ -47,7 +47,7 @@ std::shared_ptr<shm::Mapping> GroupSegments::take(int offerer, const Offer& offe
       host_.take_segment(hosts_.local(offerer), {.kind = Kind::group, .number = offer.number});
   if (mapping == nullptr) {
     throw Error(ErrorCode::internal,
-                "the segment of a new group did not come from rank " + std::to_string(offerer));
+                "the segment of a new group did not arrive from rank " + std::to_string(offerer));
   }
   return mapping;
 }
@@ -102,7 +102,7 @@ void GroupSegments::wait_for(int peer, int timeout_ms, const std::function<bool(
       const int rank = hosts_.here()[static_cast<std::size_t>(host_.rank())];
       const int missing = hosts_.here()[static_cast<std::size_t>(peer)];
       throw Error(ErrorCode::connection,
-                  "rank " + std::to_string(missing) + " does not make the group that rank " +
+                  "rank " + std::to_string(missing) + " does not create the group that rank " +
                       std::to_string(rank) + " waits for\nall members must call subgroup()",
                   {.rank = rank, .peer = missing});
     }

@@ -27,7 +27,7 @@ HelperThreads::HelperThreads(int helpers, bool spins)
   } catch (const std::system_error& error) {
     stop();
     throw Error(ErrorCode::resource,
-                "no threads that help a rank, of which UNISONO_THREADS asks for " +
+                "cannot start a rank's helper threads, of which UNISONO_THREADS requests " +
                     std::to_string(helpers) + ": " + error.what() +
                     "\nask for fewer, or raise the limits on threads and memory (ulimit -u, ulimit "
                     "-v)");

@@ -313,9 +313,9 @@ std::string connecting(int rank, int size, int threads) {
 TEST(HelpedMistakes, RanksThatDifferInTheirNumberAreTold) {
   std::string of_other;
   std::thread other([&] { of_other = connecting(1, 2, 2); });
-  expect_part(connecting(0, 2, 1), "all ranks need the same number");
+  expect_part(connecting(0, 2, 1), "give all ranks the same number");
   other.join();
-  expect_part(of_other, "all ranks need the same number");
+  expect_part(of_other, "give all ranks the same number");
   expect_part(connecting(0, 1, 257), "1 to 256");
 }
 

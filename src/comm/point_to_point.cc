@@ -16,7 +16,7 @@ constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
 // After this many bytes to or from one rank poll() returns, so that a thread that wants to post
 // does not wait longer.
 constexpr std::size_t kPollBytes = std::size_t{256} << 10;
-const char* const kTooLong = "a message is longer than its envelope says, from ";
+const char* const kTooLong = "a message is longer than its header announces, from ";
 
 }  // namespace
 
@@ -171,7 +171,7 @@ PointToPoint::Progress PointToPoint::size_mismatch(int peer, const PendingTransf
   return fail(peer, "recv of " + std::to_string(transfer.bytes) + " bytes with tag " +
                         std::to_string(transfer.tag) + " on " + name_(transport_.rank()) +
                         ", but " + name_(peer) + " sends " + std::to_string(sent) +
-                        "\nboth sides must name the same number of bytes");
+                        "\nboth sides must give the same number of bytes");
 }
 
 PendingTransfer* PointToPoint::take_wanted(int peer_rank, int tag) {
@@ -254,8 +254,8 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
              !message.offered()) {
     std::memcpy(&envelope, message.data, sizeof(envelope));
   } else {
-    return fail(peer_rank,
-                "a message from " + name_(peer_rank) + " is not of this group's send and recv");
+    return fail(peer_rank, "a message from " + name_(peer_rank) +
+                               " does not belong to this group's send and recv");
   }
   PendingTransfer* wanted = take_wanted(peer_rank, envelope.tag);
   if (wanted == nullptr) {

@@ -38,7 +38,8 @@ void ProgressThread::add(Driven& group) {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     throw Error(ErrorCode::resource,
-                std::string("no thread to move operations that nobody waits for: ") + error.what() +
+                std::string("cannot start the thread that moves operations nobody waits for: ") +
+                    error.what() +
                     "\nraise the limits on threads and memory (ulimit -u, ulimit -v)");
   }
 }

@@ -120,7 +120,7 @@ std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
   const std::size_t size = end - begin;
   if (world->host().regions().overlaps(base, size)) {
     throw Error(ErrorCode::usage,
-                "register_buffer: the memory is registered already\nkeep the first registration",
+                "register_buffer: the memory is already registered\nuse the first registration",
                 {.rank = world->rank()});
   }
   if (const std::string why = comm::why_not_adoptable(begin, end); !why.empty()) {

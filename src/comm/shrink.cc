@@ -203,8 +203,8 @@ bool ShrinkAttempt::is_interrupted() {
       }
       throw Error(ErrorCode::connection,
                   "rank " + std::to_string(one) +
-                      " went away while those that go on met, and the time of shrink() is "
-                      "over\ncall it again, with more time",
+                      " ended while the remaining ranks met, and the time of shrink() is "
+                      "over\ncall it again with more time",
                   {.rank = world_.rank(), .peer = one});
     }
   }
@@ -272,9 +272,9 @@ void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
         const int one = ranks_[static_cast<std::size_t>(place)];
         noticed = noticed.left_ms() < 0 ? Deadline::after_ms(kEndedMs) : noticed;
         if (world_.hosts().is_here(one) || noticed.passed()) {
-          throw Error(ErrorCode::connection, "rank " + std::to_string(one) +
-                                                 " could not meet all ranks that go on\nshrink() "
-                                                 "again");
+          throw Error(ErrorCode::connection,
+                      "rank " + std::to_string(one) +
+                          " could not meet all remaining ranks\ncall shrink() again");
         }
       }
       all_settled &= is_settled;
@@ -292,16 +292,15 @@ void ShrinkAttempt::await_others(World& fresh, const Deadline& deadline) const {
 
 std::shared_ptr<World> shrink(World& world, int timeout_ms, bool quorum) {
   if (world.membership().shrunk()) {
-    throw Error(ErrorCode::usage,
-                "shrink() has already made a communicator of the ranks that were left\ngo on with "
-                "that one",
-                {.rank = world.rank()});
+    throw Error(
+        ErrorCode::usage,
+        "shrink() has already made a communicator of the remaining ranks\ncontinue with that one",
+        {.rank = world.rank()});
   }
-  world.membership().abort().raise(
-      ErrorCode::aborted, world.rank(),
-      "rank " + std::to_string(world.rank()) +
-          " shrinks the world: it has ended for all\nall ranks that go on call "
-          "shrink()");
+  world.membership().abort().raise(ErrorCode::aborted, world.rank(),
+                                   "rank " + std::to_string(world.rank()) +
+                                       " shrinks the world, which has ended for all ranks\ncall "
+                                       "shrink() on all remaining ranks");
   const Deadline deadline =
       Deadline::of_timeout(timeout_ms < 0 ? world.options().connect_timeout_ms : timeout_ms);
   auto fresh = ShrinkAttempt(world, deadline, quorum).run();

@@ -161,8 +161,9 @@ void World::report_untold_mismatch() noexcept {
     }
     abort.tell_observer();
     if (failure->code() == ErrorCode::mismatch && !abort.note_told()) {
-      std::fprintf(stderr, "unisono: rank %d leaves a world whose ranks disagree: %s\n", rank_,
-                   failure->what());
+      std::fprintf(stderr,
+                   "unisono: rank %d leaves a world in which ranks made different calls: %s\n",
+                   rank_, failure->what());
     }
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is leaving
   }
@@ -222,7 +223,7 @@ void World::agree() {
         throw Error(ErrorCode::config,
                     std::string(name) + " is " + json_number(here) + " on rank " +
                         std::to_string(rank_) + " and " + json_number(there) + " on rank " +
-                        std::to_string(hosts().here()[peer]) + "\nall ranks need the same number",
+                        std::to_string(hosts().here()[peer]) + "\ngive all ranks the same number",
                     {.rank = rank_});
       }
     };

@@ -1,4 +1,4 @@
-// Encoded moves between hosts: which algorithms of a collective the proof lets be encoded.
+// Finds the algorithms of a collective whose moves between hosts can be encoded, as proved.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace unisono::cost {
 
-// An algorithm with encoded moves; without a schedule, why it has none.
+// An algorithm with encoded moves. If it has no schedule, `why_not` gives the reason.
 struct EncodedAlgorithm {
   std::string name = {};   // of the algorithm, with its parameters
   std::string title = {};  // "two_shot+i8"
@@ -19,7 +19,7 @@ struct EncodedAlgorithm {
   std::string why_not = {};
 };
 
-// `hosts`: one number for each rank.
+// `hosts`: the host number of each rank.
 EncodedAlgorithm encode_proved(const Schedule& plain, const std::string& name,
                                std::span<const int> hosts, MoveCode code);
 
@@ -29,14 +29,15 @@ struct EncodedCall {
   MoveCode code = MoveCode::i8;
 };
 
-// All that can serve, in the order of the catalogue; of all_reduce first the one that is made for
-// it, two_shot (algorithms/two_shot_hosts.h). Algorithms of the catalogue that may have more
-// messages than `most_messages` are not tried; where no other can be encoded, they are until one
-// can, those with the fewest messages first.
+// Returns all usable algorithms, in catalogue order. For all_reduce, two_shot comes first, which is
+// made for encoding (algorithms/two_shot_hosts.h). Algorithms of the catalogue that may have more
+// messages than `most_messages` are skipped at first. If no other algorithm can be encoded, they
+// are tried, fewest messages first, until one can.
 std::vector<EncodedAlgorithm> encoded_algorithms(const EncodedCall& call,
                                                  std::span<const int> hosts, double most_messages);
 
-// To encode a byte of f32, and as long to decode it. Measured on one core of an x86 server.
+// The time to encode a byte of f32, and the same time to decode it. Measured on one core of an x86
+// server.
 inline constexpr double kCodingUsPerByte = 1 / 12'000.0;
 
 }  // namespace unisono::cost

@@ -33,28 +33,28 @@ void check_call(const Call& call, int me, int ranks) {
     refuse("a call on device memory has no time limit of its own", "set DeviceOptions::timeout_ms");
   }
   if (detail::has_own_accuracy(call)) {
-    refuse("a call on device memory sends nothing between hosts that could be encoded",
-           "leave the accuracy out");
+    refuse("a call on device memory sends no data between hosts, so that nothing is encoded",
+           "remove the accuracy");
   }
   if (reduces(call.collective) && !has_kernel(call.dtype, call.reduction.op)) {
-    refuse("no kernel of device memory does " + std::string(to_string(call.reduction.op)) + " of " +
+    refuse("no device kernel supports " + std::string(to_string(call.reduction.op)) + " of " +
                std::string(to_string(call.dtype)),
-           "see the table of ReduceOp");
+           "see the table at ReduceOp");
   }
   // The other ranks do not know whether the root is in place, so its passes must allow both.
   if (call.collective == Collective::reduce && engine::is_in_place(call, me) &&
       !call.algorithm.empty() && call.algorithm != "flat" && call.algorithm != "reproducible") {
-    refuse("on device memory only flat reduces in place", "use flat, or give another out");
+    refuse("on device memory only flat reduces in place", "use flat, or pass another `out`");
   }
   engine::Extent extent = extent_of(call, me, ranks);
   if (cut_of(call.collective) == VectorCut::pairs && extent.input != 0 && extent.output != 0 &&
       engine::is_in_place(call, me)) {
-    refuse("on device memory nothing is exchanged in place", "give another out");
+    refuse("on device memory all_to_all_v is not possible in place", "pass another `out`");
   }
   if (call.collective == Collective::broadcast) {
     // Nor do they know where else the root's data could be.
     if (extent.input != 0 && call.in != nullptr && call.in != call.out) {
-      refuse("on device memory a broadcast is in place", "give the root's data as out");
+      refuse("on device memory broadcast is always in place", "pass the root's data as `out`");
     }
     extent.input = 0;  // `out` is both
   }

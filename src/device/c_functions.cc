@@ -37,7 +37,7 @@ DeviceOptions options_of(const unisono_device_options_t* given) {
 
 unisono_device_handle& handle_of(unisono_device_t group) {
   if (group == nullptr) {
-    throw Error(ErrorCode::usage, "the device group is NULL\nit was never made, or was freed");
+    throw Error(ErrorCode::usage, "the device group is NULL\nit was never created, or was freed");
   }
   return *group;
 }

@@ -19,7 +19,7 @@ Context::Context(int device) : number_(device) {
   const CudaDriver& driver = cuda_driver();
   if (driver.cuDeviceGet(&device_, device) != 0) {
     throw Error(ErrorCode::config, "there is no device " + std::to_string(device) +
-                                       "\nsee nvidia-smi -L, and CUDA_VISIBLE_DEVICES");
+                                       "\ncheck nvidia-smi -L and CUDA_VISIBLE_DEVICES");
   }
   check_cuda(driver.cuDevicePrimaryCtxRetain(&handle_, device_), "cuDevicePrimaryCtxRetain");
   try {

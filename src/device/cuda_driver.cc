@@ -22,7 +22,7 @@ CudaDriver load_cuda_driver(const std::string& name) {
     throw Error(
         ErrorCode::config,
         name + " cannot be opened: " + (why == nullptr ? "" : why) +
-            "\ncollectives on device memory need NVIDIA's driver; UNISONO_CUDA names its file");
+            "\ncollectives on device memory need NVIDIA's driver; set UNISONO_CUDA to its file");
   }
   const auto find = [&](auto& function, const char* symbol) {
     void* const found = ::dlsym(library, symbol);
@@ -81,7 +81,7 @@ CudaDriver load_cuda_driver(const std::string& name) {
     driver.cuGetErrorName(error, &why);
     throw Error(ErrorCode::config, std::string("CUDA's driver does not start: ") +
                                        (why == nullptr ? std::to_string(error) : why) +
-                                       "\nsee whether nvidia-smi lists a device");
+                                       "\ncheck that nvidia-smi lists a device");
   }
   return driver;
 }
@@ -105,11 +105,11 @@ void check_cuda(int error, const char* call) {
   }
   const char* name = nullptr;
   cuda_driver().cuGetErrorName(error, &name);
-  throw Error(
-      error == cuda::kOutOfMemory ? ErrorCode::resource : ErrorCode::internal,
-      std::string(call) + " failed: " + (name == nullptr ? std::to_string(error) : name) + "\n" +
-          (error == cuda::kOutOfMemory ? "free device memory, or ask for less"
-                                       : "see what the device's log says (dmesg, nvidia-smi -q)"));
+  throw Error(error == cuda::kOutOfMemory ? ErrorCode::resource : ErrorCode::internal,
+              std::string(call) + " failed: " + (name == nullptr ? std::to_string(error) : name) +
+                  "\n" +
+                  (error == cuda::kOutOfMemory ? "free device memory, or ask for less"
+                                               : "check the device's log (dmesg, nvidia-smi -q)"));
 }
 
 }  // namespace unisono::device

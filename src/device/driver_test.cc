@@ -26,7 +26,7 @@ TEST(CudaDriver, OneThatIsAbsentIsNamed) {
   const std::string text = told("libcuda-that-is-not-there.so.1");
   EXPECT_NE(text.find("libcuda-that-is-not-there.so.1 cannot be opened"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("UNISONO_CUDA names its file"), std::string::npos) << text;
+  EXPECT_NE(text.find("set UNISONO_CUDA to its file"), std::string::npos) << text;
 }
 
 TEST(CudaDriver, OneThatLacksAFunctionIsTooOld) {

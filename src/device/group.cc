@@ -59,14 +59,14 @@ std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options
   for (std::size_t rank = 0; rank < requests.size(); ++rank) {
     const ChannelRequest& request = requests[rank];
     if (request.channels < 1 || request.channels > request.room) {
-      refuse("rank " + std::to_string(rank) + " asks for " + std::to_string(request.channels) +
-             " channels, and its device has room for " + std::to_string(request.room) +
-             " of each of its ranks\nask for fewer, or leave DeviceOptions::channels out");
+      refuse("rank " + std::to_string(rank) + " requests " + std::to_string(request.channels) +
+             " channels, but its device has room for " + std::to_string(request.room) +
+             " per rank\nrequest fewer, or leave DeviceOptions::channels unset");
     }
     if (request.scratch != mine.scratch) {
-      refuse("rank " + std::to_string(rank) +
-             " has other scratch_bytes\ngive all ranks of a device "
-             "group the same");
+      refuse(
+          "rank " + std::to_string(rank) +
+          " has different scratch_bytes\ngive all ranks of a device group the same scratch_bytes");
     }
     least = std::min(least, request.channels);
   }
@@ -76,7 +76,7 @@ std::uint32_t agree_on_channels(Communicator& comm, const DeviceOptions& options
 Communicator& checked(Communicator& comm) {
   if (comm.hosts() != 1) {
     refuse("the ranks of a device group are on " + std::to_string(comm.hosts()) +
-           " hosts\nsplit the communicator by host, and go between hosts with its own calls");
+           " hosts\nsplit the communicator by host, and use its own calls between hosts");
   }
   if (comm.size() > kMaxRanks) {
     refuse("a device group of " + std::to_string(comm.size()) + " ranks\nat most " +
@@ -261,7 +261,7 @@ void DeviceState::synchronize(void* stream, int timeout_ms) const {
     if (timeout_ms != 0 && waited > std::chrono::milliseconds(timeout_ms)) {
       check();
       throw Error(ErrorCode::timeout, "the stream is not done after " + std::to_string(timeout_ms) +
-                                          " ms\nits work goes on; ask again, or abort()");
+                                          " ms\nits work continues; wait again, or call abort()");
     }
     if (waited > kSpin) {
       std::this_thread::sleep_for(kSleep);
@@ -272,7 +272,7 @@ void DeviceState::synchronize(void* stream, int timeout_ms) const {
 void DeviceState::set_timeout(int timeout_ms) {
   if (timeout_ms < 0) {
     throw Error(ErrorCode::usage, "a limit of " + std::to_string(timeout_ms) +
-                                      " ms for device groups\ngive 0 for none, or more");
+                                      " ms for device groups\ngive 0 for no limit, or more");
   }
   watchdog_->set_limit(timeout_ms);
 }

@@ -24,8 +24,8 @@ Find load() {
     const char* why = ::dlerror();
     throw Error(ErrorCode::config, std::string("the kernels for GPUs cannot be loaded: ") +
                                        (why == nullptr ? "" : why) +
-                                       "\nbuild unisono where nvcc is: it makes " + kKernelLibrary +
-                                       " beside libunisono_device.so.0");
+                                       "\nbuild unisono on a machine with nvcc, which makes " +
+                                       kKernelLibrary + " beside libunisono_device.so.0");
   }
   return reinterpret_cast<Find>(found);
 }

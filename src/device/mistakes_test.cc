@@ -67,7 +67,7 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
                     .count = 1,
                     .dtype = Dtype::f32,
                     .reduction = ReduceOp::bxor}),
-              "all_reduce: no kernel of device memory does bxor of f32");
+              "all_reduce: no device kernel supports bxor of f32");
     EXPECT_EQ(told({.collective = Collective::all_gather, .in = device.data(), .count = 1}),
               "all_gather: `out` is null, but 2 bytes are written to it");
     EXPECT_EQ(
@@ -77,17 +77,17 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
                     .in = device.data(),
                     .out = device.data(),
                     .count = 1}),
-              "all_to_all: on device memory nothing is exchanged in place");
+              "all_to_all: on device memory all_to_all_v is not possible in place");
     EXPECT_EQ(told({.collective = Collective::all_to_all,
                     .in = device.data(),
                     .out = device.data() + 4,
                     .count = 4}),
-              "all_to_all: `in` and `out` overlap, and not in the one way that is in place");
+              "all_to_all: `in` and `out` overlap, but not as the in-place rule allows");
     EXPECT_EQ(told({.collective = Collective::all_gather,
                     .in = device.data() + 1,
                     .out = device.data(),
                     .count = 4}),
-              "all_gather: `in` and `out` overlap, and not in the one way that is in place");
+              "all_gather: `in` and `out` overlap, but not as the in-place rule allows");
     EXPECT_EQ(told({.collective = Collective::all_reduce, .out = device.data(), .count = 1}),
               "all_reduce: `in` is null, but 1 bytes are read from it");
     EXPECT_EQ(told({.collective = Collective::broadcast, .count = 1, .root = comm.rank()}),
@@ -97,7 +97,7 @@ TEST(DeviceMistakes, WhatIsWrongWithACallIsToldAtOnce) {
                     .out = device.data(),
                     .count = 1,
                     .root = comm.rank()}),
-              "broadcast: on device memory a broadcast is in place");
+              "broadcast: on device memory broadcast is always in place");
     EXPECT_EQ(error_of([&] { group.set_timeout(-1); }).summary(),
               "a limit of -1 ms for device groups");
     Call limited = all_reduce(device.data(), 4);
@@ -143,7 +143,7 @@ void expect_that_all_are_told(const Call& usual, const Call& other) {
     });
     EXPECT_TRUE(error.code() == ErrorCode::mismatch || error.code() == ErrorCode::aborted)
         << error.what();
-    EXPECT_NE(error.message().find("means another call than rank"), std::string::npos)
+    EXPECT_NE(error.message().find("makes another call than rank"), std::string::npos)
         << error.what();
   });
 }
@@ -179,7 +179,7 @@ TEST(DeviceMistakes, BlocksThatDoNotAgreeAreNamed) {
                 stream.handle());
       group.synchronize(stream.handle());
     });
-    EXPECT_NE(error.message().find("means another call than rank"), std::string::npos)
+    EXPECT_NE(error.message().find("makes another call than rank"), std::string::npos)
         << error.what();
   });
 }
@@ -199,7 +199,7 @@ void expect_that_rank_1_does_not_come(const DeviceOptions& options, int set_ms) 
         wait_for_the_end(group);
       }
     });
-    EXPECT_NE(error.message().find("rank 1 has not come for 200 ms"), std::string::npos)
+    EXPECT_NE(error.message().find("rank 1 has not arrived for 200 ms"), std::string::npos)
         << error.what();
   });
 }
@@ -237,7 +237,7 @@ TEST(DeviceMistakes, OtherOptionsAreToldOnAllRanks) {
   run_threads(2, [](Communicator& comm) {
     const int channels = comm.rank() == 0 ? -1 : 1;
     const Error error = error_of([&] { const DeviceGroup group(comm, {.channels = channels}); });
-    EXPECT_TRUE(error.summary().starts_with("rank 0 asks for -1 channels")) << error.what();
+    EXPECT_TRUE(error.summary().starts_with("rank 0 requests -1 channels")) << error.what();
     comm.barrier();
   });
 }

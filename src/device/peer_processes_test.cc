@@ -112,9 +112,8 @@ TEST(DevicePeerProcesses, ADeviceThatDoesNotReachAnotherIsToldToAll) {
 TEST(DevicePeerProcesses, ADeviceIsTheSameByWhateverNumber) {
   const auto codes = run_processes(2, [](Communicator& comm) {
     see_devices(comm.rank() == 0 ? "0,1" : "1,0");
-    return expect_error(
-        comm, {.device = comm.rank(), .channels = 9}, -1,
-        "rank 0 asks for 9 channels, and its device has room for 8 of each of its ranks");
+    return expect_error(comm, {.device = comm.rank(), .channels = 9}, -1,
+                        "rank 0 requests 9 channels, but its device has room for 8 per rank");
   });
   EXPECT_EQ(codes, std::vector<int>(2));
 }

@@ -115,7 +115,7 @@ TEST(DevicePeers, ADeviceThatDoesNotReachAnotherIsToldToAll) {
         "cuCtxEnablePeerAccess failed: CUDA_ERROR_PEER_ACCESS_UNSUPPORTED";
     EXPECT_EQ(error.summary(), comm.rank() == 0 ? summary : "rank 0 says: " + summary);
     EXPECT_NE(error.message().find("nvidia-smi topo -p2p r; give the ranks devices that reach each "
-                                   "other, or use the communicator on memory of the host"),
+                                   "other, or use the communicator on host memory"),
               std::string::npos)
         << error.what();
     comm.barrier();  // the communicator still works
@@ -160,7 +160,7 @@ TEST(DevicePeers, ChannelsAreThoseThatTheSmallestDeviceHasRoomFor) {
         error_of([&] { const DeviceGroup group(comm, {.device = comm.rank(), .channels = 5}); });
     EXPECT_EQ(error.code(), ErrorCode::usage);
     EXPECT_EQ(error.summary(),
-              "rank 2 asks for 5 channels, and its device has room for 4 of each of its ranks");
+              "rank 2 requests 5 channels, but its device has room for 4 per rank");
     const OnDevice own(comm.rank());
     const OwnStream stream;
     for (const int channels : {0, 4}) {
@@ -210,7 +210,7 @@ TEST(DevicePeers, AStreamOfAnotherDeviceIsNamed) {
     const Error error = error_of([&] { group.run(sum_of(data, 16), stream.handle()); });
     EXPECT_EQ(error.code(), ErrorCode::usage) << error.what();
     const std::string device = std::to_string(comm.rank());
-    EXPECT_EQ(error.summary(), "the stream is not one of device " + device +
+    EXPECT_EQ(error.summary(), "the stream does not belong to device " + device +
                                    ", where the group of rank " + device + " is");
   });
 }

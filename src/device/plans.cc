@@ -47,7 +47,7 @@ Schedule schedule_of(const CallShape& kind, const std::string& name, int ranks) 
       *algorithm,
       {.ranks = ranks, .root = kind.root, .parameters = parse_parameters(*algorithm, name)});
   if (!can_serve(*algorithm, shape)) {
-    refuse_kind(name + " does not serve " + std::to_string(ranks) + " ranks\n" +
+    refuse_kind(name + " does not support " + std::to_string(ranks) + " ranks\n" +
                 std::string(algorithm->limits));
   }
   Schedule schedule = build_schedule(*algorithm, shape);
@@ -65,8 +65,8 @@ void check_average(const CallShape& kind, const std::string& name, const BoundIm
   }
   for (const KernelPass& pass : image.passes) {
     if (pass.finish != 0 && pass.sources != static_cast<std::uint32_t>(ranks)) {
-      refuse_kind(name + " sums in several passes, in which the average of " +
-                  std::string(to_string(kind.dtype)) + " would wrap\nuse flat");
+      refuse_kind(name + " sums in several passes, where the average of " +
+                  std::string(to_string(kind.dtype)) + " would overflow\nuse flat");
     }
   }
 }
@@ -114,10 +114,9 @@ std::uint64_t Plans::put(Zone& zone, const void* data, std::size_t bytes) const 
   const std::uint64_t at = zone.base + zone.used;
   const std::size_t padded = (bytes + 63) / 64 * 64;
   if (padded > kZoneBytes - zone.used) {
-    throw Error(
-        ErrorCode::resource,
-        "a device group has no room for another kind of call in graphs\nuse a new group, or "
-        "fewer different calls in its graphs");
+    throw Error(ErrorCode::resource,
+                "a device group has no room for another kind of call in graphs\nmake a new group, "
+                "or use fewer different calls in its graphs");
   }
   context_.upload(at, data, bytes);
   zone.used += padded;
@@ -132,7 +131,7 @@ Launch Plans::make(const CallShape& kind, Zone& zone) const {
   const Graph graph = build_graph(schedule, {.in_place = kind.in_place, .direct = kind.direct});
   const bool by_blocks = is_v_form(kind.collective);
   if (by_blocks && !goes_by_blocks(graph, schedule)) {
-    refuse_kind(name + " does not serve " + std::string(to_string(kind.collective)) +
+    refuse_kind(name + " does not support " + std::string(to_string(kind.collective)) +
                 " in device memory\nuse flat");
   }
   const BoundImage image = by_blocks
@@ -170,7 +169,7 @@ Launch Plans::make(const CallShape& kind, Zone& zone) const {
     const std::uint64_t room = scratch_bytes_ / most / image.slots / kLine * kLine;
     if (room == 0) {
       refuse_kind("the scratch of a device group is too small for " + name +
-                  "\nask for more DeviceOptions::scratch_bytes");
+                  "\nraise DeviceOptions::scratch_bytes");
     }
     launch.part = std::min(slice, room);
   }

@@ -44,14 +44,14 @@ void check_buffers(const Residence& in, const Residence& out, const Context& con
   if (!in.on_device || !out.on_device) {
     refuse_place("in is memory of the " + std::string(in.on_device ? "device" : "host") +
                  ", out of the " + (out.on_device ? "device" : "host") +
-                 "\ngive a device group device memory, and its communicator memory of the host");
+                 "\npass device memory to a device group, and host memory to its communicator");
   }
   for (const auto& [name, device] : {std::pair{"in", in.device}, std::pair{"out", out.device}}) {
     if (device != context.number()) {
       refuse_place(std::string(name) + " is memory of device " + std::to_string(device) +
                    ", and the group of rank " + std::to_string(rank) + " is on device " +
                    std::to_string(context.number()) +
-                   "\ngive each rank memory of the device that its DeviceOptions name");
+                   "\ngive each rank memory of the device set in its DeviceOptions");
     }
   }
 }
@@ -59,9 +59,9 @@ void check_buffers(const Residence& in, const Residence& out, const Context& con
 void check_stream(void* stream, const Context& context, int rank) {
   void* its = nullptr;
   if (cuda_driver().cuStreamGetCtx(stream, &its) == 0 && its != context.handle()) {
-    refuse_place("the stream is not one of device " + std::to_string(context.number()) +
+    refuse_place("the stream does not belong to device " + std::to_string(context.number()) +
                  ", where the group of rank " + std::to_string(rank) +
-                 " is\nmake the stream while that device is the current one (cudaSetDevice)");
+                 " is\ncreate the stream while that device is current (cudaSetDevice)");
   }
 }
 

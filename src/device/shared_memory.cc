@@ -31,7 +31,7 @@ constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max() / 2;
 std::size_t round_up(std::size_t bytes) {
   if (bytes > kMostBytes) {
     throw Error(ErrorCode::resource,
-                std::to_string(bytes) + " bytes are more than any device has\nask for fewer");
+                std::to_string(bytes) + " bytes are more than any device has\nrequest fewer");
   }
   return (bytes + 255) / 256 * 256;
 }
@@ -95,21 +95,21 @@ void SharedMemory::reach(std::size_t rank, const Step& step) const {
     if (why.code() == ErrorCode::resource) {
       throw;
     }
-    throw Error(
-        ErrorCode::config,
-        "device " + std::to_string(context_.number()) + " of rank " + std::to_string(comm_.rank()) +
-            " cannot reach the memory of device " + std::to_string(peers_[rank].device) +
-            " of rank " + std::to_string(rank) + ": " + std::string(why.summary()) +
-            "\nsee nvidia-smi topo -p2p r; give the ranks devices that reach each other, or use "
-            "the communicator on memory of the host");
+    throw Error(ErrorCode::config,
+                "device " + std::to_string(context_.number()) + " of rank " +
+                    std::to_string(comm_.rank()) + " cannot reach the memory of device " +
+                    std::to_string(peers_[rank].device) + " of rank " + std::to_string(rank) +
+                    ": " + std::string(why.summary()) +
+                    "\ncheck nvidia-smi topo -p2p r; give the ranks devices that reach each other, "
+                    "or use the communicator on host memory");
   }
 }
 
 void* SharedMemory::allocate(std::size_t bytes) {
   if (regions_.size() + 1 >= kMaxRegions) {
-    throw Error(ErrorCode::usage, "more than " + std::to_string(kMaxRegions - 1) +
-                                      " allocations of a device group\nallocate larger pieces, and "
-                                      "cut them");
+    throw Error(ErrorCode::usage,
+                "more than " + std::to_string(kMaxRegions - 1) +
+                    " allocations of a device group\nallocate larger blocks, and divide them");
   }
   Allocation mine{.bytes = bytes};
   together(comm_, [&] {

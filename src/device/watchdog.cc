@@ -43,8 +43,9 @@ Watchdog::Watchdog(Communicator& comm, const HostWords& words, std::uint32_t cha
   try {
     thread_ = std::thread([this] { watch(); });
   } catch (const std::system_error& error) {
-    throw Error(ErrorCode::resource, std::string("no thread that watches a device group: ") +
-                                         error.what() + "\nraise the limit on threads (ulimit -u)");
+    throw Error(ErrorCode::resource,
+                std::string("cannot start the thread that watches a device group: ") +
+                    error.what() + "\nraise the limit on threads (ulimit -u)");
   }
 }
 
@@ -89,14 +90,13 @@ std::optional<Error> Watchdog::mismatch() const {
   for (std::uint32_t c = 0; c < channels_; ++c) {
     const std::uint32_t other = std::atomic_ref(words_.status()[c].mismatch).load();
     if (other != 0) {
-      return Error(
-          ErrorCode::mismatch,
-          "device group: rank " + std::to_string(other - 1) + " means another call than rank " +
-              std::to_string(comm_.rank()) +
-              "\nmake the same calls in the same order on all ranks, with counts that agree, in "
-              "place and in memory of allocate() (threads with several devices: of cudaMalloc) on "
-              "all or on none",
-          {.rank = comm_.rank(), .peer = static_cast<int>(other) - 1});
+      return Error(ErrorCode::mismatch,
+                   "device group: rank " + std::to_string(other - 1) +
+                       " makes another call than rank " + std::to_string(comm_.rank()) +
+                       "\nmake the same calls in the same order with the same counts on all ranks; "
+                       "use the same in-place form and the same kind of memory (allocate(), or "
+                       "cudaMalloc for threads with several devices)",
+                   {.rank = comm_.rank(), .peer = static_cast<int>(other) - 1});
     }
   }
   return std::nullopt;
@@ -117,11 +117,12 @@ std::optional<Error> Watchdog::lateness() {
     return std::nullopt;
   }
   const auto peer = static_cast<int>(late_rank(late));
-  return Error(ErrorCode::timeout,
-               "device group: rank " + std::to_string(peer) + " has not come for " +
-                   std::to_string(limit_ms) +
-                   " ms\nsee what it does; DeviceOptions::timeout_ms or set_timeout() is the limit",
-               {.rank = comm_.rank(), .peer = peer});
+  return Error(
+      ErrorCode::timeout,
+      "device group: rank " + std::to_string(peer) + " has not arrived for " +
+          std::to_string(limit_ms) +
+          " ms\ncheck what it does; DeviceOptions::timeout_ms or set_timeout() sets the limit",
+      {.rank = comm_.rank(), .peer = peer});
 }
 
 void Watchdog::end(const Error& why) {

@@ -1,5 +1,5 @@
-// The work around the program of a reduction: with the input before it begins, with each
-// contribution where it is first summed, and with the output when it has come to its end.
+// The conversions around the program of a reduction: on the input before the program starts, on
+// each contribution when it is first summed, and on the output after the program ends.
 #pragma once
 
 #include "engine/execution.h"
@@ -11,22 +11,25 @@ namespace unisono::engine {
 struct Around {
   Dtype moved = Dtype::u8;                  // type of the elements that the program works on
   kernels::ScaleFunction before = nullptr;  // nullptr: nothing to do
-  kernels::ScaleFunction after = nullptr;   // likewise
-  // nullptr: sums as the operation says.
+  kernels::ScaleFunction after = nullptr;   // nullptr: nothing to do
+  // nullptr: the program sums with the plain operation.
   kernels::ScaledSumFunction scaled_sum = nullptr;
-  double scale = 1;    // what `before` or `scaled_sum` multiplies by; of premul_sum: the call's
-  double divisor = 1;  // of `after`
+  double scale = 1;    // factor of `before` or `scaled_sum`; with premul_sum from the call
+  double divisor = 1;  // divisor of `after`
 };
 
-// premul_sum is multiplied before. avg is divided after; of integers of up to 32 bits, and floats
-// of less, it is widened before and narrowed after. avg of floats scales each contribution
-// (kernels::average_scale): before, or where it is first summed. land, lor and lxor of one rank
-// become 0 or 1 after, as a single source is only copied. A collective that reduces nothing has
-// nothing around it.
+// Returns the conversions of a call:
+// - premul_sum multiplies before.
+// - avg divides after. Integers of up to 32 bits, and floats of fewer than 32, are widened before
+//   and narrowed after. With floats, avg scales each contribution (kernels::average_scale), before
+//   or when it is first summed.
+// - land, lor and lxor of one rank are converted to 0 or 1 after, because a single source is
+//   copied.
+// - Collectives that do not reduce have none.
 Around around(Collective collective, Dtype dtype, ReduceOp op, int ranks);
 
-// The function that its program combines with. Empty for a function of the user's, and where
-// nothing is reduced.
+// Returns the function with which the program combines elements. Empty for a user-defined
+// operation, and for a collective that does not reduce.
 Reducer reducer_of(Collective collective, ReduceOp op, const Around& around);
 
 }  // namespace unisono::engine

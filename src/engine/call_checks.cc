@@ -49,7 +49,7 @@ void check_numbers(const Call& call, Caller caller, std::size_t element) {
       refuse(call, caller.rank,
              "it sends " + std::to_string(call.counts[me]) + " elements to itself, but receives " +
                  std::to_string(call.recv_counts[me]),
-             "counts and recv_counts must agree for the rank itself");
+             "make the rank's own entries of counts and recv_counts equal");
     }
   }
   const auto n = static_cast<std::size_t>(caller.ranks);
@@ -74,7 +74,7 @@ UNISONO_PRIVATE void refuse(const Call& call, int rank, const std::string& what,
 void check_words(const Call& call) {
   if (static_cast<int>(call.collective) >= kCollectiveCount ||
       static_cast<int>(call.dtype) >= kDtypeCount) {
-    throw Error(ErrorCode::usage, "not a collective or dtype of unisono\nuse the enumerations");
+    throw Error(ErrorCode::usage, "not a collective or dtype of unisono\nuse the enumerators");
   }
 }
 
@@ -83,8 +83,8 @@ void check_lists(const Call& call, Caller caller) {
     if (!(call.counts.empty() && call.displs.empty() && call.recv_counts.empty() &&
           call.recv_displs.empty())) {
       refuse(call, caller.rank,
-             "it has one count for all ranks, but lists of counts or displs are given",
-             "leave the lists out, or call the v-form");
+             "this collective has one count for all ranks, but lists of counts or displs are given",
+             "remove the lists, or call the v-form");
     }
     return;
   }
@@ -114,12 +114,12 @@ UNISONO_PRIVATE void check_buffers(const Call& call, int rank, const Extent& ext
   if (extent.input != 0 && call.in == nullptr) {
     refuse(call, rank,
            "`in` is null, but " + std::to_string(extent.input) + " bytes are read from it",
-           "pass the buffer, or the count 0");
+           "pass the buffer, or a count of 0");
   }
   if (extent.output != 0 && call.out == nullptr) {
     refuse(call, rank,
            "`out` is null, but " + std::to_string(extent.output) + " bytes are written to it",
-           "pass the buffer, or the count 0");
+           "pass the buffer, or a count of 0");
   }
   if (extent.input == 0 || extent.output == 0) {
     return;
@@ -127,7 +127,7 @@ UNISONO_PRIVATE void check_buffers(const Call& call, int rank, const Extent& ext
   const auto in = reinterpret_cast<std::uintptr_t>(call.in);
   const auto out = reinterpret_cast<std::uintptr_t>(call.out);
   if (in < out + extent.output && out < in + extent.input && !is_in_place(call, rank)) {
-    refuse(call, rank, "`in` and `out` overlap, and not in the one way that is in place",
+    refuse(call, rank, "`in` and `out` overlap, but not as the in-place rule allows",
            "use disjoint buffers; the headers (communicator.hpp, unisono.h) begin with the "
            "in-place rule");
   }

@@ -134,8 +134,8 @@ std::string describe(const std::vector<RankEnd>& ends) {
     if (end.end == End::stopped) {
       text += " has stopped";
     } else if (end.end == End::failed) {
-      text += " got a message of rank " + std::to_string(end.fault.from) +
-              " that does not belong, at step " + std::to_string(end.fault.step);
+      text += " received a message from rank " + std::to_string(end.fault.from) +
+              " that it does not expect, at step " + std::to_string(end.fault.step);
     } else {
       text += " waits for ";
       for (const Wait& wait : end.waits) {

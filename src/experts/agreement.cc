@@ -49,14 +49,15 @@ std::string rank_text(std::size_t rank) {
 }
 
 std::string form_text(std::uint32_t form) {
-  return CallForm::from(form).in_halves ? "the call in halves" : "the whole call at once";
+  return CallForm::from(form).in_halves ? "the call in two halves" : "the whole call at once";
 }
 
 std::string part_text(std::uint32_t bits) {
   constexpr const char* kCodings[] = {"", ", coded as i8", ", coded as f8e4m3"};
   const PartForm form = PartForm::from(bits);
   return "rows of " + std::string(to_string(form.dtype)) +
-         kCodings[static_cast<std::size_t>(form.coding)] + (form.one_a_slot ? ", one a slot" : "");
+         kCodings[static_cast<std::size_t>(form.coding)] +
+         (form.one_a_slot ? ", one per slot" : "");
 }
 
 void compare(Communicator& comm, const ExchangeOptions* options, const CallHeader& first,
@@ -83,12 +84,12 @@ void compare(Communicator& comm, const ExchangeOptions* options, const CallHeade
     if (first.part_forms[part] != other.part_forms[part]) {
       throw_difference(rank, "gives " + part_text(first.part_forms[part]),
                        "gives " + part_text(other.part_forms[part]),
-                       "give rows of one kind on all ranks");
+                       "give the same kind of rows on all ranks");
     }
     if (first.part_bytes[part] != other.part_bytes[part]) {
       throw_difference(rank, "has rows of " + std::to_string(first.part_bytes[part]) + " bytes",
                        "has rows of " + std::to_string(other.part_bytes[part]),
-                       "give rows of one length on all ranks");
+                       "give rows of the same length on all ranks");
     }
   }
 }

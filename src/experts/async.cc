@@ -33,7 +33,8 @@ AsyncCalls::AsyncCalls(const detail::ExchangeState& of)
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     mistake = {.code = ErrorCode::resource,
-               .text = std::string("it has no thread to make the calls: ") + error.what() +
+               .text = std::string("cannot start the thread that makes the calls: ") +
+                       error.what() +
                        "\nraise the limits on threads and memory (ulimit -u, ulimit -v)"};
   }
   try {
@@ -51,8 +52,8 @@ bool AsyncCalls::close() {
   }
   if (thread_.get_id() == std::this_thread::get_id()) {
     std::fputs(
-        "unisono: a function of on_done() ends the exchange whose thread it runs on\n"
-        "let another thread end it\n",
+        "unisono: a function passed to on_done() destroys the exchange on whose thread it "
+        "runs\ndestroy the exchange on another thread\n",
         stderr);
     std::abort();
   }
@@ -87,8 +88,8 @@ Request AsyncCalls::post(std::string label, Work work) {
   auto request = std::make_shared<RequestState>();
   request->driver = this;
   auto both = std::make_shared<Handle>(Handle{request, shared_from_this()});
-  auto unnamed = std::make_unique<Error>(ErrorCode::resource,
-                                         "experts: an asynchronous call failed\nlook at this rank");
+  auto unnamed = std::make_unique<Error>(
+      ErrorCode::resource, "experts: an asynchronous call failed\nlook at this rank's output");
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back({.request = request,
@@ -112,7 +113,7 @@ std::unique_ptr<Error> AsyncCalls::make(Posted& posted) noexcept {
     } catch (const std::exception& error) {
       auto kept = std::make_unique<Error>(ErrorCode::resource,
                                           std::string("experts: an asynchronous call failed: ") +
-                                              error.what() + "\nlook at this rank");
+                                              error.what() + "\nlook at this rank's output");
       comm_.abort(kept->message());
       return kept;
     }
@@ -157,7 +158,7 @@ void AsyncCalls::wait(RequestState& request, int timeout_ms) {
   }
   std::unique_lock lock(mutex_);
   if (request.waited) {
-    throw Error(ErrorCode::usage, "this request has been waited for already\nwait once");
+    throw Error(ErrorCode::usage, "this request has been waited for already\ncall wait() once");
   }
   request.waited = true;
   const auto is_done = [&request] { return request.done.load(std::memory_order_acquire); };
@@ -167,7 +168,7 @@ void AsyncCalls::wait(RequestState& request, int timeout_ms) {
   } else if (!changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_done)) {
     const std::string text = "experts: an asynchronous call did not end within " +
                              std::to_string(timeout_ms) +
-                             " ms\nlook for the rank that has not begun it";
+                             " ms\nfind the rank that has not started it";
     comm_.abort(text);
     changed_.wait(lock, is_done);
     if (request.error != nullptr) {
@@ -197,7 +198,8 @@ void AsyncCalls::on_done(RequestState& request, std::function<void(const Error*)
 }
 
 int AsyncCalls::source(const RequestState& /*request*/) const {
-  throw Error(ErrorCode::usage, "only a receive has a source\nask the request of recv_async()");
+  throw Error(ErrorCode::usage,
+              "only a receive has a source\ncall source() on the request of recv_async()");
 }
 
 Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,

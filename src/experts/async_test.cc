@@ -299,7 +299,7 @@ void end_the_exchange_in_its_thread(Communicator& comm) {
 TEST(ExpertAsyncDeathTest, AFunctionThatEndsTheExchangeOfItsThreadIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(comm::testing::run_ranks(2, end_the_exchange_in_its_thread),
-               "ends the exchange whose thread it runs on");
+               "destroys the exchange on whose thread it runs");
 }
 
 TEST(ExpertAsync, ARankThatDiesIsNamed) {

@@ -31,17 +31,17 @@ void check(std::span<const double> loads, const BalanceOptions& options, int phy
   if (physical_experts < experts) {
     refuse(number(experts) + " experts do not fit on " + number(physical_experts) +
                " physical experts",
-           "give a physical expert for each expert, and more for replicas");
+           "give one physical expert for each expert, and more for replicas");
   }
   if (physical_experts % options.ranks != 0) {
     refuse(number(options.ranks) + " ranks do not divide " + number(physical_experts) +
                " physical experts",
-           "give a multiple of the ranks");
+           "give a multiple of the number of ranks");
   }
   if (physical_experts / options.ranks > experts) {
     refuse("a rank has " + number(physical_experts / options.ranks) +
-               " physical experts, and there are " + number(experts) + " experts",
-           "give fewer physical experts: a second replica on one rank is of no use");
+               " physical experts, but there are only " + number(experts) + " experts",
+           "give fewer physical experts: a second replica on one rank has no use");
   }
   if (experts % options.groups != 0 || options.ranks % options.hosts != 0) {
     refuse("groups must divide the experts, and hosts the ranks", "correct the BalanceOptions");
@@ -344,7 +344,7 @@ std::vector<ExpertMove> find_expert_moves(std::span<const std::vector<int>> befo
   if (before.size() != after.size()) {
     throw Error(ErrorCode::usage, "find_expert_moves: " + std::to_string(before.size()) +
                                       " ranks before, and " + std::to_string(after.size()) +
-                                      " after\ngive placements of the same ranks");
+                                      " after\ngive placements for the same ranks");
   }
   const auto holds = [](const std::vector<int>& experts, int expert) {
     return std::find(experts.begin(), experts.end(), expert) != experts.end();
@@ -365,7 +365,7 @@ std::vector<ExpertMove> find_expert_moves(std::span<const std::vector<int>> befo
       if (from < 0) {
         throw Error(ErrorCode::usage, "find_expert_moves: no rank held expert " +
                                           std::to_string(expert) +
-                                          "\nits weights have to come from elsewhere");
+                                          "\nload its weights from another source");
       }
       ++sent[at(from)];
       moves.push_back({.expert = expert, .from = from, .to = static_cast<int>(to)});

@@ -33,14 +33,14 @@ static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
 static_assert(UNISONO_ROWS_F8E4M3 == static_cast<int>(RowCoding::f8e4m3));
 Exchange& exchange_of(unisono_exchange_t exchange) {
   if (exchange == nullptr) {
-    throw Error(ErrorCode::usage, "the exchange is NULL\nit was never made, or was freed");
+    throw Error(ErrorCode::usage, "the exchange is NULL\nit was never created, or was freed");
   }
   return *exchange->exchange;
 }
 
 unisono_routing_handle& routing_of(unisono_routing_t routing) {
   if (routing == nullptr) {
-    throw Error(ErrorCode::usage, "the routing is NULL\nit was never made, or was freed");
+    throw Error(ErrorCode::usage, "the routing is NULL\nit was never created, or was freed");
   }
   return *routing;
 }

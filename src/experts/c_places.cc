@@ -52,8 +52,9 @@ ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
   expect_place(given, "options");
   copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_EXCHANGE_OPTIONS_INIT");
   if (known.layout < UNISONO_EXPERT_MAJOR || known.layout > UNISONO_FLAT) {
-    throw Error(ErrorCode::usage, "layout is " + std::to_string(known.layout) +
-                                      "\ngive UNISONO_EXPERT_MAJOR or its like");
+    throw Error(ErrorCode::usage,
+                "layout is " + std::to_string(known.layout) +
+                    "\ngive UNISONO_EXPERT_MAJOR or another layout of the enumeration");
   }
   ExchangeOptions options{.experts = known.experts,
                           .k = known.k,

@@ -26,8 +26,8 @@ std::size_t at(std::int64_t index) {
 
 Mistake check(const detail::RoutingState& routing, const CombineRows& combine) {
   if (kernels::find_weighted_sum(combine.dtype) == nullptr) {
-    return {.text =
-                std::string(to_string(combine.dtype)) + " rows cannot be weighted\ncombine floats"};
+    return {.text = std::string(to_string(combine.dtype)) +
+                    " rows cannot be weighted\nuse a float type"};
   }
   Mistake mistake;
   const std::size_t row_bytes = experts::bytes_of(combine.hidden, size_of(combine.dtype));
@@ -52,8 +52,8 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
   }
   if (routing.layout == ExpertLayout::rank_major) {
     return {.text =
-                "rows of rank_major are sums over the experts of a rank\napply the weights "
-                "before, and give none"};
+                "rank_major rows are sums over a rank's experts\napply the weights before, and "
+                "pass none"};
   }
   const auto k = at(routing.k);
   experts::expect(mistake, "weights", weights.size_bytes(), routing.tokens, k * sizeof(float));
@@ -61,7 +61,7 @@ Mistake check_weights(const detail::RoutingState& routing, std::span<const float
     if (!std::isfinite(weights[i]) && routing.places.places[i].rank >= 0) {
       mistake.text = "the weight of token " + std::to_string(i / k) + " at place " +
                      std::to_string(i % k) + " is " + std::to_string(weights[i]) +
-                     "\nlook at the router";
+                     "\ncheck the router";
     }
   }
   return mistake;
@@ -227,7 +227,7 @@ void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::Starte
 
 Mistake check(const detail::RoutingState& routing, const CombineGradient& gradient) {
   if (kernels::find_dot(gradient.dtype) == nullptr) {
-    return {.text = std::string(to_string(gradient.dtype)) + " has no gradients\ngive floats"};
+    return {.text = std::string(to_string(gradient.dtype)) + " has no gradients\nuse a float type"};
   }
   Mistake mistake = check_weights(routing, gradient.weights);
   const std::size_t row_bytes = experts::bytes_of(gradient.hidden, size_of(gradient.dtype));

@@ -158,8 +158,8 @@ Mistake check(const detail::RoutingState& routing, std::span<const Payload> payl
   for (const Payload& payload : payloads) {
     if (payload.one_a_slot && routing.layout == ExpertLayout::rank_major) {
       return {.text =
-                  "a row of rank_major stands for several places, and cannot have one "
-                  "element a slot\nsend all k of them with the token"};
+                  "a rank_major row stands for several places, and cannot have one element per "
+                  "slot\nsend all k elements with the token"};
     }
     const std::size_t each = payload.one_a_slot ? at(routing.k) : 1;
     expect(mistake, names.in, payload.in.size(), routing.tokens * each, payload.row_bytes);
@@ -177,7 +177,7 @@ Mistake find_started(const detail::ExchangeState& state) {
     return {};
   }
   return {.text = std::string(to_text(state.started->kind)) +
-                  " has been started, and not finished\nfinish it on all ranks first"};
+                  " has been started, but not finished\nfinish it on all ranks first"};
 }
 
 Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingState* routing) {
@@ -189,8 +189,8 @@ Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingSt
   }
   if (routing->exchange != state.identity) {
     return {.text =
-                "the routing was made by another exchange\nuse it with the exchange whose "
-                "route() gave it"};
+                "the routing was made by another exchange\nuse it with the exchange whose route() "
+                "returned it"};
   }
   return {};
 }
@@ -208,7 +208,7 @@ void expect_apart(Mistake& mistake, const char* what, std::span<const std::byte>
                        before(used.data(), written.data() + written.size());
   if (mistake.text.empty() && overlap) {
     mistake.text = std::string("`") + what + "` overlaps `" + other +
-                   "`, which is read while it is written\ngive memory of its own";
+                   "`, which is read while it is written\npass separate memory";
   }
 }
 
@@ -218,7 +218,7 @@ void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t ro
   if (mistake.text.empty() && have != wanted) {
     mistake.text = std::string("`") + what + "` has " + std::to_string(have) + " bytes, not the " +
                    std::to_string(wanted) + " of " + std::to_string(rows) + " rows of " +
-                   std::to_string(row_bytes) + "\ngive what the routing was made for";
+                   std::to_string(row_bytes) + "\npass as many rows as the routing was made for";
   }
 }
 
@@ -294,7 +294,7 @@ void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& c
   }
   Mistake mistake;
   if (fingerprint(call) != call.fingerprint) {
-    mistake.text = "what it was given changed between the halves\nleave it alone until finish_" +
+    mistake.text = "its inputs changed between the two halves\ndo not change them until finish_" +
                    std::string(call.kind == CallKind::dispatch ? "dispatch" : "combine") +
                    "() has returned";
   }
@@ -423,13 +423,13 @@ std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
     header.names[0] = state_->comm->place_of(in.data(), in.size());
   }
   if (mistake.text.empty() && !state_->hosts.single()) {
-    mistake.text = "the ranks do not share memory\ndispatch copies the rows";
+    mistake.text = "the ranks do not share memory\ncall dispatch, which copies the rows";
   }
   if (mistake.text.empty() && !in.empty() && state_->comm->size() > 1 &&
       header.names[0].region == 0) {
     mistake.text =
-        "`in` is not registered memory\nuse Communicator::allocate or register_buffer, "
-        "or dispatch, which copies the rows";
+        "`in` is not registered memory\nuse Communicator::allocate or register_buffer, or call "
+        "dispatch, which copies the rows";
   }
   const std::vector<experts::CallHeader> headers = experts::open(*state_->comm, header, mistake);
   const auto found = experts::find_published(*state_, headers, 0, in.data());

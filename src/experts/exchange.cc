@@ -31,7 +31,7 @@ std::uint64_t hash_of(const ExchangeOptions& options) {
 std::string not_an_expert(std::size_t index, std::int64_t expert, const ExchangeOptions& options) {
   const auto k = static_cast<std::size_t>(options.k);
   return "token " + std::to_string(index / k) + " chose expert " + std::to_string(expert) +
-         " at place " + std::to_string(index % k) + ", and there are " +
+         " at place " + std::to_string(index % k) + ", but there are " +
          std::to_string(options.experts) + "\ngive numbers from 0 to " +
          std::to_string(options.experts - 1) + ", or -1 for none";
 }
@@ -40,11 +40,13 @@ template <typename Number>
 Mistake find_mistake(std::span<const Number> chosen, const ExchangeOptions& options) {
   if (chosen.size() % static_cast<std::size_t>(options.k) != 0) {
     return {.text = "k = " + std::to_string(options.k) + " does not divide its " +
-                    std::to_string(chosen.size()) + " choices\ngive k of them for each token"};
+                    std::to_string(chosen.size()) + " choices\ngive k choices per token"};
   }
   if (chosen.size() > std::numeric_limits<std::uint32_t>::max()) {
-    return {.text = std::to_string(chosen.size()) +
-                    " choices are more than the 4294967295 of one call\nroute the tokens in parts"};
+    return {
+        .text =
+            std::to_string(chosen.size()) +
+            " choices are more than one call can route (4294967295)\nroute the tokens in parts"};
   }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] < -1 || chosen[i] >= options.experts) {

@@ -21,8 +21,8 @@ std::string list_text(const std::vector<int>& numbers) {
 experts::Mistake find_mistake(std::span<const int> ranks, int size) {
   for (const int rank : ranks) {
     if (rank < 0 || rank >= size) {
-      return {.text = "it names rank " + std::to_string(rank) + ", and there are " +
-                      std::to_string(size) + "\ngive ranks of the exchange's communicator"};
+      return {.text = "it names rank " + std::to_string(rank) + ", but there are " +
+                      std::to_string(size) + "\npass ranks of the exchange's communicator"};
     }
   }
   return {};
@@ -97,8 +97,8 @@ std::vector<int> Exchange::mask(std::span<const int> ranks, std::int64_t routes)
   }
   if (!without.empty()) {  // the same on all ranks
     throw Error(ErrorCode::usage, "experts: mask(): rank" + list_text(out) +
-                                      " out leaves nobody for expert" + list_text(without) +
-                                      "\nlet one of their ranks stay, or give them replicas");
+                                      " out leaves no rank for expert" + list_text(without) +
+                                      "\nkeep one of their ranks, or give them replicas");
   }
   state_->physical_experts = std::move(physical_experts);
   state_->out_until = std::move(out_until);
@@ -113,12 +113,13 @@ ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator&
                              int ranks_before) {
   const std::vector<int> previous = survivors.previous_ranks();
   if (const std::string text = experts::find_mistake(options, ranks_before); !text.empty()) {
-    throw Error(ErrorCode::usage, "after_shrink: " + text + "\ngive what the lost exchange had");
+    throw Error(ErrorCode::usage,
+                "after_shrink: " + text + "\npass the options of the lost exchange");
   }
   if (previous.empty() || survivors.previous_size() != ranks_before) {
     throw Error(ErrorCode::usage, "after_shrink: this communicator was not shrunk from one of " +
                                       std::to_string(ranks_before) +
-                                      " ranks\ngive what shrink() returned");
+                                      " ranks\npass the communicator that shrink() returned");
   }
   const auto before = experts::physical_experts_of(options, ranks_before).experts_of_rank;
   ExchangeOptions left = options;
@@ -135,7 +136,7 @@ ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator&
   if (!without.empty()) {
     throw Error(ErrorCode::usage, "after_shrink: all ranks of expert" + list_text(without) +
                                       " are lost\nload them on another rank, and make an exchange "
-                                      "with experts_of_rank that says so");
+                                      "whose experts_of_rank says so");
   }
   return left;
 }

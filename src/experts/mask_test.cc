@@ -96,9 +96,9 @@ TEST(Mask, LastReplicasCannotBeTaken) {
       return "nothing";
     };
     exchange.mask(std::vector<int>{2});
-    EXPECT_NE(refused({1, 2}).find("ranks 1, 2 out leaves nobody for experts 2, 3"),
+    EXPECT_NE(refused({1, 2}).find("ranks 1, 2 out leaves no rank for experts 2, 3"),
               std::string::npos);
-    EXPECT_NE(refused({3}).find("mask() of rank 0: it names rank 3, and there are 3"),
+    EXPECT_NE(refused({3}).find("mask() of rank 0: it names rank 3, but there are 3"),
               std::string::npos);
     const Routing routing = exchange.route(std::span(chosen));
     EXPECT_EQ(routing.rows_of_ranks()[2], 0);  // the old mask is unchanged

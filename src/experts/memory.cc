@@ -25,7 +25,7 @@ void reserve_here(detail::ExchangeState& state, std::size_t tokens, Mistake& mis
   const std::size_t row_bytes = state.options.row_bytes;
   const auto most = static_cast<std::size_t>(std::max(state.options.k, state.comm->size()));
   if (row_bytes > std::numeric_limits<std::size_t>::max() / (tokens * most)) {
-    throw std::length_error("more bytes than an address can tell apart");
+    throw std::length_error("more bytes than can be addressed");
   }
   const std::size_t even = tokens * static_cast<std::size_t>(state.options.k) * row_bytes;
   const std::size_t here = state.hosts.here().size();

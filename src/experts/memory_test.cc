@@ -152,7 +152,7 @@ TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
       return "nothing";
     };
     EXPECT_NE(refused({.experts = 4, .k = 2, .max_tokens = std::size_t{1} << 31})
-                  .find("max_tokens is 2147483648, and a rank can make 4294967295 choices"),
+                  .find("max_tokens is 2147483648, but a rank can make at most 4294967295 choices"),
               std::string::npos);
     const auto mine = static_cast<std::size_t>(comm.rank());
     EXPECT_NE(refused({.experts = 4, .k = 2, .max_tokens = mine}).find("rank 0 has max_tokens = "),

@@ -55,7 +55,7 @@ TEST(ExpertMistakes, ExpertThatDoesNotExist) {
     Small small(comm);
     const std::vector<std::int32_t> wrong = {0, comm.rank() == 1 ? 4 : 1};
     expect_error(ErrorCode::usage,
-                 "route() of rank 1: token 0 chose expert 4 at place 1, and there are 4",
+                 "route() of rank 1: token 0 chose expert 4 at place 1, but there are 4",
                  [&] { (void)small.exchange.route(std::span(wrong)); });
     const std::vector<std::int64_t> odd(comm.rank() == 0 ? 3 : 2, 0);
     expect_error(ErrorCode::usage, "route() of rank 0: k = 2 does not divide its 3 choices",
@@ -185,7 +185,7 @@ TEST(ExpertMistakes, HalvesThatDoNotMeet) {
     expect_error(ErrorCode::usage, "finish_combine() without start_combine()",
                  [&] { small.exchange.finish_combine(); });
     expect_error(ErrorCode::usage,
-                 "route() of rank 0: dispatch() has been started, and not finished",
+                 "route() of rank 0: dispatch() has been started, but not finished",
                  [&] { (void)small.route(); });
     small.exchange.finish_dispatch();
     small.round_trip();
@@ -202,7 +202,7 @@ TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
                                                    .row_bytes = sizeof(float)}});
     small.tokens[1] += comm.rank() == 1 ? 1.0F : 0.0F;
     expect_error(ErrorCode::usage,
-                 "dispatch() of rank 1: what it was given changed between the halves",
+                 "dispatch() of rank 1: its inputs changed between the two halves",
                  [&] { small.exchange.finish_dispatch(); });
     EXPECT_EQ(rows, before);
     small.tokens[1] -= comm.rank() == 1 ? 1.0F : 0.0F;
@@ -212,8 +212,7 @@ TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
                                                  .dtype = Dtype::f32,
                                                  .hidden = 1});
     rows.back() += comm.rank() == 0 ? 1.0F : 0.0F;
-    expect_error(ErrorCode::usage,
-                 "combine() of rank 0: what it was given changed between the halves",
+    expect_error(ErrorCode::usage, "combine() of rank 0: its inputs changed between the two halves",
                  [&] { small.exchange.finish_combine(); });
     EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
     small.round_trip();
@@ -241,7 +240,7 @@ TEST(ExpertMistakes, RowsThatCannotBeCoded) {
     Small small(comm);
     const std::vector<std::byte> in(8);
     std::vector<std::byte> out(small.routing.rows() * 4);
-    expect_error(ErrorCode::usage, "rows of i32 cannot travel coded", [&] {
+    expect_error(ErrorCode::usage, "rows of i32 cannot be encoded", [&] {
       small.exchange.dispatch(
           small.routing,
           {{.in = in, .out = out, .row_bytes = 4, .coding = RowCoding::i8, .dtype = Dtype::i32}});
@@ -286,7 +285,7 @@ TEST(ExpertMistakes, RowsOfOtherKinds) {
     Payload one = floats(comm.rank() == 0 ? small.tokens : small.weights, rows);
     one.one_a_slot = comm.rank() == 1;
     expect_error(ErrorCode::mismatch,
-                 "rank 0 gives rows of f32, and rank 1 gives rows of f32, one a slot",
+                 "rank 0 gives rows of f32, and rank 1 gives rows of f32, one per slot",
                  [&] { small.exchange.dispatch(small.routing, {one}); });
     std::vector<std::uint16_t> tokens(2);
     std::vector<std::uint16_t> halves(small.routing.rows());
@@ -309,7 +308,8 @@ TEST(ExpertMistakes, HalvesThatDoNotFit) {
     std::vector<float> rows(small.routing.rows());
     const Payload payload = floats(small.tokens, rows);
     expect_error(ErrorCode::mismatch,
-                 "rank 0 makes the call in halves, and rank 1 makes the whole call at once", [&] {
+                 "rank 0 makes the call in two halves, and rank 1 makes the whole call at once",
+                 [&] {
                    if (comm.rank() == 1) {
                      small.exchange.dispatch(small.routing, {payload});
                    }
@@ -318,7 +318,7 @@ TEST(ExpertMistakes, HalvesThatDoNotFit) {
                  });
     small.exchange.start_dispatch(small.routing, {payload});
     if (comm.rank() == 0) {  // only on this rank: nothing was sent, the started call goes on
-      expect_error(ErrorCode::usage, "dispatch() has been started, and not finished",
+      expect_error(ErrorCode::usage, "dispatch() has been started, but not finished",
                    [&] { small.exchange.start_dispatch(small.routing, {payload}); });
     }
     small.exchange.finish_dispatch();
@@ -384,7 +384,7 @@ TEST(ExpertMistakes, NumbersThatAreTooLarge) {
                                .capacity = std::numeric_limits<std::int64_t>::max(),
                                .max_tokens = 4});
     EXPECT_EQ(most.max_rows(), 16U);
-    expect_error(ErrorCode::usage, "capacity is -7; it is -1 (none), or 0 or more",
+    expect_error(ErrorCode::usage, "capacity is -7, but must be -1 (no limit), 0 or more",
                  [&] { const Exchange wrong(comm, {.experts = 8, .capacity = -7}); });
     small.round_trip();
   });

@@ -20,7 +20,8 @@ std::string mistake_of(std::span<const ExpertMove> moves, int ranks) {
       if (rank < 0 || rank >= ranks) {
         return "expert " + std::to_string(move.expert) + " moves from rank " +
                std::to_string(move.from) + " to rank " + std::to_string(move.to) +
-               ", and there are " + std::to_string(ranks) + "\ngive what find_expert_moves() gave";
+               ", but there are " + std::to_string(ranks) +
+               "\npass the moves that find_expert_moves() returned";
       }
     }
   }
@@ -45,7 +46,7 @@ std::vector<std::span<Bytes>> find_memory(std::span<const ExpertMove> moves, int
       if (found.back().size() != expert_bytes && mistake.text.empty()) {
         mistake.text = "expert " + std::to_string(move.expert) + " has " +
                        std::to_string(found.back().size()) + " bytes, not " +
-                       std::to_string(expert_bytes) + "\ngive memory for all of its weights";
+                       std::to_string(expert_bytes) + "\npass memory for all of its weights";
       }
     }
   }
@@ -66,8 +67,8 @@ void expect_same(Communicator& comm, std::span<const ExpertMove> moves, std::siz
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] != all[0]) {
       throw Error(ErrorCode::mismatch,
-                  "experts: rank 0 makes some move_experts(), and rank " + std::to_string(rank) +
-                      " others\ngive all ranks the same moves and bytes",
+                  "experts: rank 0 calls move_experts() with other moves than rank " +
+                      std::to_string(rank) + "\ngive all ranks the same moves and bytes",
                   {.peer = static_cast<int>(rank)});
     }
   }
@@ -108,7 +109,7 @@ void move_experts(Communicator& comm, std::span<const ExpertMove> moves, std::si
           moves, comm.size(), expert_bytes, &ExpertMove::from,
           [rank](const ExpertMove& move) { return move.to == rank; }, placed, mistake);
     } catch (const std::exception& error) {
-      mistake.text = std::string("it cannot say where an expert is: ") + error.what();
+      mistake.text = std::string("it cannot describe where an expert is: ") + error.what();
     }
   }
   experts::agree(comm, mistake, "move_experts()");

@@ -88,14 +88,14 @@ TEST(ExpertMoves, MistakesAreToldToAllAndNothingIsWritten) {
     refused(moves, "move_experts() of rank 1: expert 2 has 16 bytes, not 12");
     weights = Weights(comm.rank(), 3);
     moves.push_back({.expert = 7, .from = 2, .to = 0});
-    refused(moves, "of rank 0: it cannot say where an expert is: no expert 7");
+    refused(moves, "of rank 0: it cannot describe where an expert is: no expert 7");
     moves.back().to = 3;
-    refused(moves, "expert 7 moves from rank 2 to rank 3, and there are 3");
+    refused(moves, "expert 7 moves from rank 2 to rank 3, but there are 3");
     moves.pop_back();
     if (comm.rank() == 2) {
       std::swap(moves[0], moves[1]);
     }
-    refused(moves, "rank 0 makes some move_experts(), and rank 2 others");
+    refused(moves, "rank 0 calls move_experts() with other moves than rank 2 others");
   });
 }
 

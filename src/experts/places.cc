@@ -88,23 +88,24 @@ std::string find_mistake(const ExchangeOptions& options, int ranks) {
     return "experts, k and alignment must be 1 or more";
   }
   if (options.capacity < -1) {
-    return "capacity is " + std::to_string(options.capacity) + "; it is -1 (none), or 0 or more";
+    return "capacity is " + std::to_string(options.capacity) +
+           ", but must be -1 (no limit), 0 or more";
   }
   if (options.k > options.experts) {
-    return "k is " + std::to_string(options.k) + ", and there are " +
+    return "k is " + std::to_string(options.k) + ", but there are " +
            std::to_string(options.experts) + " experts";
   }
   constexpr std::size_t kMostChoices = std::numeric_limits<std::uint32_t>::max();
   if (options.max_tokens > kMostChoices / at(options.k)) {
     return "max_tokens is " + std::to_string(options.max_tokens) +
-           ", and a rank can make 4294967295 choices at once";
+           ", but a rank can make at most 4294967295 choices at once";
   }
   if (options.experts_of_rank.empty()) {
     return {};
   }
   if (options.experts_of_rank.size() != static_cast<std::size_t>(ranks)) {
     return "experts_of_rank has " + std::to_string(options.experts_of_rank.size()) +
-           " ranks, and there are " + std::to_string(ranks);
+           " ranks, but there are " + std::to_string(ranks);
   }
   std::vector<int> held(at(options.experts), 0);
   for (std::size_t rank = 0; rank < options.experts_of_rank.size(); ++rank) {
@@ -113,7 +114,7 @@ std::string find_mistake(const ExchangeOptions& options, int ranks) {
     for (std::size_t i = 0; i < experts.size(); ++i) {
       if (experts[i] < 0 || experts[i] >= options.experts) {
         return "experts_of_rank gives expert " + std::to_string(experts[i]) + " to rank " +
-               std::to_string(rank) + ", and there are " + std::to_string(options.experts);
+               std::to_string(rank) + ", but there are " + std::to_string(options.experts);
       }
       if (i > 0 && experts[i] == experts[i - 1]) {
         return "experts_of_rank gives expert " + std::to_string(experts[i]) + " to rank " +

@@ -15,17 +15,17 @@ const experts::Places& expert_major_places_of(const std::unique_ptr<detail::Rout
   const experts::Places& places = places_of(state);
   if (state->layout != ExpertLayout::expert_major) {
     throw Error(ErrorCode::usage,
-                "routing: the rows of an expert are together in the layout expert_major only\n"
-                "experts() says whose each row is");
+                "routing: only the layout expert_major keeps an expert's rows together\ncall "
+                "experts() for the expert of each row");
   }
   return places;
 }
 
 std::size_t row_number(const std::vector<std::int64_t>& rows, int local) {
   if (local < 0 || static_cast<std::size_t>(local) >= rows.size()) {
-    throw Error(ErrorCode::usage, "routing: this rank has no expert " + std::to_string(local) +
-                                      "\nexperts are counted from 0 on each rank, see "
-                                      "experts_here()");
+    throw Error(ErrorCode::usage,
+                "routing: this rank has no expert " + std::to_string(local) +
+                    "\nexperts are numbered from 0 on each rank: see experts_here()");
   }
   return static_cast<std::size_t>(rows[static_cast<std::size_t>(local)]);
 }

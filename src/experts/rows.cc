@@ -40,8 +40,8 @@ std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region,
   if (bytes != 0 && state.comm->place_of(region.bytes().data(), bytes).region == 0) {
     mistake = {.code = ErrorCode::resource,
                .text =
-                   "its peers cannot be told of new memory\nlet all ranks make calls now and "
-                   "then while memory is registered"};
+                   "its peers cannot be informed of new memory\nmake calls on all ranks regularly "
+                   "while memory is registered"};
     return {};
   }
   return region.bytes().first(bytes);
@@ -57,7 +57,7 @@ void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t 
   }
   if (functions_of(coding, dtype).encode == nullptr) {
     mistake.text = "rows of " + std::string(to_string(dtype)) +
-                   " cannot travel coded\ngive bf16, f16 or f32, or no coding";
+                   " cannot be encoded\nuse bf16, f16 or f32, or no coding";
   } else if (row_bytes % size_of(dtype) != 0) {
     mistake.text = "rows of " + std::to_string(row_bytes) + " bytes are not a whole number of " +
                    std::string(to_string(dtype)) + "\ngive the dtype of the rows";

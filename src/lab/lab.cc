@@ -54,14 +54,14 @@ planner::ModelShape read_model(std::string_view text) {
   }
   if (is_json(text)) {
     return take(planner::parse_config_json(text, "config.json"), text, "config.json",
-                "give the file as its model hub has it")
+                "give the file as the model hub publishes it")
         .shape;
   }
   std::string names;
   for (const std::string_view name : planner::known_models()) {
     names += (names.empty() ? "" : ", ") + std::string(name);
   }
-  refuse("model " + std::string(text) + " is not known by name",
+  refuse("model " + std::string(text) + " is not a known model",
          "there are: " + names + "; or give the text of a config.json");
 }
 
@@ -83,10 +83,10 @@ std::vector<PredictedAlgorithm> predict(Collective collective, int ranks, double
   if (ranks < 1 || ranks > on.rank_count()) {
     refuse("the topology has " + std::to_string(on.rank_count()) + " ranks, not " +
                std::to_string(ranks),
-           "take from 1 to as many as it has");
+           "use 1 to that many ranks");
   }
   if (!(bytes >= 0 && bytes <= 1e18)) {
-    refuse("bytes is not in 0..1e18", "give the bytes of the vector");
+    refuse("bytes is not in 0..1e18", "give the size of the vector in bytes");
   }
   std::vector<PredictedAlgorithm> result;
   for (const network_model::OnTopology::Row& row :
@@ -108,8 +108,8 @@ std::string simulate(std::string_view workload, std::string_view topology) {
 std::vector<PlannedLayout> plan_training(std::string_view model, std::string_view topology,
                                          double batch, double sequence) {
   if (!(batch >= 1) || !(sequence >= 1)) {
-    refuse("batch and sequence are 1 or more",
-           "give sequences of a step, and tokens of a sequence");
+    refuse("batch and sequence must be 1 or more",
+           "give the sequences per step and the tokens per sequence");
   }
   std::vector<PlannedLayout> result;
   for (const planner::TrainingEstimate& one :

@@ -136,7 +136,7 @@ void AbortWord::take(const transport::Network::Abort& abort) {
 Error AbortWord::read(ErrorContext context) const {
   context.rank = rank_;
   if (record_.state.load(std::memory_order_acquire) != 2) {
-    return {ErrorCode::peer_lost, "a rank died while it reported an error\nstart the job again",
+    return {ErrorCode::peer_lost, "a rank died while it reported an error\nrestart the job",
             std::move(context)};
   }
   context.peer = record_.rank;

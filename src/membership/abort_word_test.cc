@@ -86,7 +86,7 @@ TEST_F(AbortWordTest, IsNoReasonUntilItIsComplete) {
   EXPECT_TRUE(word(0).is_set());
   EXPECT_EQ(word(0).culprit(), std::nullopt);
   EXPECT_FALSE(word(0).failure().has_value()) << "its writer may be at it";
-  EXPECT_EQ(thrown_by(1), "peer_lost: a rank died while it reported an error\nstart the job again");
+  EXPECT_EQ(thrown_by(1), "peer_lost: a rank died while it reported an error\nrestart the job");
 }
 
 TEST_F(AbortWordTest, TellsItsObserverOnce) {

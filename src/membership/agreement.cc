@@ -55,10 +55,9 @@ HostAgreement::Answer HostAgreement::call(const std::function<bool(int)>& is_gon
     }
     const bool is_taken = !is_whole(state) && !is_gone(writer_of(state));
     if (is_taken && end.passed()) {
-      throw Error(
-          ErrorCode::evicted,
-          "rank " + std::to_string(writer_of(state)) +
-              " of this host was to say who goes on, and says nothing\nstart the job again");
+      throw Error(ErrorCode::evicted, "rank " + std::to_string(writer_of(state)) +
+                                          " had to decide for this host which ranks continue, but "
+                                          "does not answer\nrestart the job");
     }
     if (!is_taken) {
       const bool late = deadline.passed();  // asked once: it may pass during this loop

@@ -83,7 +83,7 @@ TEST(HostAgreement, WhoComesTooLateIsEvicted) {
             HostAgreement(memory.data(), rank, 3).call(kNobody, Deadline::never(), true));
       },
       2);
-  EXPECT_EQ(late.rfind("evicted: the other ranks went on without this one", 0), 0U) << late;
+  EXPECT_EQ(late.rfind("evicted: the other ranks continued without this rank", 0), 0U) << late;
 }
 
 TEST(HostAgreement, TheSmallerPartMayNotGoOn) {
@@ -94,7 +94,7 @@ TEST(HostAgreement, TheSmallerPartMayNotGoOn) {
             HostAgreement(memory.data(), rank, 4).call(kNobody, Deadline::after_ms(20), true));
       },
       1);
-  EXPECT_EQ(text.rfind("evicted: 1 rank came to go on, without ranks 0, 2, 3", 0), 0U) << text;
+  EXPECT_EQ(text.rfind("evicted: 1 rank met to continue, without ranks 0, 2, 3", 0), 0U) << text;
   EXPECT_EQ(text_of(HostAgreement(memory.data(), 2, 4).call(kNobody, Deadline::after_ms(20), false))
                 .rfind("1 2 ", 0),
             0U);

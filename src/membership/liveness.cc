@@ -40,10 +40,11 @@ LivenessToken::LivenessToken(LivenessWord& word) : word_(word) {
   try {
     holder_ = std::thread([this] { hold(); });
   } catch (const std::system_error& error) {
-    throw Error(ErrorCode::resource,
-                std::string("no thread by which the others notice the end of this process: ") +
-                    error.what() +
-                    "\nraise the limits on threads and memory (ulimit -u, ulimit -v)");
+    throw Error(
+        ErrorCode::resource,
+        std::string(
+            "cannot start the thread through which other ranks notice the end of this process: ") +
+            error.what() + "\nraise the limits on threads and memory (ulimit -u, ulimit -v)");
   }
 }
 

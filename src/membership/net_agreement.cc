@@ -51,7 +51,8 @@ std::vector<int> take_line(std::string_view& text, int size) {
     text.remove_prefix(static_cast<std::size_t>(stop - text.data()) + 1);
   }
   if (text.empty() || text.front() != '\n') {
-    throw Error(ErrorCode::corrupt, "what another rank says of who goes on cannot be read");
+    throw Error(ErrorCode::corrupt,
+                "another rank's proposal of the ranks that continue cannot be read");
   }
   text.remove_prefix(1);
   return ranks;
@@ -132,7 +133,7 @@ class Coordinator {
     if (listeners.empty()) {
       throw Error(ErrorCode::resource,
                   "rank " + std::to_string(agreement.self.rank) +
-                      " cannot listen where the others look for it: its ports are taken\nset "
+                      " cannot listen where the other ranks look for it: its ports are in use\nset "
                       "UNISONO_PORTS to a range that nothing else uses");
     }
     return listeners;

@@ -38,15 +38,15 @@ std::string no_quorum(std::span<const RankStatus> ranks) {
   }
   const std::size_t present = with_status(ranks, RankStatus::present).size();
   return std::to_string(present) + (present == 1 ? " rank" : " ranks") +
-         " came to go on, without " + (absent.size() > 1 ? "ranks " : "rank ") + names +
-         ", which may live and go on as well: this is not the larger part\n"
-         "start the job again; or shrink without a quorum, where nothing can part the hosts";
+         " met to continue, without " + (absent.size() > 1 ? "ranks " : "rank ") + names +
+         ", which may be alive and continue too: these ranks are not a majority\nrestart the job, "
+         "or shrink without a quorum if the network between the hosts cannot split";
 }
 
 void throw_evicted() {
   throw Error(ErrorCode::evicted,
-              "the other ranks went on without this one: it came too late\nit cannot come back; a "
-              "rank that is started in its place can, with grow()");
+              "the other ranks continued without this rank, which came too late\nthis rank cannot "
+              "return; start a new one in its place, and call grow()");
 }
 
 }  // namespace unisono::comm

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kMemoryAdvice = "check the limits on memory (ulimit -v, cgroup)";
 constexpr std::string_view kAdvice =
-    "look at its last output; the other ranks cannot go on without it";
+    "look at its last output; the other ranks cannot continue without it";
 
 // Also with unread data.
 bool is_closing(transport::Loss::Kind kind) {

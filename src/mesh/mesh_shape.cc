@@ -97,8 +97,8 @@ std::vector<Axis> read_axes(std::string_view text, std::vector<Axis>& known) {
       refuse(ErrorCode::config, in_quotes(part) + " is not an axis with its size", kExample);
     }
     if (find_axis(known, name) != nullptr) {
-      refuse(ErrorCode::config, "axis \"" + name + "\" is there twice",
-             "give every axis a name of its own");
+      refuse(ErrorCode::config, "axis \"" + name + "\" appears twice",
+             "give each axis its own name");
     }
     axes.push_back({.name = name, .size = read_size(trim(part.substr(equals + 1)), name, known)});
     known.push_back(axes.back());
@@ -118,9 +118,9 @@ std::size_t first_under(const std::vector<Axis>& axes, const std::vector<Axis>& 
     possible += (possible.empty() ? "" : ", ") + std::to_string(here);
   }
   refuse(ErrorCode::config,
-         "the axes behind the semicolon have " + std::to_string(wanted) +
+         "the axes after the semicolon have " + std::to_string(wanted) +
              " ranks, and the last axes before it have " + possible,
-         "they lie over the last axes: let their product be one of these");
+         "these axes cover the last axes before it: make their product one of these numbers");
 }
 
 std::string axes_text(const std::vector<Axis>& axes) {
@@ -149,7 +149,7 @@ MeshShape MeshShape::parse(std::string_view text, int ranks) {
   if (ranks != 0 && shape.ranks_ != ranks) {
     refuse(ErrorCode::config,
            "the axes of \"" + shape.text() + "\" have " + std::to_string(shape.ranks_) +
-               " ranks, and there are " + std::to_string(ranks),
+               " ranks, but there are " + std::to_string(ranks),
            "change an axis so that the product is " + std::to_string(ranks));
   }
   return shape;
@@ -211,7 +211,7 @@ std::vector<MeshShape::Place> MeshShape::places(std::string_view names) const {
 void MeshShape::check_rank(int rank) const {
   if (rank < 0 || rank >= ranks_) {
     refuse(ErrorCode::usage, std::to_string(rank) + " is not a rank of " + std::to_string(ranks_),
-           "ranks count from 0");
+           "ranks are numbered from 0");
   }
 }
 

@@ -33,7 +33,7 @@ HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks, 
   if (key_value_heads == 0 || heads % key_value_heads != 0) {
     refuse(std::to_string(heads) + " heads cannot share " + std::to_string(key_value_heads) +
                " key-value heads evenly",
-           "let the key-value heads divide the heads");
+           "choose key-value heads that divide the heads");
   }
   if (heads < static_cast<std::size_t>(ranks) ||
       (even && heads % static_cast<std::size_t>(ranks) != 0)) {

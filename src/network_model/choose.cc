@@ -49,7 +49,7 @@ int quickest_threads(const std::map<int, std::vector<double>>& counts, int curre
       ->first;
 }
 
-// Which sizes of an algorithm were measured.
+// The range of measured sizes of an algorithm.
 struct Span {
   double least = std::numeric_limits<double>::infinity();
   double most = 0;
@@ -121,7 +121,8 @@ class Chooser {
     if (stays(usual)) {
       return usual;
     }
-    // For a size that none was measured around, nobody knows better than the size below.
+    // For a size without measurements nearby, the choice of the next smaller size is the best
+    // estimate.
     return stays(current) || best.empty() ? current : best;
   }
 

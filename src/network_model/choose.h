@@ -12,7 +12,7 @@
 
 namespace unisono::network_model {
 
-// The algorithm that runs when nobody says.
+// The algorithm that runs by default.
 using DefaultAlgorithm = std::function<std::string_view(Collective, int ranks, double bytes)>;
 
 // The factor from which a faster algorithm replaces another.

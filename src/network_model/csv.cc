@@ -57,7 +57,7 @@ std::string csv_heading_problem(const std::vector<std::string>& names,
   }
   for (const std::string_view name : needed) {
     if (std::ranges::find(names, name) == names.end()) {
-      return "there is no column '" + std::string(name) + "': the first line names the columns";
+      return "there is no column '" + std::string(name) + "': the first line must name it";
     }
   }
   return {};

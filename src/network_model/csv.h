@@ -18,8 +18,7 @@ std::optional<std::vector<std::string>> csv_fields(std::string_view line);
 // A whole field that is a finite number.
 std::optional<double> csv_number(std::string_view text);
 
-// Returns a problem of the line that names the columns: one is there twice, or a needed one is
-// missing. Empty: it has none.
+// Returns the problem of the heading line: a duplicate column, or a missing one. Empty: none.
 std::string csv_heading_problem(const std::vector<std::string>& names,
                                 std::span<const std::string_view> needed);
 // The account of a table before its rows: the columns that are not `known` are named.

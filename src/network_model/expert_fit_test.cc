@@ -101,9 +101,9 @@ TEST(ExpertTable, SaysWhatIsWrong) {
   EXPECT_EQ(problem("# empty\n"), "line 1: the table has no rows");
   EXPECT_EQ(problem("machine,mode,mode\n"), "line 1: there are two columns \"mode\"");
   EXPECT_EQ(problem("machine,mode,hosts\n"),
-            "line 1: there is no column 'ranks': the first line names the columns");
+            "line 1: there is no column 'ranks': the first line must name it");
   EXPECT_EQ(problem(names + "a,normal,1,8\n"),
-            "line 2: 4 fields, where the first line names 11 columns");
+            "line 2: 4 fields, but the first line names 11 columns");
   EXPECT_EQ(problem(names + "a,fast,1,8,64,7168,8,256,20,30,40\n"),
             "line 2: \"fast\" is not a mode: low_latency or normal");
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,256,20,30,0\n"),
@@ -111,12 +111,12 @@ TEST(ExpertTable, SaysWhatIsWrong) {
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,4,20,30,4\n"),
             "line 2: a token cannot choose 8 of 4 experts");
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,8,256,0,30,4\n"),
-            "line 2: the normal mode needs processors, which cannot be 0");
+            "line 2: the normal mode needs 1 or more processors");
   EXPECT_EQ(problem(names + "a,low_latency,1,8,64,7168,8,256,0,30,4\n"), "none");
   EXPECT_EQ(problem(names + "a,normal,1,8,64,7168,1001,2000,20,30,4\n"),
             "line 2: \"1001\" cannot be k");
   EXPECT_EQ(problem(names + "a,normal,3,8,64,7168,8,256,20,30,4\n"),
-            "line 2: 8 ranks are not on 3 hosts alike");
+            "line 2: 8 ranks cannot be divided evenly among 3 hosts");
   std::string machines = names;
   for (int i = 0; i < 21; ++i) {
     machines += "m" + std::to_string(i) + ",normal,1,8,64,7168,8,256,20,30,4\n";

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostRows = 5'000;
 constexpr std::size_t kMostMachines = 20;
 
-// Columns of numbers, and what they may be.
+// The numeric columns and their ranges.
 struct Column {
   std::string_view name;
   double least;
@@ -62,7 +62,7 @@ class Reader {
 
   std::string read_row(const std::vector<std::string>& fields) {
     if (fields.size() != names_.size()) {
-      return std::to_string(fields.size()) + " fields, where the first line names " +
+      return std::to_string(fields.size()) + " fields, but the first line names " +
              std::to_string(names_.size()) + " columns";
     }
     std::array<double, kColumns.size()> values{};
@@ -96,11 +96,11 @@ class Reader {
              std::to_string(point.shape.experts) + " experts";
     }
     if (point.mode == ExpertMode::normal && point.processors == 0) {
-      return "the normal mode needs processors, which cannot be 0";
+      return "the normal mode needs 1 or more processors";
     }
     if (point.ranks % point.hosts != 0) {
-      return std::to_string(point.ranks) + " ranks are not on " + std::to_string(point.hosts) +
-             " hosts alike";
+      return std::to_string(point.ranks) + " ranks cannot be divided evenly among " +
+             std::to_string(point.hosts) + " hosts";
     }
     machines_.insert(point.machine);
     if (table_.points.size() == kMostRows || machines_.size() > kMostMachines) {

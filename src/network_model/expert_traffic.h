@@ -52,16 +52,16 @@ double chance_of_part(const ExpertShape& shape, double part);
 ExpertCost dispatch_cost(const ExpertShape& shape, ExpertMode mode, const Topology& topology);
 ExpertCost combine_cost(const ExpertShape& shape, ExpertMode mode, const Topology& topology);
 
-// The rank of an expert where all ranks hold as many, contiguous ones; the first ranks hold one
-// more where they do not divide.
+// Returns the rank of an expert if ranks hold contiguous experts in equal numbers; if they do not
+// divide, the first ranks hold one more.
 int rank_of_expert(int expert, int experts, int ranks);
 
-// The rows that dispatch sends for what the tokens have chosen, [token][k], -1 for none: a token
-// goes once to each rank that has one of its experts. Each rank has as many of the tokens, in their
-// order. REQUIRES: expert numbers below shape.experts, tokens of all ranks in `chosen`.
+// Returns the rows that dispatch sends for the tokens' choices, [token][k], -1 for none: a token is
+// sent once to each rank that has one of its experts. Tokens are divided evenly among the ranks, in
+// order. REQUIRES: expert numbers below shape.experts; `chosen` has the tokens of all ranks.
 Counts dispatch_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks);
-// The rows that combine sends back for the same choices, where each rank sums those of a token
-// first: one from each rank that dispatch sent the token to.
+// Returns the rows that combine sends back for the same choices, if each rank first sums its
+// results per token: one row from each rank to which dispatch sent the token.
 Counts combine_counts(std::span<const std::int32_t> chosen, const ExpertShape& shape, int ranks);
 
 }  // namespace unisono::network_model

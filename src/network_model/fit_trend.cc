@@ -24,10 +24,10 @@ constexpr std::size_t kParameters = 10;
 // In logarithms; the order of the members of Trend.
 using Vector = std::array<double, kParameters>;
 
-// How far a parameter may be from its guess.
+// The allowed deviation of each parameter from its guess.
 constexpr Vector kSpread = {1, 1, 1, 1.5, 1.5, 1, 1, 1.5, 1, 0.5};
 
-// What is fitted besides the common parameters.
+// The parameters that are fitted besides the common ones.
 struct Form {
   bool has_switch = false;
   std::vector<int> byte_counts = {};  // that have a factor of their own
@@ -56,8 +56,8 @@ cost::Trend trend_of(std::span<const double> x, const Form& form) {
   return trend;
 }
 
-// What is known of machines in general: most of the quickest call is its floor; the largest vectors
-// show the bandwidth.
+// Guesses the parameters from general properties of machines: the quickest call is mostly floor,
+// and the largest vectors show the bandwidth.
 Vector guess(std::span<const Measured> measured) {
   double quickest = HUGE_VAL;
   std::vector<double> sizes;

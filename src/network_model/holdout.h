@@ -27,7 +27,7 @@ struct Errors {
 // The errors at those points whose algorithm the machine knows.
 Errors errors_of(const cost::Machine& machine, std::span<const cost::Point> points);
 
-// The errors at the points that were held, of what is made from those that were seen.
+// Returns the prediction errors at the held-out points, for a model made from the other points.
 using Predict = std::function<Errors(const std::vector<cost::Point>& seen,
                                      const std::vector<cost::Point>& held)>;
 // By a machine fitted to them.
@@ -38,10 +38,10 @@ Errors predict_by_machine(const std::vector<cost::Point>& seen,
 // the other half. Series of one size cannot be.
 Errors hold_out_sizes(std::span<const cost::Point> points,
                       const Predict& predict = predict_by_machine);
-// Each rank count in turn is predicted from all others; nothing where there is only one.
+// Predicts each rank count from all others; empty if there is only one.
 Errors hold_out_ranks(std::span<const cost::Point> points,
                       const Predict& predict = predict_by_machine);
-// Each collective in turn is predicted from all others; nothing where there is only one.
+// Predicts each collective from all others; empty if there is only one.
 Errors hold_out_collectives(std::span<const cost::Point> points,
                             const Predict& predict = predict_by_machine);
 

@@ -57,7 +57,7 @@ int ranks_of_a_switch(const std::vector<Port>& ports) {
   return ports.size() % group == 0 ? static_cast<int>(group) : 0;
 }
 
-// Ranks of equal place behind all switches reduce their parts, all places at once.
+// Ranks at the same place behind all switches reduce their parts, for all places at once.
 std::optional<InSwitch> between_switches(int ranks, int group, double bytes,
                                          const Topology& topology, const InSwitchOptions& options) {
   const int switches = ranks / group;

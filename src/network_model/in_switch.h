@@ -30,9 +30,9 @@ struct InSwitchOptions {
   double most_messages = 0;      // as in SimulationOptions
 };
 
-// An all_reduce of so many bytes among the first ranks of the topology. Nothing where a rank hangs
-// on no switch that reduces, or switches have different numbers of ranks or fewer than 4. REQUIRES:
-// the topology has so many ranks.
+// Returns the time of an all_reduce of this many bytes among the first ranks of the topology; empty
+// if a rank is not on a reducing switch, or if the switches have different numbers of ranks or
+// fewer than 4. REQUIRES: the topology has this many ranks.
 std::optional<InSwitch> reduce_in_switches(int ranks, double bytes, const Topology& topology,
                                            const InSwitchOptions& options = {});
 

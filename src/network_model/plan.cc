@@ -23,7 +23,8 @@ cost::Cost closed_cost(const Algorithm& algorithm, Shape shape, double bytes) {
           .reduced_bytes = algorithm.cost(shape, {.gamma = bytes})};
 }
 
-// The shapes that may be fastest: the default one, and those of other segment counts and radices.
+// The shapes that may be fastest: the default shape, and shapes with other segment counts and
+// radices.
 std::vector<Shape> shapes_of(const Algorithm& algorithm, int ranks, double bytes,
                              const cost::Parameters& parameters) {
   const Shape usual = complete(algorithm, {.ranks = ranks});

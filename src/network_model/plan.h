@@ -50,13 +50,14 @@ struct Plan {
   std::vector<SizeRange> ranges = {};         // by size, for these ranks and parameters
 };
 
-// Schedules are built to count what they move up to here; above, closed formulas have to do.
+// Up to this rank count, schedules are built to count their messages; above it, closed formulas are
+// used.
 inline constexpr int kMostBuiltRanks = 512;
 // Ranges end here.
 inline constexpr double kMostRangeBytes = 17179869184.0;
 
-// `asked` is among the candidates if it can serve; the ranges are those of the catalogue.
-// Cost: up to kMostBuiltRanks it builds every schedule of the collective once.
+// `asked` is among the candidates if the algorithm supports the call; the ranges are those of the
+// catalogue. Cost: up to kMostBuiltRanks it builds every schedule of the collective once.
 Plan make_plan(const Call& call, const cost::Parameters& parameters, const Asked* asked = nullptr);
 
 // Why the first is before the second, in numbers: "same bytes on the critical path as ring, 6

@@ -21,7 +21,7 @@ std::vector<cost::Point> quickest(std::span<const cost::Point> points);
 // measured at least three times; 1 if there is nothing. In the long run a program sees the median.
 double median_over_quickest(std::span<const cost::Point> points);
 
-// The median noise of the points of so many ranks; 0 where there are none.
+// The median noise of the points with this rank count; 0 without points.
 double typical_noise(std::span<const cost::Point> points, int ranks);
 
 }  // namespace unisono::network_model

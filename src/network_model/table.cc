@@ -66,7 +66,7 @@ class Reader {
 
   std::string read_row(const std::vector<std::string>& fields) {
     if (fields.size() != columns_) {
-      return std::to_string(fields.size()) + " fields, where the first line names " +
+      return std::to_string(fields.size()) + " fields, but the first line names " +
              std::to_string(columns_) + " columns";
     }
     if (table_.rows.size() == kMostRows) {
@@ -105,12 +105,11 @@ class Reader {
     row.point.time_s = *time_us * 1e-6;
     row.wait = field(kWait);
     if (!is_wait_policy(row.wait)) {
-      return in_quotes(row.wait) + " is not a way of waiting, such as \"spin=3000,yield_us=500\"";
+      return in_quotes(row.wait) + " is not a wait policy, such as \"spin=3000,yield_us=500\"";
     }
     const std::string_view oversubscribed = field(kOversubscribed);
     if (!oversubscribed.empty() && oversubscribed != "0" && oversubscribed != "1") {
-      return in_quotes(oversubscribed) +
-             " is neither 0 nor 1, for ranks with room and oversubscribed ones";
+      return in_quotes(oversubscribed) + " is neither 0 (one CPU per rank) nor 1 (oversubscribed)";
     }
     row.oversubscribed = oversubscribed == "1";
     if (const std::string_view threads = field(kThreads); !threads.empty()) {

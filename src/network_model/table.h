@@ -35,7 +35,7 @@ struct Table {
 
   // Each once, in the order of their first rows.
   std::vector<std::string> machines() const;
-  // But for those of which `wait` or `threads` is said.
+  // Except the rows that give `wait` or `threads`.
   std::vector<cost::Point> points(std::string_view machine) const;
 };
 

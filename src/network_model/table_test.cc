@@ -90,7 +90,7 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
       {"m,all_reduce,f32,2,8,1e-300,x\n", "\"1e-300\" is not a time in microseconds", "line 2"},
       {"m,all_reduce,f32,2,1e300,1,x\n", "\"1e300\" is not a number of bytes", "line 2"},
       {"m,all_reduce,f32,2,8,,x\n", "\"\" is not a time in microseconds", "line 2"},
-      {"m,all_reduce,f32,2,8,1\n", "6 fields, where the first line names 7 columns", "line 2"},
+      {"m,all_reduce,f32,2,8,1\n", "6 fields, but the first line names 7 columns", "line 2"},
       {"m,all_reduce,f32,2,8,1,\"x\n", "a double quote is not closed", "line 2"},
       {"", "there are no measurements", "line 1"},
   };
@@ -101,14 +101,14 @@ TEST(Table, SaysWhatIsWrongAndWhere) {
     EXPECT_EQ(parsed.position, mistake.position) << mistake.message;
   }
   EXPECT_EQ(parse_table("collective,ranks,bytes\n").message,
-            "there is no column 'time_us': the first line names the columns");
+            "there is no column 'time_us': the first line must name it");
   EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,algorithm\nbarrier,2,0,1,rign\n").message,
             "barrier has no algorithm \"rign\"");
   EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,wait\nbarrier,2,0,1,soon\n").message,
-            "\"soon\" is not a way of waiting, such as \"spin=3000,yield_us=500\"");
+            "\"soon\" is not a wait policy, such as \"spin=3000,yield_us=500\"");
   EXPECT_EQ(
       parse_table("collective,ranks,bytes,time_us,oversubscribed\nbarrier,2,0,1,yes\n").message,
-      "\"yes\" is neither 0 nor 1, for ranks with room and oversubscribed ones");
+      "\"yes\" is neither 0 (one CPU per rank) nor 1 (oversubscribed)");
   for (const char* threads : {"0", "257", "1.5", "x"}) {
     EXPECT_EQ(parse_table("collective,ranks,bytes,time_us,threads\nbroadcast,2,8,1," +
                           std::string(threads) + "\n")

@@ -31,7 +31,7 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 
 [[noreturn]] void fail_file(const std::string& what, const std::string& path) {
   fail(ErrorCode::resource, "cannot " + what + " " + path + ": " + std::strerror(errno),
-       "check the folder, its permissions and the room on the disk");
+       "check the folder, its permissions and the free disk space");
 }
 
 std::string file_name(int number, int files) {
@@ -99,8 +99,8 @@ void check_part(const Saved& saved) {
     fail(ErrorCode::usage,
          "\"" + saved.name + "\": " + part.text() + " is not a part of " +
              Tensor::packed(nullptr, part.dtype, saved.shape).text() +
-             (saved.first.empty() ? "" : " from where it begins"),
-         "give a part within the whole");
+             (saved.first.empty() ? "" : " from its beginning"),
+         "give a part inside the tensor");
   }
 }
 
@@ -186,7 +186,7 @@ void agree(Communicator& communicator, const std::optional<WorkFailure>& wrong) 
   if (first[0] != communicator.size()) {
     throw Error(ErrorCode::resource,
                 "checkpoint: rank " + std::to_string(first[0]) +
-                    " could not save\nits own error says why; what was there is as it was",
+                    " could not save\nsee its own error; the old checkpoint is unchanged",
                 {.rank = communicator.rank(), .peer = first[0]});
   }
 }
@@ -198,13 +198,13 @@ void put_in_place(const std::string& saving, const std::string& folder) {
       fs::path(folder).has_parent_path() ? fs::path(folder).parent_path().string() : ".";
   if (fs::exists(folder)) {
     if (renameat2(AT_FDCWD, saving.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) != 0) {
-      fail_file("put in place", folder);
+      fail_file("renamed", folder);
     }
     sync(parent, O_RDONLY | O_DIRECTORY);
     fs::remove_all(saving);
   } else {
     if (rename(saving.c_str(), folder.c_str()) != 0) {
-      fail_file("put in place", folder);
+      fail_file("renamed", folder);
     }
     sync(parent, O_RDONLY | O_DIRECTORY);
   }
@@ -276,8 +276,8 @@ void save_checkpoint(Communicator& communicator, const std::string& folder,
             }
             const std::size_t file = file_of(i);
             if (!index.emplace(saved.name, file_name(static_cast<int>(file), files)).second) {
-              fail(ErrorCode::usage, "\"" + saved.name + "\" is there twice",
-                   "give every tensor a name of its own");
+              fail(ErrorCode::usage, "\"" + saved.name + "\" appears twice",
+                   "give each tensor its own name");
             }
             contents[file][saved.name] = {.dtype = saved.part.dtype, .shape = saved.shape};
             orders[file].push_back(saved.name);
@@ -292,7 +292,7 @@ void save_checkpoint(Communicator& communicator, const std::string& folder,
             std::filesystem::remove_all(saving);
             // A folder that another user made meanwhile may contain links to this user's files.
             if (!std::filesystem::create_directories(saving)) {
-              fail(ErrorCode::usage, "somebody else made " + saving,
+              fail(ErrorCode::usage, "another process made " + saving,
                    "save into a folder that no other user writes to");
             }
           }
@@ -340,7 +340,7 @@ void load_checkpoint(const std::string& folder, std::span<const Saved> tensors) 
     const auto found = files.find(wanted.name);
     if (found == files.end()) {
       fail(ErrorCode::usage, "\"" + wanted.name + "\" is not in " + folder,
-           "list_checkpoint() says what is");
+           "call list_checkpoint() for its tensors");
     }
     const std::string path = folder + "/" + found->second;
     if (opened.find(path) == opened.end()) {
@@ -351,15 +351,15 @@ void load_checkpoint(const std::string& folder, std::span<const Saved> tensors) 
     const auto& [file, contents] = opened.at(path);
     const auto where = contents.find(wanted.name);
     if (where == contents.end()) {
-      fail(ErrorCode::corrupt, path + " has no \"" + wanted.name + "\", as the index says",
-           "save it again");
+      fail(ErrorCode::corrupt,
+           path + " has no \"" + wanted.name + "\", although the index lists it", "save it again");
     }
     if (where->second.shape != wanted.shape || where->second.dtype != wanted.part.dtype) {
       fail(ErrorCode::usage,
            "\"" + wanted.name + "\" is " +
                Tensor::packed(nullptr, where->second.dtype, where->second.shape).text() + ", not " +
                Tensor::packed(nullptr, wanted.part.dtype, wanted.shape).text(),
-           "ask for what was saved");
+           "request the dtype and shape that were saved");
     }
     std::vector<std::byte> memory = packed_memory(wanted.part);
     const std::size_t bytes = size_of(wanted.part.dtype);
@@ -382,7 +382,7 @@ std::vector<SavedTensor> list_checkpoint(const std::string& folder) {
     }
     const auto where = opened[path].find(name);
     if (where == opened[path].end()) {
-      fail(ErrorCode::corrupt, path + " has no \"" + name + "\", as the index says",
+      fail(ErrorCode::corrupt, path + " has no \"" + name + "\", although the index lists it",
            "save it again");
     }
     all.push_back({.name = name, .dtype = where->second.dtype, .shape = where->second.shape});

@@ -23,7 +23,7 @@ void expect(const char* name, ConstAnySpan has, std::size_t need, Dtype dtype) {
   if (has.size() != need) {
     refuse(std::string("`") + name + "` has " + std::to_string(has.size()) + " elements, not " +
                std::to_string(need),
-           "ContextAxes::positions() says which rows a rank has");
+           "call ContextAxes::positions() for the rows of a rank");
   }
 }
 
@@ -63,7 +63,7 @@ class Context {
       refuse(std::to_string(shape.heads) + " heads, " + std::to_string(shape.heads_per_key) +
                  " for each key-value head from number " + std::to_string(shape.offset) +
                  " on, do not use " + std::to_string(shape.key_value_heads) + " key-value heads",
-             "take the numbers from head_share()");
+             "use the numbers from head_share()");
     }
     if (u > 1 &&
         (!is_even || shape.heads % u != 0 || shape.key_value_heads % u != 0 || shape.offset != 0 ||

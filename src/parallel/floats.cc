@@ -29,9 +29,10 @@ void with_narrow(Dtype dtype, const Body& body) {
     case Dtype::f8e5m2:
       return body(f8e5m2());
     default:
-      throw Error(ErrorCode::usage, "floats: " + name_of(dtype) +
-                                        " is no float of at most 32 bits\nconvert the data to f32, "
-                                        "bf16, f16, f8e4m3 or f8e5m2");
+      throw Error(ErrorCode::usage,
+                  "floats: " + name_of(dtype) +
+                      " is not a float type of at most 32 bits\nconvert the data to f32, "
+                      "bf16, f16, f8e4m3 or f8e5m2");
   }
 }
 
@@ -44,7 +45,7 @@ std::size_t index(int rank) {
 namespace detail {
 void refuse_element_type(Dtype is, Dtype asked) {
   throw Error(ErrorCode::usage, "span: the elements are " + name_of(is) + ", not " +
-                                    name_of(asked) + "\nask dtype() before as()");
+                                    name_of(asked) + "\ncheck dtype() before as()");
 }
 }  // namespace detail
 
@@ -63,10 +64,10 @@ void expect_float(const char* call, const char* name, Dtype has, Dtype dtype) {
 void convert(ConstAnySpan in, AnySpan out) {
   const bool widens = out.dtype() == Dtype::f32;
   if (in.size() != out.size() || !(widens || in.dtype() == Dtype::f32)) {
-    throw Error(ErrorCode::usage, "convert: " + std::to_string(in.size()) + " elements of " +
-                                      name_of(in.dtype()) + " to " + std::to_string(out.size()) +
-                                      " of " + name_of(out.dtype()) +
-                                      "\none side is f32, and both have as many elements");
+    throw Error(ErrorCode::usage,
+                "convert: " + std::to_string(in.size()) + " elements of " + name_of(in.dtype()) +
+                    " to " + std::to_string(out.size()) + " of " + name_of(out.dtype()) +
+                    "\nmake one side f32, and give both the same number of elements");
   }
   const Dtype other = widens ? in.dtype() : out.dtype();
   if (in.size() == 0) {

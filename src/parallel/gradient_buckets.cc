@@ -76,7 +76,7 @@ struct GradientBuckets::State {
     if (index >= gradients.size()) {
       refuse("there is no gradient " + std::to_string(index) + " of " +
                  std::to_string(gradients.size()),
-             "add() gives their numbers");
+             "use a number that add() returned");
     }
     return gradients[index];
   }
@@ -131,10 +131,12 @@ struct GradientBuckets::State {
 GradientBuckets::GradientBuckets(Communicator& axis, const BucketOptions& options)
     : state_(new State{.axis = axis, .options = options}) {
   if (options.timeout_ms < 0) {
-    refuse("a time limit of " + std::to_string(options.timeout_ms) + " ms", "0 is for ever");
+    refuse("a time limit of " + std::to_string(options.timeout_ms) + " ms",
+           "give 0 for no limit, or more");
   }
   if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
-    refuse("gradients are combined by " + std::string(to_string(options.op)), "use avg or sum");
+    refuse("gradients cannot be combined by " + std::string(to_string(options.op)),
+           "use avg or sum");
   }
 }
 GradientBuckets::GradientBuckets(GradientBuckets&&) noexcept = default;
@@ -143,7 +145,8 @@ GradientBuckets::~GradientBuckets() = default;
 
 std::size_t GradientBuckets::add(std::string name, std::size_t count) {
   if (!state_->buckets.empty()) {
-    refuse("\"" + name + "\" is added after the first step began", "add all gradients before");
+    refuse("\"" + name + "\" is added after the first step began",
+           "add all gradients before the first step");
   }
   state_->gradients.push_back({.name = std::move(name), .count = count});
   return state_->gradients.size() - 1;
@@ -160,8 +163,8 @@ std::span<float> GradientBuckets::gradient(std::size_t index) {
 void GradientBuckets::add_to(std::size_t index, ConstAnySpan values) {
   const std::span<float> target = gradient(index);
   if (!state_->options.zeroed) {
-    refuse("add_to() to gradients that are not zero when a step begins",
-           "leave BucketOptions::zeroed true, or write to gradient()");
+    refuse("add_to() needs gradients that are zero when a step begins",
+           "keep BucketOptions::zeroed true, or write to gradient()");
   }
   if (values.size() != target.size()) {
     refuse(std::to_string(values.size()) + " values for \"" + state_->at(index).name + "\" of " +

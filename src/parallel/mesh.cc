@@ -46,7 +46,7 @@ Mesh Mesh::create(Communicator& communicator, std::string_view text) {
   if (!others.empty()) {
     throw Error(ErrorCode::mismatch,
                 "mesh: this rank has \"" + shape.text() + "\", and " + ranks_text(others) +
-                    " something else\ngive all ranks the same text",
+                    " another text\ngive all ranks the same text",
                 {.rank = world.rank(), .peer = others.front()});
   }
   // All ranks must act on what one rank finds.

@@ -140,18 +140,18 @@ std::string error_of(const std::string& text, int ranks, const char* axes = null
 
 TEST(Mesh, SaysWhatIsWrong) {
   EXPECT_EQ(error_of("dp=2,tp=4", 6),
-            "config: mesh: the axes of \"dp=2,tp=4\" have 8 ranks, and there are 6");
+            "config: mesh: the axes of \"dp=2,tp=4\" have 8 ranks, but there are 6");
   EXPECT_EQ(
       error_of("dp=2,tp=0", 2),
       "config: mesh: the size \"0\" of axis \"tp\" is not a product of positive numbers and of "
       "axes before it");
-  EXPECT_EQ(error_of("dp=2,dp=2", 4), "config: mesh: axis \"dp\" is there twice");
+  EXPECT_EQ(error_of("dp=2,dp=2", 4), "config: mesh: axis \"dp\" appears twice");
   EXPECT_EQ(error_of("", 1), "config: mesh: \"\" is not an axis with its size");
   EXPECT_EQ(error_of("dp", 1), "config: mesh: \"dp\" is not an axis with its size");
   EXPECT_EQ(error_of("a=65536,b=65536", 0),
             "config: mesh: the axes have more ranks than an int counts");
   EXPECT_EQ(error_of("dp=4,tp=2;ep=4", 8),
-            "config: mesh: the axes behind the semicolon have 4 ranks, and the last axes before it "
+            "config: mesh: the axes after the semicolon have 4 ranks, and the last axes before it "
             "have 2, 8");
   EXPECT_EQ(error_of("dp=4,tp=2", 8, "pp"),
             "usage: mesh: there is no axis \"pp\" in \"dp=4,tp=2\"");

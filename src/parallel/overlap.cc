@@ -29,7 +29,7 @@ void expect(const char* call, const char* name, std::size_t have, std::size_t ro
     refuse(call,
            std::string("`") + name + "` has " + std::to_string(have) + " elements, not " +
                std::to_string(rows) + " rows of " + std::to_string(width),
-           "shard_range() says which rows a rank has");
+           "call shard_range() for the rows of a rank");
   }
 }
 
@@ -37,7 +37,7 @@ std::size_t rows_of(const char* call, std::size_t elements, std::size_t width) {
   if (width == 0 || elements % width != 0) {
     refuse(call,
            std::to_string(elements) + " elements are not whole rows of " + std::to_string(width),
-           "let the width divide the buffer");
+           "choose a width that divides the buffer");
   }
   return elements / width;
 }
@@ -159,8 +159,8 @@ Overlapped then_reduce_scatter(Communicator& communicator, std::size_t rows, Any
   const Neighbours at(communicator);
   expect(kCall, "shard", shard.size(), shard_range(rows, at.ranks, at.rank).count, width);
   if (kernels::find_reduce(shard.dtype(), ReduceOp::sum) == nullptr) {
-    refuse(kCall, "elements of " + std::string(to_string(shard.dtype())) + " have no sum",
-           "use a type that all_reduce() sums");
+    refuse(kCall, "elements of " + std::string(to_string(shard.dtype())) + " cannot be summed",
+           "use a type that all_reduce() can sum");
   }
   // All ranks compute the block of one rank after the other, in pieces; each piece is summed to
   // that rank while the next one is computed. That takes one pass over the received data, while a

@@ -38,8 +38,8 @@ Conversion conjugate(const Conversion& conversion) {
 
 void copy(const Tensor& in, const Tensor& out) {
   if (in.shape != out.shape || in.dtype != out.dtype) {
-    throw Error(ErrorCode::usage,
-                "copy: " + in.text() + " to " + out.text() + "\nboth need one shape and one dtype");
+    throw Error(ErrorCode::usage, "copy: " + in.text() + " to " + out.text() +
+                                      "\ngive both the same shape and dtype");
   }
   copy_elements(in, out, kernels::Store::cached);
 }

@@ -112,7 +112,7 @@ bool run_direct(const Job& job, const std::vector<TensorDescriptor>& descriptors
     if (sources.back().data == nullptr && sources.back().count() != 0) {
       throw Error(ErrorCode::resource,
                   "redistribute: the registered memory of rank " + std::to_string(rank) +
-                      " cannot be read here\nkeep its Region until all ranks are done",
+                      " cannot be read here\nkeep its Region until all ranks have returned",
                   {.rank = job.rank(), .peer = rank});
     }
     sources.back() = job.for_rank(sources.back(), job.rank());
@@ -282,14 +282,16 @@ void run_alone(const Job& job) {
 void check_conversion(const Placement& from, const Placement& to, Dtype dtype,
                       const RedistributeOptions& options) {
   if (to.kind == Kind::partial && from.kind != Kind::partial && to.op != ReduceOp::sum) {
-    refuse("to " + to_string(to), "what is not there adds nothing to a sum alone");
+    refuse("to " + to_string(to), "only a sum can treat missing data as zero");
   }
   if (from.kind == Kind::replicate && to.kind == Kind::partial && !options.replicate_to_partial) {
-    refuse("from replicate to partial keeps the data on rank 0 alone, which is rarely meant",
-           "set RedistributeOptions::replicate_to_partial if it is");
+    refuse(
+        "a conversion from replicate to partial keeps the data on rank 0 only, which is rarely "
+        "intended",
+        "set RedistributeOptions::replicate_to_partial if it is intended");
   }
   if (from.kind == Kind::partial && to.kind == Kind::partial && from.op != to.op) {
-    refuse("from " + to_string(from) + " to " + to_string(to), "summands of one op stay such");
+    refuse("from " + to_string(from) + " to " + to_string(to), "a partial cannot change its op");
   }
   if (from.kind == Kind::partial) {
     const bool known = from.op == ReduceOp::sum || from.op == ReduceOp::avg ||
@@ -298,7 +300,7 @@ void check_conversion(const Placement& from, const Placement& to, Dtype dtype,
     if (!known || kernels::find_reduce(dtype, from.op == ReduceOp::avg ? ReduceOp::sum : from.op) ==
                       nullptr) {
       refuse(to_string(from) + " of " + std::string(to_string(dtype)),
-             "a partial is a sum, avg, prod, min or max of numbers");
+             "use sum, avg, prod, min or max, on numbers");
     }
   }
 }

@@ -342,8 +342,8 @@ TEST(RedistributeErrors, SayWhatCannotBe) {
   EXPECT_EQ(of(Shard(2), Replicate()),
             "usage: redistribute: dimension 2 of `in`, f32 [2, 2], does not exist");
   EXPECT_EQ(of(Replicate(), Partial()),
-            "usage: redistribute: from replicate to partial keeps the data on rank 0 alone, which "
-            "is rarely meant");
+            "usage: redistribute: a conversion from replicate to partial keeps the data on rank 0 "
+            "only, which is rarely intended");
   EXPECT_EQ(of(Partial(ReduceOp::band), Replicate()), "usage: redistribute: partial(band) of f32");
   EXPECT_THROW(conjugate({Partial(ReduceOp::max), Replicate()}), Error);
 }

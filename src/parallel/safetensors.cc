@@ -31,7 +31,7 @@ FileTensor read_tensor(const JsonNode& node, std::uint64_t data, std::uint64_t f
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto size = static_cast<std::uint64_t>(shape.item(i).whole(0, kMostWhole));
     if (__builtin_mul_overflow(bytes, size, &bytes)) {
-      shape.fail("more elements than 64 bits count");
+      shape.fail("more elements than 64 bits can count");
     }
     tensor.shape.push_back(size);
   }
@@ -39,7 +39,7 @@ FileTensor read_tensor(const JsonNode& node, std::uint64_t data, std::uint64_t f
   const auto begin = static_cast<std::uint64_t>(offsets.item(0).whole(0, kMostWhole));
   const auto end = static_cast<std::uint64_t>(offsets.item(1).whole(0, kMostWhole));
   if (end < begin || end - begin != bytes || end > file_bytes - data) {
-    offsets.fail("they do not hold " + std::to_string(bytes) + " bytes of the file");
+    offsets.fail("they do not cover " + std::to_string(bytes) + " bytes of the file");
   }
   tensor.begin = data + begin;
   tensor.bytes = bytes;
@@ -112,7 +112,7 @@ Parsed<std::map<std::string, std::string>> read_index(std::string_view text) {
     for (std::size_t i = 0; i < map.keys().size(); ++i) {
       const JsonNode file = map.member(i);
       if (file.text().empty() || file.text().find('/') != std::string::npos) {
-        file.fail("the name of a file in the folder is needed");
+        file.fail("a plain file name without a folder is needed");
       }
       files[map.keys()[i]] = file.text();
     }

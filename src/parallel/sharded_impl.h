@@ -33,7 +33,7 @@ struct ShardedState::State {
     if (index >= units.size()) {
       refuse_state(
           "there is no unit " + std::to_string(index) + " of " + std::to_string(units.size()),
-          "units count from 0");
+          "units are numbered from 0");
     }
     return units[index];
   }

@@ -23,7 +23,7 @@ ShardedState::ShardedState(Communicator& axis, std::vector<std::vector<Parameter
     refuse_state("parameters of " + std::string(to_string(options.dtype)), "use f32, bf16 or f16");
   }
   if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
-    refuse_state("gradients are combined by " + std::string(to_string(options.op)),
+    refuse_state("gradients cannot be combined by " + std::string(to_string(options.op)),
                  "use avg or sum");
   }
   const std::size_t n = state_->ranks();
@@ -66,7 +66,7 @@ void ShardedState::set(std::size_t unit, std::span<const float> values) {
   if (values.size() != one.count) {
     refuse_state(std::to_string(values.size()) + " values for unit " + std::to_string(unit) +
                      " of " + std::to_string(one.count) + " elements",
-                 "give all of its parameters, one after the other");
+                 "give all parameters of the unit, one after the other");
   }
   Elements& target = state_->held(one);
   const bool sharded = state_->options.stage == 3;

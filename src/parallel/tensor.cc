@@ -11,7 +11,7 @@ Tensor Tensor::packed(void* data, Dtype dtype, std::vector<std::size_t> shape) {
   if (shape.size() > kMostDims) {
     throw Error(ErrorCode::usage, "tensor: " + std::to_string(shape.size()) +
                                       " dimensions\nat most " + std::to_string(kMostDims) +
-                                      " are possible; join some that are contiguous");
+                                      " are possible; merge contiguous dimensions");
   }
   std::vector<std::ptrdiff_t> strides(shape.size());
   std::ptrdiff_t stride = 1;
@@ -44,15 +44,15 @@ bool Tensor::is_packed() const {
 void Tensor::check_dim(std::size_t dim) const {
   if (dim >= dims()) {
     throw Error(ErrorCode::usage, "tensor: dimension " + std::to_string(dim) + " of " + text() +
-                                      " does not exist\ndimensions count from 0");
+                                      " does not exist\ndimensions are numbered from 0");
   }
 }
 
 void Tensor::expect_count(std::size_t elements) const {
   if (elements != count()) {
-    throw Error(ErrorCode::usage, "tensor: a buffer of " + std::to_string(elements) +
-                                      " elements cannot be " + text() +
-                                      "\nlet the product of the shape be the length of the buffer");
+    throw Error(ErrorCode::usage,
+                "tensor: a buffer of " + std::to_string(elements) + " elements cannot be " +
+                    text() + "\nmake the product of the shape equal to the length of the buffer");
   }
 }
 

@@ -39,7 +39,7 @@ void check_tensor(const char* name, const Tensor& tensor, const Placement& place
   if (placement.kind == Kind::shard && placement.dim >= tensor.dims()) {
     refuse("dimension " + std::to_string(placement.dim) + " of `" + name + "`, " + tensor.text() +
                ", does not exist",
-           "dimensions count from 0");
+           "dimensions are numbered from 0");
   }
 }
 
@@ -55,7 +55,7 @@ void expect_part(const char* name, const Tensor& tensor, const Placement& placem
                " of " + Tensor::packed(nullptr, tensor.dtype, whole).text() + " is " +
                Tensor::packed(nullptr, tensor.dtype, part).text() + " on rank " +
                std::to_string(communicator.rank()) + " of " + std::to_string(communicator.size()),
-           "shard_range() says how a dimension is cut");
+           "call shard_range() for the part of a dimension");
   }
 }
 
@@ -80,14 +80,14 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
   check_tensor("out", out, to);
   if (in.dtype != out.dtype || in.dims() != out.dims()) {
     refuse("`in` is " + in.text() + ", and `out` " + out.text(),
-           "both need one dtype and as many dimensions");
+           "give both the same dtype and number of dimensions");
   }
   std::vector<std::size_t> whole = in.shape;
   if (from.kind == Kind::shard) {
     // If both are sharded along one dimension, nothing here tells the length of the whole.
     if (to == from) {
       if (in.shape != out.shape) {
-        refuse("`in` is " + in.text() + ", and `out` " + out.text(), "both are the same part");
+        refuse("`in` is " + in.text() + ", and `out` " + out.text(), "give both the same shape");
       }
       return whole;
     }
@@ -137,16 +137,16 @@ std::vector<TensorDescriptor> exchange_descriptors(Communicator& communicator, c
     const TensorDescriptor& theirs = descriptors[static_cast<std::size_t>(rank)];
     const ErrorContext place{.rank = communicator.rank(), .peer = rank};
     if (theirs.wrong != 0) {
-      throw Error(ErrorCode::mismatch,
-                  "redistribute: rank " + std::to_string(rank) +
-                      " cannot take part\nits own error says why",
-                  place);
+      throw Error(
+          ErrorCode::mismatch,
+          "redistribute: rank " + std::to_string(rank) + " cannot take part\nsee its own error",
+          place);
     }
     if (!agree(theirs, mine)) {
       throw Error(ErrorCode::mismatch,
                   "redistribute: rank " + std::to_string(communicator.rank()) + " has " +
                       described(mine) + ", and rank " + std::to_string(rank) + " " +
-                      described(theirs) + "\nall ranks need parts of one tensor",
+                      described(theirs) + "\npass parts of the same tensor on all ranks",
                   place);
     }
   }

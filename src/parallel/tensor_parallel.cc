@@ -15,7 +15,7 @@ void expect_rows(const char* call, const char* name, std::size_t have, std::size
     throw Error(ErrorCode::usage, std::string(call) + ": `" + name + "` has " +
                                       std::to_string(have) + " elements, not " +
                                       std::to_string(rows) + " rows of " + std::to_string(width) +
-                                      "\nRegionShape::outside() says how many rows a rank has");
+                                      "\ncall RegionShape::outside() for the rows of a rank");
   }
 }
 

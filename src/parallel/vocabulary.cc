@@ -22,7 +22,7 @@ void expect(const char* call, const char* name, std::size_t have, std::size_t ne
     refuse(call,
            std::string("`") + name + "` has " + std::to_string(have) + " elements, not " +
                std::to_string(need),
-           "shard_range() of the vocabulary says which words a rank has");
+           "call shard_range() on the vocabulary for the words of a rank");
   }
 }
 
@@ -31,7 +31,7 @@ void check_token(const char* call, std::int32_t token, std::size_t vocabulary) {
     refuse(call,
            "token " + std::to_string(token) + " is not in the vocabulary of " +
                std::to_string(vocabulary),
-           "tokens count from 0");
+           "tokens are numbered from 0");
   }
 }
 
@@ -221,7 +221,7 @@ std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary
 
 std::int32_t sample(std::span<const Candidate> candidates, double temperature, double uniform) {
   if (candidates.empty()) {
-    refuse("sample", "there are no candidates", "ask top_candidates() for at least one");
+    refuse("sample", "there are no candidates", "request at least one from top_candidates()");
   }
   if (temperature <= 0) {
     return candidates.front().token;

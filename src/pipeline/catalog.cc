@@ -23,7 +23,7 @@ const Entry* find_entry(std::string_view name) {
 
 std::string refusal(const Entry& entry, PipelineSize shape) {
   if (shape.ranks < 1 || shape.chunks < 1 || shape.microbatches < 1) {
-    return "ranks, chunks and microbatches are 1 or more";
+    return "ranks, chunks and microbatches must be 1 or more";
   }
   constexpr int kMost = 4096;
   const auto cells = static_cast<std::size_t>(shape.ranks) *
@@ -31,7 +31,7 @@ std::string refusal(const Entry& entry, PipelineSize shape) {
                      static_cast<std::size_t>(shape.microbatches);
   if (shape.ranks > kMostRanks || shape.chunks > kMost || shape.microbatches > kMostMicrobatches ||
       cells > kMostActions / 8) {
-    return "that is too large: ranks times chunks times microbatches may be 524288";
+    return "the pipeline is too large: ranks times chunks times microbatches may be at most 524288";
   }
   if (entry.chunks != 0 && entry.chunks != shape.chunks) {
     return std::string(entry.name) + " has " + std::to_string(entry.chunks) +

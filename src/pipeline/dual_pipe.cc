@@ -57,7 +57,7 @@ const Entry dual_pipe{
     .source = "DeepSeek-AI, 2024",
     .refuse = [](PipelineSize shape) -> std::string {
       if (shape.ranks % 2 != 0) {
-        return "dualpipe needs an even number of ranks: they pair up, one from each end";
+        return "dualpipe needs an even number of ranks, because it pairs them from both ends";
       }
       if (shape.microbatches % 2 != 0 || shape.microbatches < 2 * shape.ranks) {
         return "dualpipe needs an even number of microbatches, at least twice the ranks";

@@ -1,5 +1,5 @@
-// Orders of a pipeline made greedily: whenever a rank is free, it does what a rule selects, as far
-// as its memory allows.
+// Makes pipeline orders greedily: whenever a rank is free, it runs the action that a rule selects,
+// as far as its memory allows.
 #pragma once
 
 #include <optional>

@@ -58,7 +58,7 @@ const Entry interleaved{
         [](PipelineSize shape) {
           return shape.microbatches % rounds(shape) == 0
                      ? std::string{}
-                     : "interleaved goes in rounds of about as many microbatches as ranks: " +
+                     : "interleaved works in rounds of about as many microbatches as ranks: " +
                            std::to_string(shape.microbatches) +
                            " microbatches cannot be cut into " + std::to_string(rounds(shape)) +
                            " equal rounds";

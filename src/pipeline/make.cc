@@ -47,7 +47,7 @@ class Making {
     }
     add_greedy();
     if (starts_.empty() && made_.makespan == kInfinity) {
-      return Parsed<Made>::failure("no order is known that keeps the limit of " +
+      return Parsed<Made>::failure("no order was found within the limit of " +
                                        json_number(options_.most_bytes) + " on each rank",
                                    "memory");
     }

@@ -93,7 +93,7 @@ TEST(PipelineMake, IsBetterThanZbH1WhereStagesDiffer) {
 TEST(PipelineMake, ALimitThatNothingKeepsIsAnError) {
   const Parsed<Made> made = make(entry_of("1f1b", 4, 8), {.most_bytes = 0.5});
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.message, "no order is known that keeps the limit of 0.5 on each rank");
+  EXPECT_EQ(made.message, "no order was found within the limit of 0.5 on each rank");
   EXPECT_TRUE(make(entry_of("1f1b", 4, 8), {.most_bytes = 1, .work = 1e5}));
   EXPECT_TRUE(make(entry_of("zbv", 4, 8), {.most_bytes = 2, .work = 1e5}));
 }

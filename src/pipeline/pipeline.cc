@@ -22,7 +22,7 @@ std::optional<std::string> check_chains(const Pipeline& pipeline) {
   int microbatches = 0;
   for (const Chain& chain : pipeline.chains) {
     if (chain.stages.empty() || chain.count < 1 || chain.first != microbatches) {
-      return "each chain needs stages, and microbatches that follow those of the chain before";
+      return "each chain needs stages, and microbatches that follow those of the previous chain";
     }
     if (chain.count > pipeline.microbatches - microbatches) {
       return "the chains have more microbatches than the pipeline";
@@ -30,7 +30,7 @@ std::optional<std::string> check_chains(const Pipeline& pipeline) {
     microbatches += chain.count;
     for (const int stage : chain.stages) {
       if (stage < 0 || stage >= pipeline.stages() || seen[static_cast<std::size_t>(stage)]) {
-        return "every stage must be in one chain, once";
+        return "every stage must be in exactly one chain";
       }
       seen[static_cast<std::size_t>(stage)] = true;
     }
@@ -58,15 +58,15 @@ std::optional<std::string> check_actions(const Pipeline& pipeline) {
         continue;
       }
       if (action.stage < 0 || action.stage >= pipeline.stages()) {
-        return to_string(action) + " is of a stage that the pipeline does not have";
+        return to_string(action) + " belongs to a stage that the pipeline does not have";
       }
       const bool wants = has_microbatch(action.kind);
       if (wants ? action.microbatch < 0 || action.microbatch >= pipeline.microbatches
                 : action.microbatch != -1) {
-        return to_string(action) + " is of a microbatch that the pipeline does not have";
+        return to_string(action) + " belongs to a microbatch that the pipeline does not have";
       }
       if (inside != 0 && !is_compute(action.kind)) {
-        return to_string(action) + " is in an overlap, which may hold F, B, I and W";
+        return to_string(action) + " is in an overlap, which may contain only F, B, I and W";
       }
       inside -= inside != 0 ? 1 : 0;
     }
@@ -164,13 +164,13 @@ std::optional<std::string> check(const Pipeline& pipeline) {
     return "a stage is on a rank that the pipeline does not have";
   }
   if (pipeline.lanes != 1 && pipeline.lanes != 2) {
-    return "there is one lane or two between two ranks";
+    return "there must be one or two lanes between two ranks";
   }
   if (pipeline.capacity < 0) {
-    return "the capacity of a lane is 0 or more";
+    return "the capacity of a lane must be 0 or more";
   }
   if (static_cast<int>(pipeline.actions.size()) != pipeline.ranks) {
-    return "each rank needs its list of actions";
+    return "each rank needs a list of actions";
   }
   const int stages = pipeline.stages();
   const Costs& costs = pipeline.costs;

@@ -93,7 +93,7 @@ std::optional<std::string> derive_shape(Pipeline& pipeline) {
       stages = std::max(stages, action.stage + 1);
       pipeline.microbatches = std::max(pipeline.microbatches, action.microbatch + 1);
       if (stages > kMostStages || pipeline.microbatches > kMostMicrobatches) {
-        return to_string(action) + " is beyond 16384 stages and 65536 microbatches";
+        return to_string(action) + " exceeds 16384 stages or 65536 microbatches";
       }
     }
   }

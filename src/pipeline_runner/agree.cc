@@ -84,8 +84,8 @@ void compare_schedules(Communicator& comm, const pipeline::Pipeline& pipeline,
   }
   for (std::size_t rank = 0; 2 * rank < all.size(); ++rank) {
     if (all[2 * rank + 1] == 0) {
-      refuse("rank " + std::to_string(rank) + " has refused its stages or callbacks",
-             "its own error says why");
+      refuse("rank " + std::to_string(rank) + " rejected its stages or callbacks",
+             "see its own error");
     }
     if (all[2 * rank] != all[0]) {
       refuse("the schedules of rank 0 and rank " + std::to_string(rank) + " differ",
@@ -128,13 +128,13 @@ std::vector<std::optional<TensorSpec>> agree(Communicator& comm, const pipeline:
     const std::optional<TensorSpec> given = read_spec(words_of(stage, true));
     const std::optional<TensorSpec> wanted = read_spec(words_of(next, false));
     if (!given) {
-      refuse(place(stage) + " does not say what it gives to stage " + std::to_string(next),
-             "set the output of every stage that has a next one");
+      refuse(place(stage) + " does not declare its output for stage " + std::to_string(next),
+             "set the output of every stage that has a next stage");
     }
     if (wanted && *wanted != *given) {
       refuse(place(stage) + " gives " + given->text() + ", but " + place(next) + " takes " +
                  wanted->text(),
-             "both must name the same type and shape");
+             "give both the same type and shape");
     }
     outputs[static_cast<std::size_t>(stage)] = given;
   }

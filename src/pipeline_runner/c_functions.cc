@@ -29,7 +29,7 @@ static_assert(offsetof(unisono_pipeline_options_t, context) + sizeof(void*) ==
 void expect_handle(const void* handle, const char* name) {
   if (handle == nullptr) {
     throw Error(ErrorCode::usage,
-                "the " + std::string(name) + " is NULL\nit was never made, or has been freed");
+                "the " + std::string(name) + " is NULL\nit was never created, or was freed");
   }
 }
 
@@ -42,8 +42,8 @@ void expect_success(unisono_result_t result, const char* callback) {
       is_known ? static_cast<ErrorCode>(result - 1) : ErrorCode::usage,
       "the callback `" + std::string(callback) + "` returned " +
           (is_known ? unisono_result_name(result)
-                    : std::to_string(static_cast<int>(result)) + ", which is not a result") +
-          "\nwhat it did is the program's own");
+                    : std::to_string(static_cast<int>(result)) + ", which is not a result code") +
+          "\ncheck the callback, which reported this error");
 }
 
 std::function<void(const parallel::PipelinePass&)> pass_callback(unisono_pass_callback_t callback,

@@ -33,7 +33,7 @@ ActionKind mirrored(ActionKind kind) {
     case ActionKind::receive_backward:
       return ActionKind::send_backward;
     default:
-      throw Error(ErrorCode::internal, "a computation was taken for a message");
+      throw Error(ErrorCode::internal, "a computation was mistaken for a message");
   }
 }
 

@@ -55,7 +55,7 @@ std::string PipelineRunner::stages_problem(const std::vector<PipelineStage>& sta
     const auto at = static_cast<std::size_t>(stage.stage);
     if (plan().stage_rank[at] != comm_.rank()) {
       return name + " is on rank " + std::to_string(plan().stage_rank[at]) +
-             "\nPipelineSchedule::stages_of() says which stages a rank has";
+             "\ncall PipelineSchedule::stages_of() for the stages of a rank";
     }
     if (seen[at]) {
       return name + " is given twice\ngive each stage once";
@@ -65,7 +65,7 @@ std::string PipelineRunner::stages_problem(const std::vector<PipelineStage>& sta
   for (std::size_t stage = 0; stage < seen.size(); ++stage) {
     if (plan().stage_rank[stage] == comm_.rank() && !seen[stage]) {
       return "stage " + std::to_string(stage) +
-             " is not given\nPipelineSchedule::stages_of() says which stages a rank has";
+             " is not given\ncall PipelineSchedule::stages_of() for the stages of a rank";
     }
   }
   return "";
@@ -74,12 +74,12 @@ std::string PipelineRunner::stages_problem(const std::vector<PipelineStage>& sta
 std::string PipelineRunner::problem(const std::vector<PipelineStage>& stages) const {
   if (plan().ranks != comm_.size()) {
     return "the schedule has " + std::to_string(plan().ranks) + " ranks, the communicator " +
-           std::to_string(comm_.size()) + "\nmake the schedule for the ranks of the axis";
+           std::to_string(comm_.size()) + "\nmake the schedule for the ranks of its axis";
   }
   for (const Action& action : own()) {
     if (is_compute(action.kind) && callback_of(action.kind) == nullptr) {
       return "the schedule has " + to_string(action) + ", but there is no callback for " +
-             std::string(to_string(action.kind)) + "\nset all that the schedule needs";
+             std::string(to_string(action.kind)) + "\nset all callbacks that the schedule needs";
     }
   }
   return stages_problem(stages);
@@ -124,13 +124,13 @@ double PipelineRunner::now_us() const {
 void PipelineRunner::expect_ready() const {
   if (state_ == State::in_step) {
     throw Error(ErrorCode::usage,
-                "pipeline: a step is under way\na callback cannot begin another one, nor ask for "
+                "pipeline: a step is in progress\na callback cannot start another step, nor read "
                 "the times of this one");
   }
   if (state_ == State::failed) {
     throw Error(ErrorCode::usage,
-                "pipeline: a step has failed before\nmake a new pipeline, on a communicator that "
-                "works (see Communicator::shrink)");
+                "pipeline: an earlier step has failed\nmake a new pipeline on a working "
+                "communicator (see Communicator::shrink)");
   }
 }
 
@@ -160,7 +160,7 @@ void PipelineRunner::run_step() {
     throw;
   } catch (...) {
     state_ = State::failed;
-    comm_.abort(failure_of() + "what was thrown is not a std::exception");
+    comm_.abort(failure_of() + "the callback threw something other than a std::exception");
     throw;
   }
   state_ = State::ready;
@@ -306,7 +306,7 @@ void PipelineRunner::finish(const Action& action) {
 
 std::vector<ActionTime> PipelineRunner::times() const {
   if (!options_.record) {
-    throw Error(ErrorCode::usage, "pipeline: no times were noted\nset PipelineOptions::record");
+    throw Error(ErrorCode::usage, "pipeline: no times were recorded\nset PipelineOptions::record");
   }
   std::vector<ActionTime> times;
   for (std::size_t i = 0; i < spans_.size(); ++i) {

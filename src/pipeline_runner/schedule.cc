@@ -21,8 +21,8 @@ PipelineSchedule proved(pipeline::Pipeline pipeline) {
   // If only the capacity is too small, the runner's lanes hold as much as needed.
   if (verdict.least_capacity < 0) {
     throw Error(ErrorCode::usage, "the pipeline schedule " + pipeline.name +
-                                      " is not right: " + sentence(verdict.findings.front()) +
-                                      "\n`unisono pipeline verify` says all that it finds");
+                                      " is invalid: " + sentence(verdict.findings.front()) +
+                                      "\n`unisono pipeline verify` lists all findings");
   }
   pipeline.capacity = std::max(pipeline.capacity, verdict.least_capacity);
   const int capacity = std::max(1, pipeline.capacity);
@@ -71,7 +71,7 @@ PipelineSchedule PipelineSchedule::parse(std::string_view text) {
   if (!parsed) {
     throw Error(ErrorCode::usage, "this is not a pipeline schedule: " + parsed.position + ": " +
                                       parsed.message +
-                                      "\ndocs/formats/pipeline.md has both formats");
+                                      "\ndocs/formats/pipeline.md describes both formats");
   }
   return proved(std::move(*parsed.value));
 }

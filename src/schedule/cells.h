@@ -35,9 +35,9 @@ class FirstWrites {
  public:
   explicit FirstWrites(const Schedule& schedule);
 
-  // -1 if nobody writes it.
+  // -1 if no move writes it.
   int step(Cell cell) const;
-  // The cell that a read in `step` really sees: the input where nobody has written yet.
+  // Returns the cell that a read in `step` really reads: the input if nothing has been written yet.
   Cell read_through(Cell cell, int step) const;
 
  private:

@@ -24,7 +24,7 @@ struct CompactMessage {
   friend auto operator<=>(const CompactMessage&, const CompactMessage&) = default;
 };
 
-// Messages that are there several times, each time between ranks `apart` further on.
+// Messages that occur several times, each time between ranks `apart` further on.
 struct Copies {
   int times = 1;
   int apart = 0;
@@ -43,8 +43,8 @@ struct PhaseParts {
 struct CompactPhase {
   std::string name = {};
   std::int64_t steps = 1;  // all with the same messages
-  // true: a rank sends in a step only after it has all that it receives in earlier steps, also of
-  // earlier phases. false: what it sends does not depend on what it receives.
+  // true: a rank sends in a step only after it has received all messages of earlier steps, also of
+  // earlier phases. false: its sends do not depend on its receives.
   bool waits = true;
   std::vector<CompactMessage> messages = {};  // in the order in which ports take them
   // For groups of ranks that all do the same: consecutive copies of a message, and copies of all of
@@ -96,8 +96,8 @@ struct CompactSchedule {
   std::vector<CompactPhase> phases = {};
 };
 
-// The messages of each step of a schedule, in the order of its moves: what a compact form must
-// have, step for step or several steps in one.
+// Returns the messages of each step of a schedule, in the order of its moves. A compact form must
+// have the same messages, step for step or with several steps in one.
 std::vector<std::vector<CompactMessage>> messages_by_step(const Schedule& schedule);
 std::vector<std::vector<CompactMessage>> messages_by_step(const CompactSchedule& schedule);
 

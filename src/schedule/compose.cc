@@ -49,9 +49,9 @@ class Embedder {
  private:
   void check() const {
     const auto wrong = [](const std::string& what) {
-      throw Error(ErrorCode::usage, "sub: " + what +
-                                        "\nplace the schedule on ranks and chunks "
-                                        "that the larger one has");
+      throw Error(
+          ErrorCode::usage,
+          "sub: " + what + "\nplace the schedule on ranks and chunks of the larger schedule");
     };
     if (placement_.members.size() != static_cast<std::size_t>(schedule_.ranks)) {
       wrong(std::to_string(placement_.members.size()) + " members for " +
@@ -65,11 +65,11 @@ class Embedder {
     const long last = placement_.first_chunk + (schedule_.chunks - 1L) * placement_.stride;
     if (placement_.width < 1 || placement_.stride < 0 || placement_.first_chunk < 0 ||
         last + placement_.width > placement_.chunks) {
-      wrong("chunks beyond the " + std::to_string(placement_.chunks) + " of the larger one");
+      wrong("chunks beyond the " + std::to_string(placement_.chunks) + " of the larger schedule");
     }
   }
 
-  // Returns the place of the smaller schedule's data between the parts of the larger one.
+  // Returns the place of the smaller schedule's data between the parts of the larger schedule.
   Buffer home(int rank, int chunk) const {
     return needs_output(result_, rank, chunk) ? Buffer::output : Buffer::scratch;
   }

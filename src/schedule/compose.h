@@ -24,8 +24,9 @@ struct Placement {
   int first_chunk = 0;
   int width = 1;
   int stride = 1;
-  // Nothing comes before it: its inputs are the inputs of the larger one. Else they are what the
-  // parts before left on its members: in the output where the rank has one, in scratch elsewhere.
+  // true: no part comes before it, so its inputs are the inputs of the larger schedule. false: its
+  // inputs are the results of earlier parts on its members: in the output if the rank has one,
+  // otherwise in scratch.
   bool begins = false;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMostRows = kMostCountedRanks;
-constexpr const char* kNegative = "; a count is 0 or more";
+constexpr const char* kNegative = "; a count must be 0 or more";
 constexpr const char* kTooLarge = " is more than 2^63-1, the largest count";
 
 std::string plural(std::size_t count, const std::string& what) {
@@ -26,13 +26,13 @@ CountProblem check_square(const CountRows& rows, std::size_t ranks, const std::s
   }
   if (rows.size() != ranks) {
     return {plural(rows.size(), "row") + ", but there " + (ranks == 1 ? "is " : "are ") +
-                plural(ranks, "rank") + "; give each rank one",
+                plural(ranks, "rank") + "; give one per rank",
             place};
   }
   for (std::size_t row = 0; row < ranks; ++row) {
     if (rows[row].size() != ranks) {
       return {plural(rows[row].size(), "count") + " in a table of " + plural(ranks, "row") +
-                  "; give each rank one row and one column",
+                  "; give one row and one column per rank",
               place + "/" + std::to_string(row)};
     }
   }
@@ -58,7 +58,7 @@ class Reader : public JsonReader {
   void whole(std::int64_t value) override {
     if (key_ == "element_bytes") {
       if (value < 1 || value > kMostElementBytes) {
-        fail(std::to_string(value) + "; an element has 1 to 2^30 bytes");
+        fail(std::to_string(value) + "; an element must have 1 to 2^30 bytes");
       }
       counts.element_bytes = value;
       return;
@@ -91,7 +91,7 @@ class Reader : public JsonReader {
   }
   void key(const std::string& name) override {
     if (name != "format" && name != "element_bytes" && name != "send" && name != "receive") {
-      fail("unknown key " + in_quotes(name) + "; there are format, element_bytes, send, receive");
+      fail("unknown key " + in_quotes(name) + "; known are format, element_bytes, send, receive");
     }
     key_ = name;
     rows_ = name == "send" ? &counts.send : name == "receive" ? &counts.receive : nullptr;
@@ -139,7 +139,7 @@ Parsed<Counts> parse_json_counts(std::string_view text) {
     return Parsed<Counts>::failure("missing", "/format");
   }
   if (reader.is_object && reader.counts.send.empty()) {
-    return Parsed<Counts>::failure("no counts; give a row for each rank", "/send");
+    return Parsed<Counts>::failure("no counts; give one row per rank", "/send");
   }
   CountProblem problem = check_counts(reader.counts);
   if (!reader.is_object && problem.position.starts_with("/send")) {
@@ -151,7 +151,7 @@ Parsed<Counts> parse_json_counts(std::string_view text) {
 
 constexpr std::string_view kBetween = " \t,;\r";
 
-// The numbers of a line; what is wrong with it, or empty.
+// Parses the numbers of a line; returns the mistake, or empty.
 std::string read_row(std::string_view line, std::vector<std::int64_t>& row) {
   line = line.substr(0, line.find('#'));
   for (std::size_t at = line.find_first_not_of(kBetween); at != std::string_view::npos;) {
@@ -163,7 +163,7 @@ std::string read_row(std::string_view line, std::vector<std::int64_t>& row) {
       return in_quotes(word) + (word.front() == '-' ? kNegative : kTooLarge);
     }
     if (error != std::errc() || stop != word.data() + word.size()) {
-      return in_quotes(word) + " is not a whole number; counts are whole numbers";
+      return in_quotes(word) + " is not a whole number";
     }
     if (value < 0) {
       return in_quotes(word) + kNegative;
@@ -228,7 +228,7 @@ std::string rows_text(const CountRows& rows, std::string_view indent) {
 
 CountProblem check_counts(const Counts& counts) {
   if (counts.send.empty()) {
-    return {"no counts; give a row for each rank", "/send"};
+    return {"no counts; give one row per rank", "/send"};
   }
   CountProblem problem = check_square(counts.send, counts.send.size(), "/send");
   if (problem.message.empty() && !counts.receive.empty()) {
@@ -240,9 +240,9 @@ CountProblem check_counts(const Counts& counts) {
       for (const std::int64_t count : (*rows)[row]) {
         left -= count;
         if (left < 0) {
-          problem = {"up to here they take more than 2^63-1 bytes, at " +
+          problem = {"up to here the counts exceed 2^63-1 bytes, at " +
                          plural(static_cast<std::size_t>(counts.element_bytes), "byte") +
-                         " an element; give smaller counts or shorter elements",
+                         " per element; give smaller counts or elements",
                      (rows == &counts.send ? "/send/" : "/receive/") + std::to_string(row)};
           break;
         }

@@ -72,8 +72,8 @@ CountProblem check_counts(const Counts& counts);
 
 Parsed<Counts> parse_counts(std::string_view text);
 
-// The keys element_bytes, send and, where it is given, receive, of an object; a
-// row a line, behind `indent`.
+// Writes the keys element_bytes, send and, if given, receive of an object, one row per line, after
+// `indent`.
 std::string counts_members(const Counts& counts, std::string_view indent);
 std::string to_json(const Counts& counts);  // unisono.counts/1
 

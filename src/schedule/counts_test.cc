@@ -45,31 +45,30 @@ TEST(Counts, KeepsAll64Bits) {
 }
 
 TEST(Counts, SayWhatIsWrong) {
-  EXPECT_EQ(wrong(""), ": no counts; give a row for each rank");
-  EXPECT_EQ(wrong("# nothing\n"), ": no counts; give a row for each rank");
+  EXPECT_EQ(wrong(""), ": no counts; give one row per rank");
+  EXPECT_EQ(wrong("# nothing\n"), ": no counts; give one row per rank");
   EXPECT_EQ(wrong("1,2\n3,4\n5,6\n"),
-            "line 1: 2 counts in a table of 3 rows; give each rank one row and one column");
+            "line 1: 2 counts in a table of 3 rows; give one row and one column per rank");
   EXPECT_EQ(wrong("1,2\n\n3\n"),
-            "line 3: 1 count in a table of 2 rows; give each rank one row and one column");
-  EXPECT_EQ(wrong("1,-2\n3,4\n"), "line 1: \"-2\"; a count is 0 or more");
-  EXPECT_EQ(wrong("1,2\n3,four\n"),
-            "line 2: \"four\" is not a whole number; counts are whole numbers");
-  EXPECT_EQ(wrong("1.5"), "line 1: \"1.5\" is not a whole number; counts are whole numbers");
-  EXPECT_EQ(wrong("1e3"), "line 1: \"1e3\" is not a whole number; counts are whole numbers");
+            "line 3: 1 count in a table of 2 rows; give one row and one column per rank");
+  EXPECT_EQ(wrong("1,-2\n3,4\n"), "line 1: \"-2\"; a count must be 0 or more");
+  EXPECT_EQ(wrong("1,2\n3,four\n"), "line 2: \"four\" is not a whole number");
+  EXPECT_EQ(wrong("1.5"), "line 1: \"1.5\" is not a whole number");
+  EXPECT_EQ(wrong("1e3"), "line 1: \"1e3\" is not a whole number");
   EXPECT_EQ(wrong("9223372036854775808"),
             "line 1: \"9223372036854775808\" is more than 2^63-1, the largest count");
   EXPECT_EQ(wrong("0 9223372036854775807\n1 0\n"),
-            "line 2: up to here they take more than 2^63-1 bytes, at 1 byte an element; give "
-            "smaller counts or shorter elements");
+            "line 2: up to here the counts exceed 2^63-1 bytes, at 1 byte per element; give "
+            "smaller counts or elements");
 }
 
 TEST(Counts, SayWhatIsWrongInJson) {
-  EXPECT_EQ(wrong("[]"), ": no counts; give a row for each rank");
+  EXPECT_EQ(wrong("[]"), ": no counts; give one row per rank");
   EXPECT_EQ(wrong("[1, 2]"), "/0: a number where a row of counts belongs");
-  EXPECT_EQ(wrong("[[1, -2], [0, 0]]"), "/0/1: -2; a count is 0 or more");
+  EXPECT_EQ(wrong("[[1, -2], [0, 0]]"), "/0/1: -2; a count must be 0 or more");
   EXPECT_EQ(wrong("[[1, \"2\"], [0, 0]]"), "/0/1: a string where a whole number belongs");
   EXPECT_EQ(wrong("[[1, 2], [0]]"),
-            "/1: 1 count in a table of 2 rows; give each rank one row and one column");
+            "/1: 1 count in a table of 2 rows; give one row and one column per rank");
   EXPECT_EQ(wrong("[[18446744073709551615]]"),
             "/0/0: a count of more than 2^63-1, the largest one");
   EXPECT_EQ(wrong("[[1.5]]"),
@@ -78,14 +77,13 @@ TEST(Counts, SayWhatIsWrongInJson) {
   EXPECT_EQ(wrong("{\"send\": [[1]]}"), "/format: missing");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/2\"}"),
             "/format: unknown version \"unisono.counts/2\", this reads unisono.counts/1");
-  EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\"}"),
-            "/send: no counts; give a row for each rank");
+  EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\"}"), "/send: no counts; give one row per rank");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\", \"element_bytes\": 0, \"send\": [[1]]}"),
-            "/element_bytes: 0; an element has 1 to 2^30 bytes");
+            "/element_bytes: 0; an element must have 1 to 2^30 bytes");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\", \"send\": [[1]], \"receive\": [[1], [2]]}"),
-            "/receive: 2 rows, but there is 1 rank; give each rank one");
+            "/receive: 2 rows, but there is 1 rank; give one per rank");
   EXPECT_EQ(wrong("{\"format\": \"unisono.counts/1\", \"sent\": [[1]]}"),
-            "/: unknown key \"sent\"; there are format, element_bytes, send, receive");
+            "/: unknown key \"sent\"; known are format, element_bytes, send, receive");
 }
 
 // Any text gives a refusal with a message, or valid counts that can be read back.
@@ -150,7 +148,7 @@ TEST(Counts, OfAScheduleAreChecked) {
   };
   EXPECT_EQ(wrong_with("{\"send\": [[0, 1], [2, 3]]}"), "read");
   EXPECT_EQ(wrong_with("{}"), "/counts/send: missing");
-  EXPECT_EQ(wrong_with("{\"send\": []}"), "/counts/send: no counts; give a row for each rank");
+  EXPECT_EQ(wrong_with("{\"send\": []}"), "/counts/send: no counts; give one row per rank");
   EXPECT_EQ(wrong_with("{\"send\": [0, 1]}"),
             "/counts/send/0: a number where a row of counts belongs");
   EXPECT_EQ(wrong_with("{\"send\": [[0, null], [1, 2]]}"),
@@ -158,9 +156,9 @@ TEST(Counts, OfAScheduleAreChecked) {
   EXPECT_EQ(wrong_with("{\"send\": [[0, [1]], [1, 2]]}"),
             "/counts/send/0/1: an array where a whole number belongs");
   EXPECT_EQ(wrong_with("{\"send\": [[0, -1], [1, 2]]}"),
-            "/counts/send/0/1: -1; a count is 0 or more");
+            "/counts/send/0/1: -1; a count must be 0 or more");
   EXPECT_EQ(wrong_with("{\"send\": [[0, 1], [1]]}"),
-            "/counts/send/1: 1 count in a table of 2 rows; give each rank one row and one column");
+            "/counts/send/1: 1 count in a table of 2 rows; give one row and one column per rank");
   EXPECT_EQ(wrong_with("{\"send\": [[1]]}"), "/counts/send: counts for 1, but there are 2 ranks");
   EXPECT_EQ(wrong_with("{\"send\": [[0, 1], [2, 3]], \"element_bytes\": 0}"),
             "/counts/element_bytes: 0 is not in 1..1073741824");

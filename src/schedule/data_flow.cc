@@ -79,7 +79,7 @@ class ChunkFlow {
         nothing_(width_, 0),
         own_(width_, 0) {}
 
-  // Adds what the chunk ends as to `state`, if there is one.
+  // Adds the final contents of the chunk to `state`, if it is given.
   void run(int chunk, Fnv* state = nullptr) {
     chunk_ = chunk;
     const Moves moves = std::as_const(by_chunk_).of(static_cast<std::size_t>(chunk));
@@ -125,7 +125,7 @@ class ChunkFlow {
     }
   }
 
-  // Appends what the move writes.
+  // Appends the result of the move.
   void result(const Move& each) {
     const Contents source = read(each.from, each.source, each);
     const std::size_t at = results_.size();

@@ -65,7 +65,8 @@ std::string_view to_string(Finding::Mistake mistake);
 
 // The English sentence, without the step: "rank 1 counted twice at rank 2 chunk 0".
 std::string sentence(const Finding& finding);
-// The sentence behind its step, "step 2: rank 1 counted twice ...". People count steps from 1.
+// Returns the sentence with its step, "step 2: rank 1 counted twice ...". In text, steps are
+// counted from 1.
 std::string to_text(const Finding& finding, int first_step = 1);
 
 }  // namespace unisono

@@ -44,7 +44,7 @@ class Reader : public JsonReader {
     const Field* field = expected();
     if (field != nullptr && field->type == Type::rows && in_row_) {
       if (value < 0) {
-        fail(std::to_string(value) + "; a count is 0 or more");
+        fail(std::to_string(value) + "; a count must be 0 or more");
       }
       values_[field_].rows.back().push_back(value);
       return;

@@ -22,7 +22,7 @@ inline Grouped<const Move*> moves_by_chunk(const Schedule& schedule) {
           }};
 }
 
-// Calls each(moves) for the moves of every step: all reads of one come before its writes.
+// Calls each(moves) for the moves of every step: all reads of a step happen before its writes.
 template <typename Each>
 void for_steps(Moves moves, const Each& each) {
   for (std::size_t begin = 0; begin < moves.size();) {

@@ -1,4 +1,5 @@
-// Values by name, one chunk at a time: an input, a sum of two values, a value rounded.
+// Tracks values by name, for one chunk at a time: an input, a sum of two values, or a rounded
+// value.
 #include "schedule/roundings.h"
 
 #include <algorithm>
@@ -17,13 +18,13 @@ namespace {
 constexpr std::size_t kMostFaults = 100;
 
 struct Value {
-  int inputs = 1;                     // how many ranks' contributions are in it
-  int input_roundings = 0;            // the most that one of them has had
-  int result_roundings = 0;           // since all are in it
-  MoveCode rounded = MoveCode::none;  // nothing has been added since
+  int inputs = 1;                     // number of ranks that contribute to it
+  int input_roundings = 0;            // most roundings of one contribution
+  int result_roundings = 0;           // roundings after the last contribution was added
+  MoveCode rounded = MoveCode::none;  // its code, if nothing was added after rounding
 };
 
-// Values that are made alike are one value: equal numbers, equal bits.
+// Equal expressions get one value: equal numbers mean equal bits.
 class Values {
  public:
   int input(int rank) { return named({rank, -1, MoveCode::none}, {}); }
@@ -59,7 +60,7 @@ class Values {
   std::vector<Value> values_;
 };
 
-// The cells of one chunk, and what they hold while the moves go by.
+// The cells of one chunk, and their values as the moves run.
 class RoundingFlow {
  public:
   RoundingFlow(const Schedule& schedule, int chunk)
@@ -87,7 +88,8 @@ class RoundingFlow {
   }
   int output(int rank) { return read(rank, Buffer::output); }
   const Value& of(int value) const { return values_.of(value); }
-  // Every rank's, where the collective reduces; else a value is complete as it is.
+  // The number of contributions in a complete value: one per rank if the collective reduces;
+  // otherwise every value is complete.
   int contributions() const { return reduces(schedule_.collective) ? schedule_.ranks : 1; }
   int chunk() const { return chunk_; }
 
@@ -135,7 +137,7 @@ class RoundingCheck {
     check_same_bits(flow);
   }
 
-  // Blames the move that rounds once too often, and not those that pass its result on.
+  // Blames the move that rounds once too often, not the moves that forward its result.
   void check_result(RoundingFlow& flow, const Move& move, int result) {
     const Value& before = flow.of(flow.source(move));
     const Value& after = flow.of(result);
@@ -178,7 +180,7 @@ class RoundingCheck {
   std::vector<RoundingFault> faults_;
 };
 
-// Before this step a rank rounds what one of its cells holds.
+// A rank rounds the value of one of its cells before this step.
 struct OwnRounding {
   int step = 0;
   int rank = 0;
@@ -188,8 +190,8 @@ struct OwnRounding {
   std::uint32_t line = 0;
 };
 
-// Finds, with those that are known already, the next result that is sent encoded and is not rounded
-// where it is.
+// Finds the next result, besides the known ones, that is sent encoded but is not rounded on its own
+// rank.
 class MissingRounding {
  public:
   MissingRounding(const Schedule& schedule, int chunk, Moves moves, MoveCode code)
@@ -246,8 +248,8 @@ class MissingRounding {
   std::map<std::tuple<int, Buffer, int>, int> first_reads_;  // rank, buffer, value -> step
 };
 
-// Data that is only moved is rounded where it comes from, before it first leaves: whoever gets it
-// has the same bits then. An input stays what it is.
+// Data that is only moved is rounded at its source, before it is first sent, so that every receiver
+// has the same bits. Inputs are not changed.
 std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chunk, Moves moves) {
   const auto first = std::find_if(moves.begin(), moves.end(), [&](const Move* move) {
     return move->from != move->to && has_input(schedule, move->from, chunk);
@@ -264,7 +266,7 @@ std::optional<OwnRounding> rounding_at_origin(const Schedule& schedule, int chun
                      .line = (*first)->line};
 }
 
-// Sends from an input become sends from the place where it is rounded.
+// Replaces sends from an input by sends from the place where it is rounded.
 void send_outputs(Schedule& schedule) {
   for (Move& move : schedule.moves) {
     if (move.source == Buffer::input && move.from != move.to) {
@@ -273,7 +275,7 @@ void send_outputs(Schedule& schedule) {
   }
 }
 
-// Each step that needs roundings gets one in front of it.
+// Inserts a step before each step that needs roundings.
 Schedule with_roundings(Schedule schedule, const std::vector<OwnRounding>& roundings,
                         MoveCode code) {
   std::set<int> steps;

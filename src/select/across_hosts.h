@@ -1,5 +1,5 @@
-// Chooses the fastest algorithm for a group with ranks on several hosts, by the cost of each that
-// can serve (cost/hosts_time.h).
+// Chooses the fastest algorithm for a group with ranks on several hosts, by the cost of each usable
+// algorithm (cost/hosts_time.h).
 #pragma once
 
 #include <map>
@@ -18,15 +18,16 @@ namespace unisono::comm {
 
 class AcrossHosts {
  public:
-  // `members`: world ranks. If all of them are on one host there is nothing to choose.
+  // `members`: world ranks. If all of them are on one host, there is no choice to make.
   AcrossHosts(const Hosts& hosts, std::span<const int> members);
 
   bool several() const { return several_; }
   // The host of each rank of the group.
   const std::vector<int>& hosts() const { return host_of_; }
-  // With its parameters; of all ranks the same. `bytes`: of the vector (cost/cost.h). Sizes up to
-  // the next power of two have one answer, which is computed once: some milliseconds. Empty:
-  // all have too many messages. `rank_order`: of those that sum in the order of the ranks.
+  // Returns the fastest algorithm with its parameters, the same on all ranks; empty: all algorithms
+  // have too many messages. `bytes`: the size of the vector (cost/cost.h); all sizes up to the next
+  // power of two share one answer, whose first computation takes some milliseconds. `rank_order`:
+  // consider only algorithms that sum in rank order.
   const std::string& choose(Collective collective, double bytes, bool rank_order = false);
   // Returns the fastest algorithm whose moves between hosts may be encoded according to the proof,
   // per root; nullptr: there is none. It lives as long as this object.
@@ -34,7 +35,7 @@ class AcrossHosts {
 
  private:
   struct EncodedChoices {
-    std::optional<std::vector<cost::EncodedAlgorithm>> all;  // empty: not made yet
+    std::optional<std::vector<cost::EncodedAlgorithm>> all;  // empty: not computed yet
     std::map<int, const cost::EncodedAlgorithm*> fastest;    // by the power of two of the size
   };
   std::string find_fastest(Collective collective, double bytes, bool rank_order) const;
@@ -43,7 +44,7 @@ class AcrossHosts {
 
   bool several_ = false;
   std::vector<int> host_of_;
-  std::optional<cost::HostsTime> time_;  // where there are several
+  std::optional<cost::HostsTime> time_;  // if there are several hosts
   std::map<std::tuple<Collective, int, bool>, std::string> chosen_;
   std::map<std::tuple<Collective, int, MoveCode>, EncodedChoices> encoded_;  // by root and code
 };

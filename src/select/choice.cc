@@ -90,7 +90,7 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
 
 std::string unfit_algorithm(Collective collective, std::string_view name) {
   if (find_algorithm(plain_form(collective), name) != nullptr) {
-    return "\"" + std::string(name) + "\" cannot serve the v-form";
+    return "\"" + std::string(name) + "\" does not support the v-form";
   }
   return "there is no algorithm \"" + std::string(name) + "\"";
 }

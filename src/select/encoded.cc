@@ -22,29 +22,29 @@ bool is_sum(ReduceOp op) {
 Refused refusal_of_accuracy(const Call& call, double accuracy) {
   const std::string asked = "accuracy " + number_text(accuracy);
   if (!(accuracy > 0)) {
-    return {asked + " is no bound of an error",
-            "give a positive number, such as 0.01, or 0 for a result that is not rounded"};
+    return {asked + " is not a valid error bound",
+            "give a positive number, such as 0.01, or 0 for an exact result"};
   }
   if (is_v_form(call.collective) || !moves_data(call.collective)) {
-    return {asked + " cannot be given for " + std::string(to_string(call.collective)),
-            "broadcast, reduce, all_reduce, scatter, gather, all_gather, reduce_scatter and "
-            "all_to_all of f32 take one"};
+    return {asked + " is not supported for " + std::string(to_string(call.collective)),
+            "it is supported for broadcast, reduce, all_reduce, scatter, gather, all_gather, "
+            "reduce_scatter and all_to_all of f32"};
   }
   if (call.dtype != Dtype::f32) {
-    return {
-        asked + " cannot hold for " + std::string(to_string(call.dtype)) + ": only f32 is encoded",
-        "use f32, or leave the accuracy out"};
+    return {asked + " is not supported for " + std::string(to_string(call.dtype)) +
+                ": only f32 is encoded",
+            "use f32, or remove the accuracy"};
   }
   if (reduces(call.collective) && !is_sum(call.reduction.op)) {
-    return {asked + " cannot hold for " + std::string(to_string(call.reduction.op)) +
-                ": of reductions only sums are encoded",
-            "use sum, avg or premul_sum, or leave the accuracy out"};
+    return {asked + " is not supported for " + std::string(to_string(call.reduction.op)) +
+                ": only sums are encoded",
+            "use sum, avg or premul_sum, or remove the accuracy"};
   }
   if (accuracy < kLeastAccuracy) {
-    return {asked + " is less than any code between hosts can keep, which is " +
+    return {asked + " is below the error of the most precise code, which is " +
                 number_text(kLeastAccuracy),
             "give at least " + number_text(kLeastAccuracy) + " (bf16) or " +
-                number_text(sum_error(MoveCode::i8).normal) + " (i8), or leave the accuracy out"};
+                number_text(sum_error(MoveCode::i8).normal) + " (i8), or remove the accuracy"};
   }
   return {};
 }

@@ -9,17 +9,17 @@
 
 namespace unisono::comm {
 
-// Why a call cannot be done as requested, and the advice.
+// The reason why a call cannot run as requested, and the advice.
 struct Refused {
   std::string what;  // empty: not refused
   std::string hint;
 };
 
-// Returns a refusal if the call cannot keep to an accuracy other than 0, whether its own or the
+// Returns a refusal if the call does not support this accuracy (not 0), which may be its own or the
 // communicator's.
 Refused refusal_of_accuracy(const Call& call, double accuracy);
 
-// Returns the name of its program, which differs with the hosts.
+// Returns the name of the algorithm's program, which depends on the hosts.
 std::string encoded_key(const cost::EncodedAlgorithm& algorithm, int root,
                         std::span<const int> hosts);
 

@@ -37,20 +37,20 @@ std::string padded(std::string text, std::size_t width, bool right) {
 std::string reason_text(const Explanation& explanation) {
   switch (explanation.why) {
     case Explanation::Why::call:
-      return "the call names it";
+      return "the call requests it";
     case Explanation::Why::option:
       return "UNISONO_ALGORITHM or ConnectOptions::algorithm forces it";
     case Explanation::Why::profile:
       return "the profile " + explanation.profile + " says so";
     case Explanation::Why::model:
-      return "the fastest by a model of these hosts";
+      return "the fastest according to a model of these hosts";
     case Explanation::Why::accuracy:
-      return "the accuracy of the call: moves between hosts carry codes, each input and the result "
-             "rounded at most once";
+      return "the call's accuracy allows encoded moves between hosts, which round each input and "
+             "the result at most once";
     case Explanation::Why::built_in:
-      return explanation.profile.empty() ? "the built-in choice, as there is no profile"
-                                         : "the built-in choice, as the profile " +
-                                               explanation.profile + " has none for it";
+      return explanation.profile.empty() ? "the built-in choice, because there is no profile"
+                                         : "the built-in choice, because the profile " +
+                                               explanation.profile + " has no choice for this call";
   }
   return {};
 }

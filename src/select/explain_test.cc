@@ -83,7 +83,7 @@ TEST(Explain, SaysWhatCannotServeAndWhy) {
   for (const Explanation::Unable& one : all.unable) {
     text += one.algorithm + " " + one.reason + "\n";
   }
-  EXPECT_NE(text.find("neighbour_exchange cannot serve 3 ranks ("), std::string::npos) << text;
+  EXPECT_NE(text.find("neighbour_exchange does not support 3 ranks ("), std::string::npos) << text;
   EXPECT_EQ(candidate(all, "neighbour_exchange"), nullptr);
 }
 
@@ -189,9 +189,9 @@ TEST_F(ExplainProfile, AsText) {
 TEST_F(ExplainProfile, SaysThatTheProfileKnowsNothing) {
   const Explanation all = explained(kReduction, 2, options_);
   EXPECT_EQ(all.why, Why::built_in);
-  EXPECT_NE(
-      all.text().find("why  the built-in choice, as the profile " + file_ + " has none for it\n"),
-      std::string::npos)
+  EXPECT_NE(all.text().find("why  the built-in choice, because the profile " + file_ +
+                            " has no choice for this call\n"),
+            std::string::npos)
       << all.text();
 }
 

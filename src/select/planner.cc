@@ -83,7 +83,7 @@ void Planner::check_shape(const Call& call) const {
       refuse(call,
              std::string(to_string(op)) + " of " + std::string(to_string(call.dtype)) +
                  " is not defined",
-             "see `unisono list --dtypes` for the pairs that are");
+             "`unisono list --dtypes` lists the defined pairs");
     }
   }
 }

@@ -28,7 +28,7 @@ Planner::Choice Planner::choose_user(const Call& call, const std::string& path) 
   const int root = is_rooted(call.collective) ? call.root : 0;
   const std::string why = refusal(*user, call.collective, ranks_, root);
   if (!why.empty()) {
-    refuse(call, why, "a schedule serves one collective, number of ranks and root");
+    refuse(call, why, "a schedule file is for one collective, number of ranks and root");
   }
   return {.shape = {.ranks = ranks_, .root = root}, .name = user->name, .user = user};
 }
@@ -84,10 +84,10 @@ std::string_view Planner::if_it_serves(const Call& call, const std::string& name
 std::string Planner::inability(const Call& call, const Algorithm& algorithm,
                                const Shape& shape) const {
   if (!can_serve(algorithm, shape)) {
-    return "cannot serve " + std::to_string(ranks_) + " ranks (" + std::string(algorithm.limits) +
-           ")";
+    return "does not support " + std::to_string(ranks_) + " ranks (" +
+           std::string(algorithm.limits) + ")";
   }
-  return is_v_form(call.collective) && !algorithm.allows_v ? "cannot serve the v-form" : "";
+  return is_v_form(call.collective) && !algorithm.allows_v ? "does not support the v-form" : "";
 }
 
 std::string_view Planner::named(const Call& call) const {
@@ -130,8 +130,9 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double acc
                                                     Refused& refused) {
   const std::string_view name = named(call);
   if (name == kReproducible) {
-    refused = {"a reproducible result cannot be encoded, as its bits do not depend on the hosts",
-               "leave out the accuracy, or \"reproducible\""};
+    refused = {
+        "a reproducible result cannot be encoded, because its bits must not depend on the hosts",
+        "remove the accuracy, or \"reproducible\""};
     return std::nullopt;
   }
   const MoveCode code = code_for(accuracy);
@@ -152,10 +153,10 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double acc
     refused =
         is_named
             ? Refused{choice.name + " cannot be encoded between hosts: " + choice.encoded->why_not,
-                      "leave the algorithm out, or the accuracy"}
+                      "remove the algorithm or the accuracy"}
             : Refused{"no algorithm of " + std::string(to_string(call.collective)) +
                           " can be encoded between these hosts",
-                      "leave the accuracy out"};
+                      "remove the accuracy"};
     return std::nullopt;
   }
   choice.name = choice.encoded->title;

@@ -12,9 +12,10 @@ namespace unisono::comm {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw Error(ErrorCode::config, "profile " + path + what +
-                                     "\n`unisono tune` writes it anew; UNISONO_PROFILE=none does "
-                                     "without");
+  throw Error(
+      ErrorCode::config,
+      "profile " + path + what +
+          "\nrewrite it with `unisono tune`, or set UNISONO_PROFILE=none to use no profile");
 }
 
 std::string read_file(const std::string& path) {

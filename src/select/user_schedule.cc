@@ -14,7 +14,8 @@ namespace unisono::comm {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::usage, what + "\n`unisono verify FILE` says all that is wrong with it");
+  throw Error(ErrorCode::usage,
+              what + "\n`unisono verify FILE` lists everything that is wrong with it");
 }
 
 std::string shape_text(Collective collective, int ranks, int root) {
@@ -33,8 +34,8 @@ UserSchedule load_user_schedule(const std::string& path) {
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad() || text.empty()) {
     throw Error(ErrorCode::usage, "cannot read the schedule " + path +
-                                      "\nis it there, not empty, and readable? The path counts "
-                                      "from where the ranks were started");
+                                      "\ncheck that it exists, is not empty and can be read; "
+                                      "relative paths start at the ranks' working folder");
   }
   Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {

@@ -159,11 +159,11 @@ void StepBuilder::redistribute(std::string name, std::vector<std::string> reads,
 
 void check_experts(const std::string& model, int experts, int ranks) {
   if (ranks > 1 && experts == 0) {
-    throw Error(ErrorCode::usage, model + " has no experts\nleave ep out");
+    throw Error(ErrorCode::usage, model + " has no experts\nremove ep");
   }
   if (ranks > 1 && ranks > experts) {
     throw Error(ErrorCode::usage, model + " has " + std::to_string(experts) +
-                                      " experts, and ep is " + std::to_string(ranks) +
+                                      " experts, but ep is " + std::to_string(ranks) +
                                       "\nuse a smaller ep");
   }
 }

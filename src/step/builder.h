@@ -1,4 +1,4 @@
-// Writes a step down: tensors and nodes with the axes that are there.
+// Builds a step: adds tensors and nodes, limited to the axes that the mesh has.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ class StepBuilder {
  public:
   StepBuilder(std::string name, const parallel::MeshShape& mesh);
 
-  // Before anything that depends on the axes; it fits the stage axis.
+  // Call it before anything that depends on the axes. The pipeline must fit the stage axis.
   void pipeline(std::string stage_axis, pipeline::Pipeline pipeline);
-  bool is_wide(const std::string& axes) const;  // the mesh has it, with more than one rank
+  bool is_wide(const std::string& axes) const;  // the mesh has the axis, with more than one rank
   int size(const std::string& axis) const;
-  // Whether the stage of the last section has a node that writes it.
+  // Returns whether a node of the last section's stage writes the tensor.
   bool is_written(const std::string& tensor) const;
   Step take() { return std::move(step_); }
   Step& step() { return step_; }
   const Step& step() const { return step_; }
 
   void dim(Dim dim) { step_.dims.push_back(std::move(dim)); }
-  // Leaves out placements along axes that are not there, and a tensor that is there already. One
-  // that is there and lies otherwise comes a second time, and problem_of() says so.
+  // Omits placements along axes that the mesh lacks, and tensors that exist already. A tensor that
+  // exists with another placement is added again, which problem_of() reports.
   void weight(std::string name, std::vector<std::string> dims, const Placements& placement,
               bool is_layered);
   void tensor(Tensor::Kind kind, std::string name, std::vector<std::string> dims,
@@ -37,17 +37,19 @@ class StepBuilder {
   void element_bytes(double bytes) { element_bytes_ = bytes; }
 
   void section(std::string name, int stage, int first_layer = -1, int repeat = 1);
-  void pass(StagePass pass) { step_.sections.back().pass = pass; }  // that the last section is
+  void pass(StagePass pass) {
+    step_.sections.back().pass = pass;
+  }  // sets the pass of the last section
   void compute(Node node) { add(std::move(node)); }
-  // The same, where its flops are those of each element of what is pointwise or summed.
+  // Like compute(), with flops per element of the pointwise and summed dimensions.
   void compute_each(Node node);
-  // y = x W: pointwise in what y has, summed over all else. 2 flops an element.
+  // y = x W: pointwise in the dimensions of y, summed over all others. 2 flops per element.
   void product(std::string name, const std::string& x, const std::string& weight,
                const std::string& y);
-  // Computes each element of `dims` by itself.
+  // Computes each element of `dims` separately.
   void pointwise(std::string name, std::vector<std::string> reads, const std::string& write,
                  std::vector<std::string> dims, Node::Linear linear = Node::Linear::none);
-  // Nothing where the axis is not wide. Over several axes: over those that are.
+  // Does nothing if the axis is not wide. With several axes: uses those that are wide.
   void redistribute(std::string name, std::vector<std::string> reads,
                     std::vector<std::string> writes, const std::string& axes, Placement from,
                     Placement to, std::string by = {});
@@ -65,7 +67,7 @@ class StepBuilder {
   double element_bytes_ = 4;
 };
 
-// Errors: usage, for an axis of more ranks than the model has experts.
+// Errors: usage if an axis has more ranks than the model has experts.
 void check_experts(const std::string& model, int experts, int ranks);
 
 }  // namespace unisono::step

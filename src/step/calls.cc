@@ -11,8 +11,8 @@
 namespace unisono::step {
 namespace {
 
-// What each rank calls in each section, and by rank, sending stage and pass the messages of a
-// pipeline, at both ends.
+// The calls of each rank in each section, and the messages of a pipeline at both ends, by rank,
+// sending stage and pass.
 struct Unrolled {
   std::vector<std::vector<std::vector<Call>>> calls = {};
   std::map<std::tuple<int, int, StagePass>, Call> messages = {};
@@ -176,7 +176,7 @@ class Unroll {
       call(visit, rank, node.to.kind == Kind::shard ? "all_to_all" : "all_gather", node.axes,
            std::max(before, after));
     }
-    // What is whole is cut without a word.
+    // Cutting a replicated tensor needs no call.
   }
 
   // A message of the ring, to the next rank or from the one before, of `place`'s block.

@@ -1,5 +1,5 @@
-// What each rank calls in a step: collectives of groups, sends and receives, in its order. With a
-// pipeline that is the order of its actions.
+// The calls of each rank in a step: group collectives, sends and receives, in the rank's order.
+// With a pipeline, this is the order of its actions.
 #pragma once
 
 #include <optional>
@@ -11,24 +11,24 @@
 namespace unisono::step {
 
 struct Call {
-  // all_reduce, all_gather, reduce_scatter, all_to_all, broadcast: collectives of `group`.
-  // send, receive: with `peer` in `group`. dispatch, combine: rows of experts, which go where the
-  // router says: `bytes` where it says so evenly. computing: no call.
+  // all_reduce, all_gather, reduce_scatter, all_to_all, broadcast: collectives of `group`. send,
+  // receive: with `peer` in `group`. dispatch, combine: rows of experts, whose destinations the
+  // router chooses: `bytes` for an even choice. computing: no call.
   std::string what = {};
-  std::vector<int> group = {};  // ranks of the mesh, in the order of the axis
+  std::vector<int> group = {};  // ranks of the mesh, in axis order
   int peer = -1;
-  double bytes = 0;  // the larger of what the rank gives and gets
+  double bytes = 0;  // the larger of the bytes that the rank sends and receives
   std::string section = {};
   std::string node = {};
-  std::size_t section_index = 0;  // in the step
-  std::size_t node_index = 0;     // in its section
+  std::size_t section_index = 0;  // index in the step
+  std::size_t node_index = 0;     // index in its section
   int layer = -1;
-  std::optional<pipeline::Action> action = {};  // of the pipeline; none: outside of its passes
-  double flops = 0;                             // of computing
-  double memory_bytes = 0;                      // that computing reads and writes
+  std::optional<pipeline::Action> action = {};  // of the pipeline; none: outside its passes
+  double flops = 0;                             // of a computation
+  double memory_bytes = 0;                      // that a computation reads and writes
 };
 
-// By rank. REQUIRES: verify() finds nothing.
+// Returns the calls by rank. REQUIRES: verify() finds nothing.
 std::vector<std::vector<Call>> calls_of(const Step& step);
 
 }  // namespace unisono::step

@@ -180,7 +180,7 @@ void check(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
   int tp = 1;
   for (const parallel::Axis& axis : mesh.axes()) {
     if (std::find(kAxes.begin(), kAxes.end(), axis.name) == kAxes.end()) {
-      throw Error(ErrorCode::config, "a decoder that answers has no axis " + axis.name +
+      throw Error(ErrorCode::config, "an inference step has no axis " + axis.name +
                                          "\nits axes are pp, cp, ep and tp");
     }
     tp = axis.name == "tp" ? axis.size : tp;
@@ -193,7 +193,8 @@ void check(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
     }
   }
   if (task.tokens < 1 || (task.tokens > 1 && task.context > 0)) {
-    throw Error(ErrorCode::usage, "a step is of a whole prompt, or of one token behind it");
+    throw Error(ErrorCode::usage,
+                "an inference step processes a whole prompt, or one token after it");
   }
   parallel::head_share(static_cast<std::size_t>(shape.heads),
                        static_cast<std::size_t>(shape.kv_heads), tp, 0);

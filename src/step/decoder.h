@@ -1,11 +1,11 @@
-// The step of a decoder that answers: a prompt of many tokens, or one token more.
+// The inference step of a decoder: a prompt of many tokens, or one more token.
 //
-//   tp   heads, the inner width and the vocabulary are cut: two all_reduces a layer (Shoeybi et
+//   tp   heads, the inner width and the vocabulary are cut: two all_reduces per layer (Shoeybi et
 //        al., 2019)
-//   pp   each stage has some layers, and passes activations on
+//   pp   each stage has some layers, and sends activations to the next stage
 //   cp   tokens and the cache are cut over the sequence: a ring of keys and values for a prompt,
-//        a merge of what attention gives for one token
-//   ep   the ranks have other experts; tokens are cut, go to their experts, and come back
+//        a merge of attention results for one token
+//   ep   the experts are distributed over the ranks; tokens are sent to their experts, and back
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,7 @@
 
 namespace unisono::step {
 
-// Errors: config, for a mesh with other axes; usage, for a shape that the ranks cannot share.
+// Errors: config for a mesh with other axes; usage for a shape that the ranks cannot share.
 Step make_decoder_step(const planner::ModelShape& shape, std::string_view mesh,
                        const DecoderTask& task);
 

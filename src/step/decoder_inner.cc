@@ -21,7 +21,7 @@ void gated(DecoderParts& p, const std::string& prefix, const std::string& x,
   p.build.compute(std::move(node));
 }
 
-// Where one rank has all experts it brings rows into their order itself.
+// If one rank has all experts, it sorts the rows itself.
 void move_rows(DecoderParts& p, Node::Kind kind, const std::string& name,
                const std::vector<std::string>& reads, const std::string& write, Placement from,
                Placement to, std::map<std::string, std::string> renamed, double rows_sent) {
@@ -109,7 +109,7 @@ void expert_inner(DecoderParts& p) {
             shard("experts"), {{"rows", "slots"}}, sent);
   gated(p, "expert_", "routed", "expert_inner", {"experts", "slots", "expert_hidden"});
   p.build.product("expert_down", "expert_inner", "expert_down", "given");
-  // Where there are fewer rows than experts, only some experts have one.
+  // With fewer rows than experts, only some experts receive a row.
   const double rows = static_cast<double>(p.task.tokens) * sent;
   for (Node& node : p.build.step().sections.back().nodes) {
     if (node.name.starts_with("expert_")) {

@@ -1,5 +1,5 @@
-// What the parts of a decoder's step share, and the parts: attention of either kind, and what is
-// between it and the next layer.
+// The common state of the parts of a decoder's step, and the parts: both kinds of attention, and
+// everything between attention and the next layer.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ struct DecoderParts {
         task(wanted),
         is_prompt(wanted.tokens > 1),
         build((model.name.empty() ? "model" : model.name) +
-                  (is_prompt ? ", a prompt of " : ", one token behind ") +
+                  (is_prompt ? ", a prompt of " : ", one token after ") +
                   std::to_string(is_prompt ? wanted.tokens : wanted.context),
               mesh) {}
 
-  // The keys of a prompt go around a ring, and what attention gives for one token is merged.
+  // The keys of a prompt travel around a ring; for one token, the attention results are merged.
   bool has_ring() const { return is_prompt && build.is_wide("cp"); }
   bool is_merged() const { return !is_prompt && build.is_wide("cp"); }
-  // Layers with a window keep a cache of its length. Along cp, which cuts the cache by places, they
-  // keep and send all of it.
+  // Layers with a window keep a cache of the window's length. Along cp, which cuts the cache by
+  // position, they keep and send the whole cache.
   bool has_windows() const { return shape.window_layers() > 0 && !build.is_wide("cp"); }
   bool has_window(planner::LayerKind kind) const { return has_windows() && kind.has_window; }
   double keys() const { return static_cast<double>(task.context + task.tokens); }
@@ -39,17 +39,17 @@ struct DecoderParts {
   StepBuilder build;
 };
 
-// Attention of plain heads: each rank of tp has some, and their part of the cache.
+// Attention of plain heads: each rank of tp has some heads and their part of the cache.
 void add_plain_attention(DecoderParts& parts);
 void plain_attention(DecoderParts& parts, planner::LayerKind kind);
-// Keys and values of all heads are made of one short row a token, which is what the cache has, on
-// all ranks of tp (DeepSeek-V2, 2024). A prompt makes them; one token rather takes what makes keys
-// to its query, and what makes values to the sum that attention gives.
+// Keys and values of all heads are expanded from one short row per token. The cache holds these
+// rows, on all ranks of tp (DeepSeek-V2, 2024). A prompt expands them. A single token instead
+// applies the key expansion to its query, and the value expansion to the result of attention.
 void add_latent_attention(DecoderParts& parts);
 void latent_attention(DecoderParts& parts);
-// The rows that are kept: all of a prompt, and a token's where its place is.
+// Keeps the rows in the cache: all rows of a prompt, or a token's row on the rank of its position.
 void keep(DecoderParts& parts, const std::string& cache, const std::string& made);
-// Adds what all heads give to x.
+// Adds the result of all heads to x.
 void attention_output(DecoderParts& parts);
 
 void add_inner(DecoderParts& parts);

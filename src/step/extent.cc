@@ -38,7 +38,7 @@ std::size_t rows_extent(const Step& step, const StepRanks& ranks, const Dim& dim
 
 std::size_t head_extent(const Step& step, const StepRanks& ranks, const Dim& dim,
                         const std::vector<std::string>& axes, int rank) {
-  // Where several axes cut heads, the last one is the outermost.
+  // If several axes cut heads, the last one is the outermost.
   int places = 1;
   int place = 0;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {

@@ -1,4 +1,4 @@
-// How much of a tensor a rank has.
+// The share of a tensor that a rank holds.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace unisono::step {
 
-// How many elements of a dimension a rank has of a tensor that lies so.
+// Returns the number of elements along a dimension that a rank holds of a tensor with these
+// placements.
 std::size_t extent(const Step& step, const StepRanks& ranks, const Dim& dim,
                    const Placements& placements, int rank);
 double local_bytes(const Step& step, const StepRanks& ranks, const Tensor& tensor,

@@ -1,4 +1,4 @@
-// What is wrong with a step, as data, and in words.
+// The mistakes of a step, as data and as sentences.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@ namespace unisono::step {
 
 struct Finding {
   enum class Kind : std::uint8_t {
-    not_there,     // the stage has no such tensor yet
+    not_there,     // the tensor does not exist on the stage yet
     unsummed,      // a Partial is read as if it were whole
-    summed_twice,  // a sum of summands and of what is whole, which would count once for each rank
+    summed_twice,  // a sum of partial and replicated tensors, which would count once per rank
     product_of_sums,
-    two_cuts,  // parts of two dimensions, of which one is whole
+    two_cuts,  // shards of two dimensions, which leave no whole one
     whole_beside_part,
-    needs_whole,     // the computation wants all of a dimension
-    not_as_said,     // a redistribution from what is not there
+    needs_whole,     // the computation needs the whole dimension
+    not_as_said,     // a redistribution from a placement that the tensor does not have
     no_conversion,   // such as Replicate to Partial
-    lost_dimension,  // the result has no such dimension to be cut
-    never_home,      // a ring_with that no ring_home follows
-    never_out,       // a ring_home behind no ring_with like it
-    stages_differ,   // a sum of stages whose summands lie differently
-    order,           // ranks do the passes of a pipeline in an order that cannot be
-    unread,          // nothing reads it before it is written anew, or ever
+    lost_dimension,  // the result does not have the sharded dimension
+    never_home,      // a ring_with without a following ring_home
+    never_out,       // a ring_home without a matching ring_with
+    stages_differ,   // a sum of stages with different placements
+    order,           // an impossible order of a pipeline's passes
+    unread,          // never read before it is written again, or never read at all
     result,
-    no_result,  // on one stage, or on all
+    no_result,  // missing on one stage, or on all
     memory,
   };
   Kind kind = Kind::not_there;
@@ -43,10 +43,10 @@ struct Finding {
   int rank = -1;
   double bytes = 0;
   double most_bytes = 0;
-  std::optional<pipeline::Finding> pipeline = {};  // of an order
+  std::optional<pipeline::Finding> pipeline = {};  // for `order`
 };
 
-// A sentence: "layers, mlp.add: y is partial over tp, and read as if it were whole".
+// Returns a sentence: "layers, mlp.add: y is partial over tp, but is read as if it were whole".
 std::string to_text(const Finding& finding);
 
 }  // namespace unisono::step

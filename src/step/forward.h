@@ -1,5 +1,5 @@
-// A forward pass of a training step: added to the step, and recorded, so that transpose.h derives
-// its backward pass.
+// Builds the forward pass of a training step: adds it to the step and records it, so that
+// transpose.h can derive its backward pass.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,20 @@ namespace unisono::step {
 
 class Backward;
 
-// A node with the names that it was described with, and what its backward pass needs besides.
+// A node with its original names, and the data that its backward pass needs.
 struct Recorded {
   Node node = {};
-  std::string weight = {};  // the weight that it reads
-  // The dimension of that weight that this rank cut itself, from one that all ranks have whole.
+  std::string weight = {};  // the weight that the node reads
+  // The dimension of the weight that this rank cut itself, from one that all ranks hold whole.
   std::string own_part = {};
-  bool keeps_result = false;  // its derivative follows from its result, as that of a softmax does
-  // Its own backward pass, from the gradient of the first tensor that it writes. Empty: derived.
+  bool keeps_result = false;  // its derivative follows from its result, as for a softmax
+  // The node's own backward pass, from the gradient of the first tensor that it writes. Empty:
+  // derived.
   std::function<void(Backward&, const std::string& gradient)> backward = {};
 };
 
-// Tensors and weights go by their names within the part of the model: `prefix` stands before them
-// in the step. "out" is the tensor that the part hands on.
+// Tensors and weights have names within the part of the model; in the step `prefix` precedes them.
+// "out" is the result of the part.
 class Forward {
  public:
   using Names = std::vector<std::string>;
@@ -39,37 +40,39 @@ class Forward {
   const std::string& prefix() const { return prefix_; }
   const std::vector<Recorded>& recorded() const { return recorded_; }
   std::string full(const std::string& name) const { return name == "out" ? out_ : prefix_ + name; }
-  // The tensor of the step that has this full name: an earlier one where nothing had to move.
+  // Returns the step's tensor for this full name: an earlier one if no move was necessary.
   std::string real(const std::string& full_name) const;
   const Names& dims(const std::string& name) const;
 
   void make(const std::string& name, Names dims) {
     parts_->activation(full(name), std::move(dims));
   }
-  // y = x W, as the dimensions say; makes y.
+  // Adds y = x W with the given dimensions; creates y.
   void product(const std::string& node, const std::string& x, const std::string& weight,
                const std::string& y, Names dims);
-  // Each row of x by itself, with a gain for each of its elements; makes y.
+  // Normalises each row of x, with a gain for each element; creates y.
   void norm(const std::string& node, const std::string& x, const std::string& gain,
             const std::string& y);
-  // Computes each element of the dimensions `over` by itself; makes `write`.
+  // Computes each element of the dimensions `over` separately; creates `write`.
   void pointwise(const std::string& node, const Names& reads, const std::string& write, Names dims,
                  Names over, Node::Linear linear = Node::Linear::none);
   void sum(const std::string& node, const Names& reads, const std::string& write);
-  // The derivative of the last node follows from its result, and may be of a summand.
+  // The derivative of the last node follows from its result, which may be partial.
   void keep_result() { recorded_.back().keeps_result = true; }
   void compute(const Node& node);  // with names within the part
   void move(Node node);            // a dispatch or combine
-  // The same tensors along one axis as `to` says: new ones, or themselves where it is not wide.
+  // Returns the same tensors with placement `to` along one axis: new tensors, or the same ones if
+  // the axis is not wide.
   std::string moved(const std::string& node, const std::string& tensor, const std::string& made,
                     const std::string& axis, Placement from, Placement to);
   void redistribute(const std::string& node, const Names& tensors, const std::string& axis,
                     Placement from, Placement to, const std::string& by = {});
-  // Into what tp cuts, where each rank makes a summand of the gradient; and out of it.
+  // Enters the region that tp cuts, where each rank computes a summand of the gradient; and leaves
+  // it.
   void enter(const std::string& x) { enter(x, x); }
   void enter(const std::string& x, const std::string& made);
   void leave(const std::string& y);
-  // Records nodes that were added by themselves: what they read and write, and their backward pass.
+  // Records nodes that were added separately: their inputs, outputs and backward pass.
   void own(Recorded recorded);
 
  private:

@@ -1,4 +1,4 @@
-// Steps as JSON, `unisono.step/1`; docs/formats/step.md has the form.
+// Steps as JSON, `unisono.step/1`; docs/formats/step.md describes the format.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace unisono::step {
 inline constexpr std::string_view kStepFormat = "unisono.step/1";
 
 std::string to_json(const Step& step);
-// What it gives has no problem_of(). A failure's position is a JSON pointer.
+// For every step that it returns, problem_of() is empty. A failure's position is a JSON pointer.
 Parsed<Step> parse_step_json(std::string_view text);
 
 }  // namespace unisono::step

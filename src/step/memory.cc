@@ -44,7 +44,8 @@ class Lives {
   bool is_known(const Place& place) const { return last_.contains(place); }
   // Every microbatch has its own.
   bool is_of_pass(const Place& place) const { return !outside_.contains(place); }
-  // What ends behind a visit. What is not a microbatch's own stays until all of them have passed.
+  // Returns the activations that end after a visit. Those shared by all microbatches stay until all
+  // microbatches have passed.
   std::vector<Place> ending(std::size_t at, bool is_in_pass) {
     std::vector<Place> ended = std::move(ends_[at]);
     if (is_in_pass) {
@@ -66,7 +67,7 @@ class Lives {
   std::set<Place> outside_;
 };
 
-// What is held under a name, and the sum.
+// Bytes held by name, and their sum.
 template <typename Name>
 class Held {
  public:
@@ -125,7 +126,7 @@ class Measure {
   }
 
  private:
-  // What one microbatch holds of a stage, by pass: at most, and behind it.
+  // The memory of one microbatch on a stage, by pass: the peak, and what is left after it.
   struct Passing {
     Held<std::string> held = {};
     std::array<double, 4> most = {};
@@ -159,7 +160,7 @@ class Measure {
     }
   }
 
-  // What a stage is sent is there when it is sent.
+  // A tensor occupies memory on the receiving stage from the moment it is sent.
   void hold(const Visit& visit, std::size_t at) {
     const bool is_sent = visit.node.kind == Node::Kind::send;
     const int stage = is_sent ? ranks_.sends_to(visit.section) : visit.stage;

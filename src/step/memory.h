@@ -1,4 +1,4 @@
-// What a step needs on each rank.
+// The memory that a step needs on each rank.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,12 @@ namespace unisono::step {
 struct Memory {
   double weights = 0;
   double cache = 0;
-  double activations = 0;  // the most that are held at once
+  double activations = 0;  // the most held at once
   double total() const { return weights + cache + activations; }
 };
 
-// By rank. With a pipeline, what its passes write and nothing but passes reads is held once for
-// each microbatch that is under way. REQUIRES: verify() finds nothing.
+// Returns the memory by rank. With a pipeline, tensors that passes write and only passes read count
+// once per microbatch in progress. REQUIRES: verify() finds nothing.
 std::vector<Memory> memory_of(const Step& step);
 
 }  // namespace unisono::step

@@ -159,8 +159,8 @@ std::string damage(Step& step, std::mt19937_64& random) {
   }
 }
 
-// That results are those of one process: a step that reads another tensor is another step, so it
-// is compared with itself on one rank.
+// Compares results with those of one process. A step that reads another tensor is a different step,
+// so it is compared with itself on one rank.
 Step alone(Step step) {
   step.mesh = "pp=1,cp=1,tp=1";
   step.stage_axis = "";

@@ -15,16 +15,16 @@ std::string problem_of_dims(const Step& step) {
   std::set<std::string> seen;
   for (const Dim& dim : step.dims) {
     if (dim.name.empty() || !seen.insert(dim.name).second) {
-      return "there are two dimensions \"" + dim.name + "\", or one without a name";
+      return "two dimensions are named \"" + dim.name + "\", or one without a name";
     }
     if (dim.size < 1 || dim.size > kMostElements || dim.batch < 1 || dim.size % dim.batch != 0) {
-      return "dimension " + dim.name + " has a size that cannot be";
+      return "dimension " + dim.name + " has an invalid size";
     }
     if (!dim.like.empty() && step.find_dim(dim.like) == nullptr) {
-      return "dimension " + dim.name + " is cut as " + dim.like + ", which there is not";
+      return "dimension " + dim.name + " is cut as " + dim.like + ", which does not exist";
     }
     if (dim.cut == Cut::key_value_heads && dim.like.empty()) {
-      return "dimension " + dim.name + " does not say which heads it belongs to";
+      return "dimension " + dim.name + " does not name its heads";
     }
   }
   return {};
@@ -38,7 +38,7 @@ std::string problem_of_placements(const Step& step, const StepRanks& ranks,
       return "axis " + axis + " is not one of the mesh";
     }
     if (placement.kind == Placement::Kind::shard && !has_name(dims, placement.dim)) {
-      return to_text(placement) + " cuts a dimension that it does not have";
+      return to_text(placement) + " cuts a dimension that the tensor does not have";
     }
   }
   return step.dims.empty() ? "it has no dimensions" : std::string();
@@ -63,25 +63,25 @@ std::string problem_of_node(const Step& step, const StepRanks& ranks, const Node
                       node.kind == Node::Kind::sum_stages;
   if (node.writes.empty() || (passes && node.reads.size() != node.writes.size()) ||
       (node.kind != Node::Kind::compute && node.reads.size() < node.writes.size())) {
-    return "what it reads and what it writes do not go together";
+    return "its reads and writes do not match";
   }
   if (node.kind == Node::Kind::compute) {
     return {};
   }
   for (std::size_t k = 0; node.kind == Node::Kind::sum_stages && k < node.reads.size(); ++k) {
     if (node.reads[k] == node.writes[k]) {
-      return "a sum of stages has a name of its own, or nothing tells it from what one stage has";
+      return "a sum of stages needs its own name, to distinguish it from one stage's tensor";
     }
   }
   if (passes) {
-    return step.stage_axis.empty() ? "there is one stage alone" : std::string();
+    return step.stage_axis.empty() ? "there is only one stage" : std::string();
   }
   for (const std::string& axis : axis_names(node.axes)) {
     if (!ranks.has_axis(axis)) {
       return "axis " + axis + " is not one of the mesh";
     }
   }
-  return node.axes.empty() ? "it says no axis" : std::string();
+  return node.axes.empty() ? "it names no axis" : std::string();
 }
 
 // Two chains must be one model and its copy, which lies on the same ranks the other way round.
@@ -110,24 +110,24 @@ std::string problem_of_pipeline(const Step& step) {
                        [&](const parallel::Axis& one) { return one.name == name; });
   };
   if (!has_axis(step.stage_axis) || mesh.size(step.stage_axis) != step.pipeline->ranks) {
-    return "the pipeline is of " + std::to_string(step.pipeline->ranks) +
-           " ranks, and there is no stage axis of as many";
+    return "the pipeline has " + std::to_string(step.pipeline->ranks) +
+           " ranks, but there is no stage axis of that size";
   }
   if (step.pipeline->chains.size() > 1 &&
       (!is_mirrored(*step.pipeline) || has_axis(kCopyAxis) || !mesh.folded().empty())) {
-    return "the pipeline has chains that are not a model and its copy in the other direction, or "
-           "the mesh has folded axes or an axis " +
+    return "the pipeline's chains are not a model and its mirrored copy, or the mesh has folded "
+           "axes or an axis " +
            std::string(kCopyAxis);
   }
   return {};
 }
 
-// What a pass may do, and what may be done outside of them.
+// Checks what a pass does, and what is done outside of passes.
 std::string problem_of_pass(const Step& step, const Section& section) {
   const bool is_pass = section.pass != StagePass::none;
   const bool is_of_all = section.stage == kAllStages;
   if (is_pass && (!step.pipeline || is_of_all)) {
-    return "a pass is of one stage of a pipeline";
+    return "a pass must belong to one stage of a pipeline";
   }
   const bool may_send =
       !step.pipeline ||
@@ -135,13 +135,14 @@ std::string problem_of_pass(const Step& step, const Section& section) {
        section.repeat == 1);
   for (const Node& node : section.nodes) {
     if (node.kind == Node::Kind::sum_stages && !is_of_all) {
-      return node.name + ": stages are added up in a section of all stages";
+      return node.name + ": sum_stages belongs into a section of all stages";
     }
     if ((node.kind == Node::Kind::send || node.kind == Node::Kind::broadcast) && is_of_all) {
-      return node.name + ": one stage sends, and not all of them";
+      return node.name + ": only one stage can send, not all stages";
     }
     if (node.kind == Node::Kind::send && !may_send) {
-      return node.name + ": with a pipeline, forward passes and those of input gradients send";
+      return node.name +
+             ": with a pipeline, only forward passes and input-gradient passes can send";
     }
     for (const std::string& name : node.writes) {
       const Tensor* const tensor = step.find_tensor(name);
@@ -166,7 +167,7 @@ std::string problem_of(const Step& step) {
   std::set<std::string> seen;
   for (const Tensor& tensor : step.tensors) {
     if (tensor.name.empty() || !seen.insert(tensor.name).second) {
-      return "there are two tensors \"" + tensor.name + "\", or one without a name";
+      return "two tensors are named \"" + tensor.name + "\", or one without a name";
     }
     for (const std::string& dim : tensor.dims) {
       if (step.find_dim(dim) == nullptr) {
@@ -181,13 +182,13 @@ std::string problem_of(const Step& step) {
   for (const Section& section : step.sections) {
     const std::string where = "section " + section.name;
     if (section.stage < kAllStages || section.stage >= ranks.stages()) {
-      return where + " is of a stage that there is not";
+      return where + " belongs to a stage that does not exist";
     }
     if (std::string problem = problem_of_pass(step, section); !problem.empty()) {
       return where + ": " + problem;
     }
     if (section.repeat < 1 || section.repeat > kMostLayers || section.first_layer < -1) {
-      return where + " has a number of layers that cannot be";
+      return where + " has an invalid number of layers";
     }
     for (const Node& node : section.nodes) {
       if (std::string problem = problem_of_node(step, ranks, node); !problem.empty()) {

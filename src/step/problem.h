@@ -1,4 +1,4 @@
-// What is wrong with a step before anything of it can be proved.
+// Checks a step before anything about it can be proved.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace unisono::step {
 
-// What is wrong with it as data, such as a name that nothing has; empty: nothing. Everything that
-// goes through a step requires that.
+// Returns the first mistake in the step's data, such as an unknown name; empty: none. All functions
+// that walk through a step require that there is none.
 std::string problem_of(const Step& step);
 
 }  // namespace unisono::step

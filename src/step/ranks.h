@@ -1,8 +1,9 @@
-// The ranks of a step: where each is on the axes, and which stages it has.
+// The ranks of a step: their places on the axes, and their stages.
 //
-// A pipeline of two chains (DualPipe) has the model twice: two of its ranks hold the same stages,
-// each for half of the microbatches. There the stage axis counts such pairs, and an axis of its
-// own, `copy`, the two of a pair, as if the mesh had both. Groups are of the ranks of the mesh.
+// A pipeline of two chains (DualPipe) has the model twice: two ranks hold the same stages, each for
+// half of the microbatches. Then the stage axis counts such pairs, and a separate axis `copy`
+// distinguishes the two ranks of a pair, as if the mesh had both axes. Groups consist of ranks of
+// the mesh.
 #pragma once
 
 #include <string>
@@ -18,38 +19,38 @@ inline constexpr const char* kCopyAxis = "copy";
 
 class StepRanks {
  public:
-  // The step must outlive it. Errors: as of MeshShape::parse(). REQUIRES: the pipeline, if any,
+  // The step must outlive it. Errors: those of MeshShape::parse(). REQUIRES: the pipeline, if any,
   // fits the mesh.
   explicit StepRanks(const Step& step);
 
   int count() const { return mesh_.ranks(); }
   bool has_axis(std::string_view axis) const;
-  // As those of MeshShape.
+  // Like those of MeshShape.
   int size(std::string_view axes) const;
   int coordinate(int rank, std::string_view axes) const;
   std::vector<int> group(int rank, std::string_view axes) const;
-  const std::vector<std::string>& wide_axes() const { return wide_; }  // of more than one rank
-  // That of the step, found more quickly. REQUIRES: there is one.
+  const std::vector<std::string>& wide_axes() const { return wide_; }  // axes of more than one rank
+  // Like the step's own find_tensor(), but faster. REQUIRES: the tensor exists.
   const Tensor& tensor(const std::string& name) const { return *tensors_.at(name); }
 
   int stages() const { return static_cast<int>(stage_place_.size()); }
   bool has_stage(int rank, int stage) const { return rank_at(rank, stage) == rank; }
-  // The rank that has the stage and differs from `rank` along the stage axis alone.
+  // Returns the rank that has the stage and differs from `rank` only along the stage axis.
   int rank_at(int rank, int stage) const {
     return rank_at_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(rank)];
   }
-  // The stage to which a section sends; -1: to none.
+  // Returns the stage to which a section sends; -1: none.
   int sends_to(const Section& section) const;
   // The neighbours of each stage. REQUIRES: there is a pipeline, as for actions_of().
   const pipeline::Neighbours& around() const { return around_; }
-  // What it does in the order of the pipeline.
+  // The rank's actions in the order of the pipeline.
   const std::vector<pipeline::Action>& actions_of(int rank) const;
-  // All that differ from it along the stage axis alone, itself among them.
+  // Returns all ranks that differ from it only along the stage axis, including itself.
   std::vector<int> pipeline_of(int rank) const;
 
  private:
-  parallel::MeshShape mesh_;    // as it is given
-  parallel::MeshShape places_;  // with `copy`, where that is an axis
+  parallel::MeshShape mesh_;    // as given
+  parallel::MeshShape places_;  // with the axis `copy`, if there is one
   std::string stage_axis_;
   // An axis of the mesh: places that differ by its stride are neighbours along it.
   struct Along {
@@ -67,7 +68,7 @@ class StepRanks {
   std::vector<std::vector<int>> rank_at_;  // by stage and rank
   std::vector<int> stage_place_;           // of each stage, along the stage axis of the mesh
   std::vector<int> place_of_;              // of each rank, in places_
-  std::vector<int> rank_of_;               // the other way round
+  std::vector<int> rank_of_;               // the inverse
 };
 
 }  // namespace unisono::step

@@ -113,7 +113,9 @@ Node node_in(const JsonNode& json) {
     }
   }
   if (kinds != 1) {
-    json.fail("is one of compute, redistribute, dispatch, combine, send, broadcast, sum_stages");
+    json.fail(
+        "needs exactly one of compute, redistribute, dispatch, combine, send, broadcast, "
+        "sum_stages");
   }
   node.reads = names_in(json, "reads");
   node.writes = names_in(json, "writes");

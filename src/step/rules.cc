@@ -14,7 +14,7 @@ class Rule {
        std::vector<Finding>& findings)
       : step_(step), node_(node), axis_(axis), state_(state), findings_(findings) {}
 
-  // How a tensor that a computation writes lies.
+  // Returns the placement of a tensor that a computation writes.
   Placement computed(const Tensor& written) {
     const std::string* summand = nullptr;
     const std::string* part = nullptr;
@@ -29,7 +29,7 @@ class Rule {
     return part != nullptr ? of_parts(*part, written) : replicate();
   }
 
-  // How a tensor lies that was moved along other axes, or along this one.
+  // Returns the placement of a tensor that keeps its placement along this axis.
   Placement carried(const std::string& read, const Tensor& written) {
     Placement placement = of(read);
     if (placement.kind == Kind::shard) {

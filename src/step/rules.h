@@ -1,4 +1,4 @@
-// How tensors lie after a node, and what is wrong where they cannot.
+// Derives the placement of tensors after a node, and finds invalid placements.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace unisono::step {
 
-// Where the tensors of a stage are; one that is not there has no row.
+// The placements of a stage's tensors; a tensor that does not exist has no entry.
 using State = std::map<std::string, Placements>;
 
-// What the node does to the state of its stage. A tensor that it cannot give is there afterwards as
-// if nothing were wrong, so that one mistake is told once. What stages give each
-// other is for walk().
+// Applies the node to the state of its stage. A tensor that the node cannot produce is added as if
+// it were correct, so that one mistake is reported once. walk() handles tensors that stages
+// exchange.
 void apply(const Step& step, const StepRanks& ranks, const Node& node, State& state,
            std::vector<Finding>& findings);
 

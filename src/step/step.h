@@ -1,13 +1,13 @@
-// A step of a model as data, `unisono.step/1`: on a mesh of ranks, which tensors there are and how
-// they lie, what is computed from what, and which redistribution over which axis moves them. One
-// prefill, one decoded token or one training step; from it follow the collectives of each rank,
-// the memory that a rank needs, and what the simulator plays.
+// A step of a model as data, `unisono.step/1`: on a mesh of ranks, the tensors and their
+// placements, the computations, and the redistributions that move tensors. A step is one prefill,
+// one decoded token or one training step. From it follow the collectives of each rank, the memory
+// of a rank, and the simulation.
 //
-// All ranks go through the sections in their order, each through those of its own stage. With a
-// pipeline, some of them are passes: what a stage does for each of its microbatches, in the order
-// that the pipeline says. What a pass leaves to the sections that are none is added up over the
-// microbatches. The placements are PyTorch's (DTensor): a tensor is Replicate, Shard of a dimension
-// or Partial along each axis of the mesh.
+// All ranks go through the sections in order, each through those of its own stages. With a
+// pipeline, some sections are passes: the work of a stage for each of its microbatches, in the
+// order of the pipeline. Results of a pass that other sections use are summed over the
+// microbatches. Placements are PyTorch's (DTensor): along each axis of the mesh a tensor is
+// Replicate, Shard of a dimension or Partial.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@
 
 namespace unisono::step {
 
-// How the ranks of an axis share a dimension. even: by parallel::shard_range. rows: the tokens of
-// `batch` sequences, by sequence along axes of data, by place in the sequence along those of
-// context, else as they come. heads, key_value_heads: by parallel::head_share, which gives
-// several ranks a copy of a key-value head where there are fewer than ranks.
+// The division of a dimension among the ranks of an axis. even: by parallel::shard_range. rows: the
+// tokens of `batch` sequences, by sequence along data axes, by position in the sequence along
+// context axes, otherwise in their order. heads, key_value_heads: by parallel::head_share, which
+// gives several ranks a copy of a key-value head if there are fewer heads than ranks.
 enum class Cut : std::uint8_t { even, rows, heads, key_value_heads };
 
 struct Dim {
@@ -38,7 +38,7 @@ struct Dim {
   std::string like = {};  // ranks that have a part of that dimension have the same part of this
 };
 
-// How a tensor lies along one axis.
+// The placement of a tensor along one axis.
 struct Placement {
   enum class Kind : std::uint8_t { replicate, shard, partial };
   Kind kind = Kind::replicate;
@@ -56,7 +56,8 @@ inline Placement partial() {
 }
 std::string to_text(const Placement& placement);  // "shard(heads)"
 
-using Placements = std::map<std::string, Placement>;  // by axis; replicate where an axis has none
+using Placements =
+    std::map<std::string, Placement>;  // by axis; an axis without an entry is replicate
 
 struct Tensor {
   enum class Kind : std::uint8_t { weight, cache, input, activation };
@@ -64,22 +65,22 @@ struct Tensor {
   Kind kind = Kind::activation;
   std::vector<std::string> dims = {};
   double element_bytes = 4;
-  bool is_layered = false;    // one for each layer
-  Placements placement = {};  // as it is given; of an activation: what follows is proved
+  bool is_layered = false;    // one per layer
+  Placements placement = {};  // as given; that of later activations is derived
   bool operator==(const Tensor&) const = default;
 };
 
 struct Node {
-  // compute     every rank, on what it has
-  // redistribute  changes how tensors lie along axes: a collective, or nothing that moves. What it
-  //               reads beyond what it writes is needed on the way
-  // dispatch    rows go to the ranks that have their experts; combine brings results back, summed.
-  //             What it reads behind that says where to, or how much of it
-  // send        from a stage to the next one, in the backward pass of a pipeline to the one
-  //             before; between ranks that differ in the stage alone
-  // broadcast   from a stage to all others
-  // sum_stages  each rank adds up what its stages have; one that has nothing adds nothing. What
-  //             follows is a summand along the stage axis. In a section of all stages
+  // compute     every rank computes, on its own data
+  // redistribute  changes the placement along axes: a collective, or no communication. Inputs that
+  //               it does not write are needed on the way
+  // dispatch    sends rows to the ranks of their experts; combine returns the results, summed.
+  //             Its further inputs define the destinations, or the weights
+  // send        from a stage to the next one, in a pipeline's backward pass to the previous
+  //             one; between ranks that differ only in the stage
+  // broadcast   from a stage to all other stages
+  // sum_stages  each rank sums the tensor over its stages; missing tensors count as zero. The
+  //             result is partial along the stage axis. In a section of all stages
   enum class Kind : std::uint8_t {
     compute,
     redistribute,
@@ -94,45 +95,47 @@ struct Node {
   std::vector<std::string> reads = {};
   std::vector<std::string> writes = {};
 
-  // For compute. Parts of a pointwise dimension are computed each from its own part; results of
-  // parts of a summed dimension add up to the whole. All other dimensions it needs whole.
+  // For compute. A shard of a pointwise dimension is computed from the same shard of the inputs;
+  // results of shards of a summed dimension add up to the whole. All other dimensions must be
+  // whole.
   std::vector<std::string> pointwise = {};
   std::vector<std::string> summed = {};
-  // How it treats summands: none, each: it is linear in every input alone, as a product is;
-  // together: in all of them at once, as a sum is.
+  // The treatment of partial sums. none: inputs must be whole; each: linear in every single input,
+  // like a product; together: linear in all inputs at once, like a sum.
   enum class Linear : std::uint8_t { none, each, together };
   Linear linear = Linear::none;
   std::map<std::string, std::string> renamed =
-      {};            // dimensions of what it reads, as it writes them
-  double flops = 0;  // for each element of the product of all its dimensions
+      {};            // dimensions of its inputs -> their names in its outputs
+  double flops = 0;  // per element of the product of all its dimensions
 
-  double share = 1;  // of those elements that there are, and of the bytes: few tokens, many experts
+  double share = 1;  // share of these elements and bytes that exist: few tokens, many experts
 
-  // For the others.
+  // For all other kinds.
   std::string axes = {};  // "tp", or several: "dp,cp"
   Placement from = {};
   Placement to = {};
-  // Another way than a collective. ring: parts go around. ring_with: they do, in turns with the
-  // sums of the ring_home that follows, which go around until they are where they belong. merge:
-  // summands of attention, weighted. first: one rank keeps what all have whole, others have zeros.
+  // Another method than a collective. ring: shards travel around the ring. ring_with: they travel
+  // in turns with the sums of the following ring_home, which travel until they reach their owner.
+  // merge: partial attention results, weighted. first: one rank keeps the replicated data, and the
+  // others get zeros.
   std::string by = {};
-  double rows_sent = 1;  // of dispatch and combine: experts of a token
+  double rows_sent = 1;  // for dispatch and combine: experts per token
 
   bool operator==(const Node&) const = default;
 };
 
-// What a stage does for one microbatch. A schedule that does not tell the two backward passes apart
-// does them in turn.
+// The work of a stage for one microbatch. A schedule without separate backward passes runs the two
+// in turn.
 enum class StagePass : std::uint8_t { none, forward, backward_input, backward_weight };
 
-inline constexpr int kAllStages = -1;  // each rank does it once, whatever stages it has
+inline constexpr int kAllStages = -1;  // each rank does it once, independently of its stages
 
 struct Section {
   std::string name = {};
   int stage = 0;
   StagePass pass = StagePass::none;
-  int first_layer = -1;  // -1: of no layer
-  int repeat = 1;        // layers that are alike
+  int first_layer = -1;  // -1: belongs to no layer
+  int repeat = 1;        // number of equal layers
   std::vector<Node> nodes = {};
 };
 
@@ -140,9 +143,9 @@ struct Step {
   std::string name = {};
   std::string mesh = {};                            // as MeshShape::parse() takes it
   std::string stage_axis = {};                      // "pp"; empty: one stage
-  std::optional<pipeline::Pipeline> pipeline = {};  // whose ranks are those of the stage axis
-  std::vector<std::string> data_axes = {};          // that cut rows by sequence
-  std::vector<std::string> context_axes = {};       // that cut rows by place
+  std::optional<pipeline::Pipeline> pipeline = {};  // its ranks are those of the stage axis
+  std::vector<std::string> data_axes = {};          // axes that cut rows by sequence
+  std::vector<std::string> context_axes = {};       // axes that cut rows by position
   parallel::ContextOrder order = parallel::ContextOrder::zigzag;
   std::vector<Dim> dims = {};
   std::vector<Tensor> tensors = {};
@@ -150,20 +153,20 @@ struct Step {
   struct Result {
     std::string tensor = {};
     Placements placement = {};
-    bool is_everywhere = false;  // on all stages, else on those that have it
+    bool is_everywhere = false;  // on all stages; otherwise on those that have the tensor
   };
-  std::vector<Result> results = {};  // how tensors must lie in the end
-  double memory_bytes = 0;           // that a rank may need; 0: not said
+  std::vector<Result> results = {};  // required placements at the end
+  double memory_bytes = 0;           // limit per rank; 0: none stated
 
   const Dim* find_dim(std::string_view dim) const;
   const Tensor* find_tensor(std::string_view tensor) const;
 };
 
 bool has_name(const std::vector<std::string>& names, const std::string& name);
-// Names that are cut alike have one canonical name.
+// Returns the canonical name of a dimension; dimensions that are cut alike share one.
 std::string canonical(const Step& step, const std::string& dim);
 Placement placement_on(const Placements& placements, const std::string& axis);
-// The axes of a node, each alone.
+// Returns the single axes of a node.
 std::vector<std::string> axis_names(std::string_view axes);
 
 }  // namespace unisono::step

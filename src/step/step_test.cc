@@ -92,11 +92,11 @@ std::string refusal(const planner::ModelShape& shape, const char* mesh, const De
 }
 
 TEST(Decoder, SaysWhatCannotBe) {
-  EXPECT_EQ(refusal(small(), "dp=2", {}), "a decoder that answers has no axis dp");
+  EXPECT_EQ(refusal(small(), "dp=2", {}), "an inference step has no axis dp");
   EXPECT_EQ(refusal(small(), "pp=4", {}), "4 stages are more than the 3 layers");
   EXPECT_EQ(refusal(small(), "ep=2", {}), "small has no experts");
   EXPECT_EQ(refusal(small(), "tp=1", {.tokens = 2, .context = 1}),
-            "a step is of a whole prompt, or of one token behind it");
+            "an inference step processes a whole prompt, or one token after it");
   EXPECT_NE(refusal(small(), "tp=10", {}), "none") << "more ranks than heads";
 }
 
@@ -127,22 +127,22 @@ TEST(StepVerify, SaysWhatIsWrong) {
   Step step = good;
   remove(step, "attention summed");
   EXPECT_EQ(first(step),
-            "layers, attention added: x is replicate over tp, and added to summands of y: it "
+            "layers, attention added: x is replicate over tp, but is added to summands of y: it "
             "would count once for each rank");
   step = good;
   remove(step, "embedding summed");
   EXPECT_EQ(first(step),
-            "layers, attention norm: x is partial over tp, and read as if it were "
+            "layers, attention norm: x is partial over tp, but is read as if it were "
             "whole");
   step = good;
   remove(step, "ring");
-  EXPECT_EQ(first(step), "layers, attention: all_keys is not there yet");
+  EXPECT_EQ(first(step), "layers, attention: all_keys does not exist yet");
   step = good;
   node_of(step, "inner summed").axes = "cp";
   EXPECT_EQ(first(step), "layers, inner summed: y is shard(rows) over cp, not partial");
   step = good;
   remove(step, "x");
-  EXPECT_EQ(first(step), "layers, attention norm: x is not there yet");
+  EXPECT_EQ(first(step), "layers, attention norm: x does not exist yet");
   step = good;
   remove(step, "best");
   EXPECT_EQ(first(step), "in the end stage 0 has no best");

@@ -1,4 +1,4 @@
-// Is every node that moves something needed as it is? For tests of steps of training.
+// Checks that every node that moves data is needed in its exact form. For tests of training steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,15 +19,15 @@ inline std::string text(const std::vector<Finding>& findings) {
   return all;
 }
 
-// With stage 3 a layer's weights are gathered a second time for its backward pass. Without that
-// they would still be there, at the cost of memory alone.
+// With stage 3 a layer's weights are gathered again for its backward pass. Without the second
+// gather they would still exist, and only cost memory.
 inline bool is_needed(const Section& section, const Node& node) {
   return !node.name.ends_with("weights gathered") || section.name == "embed" ||
          section.name == "forward" || section.name == "weights" ||
          section.name.starts_with("optimiser");
 }
 
-// Leaves each node out, and lets it leave its tensors otherwise; gives how many steps it tried.
+// Removes each node, and changes the placements of its outputs; returns the number of steps tried.
 inline int check_mutants(const Step& right, const std::string& what) {
   int mutants = 0;
   for (std::size_t s = 0; s < right.sections.size(); ++s) {

@@ -1,4 +1,4 @@
-// Steps are run on numbers: every rank on what it has. For tests.
+// Runs steps on numbers, each rank on its own data. For tests.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,19 @@
 
 namespace unisono::step {
 
-using Values = std::vector<double>;  // of a whole tensor; a NaN is not there
+using Values = std::vector<double>;  // of a whole tensor; NaN: missing
 using Held = std::map<std::string, Values>;
 
-// Dimensions must be cut evenly, and each along one axis alone; rings of gradients and pipelines
-// with schedules it does not know.
+// Limits: dimensions must be cut evenly, each along one axis; rings of gradients, and pipelines
+// with schedules, are not supported.
 class Interpreter {
  public:
   Interpreter(const Step& step, const parallel::MeshShape& mesh);
-  // What every rank has in the end. Throws std::out_of_range where something is not there.
+  // Returns what every rank holds at the end. Throws std::out_of_range if a tensor is missing.
   std::vector<Held> run();
 
  private:
-  using Place = std::map<std::string, std::size_t>;  // in each dimension
+  using Place = std::map<std::string, std::size_t>;  // position in each dimension
   using Names = std::vector<std::string>;
 
   Held& memory(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -50,7 +50,7 @@ class Interpreter {
   const Step& step_;
   const parallel::MeshShape& mesh_;
   std::vector<Held> ranks_;
-  std::vector<Held> given_;  // at first
+  std::vector<Held> given_;  // the initial data
 };
 
 }  // namespace unisono::step

@@ -55,7 +55,7 @@ void set_shares(TrainingParts& p) {
   }
 }
 
-// Where keys and values are unfolded there are some for each head.
+// Latent attention expands keys and values to all heads.
 int key_value_heads(const planner::ModelShape& shape) {
   return shape.latent.is_used() ? shape.heads : shape.kv_heads;
 }
@@ -206,7 +206,7 @@ bool read_word(std::string_view word, TrainingTask& task) {
   } else if (pipeline::find_entry(word) != nullptr) {
     if (!task.schedule.empty()) {
       throw Error(ErrorCode::usage, task.schedule + " and " + std::string(word) +
-                                        " are two schedules\na step has one");
+                                        " are two schedules\ngive one schedule");
     }
     task.schedule = word;
   } else {
@@ -235,10 +235,10 @@ void check_axes(const planner::ModelShape& shape, const parallel::MeshShape& mes
   check_experts(shape.name, shape.experts, product_of(mesh, {"ep"}));
   const int replicas = product_of(mesh, {"rep", "dp", "ep"});
   if (static_cast<std::size_t>(replicas) > task.sequences) {
-    throw Error(ErrorCode::usage, std::to_string(task.sequences) +
-                                      " sequences are fewer than the " + std::to_string(replicas) +
-                                      " parts of rep, dp and ep\nsay more with --train, or use "
-                                      "smaller axes");
+    throw Error(ErrorCode::usage,
+                std::to_string(task.sequences) + " sequences are fewer than the " +
+                    std::to_string(replicas) +
+                    " parts of rep, dp and ep\ngive more with --train, or use smaller axes");
   }
   parallel::head_share(static_cast<std::size_t>(shape.heads),
                        static_cast<std::size_t>(key_value_heads(shape)),
@@ -253,15 +253,15 @@ void check(const planner::ModelShape& shape, const parallel::MeshShape& mesh,
                                       [](const parallel::Axis& axis) { return axis.name == "pp"; });
   if (has_stages && shape.tied) {
     throw Error(ErrorCode::usage, shape.name +
-                                      " has one matrix for its embedding and its head, which "
-                                      "different stages need\nleave pp out");
+                                      " shares one matrix between embedding and head, which "
+                                      "different stages need\nremove pp");
   }
   if (has_stages == task.schedule.empty()) {
-    throw Error(ErrorCode::usage, has_stages ? "pp has no schedule\nsay one, such as 1f1b m=8"
-                                             : task.schedule +
-                                                   " is of a pipeline\nits ranks are "
-                                                   "those of the axis pp, which the "
-                                                   "layout does not have");
+    throw Error(ErrorCode::usage, has_stages
+                                      ? "pp has no schedule\ngive one, such as 1f1b m=8"
+                                      : task.schedule +
+                                            " is a pipeline schedule, but the layout has no axis "
+                                            "pp\nadd pp to the layout, or remove the schedule");
   }
 }
 
@@ -274,10 +274,11 @@ TrainingTask parse_training(std::string_view words) {
     const std::string_view word = words.substr(0, end);
     words.remove_prefix(std::min(end + 1, words.size()));
     if (!word.empty() && !read_word(word, task)) {
-      throw Error(ErrorCode::usage, "a training step knows no \"" + std::string(word) +
-                                        "\"\nit knows zero=0 to zero=3, sp, vocab, all_gather, "
-                                        "contiguous and striped, and of a pipeline a schedule "
-                                        "such as 1f1b, m=MICROBATCHES and v=STAGES of a rank");
+      throw Error(
+          ErrorCode::usage,
+          "a training step does not support \"" + std::string(word) +
+              "\"\nit supports zero=0 to zero=3, sp, vocab, all_gather, contiguous and striped, "
+              "and for a pipeline a schedule such as 1f1b, m=MICROBATCHES and v=STAGES per rank");
     }
   }
   return task;

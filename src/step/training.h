@@ -1,17 +1,16 @@
-// The step of a decoder that is trained: forward, backward and optimiser, of layers with rotary or
-// other positions and an inner part of one or two matrices, or of experts.
+// The training step of a decoder: forward pass, backward pass and optimiser. Layers have rotary or
+// other positions, and an inner part of one or two matrices, or experts.
 //
-//   pp       layers are cut into the stages of a pipeline, which microbatches pass as one of the
-//            catalogue's schedules says
-//   rep, dp  sequences are cut; what ZeRO shards (Rajbhandari et al., 2020) is sharded over dp, ep,
-//            cp and uly, what experts have without ep, and the same on all of rep
-//   ep       sequences are cut as by dp, and experts besides: rows go to those that were chosen
+//   pp       layers are cut into the stages of a pipeline, with a schedule of the catalogue
+//   rep, dp  sequences are cut; ZeRO (Rajbhandari et al., 2020) shards over dp, ep, cp and uly, and
+//            the state of experts over the same axes without ep; it is replicated over rep
+//   ep       sequences are cut as by dp, and so are experts: rows are sent to the experts chosen
 //            for them (Lepikhin et al., 2020)
-//   cp       places of the sequence are cut: keys and values go around a ring, and their gradients
-//            with them on the way back, or are gathered
-//   uly      places are cut outside of attention, heads inside (Jacobs et al., 2023)
+//   cp       positions of the sequence are cut: keys and values travel around a ring, and their
+//            gradients return with them, or they are gathered
+//   uly      positions are cut outside attention, heads inside (Jacobs et al., 2023)
 //   tp       heads, the inner width and perhaps the vocabulary are cut; with `sequence` also the
-//            rows outside of them (Korthikanti et al., 2022)
+//            rows outside these regions (Korthikanti et al., 2022)
 #pragma once
 
 #include <string_view>
@@ -22,11 +21,11 @@
 
 namespace unisono::step {
 
-// "zero=3 sp vocab all_gather contiguous striped 1f1b m=8 v=2", in any order. Errors: usage.
+// Parses "zero=3 sp vocab all_gather contiguous striped 1f1b m=8 v=2", in any order. Errors: usage.
 TrainingTask parse_training(std::string_view words);
 
-// Errors: config, for a mesh with other axes; usage, for ep without experts, and a pipeline that
-// cannot be, also of a model with a tied head.
+// Errors: config for a mesh with other axes; usage for ep without experts, and for an impossible
+// pipeline, such as with a tied head.
 Step make_training_step(const planner::ModelShape& shape, std::string_view mesh,
                         const TrainingTask& task);
 

@@ -193,7 +193,7 @@ TEST(TrainingExperts, AreRefusedWhereTheyCannotBe) {
   EXPECT_NE(refusal(with_tied_head(), "ep=2", "").find("has no experts"), std::string::npos);
   EXPECT_NE(refusal(with_tied_head(), "pp=2", "1f1b m=4").find("one matrix"), std::string::npos);
   EXPECT_EQ(refusal(with_tied_head(), "ep=1", ""), "");
-  EXPECT_NE(refusal(with_experts(), "ep=16", "").find("8 experts, and ep is 16"),
+  EXPECT_NE(refusal(with_experts(), "ep=16", "").find("8 experts, but ep is 16"),
             std::string::npos);
   EXPECT_NE(refusal(with_experts(), "dp=3,ep=4", "").find("fewer than the 12 parts"),
             std::string::npos);

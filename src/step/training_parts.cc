@@ -64,7 +64,7 @@ std::vector<UnitWeight> TrainingParts::attention(const std::string& prefix) cons
   return {matrix("query", {"heads", "dim", "width"}, "heads"), key, value};
 }
 
-// What compresses is whole on all ranks of tp, and what unfolds is cut by heads.
+// The compressing matrices are replicated over tp, and the expanding ones are cut by heads.
 std::vector<UnitWeight> TrainingParts::latent_attention(const std::string& prefix) const {
   std::vector<UnitWeight> all;
   const auto down = [&](const char* name, const char* to) {

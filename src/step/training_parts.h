@@ -1,4 +1,4 @@
-// What the parts of a training step share: names, and the ways in which tensors move.
+// The common state of the parts of a training step: names, and the ways in which tensors move.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct UnitWeight {
   std::string name = {};
   std::vector<std::string> dims = {};
   std::string cut = {};           // the dimension that tp cuts; empty: none
-  bool is_summed = false;         // each rank of tp has a summand of its gradient
+  bool is_summed = false;         // its gradient is partial over tp
   bool is_of_expert = false;      // cut over ep, along which other weights are data-parallel
   std::string sharded = "width";  // the dimension that ZeRO cuts
 };
@@ -29,19 +29,20 @@ class TrainingParts {
   const TrainingTask& task;
   StepBuilder build;
   std::vector<std::string> rows = {"sequences", "places"};
-  // Several ranks of tp use one key-value head, whose weights all of them have whole.
+  // Several ranks of tp use one key-value head, whose weights are replicated on all of them.
   bool shares_keys = false;
 
-  // That one pass of all stages has: all, or with a pipeline those of one microbatch of each chain.
+  // The sequences in one pass over all stages: all sequences, or with a pipeline one microbatch of
+  // each chain.
   std::size_t sequences() const;
   std::vector<UnitWeight> embedding() const;
   bool is_expert_layer(int layer) const { return shape.kind(layer).has_experts; }
   std::vector<UnitWeight> layer(int number) const;
-  // What queries are made of, and the last dimension of values.
+  // The input dimension of queries, and the last dimension of values.
   const char* query_from() const { return shape.latent.query_rank > 0 ? "query_latent" : "width"; }
   const char* value_dim() const { return shape.latent.is_used() ? "value_dim" : "dim"; }
   std::vector<UnitWeight> head() const;
-  // The matrix from rows to logits: the embedding itself, where the head is tied to it.
+  // The matrix from rows to logits: the embedding itself if the head is tied to it.
   const char* output() const { return shape.tied ? "embedding" : "output"; }
 
   std::vector<UnitWeight> attention(const std::string& prefix) const;
@@ -49,7 +50,8 @@ class TrainingParts {
   void activation(const std::string& name, std::vector<std::string> dims) {
     build.activation(name, std::move(dims));
   }
-  // The tensor along the axis as `to` says: a new one, or itself where the axis is not wide.
+  // Returns the tensor with placement `to` along the axis: a new tensor, or the same one if the
+  // axis is not wide.
   std::string moved(const std::string& name, const std::string& tensor, const std::string& to_name,
                     const std::string& axis, Placement from, Placement to);
 };

@@ -7,12 +7,12 @@ namespace unisono::step {
 
 inline constexpr const char* kLossOfAll = "loss of all stages";
 
-// Errors: usage, for a schedule that there is not of that shape, or sequences that the microbatches
-// do not divide.
+// Errors: usage if the schedule does not exist for this shape, or if the microbatches do not divide
+// the sequences.
 void add_pipeline(TrainingParts& parts);
 
-// Forward and backward of each stage for a microbatch, and what comes before and behind all of
-// them.
+// Adds forward and backward passes of each stage for a microbatch, and the work before and after
+// all of them.
 void make_passes(TrainingParts& parts, Units& units);
 
 }  // namespace unisono::step

@@ -1,4 +1,4 @@
-// What a training step is made of beside the model and the mesh.
+// The properties of a training step besides the model and the mesh.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 namespace unisono::step {
 
 struct TrainingTask {
-  std::size_t sequences = 1;  // of all ranks
-  std::size_t length = 1;     // tokens of one
+  std::size_t sequences = 1;  // sequences of all ranks
+  std::size_t length = 1;     // tokens per sequence
   int zero = 0;               // 0 to 3
   bool sequence = false;
   bool vocabulary = false;
   bool gathers_keys = false;  // cp by all_gather and reduce_scatter instead of a ring
-  std::string schedule = {};  // of the pipeline, by its name; empty: none
-  int microbatches = 8;       // of it
-  int chunks = 0;             // stages on a rank, where the schedule leaves the choice; 0: 2
+  std::string schedule = {};  // name of the pipeline schedule; empty: none
+  int microbatches = 8;       // microbatches of the pipeline
+  int chunks = 0;             // stages per rank, if the schedule leaves the choice; 0: 2
   parallel::ContextOrder order = parallel::ContextOrder::zigzag;
   double element_bytes = 4;
 };

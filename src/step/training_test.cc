@@ -137,7 +137,7 @@ TEST(TrainingLatent, NothingThatMovesMayBeLeftOut) {
   EXPECT_GT(mutants, repetitions(100));
 }
 
-// What goes around comes home: neither half of the pair is right alone.
+// A ring has two halves, out and home: neither half is correct alone.
 TEST(Training, RingsGoOutAndComeHomeInPairs) {
   const Step right = made({.mesh = "cp=2,tp=2", .words = ""});
   const auto first_of = [&](const auto& change) {
@@ -157,10 +157,9 @@ TEST(Training, RingsGoOutAndComeHomeInPairs) {
                          [&](const Node& node) { return node.by == way; });
   };
   const std::string no_home =
-      "backward, keys and values: no ring_home over cp follows, with which its parts would go "
-      "around";
+      "backward, keys and values: no ring_home over cp follows to return its parts";
   const std::string not_out =
-      "backward, d keys and values: no ring_with of parts like its sums comes before it over cp";
+      "backward, d keys and values: no ring_with of matching parts precedes it over cp";
   EXPECT_EQ(first_of([](Step&, Section&) {}), "right");
   for (const char* way : {"", "ring"}) {
     EXPECT_EQ(first_of([&](Step&, Section& section) { by(section, "ring_with").by = way; }),
@@ -312,8 +311,8 @@ TEST(TrainingPipeline, AStageThatComputesNothingWaitsForWhatItHandsOn) {
   EXPECT_NEAR(network_model::simulate(*workload.value, flat).total_us / kMessageUs, 6 + 12, 0.1);
 }
 
-// What is told of the schedules in their papers: the bubble of one order, of overlapping ones, and
-// of those that fill it with gradients of weights.
+// Checks the properties that the papers give for their schedules: the bubble of one order, of
+// overlapping orders, and of those that fill the bubble with weight gradients.
 TEST(TrainingPipeline, IsPlayedInTheOrderOfItsSchedule) {
   const auto us = [](const std::string& words) {
     return simulated_us(made({.mesh = "pp=2,tp=2", .words = words.c_str()}));

@@ -6,7 +6,8 @@ namespace unisono::step {
 namespace {
 
 using Names = std::vector<std::string>;
-// What ZeRO shards over, and where sequences or their places are cut. Experts are cut along ep.
+// The axes over which ZeRO shards, which are those that cut sequences or positions. Experts are cut
+// along ep.
 constexpr const char* kShardAxes = "copy,dp,ep,cp,uly";
 constexpr const char* kExpertShardAxes = "copy,dp,cp,uly";
 
@@ -100,7 +101,7 @@ void Units::add_squares(const UnitWeight& weight, const std::string& made) {
   }
 }
 
-// Those of layers that are alike differ in the layer alone.
+// The sections of equal layers differ only in the layer number.
 void Units::section(const std::string& name, std::size_t unit, int stage) {
   const bool is_layer = unit != 0 && unit != last();
   const char* const end = unit == 0 ? " of embedding" : " of head";

@@ -1,5 +1,5 @@
-// The units of a model that is trained (the embedding, each layer, the head): how ZeRO gathers and
-// reduces them, and what the optimiser does.
+// The units of a model in training (the embedding, each layer, the head): their gathering and
+// reduction by ZeRO, and the optimiser.
 #pragma once
 
 #include <cstddef>
@@ -15,26 +15,26 @@ inline constexpr const char* kNorm = "norm of gradients";
 
 class Units {
  public:
-  // Makes the weights and the optimiser's states. The parts must outlive it.
+  // Adds the weights and the optimiser's states. The parts must outlive it.
   explicit Units(TrainingParts& parts);
   std::size_t last() const { return all_.size() - 1; }
 
-  // With stage 3 the weights of a unit are there from here on.
+  // With stage 3, gathers the weights of a unit.
   void gather(std::size_t unit);
-  // Sums what each rank of tp has a summand of, and what each data-parallel rank has.
+  // Sums gradients that are partial over tp, and those of data-parallel ranks.
   void reduce(std::size_t unit);
-  // What units begin to end - 1 have of the norm of all gradients, by which they are clipped: into
-  // `sum`. What all ranks have whole counts once.
+  // Adds the squares of the gradients of units begin to end - 1 to `sum`, for the norm by which
+  // gradients are clipped. Gradients replicated on several ranks count once.
   void add_squares(std::size_t begin, std::size_t end, int stage, const std::string& sum);
-  // Adds up the norm's summands over what ZeRO shards over, and over `axes` in a node of this name.
+  // Adds up the norm's summands over ZeRO's axes, and over `axes` in a node of this name.
   void sum_norm(const std::string& name, const std::string& axes);
   void update(std::size_t begin, std::size_t end, int stage);
 
  private:
   using Names = std::vector<std::string>;
 
-  // Experts' weights are sharded over other axes than a unit's others, and some by another
-  // dimension: they move by themselves. A shard has the dimension of the weight.
+  // Expert weights are sharded over other axes than the other weights of a unit, and some by
+  // another dimension, so they move separately. A shard has the dimension of the weight.
   using NameOf = std::function<std::string(const UnitWeight&)>;
   void move(const std::string& node, std::size_t unit, const NameOf& read, const NameOf& written,
             Placement from, Placement to);

@@ -1,13 +1,13 @@
-// The backward pass of a forward one, by transposition: a product becomes two products, a
-// redistribution its conjugate, a pointwise node one of its own kind for each input.
+// Derives the backward pass by transposing the forward pass: a product becomes two products, a
+// redistribution its conjugate, and a pointwise node one pointwise node per input.
 //
 //   forward                       backward
 //   y = x W                       dx = dy W', and dW = x' dy with the weights
 //   y = x + z                     dx and dz are dy itself
 //   partial -> replicate          nothing: each rank has the gradient of the sum
 //   partial -> shard              shard -> replicate
-//   shard -> replicate            partial -> shard: what all use has a summand from each
-//   shard -> shard                the other way
+//   shard -> replicate            partial -> shard: each rank contributes a summand
+//   shard -> shard                the reverse
 //   replicate, used by parts      partial -> replicate
 //   ring                          ring_home
 //   dispatch, combine             combine, dispatch
@@ -33,20 +33,20 @@ class Backward {
   explicit Backward(const Forward& forward, Weights when = Weights::behind);
   const Forward& forward() const { return forward_; }
 
-  // The gradient that the pass starts from. Both names are those of the step.
+  // Sets the gradient from which the pass starts. Both names are those of the step.
   void start(const std::string& tensor, const std::string& gradient) {
     summands_[tensor].push_back(gradient);
   }
-  // The gradient of a weight that has another one besides.
+  // Names the gradient of a weight that also has another gradient.
   void call_weight(const std::string& weight, const std::string& gradient) {
     called_[weight] = gradient;
   }
-  // Adds the gradients of all inputs, and of gains with them, to the last section of the step.
+  // Adds the gradients of all inputs, and those of gains, to the last section of the step.
   void inputs();
   // Adds the gradients of the weights of products. REQUIRES: inputs().
   void weights();
 
-  // For nodes with a backward pass of their own: makes the gradient of a tensor that it reads.
+  // For nodes with their own backward pass: creates the gradient of a tensor that the node reads.
   std::string make(const std::string& node, const std::string& tensor);
 
  private:
@@ -73,9 +73,9 @@ class Backward {
   Weights when_;
   std::map<std::string, Names> summands_;
   std::map<std::string, std::string> called_;
-  std::map<std::string, int> version_;               // of a tensor that is moved in place
-  std::map<std::pair<std::string, int>, int> uses_;  // nodes that read it
-  std::vector<std::pair<const Recorded*, std::string>> weights_;  // and the gradients they take
+  std::map<std::string, int> version_;               // version of a tensor that is moved in place
+  std::map<std::pair<std::string, int>, int> uses_;  // number of nodes that read it
+  std::vector<std::pair<const Recorded*, std::string>> weights_;  // with their gradients
 };
 
 }  // namespace unisono::step

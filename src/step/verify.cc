@@ -45,7 +45,8 @@ void check_results(const Step& step, const StepRanks& ranks, const std::vector<S
   }
 }
 
-// What is written for nobody: a part of the model that the results do not follow from.
+// Finds tensors that are written but never read, which are parts of the model that do not affect
+// its results.
 class Unread {
  public:
   Unread(const Step& step, const StepRanks& ranks) : step_(step), ranks_(ranks) {}
@@ -157,7 +158,7 @@ void remove_repeats(std::vector<Finding>& findings) {
   findings.resize(std::min(findings.size(), kMostFindings));
 }
 
-// What the pipeline's own proof finds.
+// Adds the findings of the pipeline's own proof.
 void check_order(const Step& step, std::vector<Finding>& findings) {
   if (step.pipeline) {
     for (pipeline::Finding& finding : pipeline::verify(*step.pipeline).findings) {
@@ -172,7 +173,7 @@ std::vector<Finding> verify(const Step& step) {
   const StepRanks ranks(step);
   std::vector<Finding> findings;
   check_order(step, findings);
-  // What a layer leaves to the next one has settled after two; the third would show it.
+  // Placements between layers settle after two layers; a third would show if they did not.
   constexpr int kLayers = 3;
   Unread unread(step, ranks);
   const std::vector<State> states =

@@ -1,10 +1,11 @@
-// Proves that a step gives what one process would: no summand is read as if it were whole, nothing
-// whole is summed once for each rank, parts are only used where parts are enough, what is read is
-// there, on its stage, and what is written is read. The rules are those of sharding propagation
-// (GSPMD: Xu et al., 2021).
+// Proves that a step computes the same as one process: no partial sum is read as if it were whole,
+// no replicated tensor is summed once per rank, shards are used only where shards suffice, every
+// tensor that is read exists on its stage, and every tensor that is written is read. The rules are
+// those of sharding propagation (GSPMD: Xu et al., 2021).
 //
-// No ranks of it wait for each other: all go through one order of nodes, and a collective, a send
-// and its receive are one node. The order of a pipeline's passes is proved by pipeline::verify().
+// The ranks cannot deadlock, because all of them run the nodes in one order, in which a collective,
+// or a send with its receive, is one node. pipeline::verify() proves the order of a pipeline's
+// passes.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ State state_at_first(const Step& step) {
   return state;
 }
 
-// What a state says of the tensors that a node reads and writes.
+// Returns the part of the state that concerns the node's tensors.
 State part_of(const State& state, const Node& node) {
   State part;
   for (const auto* names : {&node.reads, &node.writes}) {

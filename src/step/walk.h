@@ -1,4 +1,4 @@
-// Goes through a step as its ranks do: with a pipeline, one microbatch of each chain stands for
+// Walks through a step as its ranks do. With a pipeline, one microbatch of each chain represents
 // all.
 #pragma once
 
@@ -11,18 +11,18 @@ namespace unisono::step {
 
 struct Visit {
   const Section& section;
-  int stage = 0;   // one after the other, in a section of all stages
-  int layer = -1;  // -1: of no layer
+  int stage = 0;   // in a section of all stages: each stage in turn
+  int layer = -1;  // -1: belongs to no layer
   const Node& node;
-  const State& before;  // of the stage, what the node reads and writes
+  const State& before;  // state of the stage for the tensors of the node
   const State& after;
 };
 
-// Those that an action of the pipeline does, in turn.
+// Returns the passes of a pipeline action, in order.
 std::vector<StagePass> passes_of(pipeline::ActionKind kind);
 
-// Calls `visit` for every node of every layer, in order. At most `most_layers` of a section that
-// repeats. Returns the states of the stages in the end.
+// Calls `visit` for every node of every layer, in order, for at most `most_layers` layers of a
+// repeating section. Returns the final states of the stages.
 std::vector<State> walk(const Step& step, const StepRanks& ranks, int most_layers,
                         std::vector<Finding>& findings,
                         const std::function<void(const Visit&)>& visit);

@@ -79,8 +79,8 @@ class Writer {
     return has_moved;
   }
 
-  // What a rank computes between two calls is one item, shared by the ranks that compute the same
-  // for as long and are there, too.
+  // Writes one item for the computation between two calls. Ranks that compute the same for the same
+  // time, and have reached this point, share it.
   void compute(int rank) {
     const Computing mine = computing(rank);
     std::vector<int> group;
@@ -191,8 +191,8 @@ class Writer {
     sent_.insert({call.peer, name});
   }
 
-  // What the call at which the rank is has to wait for: the message that its pass takes. Where a
-  // stage computes nothing, that is the one that it sends on.
+  // Returns the message for which the rank's current call waits: the input of its pass. If a stage
+  // computes nothing, this is the message that it forwards.
   std::map<Taken, std::string>::const_iterator awaited(int rank) const {
     const Awaited& all = awaited_[static_cast<std::size_t>(rank)];
     const Call* const call = head(rank);
@@ -208,7 +208,7 @@ class Writer {
     return awaited(rank) != awaited_[static_cast<std::size_t>(rank)].end();
   }
 
-  // Whether what the pass takes has been sent.
+  // Returns whether the input of the pass has been sent.
   bool begins(int rank) {
     if (!is_waiting(rank)) {
       return true;

@@ -1,4 +1,4 @@
-// A step as the simulator plays it.
+// Converts a step into a workload for the simulator.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace unisono::step {
 
-// `unisono.workload/1`: what each rank computes takes the longer of its products at the device's
-// rate and its bytes at that of its memory, both as fitted; collectives are rings, exchanges of
-// experts even. REQUIRES: verify() finds nothing.
+// Returns `unisono.workload/1`: a computation takes the longer of its flops at the device's rate
+// and its bytes at its memory's rate, both as fitted; collectives are rings, and experts get equal
+// numbers of rows. REQUIRES: verify() finds nothing.
 std::string to_workload_json(const Step& step, const planner::DeviceModel& device,
                              planner::Precision precision);
 

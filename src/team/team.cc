@@ -77,12 +77,12 @@ void agree_on(Communicator& comm, int threads) {
     throw Error(ErrorCode::mismatch,
                 "a team has " + std::to_string(-most[1]) + " threads on one rank and " +
                     std::to_string(most[0]) +
-                    " on another\nall ranks must make the team with the same number",
+                    " on another\ngive the team the same number of threads on all ranks",
                 {.rank = comm.rank()});
   }
   if (threads < 1 || threads > kMostTeamThreads) {
     throw Error(ErrorCode::usage,
-                "a team of " + std::to_string(threads) + " threads\nit may have 1 to " +
+                "a team of " + std::to_string(threads) + " threads\ngive it 1 to " +
                     std::to_string(kMostTeamThreads),
                 {.rank = comm.rank()});
   }
@@ -136,10 +136,10 @@ void Team::State::meet(int thread, const Call& call, int timeout_ms) {
     const int missing = arrival.missing(thread);
     fail(Error(ErrorCode::timeout,
                place(call) + ": thread " + std::to_string(missing) + " of " +
-                   std::to_string(members.size()) + " has not come for " +
+                   std::to_string(members.size()) + " has not arrived for " +
                    std::to_string(timeout_ms) +
-                   " ms\nevery thread of a team makes every call; has this one ended, or does it "
-                   "wait for another?",
+                   " ms\nevery thread of a team must make every call: check whether this thread "
+                   "has ended or waits for another one",
                {.rank = rank}));
   }
   if (outcome != team::ArrivalBarrier::Outcome::all) {
@@ -154,7 +154,7 @@ void Team::State::compare(int thread) {
                place(mine) + ": thread " + std::to_string(thread) +
                    " makes another call than thread 0 (" +
                    std::string(to_string(members.front().call.collective)) +
-                   ")\nall threads of a team give the same buffers, counts and arguments",
+                   ")\ngive the same buffers, counts and arguments on all threads of a team",
                {.rank = rank}));
     rethrow();
   }
@@ -199,15 +199,15 @@ void Team::run(int thread, const Call& call) {
     throw Error(ErrorCode::usage,
                 state.place(call) + " by thread " + std::to_string(thread) + " of " +
                     std::to_string(threads()) +
-                    "\nthreads count from 0, and a team makes all_reduce, broadcast, all_gather, "
-                    "reduce_scatter, all_to_all and barrier",
+                    "\nthreads are numbered from 0; a team can call all_reduce, broadcast, "
+                    "all_gather, reduce_scatter, all_to_all and barrier",
                 {.rank = state.rank});
   }
   if (detail::has_own_accuracy(call)) {  // the blocks of a slice begin elsewhere
     throw Error(ErrorCode::usage,
                 state.place(call) +
-                    ": a team makes no calls with an accuracy\nleave it out, or make the call with "
-                    "one thread through the communicator",
+                    ": a team does not support an accuracy\nremove it, or call the communicator "
+                    "from one thread",
                 {.rank = state.rank});
   }
   Member& member = state.members[static_cast<std::size_t>(thread)];

@@ -173,7 +173,7 @@ TEST(TeamMistakes, AThreadThatNeverComesIsNamed) {
       said.push_back(text);
     });
     for (const std::string& text : said) {
-      EXPECT_NE(text.find("thread 1 of 3 has not come"), std::string::npos) << text;
+      EXPECT_NE(text.find("thread 1 of 3 has not arrived"), std::string::npos) << text;
     }
   });
 }

@@ -60,7 +60,7 @@ void read_latency(const JsonNode& link, const std::string& key, Figures& figures
   const std::string unit_name = key.substr(std::string_view("latency_").size());
   const Unit* unit = find_unit(kTimes, unit_name);
   if (unit == nullptr) {
-    value.fail("unknown unit " + in_quotes(unit_name) + "; latency_ goes on with one of " +
+    value.fail("unknown unit " + in_quotes(unit_name) + "; latency_ must be followed by one of " +
                known_units(kTimes));
   }
   if (figures.latency_us >= 0) {
@@ -79,11 +79,11 @@ void read_bandwidth(const JsonNode& link, const std::string& key, Figures& figur
     figures.ways = Ways::one;
     rest.remove_suffix(std::string_view("_one_way").size());
   } else {
-    value.fail("the key must end with _each_way or _one_way, to say which direction it is for");
+    value.fail("the key must end with _each_way or _one_way, to state its direction");
   }
   const Unit* unit = find_unit(kRates, rest);
   if (unit == nullptr) {
-    value.fail("unknown unit " + in_quotes(rest) + "; bandwidth_ goes on with one of " +
+    value.fail("unknown unit " + in_quotes(rest) + "; bandwidth_ must be followed by one of " +
                known_units(kRates));
   }
   if (figures.bytes_per_us >= 0) {
@@ -94,7 +94,7 @@ void read_bandwidth(const JsonNode& link, const std::string& key, Figures& figur
     value.fail("the bandwidth must be above zero");
   }
   if (figures.bytes_per_us < kLeastBytesPerUs) {
-    value.fail("the bandwidth is less than a byte a second");
+    value.fail("the bandwidth is below one byte per second");
   }
 }
 
@@ -169,7 +169,7 @@ class Reader {
                                      .message_us = one.at("message_us").number(0, kMostLatencyUs),
                                      .share = one.at("share").number(0, 1)});
       if (topology_.protocols.back().share < kLeastShare) {
-        one.at("share").fail("a protocol uses at least a thousandth of the bandwidth");
+        one.at("share").fail("a protocol must use at least a thousandth of the bandwidth");
       }
     }
   }
@@ -189,7 +189,7 @@ class Reader {
       index_.emplace(topology_.devices.back().name, static_cast<int>(i));
       if (const auto reduces = device.find("reduces")) {
         if (*parsed != DeviceKind::network_switch) {
-          reduces->fail("only a switch reduces");
+          reduces->fail("only a switch can reduce");
         }
         topology_.devices.back().reduces = reduces->number(0, 1);
       }
@@ -232,7 +232,7 @@ class Reader {
         return in_quotes(topology_.devices[static_cast<std::size_t>(device)].name);
       };
       link.fail("a second link from " + name(from) + " to " + name(to) +
-                "; of cables side by side, write the sum");
+                "; write parallel cables as one link with their sum");
     }
   }
 
@@ -240,7 +240,7 @@ class Reader {
     const std::size_t count = ranks.size();
     if (count > static_cast<std::size_t>(kMostTopologyRanks)) {
       ranks.fail(std::to_string(count) + " ranks are more than the " +
-                 std::to_string(kMostTopologyRanks) + " that a topology may have");
+                 std::to_string(kMostTopologyRanks) + " that a topology can have");
     }
     for (std::size_t i = 0; i < count; ++i) {
       topology_.ranks.push_back(device_named(ranks.item(i)));

@@ -57,10 +57,12 @@ TEST(TopologyJson, RefusesASecondLinkOfTheSameWay) {
                         R"(", "latency_us": 1, "bandwidth_gb_per_s_)" + ways + R"(": 2})",
                     kRanks);
   };
-  expect_failure(text("s", "a", "one_way"), "/links/2",
-                 "a second link from \"s\" to \"a\"; of cables side by side, write the sum");
-  expect_failure(text("b", "s", "each_way"), "/links/2",
-                 "a second link from \"b\" to \"s\"; of cables side by side, write the sum");
+  expect_failure(
+      text("s", "a", "one_way"), "/links/2",
+      "a second link from \"s\" to \"a\"; write parallel cables as one link with their sum");
+  expect_failure(
+      text("b", "s", "each_way"), "/links/2",
+      "a second link from \"b\" to \"s\"; write parallel cables as one link with their sum");
   EXPECT_TRUE(parse_topology_json(text("a", "b", "one_way")));
 }
 
@@ -86,7 +88,7 @@ TEST(TopologyJson, ReadsBackWhatItWrites) {
 TEST(TopologyJson, RefusesFiguresBeyondEveryNetwork) {
   expect_failure(with_link(R"("latency_us": 1, "bandwidth_gb_per_s_each_way": 1e-300)"),
                  "/links/0/bandwidth_gb_per_s_each_way",
-                 "the bandwidth is less than a byte a second");
+                 "the bandwidth is below one byte per second");
   expect_failure(with_link(R"("latency_ms": 1e15, "bandwidth_gb_per_s_each_way": 1)"),
                  "/links/0/latency_ms", "1000000000000000 is not in 0..1000000000000");
 }
@@ -140,7 +142,8 @@ TEST(TopologyJson, KeepsProtocols) {
   EXPECT_EQ(again.value->protocols[0].share, 0.25);
   EXPECT_EQ(again.value->protocols[1].start_us, 20);
   expect_failure(with_protocols(R"([{"name": "x", "start_us": 5, "message_us": 1, "share": 0}])"),
-                 "/protocols/0/share", "a protocol uses at least a thousandth of the bandwidth");
+                 "/protocols/0/share",
+                 "a protocol must use at least a thousandth of the bandwidth");
 }
 
 TEST(TopologyJson, KeepsSwitchesThatReduce) {
@@ -156,7 +159,7 @@ TEST(TopologyJson, KeepsSwitchesThatReduce) {
   ASSERT_TRUE(again) << again.position << ": " << again.message;
   EXPECT_EQ(again.value->devices[0].reduces, 0);
   EXPECT_EQ(again.value->devices[2].reduces, 0.85);
-  expect_failure(with("core", "0.85"), "/devices/0/reduces", "only a switch reduces");
+  expect_failure(with("core", "0.85"), "/devices/0/reduces", "only a switch can reduce");
   EXPECT_FALSE(parse_topology_json(with("switch", "1.5")));
 }
 
@@ -170,16 +173,17 @@ TEST(TopologyJson, ReadsAPreset) {
 TEST(TopologyJson, SaysWhatIsWrongWithALink) {
   expect_failure(with_link(R"("latency_us": 1, "bandwidth_gb_per_s_each_way": 0)"),
                  "/links/0/bandwidth_gb_per_s_each_way", "the bandwidth must be above zero");
-  expect_failure(with_link(R"("latency_us": 1, "bandwidth_gbps_each_way": 1)"),
-                 "/links/0/bandwidth_gbps_each_way",
-                 "unknown unit \"gbps\"; bandwidth_ goes on with one of gb_per_s, gbit_per_s, "
-                 "gib_per_s, mb_per_s");
+  expect_failure(
+      with_link(R"("latency_us": 1, "bandwidth_gbps_each_way": 1)"),
+      "/links/0/bandwidth_gbps_each_way",
+      "unknown unit \"gbps\"; bandwidth_ must be followed by one of gb_per_s, gbit_per_s, "
+      "gib_per_s, mb_per_s");
   expect_failure(with_link(R"("latency_cycles": 1, "bandwidth_gb_per_s_each_way": 1)"),
                  "/links/0/latency_cycles",
-                 "unknown unit \"cycles\"; latency_ goes on with one of ns, us, ms");
+                 "unknown unit \"cycles\"; latency_ must be followed by one of ns, us, ms");
   expect_failure(with_link(R"("latency_us": 1, "bandwidth_gb_per_s": 1)"),
                  "/links/0/bandwidth_gb_per_s",
-                 "the key must end with _each_way or _one_way, to say which direction it is for");
+                 "the key must end with _each_way or _one_way, to state its direction");
   expect_failure(with_link(R"("latency_us": -1, "bandwidth_gb_per_s_each_way": 1)"),
                  "/links/0/latency_us", "-1 is not in 0..1000000000000000");
   expect_failure(with_link(R"("latency_us": 1)"), "/links/0",
@@ -227,9 +231,9 @@ TEST(TopologyJson, RefusesACycleInContainment) {
                              {"name": "b", "kind": "node", "inside": "c"},
                              {"name": "c", "kind": "node", "inside": "a"})",
                           "", R"("a")"),
-                 "/devices/0", "\"a\" is inside of itself, by way of \"c\"");
+                 "/devices/0", "\"a\" is inside itself, through \"c\"");
   expect_failure(document(R"({"name": "a", "kind": "node", "inside": "a"})", "", R"("a")"),
-                 "/devices/0", "\"a\" is inside of itself, by way of \"a\"");
+                 "/devices/0", "\"a\" is inside itself, through \"a\"");
 }
 
 TEST(TopologyJson, RefusesTooManyRanks) {
@@ -238,13 +242,13 @@ TEST(TopologyJson, RefusesTooManyRanks) {
                  "/parameters/hosts", "hosts=10000000 is not in 1..1048576");
   expect_failure(R"({"format": "unisono.topology/1", "preset": "torus",
                      "parameters": {"x": 1000, "y": 1000, "z": 10}})",
-                 "/preset", "10000000 ranks are more than the 1048576 that a topology may have");
+                 "/preset", "10000000 ranks are more than the 1048576 that a topology can have");
   std::string ranks = R"("a")";
   for (int i = 0; i < (1 << 20); ++i) {
     ranks += R"(,"a")";
   }
   expect_failure(document(kDevices, "", ranks), "/ranks",
-                 "1048577 ranks are more than the 1048576 that a topology may have");
+                 "1048577 ranks are more than the 1048576 that a topology can have");
 }
 
 TEST(TopologyJson, RefusesOtherMistakes) {

@@ -79,7 +79,7 @@ Parsed<Topology> make_preset(std::string_view name, std::span<const PresetValue>
   if (ranks > kMostTopologyRanks) {
     return Parsed<Topology>::failure(std::to_string(ranks) + " ranks are more than the " +
                                          std::to_string(kMostTopologyRanks) +
-                                         " that a topology may have",
+                                         " that a topology can have",
                                      "preset");
   }
   Topology topology = preset->build(chosen);

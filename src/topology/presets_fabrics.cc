@@ -17,7 +17,7 @@ std::string join(const char* name, std::int64_t a, std::int64_t b) {
 // --- fat tree
 
 constexpr std::array<PresetParameter, 3> kFatTree = {
-    {{.name = "hosts", .fallback = 128, .most = kMostTopologyRanks, .help = "hosts, a rank each"},
+    {{.name = "hosts", .fallback = 128, .most = kMostTopologyRanks, .help = "hosts, one rank each"},
      {.name = "ports", .fallback = 64, .least = 4, .most = 128, .help = "of a switch; even"},
      {.name = "gbit_per_s", .fallback = 400, .most = 1600, .help = "of a port, each way"}}};
 
@@ -25,7 +25,7 @@ std::string fat_tree_objection(std::span<const std::int64_t> values) {
   const std::int64_t hosts = values[0];
   const std::int64_t ports = values[1];
   if (ports % 2 != 0) {
-    return "ports=" + std::to_string(ports) + " is odd, and half of the ports lead up";
+    return "ports=" + std::to_string(ports) + " is odd, but half of the ports lead up";
   }
   // As many pods as a core has ports, each with ports/2 leaves of ports/2 hosts.
   const std::int64_t most = ports * ports * ports / 4;
@@ -169,12 +169,12 @@ class RailFabric {
 // --- dragonfly
 
 constexpr std::array<PresetParameter, 3> kDragonfly = {
-    {{.name = "groups", .fallback = 9, .most = 512, .help = "joined by one link a pair"},
+    {{.name = "groups", .fallback = 9, .most = 512, .help = "joined by one link per pair"},
      {.name = "switches",
       .fallback = 4,
       .most = 64,
-      .help = "of a group, joined by one link a pair"},
-     {.name = "hosts", .fallback = 2, .most = 64, .help = "of a switch, a rank each"}}};
+      .help = "of a group, joined by one link per pair"},
+     {.name = "hosts", .fallback = 2, .most = 64, .help = "per switch, one rank each"}}};
 
 Topology build_dragonfly(std::span<const std::int64_t> values) {
   constexpr double kLatencyUs = 0.35;

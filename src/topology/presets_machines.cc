@@ -160,7 +160,7 @@ Topology build_pcie_server(std::span<const std::int64_t> values) {
 }
 
 constexpr std::array<PresetParameter, 2> kEthernet = {
-    {{.name = "hosts", .fallback = 8, .most = 1024, .help = "hosts on one switch, a rank each"},
+    {{.name = "hosts", .fallback = 8, .most = 1024, .help = "hosts on one switch, one rank each"},
      {.name = "gbit_per_s", .fallback = 25, .most = 800, .help = "of a port, each way"}}};
 
 Topology build_ethernet(std::span<const std::int64_t> values) {
@@ -242,7 +242,7 @@ extern constinit const Preset pcie_server{
 
 extern constinit const Preset ethernet_cluster{
     .name = "ethernet_cluster",
-    .summary = "hosts on one Ethernet switch, a rank each, over TCP",
+    .summary = "hosts on one Ethernet switch, one rank each, over TCP",
     .source =
         "IEEE 802.3: a port carries its bit rate each way at once. TCP from application to "
         "application about 10 us: Larsen et al., Architectural Breakdown of End-to-End "

@@ -133,7 +133,7 @@ TEST(Presets, SaysWhatIsWrongWithParameters) {
             "\"x=99999999999999999999\" is not NAME=NUMBER, such as \"nodes=4\"");
   EXPECT_EQ(make_preset("torus:x=2,x=3").message, "\"x\" comes twice");
   EXPECT_EQ(make_preset("fat_tree:ports=5").message,
-            "ports=5 is odd, and half of the ports lead up");
+            "ports=5 is odd, but half of the ports lead up");
   EXPECT_TRUE(make_preset("fat_tree:hosts=128,ports=8"));
   EXPECT_EQ(make_preset("fat_tree:hosts=129,ports=8").message,
             "switches of 8 ports make a tree of at most 128 hosts, not 129");

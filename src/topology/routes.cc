@@ -300,7 +300,8 @@ void Router::fail(int from_rank, int to_rank) const {
     return "rank " + std::to_string(rank) + " (" +
            topology_.devices[at(topology_.ranks[at(rank)])].name + ")";
   };
-  throw Error(ErrorCode::usage, "no route leads from " + name(from_rank) + " to " + name(to_rank) +
+  throw Error(ErrorCode::usage, "there is no route from " + name(from_rank) + " to " +
+                                    name(to_rank) +
                                     "\nroutes follow links one way, and do not pass through "
                                     "devices that have a rank");
 }

@@ -62,12 +62,12 @@ std::optional<JsonProblem> check_containment(const Topology& topology) {
         break;
       }
       if (!has_device(topology, inside)) {
-        return problem("devices", at, "it is inside of a device that is not there");
+        return problem("devices", at, "it is inside a device that does not exist");
       }
       at = static_cast<std::size_t>(inside);
       if (state[at] == on_way) {
         return problem("devices", at,
-                       in_quotes(topology.devices[at].name) + " is inside of itself, by way of " +
+                       in_quotes(topology.devices[at].name) + " is inside itself, through " +
                            in_quotes(topology.devices[way.back()].name));
       }
     }
@@ -82,7 +82,7 @@ std::optional<JsonProblem> check_links(const Topology& topology) {
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const Link& link = topology.links[i];
     if (!has_device(topology, link.from) || !has_device(topology, link.to)) {
-      return problem("links", i, "it ends at a device that is not there");
+      return problem("links", i, "it ends at a device that does not exist");
     }
     if (link.from == link.to) {
       return problem("links", i,
@@ -107,14 +107,14 @@ std::optional<JsonProblem> check_ranks(const Topology& topology) {
   }
   if (topology.ranks.size() > static_cast<std::size_t>(kMostTopologyRanks)) {
     return JsonProblem{std::to_string(topology.ranks.size()) + " ranks are more than the " +
-                           std::to_string(kMostTopologyRanks) + " that a topology may have",
+                           std::to_string(kMostTopologyRanks) + " that a topology can have",
                        "/ranks"};
   }
   std::vector<int> rank_on(topology.devices.size(), -1);
   for (std::size_t rank = 0; rank < topology.ranks.size(); ++rank) {
     const int device = topology.ranks[rank];
     if (!has_device(topology, device)) {
-      return problem("ranks", rank, "rank " + std::to_string(rank) + " sits on no device");
+      return problem("ranks", rank, "rank " + std::to_string(rank) + " has no device");
     }
     int& other = rank_on[static_cast<std::size_t>(device)];
     if (other >= 0) {

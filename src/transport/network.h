@@ -25,16 +25,16 @@ inline constexpr int kSilenceMs = 2000;
 struct Loss {
   enum class Kind : std::uint8_t {
     none,
-    closed,   // the peer's system closed the connection without a word, as when a process ends
-    reset,    // as above, while unread data was in transit
-    broken,   // the system gave the connection up for another reason
-    silent,   // the connection is open, and nothing arrives
+    closed,   // the peer's system closed the connection without notice, as when a process ends
+    reset,    // like closed, while unread data was in transit
+    broken,   // the system closed the connection for another reason
+    silent,   // the connection is open, but nothing arrives
     damaged,  // the received data is not what the peer sent, or should have sent
     given_up  // this process has no memory for the peer's data
   };
   int peer = -1;  // world rank
   Kind kind = Kind::none;
-  std::string how = {};  // "the connection to rank 3 was closed by the other side ..."
+  std::string how = {};  // "the connection to rank 3 was closed by the peer ..."
 
   explicit operator bool() const noexcept { return kind != Kind::none; }
 };
@@ -46,7 +46,8 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // Returns the lanes of a group to all its members; those to ranks on this host lead nowhere.
+  // Returns the lanes of a group to all its members; lanes to ranks on this host carry no
+  // data.
   // `members`: the world ranks of the group, in which this rank is `rank`. All members give the
   // group the same number, which no other group of the epoch has; lanes for another use count as
   // another group. Throws resource.
@@ -85,11 +86,12 @@ class Network {
   // Detects peers whose systems are silent. Call it occasionally.
   virtual void look_for_losses() noexcept = 0;
 
-  virtual void abort(std::string_view reason) noexcept = 0;  // tells all
-  // The last word to all, in good order; `farewell` is cut at kMostFarewell.
+  virtual void abort(std::string_view reason) noexcept = 0;  // notifies all peers
+  // Sends the last message to all peers: this rank leaves in order. `farewell` is cut at
+  // kMostFarewell.
   virtual void leave(std::string_view farewell) noexcept = 0;
-  // The systems of the peers have all that was to be sent, but of those that are `lost` or silent
-  // for so long; those that are gone want nothing.
+  // Returns true if the systems of all peers have received all data. Peers that have left, are
+  // `lost`, or have been silent for this time do not count.
   virtual bool delivered(const std::function<bool(int)>& lost, int silence_ms) noexcept = 0;
 };
 

@@ -67,10 +67,10 @@ static void make_mistakes(unisono_comm_t comm, unisono_device_t group, float* da
   EXPECT(none == NULL);
   call.in = &here;
   FAILS(unisono_device_run(&call, NULL, group), UNISONO_USAGE,
-        "usage: in is memory of the host, out of the device\ngive a device group device memory, "
-        "and its communicator memory of the host");
+        "usage: in is memory of the host, out of the device\npass device memory to a device group, "
+        "and host memory to its communicator");
   FAILS(unisono_device_run(&call, NULL, none), UNISONO_USAGE,
-        "usage: the device group is NULL\nit was never made, or was freed");
+        "usage: the device group is NULL\nit was never created, or was freed");
   SUCCEEDS(unisono_device_check(group));
 }
 

@@ -224,7 +224,7 @@ void run_experts(unisono_comm_t comm) {
   SUCCEEDS(unisono_exchange_free(&exchange));
   options.layout = 7;
   FAILS(unisono_exchange_create(&options, comm, &exchange), UNISONO_USAGE,
-        "usage: layout is 7\ngive UNISONO_EXPERT_MAJOR or its like");
+        "usage: layout is 7\ngive UNISONO_EXPERT_MAJOR or another layout of the enumeration");
 }
 
 void run_experts_after_shrink(unisono_comm_t left) {
@@ -250,10 +250,10 @@ void run_experts_after_shrink(unisono_comm_t left) {
   options.counts = NULL;
   FAILS(unisono_experts_after_shrink(&options, 4, left, experts, counts), UNISONO_USAGE,
         "usage: after_shrink: this communicator was not shrunk from one of 4 ranks\n"
-        "give what shrink() returned");
+        "pass the communicator that shrink() returned");
   options.experts_of_ranks = alone;
   options.counts = counts_alone;
   FAILS(unisono_experts_after_shrink(&options, 3, left, experts, counts), UNISONO_USAGE,
         "usage: after_shrink: all ranks of expert 2 are lost\nload them on another rank, and make "
-        "an exchange with experts_of_rank that says so");
+        "an exchange whose experts_of_rank says so");
 }

@@ -17,8 +17,8 @@ static const char* on_rank(unisono_comm_t comm, const char* format) {
 }
 
 static const char* const kNoComm =
-    "usage: the communicator is NULL\nit was never connected, was freed, or unisono_split() gave "
-    "no group for a negative color";
+    "usage: the communicator is NULL\nit was never connected, was freed, or unisono_split() "
+    "returned no group for a negative color";
 
 static void check_handles(unisono_comm_t comm) {
   unisono_request_t request = NULL;
@@ -38,7 +38,7 @@ static void check_handles(unisono_comm_t comm) {
         "usage: the request is NULL\nit has been waited for already, was never started, or belongs "
         "to a group");
   FAILS(unisono_plan_start(NULL), UNISONO_USAGE,
-        "usage: the plan is NULL\nit was never made, or was freed");
+        "usage: the plan is NULL\nit was never created, or was freed");
   FAILS(unisono_group(NULL, NULL, comm), UNISONO_USAGE,
         "usage: `body` is NULL\npass the function that starts the operations");
 }
@@ -51,18 +51,17 @@ static void check_arguments(unisono_comm_t comm) {
   FAILS(unisono_all_reduce(NULL, x, 1, UNISONO_F32, UNISONO_SUM, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_reduce on rank %d: `in` is null, but 4 bytes are read from it\n"
-                "pass the buffer, or the count 0"));
+                "pass the buffer, or a count of 0"));
   FAILS(
       unisono_all_reduce(x, x + 1, 4, UNISONO_F32, UNISONO_SUM, comm), UNISONO_USAGE,
-      on_rank(
-          comm,
-          "usage: all_reduce on rank %d: `in` and `out` overlap, and not in the one way that "
-          "is in place\nuse disjoint buffers; the headers (communicator.hpp, unisono.h) begin with "
-          "the in-place rule"));
+      on_rank(comm,
+              "usage: all_reduce on rank %d: `in` and `out` overlap, but not as the in-place rule "
+              "allows\nuse disjoint buffers; the headers (communicator.hpp, unisono.h) begin with "
+              "the in-place rule"));
   FAILS(unisono_all_reduce(x, x, 1, UNISONO_F32, UNISONO_BAND, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_reduce on rank %d: band of f32 is not defined\n"
-                "see `unisono list --dtypes` for the pairs that are"));
+                "`unisono list --dtypes` lists the defined pairs"));
   FAILS(unisono_all_gather_v(x, x, NULL, NULL, UNISONO_F32, comm), UNISONO_USAGE,
         on_rank(comm,
                 "usage: all_gather_v on rank %d: counts has 0 entries for 3 ranks\n"
@@ -132,11 +131,12 @@ void run_mistakes(unisono_comm_t comm) {
   check_enumerations(comm);
   check_calls(comm);
   FAILS(unisono_group(block_in_group, comm, comm), UNISONO_USAGE,
-        "usage: a blocking call inside group()\nuse the async form there: group() waits for all");
+        "usage: a blocking call inside group()\nuse the async form there: group() waits for all of "
+        "them");
   options.accuracy = 0.001;
   FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
-        "config: the accuracy of all calls is 0.001\nUNISONO_ACCURACY, or the option `accuracy`, "
-        "may be 0 for none, or at least 0.003");
+        "config: the accuracy for all calls is 0.001\nset UNISONO_ACCURACY, or the option "
+        "`accuracy`, to 0 for exact results, or to at least 0.003");
   options.struct_size = 4;
   FAILS(unisono_connect(&options, &other), UNISONO_USAGE,
         "usage: struct_size is 4\nstart from UNISONO_CONNECT_OPTIONS_INIT");
@@ -178,7 +178,7 @@ void run_abort(unisono_comm_t comm) {
   FAILS(failure, UNISONO_ABORTED, kText);
   FAILS(unisono_failure(NULL, &failure), UNISONO_USAGE,
         "usage: the communicator is NULL\nit was never connected, was freed, or unisono_split() "
-        "gave no group for a negative color");
+        "returned no group for a negative color");
 }
 
 /* A rank that has died is named without any operation. */

@@ -172,12 +172,12 @@ void run_pipeline_mistakes(unisono_comm_t comm) {
         "usage: struct_size is 1\nstart from UNISONO_PIPELINE_OPTIONS_INIT");
   EXPECT(pipeline == NULL);
   FAILS(unisono_pipeline_run_step(pipeline), UNISONO_USAGE,
-        "usage: the pipeline is NULL\nit was never made, or has been freed");
+        "usage: the pipeline is NULL\nit was never created, or was freed");
   SUCCEEDS(unisono_schedule_free(&schedule));
 
   pipeline = make("gpipe", 0, &model, comm);
   FAILS(unisono_pipeline_times(pipeline, &text), UNISONO_USAGE,
-        "usage: pipeline: no times were noted\nset PipelineOptions::record");
+        "usage: pipeline: no times were recorded\nset PipelineOptions::record");
   SUCCEEDS(unisono_pipeline_free(&pipeline));
 }
 
@@ -188,7 +188,8 @@ void run_pipeline_callback(unisono_comm_t comm) {
   if (unisono_rank(comm) == 1) {
     model.answer = UNISONO_RESOURCE;
     FAILS(unisono_pipeline_run_step(pipeline), UNISONO_RESOURCE,
-          "resource: the callback `forward` returned resource\nwhat it did is the program's own");
+          "resource: the callback `forward` returned resource\ncheck the callback, which reported "
+          "this error");
   } else {
     EXPECT(unisono_pipeline_run_step(pipeline) == UNISONO_ABORTED);
     EXPECT(strstr(unisono_last_error(), "rank 1 of the pipeline failed in 1F2") != NULL);

@@ -87,12 +87,12 @@ void run_teams(unisono_comm_t comm) {
   make_calls(comm, team, 3);
   make_calls(comm, team, kCount);
   FAILS(unisono_team_broadcast(&x, 1, UNISONO_F32, 0, kThreads, team), UNISONO_USAGE,
-        unisono_rank(comm) == 0
-            ? "usage: broadcast of a team on rank 0 by thread 2 of 2\nthreads count from 0, and a "
-              "team makes all_reduce, broadcast, all_gather, reduce_scatter, all_to_all and barrier"
-            : unisono_last_error());
+        unisono_rank(comm) == 0 ? "usage: broadcast of a team on rank 0 by thread 2 of 2\nthreads "
+                                  "are numbered from 0; a team can call all_reduce, broadcast, "
+                                  "all_gather, reduce_scatter, all_to_all and barrier"
+                                : unisono_last_error());
   SUCCEEDS(unisono_team_free(&team));
   EXPECT(team == NULL);
   FAILS(unisono_team_barrier(0, team), UNISONO_USAGE,
-        "usage: the team is NULL\nit was never made, or was freed");
+        "usage: the team is NULL\nit was never created, or was freed");
 }

@@ -143,7 +143,7 @@ TEST(ChaosOptions, AreReadAndRefused) {
                             "kill=1+2s", "kill=", "stop=1@1s+", "reset=all", "kill=1@2s@3s"}) {
     EXPECT_FALSE(parse(wrong)) << wrong;
   }
-  EXPECT_EQ(parse("delay=1ms,loss=2").message, "'loss=2': wanted is a part below 1 such as 1%");
+  EXPECT_EQ(parse("delay=1ms,loss=2").message, "'loss=2': expected is a part below 1 such as 1%");
   EXPECT_EQ(parse("delay=1ms,loss=2").position, "byte 10");
 }
 

@@ -234,7 +234,7 @@ def tune_measures(program, scratch, environment):
     before = path.read_text()
     fewer = ["tune", "-n", "2", "-e", "64", "--time", "100ms"]
     result = output(program, fewer, home)
-    if result.returncode != 2 or "would no longer know jobs of 3 ranks" not in result.stderr or path.read_text() != before:
+    if result.returncode != 2 or "would lose its measurements of jobs of 3 ranks" not in result.stderr or path.read_text() != before:
         return f"code {result.returncode}: {result.stderr}"
     result = output(program, [*fewer, "-o", str(path)], home)
     return None if result.returncode == 0 and path.read_text() != before else result.stderr

@@ -335,7 +335,7 @@ bool run(std::uint64_t seed, Tally& tally, bool verbose) {
   for (int rank = 0; rank < trial.ranks; ++rank) {
     std::string& one = said[static_cast<std::size_t>(rank)];
     const std::string line =
-        "rank " + std::to_string(rank) + " leaves a world whose ranks disagree";
+        "rank " + std::to_string(rank) + " leaves a world in which ranks made different calls";
     if (one == "silent" && written.find(line) != std::string::npos) {
       one = "leaving";
     }

@@ -363,7 +363,7 @@ TEST(EncodedCollectives, VFormsAreRefused) {
                           .counts = counts,
                           .accuracy = 1e-2});
   });
-  EXPECT_NE(results.front().find("accuracy 0.01 cannot be given for all_gather_v"),
+  EXPECT_NE(results.front().find("accuracy 0.01 is not supported for all_gather_v"),
             std::string::npos)
       << results.front();
 }

@@ -201,13 +201,13 @@ TEST(Encoded, RefusesWhatCannotHold) {
       "ring cannot be encoded between hosts: an input is rounded twice on its way from rank 2 "
       "to rank 0 in step 2\n"
       "one_shot cannot be encoded between hosts: ranks 0 and 1 end with other bits\n"
-      "a reproducible result cannot be encoded, as its bits do not depend on the hosts\n"
-      "accuracy 0.001 is less than any code between hosts can keep, which is 0.003\n"
-      "accuracy -2 is no bound of an error\n"
-      "accuracy nan is no bound of an error\n"
-      "accuracy 0.01 cannot hold for max: of reductions only sums are encoded\n"
-      "accuracy 0.01 cannot hold for f64: only f32 is encoded\n"
-      "accuracy 0.01 cannot be given for barrier\n");
+      "a reproducible result cannot be encoded, because its bits must not depend on the hosts\n"
+      "accuracy 0.001 is below the error of the most precise code, which is 0.003\n"
+      "accuracy -2 is not a valid error bound\n"
+      "accuracy nan is not a valid error bound\n"
+      "accuracy 0.01 is not supported for max: only sums are encoded\n"
+      "accuracy 0.01 is not supported for f64: only f32 is encoded\n"
+      "accuracy 0.01 is not supported for barrier\n");
 }
 
 TEST(Encoded, RanksThatDisagreeAreTold) {

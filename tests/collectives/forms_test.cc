@@ -552,8 +552,9 @@ TEST(DroppedRequest, ReportsItsErrorOnce) {
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
-  EXPECT_NE(text.find("unisono: rank 0 dropped a request without wait(), and it failed: recv"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("unisono: rank 0 destroyed a request without wait(), and the request failed: recv"),
+      std::string::npos)
       << text;
 }
 

@@ -135,7 +135,7 @@ def damaged(folder, made):
                              ("type_vocab_size", 1, "token_type_embeddings.weight' of 2 x 48")):
         yield with_json(key, "config.json", lambda c: c.update({key: value}), said)
     yield with_json("more words", "tokenizer.json", lambda t: t["model"]["vocab"].update(new=len(encoder.WORDS)),
-                    f"tokens, and its tokenizer gives token {len(encoder.WORDS)}")
+                    f"tokens, but its tokenizer returns token {len(encoder.WORDS)}")
     yield from damaged_tokenizers(with_json)
     for name in list(made)[3:5]:
         less = {other: tensor for other, tensor in made.items() if other != name}
@@ -150,11 +150,11 @@ def damaged(folder, made):
         yield "pooling by " + kind, model, ("--embed", "a", "--compare", "missing"), 1, said
     whole = folder / "model"
     yield "a long text", whole, ("--embed", "a " * 59), 1, "has 61 tokens; this model reads 1 to 60"
-    yield "a question", whole, ("--prompt", "a"), 2, "is an encoder, which answers nothing; try --embed"
+    yield "a question", whole, ("--prompt", "a"), 2, "is an encoder, which cannot answer; use --embed"
     yield "another task", whole, ("--embed", "a", "--prompt", "a"), 2, "one of --prompt, --embed, --save"
     yield "no text", whole, ("--embed",), 2, "cannot use '--embed'"
     made_up.write_folder(folder / "decoder", made_up.tensors(1), "F32")
-    yield "a decoder", folder / "decoder", ("--embed", "a"), 2, "is no encoder, which --embed needs"
+    yield "a decoder", folder / "decoder", ("--embed", "a"), 2, "is not an encoder, which --embed needs"
 
 
 def damaged_tokenizers(with_json):
@@ -164,9 +164,9 @@ def damaged_tokenizers(with_json):
     for key, value in (("clean_text", False), ("handle_chinese_chars", False)):
         yield tokenizer(key, lambda t: t["normalizer"].update({key: value}), f"whose normalizer is without '{key}'")
     yield tokenizer("accents", lambda t: t["normalizer"].update(strip_accents=False),
-                    "in which case and accents are not folded together")
+                    "that does not fold both case and accents")
     for part in ("normalizer", "pre_tokenizer"):
-        yield tokenizer("no " + part, lambda t: t.update({part: None}), "of word pieces but with BERT's")
+        yield tokenizer("no " + part, lambda t: t.update({part: None}), "of word pieces without BERT's")
     for key, value, said in (("continuing_subword_prefix", "@@", "whose pieces inside of words do not begin with '##'"),
                              ("max_input_chars_per_word", 50, "in which 'max_input_chars_per_word' is not 100"),
                              ("unk_token", "<unk>", "without a token for unknown words")):

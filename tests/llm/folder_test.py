@@ -151,25 +151,25 @@ def damaged(folder, made):
         header["model.norm.weight"]["data_offsets"] = [begin - 2, end - 2]
         return header
 
-    yield with_bytes("cut in its data", lambda b: b[:-10], "outside of the file")
+    yield with_bytes("cut in its data", lambda b: b[:-10], "outside the file")
     yield with_bytes("cut in its header", lambda b: b[:100], "ends in the middle of its header")
     yield with_bytes("cut in its length", lambda b: b[:5], "is not a safetensors file: it has 5 bytes")
     yield with_bytes("empty", lambda b: b"", "is empty")
-    yield with_bytes("longer", lambda b: b + b"12", "has 2 bytes behind its last tensor")
+    yield with_bytes("longer", lambda b: b + b"12", "has 2 bytes after its last tensor")
     yield with_bytes("header too long", lambda b: struct.pack("<Q", 1 << 40) + b[8:], "more than the 100000000")
     yield with_header("no JSON", lambda h, d: b"{not json", "header that is not valid JSON at byte")
     yield with_header("a list", lambda h, d: [1], "header that is not a JSON object")
     yield with_header("nested", lambda h, d: b"[" * 200000, "header that is nested too deep")
-    yield with_header("unknown type", entry(dtype="Q9"), "in the unknown type 'Q9'")
-    yield with_header("another type", entry(dtype="I16"), "in a type that is not read here")
-    yield with_header("too wide a type", entry(dtype="F32"), "of a shape that its bytes do not hold")
-    yield with_header("a shape that overflows", entry(shape=[1 << 33, 1 << 33]), "of a shape that its bytes do not hold")
+    yield with_header("unknown type", entry(dtype="Q9"), "of the unknown type 'Q9'")
+    yield with_header("another type", entry(dtype="I16"), "in a type that is not supported here")
+    yield with_header("too wide a type", entry(dtype="F32"), "of a shape that does not match its bytes")
+    yield with_header("a shape that overflows", entry(shape=[1 << 33, 1 << 33]), "of a shape that does not match its bytes")
     yield with_header("a negative shape", entry(shape=[-1, 72]), "not a whole number")
     yield with_header("no shape", entry(shape=None), "without a dtype, a shape or two offsets")
-    yield with_header("offsets backwards", entry(data_offsets=[8, 4]), "outside of the file")
+    yield with_header("offsets backwards", entry(data_offsets=[8, 4]), "outside the file")
     yield with_header("overlapping", shifted, "overlapping another tensor")
     yield with_header("missing tensor", lambda h, d: {k: v for k, v in h.items() if k != "lm_head.weight"},
-                      "behind bytes that belong to no tensor")
+                      "after bytes that belong to no tensor")
     yield with_json("smaller", "config.json", lambda c: c.update(vocab_size=1000),
                     "of 264 x 72, where the model needs 1000 x 72")
     for key, value, tensor in (("vocab_size", 260, "model.embed_tokens"), ("hidden_size", 64, "model.embed_tokens"),
@@ -178,7 +178,7 @@ def damaged(folder, made):
         yield with_json(f"{key} of less than there is", "config.json", lambda c: c.update({key: value}),
                         f"has '{tensor}.weight' of ")
     yield with_json("heads of no features", "config.json", lambda c: c.update(hidden_size=8, head_dim=None),
-                    "has less 'hidden_size' than 'num_attention_heads'")
+                    "has a smaller 'hidden_size' than 'num_attention_heads'")
     yield with_json("no layers", "config.json", lambda c: c.update(num_hidden_layers=0),
                     "has no 'num_hidden_layers' of 1 or more")
     yield with_json("too many layers", "config.json", lambda c: c.update(num_hidden_layers=4),
@@ -226,13 +226,13 @@ def damaged(folder, made):
     yield with_json("one number of two words", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=0),
                     "are both token 0")
     yield with_json("a number beyond all words", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=1 << 20),
-                    "has no number, or one beyond its words")
+                    "has no number, or one beyond the vocabulary")
     yield with_json("another post-processor", "tokenizer.json",
                     lambda t: t.update(post_processor={"type": "RobertaProcessing"}),
                     "no tokenizer with the post-processor 'RobertaProcessing'")
     text, word = {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<|im_end|>"}}
     for what, single, said in (("unknown", [{"SpecialToken": {"id": "<s>"}}, text], "has '<s>', which is not a token"),
-                               ("late", [text, word], "puts '<|im_end|>' behind a text")):
+                               ("late", [text, word], "puts '<|im_end|>' after a text")):
         yield with_json(f"a template's {what} word", "tokenizer.json",
                         lambda t: t.update(post_processor={"type": "TemplateProcessing", "single": single}),
                         f"no tokenizer whose template {said}")
@@ -244,7 +244,7 @@ def damaged(folder, made):
             (model / "tokenizer.json").write_text(f'{rest[:-1]}, "{part}": {nested}}}')
             yield f"nested {part} {depth}", model, said
     yield with_json("more words than the model", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=264),
-                    "has 264 tokens, and its tokenizer gives token 264")
+                    "has 264 tokens, but its tokenizer returns token 264")
     yield with_json("a token too far", "tokenizer.json", lambda t: t["model"]["vocab"].update(x=1 << 40),
                     "no tokenizer whose token 'x' has no number")
     yield with_json("wrong merges", "tokenizer.json", lambda t: t["model"].update(merges=[["a"]]),

@@ -83,8 +83,7 @@ TEST(Msccl, NothingForgetsWhoWaits) {
   MscclProgram program = testing::fused_ring(3);
   // The first send of rank 1 is left out: its neighbours wait for it, and so for each other.
   program.gpus[1].blocks[0].steps.erase(program.gpus[1].blocks[0].steps.begin());
-  EXPECT_NE(first_flaw(program).find("nothing can go on"), std::string::npos)
-      << first_flaw(program);
+  EXPECT_NE(first_flaw(program).find("deadlock"), std::string::npos) << first_flaw(program);
 }
 
 // 2^32 times in and once more: in 32 bits, that looks like once.

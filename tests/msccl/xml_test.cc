@@ -27,21 +27,22 @@ TEST(MscclXml, Refuses) {
            Refused{"", "no element found", "line 1"},
            Refused{"{}", "not well-formed", "line 1"},
            Refused{"<algo>", "nchunksperloop is missing", "line 1"},
-           Refused{"<a/>", "no place for <a> here", "line 1"},
+           Refused{"<a/>", "<a> is not allowed here", "line 1"},
            Refused{"<algo nchunksperloop=\"2\" ngpus=\"2\" coll=\"custom\"/>", "coll=\"custom\"",
                    "line 1"},
            Refused{"<algo nchunksperloop=\"3\" ngpus=\"2\" coll=\"allgather\"/>",
                    "3 chunks cannot be divided among 2 GPUs", "line 1"},
-           Refused{std::string(kHead) + "</algo>", "0 GPUs are described, ngpus says 2", "line 2"},
+           Refused{std::string(kHead) + "</algo>", "0 GPUs are described, but ngpus is 2",
+                   "line 2"},
            Refused{kHead + gpu + "<tb id=\"0\" send=\"0\" recv=\"-1\"/></gpu></algo>",
                    "connected to its own GPU", "line 3"},
            Refused{kHead + gpu + "<tb id=\"1\" send=\"1\" recv=\"-1\"/></gpu></algo>",
-                   "thread block 1 stands where 0 belongs", "line 3"},
-           Refused{kHead + gpu + block + "<step s=\"0\" type=\"x\"/>", "no step has type \"x\"",
+                   "found thread block 1 where 0 is expected", "line 3"},
+           Refused{kHead + gpu + block + "<step s=\"0\" type=\"x\"/>", "unknown step type \"x\"",
                    "line 4"},
            Refused{kHead + gpu + block +
                        "<step s=\"0\" type=\"s\" srcbuf=\"i\" srcoff=\"1\" cnt=\"2\"/>",
-                   "srcoff 1, 2 chunks end behind the 2 chunks of the buffer", "line 4"},
+                   "srcoff 1, 2 chunks end after the buffer's 2 chunks", "line 4"},
            Refused{kHead + gpu + block +
                        "<step s=\"0\" type=\"s\" srcbuf=\"q\" srcoff=\"1\" cnt=\"1\"/>",
                    "srcbuf cannot be \"q\"", "line 4"},
@@ -67,7 +68,7 @@ TEST(MscclXml, RefusesWhatNoProofCanHold) {
   }
   const Parsed<MscclProgram> parsed = parse_xml(text + "</gpu></algo>");
   EXPECT_EQ(parsed.message,
-            "17000 steps, with 17000 thread blocks of GPU 0, are more than are read");
+            "17000 steps, with 17000 thread blocks of GPU 0, exceed what can be read");
 }
 
 TEST(MscclXml, DamagedBytesNeverCrash) {

@@ -40,21 +40,21 @@ TEST(MscclppJson, Refuses) {
                        "a name with control characters", "/name"},
            RefusedPlan{changed("\"channel_ids\":[0]",
                                "\"channel_ids\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"),
-                       "17 channels of a thread block; MSCCL++'s executor takes 16",
+                       "17 channels of a thread block; MSCCL++'s executor supports 16",
                        "/gpus/0/threadblocks/0/channels"},
            RefusedPlan{changed("\"remote_buffer_ids\":[0]",
                                "\"remote_buffer_ids\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"),
-                       "17 remote buffers of a thread block; MSCCL++'s executor takes 16",
+                       "17 remote buffers of a thread block; MSCCL++'s executor supports 16",
                        "/gpus/0/threadblocks/0/remote_buffer_refs"},
            RefusedPlan{changed("\"connected_to\":[1]", "\"connected_to\":[]"),
-                       "GPU 0 has no channels, and thread block 0 names channel 0",
+                       "GPU 0 has no channels, but thread block 0 names channel 0",
                        "/gpus/0/threadblocks/0/channels/0/channel_ids/0"},
            RefusedPlan{
                changed("{\"rank\":1,\"type\":\"o\",\"access_channel_types\":[\"memory\"]}", ""),
-               "GPU 0 has no remote buffers, and thread block 0 names remote buffer 0",
+               "GPU 0 has no remote buffers, but thread block 0 names remote buffer 0",
                "/gpus/0/threadblocks/0/remote_buffer_refs/0/remote_buffer_ids/0"},
            RefusedPlan{changed("\"channel_ids\":[0]}],\"remote", "\"channel_ids\":[]}],\"remote"),
-                       "thread block 0 of GPU 0 has no channels, and operation 0 names channel 0",
+                       "thread block 0 of GPU 0 has no channels, but operation 0 names channel 0",
                        "/gpus/0/threadblocks/0/ops/0/channel_ids/0"},
            RefusedPlan{changed("\"remote_buffer_ids\":[0]", "\"remote_buffer_ids\":[]"),
                        "thread block 0 of GPU 0 has no remote buffers, and operation 4 names "
@@ -63,10 +63,10 @@ TEST(MscclppJson, Refuses) {
            RefusedPlan{
                changed("{\"name\":\"copy\"",
                        "{\"name\":\"sem_acquire\",\"semaphore_ids\":[2]},{\"name\":\"copy\""),
-               "GPU 0 has no semaphores, and operation 3 names semaphore 2",
+               "GPU 0 has no semaphores, but operation 3 names semaphore 2",
                "/gpus/0/threadblocks/0/ops/3/semaphore_ids/0"},
            RefusedPlan{changed("\"input_chunks\":2", "\"input_chunks\":3"),
-                       "3 input chunks, where the collective has 2", "/gpus/0"},
+                       "3 input chunks, but the collective has 2", "/gpus/0"},
            RefusedPlan{changed("\"connected_to\":[1]", "\"connected_to\":[0]"),
                        "GPU 0 is connected to itself", "/gpus/0/channels/0/connected_to/0"},
            RefusedPlan{changed("\"memory\"", "\"port\""), "port channels are not read",
@@ -74,12 +74,12 @@ TEST(MscclppJson, Refuses) {
            RefusedPlan{changed("\"name\":\"put\"", "\"name\":\"ppkt\""), "packets",
                        "/gpus/0/threadblocks/0/ops/4/name"},
            RefusedPlan{changed("\"name\":\"put\"", "\"name\":\"throw\""),
-                       "no operation is called \"throw\"", "/gpus/0/threadblocks/0/ops/4/name"},
+                       "unknown operation \"throw\"", "/gpus/0/threadblocks/0/ops/4/name"},
            RefusedPlan{changed("\"name\":\"put\"", "\"tbg_info\":{},\"name\":\"put\""),
                        "groups of thread blocks are not read",
                        "/gpus/0/threadblocks/0/ops/4/tbg_info"},
            RefusedPlan{changed("\"index\":0,\"size\":1", "\"index\":2,\"size\":1"),
-                       "index 2 and size 1 end behind the 2 chunks of the buffer",
+                       "index 2 and size 1 end after the buffer's 2 chunks",
                        "/gpus/0/threadblocks/0/ops/3/src_buff/0"},
            RefusedPlan{changed("\"buffer_id\":0", "\"buffer_id\":1"), "",
                        "/gpus/0/threadblocks/0/ops/4/dst_buff/0/buffer_id"},
@@ -202,7 +202,8 @@ TEST(MscclppJson, GetWithTwoIndexesIsRefused) {
   }
   const Parsed<ExecutionPlan> parsed = parse_plan(to_json(plan));
   EXPECT_FALSE(parsed);
-  EXPECT_NE(parsed.message.find("only equal ones are read"), std::string::npos) << parsed.message;
+  EXPECT_NE(parsed.message.find("only equal indices are supported"), std::string::npos)
+      << parsed.message;
 }
 
 TEST(MscclppJson, DamagedBytesNeverCrash) {

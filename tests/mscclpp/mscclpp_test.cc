@@ -152,7 +152,7 @@ TEST(Mscclpp, NobodyWritesToWhoHasNotBegun) {
     ThreadBlock& block = gpu.blocks.front();
     block.erase(block.begin(), block.begin() + 2);  // the relaxed signal, and its wait
   }
-  EXPECT_NE(first_flaw_of(plan).find("nothing says that it has begun"), std::string::npos)
+  EXPECT_NE(first_flaw_of(plan).find("without knowing that it has started"), std::string::npos)
       << first_flaw_of(plan);
   EXPECT_TRUE(goes_wrong_somewhere(plan));
 }
@@ -163,7 +163,7 @@ TEST(Mscclpp, NobodyEndsBeforeAllHasCome) {
     ThreadBlock& block = gpu.blocks.front();
     block.erase(block.end() - 2, block.end());
   }
-  EXPECT_NE(first_flaw_of(plan).find("may end before"), std::string::npos) << first_flaw_of(plan);
+  EXPECT_NE(first_flaw_of(plan).find("may end earlier"), std::string::npos) << first_flaw_of(plan);
   EXPECT_TRUE(goes_wrong_somewhere(plan));
 }
 
@@ -281,7 +281,7 @@ TEST(Mscclpp, AnOperationDoesNotMeetItself) {
   };
   EXPECT_EQ(first_flaw_of(shifted_by(2)), "");
   EXPECT_FALSE(goes_wrong_somewhere(shifted_by(2)));
-  EXPECT_TRUE(is_told(shifted_by(1), "writes what it reads as another chunk"));
+  EXPECT_TRUE(is_told(shifted_by(1), "writes to chunks that it reads as others"));
   EXPECT_TRUE(goes_wrong_somewhere(shifted_by(1)));
 
   ExecutionPlan twice = testing::putting_to_all(3);
@@ -319,7 +319,7 @@ TEST(Mscclpp, WhatIsBeyondTheExecutorIsTold) {
   EXPECT_TRUE(beyond_executor(plan, kMostOperationsOfBlock).empty());
   const std::vector<std::string> long_block = beyond_executor(plan, kMostOperationsOfBlock + 1);
   ASSERT_EQ(long_block.size(), 1U);
-  EXPECT_EQ(long_block[0], "a thread block has 65 operations; MSCCL++'s executor takes 64");
+  EXPECT_EQ(long_block[0], "a thread block has 65 operations; MSCCL++'s executor supports 64");
   ++plan.most_bytes;
   const std::vector<std::string> large = beyond_executor(plan, 1);
   ASSERT_EQ(large.size(), 1U);

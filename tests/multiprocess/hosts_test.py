@@ -178,7 +178,7 @@ class Hosts(unittest.TestCase):
             done = run(2, "sh", "-c", shows, environment=environment)
             self.assertLess(time.monotonic() - begin, 25)
             self.assertNotEqual(done.returncode, 0)
-            self.assertIn("it does not trust the certificate of UNISONO_TLS_IDENTITY here", done.stderr)
+            self.assertIn("it does not trust this host's certificate (UNISONO_TLS_IDENTITY)", done.stderr)
 
     def test_a_killed_rank_is_named_on_both_hosts(self):
         script = (f"[ $RANK = 3 ] && (sleep 4; kill -9 $$) & "

@@ -259,7 +259,7 @@ class NameServer(unittest.TestCase):
                                                   UNISONO_TOKEN=secrets.token_hex(16),
                                                   UNISONO_ADDRESS="node0.example:29600",
                                                   UNISONO_CONNECT_TIMEOUT_MS="500"))
-        self.assertIn('no name server has answered for "node0.example"', done.stderr)
+        self.assertIn('no name server answered in time for "node0.example"', done.stderr)
 
 
 if __name__ == "__main__":

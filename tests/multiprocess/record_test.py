@@ -411,18 +411,18 @@ exec "$@" -c "$script"
         self.shell(self.DIES.format(gone=self.path("gone")))
         self.record(self.words()[:-1], *self.after_its_death())
         self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
-        self.assertNotIn("came through", self.said)
+        self.assertNotIn("arrived", self.said)
 
     def test_what_is_lost_is_said(self):
         self.shell(self.DIES.format(gone=self.path("gone")))
         self.record(self.words()[:-1], *self.after_its_death("; rm -rf ${UNISONO_RECORD%/.}"))
-        self.assertRegex(self.said, r"no recording came through: .*\n  it ended too early: Connection reset\n")
+        self.assertRegex(self.said, r"no recording arrived: .*\n  it ended too early: Connection reset\n")
 
     def test_what_came_before_the_end_is_kept(self):
         self.shell('"$@" -c "$script" | { read -r first; echo "$first"; head -c -10; }; exit')
         self.record(self.words()[:-1], PROGRAM, "bench", "barrier", "-n", "3")
         self.assertEqual({op["rank"] for op in rows(self.trace["ops"])}, {0, 1})
-        self.assertRegex(self.said, r"perhaps not every recording came through: .*\n  it ended too early\n")
+        self.assertRegex(self.said, r"perhaps not every recording arrived: .*\n  it ended too early\n")
 
     def wait_until(self, is_so):
         end = time.monotonic() + 60

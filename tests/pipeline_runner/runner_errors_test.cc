@@ -59,7 +59,7 @@ TEST(PipelineErrors, ShapesThatDifferAreNamedOnAllRanks) {
        })) {
     EXPECT_EQ(text,
               "mismatch: pipeline: stage 1 on rank 1 gives f32[4, 8], but stage 2 on rank 2 takes "
-              "f32[4, 6]\nboth must name the same type and shape");
+              "f32[4, 6]\ngive both the same type and shape");
   }
 }
 
@@ -72,7 +72,7 @@ TEST(PipelineErrors, WhatOneRankGetsWrongAllRanksHearOf) {
     }
     Pipeline(comm, schedule, {stage_of(comm.rank(), 2)}, callbacks).run_step();
   });
-  expect_part(texts[0], "mismatch: pipeline: rank 1 has refused its stages or callbacks");
+  expect_part(texts[0], "mismatch: pipeline: rank 1 rejected its stages or callbacks");
   expect_part(texts[1],
               "usage: pipeline on rank 1: the schedule has 1W0, but there is no callback for W");
   texts = testing::as_processes(2, [&](Communicator& comm) {
@@ -216,9 +216,8 @@ TEST(PipelineErrors, ACallbackCannotBeginAnotherStep) {
     self = &pipeline;
     pipeline.run_step();
     const std::string once =
-        "usage: pipeline: a step is under way\na callback cannot begin another one, nor ask for "
-        "the "
-        "times of this one";
+        "usage: pipeline: a step is in progress\na callback cannot start another step, nor read "
+        "the times of this one";
     EXPECT_EQ(text, once + once);
     pipeline.run_step();
   });

@@ -223,7 +223,7 @@ class Cables(unittest.TestCase):
             ranks.pop(2)
             for rank, job in ranks.items():
                 said, _ = job.communicate(timeout=600)
-                self.assertIn("rank 2 went away while the ranks met", said, f"rank {rank}")
+                self.assertIn("rank 2 closed its connection during the rendezvous", said, f"rank {rank}")
 
     def test_a_rank_that_is_stopped_while_the_others_connect_is_not_taken_for_gone(self):
         with tempfile.TemporaryDirectory() as folder:

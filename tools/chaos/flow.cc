@@ -34,7 +34,7 @@ void Flow::push(std::vector<std::byte> bytes, std::int64_t now_us) {
   packets_.push_back({.bytes = std::move(bytes), .done = 0, .due_us = last_due_us_});
 }
 
-// The stream as it goes on, with what happens at the place of the damage.
+// The continuing stream, and the effect at the place of the damage.
 std::vector<std::byte> Flow::damaged(std::span<const std::byte> bytes) {
   std::vector<std::byte> out;
   out.reserve(bytes.size());

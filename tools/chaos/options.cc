@@ -20,7 +20,7 @@ constexpr double kMost = 1e15;
 constexpr int kLatestDrawnMs = 5000;
 constexpr std::string_view kStrikes[] = {"kill", "stop", "reset"};  // by FaultSpec::Kind
 
-// A number with one of the units behind it.
+// A number followed by one of the units.
 template <std::size_t n>
 std::optional<double> number(std::string_view text, const Unit (&units)[n]) {
   double value = 0;
@@ -70,7 +70,7 @@ std::optional<FaultSpec> parse_strike(FaultSpec::Kind kind, std::string_view tex
   return strike;
 }
 
-// Empty: it is set. Else what it should look like.
+// Sets the option; returns the expected form if the value is invalid, otherwise empty.
 std::string set(Plan& plan, std::string_view name, std::string_view text) {
   const auto take = [](auto& to, std::optional<double> value, const char* wanted) {
     if (!value) {
@@ -152,7 +152,7 @@ Parsed<Plan> parse(std::string_view text) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string_view value = equals < word.size() ? word.substr(equals + 1) : "";
     if (const std::string wanted = set(plan, word.substr(0, equals), value); !wanted.empty()) {
-      return Parsed<Plan>::failure("'" + std::string(word) + "': wanted is " + wanted,
+      return Parsed<Plan>::failure("'" + std::string(word) + "': expected is " + wanted,
                                    "byte " + std::to_string(at));
     }
     at = end + 1;

@@ -1,5 +1,5 @@
-// An emulated link, in a thread: it relays between two connected sockets, and does to their
-// bytes what it is told.
+// An emulated link, in a thread: it relays bytes between two connected sockets, with the requested
+// disturbances.
 #pragma once
 
 #include <array>

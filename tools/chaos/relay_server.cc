@@ -28,7 +28,8 @@ std::int64_t clock_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-// Steele, Lea and Flood's SplitMix64, one step: seeds that are near give links that are not alike.
+// One step of Steele, Lea and Flood's SplitMix64, so that links with similar seeds behave
+// differently.
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t with) {
   std::uint64_t z = seed + (with + 1) * 0x9e3779b97f4a7c15U;
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;

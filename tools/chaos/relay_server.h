@@ -1,5 +1,5 @@
-// Stands between the ranks of a job: they dial it in place of each other (bootstrap/relay.h),
-// and each connection crosses an emulated link of its own.
+// Relays between the ranks of a job: ranks dial the relay instead of each other
+// (bootstrap/relay.h), and each connection crosses its own emulated link.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ namespace unisono::chaos {
 
 class RelayServer {
  public:
-  // Listens at `address`, at any port. What a link draws follows from the seed, from who dials
-  // whom, and from how often it has done so. Throws config, resource.
+  // Listens at `address`, at any port. The random choices of a link follow from the seed, the two
+  // ranks, and the number of their earlier connections. Throws config, resource.
   RelayServer(const tcp::Address& address, const Options& link);
   RelayServer(const RelayServer&) = delete;
   RelayServer& operator=(const RelayServer&) = delete;

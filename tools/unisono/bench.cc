@@ -1,4 +1,4 @@
-// `unisono bench`: how fast the collectives are, and whether they are right. What it accepts.
+// `unisono bench`: measures the collectives and checks their results. This file has its options.
 #include <fmt/format.h>
 
 #include "bench/moe.h"
@@ -25,9 +25,12 @@ constexpr Option kBenchOptions[] = {
     {.name = "step-factor",
      .letter = 'f',
      .value = "N",
-     .help = "From one size to the next.",
+     .help = "Multiply by this from one size to the next.",
      .fallback = "2"},
-    {.name = "step-bytes", .letter = 'i', .value = "SIZE", .help = "Add this instead."},
+    {.name = "step-bytes",
+     .letter = 'i',
+     .value = "SIZE",
+     .help = "Add this instead of multiplying."},
     {.name = "dtype",
      .letter = 'd',
      .value = "TYPES",
@@ -38,7 +41,11 @@ constexpr Option kBenchOptions[] = {
      .value = "OPS",
      .help = "Reduce operations, or all: sum,max.",
      .fallback = "sum"},
-    {.name = "root", .letter = 'r', .value = "RANK", .help = "The root, or all.", .fallback = "0"},
+    {.name = "root",
+     .letter = 'r',
+     .value = "RANK",
+     .help = "The root rank, or all.",
+     .fallback = "0"},
     {.name = "algorithm", .value = "NAME", .help = "Force one algorithm (unisono list)."},
     {.name = "place",
      .value = "WHERE",
@@ -48,8 +55,8 @@ constexpr Option kBenchOptions[] = {
     {.name = "iters",
      .letter = 'n',
      .value = "N",
-     .help = "Timed calls a row, as in nccl-tests; 0: as many as fit in --time-per-row. Ranks are "
-             "those of unisono run -n.",
+     .help = "Timed calls per row, as in nccl-tests; 0: as many as fit into --time-per-row. Set "
+             "the number of ranks with unisono run -n.",
      .fallback = "0"},
     {.name = "warmup",
      .letter = 'w',
@@ -61,22 +68,23 @@ constexpr Option kBenchOptions[] = {
      .help = "How long to time each row.",
      .fallback = "200ms"},
     {.name = "fresh",
-     .help = "Each rank rewrites its input and reads its output before each call, untimed: small "
-             "buffers that are used again and again flatter."},
-    {.name = "registered", .help = "Buffers that the other ranks can read directly."},
-    {.name = "persistent", .help = "Persistent operations: arguments checked once."},
+     .help = "Before each call, each rank rewrites its input and reads its output, untimed. "
+             "Without it, small buffers stay in the cache and look too fast."},
+    {.name = "registered", .help = "Use buffers that the other ranks can read directly."},
+    {.name = "persistent", .help = "Use persistent operations: arguments are checked once."},
     {.name = "data",
      .value = "KIND",
-     .help = "exact: small integers, one wrong bit shows; random: reals, within an error bound.",
+     .help = "exact: small integers, compared bit by bit; random: reals, compared within an error "
+             "bound.",
      .fallback = "exact",
      .choices = "exact|random"},
     {.name = "format",
      .value = "FORM",
-     .help = "nccl-tests gives that tool's exact columns.",
+     .help = "nccl-tests prints the columns of nccl-tests.",
      .fallback = "text",
      .choices = "text|nccl-tests|csv|jsonl"},
-    {.name = "plot", .value = "FILE.svg", .help = "Draw time against bytes, with the limit."},
-    {.name = "min-busbw", .value = "GB/S", .help = "Exit with 5 if a row is below."},
+    {.name = "plot", .value = "FILE.svg", .help = "Plot time against bytes, with the limit."},
+    {.name = "min-busbw", .value = "GB/S", .help = "Exit with 5 if a row is slower."},
     {.name = "max-time", .value = "TIME", .help = "Exit with 5 if a row takes longer."},
     {.name = "main-job",
      .help = "Every collective and each of its algorithms on f32 and bf16 from 8 B to 16 MiB, on "
@@ -87,14 +95,16 @@ constexpr Option kBenchOptions[] = {
      .fallback = "unisono-bench.txt"},
     {.name = "routing",
      .value = "FILE",
-     .help = "With moe: the experts of each token, a token a line, instead of the fixed cases."},
-    {.name = "all", .help = "With --main-job: all rows on the screen, too, and no file."}};
+     .help =
+         "With moe: the experts of each token, one token per line, instead of the fixed cases."},
+    {.name = "all",
+     .help = "With --main-job: print all rows on the screen instead of writing a file."}};
 
 void check_moe(const Arguments& arguments) {
   for (const Option& option : kBenchOptions) {
     if (option.name != "routing" && arguments.has(option.name)) {
-      throw UsageError(fmt::format("--{} does not go with moe", option.name),
-                       "moe takes --routing, and no other option", "unisono help bench");
+      throw UsageError(fmt::format("--{} cannot be used with moe", option.name),
+                       "moe supports only the option --routing", "unisono help bench");
     }
   }
 }
@@ -109,9 +119,9 @@ int run_bench(const Arguments& arguments, const Console& console) {
   if (is_moe) {
     check_moe(arguments);
   } else if (has_moe_among_others(arguments)) {
-    throw UsageError("moe is measured alone", {}, "unisono bench moe");
+    throw UsageError("moe cannot be combined with collectives", {}, "unisono bench moe");
   } else if (arguments.has("routing")) {
-    throw UsageError("--routing goes with moe", {}, "unisono bench moe --routing FILE");
+    throw UsageError("--routing needs moe", {}, "unisono bench moe --routing FILE");
   }
   Communicator comm = Communicator::connect();
   if (is_moe) {
@@ -130,27 +140,26 @@ const Command kBenchCommand = {
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono run -n 4 -- unisono bench all_reduce -b 1K -e 64M",
-                   "all_reduce on four ranks, 1 KiB to 64 MiB."},
+                   "Measure all_reduce on four ranks from 1 KiB to 64 MiB."},
                   {"unisono run -n 2 -- unisono bench all_gather -d bf16 --plot gather.svg",
-                   "bf16, with a drawing."},
+                   "Measure bf16, and draw a plot."},
                   {"unisono run -n 4 -- unisono bench all_reduce -b 64M --format nccl-tests",
-                   "The columns that parsers of nccl-tests expect."}}},
+                   "Print the columns that parsers of nccl-tests expect."}}},
     .description =
-        "Sizes and bandwidths are those of nccl-tests: size is the larger of what a rank sends and "
+        "Sizes and bandwidths are defined as in nccl-tests: size is the larger of what a rank "
+        "sends and "
         "receives in all, algbw = size / time, busbw = algbw x 2(n-1)/n for all_reduce, (n-1)/n "
         "where each rank holds a part, 1 otherwise. GB are decimal, sizes binary.\n\n"
-        "Calls are timed in batches after a barrier. The time of a batch is the slowest rank's; "
-        "time is the median over batches, p99 their 99th percentile (- below 20 batches). On a "
-        "terminal of fewer than 150 columns the rows leave out what --verbose adds. limit is what "
-        "this machine "
-        "allows, measured in the same run: one cache line between two cores, or all ranks copying "
-        "as "
-        "many bytes at once as the collective must move; a call that was quicker lowers it.\n\n"
+        "Calls are timed in batches after a barrier. The time of a batch is that of the slowest "
+        "rank. The column time is the median over batches, and p99 their 99th percentile (- below "
+        "20 batches). On a terminal with fewer than 150 columns the rows omit what --verbose adds. "
+        "The column limit is the time that this machine needs at least, measured in the same run: "
+        "one cache line between two cores, or all ranks copying at once as many bytes as the "
+        "collective must move. A quicker call lowers it.\n\n"
         "Every result is compared with a reference that is computed from (rank, index) alone; "
-        "wrong "
-        "counts elements on all ranks (exit code 1).\n\n"
-        "moe measures dispatch and combine of mixtures of experts on fixed cases, or on the "
-        "routing of a file, and takes no other option.",
+        "the column wrong counts wrong elements on all ranks (exit code 1).\n\n"
+        "moe measures dispatch and combine of mixtures of experts, on fixed cases or on the "
+        "routing of a file. It supports no other option.",
     .options = kBenchOptions,
     .run = run_bench};
 

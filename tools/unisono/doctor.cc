@@ -1,4 +1,5 @@
-// `unisono doctor`: can ranks work together here? One line a check, with the fix where it fails.
+// `unisono doctor`: checks that ranks can work together here. One line per check, with the fix if
+// it fails.
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -71,8 +72,8 @@ Check check_membarrier() {
           works          ? "works"
           : commands < 0 ? std::strerror(errno)
                          : "no global_expedited",
-          "waiting ranks look around more often without it: needs Linux 4.16 and a seccomp profile "
-          "that allows membarrier"};
+          "without it waiting ranks poll more often: needs Linux 4.16 and a seccomp profile that "
+          "allows membarrier"};
 }
 
 // A child that waits until it is killed.
@@ -116,7 +117,7 @@ Check check_pidfd() {
     seen = ::poll(&poll, 1, 1000) == 1;
     ::close(fd);
   }
-  return {"seeing a death (pidfd)", seen, why,
+  return {"detecting ended ranks (pidfd)", seen, why,
           "needs Linux 5.3 and a seccomp profile that allows pidfd_open"};
 }
 
@@ -137,8 +138,8 @@ Check check_reading() {
                      WEXITSTATUS(status) == 0;
   return {"reading ranks (process_vm_readv)", true,
           works ? "works"
-                : "not allowed: long messages are copied once more (kernel.yama.ptrace_scope above "
-                  "0, a seccomp profile)",
+                : "not allowed: long messages are copied once more (kernel.yama.ptrace_scope is "
+                  "above 0, or a seccomp profile forbids it)",
           ""};
 }
 
@@ -152,7 +153,7 @@ Check check_cpus() {
       ranks <= std::max(allowed, static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN)));
   return {"CPUs", enough,
           fmt::format("{} allowed, {} rank{} here", allowed, ranks, ranks == 1 ? "" : "s"),
-          "ranks share CPUs: correct, but slower; start fewer ranks"};
+          "ranks share CPUs: results are correct, but slower; start fewer ranks"};
 }
 
 // As the processor's maker calls it: the kernels' library has names of its own for AVX-512.
@@ -181,7 +182,7 @@ Check check_network(const transport::NetworkTraits& network) {
   Check check{fmt::format("{} between hosts", network.title), !asked, "",
               fmt::format("{}, see {}", network.install, network.setting)};
   if (const std::string why = network.why_not(); !why.empty()) {
-    check.found = why + "; TCP does without";
+    check.found = why + "; TCP works without it";
     check.is_absent = true;
     return check;
   }
@@ -203,10 +204,10 @@ Check check_network(const transport::NetworkTraits& network) {
 Check check_devices() {
   const bool asked = read_env("UNISONO_CUDA").has_value();
   Check check{"collectives on GPU memory", true, "",
-              "install NVIDIA's driver, or leave UNISONO_CUDA out"};
+              "install NVIDIA's driver, or unset UNISONO_CUDA"};
   if (const std::string why = device::why_no_devices(); !why.empty()) {
     check.passed = !asked;
-    check.found = why + "; memory of the host does without";
+    check.found = why + "; host memory works without it";
     check.is_absent = true;
     return check;
   }
@@ -238,7 +239,7 @@ int probe_rank(int rank, const std::string& job, const std::string& token, int r
 Check check_ranks() {
   int ends[2];
   if (::pipe(ends) != 0) {
-    return {"two ranks can talk", false, std::strerror(errno), "ulimit -n"};
+    return {"two ranks can communicate", false, std::strerror(errno), "ulimit -n"};
   }
   const std::string job = fmt::format("doctor-{}", ::getpid());
   const std::string token = fmt::format("doctor-token-{:016}", ::getpid());
@@ -274,12 +275,12 @@ Check check_ranks() {
     ::waitpid(pid, &status, 0);
     right = right && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
-  const std::string found = right            ? "all_reduce of two processes is right"
+  const std::string found = right            ? "all_reduce of two processes is correct"
                             : !in_time       ? "no answer in time"
                             : report.empty() ? "wrong data, or a rank died"
                                              : report.substr(0, report.find('\n'));
-  return {"two ranks can talk", right, found,
-          "see the lines above; a firewall plays no part: no network is used"};
+  return {"two ranks can communicate", right, found,
+          "see the lines above; a firewall is not the reason, because no network is used"};
 }
 
 void print_text(const std::vector<Check>& checks, const Console& console) {
@@ -344,14 +345,13 @@ const Command kDoctorCommand = {
     .operands = "",
     .max_operands = 0,
     .runs_program = false,
-    .examples = {{{"unisono doctor", "Every check, with what to do where one fails."},
-                  {"unisono doctor --json", "The same for a program."},
-                  {"unisono run -n 1 -- unisono doctor", "As a rank sees it."}}},
+    .examples = {{{"unisono doctor", "Run every check, and print what to do if one fails."},
+                  {"unisono doctor --json", "The same as JSON."},
+                  {"unisono run -n 1 -- unisono doctor", "Check what a rank sees."}}},
     .description =
-        "Each line is a check: pass, none for something that this host does not have and need not "
-        "have, such as a GPU, or FAIL and the fix. /dev/shm plays no part: shared "
-        "memory has no name and is not bound by its size. Exit code 0: all passed, 1: "
-        "one failed.",
+        "Each line is a check: pass; none for an optional part that this host does not have, such "
+        "as a GPU; or FAIL with the fix. /dev/shm is not checked: unisono's shared memory has no "
+        "name there, and its size does not matter. Exit code 0: all checks passed; 1: one failed.",
     .options = {},
     .run = run_doctor};
 

@@ -21,7 +21,7 @@ struct Setting {
   bool set = false;
 };
 
-// A secret is never shown, only that it is there.
+// A secret is never shown, only whether it is set.
 bool is_secret(std::string_view name) {
   return name.ends_with("_TOKEN");
 }
@@ -107,13 +107,13 @@ const Command kEnvCommand = {
     .operands = "",
     .max_operands = 0,
     .runs_program = false,
-    .examples = {{{"unisono env", "Every UNISONO_* variable: value, source, meaning."},
-                  {"unisono env --json", "The same for a program."},
-                  {"unisono run -n 1 -- unisono env", "What a rank sees."}}},
+    .examples = {{{"unisono env", "List every UNISONO_* variable with value, source and meaning."},
+                  {"unisono env --json", "The same as JSON."},
+                  {"unisono run -n 1 -- unisono env", "List what a rank sees."}}},
     .description =
-        "A command line option wins over a variable, and a variable over its default. "
-        "A UNISONO_* variable that is not in the list is reported on stderr, with the "
-        "nearest name. Tokens are never printed.",
+        "A command line option overrides a variable, and a variable overrides its default. Unknown "
+        "UNISONO_* variables are reported on stderr with the nearest known name. Tokens are never "
+        "printed.",
     .options = {},
     .run = run_env};
 

@@ -33,8 +33,8 @@ std::string plan_text(const Schedule& schedule, Aliasing aliasing) {
 std::string exported_text(const Schedule& schedule, const Arguments& arguments) {
   const bool is_plan = arguments.has("to") && arguments.text("to") == "msccl++";
   if (arguments.has("in-place") && !is_plan) {
-    throw UsageError("--in-place goes with --to msccl++",
-                     "a program of MSCCL says itself in which ways it may be called",
+    throw UsageError("--in-place needs --to msccl++",
+                     "an MSCCL program declares itself whether it runs in place or out of place",
                      "unisono help export");
   }
   try {
@@ -58,9 +58,9 @@ int run_export(const Arguments& arguments, const Console& console) {
                      fmt::format("unisono verify {}", arguments.operands().front()));
   }
   if (!schedule.counts.empty()) {
-    throw UsageError(fmt::format("{} has counts, and MSCCL has blocks of equal size only",
+    throw UsageError(fmt::format("{} has counts, but MSCCL supports only blocks of equal size",
                                  arguments.operands().front()),
-                     "leave the counts out of the file", "unisono help export");
+                     "remove the counts from the file", "unisono help export");
   }
   const std::string text = exported_text(schedule, arguments);
   if (!arguments.has("output")) {
@@ -85,16 +85,19 @@ int run_export(const Arguments& arguments, const Console& console) {
 constexpr Option kExportOptions[] = {
     {.name = "to",
      .value = "FORM",
-     .help = "msccl-xml: the XML that MSCCL's executors inside NCCL and RCCL read. msccl++: the "
-             "JSON plan that the executor of MSCCL++ reads.",
+     .help = "msccl-xml: the XML for MSCCL's executors in NCCL and RCCL. msccl++: the JSON plan "
+             "for the executor of MSCCL++.",
      .fallback = "msccl-xml",
      .choices = "msccl-xml|msccl++"},
     {.name = "in-place",
-     .help = "For msccl++, where a plan is for one of the two: of calls whose input and output "
-             "are one buffer."},
-    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
+     .help = "For msccl++: write the plan for calls in place, whose input and output are one "
+             "buffer. Without it: for calls out of place."},
+    {.name = "ranks", .letter = 'n', .value = "N", .help = "The number of ranks.", .fallback = "4"},
     {.name = "root", .value = "R", .help = "The root of broadcast and reduce.", .fallback = "0"},
-    {.name = "output", .letter = 'o', .value = "FILE", .help = "Without it: the terminal."}};
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "The file to write. Without it: standard output."}};
 
 }  // namespace
 
@@ -104,21 +107,21 @@ const Command kExportCommand = {
     .operands = "COLLECTIVE/ALGORITHM | FILE.json",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono export all_reduce/ring -n 8 -o ring.xml", "For MSCCL on eight GPUs."},
-                  {"unisono verify ring.xml", "Prove what was written, or what others wrote."},
+    .examples = {{{"unisono export all_reduce/ring -n 8 -o ring.xml",
+                   "Write a program for MSCCL on eight GPUs."},
+                  {"unisono verify ring.xml", "Prove this program, or one from elsewhere."},
                   {"unisono export all_gather/ring -n 8 --to msccl++ -o ring.json",
-                   "For MSCCL++; verify reads it too."}}},
+                   "Write a plan for MSCCL++; verify reads it too."}}},
     .description =
-        "A schedule that unisono has proved, as a program that runs on GPUs under MSCCL or "
-        "MSCCL++. Each rank "
-        "gets one thread block for each peer and direction, and one for what stays on the GPU; "
-        "what must come first is told from block to block.\n\n"
-        "For MSCCL++, what is sent is put into the memory of the other GPU: where it is to be, if "
-        "that is free, else into scratch. The plan is proved before it is written; no executor of "
+        "Writes a schedule that unisono has proved as a program for GPUs under MSCCL or MSCCL++. "
+        "Each rank gets one thread block per peer and direction, and one for copies within the "
+        "GPU. Dependencies between thread blocks are explicit.\n\n"
+        "For MSCCL++, data is put into the memory of the other GPU: at its final place if that is "
+        "free, otherwise into scratch. The plan is proved before it is written; no executor of "
         "MSCCL++ has run one yet.\n\n"
-        "The forms have words for all_reduce, all_gather, reduce_scatter, all_to_all, broadcast "
-        "and reduce. `verify`, `show`, `sim`, `plan` and `view` read such files as well, whoever "
-        "made them.",
+        "Both formats support all_reduce, all_gather, reduce_scatter, all_to_all, broadcast and "
+        "reduce. `verify`, `show`, `sim`, `plan` and `view` also read such files, including those "
+        "of other tools.",
     .options = kExportOptions,
     .run = run_export};
 

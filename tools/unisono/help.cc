@@ -61,9 +61,9 @@ const Command kHelpCommand = {
     .operands = "[COMMAND]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono help", "Every command, one line each."},
-                  {"unisono help show", "Examples and options of one command."},
-                  {"unisono help run --man | man -l -", "The same as a man page."}}},
+    .examples = {{{"unisono help", "List every command."},
+                  {"unisono help show", "Show the examples and options of one command."},
+                  {"unisono help run --man | man -l -", "Show the same as a man page."}}},
     .description = "Prints help on stdout. `unisono COMMAND --help` is the same.",
     .options = kHelpOptions,
     .run = run_help};
@@ -74,13 +74,12 @@ const Command kCompletionCommand = {
     .operands = "SHELL",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"source <(unisono completion bash)", "Completion in this bash."},
-                  {"unisono completion zsh > ~/.zfunc/_unisono", "For zsh, in a folder of $fpath."},
+    .examples = {{{"source <(unisono completion bash)", "Enable completion in this bash."},
+                  {"unisono completion zsh > ~/.zfunc/_unisono", "For zsh, in a folder in $fpath."},
                   {"unisono completion fish > ~/.config/fish/completions/unisono.fish",
                    "For fish."}}},
     .description =
-        "The scripts are made from the tables that the parser reads, so they cannot "
-        "disagree with it.",
+        "The scripts are generated from the parser's own tables, so they always match it.",
     .options = {},
     .run = run_completion};
 

@@ -33,7 +33,7 @@ constexpr Topic kTopics[] = {
      "#article?chapter=message"},
     {"broadcast", "one to all, cut into segments: the staircase", "一对多，切成段：阶梯",
      "#article?chapter=broadcast"},
-    {"sums", "which collectives add, and which only collect", "哪些集合操作求和，哪些只收集",
+    {"sums", "which collectives reduce, and which only move data", "哪些集合操作求和，哪些只收集",
      "#article?chapter=sums"},
     {"all_reduce", "a reduce_scatter, then an all_gather", "先 reduce_scatter，再 all_gather",
      "#article?chapter=laps"},
@@ -49,24 +49,24 @@ constexpr Topic kTopics[] = {
      "#article?chapter=pipeline"},
     {"experts", "mixture of experts: tokens travel to their experts and back",
      "专家混合：token 去找专家再回来", "#article?chapter=experts"},
-    {"together", "all cuts on one machine: which goes over which wire",
+    {"together", "all kinds of parallelism on one machine: which traffic uses which link",
      "所有切法用在一台机器上：哪个走哪条线", "#article?chapter=together"},
     {"failures", "a rank stops: who waits for whom, and who is to blame",
      "一个 rank 停下：谁等谁，该怪谁", "#article?chapter=broken"},
-    {"all_to_all", "lab: every rank sends a different part to each other rank",
+    {"all_to_all", "lab: every rank sends a different part to every other rank",
      "实验室：每个 rank 给其他每个 rank 发不同的部分",
      "#steps?collective=all_to_all&algorithm=pairwise"},
     {"algorithms", "lab: ring against recursive doubling, on one clock",
      "实验室：环与递归倍增，同一个时钟", "#compare"},
     {"network", "lab: which links of a machine are busy", "实验室：机器的哪些链路忙", "#traffic"},
-    {"overlap", "lab: buckets that leave while the rest is computed", "实验室：边算边发的桶",
+    {"overlap", "lab: buckets that are sent while the rest is computed", "实验室：边算边发的桶",
      "#parallel?story=overlap"},
-    {"plan", "lab: which layout is fastest, and what other links would change",
+    {"plan", "lab: which layout is fastest, and how other links would change that",
      "实验室：哪种布局最快，换链路会怎样", "#plan"},
-    {"layer", "lab: what one layer moves under any of these, as a calculator",
+    {"layer", "lab: a calculator of the data that one layer moves under each of these",
      "实验室：一层在各种切法下移动什么（计算器）", "#layer"}};
 
-// Other words for what is above, and what is not worth a line of its own in the list.
+// Synonyms of the topics above, and topics that are not listed.
 constexpr Topic kOthers[] = {
     {"ring", "", "", "#article?chapter=laps"},
     {"chain", "", "", "#article?chapter=broadcast"},
@@ -143,8 +143,8 @@ int run_learn(const Arguments& arguments, const Console& console) {
         names.push_back(candidate.name);
       }
     }
-    throw UsageError(fmt::format("nothing to learn about '{}' here", name),
-                     did_you_mean(name, names), "unisono learn lists the topics");
+    throw UsageError(fmt::format("there is no topic '{}'", name), did_you_mean(name, names),
+                     "unisono learn lists the topics");
   }
   nlohmann::ordered_json data;
   data["open"] = topic->place;
@@ -154,13 +154,13 @@ int run_learn(const Arguments& arguments, const Console& console) {
 constexpr Option kLearnOptions[] = {
     {.name = "lang",
      .value = "LANGUAGE",
-     .help = "The language that the page opens in. Without it: that of the browser.",
+     .help = "The language in which the page opens. Without it: the browser's language.",
      .choices = "en|zh"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "Where to write the page; - is standard output. Without it: learn-TOPIC.html."},
-    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."},
+     .help = "The file to write; - is standard output. Without it: learn-TOPIC.html."},
+    {.name = "no-open", .help = "Write the page, but do not open it on the desktop."},
     kServeOption};
 
 }  // namespace
@@ -175,15 +175,16 @@ const Command kLearnCommand = {
     .operands = "[TOPIC]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono learn", "What there is to learn, in a good order."},
-                  {"unisono learn tensor", "Tensor parallelism, drawn and played; tp for short."},
+    .examples = {{{"unisono learn", "List the topics, in a good order."},
+                  {"unisono learn tensor",
+                   "Explain tensor parallelism with pictures and animations; short: tp."},
                   {"unisono learn experts --lang zh --serve 0.0.0.0:8000",
-                   "In Chinese, for a browser on another machine."}}},
+                   "Serve a story in Chinese to a browser on another machine."}}},
     .description =
-        "Writes the page of `unisono view`, open at the chapter of the article, or the part of the "
-        "lab, that is about the topic. Its moves and bytes are those of the schedules that unisono "
-        "runs. Besides the topics that are listed it knows every collective, and short names such "
-        "as tp, sp, dp, fsdp, cp, pp, ep and moe.",
+        "Writes the page of `unisono view`, opened at the article's chapter, or the part of the "
+        "lab, on the topic. Its moves and bytes come from the schedules that unisono runs. Besides "
+        "the listed topics, each collective is a topic too; short names are tp, sp, dp, fsdp, cp, "
+        "pp, ep and moe.",
     .options = kLearnOptions,
     .run = run_learn};
 

@@ -108,8 +108,8 @@ void print_table(const std::vector<const Algorithm*>& algorithms, const Console&
   }
   if (!console.quiet()) {
     fmt::print(
-        "\n{} algorithms; n is the number of ranks, v: also serves the v-form,\n"
-        "radix= and so on: parameters\n",
+        "\n{} algorithms; n: the number of ranks; v: also supports the v-form;\nradix= and so on: "
+        "parameters\n",
         algorithms.size());
   }
 }
@@ -225,9 +225,9 @@ int run_list(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kListOptions[] = {
-    {.name = "names", .help = "Only collective/algorithm, one a line."},
-    {.name = "dtypes", .help = "The data types, and the reduce operations that each one has."},
-    {.name = "collectives", .help = "Only the names of the collectives, one a line."}};
+    {.name = "names", .help = "Print only collective/algorithm, one per line."},
+    {.name = "dtypes", .help = "List the data types and the reduce operations of each."},
+    {.name = "collectives", .help = "Print only the names of the collectives, one per line."}};
 
 }  // namespace
 
@@ -237,15 +237,14 @@ const Command kListCommand = {
     .operands = "[COLLECTIVE]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono list", "The whole catalogue."},
-                  {"unisono list all_reduce", "The algorithms of one collective."},
+    .examples = {{{"unisono list", "List the whole catalogue."},
+                  {"unisono list all_reduce", "List the algorithms of one collective."},
                   {"unisono list --names | xargs -n1 unisono show -n 4",
-                   "Every schedule for four ranks."}}},
+                   "Show every schedule for four ranks."}}},
     .description =
-        "Each row is an algorithm that `show`, `verify` and `bench --algorithm` take by "
-        "its name, collective/algorithm. A parameter follows the name: "
-        "broadcast/chain:segments=16. Without it the algorithm has a default for it, which may "
-        "depend on n.",
+        "Each row is an algorithm. `show`, `verify` and `bench --algorithm` accept its name, "
+        "collective/algorithm. A parameter follows the name: broadcast/chain:segments=16. "
+        "Parameters that are not given have defaults, which may depend on n.",
     .options = kListOptions,
     .run = run_list};
 

@@ -104,7 +104,8 @@ int run_words(std::span<const std::string> words) {
     print_error(console, "resource", "out of memory", {}, {});
     return kCouldNotRun;
   } catch (const std::system_error& error) {  // of threads
-    print_error(console, "resource", error.what(), {}, "ulimit -u and ulimit -v say what is left");
+    print_error(console, "resource", error.what(), {},
+                "check the limits with ulimit -u and ulimit -v");
     return kCouldNotRun;
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) {  // as fmt says it

@@ -81,7 +81,7 @@ network_model::Plan plan_for(const Arguments& arguments, const network_model::Ca
   network_model::Plan plan = make_plan(call, parameters, &asked);
   if (std::none_of(plan.candidates.begin(), plan.candidates.end(),
                    [](const network_model::Candidate& candidate) { return candidate.is_asked; })) {
-    throw UsageError(fmt::format("{} cannot serve {}", target,
+    throw UsageError(fmt::format("{} does not support {}", target,
                                  times(static_cast<std::size_t>(call.ranks), "rank")),
                      fmt::format("it takes only {}", algorithm.limits),
                      fmt::format("unisono list {}", to_string(call.collective)));

@@ -65,10 +65,10 @@ void add_chaos(const Arguments& arguments, const std::string& first_host, const 
   chaos.emplace(*plan, relay_address(*plan, first_host));
   options.chaos = &*chaos;
   options.replay = replay_command(arguments, *plan);
-  console.note("chaos: the same again: " + options.replay);
+  console.note("chaos: to repeat this run: " + options.replay);
   if (plan->link.corrupt > 0 && !finds_damage(arguments)) {
     console.note(
-        "chaos: corrupt with UNISONO_CHECKSUM=0 and without UNISONO_TLS=1 makes wrong results");
+        "chaos: corrupt leads to wrong results with UNISONO_CHECKSUM=0 and without UNISONO_TLS=1");
   }
 }
 
@@ -85,7 +85,7 @@ void add_recording(const Arguments& arguments, const std::string& job,
                    std::vector<std::string>& environment, std::optional<JobRecorder>& recorder) {
   if (!arguments.has("record")) {
     if (arguments.has("record-events")) {
-      throw UsageError("--record-events goes with --record", "--record FILE", "unisono help run");
+      throw UsageError("--record-events needs --record", "--record FILE", "unisono help run");
     }
     return;
   }
@@ -110,7 +110,7 @@ void place_on_hosts(const Arguments& arguments, const Console& console, std::opt
   if (arguments.has("ranks") && arguments.number("ranks", 1, kMostJobRanks) != options.ranks) {
     throw UsageError(
         fmt::format("--hosts has {} ranks, but -n says {}", options.ranks, arguments.text("ranks")),
-        "leave out -n", "unisono help run");
+        "remove -n", "unisono help run");
   }
   std::vector<std::string> environment =
       hosts_environment(options.ranks, address_of(hosts.front()), transport_of(arguments));
@@ -182,7 +182,7 @@ std::string_view name_of(const Chaos::ScheduledFault& blow) {
 void warn_of_missed_blows(const JobResult& result, const Console& console) {
   for (const Chaos::ScheduledFault& blow : result.missed_blows) {
     const std::string_view name = name_of(blow);
-    console.note(fmt::format("warning: chaos: rank {} had ended before it was to be {}", blow.rank,
+    console.note(fmt::format("warning: chaos: rank {} ended before it could be {}", blow.rank,
                              name == "kill"   ? "killed"
                              : name == "stop" ? "stopped"
                                               : "cut off"));
@@ -263,59 +263,57 @@ constexpr Option kRunOptions[] = {
     {.name = "ranks",
      .letter = 'n',
      .value = "N",
-     .help = "How many ranks. Without it: one per CPU that this process may use."},
+     .help = "The number of ranks. Without it: one per CPU that this process may use."},
     {.name = "hosts",
      .value = "LIST",
-     .help =
-         "Start the ranks on these hosts: a:4,b:4, an IPv6 address in brackets ([::1]:2), or "
-         "@FILE with a line for each. The program must be there at the same path, and the first "
-         "host must know itself by this name."},
+     .help = "Start the ranks on these hosts: a:4,b:4, an IPv6 address in brackets ([::1]:2), or "
+             "@FILE with a line for each. The program must exist at the same path on each host, "
+             "and the first host must resolve its own name."},
     {.name = "launcher",
      .value = "COMMAND",
-     .help = "What starts a shell on {host}. Without it: srun inside of a Slurm job, else ssh -o "
-             "BatchMode=yes {host}."},
+     .help = "The command that starts a shell on {host}. Without it: srun inside a Slurm job, else "
+             "ssh -o BatchMode=yes {host}."},
     {.name = "transport",
      .value = "WHICH",
-     .help = "auto: shared memory inside of hosts, TCP between them; tcp: also between ranks of "
+     .help = "auto: shared memory within hosts, TCP between them; tcp: TCP also between ranks of "
              "one host; shm: one host only. Default: UNISONO_TRANSPORT, else auto.",
      .choices = "auto|shm|tcp"},
     {.name = "keep-going",
-     .help = "Let the others go on when a rank fails: for programs that do so themselves, with "
-             "shrink(). The job succeeds if at least one rank does."},
+     .help = "When a rank fails, let the other ranks continue: for programs that recover with "
+             "shrink(). The job succeeds if at least one rank succeeds."},
     {.name = "timeout",
      .value = "TIME",
-     .help = "Stop the job after so long (30s, 500ms, 2m) and exit with 4."},
+     .help = "Stop the job after this time (30s, 500ms, 2m), and exit with 4."},
     {.name = "chaos",
      .value = "WHAT",
-     .help = "Let things go wrong: delay=5ms, jitter=1ms, loss=1%, rate=100Mbit, corrupt=0.1% "
-             "between ranks that TCP connects; kill=2@3s, stop=1@2s+500ms, reset=0@1s for a rank "
-             "at a time; kill=random@3s for any rank, kill=random for any rank within 5 s; seed=7 "
-             "to draw the same ones again. With commas between."},
+     .help = "Inject faults: delay=5ms, jitter=1ms, loss=1%, rate=100Mbit, corrupt=0.1% between "
+             "ranks connected by TCP; kill=2@3s, stop=1@2s+500ms, reset=0@1s for a rank at a time; "
+             "kill=random@3s for any rank, kill=random for any rank within 5 s; seed=7 to repeat "
+             "the random choices. Separate them by commas."},
     {.name = "bind",
      .value = "WHAT",
-     .help = "core: rank i may use only CPU floor(i * CPUs / ranks) of the allowed ones, so that "
-             "neighbours share one when ranks outnumber them. With UNISONO_THREADS=N also the next "
-             "N - 1.",
+     .help = "core: bind rank i to the allowed CPU number floor(i * CPUs / ranks), so that "
+             "neighbours share a CPU if there are more ranks than CPUs. With UNISONO_THREADS=N, "
+             "also to the next N - 1 CPUs.",
      .fallback = "core",
      .choices = "core|none"},
     {.name = "only", .value = "RANKS", .help = "Show the output of these ranks only: 0,2-3."},
     {.name = "log-dir",
      .value = "DIR",
-     .help = "Also write what each rank prints to DIR/rank-0.out, DIR/rank-0.err, ..."},
+     .help = "Also write each rank's output to DIR/rank-0.out, DIR/rank-0.err, ..."},
     {.name = "record",
      .value = "FILE",
-     .help = "Write what each rank did at every step, and when, for unisono view and unisono trace "
-             "export; also if the job fails or is stopped. In a folder: a file named after the "
-             "job."},
+     .help = "Record what each rank does at every step, and when, for unisono view and unisono "
+             "trace export; also if the job fails or is stopped. If this is a folder: write a file "
+             "named after the job."},
     {.name = "record-events",
      .value = "N",
-     .help = "How many events each rank keeps, the newest; 32 bytes each.",
+     .help = "Events that each rank keeps: the newest N; 32 bytes each.",
      .fallback = "32768"},
     {.name = "prefix",
      .value = "WHEN",
-     .help = "Put host:rank before each line. auto: all lines but those that rank 0 writes to "
-             "stdout while no other rank has written there, so that a table stays a table; none "
-             "for a single rank.",
+     .help = "Put host:rank before each line. auto: not before lines of rank 0 on stdout until "
+             "another rank writes there, so that a table stays a table; never for a single rank.",
      .fallback = "auto",
      .choices = "auto|always|never"},
     {.name = "no-prefix", .help = "The same as --prefix=never."},
@@ -332,28 +330,27 @@ const Command kRunCommand = {
     .operands = "-- PROGRAM [ARGUMENT...]",
     .max_operands = 0,
     .runs_program = true,
-    .examples = {{{"unisono run -n 4 -- ./train --epochs 3", "Four ranks of ./train."},
+    .examples = {{{"unisono run -n 4 -- ./train --epochs 3", "Start four ranks of ./train."},
                   {"unisono run --hosts node1:8,node2:8 -- ./train",
-                   "Sixteen ranks on two hosts, through ssh or srun."},
+                   "Start sixteen ranks on two hosts, through ssh or srun."},
                   {"unisono run -n 8 --only 0 --log-dir logs -- python3 train.py",
-                   "Show rank 0, keep what all ranks print."}}},
+                   "Show rank 0, and keep the output of all ranks."}}},
     .description =
         "Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT as "
         "torchrun does, and UNISONO_JOB and UNISONO_TOKEN, which are new for each job.\n\n"
-        "Lines that several ranks print within 50 ms are printed once: [ranks 0-2] .... Standard "
+        "If several ranks print the same line within 50 ms, it is printed once: [ranks 0-2] .... "
+        "Standard "
         "input goes to rank 0 (to none with --hosts). With --json, each line is a JSON object, and "
         "the last one is the result.\n\n"
-        "When a rank dies by a signal or exits with a code other than 0, the others have 2 seconds "
-        "(5 with --hosts) to say what they have to say, then get SIGTERM and a second later "
-        "SIGKILL; the first "
-        "failure is reported. The exit code is that rank's, or 3 if a signal killed it, or if all "
-        "ranks "
-        "exit with code 0 although the world of some has failed and they have no other. Nothing "
-        "of a job outlives the launcher, even if that is killed. With --keep-going the others go "
-        "on instead.\n\n"
-        "A rank that --chaos kills looks to the others like any rank that dies, and the launcher "
-        "lets them go on: the job succeeds if they do. Choices left to chance are printed as the "
-        "command that makes them again.",
+        "When a rank dies by a signal or exits with a code other than 0, the other ranks get 2 "
+        "seconds (5 with --hosts) to report, then SIGTERM, and a second later SIGKILL; the first "
+        "failure is reported. The exit code is that of the failed rank. It is 3 if a signal killed "
+        "the rank, or if all ranks exit with code 0 although a rank's last world has failed. No "
+        "process of a job outlives the launcher, even if the launcher is killed. With --keep-going "
+        "the other ranks continue instead.\n\n"
+        "If --chaos kills a rank, the other ranks see an ordinary death, and the launcher lets "
+        "them continue: the job succeeds if they succeed. Random choices are printed as the "
+        "command that repeats them.",
     .options = kRunOptions,
     .run = run_run};
 

@@ -54,23 +54,23 @@ int run_show(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kShowOptions[] = {
-    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "4"},
+    {.name = "ranks", .letter = 'n', .value = "N", .help = "The number of ranks.", .fallback = "4"},
     {.name = "root",
      .value = "R",
      .help = "The root of broadcast, scatter, gather and reduce.",
      .fallback = "0"},
     {.name = "counts",
      .value = "FILE",
-     .help = "For all_to_all_v: how much each rank sends to each other, a row for each sender. "
-             "Draws blocks as long as they are."},
-    {.name = "step", .value = "K", .help = "Only this step, counted from 1."},
+     .help = "For all_to_all_v: how much each rank sends to every other rank, one row per sender. "
+             "Blocks are drawn to scale."},
+    {.name = "step", .value = "K", .help = "Show only this step, counted from 1."},
     {.name = "width",
      .value = "COLUMNS",
-     .help = "How wide strips may be; a wider schedule is shown as counts. Without it: the "
+     .help = "The width limit of strips; a wider schedule is shown as counts. Without it: the "
              "terminal's width."},
     {.name = "format",
      .value = "FORM",
-     .help = "text, or json (unisono.schedule/1, which show and verify read back).",
+     .help = "text, or json (unisono.schedule/1, which show and verify can read).",
      .fallback = "text",
      .choices = "text|json"}};
 
@@ -82,19 +82,20 @@ const Command kShowCommand = {
     .operands = "COLLECTIVE/ALGORITHM | FILE.json",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono show all_reduce/ring -n 4 --step 3", "One step of the ring."},
-                  {"unisono show broadcast/binomial -n 8 --root 3", "Every step, from root 3."},
+    .examples = {{{"unisono show all_reduce/ring -n 4 --step 3", "Show one step of the ring."},
+                  {"unisono show broadcast/binomial -n 8 --root 3",
+                   "Show every step, from root 3."},
                   {"unisono show all_reduce/ring -n 4 --json > ring.json",
-                   "The schedule as a file, to change and to verify."}}},
+                   "Write the schedule to a file, to change and verify it."}}},
     .description =
-        "A row is a chunk, a column a rank. The strip in a cell says whose contribution the rank "
-        "has in that chunk before the step: [0·2·] those of ranks 0 and 2. >1 means that it is "
-        "sent to rank 1 in this step; ! that a rank is counted twice. For all_to_all a row "
-        "is a destination, →2 what is meant for rank 2, and the strip says whose blocks for it the "
-        "rank holds, as in the page of unisono view. With --counts a block is as wide as it is "
-        "long, and an empty one is not drawn.\n\n"
-        "Where strips would be wider than the terminal, each step is one line of counts; --step "
-        "then lists the moves of that step.",
+        "A row is a chunk, and a column is a rank. The strip in a cell shows whose contributions "
+        "the rank has in that chunk before the step: [0·2·] means ranks 0 and 2. >1 means that the "
+        "chunk is sent to rank 1 in this step, and ! that a rank is counted twice. For all_to_all "
+        "a row is a destination: →2 are the blocks for rank 2, and the strip shows whose blocks "
+        "for rank 2 the rank holds, as on the page of unisono view. With --counts the width of a "
+        "block shows its length, and empty blocks are not drawn.\n\n"
+        "If the strips are wider than the terminal, each step is one line of counts; --step then "
+        "lists the moves of that step.",
     .options = kShowOptions,
     .run = run_show};
 

@@ -62,8 +62,8 @@ network_model::WorkloadSources sources_beside(const std::string& path) {
 // The exchange of counts, from --counts or from the schedule's own file.
 network_model::Workload workload_of_counts(Schedule schedule, const Arguments& arguments) {
   if (arguments.has("bytes")) {
-    throw UsageError("--bytes does not go with counts",
-                     "the counts say how much is sent, --element how long an element is",
+    throw UsageError("--bytes cannot be used with counts",
+                     "the counts define how much is sent, and --element the size of an element",
                      "unisono help sim");
   }
   if (arguments.has("element")) {
@@ -73,7 +73,7 @@ network_model::Workload workload_of_counts(Schedule schedule, const Arguments& a
     const CountProblem problem = check_counts(schedule.counts);
     if (!is_length || !problem.message.empty()) {
       throw UsageError(fmt::format("--element cannot be '{}'", arguments.text("element")),
-                       is_length ? problem.message : "1 byte to 1 GiB", "unisono help sim");
+                       is_length ? problem.message : "give 1 byte to 1 GiB", "unisono help sim");
     }
   }
   // Nothing can be wrong with an algorithm of the catalogue and the same counts at both ends.
@@ -95,7 +95,7 @@ network_model::Workload workload_of_counts(Schedule schedule, const Arguments& a
 
 void refuse_element(const Arguments& arguments) {
   if (arguments.has("element")) {
-    throw UsageError("--element goes with --counts", "--bytes says how much is sent in all",
+    throw UsageError("--element needs --counts", "--bytes defines how much is sent in all",
                      "unisono help sim");
   }
 }
@@ -107,9 +107,9 @@ network_model::Workload workload_of_file(const std::string& path, const Argument
   for (const std::string_view option : {"ranks", "root", "bytes", "counts", "element"}) {
     const bool is_size = option == "bytes" || option == "counts" || option == "element";
     if (arguments.has(option) && (workload_file || !is_size)) {
-      throw UsageError(fmt::format("--{} does not go with a {}", option,
+      throw UsageError(fmt::format("--{} cannot be used with a {}", option,
                                    workload_file ? "workload" : "schedule file"),
-                       fmt::format("{} says it already", path), "unisono help sim");
+                       fmt::format("{} defines it", path), "unisono help sim");
     }
   }
   if (workload_file) {
@@ -118,7 +118,7 @@ network_model::Workload workload_of_file(const std::string& path, const Argument
     if (!parsed) {
       throw UsageError(
           fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
-          "docs/formats/workload.md says what belongs where");
+          "docs/formats/workload.md describes the format");
     }
     return std::move(*parsed.value);
   }
@@ -149,7 +149,7 @@ network_model::WorkItem encoded_operation(const Algorithm& algorithm, const Shap
   if (encoded.schedule == nullptr) {
     throw UsageError(
         fmt::format("{} cannot be encoded between hosts: {}", encoded.name, encoded.why_not),
-        "unisono plan --on --accuracy says what can", "unisono help plan");
+        "unisono plan --on --accuracy shows which algorithms can be encoded", "unisono help plan");
   }
   return {.name = fmt::format("{}/{}", to_string(algorithm.collective), encoded.title),
           .bytes = bytes,
@@ -162,7 +162,7 @@ network_model::Workload workload_of(const Arguments& arguments, const Topology* 
   const int most_ranks = topology != nullptr ? topology->rank_count() : kUsualRanks;
   const std::string& target = arguments.operands().front();
   if (arguments.has("accuracy") && (is_schedule_file(target) || arguments.has("counts"))) {
-    throw UsageError("--accuracy goes with an algorithm", {}, "unisono help sim");
+    throw UsageError("--accuracy needs an algorithm", {}, "unisono help sim");
   }
   if (is_schedule_file(target)) {
     return workload_of_file(target, arguments, written_out, bytes);
@@ -259,12 +259,12 @@ struct Network {
 
 Network simulated_network(const Arguments& arguments) {
   if (arguments.has("on") && arguments.has("link")) {
-    throw UsageError("--on and --link are two networks", "a topology, or links that are all alike",
-                     "leave one of the two out");
+    throw UsageError("--on and --link are two networks", "give a topology, or equal links",
+                     "remove one of the two");
   }
   if (!arguments.has("on") && !arguments.has("link")) {
-    throw UsageError("on which network? --on or --link says",
-                     "--on dgx_h100:nodes=2, or --link alpha=5us,beta=12.5GB/s",
+    throw UsageError("the network is missing: give --on or --link",
+                     "such as --on dgx_h100:nodes=2, or --link alpha=5us,beta=12.5GB/s",
                      "unisono topo --presets");
   }
   if (arguments.has("link")) {
@@ -293,7 +293,7 @@ Simulation simulate_size(const Arguments& arguments, const Network& network,
 int run_sweep(const Arguments& arguments, const Network& network,
               const network_model::SimulationOptions& options, const Console& console) {
   if (arguments.has("trace")) {
-    throw UsageError("--trace does not go with several sizes", "a trace is of one simulation",
+    throw UsageError("--trace cannot be used with several sizes", "a trace contains one simulation",
                      "give --bytes once");
   }
   std::vector<SweepRow> rows;
@@ -308,7 +308,7 @@ int run_sweep(const Arguments& arguments, const Network& network,
 
 int run_sim(const Arguments& arguments, const Console& console) {
   if (arguments.operands().empty()) {
-    throw UsageError("what is to be simulated?",
+    throw UsageError("there is nothing to simulate: give an algorithm or a file",
                      "unisono sim all_reduce/ring --on dgx_h100:nodes=2 --bytes 1GiB",
                      "unisono list");
   }
@@ -337,74 +337,81 @@ int run_sim(const Arguments& arguments, const Console& console) {
 constexpr Option kSimOptions[] = {
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "A preset or a file, as `unisono topo` takes them."},
+     .help = "The topology: a preset or a file, as for `unisono topo`."},
     {.name = "link",
      .value = "LINK",
-     .help = "A link of its own for every pair of ranks, as `unisono plan` takes it."},
+     .help = "A separate link for every pair of ranks, as for `unisono plan`."},
     {.name = "ranks",
      .letter = 'n',
      .value = "N",
-     .help = "How many ranks; as many as the topology has, unless given."},
+     .help = "The number of ranks. Without it: all ranks of the topology."},
     {.name = "bytes",
      .letter = 'b',
      .value = "SIZE",
-     .help = "The larger of what a rank sends and receives in all. Several make a table.",
+     .help = "The larger of the bytes that a rank sends and receives in all. Several sizes make a "
+             "table.",
      .fallback = "1MiB",
      .repeats = true},
     {.name = "counts",
      .value = "FILE",
-     .help = "For all_to_all_v: how many elements each rank sends to each other, a row for each "
-             "sender; instead of --bytes."},
+     .help = "For all_to_all_v, instead of --bytes: how many elements each rank sends to every "
+             "other rank, one row per sender."},
     {.name = "element",
      .value = "SIZE",
-     .help = "With counts: how long an element is. Without it: as their file says, or 1 byte."},
-    {.name = "root", .value = "R", .help = "The root of a rooted collective.", .fallback = "0"},
+     .help = "With counts: the size of an element. Without it: the size in their file, or 1 byte."},
+    {.name = "root",
+     .value = "R",
+     .help = "The root, for a collective that has one.",
+     .fallback = "0"},
     {.name = "accuracy",
      .value = "ERROR",
-     .help = "Encode moves of f32 between nodes of the topology, as calls do that bear this error, "
-             "such as 0.01."},
+     .help = "Encode f32 moves between nodes of the topology, as calls with this accuracy do, such "
+             "as 0.01."},
     {.name = "ports",
      .value = "N",
-     .help = "Messages that a rank can send, and receive, at once.",
+     .help = "The number of messages that a rank can send, and receive, at once.",
      .fallback = "1"},
-    {.name = "gamma", .value = "SPEED", .help = "How fast a rank reduces, such as 100GB/s."},
+    {.name = "gamma", .value = "SPEED", .help = "The reduction speed of a rank, such as 100GB/s."},
     {.name = "segment", .value = "SIZE", .help = "Cut chunks into segments of at most this size."},
     {.name = "contention",
      .value = "WHEN",
-     .help = "Messages share links: auto where there may be any, on always, off never.",
+     .help = "Whether messages share links: auto if there may be sharing, on always, off never.",
      .fallback = "auto",
      .choices = "auto|on|off"},
     {.name = "routes",
      .value = "WHICH",
-     .help = "Among ways that are equally short and wide: one by the destination (fixed), one by a "
-             "hash "
-             "of both ranks (hashed), or all at once (adaptive).",
+     .help = "The choice among equally short and wide routes: one by the destination (fixed), one "
+             "by a hash of both ranks (hashed), or all at once (adaptive).",
      .fallback = "fixed",
      .choices = "fixed|hashed|adaptive"},
-    {.name = "late", .value = "R=TIME", .help = "Rank R comes that much later.", .repeats = true},
+    {.name = "late",
+     .value = "R=TIME",
+     .help = "Start rank R later by this time.",
+     .repeats = true},
     {.name = "slow",
      .value = "R=FACTOR",
-     .help = "Overhead, reductions and compute steps of rank R take that much longer.",
+     .help = "Multiply the overhead, reductions and compute steps of rank R by this factor.",
      .repeats = true},
     {.name = "degrade",
      .value = "LINK=PART",
-     .help = "A link (from->to), or all links of a device and of what is inside of it, has that "
-             "part of its bandwidth.",
+     .help = "Multiply the bandwidth of a link (from->to), or of all links of a device and of the "
+             "devices inside it, by this factor.",
      .repeats = true},
     {.name = "jitter",
      .value = "PART",
-     .help = "Overhead and compute steps take up to this part longer, at random.",
+     .help = "Lengthen overhead and compute steps at random by up to this share.",
      .fallback = "0"},
     {.name = "seed", .value = "N", .help = "The seed of the jitter.", .fallback = "1"},
-    {.name = "all-steps", .help = "Play steps that repeat one by one, also when they are steady."},
+    {.name = "all-steps",
+     .help = "Play repeating steps one by one, even when they have become steady."},
     {.name = "most-messages",
      .value = "N",
-     .help = "Refuse to play more messages than that one by one.",
+     .help = "The limit on messages that are played one by one.",
      .fallback = "300000000"},
     {.name = "trace",
      .value = "FILE",
-     .help = "Write messages and compute steps for unisono view and chrome://tracing: all of them, "
-             "also of steps that repeat, up to a million messages."}};
+     .help = "Write all messages and compute steps, including repeating steps, for unisono view "
+             "and chrome://tracing: up to a million messages."}};
 
 }  // namespace
 
@@ -415,17 +422,17 @@ const Command kSimCommand = {
     .max_operands = 1,
     .runs_program = false,
     .examples = {{{"unisono sim all_reduce/ring --on dgx_h100:nodes=2 --bytes 1GiB",
-                   "An algorithm on a known machine."},
+                   "Simulate an algorithm on a known machine."},
                   {"unisono sim all_reduce/ring --on fat_tree:hosts=64 --degrade host3=0.5",
-                   "One host has half of its bandwidth."},
+                   "Give one host half of its bandwidth."},
                   {"unisono sim workload.json --on rail_optimised:nodes=4 --trace sim.json",
-                   "A workload: operations of many groups, messages and compute steps."}}},
+                   "Simulate a workload: operations of many groups, messages and compute steps."}}},
     .description =
-        "Messages start when their data is ready and a port of either side is free. Their bytes "
-        "flow at the max-min fair rate of the links on their way. Steps that repeat are played "
-        "until they are steady, so a ring of 100,000 ranks takes a second.\n\n"
-        "A file is a schedule (unisono.schedule/1) or a workload (unisono.workload/1). The result "
-        "is always the same for the same arguments and seed.",
+        "A message starts when its data is ready and a port is free on either side. Its bytes flow "
+        "at the max-min fair rate of the links on its route. Repeating steps are played until they "
+        "are steady, so that a ring of 100,000 ranks takes a second.\n\n"
+        "A file is a schedule (unisono.schedule/1) or a workload (unisono.workload/1). The same "
+        "arguments and seed always give the same result.",
     .options = kSimOptions,
     .run = run_sim};
 

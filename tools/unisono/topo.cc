@@ -55,7 +55,8 @@ void print_presets(const Console& console) {
                             20, console.width()));
     }
   }
-  fmt::print("\nNAME:PARAMETER=NUMBER,... chooses, such as fat_tree:hosts=1024,ports=32\n");
+  fmt::print(
+      "\nchoose parameters with NAME:PARAMETER=NUMBER,..., such as fat_tree:hosts=1024,ports=32\n");
 }
 
 struct Rate {
@@ -99,7 +100,7 @@ void print_summary(const Topology& topology) {
   fmt::print("{}\n", topology.name.empty() ? "topology" : topology.name);
   fmt::print("ranks     {}\n", topology.ranks.size());
   fmt::print("devices   {}  ({})\n", topology.devices.size(), devices);
-  fmt::print("overhead  {:g} us a message\n", topology.overhead_us);
+  fmt::print("overhead  {:g} us per message\n", topology.overhead_us);
   for (const Protocol& protocol : topology.protocols) {
     fmt::print("protocol  {}: {}\n", protocol.name, protocol_text(protocol));
   }
@@ -162,8 +163,8 @@ void print_route(const Topology& topology, const std::string& pair, const Consol
 
 std::string protocol_text(const Protocol& protocol) {
   return fmt::format(
-      "an operation starts in {:.3g} us, a message costs {:.3g} us more, {:.0f} % of "
-      "the links' bandwidth",
+      "an operation starts in {:.3g} us, each message adds {:.3g} us, and uses {:.0f} % of the "
+      "links' bandwidth",
       protocol.start_us, protocol.message_us, 100 * protocol.share);
 }
 
@@ -175,7 +176,7 @@ int run_topo(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   if (!arguments.operands().empty() && arguments.has("discover")) {
-    throw UsageError("--discover goes without a topology", {}, "unisono help topo");
+    throw UsageError("--discover cannot be used with a topology", {}, "unisono help topo");
   }
   const Topology topology =
       arguments.operands().empty() ? discover_host() : load_topology(arguments.operands().front());
@@ -190,11 +191,11 @@ int run_topo(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kTopoOptions[] = {
-    {.name = "presets", .help = "List the presets with their parameters; --json: and sources."},
+    {.name = "presets",
+     .help = "List the presets with their parameters, and with --json their sources."},
     {.name = "discover",
-     .help = "This host: its sockets, cores, GPUs and NICs, as hwloc sees them; also without a "
-             "topology."},
-    {.name = "route", .value = "A,B", .help = "The links from one rank to another."}};
+     .help = "Describe this host: its sockets, cores, GPUs and NICs, as hwloc sees them."},
+    {.name = "route", .value = "A,B", .help = "Show the links from one rank to another."}};
 
 }  // namespace
 
@@ -204,19 +205,20 @@ const Command kTopoCommand = {
     .operands = "[PRESET | FILE]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono topo --presets", "The machines that are known."},
-                  {"unisono topo dgx_h100:nodes=4 --route 0,12", "How two ranks are joined."},
+    .examples = {{{"unisono topo --presets", "List the known machines."},
+                  {"unisono topo dgx_h100:nodes=4 --route 0,12",
+                   "Show how two ranks are connected."},
                   {"unisono topo --discover --json > host.json",
-                   "This host, to edit and simulate."}}},
+                   "Describe this host in a file, to edit and simulate it."}}},
     .description =
-        "A topology is made of devices, of links that go one way each, and of the devices that "
-        "ranks sit on. With --json it is printed as unisono.topology/1, which this command reads "
-        "again. A file is checked: links that lead nowhere, bandwidth of zero, units that are not "
-        "known, ranks that cannot reach each other are errors with their place.\n\n"
-        "Also read are the matrix of `nvidia-smi topo -m`, the report of `rocm-smi --showtopo` and "
-        "the XML that NCCL writes to NCCL_TOPO_DUMP_FILE; the source that is printed says which "
-        "figures were assumed.\n\n"
-        "Bandwidths are of one direction.",
+        "A topology consists of devices, of one-way links, and of the device of each rank. With "
+        "--json it is printed as unisono.topology/1, which this command can read. A file is "
+        "checked: dangling links, zero bandwidth, unknown units and ranks that cannot reach each "
+        "other are errors, reported with their place.\n\n"
+        "The command also reads the matrix of `nvidia-smi topo -m`, the report of `rocm-smi "
+        "--showtopo` and the XML that NCCL writes to NCCL_TOPO_DUMP_FILE. The printed source lists "
+        "the figures that were assumed.\n\n"
+        "Bandwidths are for one direction.",
     .options = kTopoOptions,
     .run = run_topo};
 

@@ -75,11 +75,12 @@ void check_replaces_nothing_larger(const Arguments& arguments, const std::string
   const auto old = cost::parse_machine_json(text, network_model::fit_machine);
   const int most_before = old.value ? most_ranks(old.value->machine.points()) : 0;
   if (most_before > most_now) {
-    throw UsageError(fmt::format("the profile would no longer know jobs of {} ranks", most_before),
-                     fmt::format("{} has been measured with them", path),
-                     fmt::format("unisono tune -n {} again, or -o FILE for another profile; -o {} "
-                                 "replaces it all the same",
-                                 most_before, path));
+    throw UsageError(
+        fmt::format("the profile would lose its measurements of jobs of {} ranks", most_before),
+        fmt::format("{} contains them", path),
+        fmt::format("include them with -n {}, or write another profile with -o FILE; -o {} "
+                    "replaces it anyway",
+                    most_before, path));
   }
 }
 
@@ -87,8 +88,8 @@ void check_replaces_nothing_larger(const Arguments& arguments, const std::string
 void check_table_alone(const Arguments& arguments) {
   for (const char* option : {"ranks", "max-bytes", "sizes", "threads", "time", "times"}) {
     if (arguments.has("table") && arguments.has(option)) {
-      throw UsageError(fmt::format("--{} does not go with --table", option),
-                       "--table measures nothing", "leave one of the two out");
+      throw UsageError(fmt::format("--{} cannot be used with --table", option),
+                       "--table does not measure", "remove one of the two");
     }
   }
 }
@@ -96,7 +97,8 @@ void check_table_alone(const Arguments& arguments) {
 void finish(TuneReport& report, const Measurements& measured, const Console& console) {
   console.progress("fitting");
   if (measured.points.empty()) {
-    throw UsageError("nothing was measured", "the time was too short", "give more with --time");
+    throw UsageError("nothing was measured", "the time was too short",
+                     "give more time with --time");
   }
   std::vector<cost::Point> points = network_model::quickest(measured.points);
   report.slower = network_model::median_over_quickest(measured.points);
@@ -130,8 +132,8 @@ int run_tune(const Arguments& arguments, const Console& console) {
     }
     if (measured.points.empty()) {
       throw UsageError("the tables have no times of algorithms",
-                       "ways of waiting and numbers of threads alone are no profile",
-                       "name one of `unisono tune --measure FILE` without --threads, too");
+                       "wait policies and thread counts alone do not make a profile",
+                       "add a table written by `unisono tune --measure FILE` without --threads");
     }
     report.machine.name = arguments.texts("table").front();
     report.accounts = measured.accounts;
@@ -169,33 +171,34 @@ constexpr Option kTuneOptions[] = {
      .fallback = "64M"},
     {.name = "sizes",
      .value = "LIST",
-     .help = "Time the algorithms at these sizes instead of those up to the largest: 100,4K,1MiB."},
+     .help = "Measure the algorithms only at these sizes: 100,4K,1MiB."},
     {.name = "threads",
      .value = "COUNTS",
-     .help =
-         "The numbers of threads of a rank to measure (UNISONO_THREADS): 1,2,4. Without it: 1, "
-         "2, 4 and so on, as many as there are CPUs for. With --measure these, and no algorithms."},
+     .help = "The numbers of threads per rank to measure (UNISONO_THREADS): 1,2,4. Without it: 1, "
+             "2, 4 and so on, while there are enough CPUs. With --measure: measure only these, and "
+             "no algorithms."},
     {.name = "time",
      .letter = 't',
      .value = "TIME",
-     .help = "How long to measure in all; what is left out then are sizes in between.",
+     .help = "The total time for measuring. A shorter time leaves out intermediate sizes.",
      .fallback = "30s"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "The profile. Without it: $XDG_CONFIG_HOME/unisono/profile.json or "
-             "~/.config/unisono/profile.json, which programs read unasked. Its folder is made."},
+     .help =
+         "The profile to write. Without it: $XDG_CONFIG_HOME/unisono/profile.json or "
+         "~/.config/unisono/profile.json, which programs read by default. Its folder is created."},
     {.name = "times",
      .value = "FILE",
-     .help = "Write all that was measured to FILE as well (CSV), for --table."},
+     .help = "Also write all measurements to FILE (CSV), for --table."},
     {.name = "table",
      .value = "FILE",
-     .help = "Fit these times instead of measuring (columns as for unisono plan --fit).",
+     .help = "Fit the times of this file instead of measuring (columns as for unisono plan --fit).",
      .repeats = true},
     {.name = "measure",
      .value = "FILE",
-     .help = "Be one rank of a job that a launcher has started: measure, and write the times to "
-             "FILE for --table."}};
+     .help = "Run as one rank of a job that a launcher has started: measure, and write the times "
+             "to FILE for --table."}};
 
 }  // namespace
 
@@ -205,24 +208,25 @@ const Command kTuneCommand = {
     .operands = "",
     .max_operands = 0,
     .runs_program = false,
-    .examples = {{{"unisono tune",
-                   "Measure 2, 4 and 8 ranks on this host; from then on programs "
-                   "use what was found."},
-                  {"unisono tune -n 2,16 --time 1m -o big.json",
-                   "Other rank counts and twice the time; UNISONO_PROFILE=big.json uses it."},
-                  {"mpirun -n 6 unisono tune --measure six.csv",
-                   "Measure under another launcher; unisono tune --table six.csv does the rest."}}},
+    .examples =
+        {{{"unisono tune",
+           "Measure 2, 4 and 8 ranks on this host. From then on, programs use the profile."},
+          {"unisono tune -n 2,16 --time 1m -o big.json",
+           "Measure other rank counts for twice the time. UNISONO_PROFILE=big.json uses the "
+           "profile."},
+          {"mpirun -n 6 unisono tune --measure six.csv",
+           "Measure under another launcher. unisono tune --table six.csv then makes the "
+           "profile."}}},
     .description =
-        "Starts the ranks as `unisono run` does, and times every algorithm of every collective on "
-        "f32, out of place, from 8 B up. Those that fall behind are not tried at larger sizes. "
-        "Then it times ways of waiting (UNISONO_WAIT), and numbers of threads of a rank "
-        "(UNISONO_THREADS) where there are CPUs for more than one.\n\n"
-        "The times are fitted, and the profile (unisono.machine/1) says from which size on which "
-        "algorithm is chosen, and how to wait: the built-in default stays unless another one is "
-        "5 % faster, and by more than times differ between measurements. It also says how many "
-        "threads move a call at most: more take part only where they gain as much. "
-        "Programs read it when they connect. UNISONO_PROFILE names another file, or none; a forced "
-        "algorithm comes first.",
+        "Starts the ranks as `unisono run` does, and measures every algorithm of every collective "
+        "on f32, out of place, from 8 B up. Slow algorithms are not measured at larger sizes. Then "
+        "it measures wait policies (UNISONO_WAIT), and numbers of threads per rank "
+        "(UNISONO_THREADS) if there are CPUs for more than one.\n\n"
+        "The times are fitted. The profile (unisono.machine/1) states which algorithm is chosen "
+        "from which size on, how to wait, and how many threads may move a call. The built-in "
+        "default stays unless an alternative is at least 5 % faster, and by more than the noise of "
+        "the measurements. Programs read the profile when they connect. UNISONO_PROFILE names "
+        "another file, or none; a forced algorithm takes precedence.",
     .options = kTuneOptions,
     .run = run_tune};
 

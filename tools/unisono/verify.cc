@@ -111,7 +111,7 @@ void print_checked(const Checked& checked, const Console& console) {
   if (!right) {
     fmt::print("{} finding{}\n", checked.findings.size(), checked.findings.size() == 1 ? "" : "s");
   } else if (!checked.in_place && !console.quiet()) {
-    fmt::print("  in place, the input has to be copied first\n");
+    fmt::print("  in place, the input must be copied first\n");
   }
 }
 
@@ -190,7 +190,7 @@ Range verified_ranks(const Arguments& arguments) {
   }
   throw UsageError(
       fmt::format("--ranks cannot be '{}'", text),
-      fmt::format("a number from 1 to {}, or a range such as 1..64", kMostVerifiedRanks),
+      fmt::format("give a number from 1 to {}, or a range such as 1..64", kMostVerifiedRanks),
       "unisono help verify");
 }
 
@@ -297,9 +297,9 @@ int verify_one(Checked checked, const Console& console) {
 int run_verify(const Arguments& arguments, const Console& console) {
   if (arguments.has("all")) {
     if (!arguments.operands().empty() || arguments.has("counts")) {
-      throw UsageError(
-          fmt::format("--all goes without {}", arguments.has("counts") ? "--counts" : "a schedule"),
-          {}, "unisono help verify");
+      throw UsageError(fmt::format("--all cannot be used with {}",
+                                   arguments.has("counts") ? "--counts" : "a schedule"),
+                       {}, "unisono help verify");
     }
     return verify_sweep(catalog(), {}, arguments, console);
   }
@@ -311,17 +311,17 @@ int run_verify(const Arguments& arguments, const Console& console) {
   if (is_schedule_file(target)) {
     for (const std::string_view option : {"ranks", "root"}) {
       if (arguments.has(option)) {
-        throw UsageError(fmt::format("--{} does not go with a schedule file", option),
-                         fmt::format("{} says it already", target), "unisono help verify");
+        throw UsageError(fmt::format("--{} cannot be used with a schedule file", option),
+                         fmt::format("{} defines it", target), "unisono help verify");
       }
     }
     const std::string text = read_text_file(target);
     const bool is_plan = mscclpp::is_plan(text);
     if ((is_msccl_file(target) || is_plan) && arguments.has("counts")) {
-      throw UsageError(
-          fmt::format("{} has blocks of equal size", target),
-          fmt::format("a {} takes no --counts", is_plan ? "plan of MSCCL++" : "program of MSCCL"),
-          "unisono help verify");
+      throw UsageError(fmt::format("{} has blocks of equal size", target),
+                       fmt::format("a {} does not support --counts",
+                                   is_plan ? "plan of MSCCL++" : "program of MSCCL"),
+                       "unisono help verify");
     }
     if (is_msccl_file(target)) {
       return verify_msccl(target, text, console);
@@ -351,17 +351,17 @@ int run_verify(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kVerifyOptions[] = {
-    {.name = "all", .help = "Every algorithm of the catalogue."},
+    {.name = "all", .help = "Verify every algorithm of the catalogue."},
     {.name = "ranks",
      .letter = 'n',
      .value = "N",
-     .help = "How many ranks: a number, or a range such as 1..64.",
+     .help = "The number of ranks, or a range such as 1..64.",
      .fallback = "1..64"},
-    {.name = "root", .value = "R", .help = "Only this root. Without it: every root."},
+    {.name = "root", .value = "R", .help = "Verify only this root. Without it: every root."},
     {.name = "counts",
      .value = "FILE",
-     .help = "For all_to_all_v: how much each rank sends to each other, a row for each sender. "
-             "Proves sizes too."}};
+     .help = "For all_to_all_v: how much each rank sends to every other rank, one row per sender. "
+             "Also proves the sizes."}};
 
 }  // namespace
 
@@ -371,23 +371,23 @@ const Command kVerifyCommand = {
     .operands = "COLLECTIVE/ALGORITHM | FILE.json | FILE.xml",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono verify my_ring.json", "A schedule of your own."},
-                  {"unisono verify all_reduce/ring -n 1..64", "One algorithm, any size."},
-                  {"unisono verify --all", "The whole catalogue, for every n and root."}}},
+    .examples = {{{"unisono verify my_ring.json", "Verify your own schedule."},
+                  {"unisono verify all_reduce/ring -n 1..64",
+                   "Verify one algorithm for many sizes."},
+                  {"unisono verify --all", "Verify the whole catalogue, for every n and root."}}},
     .description =
-        "Counts every rank's contribution in every chunk, looks for data that is read before it "
-        "was written and for writes that meet, and runs the programs of all ranks over lanes that "
-        "hold one segment. A catalogue entry must also keep its own claims: steps, edges, chunks "
-        "sent.\n\n"
-        "With --counts, also that both ends of each block know the same size, that no rank passes "
-        "on what it does not know the size of, and that each rank ends with its blocks one behind "
-        "the other in the order of ranks.\n\n"
-        "An XML file is a program of MSCCL, and a JSON file with GPUs a plan of MSCCL++, whoever "
-        "made them. They are proved as they stand, in the ways that they say they run (in place, "
-        "out of place): every contribution once, no deadlock, and no two thread blocks at one "
-        "place in an order that nothing fixes.\n\n"
-        "Exit code 0: right; 1: wrong, each finding with its step and the source line of the move; "
-        "2: the file cannot be read as a schedule.",
+        "Counts every rank's contribution in every chunk, searches for reads before writes and for "
+        "conflicting writes, and runs the programs of all ranks over lanes that hold one segment. "
+        "A catalogue entry must also keep its own claims: steps, edges, chunks sent.\n\n"
+        "With --counts it also proves that both ends of each block know the same size, that no "
+        "rank forwards a block of unknown size, and that each rank ends with its blocks packed in "
+        "rank order.\n\n"
+        "An XML file is an MSCCL program, and a JSON file with GPUs is an MSCCL++ plan, of unisono "
+        "or another tool. They are proved as they are, for the forms that they declare (in place, "
+        "out of place): every contribution counts once, there is no deadlock, and no two thread "
+        "blocks access the same place in undefined order.\n\n"
+        "Exit code 0: correct; 1: wrong, with the step and the source line of the move for each "
+        "finding; 2: the file cannot be read as a schedule.",
     .options = kVerifyOptions,
     .run = run_verify};
 

@@ -120,9 +120,9 @@ nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Co
   }
   const int each = (row.experts + ranks - 1) / ranks;
   if (each * ranks > kMostExperts) {
-    throw UsageError(fmt::format("{} has {} experts; the page shows {}", path, row.experts,
+    throw UsageError(fmt::format("{} has {} experts; the page shows at most {}", path, row.experts,
                                  kMostExperts / ranks * ranks),
-                     "take a part of them, or look at the table that plan moe prints",
+                     "use a part of them, or read the table that plan moe prints",
                      fmt::format("unisono plan moe --routing {} -n {} --hidden 2048", path, ranks));
   }
   const auto experts = static_cast<std::size_t>(each * ranks);
@@ -133,10 +133,11 @@ nlohmann::ordered_json routing_data(const std::string& path, int ranks, const Co
     if (const int expert = row.chosen[i]; expert >= 0) {
       int& count = counts[i / choices][static_cast<std::size_t>(expert)];
       if (++count > kMostTokens) {
-        throw UsageError(fmt::format("{}: more than {} tokens of rank {} for expert {}; the page "
-                                     "shows each",
-                                     path, kMostTokens, i / choices, expert),
-                         "take the first tokens of the file", fmt::format("head -n 256 {}", path));
+        throw UsageError(
+            fmt::format(
+                "{}: more than {} tokens of rank {} for expert {}; the page shows each token", path,
+                kMostTokens, i / choices, expert),
+            "use the first tokens of the file", fmt::format("head -n 256 {}", path));
       }
     }
   }
@@ -150,7 +151,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   const auto document = parse_json_document<nlohmann::ordered_json>(path, text);
   if (path.ends_with(".csv") || begins(document, "format", "unisono.pipeline/")) {
     if (!op.empty()) {
-      throw UsageError(fmt::format("{} is not a recording", path), "--op goes with one",
+      throw UsageError(fmt::format("{} is not a recording", path), "--op needs a recording",
                        "unisono run --record FILE makes one");
     }
     data["pipeline"] = pipeline_file_data(path, text);
@@ -161,9 +162,9 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
     refuse_cut(path);
   }
   if (document.is_discarded()) {
-    refuse_other_files(path, text,
-                       "a recording, a schedule, a pipeline, a step, a plan, a topology or a "
-                       "simulation");
+    refuse_other_files(
+        path, text,
+        "give a recording, a schedule, a pipeline, a step, a plan, a topology or a simulation");
   }
   if (is_recording(document)) {
     refuse_other_version(path, document);
@@ -175,14 +176,15 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
       try {
         add_schedule_of(data["recording"], data);
       } catch (const nlohmann::json::exception&) {
-        throw UsageError("the recording is not whole", "as in docs/formats/trace.md",
+        throw UsageError("the recording is incomplete",
+                         "docs/formats/trace.md describes the format",
                          "unisono run --record FILE makes one");
       }
     }
     return;
   }
   if (!op.empty()) {
-    throw UsageError(fmt::format("{} is not a recording", path), "--op goes with one",
+    throw UsageError(fmt::format("{} is not a recording", path), "--op needs a recording",
                      "unisono run --record FILE makes one");
   }
   if (begins(document, "schema", "unisono.pipeline_times/")) {
@@ -212,7 +214,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
   }
   if (begins(document, "format", "unisono.workload/")) {
     throw UsageError(
-        fmt::format("{} is a workload, which has no times before it is simulated", path),
+        fmt::format("{} is a workload, which has no times until it is simulated", path),
         fmt::format("unisono sim {} --on dgx_h100:nodes=2 --trace sim.json, then "
                     "unisono view sim.json",
                     path),
@@ -222,8 +224,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
       !format.empty() && !format.starts_with("unisono.schedule/")) {
     throw UsageError(
         fmt::format("{} is {}", path, format),
-        "a recording, a schedule, a pipeline, a step, a plan, a topology or a simulation is "
-        "expected",
+        "give a recording, a schedule, a pipeline, a step, a plan, a topology or a simulation",
         "unisono help view");
   }
   data["schedule"] = schedule_data(load_schedule(path));
@@ -232,7 +233,7 @@ void add_file(const std::string& path, const std::string& op, nlohmann::ordered_
 void add_algorithm(const std::string& target, const Arguments& arguments,
                    nlohmann::ordered_json& data) {
   if (arguments.has("op")) {
-    throw UsageError("--op goes with a recording", "unisono view FILE --op 'world #17'",
+    throw UsageError("--op needs a recording", "unisono view FILE --op 'world #17'",
                      "unisono run --record FILE makes one");
   }
   data["schedule"] =
@@ -278,16 +279,16 @@ std::string default_name(const Arguments& arguments) {
 int run_view(const Arguments& arguments, const Console& console) {
   nlohmann::ordered_json data;
   if (arguments.has("op") && (arguments.text("op").empty() || arguments.operands().empty())) {
-    throw UsageError("--op: which operation, and of which recording?",
+    throw UsageError("--op needs an operation and a recording",
                      "unisono view FILE --op 'world #17'", "unisono view FILE lists them");
   }
   if (arguments.has("counts") && (arguments.operands().empty() || arguments.has("op"))) {
-    throw UsageError("--counts goes with a schedule of all_to_all_v",
+    throw UsageError("--counts needs a schedule of all_to_all_v",
                      "unisono view all_to_all_v/pairwise --counts FILE", "unisono help view");
   }
   if (arguments.has("routing")) {
     if (!arguments.operands().empty()) {
-      throw UsageError("--routing goes with no schedule and no file", {},
+      throw UsageError("--routing cannot be used with a schedule or a file", {},
                        "unisono view --routing FILE -n 4");
     }
     data["routing"] =
@@ -298,8 +299,8 @@ int run_view(const Arguments& arguments, const Console& console) {
     if (is_schedule_file(target)) {
       for (const std::string_view option : {"ranks", "root"}) {
         if (arguments.has(option)) {
-          throw UsageError(fmt::format("--{} does not go with a file", option),
-                           fmt::format("{} says it already", target), "unisono help view");
+          throw UsageError(fmt::format("--{} cannot be used with a file", option),
+                           fmt::format("{} defines it", target), "unisono help view");
         }
       }
       if (arguments.has("counts")) {
@@ -319,37 +320,36 @@ int run_view(const Arguments& arguments, const Console& console) {
 }
 
 constexpr Option kViewOptions[] = {
-    {.name = "ranks", .letter = 'n', .value = "N", .help = "How many ranks.", .fallback = "8"},
+    {.name = "ranks", .letter = 'n', .value = "N", .help = "The number of ranks.", .fallback = "8"},
     {.name = "root",
      .value = "R",
      .help = "The root of broadcast, scatter, gather and reduce.",
      .fallback = "0"},
     {.name = "counts",
      .value = "FILE",
-     .help = "For all_to_all_v: how much each rank sends to each other, a row for each sender. The "
-             "page has it in its data."},
+     .help = "For all_to_all_v: how much each rank sends to every other rank, one row per sender. "
+             "The page contains the schedule."},
     {.name = "routing",
      .value = "FILE",
-     .help = "Plays what a router chose, a token a line, as `unisono plan moe --routing` reads it, "
-             "on -n ranks, at most 16."},
+     .help = "Plays a router's choices on -n ranks, at most 16. The file has one token per line, "
+             "as for `unisono plan moe --routing`."},
     {.name = "op",
      .value = "WHICH",
-     .help =
-         "Only this operation of a recording, such as 'world #17' (or 17), over its prediction."},
+     .help = "Show only this operation of a recording, such as 'world #17' (or 17), over its "
+             "prediction."},
     {.name = "on",
      .value = "TOPOLOGY",
-     .help = "The machine for the loads of links: a preset or a file, as `unisono topo` takes "
-             "them."},
+     .help = "The machine for the load of its links: a preset or a file, as for `unisono topo`."},
     {.name = "lang",
      .value = "LANGUAGE",
-     .help = "The language that the page opens in. Without it: that of the browser.",
+     .help = "The language in which the page opens. Without it: the browser's language.",
      .choices = "en|zh"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "Where to write the page; - is standard output. Without it: a file of this folder, "
-             "named after what is shown."},
-    {.name = "no-open", .help = "Write the page, and do not open it on the desktop."},
+     .help = "The file to write; - is standard output. Without it: a file in this folder, named "
+             "after its content."},
+    {.name = "no-open", .help = "Write the page, but do not open it on the desktop."},
     kServeOption};
 
 }  // namespace
@@ -360,27 +360,23 @@ const Command kViewCommand = {
     .operands = "[COLLECTIVE/ALGORITHM | FILE]",
     .max_operands = 1,
     .runs_program = false,
-    .examples = {{{"unisono view", "The article, and the lab with the whole catalogue."},
-                  {"unisono view all_reduce/ring -n 8", "Opens at this schedule."},
+    .examples = {{{"unisono view", "Open the article, and the lab with the whole catalogue."},
+                  {"unisono view all_reduce/ring -n 8", "Open the page at this schedule."},
                   {"unisono view all_to_all/pairwise -n 16 --on dgx_h100:nodes=2",
-                   "Which links of a machine are busy."}}},
+                   "Show which links of a machine are busy."}}},
     .description =
-        "The page is one HTML file that needs nothing else: no network, no server. It opens with "
-        "an "
-        "article on how models communicate; its tabs are the lab, which shows whose "
-        "data is where at every step, lets you break a schedule and says what is wrong then, "
-        "compares algorithms, and explains what each collective is for. A v-form is drawn as its "
-        "plain "
-        "form, with the same count for every rank.\n\n"
+        "The page is one self-contained HTML file: it needs no network and no server. It opens "
+        "with an article on how models communicate. Its tabs are the lab: it shows whose data is "
+        "where at every step, lets you break a schedule and shows the error, compares algorithms, "
+        "and explains each collective. A v-form is drawn as its plain form, with the same count "
+        "for every rank.\n\n"
         "FILE is a schedule (unisono.schedule/1), a recording (unisono.trace/1), a pipeline "
         "(unisono.pipeline/1, or FILE.csv of torch.distributed.pipelining), the times of its run "
         "(unisono.pipeline_times/1), a topology (unisono.topology/1), a routing of experts "
-        "(unisono.routing/1), a step of a model "
-        "(unisono.step/1, or what unisono step show --json "
-        "printed), a plan (what unisono plan-model --save wrote), what unisono sim --trace wrote, "
-        "or what unisono trace why --json "
-        "printed. Files can also be dropped on the page. Where there is a "
-        "desktop, the page is opened with xdg-open.",
+        "(unisono.routing/1), a step of a model (unisono.step/1, or the output of unisono step "
+        "show --json), a plan (of unisono plan-model --save), a simulation (of unisono sim "
+        "--trace), or a diagnosis (of unisono trace why --json). Files can also be dropped on the "
+        "page. If there is a desktop, xdg-open opens the page.",
     .options = kViewOptions,
     .run = run_view};
 

@@ -8,11 +8,11 @@ namespace unisono_signals {
 
 // The thread in which Python runs the handlers of signals.
 bool is_main_thread();
-// Whether Python is to raise KeyboardInterrupt. It interrupts the main thread alone; false in
-// others. Takes Python's lock.
+// Returns whether Python will raise KeyboardInterrupt. Only the main thread can be interrupted; on
+// other threads returns false. Takes Python's lock.
 bool is_interrupted();
-// What an operation that failed does before it throws its error: KeyboardInterrupt, or what another
-// handler raises, goes first.
+// Called before a failed operation throws its error: throws KeyboardInterrupt, or the exception of
+// another signal handler, if there is one.
 void throw_if_interrupted();
 
 }  // namespace unisono_signals

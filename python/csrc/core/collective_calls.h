@@ -39,48 +39,49 @@ void all_to_all_v(Job& job, Object data, const Counts& counts, Object out,
 template <typename Define>
 void define_collective_calls(const Define& define) {
   define("broadcast", unisono::Collective::broadcast, &calls::broadcast,
-         "`data` of the root comes to `data` of all ranks. Returns `data`.", py::arg("data"),
+         "Copies the root's `data` into `data` of all ranks. Returns `data`.", py::arg("data"),
          py::arg("root") = 0, py::kw_only());
   define("all_reduce", unisono::Collective::all_reduce, &calls::all_reduce,
-         "The reduction of all `data` comes to `out` of all ranks; without `out`, to `data`.",
+         "Reduces `data` of all ranks into `out` on all ranks; without `out`, into `data`.",
          py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::kw_only());
   define("reduce", unisono::Collective::reduce, &calls::reduce,
-         "The reduction of all `data` comes to `out` of the root; without `out`, to its `data`.",
+         "Reduces `data` of all ranks into `out` on the root; without `out`, into its `data`.",
          py::arg("data"), py::arg("out") = py::none(), py::arg("op") = "sum", py::arg("root") = 0,
          py::kw_only());
   define("scatter", unisono::Collective::scatter, &calls::scatter,
-         "Part r of the root's `data` (size * n elements) comes to `out` (n) of rank r.",
+         "Copies part r of the root's `data` (size * n elements) into `out` (n) of rank r.",
          py::arg("data"), py::arg("out"), py::arg("root") = 0, py::kw_only());
   define("gather", unisono::Collective::gather, &calls::gather,
-         "`data` (n elements) of rank r becomes part r of the root's `out` (size * n).",
+         "Copies `data` (n elements) of rank r into part r of the root's `out` (size * n).",
          py::arg("data"), py::arg("out") = py::none(), py::arg("root") = 0, py::kw_only());
   define("all_gather", unisono::Collective::all_gather, &calls::all_gather,
-         "`data` (n elements) of rank r becomes part r of every `out` (size * n).", py::arg("data"),
-         py::arg("out"), py::kw_only());
+         "Copies `data` (n elements) of rank r into part r of every `out` (size * n).",
+         py::arg("data"), py::arg("out"), py::kw_only());
   define("reduce_scatter", unisono::Collective::reduce_scatter, &calls::reduce_scatter,
-         "`out` (n elements) of rank r becomes part r of the reduction of all `data` (size * n).",
+         "Reduces all `data` (size * n), and writes part r to `out` (n elements) of rank r.",
          py::arg("data"), py::arg("out"), py::arg("op") = "sum", py::kw_only());
   define("all_to_all", unisono::Collective::all_to_all, &calls::all_to_all,
-         "Part d of `data` of rank s becomes part s of `out` of rank d; both of size * n elements.",
+         "Copies part d of rank s's `data` into part s of rank d's `out`; both have size * n "
+         "elements.",
          py::arg("data"), py::arg("out"), py::kw_only());
   define("barrier", unisono::Collective::barrier, &calls::barrier,
-         "Returns when all ranks have called it.", py::kw_only());
+         "Waits until all ranks have called it.", py::kw_only());
   const std::string lists =
-      " `counts` has the elements of each rank's part, the same on all ranks; parts lie packed in "
-      "rank order, or where `displs` says.";
+      " `counts` has the number of elements of each rank's part, the same on all ranks. Parts are "
+      "packed in rank order, or start at `displs`.";
   define("scatter_v", unisono::Collective::scatter_v, &calls::scatter_v,
-         "Part r of the root's `data` comes to `out` of rank r." + lists, py::arg("data"),
+         "Copies part r of the root's `data` into `out` of rank r." + lists, py::arg("data"),
          py::arg("out"), py::arg("counts"), py::arg("root") = 0, py::arg("displs") = py::none(),
          py::kw_only());
   define("gather_v", unisono::Collective::gather_v, &calls::gather_v,
-         "`data` of rank r becomes part r of the root's `out`." + lists, py::arg("data"),
+         "Copies `data` of rank r into part r of the root's `out`." + lists, py::arg("data"),
          py::arg("out") = py::none(), py::arg("counts") = Counts{}, py::arg("root") = 0,
          py::arg("displs") = py::none(), py::kw_only());
   define("all_gather_v", unisono::Collective::all_gather_v, &calls::all_gather_v,
-         "`data` of rank r becomes part r of every `out`." + lists, py::arg("data"), py::arg("out"),
-         py::arg("counts"), py::arg("displs") = py::none(), py::kw_only());
+         "Copies `data` of rank r into part r of every `out`." + lists, py::arg("data"),
+         py::arg("out"), py::arg("counts"), py::arg("displs") = py::none(), py::kw_only());
   define("reduce_scatter_v", unisono::Collective::reduce_scatter_v, &calls::reduce_scatter_v,
-         "`out` of rank r becomes part r of the reduction of all `data`." + lists, py::arg("data"),
+         "Reduces all `data`, and writes part r to `out` of rank r." + lists, py::arg("data"),
          py::arg("out"), py::arg("counts"), py::arg("op") = "sum", py::arg("displs") = py::none(),
          py::kw_only());
   define("all_to_all_v", unisono::Collective::all_to_all_v, &calls::all_to_all_v,

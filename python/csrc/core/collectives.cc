@@ -13,7 +13,7 @@ using Object = const py::object&;
 void expect(const char* name, const Memory& memory, std::size_t count) {
   if (memory.count() != count) {
     Job::refuse(std::string(name) + " has " + std::to_string(memory.count()) +
-                " elements; there must be " + std::to_string(count));
+                " elements; it must have " + std::to_string(count));
   }
 }
 
@@ -53,14 +53,14 @@ void define(py::class_<Comm, std::shared_ptr<Comm>>& comm, const std::string& na
                 const std::string& algorithm, int timeout_ms) {
         return self.start(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
       },
-      "As " + name + "(), but returns a Request. Its buffers must not be touched before it ends.");
+      "As " + name + "(), but returns a Request. Do not touch its buffers before it ends.");
   add(
       name + "_plan",
       [prepare](Comm& self, Inputs... inputs, Object dtype, double accuracy,
                 const std::string& algorithm, int timeout_ms) {
         return self.plan(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
       },
-      "Prepares " + name + "() on these buffers, to start() it again and again. Sends nothing.");
+      "Prepares " + name + "() on these buffers, which start() runs repeatedly. Sends nothing.");
 }
 
 }  // namespace
@@ -203,8 +203,8 @@ void define_collectives(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       },
       arg("collective"), arg("count"), arg("dtype") = "float32", py::kw_only(), arg("root") = 0,
       arg("algorithm") = "",
-      "Which algorithm a call of `count` elements gets, and why; for v-forms, with that many in "
-      "each part. Local: the other ranks need not call it.");
+      "Explains which algorithm a call with `count` elements uses, and why; for v-forms, with that "
+      "many elements per part. Local.");
 }
 
 }  // namespace unisono_python

@@ -24,18 +24,19 @@ void close_all() {
 void define_requests(py::module_& module) {
   using py::arg;
   py::class_<Request>(module, "Request",
-                      "An operation under way. Keeps its buffers alive; its destructor waits.")
+                      "An operation in progress. Keeps its buffers alive; its destructor waits.")
       .def("wait", &Request::wait, arg("timeout_ms") = -1,
-           "Returns what the blocking form returns when the operation has ended, or raises what "
-           "ended it. timeout_ms: -1 the communicator's, 0 for ever; running out of it ends the "
-           "operations of the world.")
-      .def("test", &Request::test, "Whether it has ended. Never blocks.")
-      .def("source", &Request::source, "Of a receive that has ended: the rank it came from.");
+           "Waits for the operation, and returns what the blocking form returns, or raises its "
+           "error. timeout_ms: -1 the communicator's, 0 no limit; when it expires, all operations "
+           "of the world end.")
+      .def("test", &Request::test, "Returns whether the operation has ended. Never blocks.")
+      .def("source", &Request::source, "The rank from which a completed receive came.");
   py::class_<Plan>(module, "Plan",
-                   "A collective whose checks and choices are made once; keeps its buffers.")
-      .def("start", &Plan::start, "Runs it, and returns as the blocking form does.")
-      .def("start_async", &Plan::start_async, "Begins it, and returns a Request.")
-      .def_property_readonly("algorithm", &Plan::algorithm, "What was chosen, such as 'ring'.");
+                   "A collective that is checked and planned once; keeps its buffers.")
+      .def("start", &Plan::start, "Runs it, and returns what the blocking form returns.")
+      .def("start_async", &Plan::start_async, "Starts it, and returns a Request.")
+      .def_property_readonly("algorithm", &Plan::algorithm,
+                             "The chosen algorithm, such as 'ring'.");
   py::class_<Premultiplied>(module, "premul_sum",
                             "op=premul_sum(factor): each rank's input times `factor`, summed.")
       .def(py::init<double>(), arg("factor"))
@@ -58,13 +59,14 @@ void define_explanation(py::module_& module) {
     }
     return result;
   };
-  py::class_<Explanation>(module, "Explanation", "Which algorithm a call gets, and why.")
+  py::class_<Explanation>(module, "Explanation", "The algorithm of a call, and why it is chosen.")
       .def_readonly("chosen", &Explanation::chosen)
       .def_property_readonly(
           "why", [](const Explanation& self) { return to_string(self.why); },
           "call, option, profile or built_in.")
-      .def_readonly("profile", &Explanation::profile, "The file, where there is one.")
-      .def_property_readonly("candidates", rows, "Fastest first as far as that is known.")
+      .def_readonly("profile", &Explanation::profile, "The profile's file, if there is one.")
+      .def_property_readonly("candidates", rows,
+                             "The usable algorithms, fastest first if times are known.")
       .def_property_readonly(
           "unable",
           [](const Explanation& self) {
@@ -74,7 +76,7 @@ void define_explanation(py::module_& module) {
             }
             return result;
           },
-          "Why the others cannot serve.")
+          "The other algorithms, with the reason why each is unusable.")
       .def("__str__", &Explanation::text);
 }
 
@@ -254,35 +256,33 @@ void define_communicator(py::module_& module) {
   define_explanation(module);
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
-      "This rank's end of a group of ranks. Calls of several threads run one after the other; "
-      "abort(), failure() and statistics() alone do not wait for them. With an `accuracy`, such as "
-      "0.01, of a call, ranks on several hosts may round float32 on the way.");
+      "A group of ranks, as seen by this rank. Calls from several threads run one after the other; "
+      "only abort(), failure() and statistics() do not wait for them. If a call has an `accuracy`, "
+      "such as 0.01, float32 data between hosts may be rounded.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
-      .def_property_readonly("size", &Comm::size, "How many ranks the group has.")
-      .def_property_readonly("hosts", &Comm::hosts, "On how many hosts the ranks of the group are.")
+      .def_property_readonly("size", &Comm::size, "The number of ranks in the group.")
+      .def_property_readonly("hosts", &Comm::hosts, "The number of hosts of the group.")
       .def_property_readonly("closed", &Comm::is_closed)
-      .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank get PeerLost.")
+      .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank raise PeerLost.")
       .def("abort", &Comm::abort, arg("reason") = "",
-           "Ends all operations of this world on all ranks with Aborted. Any thread.")
+           "Ends all operations of this world on all ranks with Aborted. Any thread may call it.")
       .def("label", &Comm::label, arg("text") = "",
-           "What the next calls of this rank on any group of this world are for: a layer, a phase. "
-           "Recordings name the calls by it, until the next label; empty: nothing. Any thread.")
-      .def(
-          "failure", &Comm::failure,
-          "What has ended the world of this communicator, as the exception that the next operation "
-          "would raise; None while nothing is known. Looks for ranks that have died, and never "
-          "waits. Any thread, also during an operation.")
+           "Labels this rank's next calls on any group of this world, for example with a layer or "
+           "phase. Recordings show the label, until the next one; empty: no label. Any thread may "
+           "call it.")
+      .def("failure", &Comm::failure,
+           "Returns the failure that has ended this communicator's world, as the exception that "
+           "the next operation would raise, or None. Checks for dead ranks, and never waits. Any "
+           "thread may call it, also during an operation.")
       .def("late_ranks", &Comm::late_ranks,
-           "The ranks of this group that have not entered the latest collective of this rank: also "
-           "when that has ended with a timeout. Ranks of other hosts tell where they are while "
-           "somebody "
-           "waits, and are late before.")
+           "Returns the ranks of this group that have not entered this rank's latest collective, "
+           "also after a timeout. Ranks of other hosts report their position only while a rank "
+           "waits; before that they count as late.")
       .def("statistics", &Comm::statistics,
-           "What the calls of this group have cost this rank: for each kind of call its calls, "
-           "bytes, moving_s, waiting_s, waiting_for_s by rank, and skew, a histogram of the waits "
-           "of "
-           "calls: [0] below a microsecond, [k] from 2**(k-1) to 2**k. Any thread, also during an "
-           "operation.")
+           "Returns what this group's calls have cost this rank. For each kind of call: calls, "
+           "bytes, moving_s, waiting_s, waiting_for_s by rank, and skew, a histogram of waits per "
+           "call: [0] below one microsecond, [k] from 2**(k-1) to 2**k. Any thread may call it, "
+           "also during an operation.")
       .def("__enter__", [](const std::shared_ptr<Comm>& self) { return self; })
       .def("__exit__",
            [](Comm& self, const py::object& type, const py::object& error, const py::object&) {

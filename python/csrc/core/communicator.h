@@ -17,7 +17,7 @@ namespace unisono_python {
 class Outcome {
  public:
   bool has_ended() const { return has_ended_; }
-  // Throws what the request did, again and again.
+  // Throws the exception of the request, at every call.
   void wait(unisono::Request& request, int timeout_ms) {
     if (!std::exchange(has_ended_, true)) {
       try {
@@ -110,7 +110,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   auto alone(Call call) {
     return locked([&] { return call(open()); });
   }
-  // The same where it may be closed.
+  // The same for an object that may be closed.
   template <typename Call>
   auto locked(Call call) {
     const py::gil_scoped_release unlocked;

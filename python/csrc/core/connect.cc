@@ -46,7 +46,7 @@ std::shared_ptr<Comm> connect(unisono::ConnectOptions options) {
   {
     const py::gil_scoped_release unlocked;
     if (unisono_signals::is_main_thread()) {
-      // Any handler may run, and what it raises ends the meeting.
+      // Any signal handler may run here; its exception ends the rendezvous.
       const auto interrupted = std::make_shared<std::atomic<bool>>(false);
       options.interrupted = [interrupted] {
         return *interrupted || unisono_signals::is_interrupted();
@@ -150,11 +150,11 @@ std::function<std::vector<std::string>(const std::string&)> exchange_of(const py
     std::vector<std::string> texts;
     const py::object all = (*call)(py::bytes(mine));
     if (!py::isinstance<py::sequence>(all)) {
-      throw py::type_error("exchange() is to return bytes of each rank");
+      throw py::type_error("exchange() must return the bytes of each rank");
     }
     for (const py::handle text : all) {
       if (!py::isinstance<py::bytes>(text)) {
-        throw py::type_error("exchange() is to return bytes of each rank");
+        throw py::type_error("exchange() must return the bytes of each rank");
       }
       texts.push_back(text.cast<std::string>());
     }
@@ -190,10 +190,10 @@ unisono::ConnectOptions options_of(const char* function, const py::kwargs& given
         continue;
       }
     } catch (const std::exception&) {
-      throw py::type_error(std::string(function) + "() cannot take " +
+      throw py::type_error(std::string(function) + "() does not accept " +
                            py::repr(value).cast<std::string>() + " as " + name);
     }
-    throw py::type_error(std::string(function) + "() knows no option '" + name + "'");
+    throw py::type_error(std::string(function) + "() has no option '" + name + "'");
   }
   return options;
 }
@@ -212,8 +212,8 @@ void define_connecting(py::module_& module) {
         }
         unisono::ConnectOptions options = options_of("connect", given);
         if (!exchange.is_none() && !PyCallable_Check(exchange.ptr())) {
-          throw py::type_error("connect() cannot take " + py::repr(exchange).cast<std::string>() +
-                               " as exchange");
+          throw py::type_error("connect() does not accept " +
+                               py::repr(exchange).cast<std::string>() + " as exchange");
         }
         options.exchange = exchange_of(exchange);
         options.rank = rank;
@@ -221,20 +221,20 @@ void define_connecting(py::module_& module) {
         return connect(std::move(options));
       },
       "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
-      "launchers, Slurm; with none of them it has one rank); blocks until all ranks are there. "
-      "Options are those of ConnectOptions of C++: texts, paths, and times in ms. "
-      "exchange(mine: bytes) -> list of bytes: for ranks that can talk already, over MPI or a "
-      "store: tells all ranks the text of this one, and returns the texts of all, by rank. Called "
-      "once, on a thread of its own.",
+      "launchers, Slurm; without them it has one rank). Blocks until all ranks have joined. The "
+      "options are those of C++'s ConnectOptions: texts, paths, and times in ms. exchange(mine: "
+      "bytes) -> list of bytes is for ranks that can already communicate, over MPI or a store: it "
+      "must give `mine` to all ranks, and return the bytes of all ranks, by rank. It is called "
+      "once, on a separate thread.",
       py::kw_only(), arg("rank") = -1, arg("size") = -1);
   module.def(
       "run_threads",
       [](int ranks, const py::function& body, const py::kwargs& given) {
         return run_threads(ranks, body, options_of("run_threads", given));
       },
-      "Calls body(comm) on `ranks` ranks, each a thread of this process, and returns what they "
-      "return, in the order of ranks. The first exception is raised, and ends the other ranks. "
-      "Options are those of connect().",
+      "Calls body(comm) on `ranks` ranks, each a thread of this process, and returns their results "
+      "in rank order. The first exception is raised, and ends the other ranks. The options are "
+      "those of connect().",
       arg("ranks"), arg("body"));
 }
 

@@ -49,8 +49,8 @@ std::shared_ptr<Shared> share(std::unique_ptr<Shared> group) {
           }};
 }
 
-// A number, or a stream of torch, CuPy or whoever has __cuda_stream__. None: the one that
-// torch would use now, where a program uses CUDA by torch; else the legacy default stream.
+// Accepts a number, or a stream of torch, CuPy or any library with __cuda_stream__. None: torch's
+// current stream if the program uses CUDA through torch; otherwise the legacy default stream.
 void* stream_of(Object stream, int device) {
   const auto at = [](Object number) {
     return reinterpret_cast<void*>(number.cast<std::uintptr_t>());
@@ -245,7 +245,7 @@ void define_devices(py::module_& module) {
       .def("__dlpack_device__", &Array::dlpack_device)
       .def(
           "__dlpack__", [](const Array& self, const py::kwargs&) { return self.dlpack(); },
-          "Nothing is waited for: whoever wrote the memory says on which stream.");
+          "Does not wait: the caller passes the stream on which the memory was written.");
   py::class_<Group> group(module, "DeviceGroup", "See unisono.device.DeviceGroup.");
   group
       .def(py::init(

@@ -17,7 +17,7 @@ using py::arg;
 using Object = const py::object&;
 using Placement = std::vector<std::vector<int>>;
 
-// Shape, dtype and bytes of an element, where no attributes say so.
+// Shape, dtype and bytes per element, for memory without these attributes.
 std::tuple<std::vector<std::size_t>, std::string, std::size_t> array_of(Object object) {
   Layout layout;
   const Memory memory = Memory::strided(object, Memory::Use::read, "the array", layout);
@@ -34,8 +34,8 @@ std::vector<unisono::ExpertMove> moves_of(const Moves& moves) {
   return known;
 }
 
-// The memory of arrays by expert; of one that has none, why: what a rank has done wrong is told to
-// all, so it is kept until the library asks.
+// The memory of arrays by expert. The error for an array without memory is kept until the library
+// asks for it, because a rank's mistake is reported to all ranks.
 class ArraysOfExperts {
  public:
   void add(Object arrays, int expert, Memory::Use use) {
@@ -122,9 +122,10 @@ void define_expert_places(py::module_& module) {
         });
       },
       arg("survivors"), arg("experts"), arg("experts_of_rank"), arg("ranks_before"),
-      "By rank of the survivors, its experts; see unisono.experts.Exchange.after_shrink().");
-  module.def("array_of", &array_of, arg("array"),
-             "(shape, dtype, bytes of an element) of memory that has __dlpack__ or a buffer.");
+      "Returns each survivor's experts; see unisono.experts.Exchange.after_shrink().");
+  module.def(
+      "array_of", &array_of, arg("array"),
+      "Returns (shape, dtype, bytes per element) of memory that has __dlpack__ or a buffer.");
 }
 
 }  // namespace unisono_python

@@ -27,7 +27,7 @@ Value one_of(const std::map<std::string, Value>& values, const std::string& name
     for (const auto& [each, value] : values) {
       known += (known.empty() ? "'" : ", '") + each + "'";
     }
-    throw py::value_error(std::string(what) + " is '" + name + "'; there are " + known);
+    throw py::value_error(std::string(what) + " is '" + name + "'; known are " + known);
   }
   return found->second;
 }
@@ -329,10 +329,12 @@ py::bytes sources_of(const Routing& routing) {
 }
 
 void define_routing(py::module_& module) {
-  py::class_<Routing>(module, "ExpertRouting",
-                      "Who sends which token to whom: made by route(), used any number of times.")
-      .def_property_readonly("tokens", &Routing::tokens, "Of this rank.")
-      .def_property_readonly("rows", &Routing::rows, "That a dispatch writes here, with padding.")
+  py::class_<Routing>(
+      module, "ExpertRouting",
+      "The routing of tokens to ranks: route() makes it; it can be used any number of times.")
+      .def_property_readonly("tokens", &Routing::tokens, "The number of tokens of this rank.")
+      .def_property_readonly("rows", &Routing::rows,
+                             "The number of rows that a dispatch writes here, with padding.")
       .def("first_row", &Routing::first_row, arg("local"))
       .def("rows_of", &Routing::rows_of, arg("local"))
       .def_property_readonly("experts_here",
@@ -345,7 +347,7 @@ void define_routing(py::module_& module) {
           [](const Routing& self) {
             return std::vector<std::int64_t>(self.chosen().begin(), self.chosen().end());
           },
-          "By expert: tokens on all ranks that chose it.")
+          "By expert: how many tokens on all ranks chose it.")
       .def_property_readonly("dropped", &Routing::dropped)
       .def_property_readonly(
           "rows_of_ranks",
@@ -353,7 +355,7 @@ void define_routing(py::module_& module) {
             return std::vector<std::int64_t>(self.rows_of_ranks().begin(),
                                              self.rows_of_ranks().end());
           },
-          "By rank: rows that a dispatch brings there, without padding.")
+          "By rank: how many rows a dispatch brings there, without padding.")
       .def("_sources", &sources_of)
       .def("_experts", [](const Routing& self) { return as_bytes(self.experts()); });
 }

@@ -118,7 +118,7 @@ void Job::set_op(const py::object& op) {
     const auto word = unisono::parse_reduce_op(text);
     if (!word.has_value() || *word == ReduceOp::user || *word == ReduceOp::premul_sum) {
       refuse("op='" + text +
-             "'; there are sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor, "
+             "'; known are sum, prod, min, max, avg, band, bor, bxor, land, lor, lxor, "
              "premul_sum(factor), and functions of your own");
     }
     call.reduction = *word;
@@ -131,7 +131,7 @@ void Job::set_op(const py::object& op) {
   const ReduceOp word = call.reduction.op;
   if (elements_->is_complex() && word != ReduceOp::sum && word != ReduceOp::avg &&
       word != ReduceOp::premul_sum) {
-    throw py::type_error("complex numbers have only sum, avg and premul_sum");
+    throw py::type_error("complex numbers support only sum, avg and premul_sum");
   }
 }
 

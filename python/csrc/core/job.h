@@ -23,7 +23,7 @@ class UserFunction {
   UserFunction(py::function function, Elements elements)
       : function_(std::move(function)), elements_(std::move(elements)) {}
   unisono::UserOp op() { return {.combine = &UserFunction::combine, .context = this}; }
-  // With Python's lock: throws what the function has raised.
+  // With Python's lock: throws the exception that the function has raised.
   void rethrow();
 
  private:
@@ -57,7 +57,7 @@ class Job {
   // The first buffer fixes the type; throws TypeError where others differ.
   const Memory& read(py::handle object, const char* name);
   const Memory& write(const py::object& object, const char* name);
-  // For messages: bytes are what travels, whatever the type.
+  // For messages: they are sent as bytes, independently of the type.
   const Memory& raw(const py::object& object, Memory::Use use);
   void set_op(const py::object& op);
   void set_root(int root);

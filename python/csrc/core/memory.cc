@@ -23,13 +23,13 @@ constexpr const char* kRaw = "raw bytes";
 
 std::ptrdiff_t elements_of_stride(py::ssize_t bytes, py::ssize_t item, const char* name) {
   if (item == 0 || bytes % item != 0) {
-    refuse_value(name, "has elements that do not lie whole elements apart; pass a copy");
+    refuse_value(name, "has strides that are not multiples of its element size; pass a copy");
   }
   return bytes / item;
 }
 
 [[noreturn]] void refuse_read_only(const char* name) {
-  refuse_value(name, "is read-only, but the result is written into it");
+  refuse_value(name, "is read-only, but the result is written to it; pass writable memory");
 }
 
 // Without Python's lock where the last owner is dropped by C++: so it takes it.
@@ -49,7 +49,7 @@ void Memory::take_type(const std::optional<Elements>& own, std::size_t item_byte
   if (!asked.has_value()) {
     if (!own.has_value()) {
       throw py::type_error(std::string(name) + " has elements of type '" + shown +
-                           "', which unisono does not know; dtype= says what to take them for");
+                           "', which unisono does not know; pass dtype= to say how to treat them");
     }
     elements_ = *own;
     return;
@@ -57,7 +57,7 @@ void Memory::take_type(const std::optional<Elements>& own, std::size_t item_byte
   const bool raw = (item_bytes == 1 || asked->name == kRaw) && bytes_ % asked->bytes() == 0;
   if (item_bytes != asked->bytes() && !raw) {
     throw py::type_error(std::string(name) + ": elements of " + std::to_string(item_bytes) +
-                         " bytes cannot be taken for " + asked->name);
+                         " bytes cannot be treated as " + asked->name);
   }
   elements_ = *asked;
 }
@@ -97,7 +97,7 @@ std::optional<Memory> Memory::of_buffer(py::handle object, Use use, const char* 
   return memory;
 }
 
-// numpy's arrays of types that the buffer protocol cannot name, such as those of ml_dtypes.
+// Handles numpy arrays of types that the buffer protocol cannot name, such as those of ml_dtypes.
 std::optional<Memory> Memory::of_array(py::handle object, Use use, const char* name,
                                        const std::optional<Elements>& dtype, Layout* layout) {
   if (!py::hasattr(object, "__array_interface__") || !py::hasattr(object, "dtype")) {
@@ -119,7 +119,7 @@ std::optional<Memory> Memory::of_array(py::handle object, Use use, const char* n
   }
   const std::string type = py::str(object.attr("dtype").attr("name"));
   if (py::str(object.attr("dtype").attr("byteorder")).cast<std::string>() == ">") {
-    throw py::type_error(std::string(name) + " has its bytes in the order of other machines");
+    throw py::type_error(std::string(name) + " has another byte order than this machine");
   }
   Memory memory;
   memory.data_ = reinterpret_cast<std::byte*>(data[0].cast<std::uintptr_t>());
@@ -214,7 +214,7 @@ std::optional<Memory> Memory::of_dlpack(py::handle object, Use use, const char* 
     const py::tuple device = object.attr("__dlpack_device__")();
     const int type = device[0].cast<int>();
     if (type != dlpack::kCpu && type != dlpack::kCudaHost) {
-      refuse_value(name, "is not in the memory of the CPU; copy it there first");
+      refuse_value(name, "is not in CPU memory; copy it there first");
     }
   }
   return of_capsule(capsule_of(object), use, name, dtype, layout);
@@ -303,9 +303,9 @@ Memory Memory::on_device(py::handle object, Use use, const char* name,
     const py::tuple device = object.attr("__dlpack_device__")();
     const int type = device[0].cast<int>();
     if (type != dlpack::kCuda && type != dlpack::kCudaManaged) {
-      refuse_value(name, "is not in the memory of a GPU; the communicator takes memory of the CPU");
+      refuse_value(name, "is not in GPU memory; pass CPU memory to the communicator instead");
     }
-    // -1: the caller says on which stream the call is, after what was put there.
+    // -1: the caller passes the stream of the call, which runs after earlier work on that stream.
     return of_capsule(capsule_of(object, py::arg("stream") = -1), use, name, dtype, nullptr);
   }
   if (auto memory = of_cuda_array(object, use, name, dtype)) {
@@ -313,7 +313,7 @@ Memory Memory::on_device(py::handle object, Use use, const char* name,
   }
   throw py::type_error(std::string(name) + " is a " +
                        py::str(py::type::of(object).attr("__name__")).cast<std::string>() +
-                       ", which has no memory of a GPU; pass a tensor with __dlpack__ or "
+                       ", which has no GPU memory; pass a tensor with __dlpack__ or "
                        "__cuda_array_interface__");
 }
 

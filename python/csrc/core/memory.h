@@ -1,5 +1,5 @@
-// The memory of Python objects: what has the buffer protocol (numpy, bytearray, array), or
-// __dlpack__ (every tensor library); on a GPU __dlpack__ or __cuda_array_interface__.
+// The memory of Python objects: with the buffer protocol (numpy, bytearray, array) or __dlpack__
+// (every tensor library); on a GPU with __dlpack__ or __cuda_array_interface__.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,13 @@ struct Layout {
   std::vector<std::ptrdiff_t> strides = {};
 };
 
-// Memory that stays where it is while this lives. Made and destroyed with Python's lock.
+// Memory that stays in place while this object lives. Create and destroy it with Python's lock.
 class Memory {
  public:
   enum class Use { read, write };
-  // `dtype`, if there is one, is what the bytes are taken for. Throws TypeError for what is no
-  // memory or has another type, ValueError for what is not contiguous, or read-only.
+  // `dtype`, if given, is the type by which the bytes are interpreted. Throws TypeError for objects
+  // without memory or with another type, and ValueError for memory that is not contiguous, or
+  // read-only.
   static Memory of(py::handle object, Use use, const char* name,
                    const std::optional<Elements>& dtype);
   // The same for an array whose elements may lie with gaps, or in any order.

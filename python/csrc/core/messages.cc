@@ -20,9 +20,9 @@ struct RegionHandle {
 void define_region(py::module_& module) {
   py::class_<RegionHandle, std::shared_ptr<RegionHandle>>(
       module, "Region", py::buffer_protocol(),
-      "Memory that the peers read and write where it is. Has the buffer protocol (writable "
-      "bytes): numpy.frombuffer(region, dtype=...). Unregistered when nothing refers to it; no "
-      "operation may be under way on it then.")
+      "Memory that the peers access directly. Supports the buffer protocol (writable bytes): "
+      "numpy.frombuffer(region, dtype=...). It is unregistered when nothing refers to it; then no "
+      "operation on it may be in progress.")
       .def_buffer([](RegionHandle& self) {
         const auto bytes = self.region.bytes();
         return py::buffer_info(bytes.data(), 1, "B", static_cast<py::ssize_t>(bytes.size()));
@@ -54,8 +54,8 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return data;
       },
       arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
-      "Receives as many bytes as `data` has, from rank `from_` or from ANY_SOURCE. A message of "
-      "another size is a Mismatch on both sides.");
+      "Receives a message of the size of `data` from rank `from_` or from ANY_SOURCE. A message of "
+      "another size raises Mismatch on both sides.");
   comm.def(
       "exchange",
       [](Comm& self, const py::object& data, int to, const py::object& out, int from, int tag,
@@ -69,7 +69,8 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return out;
       },
       arg("data"), arg("to"), arg("out"), arg("from_"), arg("tag") = 0, py::kw_only(),
-      arg("timeout_ms") = -1, "Sends to one rank and receives from another, or the same, at once.");
+      arg("timeout_ms") = -1,
+      "Sends to one rank and receives from the same or another rank at once.");
   comm.def(
       "send_async",
       [](Comm& self, const py::object& data, int to, int tag, int timeout_ms) {
@@ -80,7 +81,7 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         });
       },
       arg("data"), arg("to"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
-      "As send(); `data` must not change before the request has ended.");
+      "Like send(), but returns a Request; `data` must not change before it ends.");
   comm.def(
       "recv_async",
       [](Comm& self, const py::object& data, int from, int tag, int timeout_ms) {
@@ -91,7 +92,7 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         });
       },
       arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
-      "As recv(); request.source() then says which rank it came from.");
+      "Like recv(), but returns a Request, whose source() is the rank it came from.");
 }
 
 void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
@@ -104,8 +105,8 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return part->size() == 0 ? nullptr : adopt(std::move(*part));
       },
       arg("color"), arg("key") = 0,
-      "Ranks with the same color form a group, ordered by key, then rank. color < 0: in no group, "
-      "and None is returned. All ranks must call it.");
+      "Splits the group: ranks with the same color form a new group, ordered by key, then rank. "
+      "With color < 0 a rank is in no group, and None is returned. Collective.");
   comm.def(
       "subgroup",
       [](Comm& self, const std::vector<int>& members, std::uint64_t id) {
@@ -114,9 +115,8 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return adopt(std::move(*part));
       },
       arg("members"), arg("id"),
-      "A group of some ranks, which only they call; each of them a process of its own. `id` names "
-      "it, the same on all members, and other than that of any other group that one of them is "
-      "in.");
+      "Makes a group of some ranks. Only these ranks call it; each must be its own process. `id` "
+      "must be the same on all members, and differ from that of every other group of a member.");
   comm.def(
       "shrink",
       [](Comm& self, int timeout_ms, bool quorum) {
@@ -127,10 +127,10 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return adopt(std::move(*left));
       },
       py::kw_only(), arg("timeout_ms") = -1, arg("quorum") = true,
-      "After PeerLost or Timeout: a communicator of the ranks that are still there, in their old "
+      "Makes a communicator of the ranks that are left after PeerLost or Timeout, in their old "
       "order. All of them call it, on the communicator of the whole world. timeout_ms: how long to "
-      "wait for ranks that may live; -1 as long as to connect. quorum: at most one world comes of "
-      "this one. Raises Evicted.");
+      "wait for ranks that may be alive; -1: as long as connect(). quorum: make at most one world "
+      "of this one. Raises Evicted.");
   comm.def(
       "grow",
       [](Comm& self, int size, const std::string& address) {
@@ -139,24 +139,25 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return adopt(std::move(*more));
       },
       arg("size"), py::kw_only(), arg("address") = "",
-      "A communicator of `size` ranks: these, with the same numbers, and new processes that "
-      "connect as ranks of a world of `size`, with the first world's job name. All ranks call it.");
+      "Makes a communicator of `size` ranks: the current ranks, with their numbers, and new "
+      "processes that connect as ranks of a world of `size` with the first world's job name. "
+      "Collective.");
   comm.def_property_readonly(
       "previous_ranks",
       [](Comm& self) {
         return self.alone([](unisono::Communicator& open) { return open.previous_ranks(); });
       },
-      "By rank: what it was in the world that this one was shrunk from; empty if it was not.");
+      "By rank: its number in the world before shrink(); empty if this world was not shrunk.");
   comm.def("group", &Comm::group, arg("body"),
-           "Calls body(), whose asynchronous calls on this communicator are started as one, and "
-           "waits for all of them. If body() raises, nothing is started.");
+           "Calls body(), starts its asynchronous calls on this communicator together, and waits "
+           "for all of them. If body() raises, nothing is started.");
   comm.def(
       "allocate",
       [](Comm& self, std::size_t bytes) {
         auto region = self.alone([&](unisono::Communicator& open) { return open.allocate(bytes); });
         return std::make_shared<RegionHandle>(RegionHandle{std::move(region), nullptr});
       },
-      arg("nbytes"), "New, zeroed, page-aligned memory that the peers reach directly.");
+      arg("nbytes"), "Allocates zeroed, page-aligned memory that the peers access directly.");
   comm.def(
       "register_buffer",
       [](Comm& self, const py::object& data) {
@@ -168,7 +169,7 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return std::make_shared<RegionHandle>(RegionHandle{std::move(region), std::move(memory)});
       },
       arg("data"),
-      "Moves the whole pages of `data` onto memory that the peers reach directly, at the same "
+      "Moves the whole pages of `data` to memory that the peers access directly, at the same "
       "address (about 1 ms per MiB). The Region keeps `data` alive.");
 }
 

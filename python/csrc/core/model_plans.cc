@@ -39,7 +39,7 @@ planner::ModelShape shape_of(const std::string& model) {
     for (const std::string_view name : planner::known_models()) {
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
-    throw py::value_error("'" + model + "' is not a model known by name; known are " + names);
+    throw py::value_error("'" + model + "' is not a known model; known are " + names);
   }
   const auto parsed = planner::parse_config_json(model, "config.json");
   if (!parsed) {
@@ -55,9 +55,10 @@ planner::Cluster cluster_of(const Topology& topology, std::string device) {
   }
   const auto found = planner::find_device(device);
   if (!found) {
-    throw py::value_error(device.empty() ? "the topology does not say which device it has: "
-                                           "device='h100'"
-                                         : "there is no device '" + device + "'");
+    throw py::value_error(
+        device.empty()
+            ? "the topology does not say which device it has; pass device, such as device='h100'"
+            : "there is no device '" + device + "'");
   }
   return planner::cluster_of(topology, *found);
 }
@@ -65,7 +66,7 @@ planner::Cluster cluster_of(const Topology& topology, std::string device) {
 planner::Precision precision_of(const std::string& text) {
   const auto precision = planner::parse_precision(text);
   if (!precision) {
-    throw py::value_error("precision is 'bf16', 'f8' or 'f4', not '" + text + "'");
+    throw py::value_error("precision must be 'bf16', 'f8' or 'f4', not '" + text + "'");
   }
   return *precision;
 }
@@ -91,7 +92,7 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
                        double sequence, const std::string& precision, const std::string& device,
                        std::size_t top) {
   if (!(batch >= 1) || !(sequence >= 1) || top < 1) {
-    throw py::value_error("batch, sequence and top are 1 or more");
+    throw py::value_error("batch, sequence and top must be 1 or more");
   }
   const planner::ModelShape shape = shape_of(model);
   const planner::TrainingTask task{
@@ -130,7 +131,7 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
                       double first_token_s, double token_s, const std::string& device,
                       std::size_t top) {
   if (!(input >= 1) || !(output >= 1) || !(concurrency >= 0) || top < 1) {
-    throw py::value_error("input, output and top are 1 or more, concurrency 0 or more");
+    throw py::value_error("input, output and top must be 1 or more, and concurrency 0 or more");
   }
   const planner::ModelShape shape = shape_of(model);
   const planner::Cluster cluster = cluster_of(*on, device);

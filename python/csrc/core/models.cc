@@ -81,7 +81,7 @@ py::dict plan(const std::string& collective, int ranks, double bytes, const Link
   const network_model::Call call{
       .collective = collective_named(collective), .ranks = ranks, .bytes = bytes};
   if (ranks < 1 || ranks > 1'000'000 || !(bytes >= 0)) {
-    refuse("a plan is for 1 to 1000000 ranks and no bytes or more");
+    refuse("a plan needs 1 to 1000000 ranks and 0 or more bytes");
   }
   std::optional<network_model::Plan> made;
   {
@@ -131,7 +131,7 @@ network_model::Workload workload_of(const py::object& target, double bytes,
   if (py::isinstance<Schedule>(target)) {
     const auto schedule = target.cast<std::shared_ptr<Schedule>>();
     if (const auto findings = unisono::engine::verify_with_sizes(*schedule); !findings.empty()) {
-      refuse("the schedule is not right: " + to_text(findings.front()));
+      refuse("the schedule is invalid: " + to_text(findings.front()));
     }
     network_model::Workload workload{.ranks = schedule->ranks};
     if (!schedule->counts.empty()) {
@@ -162,10 +162,10 @@ network_model::SimulationOptions options_of(const Faults& faults, int ports, dou
                                             std::size_t records) {
   network_model::SimulationOptions options;
   if (ports < 1 || !(segment_bytes >= 0) || !(jitter >= 0)) {
-    refuse("ports must be 1 or more, segment_bytes and jitter not below zero");
+    refuse("ports must be 1 or more, segment_bytes and jitter 0 or more");
   }
   if (contention != "auto" && contention != "on" && contention != "off") {
-    refuse("contention is 'auto', 'on' or 'off'");
+    refuse("contention must be 'auto', 'on' or 'off'");
   }
   options.ports = ports;
   options.gamma_us_per_byte = s_per_byte(gamma_gb_per_s, "gamma_gb_per_s") / kUs;
@@ -218,9 +218,9 @@ std::shared_ptr<Simulation> simulate(const py::object& target, const py::object&
 
 void define_topology(py::module_& module) {
   py::class_<Topology, std::shared_ptr<Topology>>(
-      module, "Topology", "Devices, the links between them, and where the ranks are.")
+      module, "Topology", "Devices, the links between them, and the device of each rank.")
       .def_readonly("name", &Topology::name)
-      .def_readonly("source", &Topology::source, "Where the figures come from.")
+      .def_readonly("source", &Topology::source, "The source of the figures.")
       .def_property_readonly("ranks", &Topology::rank_count)
       .def_property_readonly("devices",
                              [](const Topology& self) {
@@ -253,19 +253,19 @@ void define_topology(py::module_& module) {
         }
         return found;
       },
-      "Names and summaries of the machines that are known.");
+      "Returns the names and summaries of the known machines.");
 }
 
 void define_simulation(py::module_& module) {
-  py::class_<Simulation, std::shared_ptr<Simulation>>(module, "Simulation",
-                                                      "How long it takes, and where the time goes.")
+  py::class_<Simulation, std::shared_ptr<Simulation>>(
+      module, "Simulation", "The result of a simulation: its duration, and where the time goes.")
       .def_property_readonly("total_us",
                              [](const Simulation& self) { return self.result.total_us; })
       .def_property_readonly("messages",
                              [](const Simulation& self) { return self.result.messages; })
       .def_property_readonly(
           "item_end_us", [](const Simulation& self) { return self.result.item_end_us; },
-          "When the last rank ended each item of a workload.")
+          "The time when the last rank ended each item of a workload.")
       .def(
           "report_json",
           [](const Simulation& self) {
@@ -303,13 +303,13 @@ void define_models(py::module_& module) {
   py::class_<Link>(module, "Link", "A network of equal links, one for each pair of ranks.")
       .def(py::init(&make_link), py::kw_only(), arg("alpha_us"), arg("beta_gb_per_s"),
            arg("gamma_gb_per_s") = 0.0, arg("floor_us") = 0.0,
-           "alpha_us a message, beta_gb_per_s each way, gamma_gb_per_s to reduce (0: no time), "
+           "alpha_us per message, beta_gb_per_s each way, gamma_gb_per_s to reduce (0: no time), "
            "floor_us to start a call.");
   module.def("plan", &plan, arg("collective"), arg("ranks"), arg("bytes"), arg("link"));
   define_topology(module);
   define_simulation(module);
   py::class_<cost::NamedMachine, std::shared_ptr<cost::NamedMachine>>(
-      module, "Machine", "A machine as `unisono tune` has measured it.")
+      module, "Machine", "A machine measured by `unisono tune`.")
       .def_static(
           "from_json",
           [](const std::string& text) {
@@ -326,12 +326,12 @@ void define_models(py::module_& module) {
             const std::string algorithm =
                 slash == std::string::npos ? "" : target.substr(slash + 1);
             if (!self.machine.knows(collective, algorithm)) {
-              refuse("nothing was measured of " + target);
+              refuse("there are no measurements of " + target);
             }
             return self.machine.time_s(collective, algorithm, ranks, bytes) / kUs;
           },
           arg("target"), arg("ranks"), arg("bytes"),
-          "What a call takes; 'all_reduce' for the choice of the library, or "
+          "Predicts the time of a call: 'all_reduce' for the library's choice, or "
           "'all_reduce/ring'.");
 }
 

@@ -1,5 +1,5 @@
-// unisono.parallel: the parallel layer for Python. Arrays are the caller's, and nothing that C++
-// owns is shown to Python: what a later call may move or free is copied instead.
+// unisono.parallel: the parallel layer for Python. Arrays belong to the caller, and memory of C++
+// is never exposed to Python: data that a later call may move or free is copied.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ class Integers {
   Memory memory_;
 };
 
-// An array with its shape and strides. Types that travel as several elements (complex64,
-// int16) add one more dimension, the last one.
+// An array with its shape and strides. Types that are sent as several elements (complex64, int16)
+// have an additional last dimension.
 class Array {
  public:
   Array(const py::handle& object, Memory::Use use, const char* name);

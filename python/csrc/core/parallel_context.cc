@@ -72,8 +72,8 @@ class Context {
       : outer_(std::move(outer)), heads_(std::move(heads)) {
     axes_ = {.method = method_of(method), .order = order_of(order)};
   }
-  // Alone with both communicators. What a callback raises ends their world, as the others would
-  // wait for this rank.
+  // Runs alone, with both communicators. An exception of a callback ends their world, because other
+  // ranks would wait for this rank.
   template <typename Call>
   void run(const Call& call) {
     inside(outer_, &axes_.outer, [&] { inside(heads_, &axes_.heads, [&] { call(axes_); }); });
@@ -188,18 +188,18 @@ void define_context(py::module_& module) {
         return up::context_positions(order_of(order), length, ranks, rank);
       },
       arg("order"), arg("length"), arg("ranks"), arg("rank"),
-      "The places of the sequence that a rank has: contiguous, zigzag or striped.");
+      "Returns the positions of the sequence that a rank has: contiguous, zigzag or striped.");
   module.def(
       "causal_work",
       [](const std::string& order, std::size_t length, int ranks, int rank) {
         return up::causal_work(order_of(order), length, ranks, rank);
       },
       arg("order"), arg("length"), arg("ranks"), arg("rank"),
-      "Pairs of query and key that a rank computes under a causal mask.");
+      "Returns how many pairs of query and key a rank computes under a causal mask.");
   py::class_<Context>(module, "ContextAxes",
-                      "How a sequence lies over ranks: over `outer` by the method, ring or "
-                      "all_gather; over `heads`, inside of it, by Ulysses. Either may be None. "
-                      "positions(length): the places of this rank.")
+                      "The distribution of a sequence over ranks: over `outer` by the method, ring "
+                      "or all_gather, and inside it over `heads` by Ulysses. Either may be None. "
+                      "positions(length): the positions of this rank.")
       .def(py::init<OptionalComm, OptionalComm, const std::string&, const std::string&>(),
            arg("outer") = nullptr, arg("heads") = nullptr, py::kw_only(), arg("method") = "ring",
            arg("order") = "zigzag")
@@ -221,11 +221,11 @@ void define_context(py::module_& module) {
       },
       arg("axes"), arg("shape"), arg("causal"), arg("length"), arg("forward"), arg("query"),
       arg("key"), arg("value"), arg("out"), arg("log_sum"),
-      "Attention of this rank's places to the whole sequence. shape: (batch, heads, "
+      "Computes attention of this rank's positions to the whole sequence. shape: (batch, heads, "
       "key_value_heads, dim); query and out [batch, rows, heads, dim], key and value [batch, rows, "
       "key_value_heads, dim], log_sum [batch, rows, heads]. forward(query, key, value, "
       "query_positions, key_positions, out, log_sum) computes one block; it gets views, which it "
-      "must not keep. query, key, value and out have one type, float32, bfloat16, float16 or "
+      "must not keep. query, key, value and out have one type: float32, bfloat16, float16 or "
       "float8; the kernel reads bfloat16 as uint16 and float8 as uint8, and writes float32.");
   module.def(
       "context_attention_backward",
@@ -252,7 +252,7 @@ void define_context(py::module_& module) {
       arg("axes"), arg("shape"), arg("causal"), arg("length"), arg("backward"), arg("query"),
       arg("key"), arg("value"), arg("out"), arg("log_sum"), arg("gradient"), arg("query_gradient"),
       arg("key_gradient"), arg("value_gradient"),
-      "Writes the three gradients. backward(query, key, value, query_positions, key_positions, "
+      "Computes the three gradients. backward(query, key, value, query_positions, key_positions, "
       "gradient, log_sum, delta, query_gradient, key_gradient, value_gradient) adds to the last "
       "three; delta is the sum of out * gradient of each row and head.");
   module.def(
@@ -267,9 +267,9 @@ void define_context(py::module_& module) {
         return out;
       },
       arg("comm"), arg("shape"), arg("out"), arg("log_sum"),
-      "Merges results over the keys of each rank, [batch, heads, dim] with their log-sum-exps, "
-      "into that over all keys, on all ranks: decoding with a cache that is cut over the "
-      "sequence.");
+      "Merges each rank's attention over its keys, [batch, heads, dim] with its log-sum-exp, into "
+      "the attention over all keys, on all ranks: for decoding with a cache that is sharded over "
+      "the sequence.");
 }
 
 }  // namespace unisono_python

@@ -78,15 +78,17 @@ py::object cross_entropy(const std::shared_ptr<Comm>& comm, std::size_t vocabula
 
 void define_layers(py::module_& module) {
   define_region(module, "enter_region", up::enter_region,
-                "Before a tensor-parallel region: nothing, or with sequence an all_gather of the "
-                "rows. Returns `out`, with all rows.");
-  define_region(module, "enter_region_backward", up::enter_region_backward,
-                "Its backward pass: all_reduce, or with sequence reduce_scatter over the rows.");
+                "Enters a tensor-parallel region: does nothing, or with sequence an all_gather of "
+                "the rows. Returns `out`, with all rows.");
+  define_region(
+      module, "enter_region_backward", up::enter_region_backward,
+      "The backward pass of entering: all_reduce, or with sequence reduce_scatter over the rows.");
   define_region(module, "leave_region", up::leave_region,
-                "After a tensor-parallel region: the sum over ranks of `data`, with sequence of "
-                "this rank's rows alone.");
-  define_region(module, "leave_region_backward", up::leave_region_backward,
-                "Its backward pass: nothing, or with sequence an all_gather of the rows.");
+                "Leaves a tensor-parallel region: sums `data` over the ranks, with sequence only "
+                "for this rank's rows.");
+  define_region(
+      module, "leave_region_backward", up::leave_region_backward,
+      "The backward pass of leaving: nothing, or with sequence an all_gather of the rows.");
   module.def(
       "head_share",
       [](std::size_t heads, std::size_t key_value_heads, int ranks, int rank, bool even) {
@@ -94,8 +96,8 @@ void define_layers(py::module_& module) {
         return py::make_tuple(slice_of(share.query), slice_of(share.key_value));
       },
       arg("heads"), arg("key_value_heads"), arg("ranks"), arg("rank"), arg("even") = false,
-      "The query heads and the key-value heads that a rank computes, as slices; `even` refuses "
-      "heads that the ranks cannot divide.");
+      "Returns the query heads and the key-value heads of a rank, as slices; `even` rejects heads "
+      "that the ranks do not divide.");
   module.def(
       "head_map",
       [](std::size_t heads, std::size_t key_value_heads, int ranks, int rank) {
@@ -107,19 +109,19 @@ void define_layers(py::module_& module) {
         return map;
       },
       arg("heads"), arg("key_value_heads"), arg("ranks"), arg("rank"),
-      "For each query head of head_share(), the number of its key-value head among those of the "
-      "rank.");
+      "Returns, for each query head of head_share(), the index of its key-value head among those "
+      "of the rank.");
   module.def("vocabulary_embedding", &embedding, arg("comm"), arg("vocabulary"), arg("width"),
              arg("table"), arg("tokens"), arg("out"),
-             "out[i]: the row tokens[i] of the table where this rank has it, else zeros; the sum "
-             "over ranks is the embedding.");
+             "Sets out[i] to row tokens[i] of the table if this rank has it, else to zeros; the "
+             "sum over ranks is the embedding.");
   module.def("vocabulary_embedding_backward", &embedding_backward, arg("comm"), arg("vocabulary"),
              arg("width"), arg("out_gradient"), arg("tokens"), arg("table_gradient"),
-             "Adds to table_gradient the gradients of the rows that this rank has.");
+             "Adds the gradients of this rank's rows to table_gradient.");
   module.def("vocabulary_cross_entropy", &cross_entropy, arg("comm"), arg("vocabulary"),
              arg("logits"), arg("targets"), arg("scale"), arg("losses"),
-             "The loss of each token from this rank's columns of the logits, which become their "
-             "gradients times `scale`.");
+             "Returns the loss of each token from this rank's columns of the logits, and replaces "
+             "the logits by their gradients times `scale`.");
   module.def(
       "top_candidates",
       [](const std::shared_ptr<Comm>& comm, std::size_t vocabulary, const py::object& logits,
@@ -135,7 +137,7 @@ void define_layers(py::module_& module) {
         return all;
       },
       arg("comm"), arg("vocabulary"), arg("logits"), arg("count"),
-      "The most likely tokens, the likeliest first, as (logit, token), the same on all ranks.");
+      "Returns the most likely tokens, likeliest first, as (logit, token), the same on all ranks.");
   module.def(
       "sample",
       [](const std::vector<std::pair<float, std::int32_t>>& candidates, double temperature,

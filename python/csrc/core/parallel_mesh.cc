@@ -74,7 +74,7 @@ py::dict sizes_of(const std::vector<unisono::parallel::Axis>& axes) {
 
 void define_mesh(py::module_& module) {
   using py::arg;
-  py::class_<MeshShape>(module, "MeshShape", "The arithmetic of a mesh, which needs no ranks.")
+  py::class_<MeshShape>(module, "MeshShape", "The arithmetic of a mesh, without ranks.")
       .def(py::init(
                [](const std::string& text, int ranks) { return MeshShape::parse(text, ranks); }),
            arg("text"), arg("ranks") = 0)
@@ -84,17 +84,18 @@ void define_mesh(py::module_& module) {
                              [](const MeshShape& self) { return sizes_of(self.folded()); })
       .def(
           "size", [](const MeshShape& self, const std::string& names) { return self.size(names); },
-          arg("names"), "How many ranks a group over these axes has.")
+          arg("names"), "Returns the number of ranks of a group over these axes.")
       .def(
           "coordinate",
           [](const MeshShape& self, int rank, const std::string& names) {
             return self.coordinate(rank, names);
           },
-          arg("rank"), arg("names"), "The place of a rank in its group over these axes.")
+          arg("rank"), arg("names"), "Returns the index of a rank in its group over these axes.")
       .def(
           "groups",
           [](const MeshShape& self, const std::string& names) { return self.groups(names); },
-          arg("names"), "The ranks of all groups over these axes, by their first ranks.")
+          arg("names"),
+          "Returns the ranks of all groups over these axes, ordered by their first ranks.")
       .def("__str__", &MeshShape::text);
   py::class_<PythonMesh>(module, "Mesh", "Ranks along named axes: Mesh(comm, 'dp=2,tp=4').")
       .def(py::init<const std::shared_ptr<Comm>&, const std::string&>(), arg("comm"), arg("text"))
@@ -103,11 +104,13 @@ void define_mesh(py::module_& module) {
       .def(
           "size",
           [](const PythonMesh& self, const std::string& names) { return self.shape().size(names); },
-          arg("names"), "How many ranks the group has.")
-      .def("coordinate", &PythonMesh::coordinate, arg("names"), "This rank's place in its group.")
+          arg("names"), "Returns the number of ranks in the group.")
+      .def("coordinate", &PythonMesh::coordinate, arg("names"),
+           "Returns this rank's index in its group.")
       .def("axis", &PythonMesh::axis, arg("names"),
-           "The communicator of this rank's group along one axis, or several: 'dp,cp'. Where "
-           "ranks are threads of one process, all of them ask for the same in the same order.")
+           "Returns the communicator of this rank's group along one or several axes: 'dp,cp'. If "
+           "ranks are threads of one process, all of them must request the same groups in the same "
+           "order.")
       .def("close", &PythonMesh::close, "Leaves all groups of the mesh.");
 }
 

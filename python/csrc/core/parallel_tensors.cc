@@ -19,7 +19,8 @@ using Use = Memory::Use;
 Placement partial(const std::string& op) {
   const auto parsed = unisono::parse_reduce_op(op);
   if (!parsed) {
-    throw py::value_error("unknown op '" + op + "'; a Partial is of sum, avg, prod, min or max");
+    throw py::value_error("unknown op '" + op +
+                          "'; a Partial supports sum, avg, prod, min and max");
   }
   return unisono::parallel::Partial(*parsed);
 }
@@ -52,7 +53,7 @@ void check_dim(const Array& array, const Placement& placement) {
     throw unisono::Error(unisono::ErrorCode::usage,
                          "redistribute: " + unisono::parallel::to_string(placement) +
                              " of an array of " + std::to_string(array.dims()) +
-                             " dimensions\nthe first dimension is 0");
+                             " dimensions\ndimensions are numbered from 0");
   }
 }
 
@@ -72,8 +73,8 @@ py::object redistribute(const std::shared_ptr<Comm>& comm, const py::object& dat
   return out;
 }
 
-// For each tensor (name, shape of the whole, this rank's part or None, where the part begins).
-// The dtype of what this rank has no part of comes with the shape.
+// For each tensor: (name, whole shape, this rank's part or None, first index of the part). For
+// tensors without a part on this rank, the shape contains the dtype.
 using Row = std::tuple<std::string, std::vector<std::size_t>, py::object, py::object,
                        std::vector<std::size_t>>;
 
@@ -85,7 +86,7 @@ struct Rows {
       if (part.is_none()) {
         elements = elements_of_dtype(dtype);
         if (!elements) {
-          throw py::type_error("\"" + name + "\": without a part, dtype says what the tensor has");
+          throw py::type_error("\"" + name + "\": pass dtype if this rank has no part");
         }
         saved.part.dtype = elements->dtype;
       } else {
@@ -94,7 +95,7 @@ struct Rows {
         saved.part = arrays.back()->tensor();
       }
       if (elements->units != 1) {
-        throw py::type_error("\"" + name + "\": a checkpoint cannot have elements of type " +
+        throw py::type_error("\"" + name + "\": a checkpoint does not support elements of type " +
                              elements->name);
       }
       saved.part.data = part.is_none() ? nullptr : saved.part.data;
@@ -136,24 +137,26 @@ void define_checkpoints(py::module_& module) {
         }
         return all;
       },
-      arg("folder"), "What a checkpoint has: name -> (dtype, shape).");
+      arg("folder"), "Returns the tensors of a checkpoint: name -> (dtype, shape).");
 }
 
 }  // namespace
 
 void define_redistribution(py::module_& module) {
   using py::arg;
-  py::class_<Placement>(module, "Placement", "How a tensor lies over the ranks of one axis.")
+  py::class_<Placement>(module, "Placement",
+                        "The placement of a tensor over the ranks of one axis.")
       .def("__str__", [](const Placement& self) { return unisono::parallel::to_string(self); })
       .def("__repr__", [](const Placement& self) { return unisono::parallel::to_string(self); })
       .def("__eq__", [](const Placement& self, const Placement& other) { return self == other; });
   module.def(
-      "Replicate", [] { return unisono::parallel::Replicate(); }, "Every rank has all of it.");
+      "Replicate", [] { return unisono::parallel::Replicate(); },
+      "Every rank has the whole tensor.");
   module.def("Shard", &shard, arg("dim"),
-             "Rank r has the part r of the dimension, as shard_range() says; dimensions are "
+             "Rank r has part r of the dimension, as given by shard_range(); dimensions are "
              "numbered from 0.");
   module.def("Partial", &partial, arg("op") = "sum",
-             "Every rank has a summand as large as the whole; op: sum, avg, prod, min or max.");
+             "Every rank has a summand of the whole shape; op: sum, avg, prod, min or max.");
   module.def(
       "shard_range",
       [](std::size_t size, int ranks, int rank) {
@@ -162,7 +165,7 @@ void define_redistribution(py::module_& module) {
                          static_cast<py::ssize_t>(range.first + range.count), 1);
       },
       arg("size"), arg("ranks"), arg("rank"),
-      "The part of a dimension that a rank has, as a slice; sizes differ by one at most.");
+      "Returns a rank's part of a dimension, as a slice; sizes differ by at most one.");
   module.def(
       "conjugate",
       [](const Placement& from, const Placement& to) {
@@ -170,11 +173,11 @@ void define_redistribution(py::module_& module) {
         return std::pair(made.from, made.to);
       },
       arg("from_"), arg("to"),
-      "What the backward pass of a conversion does: the placements from and to.");
+      "Returns the conversion of the backward pass: the placements from and to.");
   module.def("redistribute", &redistribute, arg("comm"), arg("data"), arg("from_"), arg("to"),
              arg("out"), py::kw_only(), arg("replicate_to_partial") = false, arg("timeout_ms") = -1,
-             "Fills `out`, which lies as `to` says, from `data`, which lies as `from_` says: the "
-             "parts of this rank, with any strides. All ranks call it. Returns `out`.");
+             "Converts this rank's part `data` in placement `from_` into its part `out` in "
+             "placement `to`; strides are free. Returns `out`. Collective.");
   define_checkpoints(module);
 }
 

@@ -21,7 +21,7 @@ using py::arg;
 unisono::ReduceOp op_of(const std::string& op) {
   const auto parsed = unisono::parse_reduce_op(op);
   if (!parsed) {
-    throw py::value_error("unknown op '" + op + "'; gradients are combined by avg or sum");
+    throw py::value_error("unknown op '" + op + "'; use avg or sum");
   }
   return *parsed;
 }
@@ -29,7 +29,7 @@ unisono::ReduceOp op_of(const std::string& op) {
 void expect_count(const char* name, std::size_t have, std::size_t want) {
   if (have != want) {
     throw py::value_error(std::string(name) + " has " + std::to_string(have) +
-                          " elements; there must be " + std::to_string(want));
+                          " elements; it must have " + std::to_string(want));
   }
 }
 
@@ -38,7 +38,7 @@ class Buckets : public Held<GradientBuckets> {
   Buckets(const std::shared_ptr<Comm>& comm, const unisono::parallel::BucketOptions& options)
       : Held({comm}, [&](const auto& open) { return GradientBuckets(*open.front(), options); }) {}
 
-  // In f32 whatever they are.
+  // Converts to f32 from any type.
   void add_to(std::size_t index, const py::object& values) {
     const AnyFloats floats(values, Use::read, "values");
     with([&](GradientBuckets& buckets) {
@@ -113,7 +113,7 @@ class State : public Held<ShardedState> {
     Memory memory = Memory::of(object, use, name, std::nullopt);
     if (memory.elements().dtype != dtype_ || memory.elements().units != 1) {
       throw py::type_error(std::string(name) + " has elements of type " + memory.elements().name +
-                           "; the state is of " + std::string(unisono::to_string(dtype_)));
+                           "; the state has type " + std::string(unisono::to_string(dtype_)));
     }
     return memory;
   }
@@ -233,8 +233,8 @@ auto on_unit(Method method) {
 void define_sharded_training(py::module_& module) {
   define_buckets(module);
   py::class_<Parameter>(module, "Parameter",
-                        "decays: whether weight decay applies; counted: whether this rank counts "
-                        "it in the norm of all gradients.")
+                        "Adds a unit. decays: whether weight decay applies; counted: whether this "
+                        "rank counts it in the norm of all gradients.")
       .def(py::init([](const std::string& name, std::size_t count, bool decays, bool counted) {
              return Parameter{.name = name, .count = count, .decays = decays, .counted = counted};
            }),

@@ -56,7 +56,7 @@ std::optional<TensorSpec> spec_of(const py::object& given) {
   const std::optional<Elements> elements = elements_of_dtype(dtype);
   if (!elements || elements->units != 1) {
     throw py::type_error(
-        "a tensor between stages is (dtype, shape) with a dtype such as 'float32'");
+        "pass (dtype, shape) for a tensor between stages, with a dtype such as 'float32'");
   }
   return TensorSpec{.dtype = elements->dtype, .shape = shape};
 }
@@ -72,15 +72,15 @@ struct Functions {
   py::object overlap = py::none();
 };
 
-// While it lives, nobody else uses the runner.
+// While it lives, no other thread uses the runner.
 class Turn {
  public:
   explicit Turn(std::atomic_flag& is_used) : is_used_(is_used) {
     // It must not wait: a callback that calls again would do so for ever.
     if (is_used.test_and_set(std::memory_order_acquire)) {
       throw unisono::Error(unisono::ErrorCode::usage,
-                           "pipeline: a step is under way\na callback cannot use the pipeline that "
-                           "calls it, nor another thread until the step has ended");
+                           "pipeline: a step is in progress\na callback cannot use its own "
+                           "pipeline, and other threads cannot until the step has ended");
     }
   }
   Turn(const Turn&) = delete;
@@ -191,9 +191,9 @@ class Runner {
 }  // namespace
 
 void define_pipelines(py::module_& module) {
-  py::class_<PipelineSchedule>(module, "PipelineSchedule",
-                               "Which rank computes which stage of which microbatch, in which "
-                               "order; proved across the ranks.")
+  py::class_<PipelineSchedule>(
+      module, "PipelineSchedule",
+      "The order in which each rank computes its stages and microbatches; proved across the ranks.")
       .def_static(
           "by_name",
           [](const std::string& name, int ranks, int microbatches, int chunks) {
@@ -201,23 +201,23 @@ void define_pipelines(py::module_& module) {
                 name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks});
           },
           arg("name"), arg("ranks"), arg("microbatches"), arg("chunks") = 0,
-          "One of `unisono pipeline list`.")
+          "Makes a schedule of `unisono pipeline list`.")
       .def_static("parse", &PipelineSchedule::parse, arg("text"),
-                  "The text of a file: unisono.pipeline/1, or torch's CSV.")
+                  "Reads the text of a file: unisono.pipeline/1, or torch's CSV.")
       .def_property_readonly("ranks", &PipelineSchedule::ranks)
       .def_property_readonly("stages", &PipelineSchedule::stages)
       .def_property_readonly("microbatches", &PipelineSchedule::microbatches)
       .def_property_readonly("capacity", &PipelineSchedule::capacity)
-      .def("rank_of", &PipelineSchedule::rank_of, arg("stage"), "The rank that has the stage.")
-      .def("stages_of", &PipelineSchedule::stages_of, arg("rank"), "The stages of a rank.")
+      .def("rank_of", &PipelineSchedule::rank_of, arg("stage"), "Returns the rank of a stage.")
+      .def("stages_of", &PipelineSchedule::stages_of, arg("rank"), "Returns the stages of a rank.")
       .def("chains", &PipelineSchedule::chains,
-           "The stages that a microbatch passes, in order: one sequence, or two where the ranks "
-           "hold the model twice (DualPipe).")
+           "The stages that a microbatch passes, in order: one sequence, or two if the ranks hold "
+           "the model twice (DualPipe).")
       .def("actions_of", &PipelineSchedule::actions_of, arg("rank"),
-           "What a rank does, in order: '0F0', '0SEND_F0', ...")
+           "Returns the actions of a rank in order: '0F0', '0SEND_F0', ...")
       .def("text", &PipelineSchedule::text, "As unisono.pipeline/1.");
   py::class_<Runner>(module, "PipelineRunner",
-                     "Does a pipeline schedule on the ranks of a communicator.")
+                     "Runs a pipeline schedule on the ranks of a communicator.")
       .def(py::init([](std::shared_ptr<Comm> comm, const PipelineSchedule& schedule,
                        const std::map<int, std::pair<py::object, py::object>>& stages,
                        const py::object& forward, const py::object& backward,
@@ -236,9 +236,10 @@ void define_pipelines(py::module_& module) {
            arg("backward_weight") = py::none(), arg("reduce_grad") = py::none(),
            arg("unshard") = py::none(), arg("reshard") = py::none(), arg("overlap") = py::none(),
            arg("timeout_ms") = -1, arg("record") = false, "See unisono.pipeline.Pipeline.")
-      .def("run_step", &Runner::run_step, "All microbatches forward and backward.")
+      .def("run_step", &Runner::run_step, "Runs all microbatches forward and backward. Collective.")
       .def("times_json", &Runner::times_json,
-           "With record: the last step of all ranks as unisono.pipeline_times/1. Collective.")
+           "Returns the last step of all ranks as unisono.pipeline_times/1; needs record. "
+           "Collective.")
       .def("close", &Runner::close, "Leaves the groups of the pipeline.")
       .def_property_readonly("most_bytes_held", &Runner::most_bytes_held);
 }

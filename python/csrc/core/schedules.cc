@@ -58,7 +58,7 @@ MoveSpec::Place place_named(const std::string& name) {
       return static_cast<MoveSpec::Place>(i);
     }
   }
-  refuse("'" + name + "' is not a place; there are automatic, input, output, scratch");
+  refuse("'" + name + "' is not a place; known are automatic, input, output, scratch");
 }
 
 // The place in the Python program that is calling.
@@ -151,20 +151,20 @@ void define_parts(py::module_& module) {
       .def_readonly("step", &Move::step, "Counted from 0.")
       .def_readonly("from_", &Move::from)
       .def_readonly("to", &Move::to)
-      .def_readonly("chunk", &Move::chunk, "The first one.")
+      .def_readonly("chunk", &Move::chunk, "The first chunk.")
       .def_readonly("chunks", &Move::chunks)
-      .def_readonly("line", &Move::line, "Of the program that made it; 0: not known.")
+      .def_readonly("line", &Move::line, "The source line in the program that made it; 0: unknown.")
       .def_property_readonly("source", [](const Move& self) { return buffer_name(self.source); })
       .def_property_readonly("target", [](const Move& self) { return buffer_name(self.target); })
       .def_property_readonly("reduces",
                              [](const Move& self) { return self.combine == Combine::reduce; })
       .def("__repr__", [](const Move& self) { return "<Move " + to_text(self) + ">"; });
-  py::class_<Finding>(module, "Finding", "What is wrong with a schedule, and where.")
+  py::class_<Finding>(module, "Finding", "A mistake in a schedule, and its place.")
       .def_property_readonly("kind", [](const Finding& self) { return to_string(self.kind); })
-      .def_readonly("step", &Finding::step, "Counted from 0; -1: at the end, or no step.")
+      .def_readonly("step", &Finding::step, "The step, counted from 0; -1: at the end, or none.")
       .def_readonly("rank", &Finding::rank)
       .def_readonly("chunk", &Finding::chunk)
-      .def_readonly("line", &Finding::line, "Of the program that made the move to blame.")
+      .def_readonly("line", &Finding::line, "The source line of the move at fault.")
       .def_property_readonly("text", [](const Finding& self) { return to_text(self); })
       .def("__repr__", [](const Finding& self) { return "<Finding " + to_text(self) + ">"; });
   py::class_<Algorithm, std::unique_ptr<Algorithm, py::nodelete>>(module, "Algorithm",
@@ -193,15 +193,15 @@ Schedule with_counts(const Schedule& schedule, CountRows send, CountRows receive
                      std::int64_t element_bytes) {
   const int blocks = schedule.ranks * schedule.ranks;
   if (schedule.collective != unisono::Collective::all_to_all || schedule.chunks % blocks != 0) {
-    refuse(title_of(schedule) + " takes no counts; a schedule of all_to_all does");
+    refuse(title_of(schedule) + " does not support counts; only all_to_all does");
   }
   if (element_bytes < 1 || element_bytes > unisono::kMostElementBytes) {
-    refuse("an element has 1 to 2^30 bytes");
+    refuse("element_bytes must be 1 to 2^30");
   }
   for (const CountRows* rows : {&send, &receive}) {
     for (const auto& row : *rows) {
       if (std::any_of(row.begin(), row.end(), [](std::int64_t count) { return count < 0; })) {
-        refuse("a count is 0 or more");
+        refuse("a count must be 0 or more");
       }
     }
   }
@@ -240,26 +240,29 @@ void define_schedule(py::module_& module) {
             }
             return phases;
           },
-          "Name and first step of each.")
-      .def_readonly("moves", &Schedule::moves, "A copy, in the order of steps.")
+          "The name and first step of each phase.")
+      .def_readonly("moves", &Schedule::moves, "A copy of the moves, in the order of steps.")
       .def("verify", &unisono::engine::verify_with_sizes, unlocked(),
-           "Findings; none: data flow, hazards and progress are right, and sizes where it has "
-           "counts.")
+           "Returns the findings; empty: data flow, hazards and progress are correct, and so are "
+           "the sizes if it has counts.")
       .def("verify_in_place", &unisono::verify_in_place, unlocked(),
-           "Findings; none: it is also right where input and output are the same memory.")
+           "Returns the findings; empty: the schedule also works in place.")
       .def_property_readonly(
           "counts", [](const Schedule& self) { return self.counts.send; },
-          "Of the call that it is the exchange of, [from][to]; empty: blocks are equal.")
+          "The counts of its all_to_all_v call, [from][to]; empty: blocks are equal.")
       .def("with_counts", &with_counts, arg("send"), arg("receive") = CountRows(),
            arg("element_bytes") = 1,
-           "The exchange of one call of all_to_all_v: a row for each rank, how many elements it "
-           "sends to each; `receive`: how many each expects of each, where that is not the same.")
+           "Returns this schedule for one all_to_all_v call: one row per rank with the number of "
+           "elements for each receiver. `receive`: the number of elements that each rank expects, "
+           "if it differs.")
       .def("show", &show, arg("step") = py::none(), arg("width") = 100,
-           "Whose data is where, step by step (counted from 1), as `unisono show` prints it.")
+           "Returns whose data is where, step by step (counted from 1), as printed by `unisono "
+           "show`.")
       .def("to_json", py::overload_cast<const Schedule&>(&unisono::to_json))
       .def_static(
           "from_json", [](const std::string& text) { return from_json(text, "the schedule"); },
-          arg("text"), "Throws ValueError; says nothing of whether it is right.")
+          arg("text"),
+          "Reads a schedule, and raises ValueError for a syntax error; does not verify it.")
       .def(
           "save",
           [](const Schedule& self, const std::filesystem::path& path) {
@@ -268,7 +271,7 @@ void define_schedule(py::module_& module) {
             file.attr("write")(py::bytes(to_json(self)));
             file.attr("close")();
           },
-          arg("path"), "Writes a file that `algorithm=` of a call takes; its name ends in .json.")
+          arg("path"), "Writes a file for the `algorithm=` of a call; its name must end in .json.")
       .def_static(
           "load",
           [](const std::filesystem::path& path) {
@@ -284,15 +287,16 @@ void define_schedule(py::module_& module) {
         return "<Schedule " + title_of(self) + ", " + std::to_string(self.ranks) + " ranks, " +
                std::to_string(self.steps) + " steps>";
       });
-  py::class_<Builder>(module, "Builder", "Writes a schedule down, move by move.")
+  py::class_<Builder>(module, "Builder", "Builds a schedule move by move.")
       .def(py::init<const std::string&, int, int, int, std::string>(), arg("collective"),
            arg("ranks"), arg("chunks"), arg("root") = 0, arg("algorithm") = "mine")
-      .def("phase", &Builder::phase, arg("name"), "Names the steps from the next one on.")
-      .def("step", &Builder::step, "Begins the next step.")
+      .def("phase", &Builder::phase, arg("name"), "Starts a phase with this name at the next step.")
+      .def("step", &Builder::step, "Starts the next step.")
       .def("move", &Builder::move, arg("from_"), arg("to"), arg("chunk"), arg("chunks") = 1,
            py::kw_only(), arg("reduce") = false, arg("source") = "automatic",
            arg("target") = "automatic", "Adds chunks [chunk, chunk + chunks) to the current step.")
-      .def("build", &Builder::build, "The schedule; the builder is used up.");
+      .def("build", &Builder::build,
+           "Returns the schedule, after which the builder cannot be used.");
 }
 
 }  // namespace
@@ -330,11 +334,11 @@ unisono::Shape shape_for(const Target& target, int ranks, int root) {
   const unisono::Shape shape{.ranks = ranks, .root = root, .parameters = target.parameters};
   if (ranks < 1 || root < 0 || root >= ranks) {
     refuse(std::to_string(ranks) + " ranks with root " + std::to_string(root) +
-           "; there must be a rank, and the root be one");
+           "; give one or more ranks, and a root among them");
   }
   if (!can_serve(*target.algorithm, shape)) {
-    refuse(std::string(target.algorithm->name) + " cannot serve " + std::to_string(ranks) +
-           " ranks; it takes only " + std::string(target.algorithm->limits));
+    refuse(std::string(target.algorithm->name) + " does not support " + std::to_string(ranks) +
+           " ranks; it supports only " + std::string(target.algorithm->limits));
   }
   return shape;
 }
@@ -354,31 +358,35 @@ void define_schedules(py::module_& module) {
         }
         return found;
       },
-      arg("collective") = "", "All algorithms, or those of one collective.");
+      arg("collective") = "", "Returns all algorithms, or those of one collective.");
   module.def(
       "build",
       [](const std::string& target, int ranks, int root) {
         const Target parsed = parse_target(target);
         if (ranks > kMostRanks) {
-          refuse("a schedule of " + std::to_string(ranks) + " ranks; at most 4096 are written out");
+          refuse("a schedule of " + std::to_string(ranks) +
+                 " ranks; at most 4096 can be written out");
         }
         return build_schedule(*parsed.algorithm, shape_for(parsed, ranks, root));
       },
       arg("target"), arg("ranks"), arg("root") = 0,
-      "The schedule of 'COLLECTIVE/ALGORITHM[:PARAMETERS]'.");
+      "Returns the schedule of 'COLLECTIVE/ALGORITHM[:PARAMETERS]'.");
   module.def(
       "verify_claims",
       [](const Schedule& schedule) {
         const Algorithm* algorithm =
             unisono::find_algorithm(schedule.collective, schedule.algorithm);
         if (algorithm == nullptr) {
-          refuse(title_of(schedule) + " is not in the catalogue, so it claims nothing");
+          refuse(title_of(schedule) + " is not in the catalogue, so there are no claims to check");
         }
         return unisono::verify_claims(*algorithm, schedule);
       },
-      arg("schedule"), "Findings; none: it is the algorithm that it is named after.");
-  module.def("beside", &unisono::beside, arg("a"), arg("b"), "Both in the same steps.");
-  module.def("then", &unisono::then, arg("a"), arg("b"), "First a, then b.");
+      arg("schedule"),
+      "Returns the findings; empty: the schedule keeps the claims of its algorithm.");
+  module.def("beside", &unisono::beside, arg("a"), arg("b"),
+             "Combines two schedules in the same steps.");
+  module.def("then", &unisono::then, arg("a"), arg("b"),
+             "Combines two schedules: first a, then b.");
   module.def(
       "sub",
       [](const Schedule& schedule, const std::string& collective, int ranks, int chunks, int root,
@@ -396,8 +404,8 @@ void define_schedules(py::module_& module) {
       arg("schedule"), py::kw_only(), arg("collective"), arg("ranks"), arg("chunks"),
       arg("root") = 0, arg("members"), arg("first_chunk") = 0, arg("width") = 1, arg("stride") = 1,
       arg("begins") = false,
-      "The schedule on some ranks and chunks of a larger one: its rank i is members[i], its chunk "
-      "c is `width` chunks from first_chunk + c*stride on.");
+      "Places the schedule on ranks and chunks of a larger one: its rank i becomes members[i], its "
+      "chunk c becomes `width` chunks from first_chunk + c*stride on.");
 }
 
 }  // namespace unisono_python

@@ -22,7 +22,7 @@ namespace {
 
 // Limit for destroy_process_group() to wait for rank 0, which keeps the store, to do the same.
 constexpr std::chrono::milliseconds kStoreEnds{2'000};
-// How long the end of the process waits for what streams still have.
+// The time that the end of the process waits for pending work on streams.
 constexpr std::chrono::milliseconds kLast{1'000};
 
 std::mutex backends_mutex;  // guards the next
@@ -32,13 +32,13 @@ std::vector<Backend*>& backends() {
   return *all;
 }
 
-// What the profiler shows of an operation.
+// Returns an operation's title in the profiler.
 std::string title_of(const std::string& backend, const char* op) {
   return backend + ":" + (backend == "gloo" ? name_in_gloo(op) : op);
 }
 
-// What the profiler shows of an operation in the caller's thread: asynchronous, as those of other
-// backends are.
+// Shows an operation of the caller's thread in the profiler: as asynchronous, like those of other
+// backends.
 class Shown {
  public:
   Shown(const std::string& backend, const char* op, at::TensorList inputs)
@@ -116,7 +116,8 @@ void Backend::leave(std::chrono::milliseconds limit) {
   // The rest may end, but must not keep the program for ever.
   if (!wait_for_all(limit)) {
     place_.group().abort(
-        "a process group was destroyed while operations were under way; wait() for them first");
+        "a process group was destroyed while operations were in progress; call wait() for them "
+        "first");
     if (!wait_for_all(std::chrono::seconds(5))) {
       // The progress thread still has some of it, and must not be the one that ends the world.
       static_cast<void>(new Place(std::move(place_)));
@@ -127,8 +128,10 @@ void Backend::leave(std::chrono::milliseconds limit) {
   }
   if (const auto place = known_device()) {
     if (const auto failure = place->failure(); failure.has_value() && !place->is_told()) {
-      TORCH_WARN("unisono: the group has ended with an error, and what was under way then on ",
-                 place->device(), " is not to be used: ", failure->message());
+      TORCH_WARN(
+          "unisono: the group has ended with an error, and the result of operations then in "
+          "progress on ",
+          place->device(), " is not to be used: ", failure->message());
     }
     place->close(static_cast<int>(limit.count()));
   }

@@ -44,8 +44,8 @@ class Backend final : public NewerBackend {
 #endif
   };
 
-  // Returns when all ranks of the group are there.
-  // `shown_as`: the backend that the profiler names, "gloo" in its place.
+  // Waits for all ranks of the group. `shown_as`: the backend that the profiler names, "gloo" if
+  // this one replaces gloo.
   Backend(Pointer<c10d::Store> store, const Meeting& meeting, std::string shown_as);
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
@@ -89,7 +89,7 @@ class Backend final : public NewerBackend {
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // What this thread starts from here to endCoalescing() becomes one Work.
+  // All operations that this thread starts before endCoalescing() become one Work.
   bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
   WorkPointer endCoalescing() override;
@@ -100,21 +100,21 @@ class Backend final : public NewerBackend {
   Pointer<c10d::Backend> merge(const Pointer<c10d::Store>& store,
                                const Pointer<c10d::Backend::Options>& options, const int& rank,
                                const int& size) override;
-  // Those who are left call it, with the same ranks and while the store answers. They connect anew:
-  // the ranks left out may end, or have done so.
+  // The remaining ranks call it, all with the same ranks to leave out; the store must still answer.
+  // They connect again: the ranks that are left out may have ended.
   bool supportsShrinking() const override { return true; }
   Pointer<c10d::Backend> shrink(const std::vector<int64_t>& left_out, int flags,
                                 const Pointer<c10d::Backend::Options>& options) override;
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-  // The members alone call it, each with a handle of its own, new each time. What is under way
-  // ends.
+  // Only the members call it, each with its own handle, which is new each time. Operations in
+  // progress end.
   bool supportsReconfigure() const override { return true; }
   c10d::ReconfigureHandle get_reconfigure_handle() const override;
   WorkPointer reconfigure(const c10d::ReconfigureOptions& options) override;
 #endif
 #ifdef C10D_BACKEND_HAS_HOOKS
-  // Called before the first failure of the group is reported, possibly on a thread of ours.
+  // Called before the first failure of the group is reported, possibly on a thread of the library.
   void registerAbortHook(int64_t id, c10d::AbortHook hook) override {
     pending_operations_->add_hook(id, std::move(hook));
   }
@@ -132,32 +132,32 @@ class Backend final : public NewerBackend {
   // Collective.
   void eagerConnectSingleDevice(at::Device device) override;
   c10d::ErrorType getError() override;
-  // What has ended the group, in PyTorch's words; nullptr: nothing.
+  // Returns the failure that has ended the group, in PyTorch's terms; nullptr: none.
   std::exception_ptr failure();
-  // Memory of the CPU, whose device has no index.
+  // CPU memory; the CPU device has no index.
   bool supportsTensorAlloc(c10::DeviceIndex device) override { return device < 0; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
-  // Memory that the peers read where it is; whoever has some of it may outlive the group.
+  // Memory that the peers read directly; allocations may outlive the group.
   std::shared_ptr<c10::Allocator> getMemAllocator() override;
 
-  // Ends what is under way, with an error on all ranks of the world.
+  // Ends the operations in progress with an error on all ranks of the world.
   void abort() override;
-  // Waits for what is under way, and leaves the group.
+  // Waits for the operations in progress, and leaves the group.
   void shutdown() override;
-  // At the end of the process: groups that nobody has destroyed are left in order, so that peers do
-  // not take this rank for one that died.
+  // Called at the end of the process: leaves the groups that were not destroyed in order, so that
+  // peers do not treat this rank as dead.
   static void leave_all();
 
  private:
   // Limit for destroy_process_group() to wait for operations without a waiter.
   static constexpr std::chrono::milliseconds kFarewell{30'000};
 
-  // A barrier that names ranks that are late as gloo's monitored barrier does.
+  // A barrier that names late ranks, like gloo's monitored barrier.
   enum class Monitored : std::uint8_t { no, first_late, all_late };
   struct Launch {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     const char* op = nullptr;  // "all_reduce"
-    // The caller's: copied only where they are needed after the call.
+    // Owned by the caller; copied only if they are needed after the call.
     at::TensorList inputs = {};  // that the profiler shows
     at::TensorList outputs = {};
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
@@ -172,25 +172,25 @@ class Backend final : public NewerBackend {
   WorkPointer launch_on_host(const Launch& launch, std::span<Piece> pieces);
   WorkPointer launch_on_device(const std::shared_ptr<OnDevice>& place, const Launch& launch,
                                std::span<Piece> pieces);
-  // Collective where it has not been made. nullptr: there is none.
+  // Collective if it has not been created yet. nullptr: there is none.
   std::shared_ptr<OnDevice> on_device(c10::Device device);
   std::shared_ptr<OnDevice> known_device();
   std::shared_ptr<OnDevice> take_device();
   std::optional<c10::Device> device();
-  // limit: for what is under way, and for the other ranks of a device.
+  // limit: for operations in progress, and for the other ranks of a device.
   void leave(std::chrono::milliseconds limit);
   bool wait_for_all(std::chrono::milliseconds limit);
   void run_here(const Launch& launch, std::span<Piece> pieces);
   WorkPointer transfer(const Launch& launch, const at::Tensor& tensor, bool sends, int peer,
                        int tag);
   WorkPointer noted(WorkPointer work);
-  // nullptr: nothing is recorded. `peer`: of a message; kNoPeer: a collective.
+  // nullptr: recording is off. `peer`: the peer of a message; kNoPeer: a collective.
   std::shared_ptr<OperationRecord> recorded(const Launch& launch, int peer = kNoPeer);
   Operation::Description describe(const Launch& launch);
-  // Takes what the pieces hold.
+  // Takes ownership of the memory that the pieces hold.
   Operation::Description describe(const Launch& launch, std::span<Piece> pieces);
   int timeout_ms(std::chrono::milliseconds asked) const;
-  // The group while somebody uses it: whoever leaves it waits for that.
+  // Marks the group as in use: leaving it waits until no thread uses it.
   class InUse {
    public:
     explicit InUse(const Backend& backend)
@@ -202,7 +202,7 @@ class Backend final : public NewerBackend {
     ~InUse() { pending_operations_.end(); }
     bool has_been_left() const { return !backend_.open_; }
     bool has_group() const { return backend_.open_ && backend_.place_.world != nullptr; }
-    // Throws where it has been left.
+    // Throws if the group has been left.
     unisono::Communicator& group() const;
 
    private:
@@ -212,21 +212,21 @@ class Backend final : public NewerBackend {
   void check_root(const char* op, int64_t root) const { check_rank(op, "root", root); }
   void check_rank(const char* op, const char* what, int64_t rank) const;
   [[noreturn]] void raise(const unisono::Error& error);
-  // As gloo begins what it says of a monitored barrier: tools look for it.
+  // The beginning of gloo's messages about a monitored barrier, for which tools search.
   unisono::Error monitored(const unisono::Error& error, const Launch& launch,
                            unisono::Communicator& group);
 
   const Handle& handle() const;
   Pointer<c10d::Backend> made_once(const Pointer<c10d::Store>& store, const Meeting& meeting);
-  // The ranks of this group, by their numbers in the job.
+  // The ranks of this group, as ranks of the job.
   std::vector<int> in_job(const std::vector<int>& ranks) const;
   std::chrono::milliseconds limit_of(const Pointer<c10d::Backend::Options>& options) const {
     return options == nullptr ? options_->timeout : options->timeout;
   }
 
-  // PyTorch takes whatever stands for "gloo" for its ProcessGroupGloo: the logger of
-  // DistributedDataParallel reads options_->threads of it, the second member there. Here it
-  // reads zeros. Must be the first member.
+  // PyTorch casts the backend named "gloo" to its ProcessGroupGloo: DistributedDataParallel's
+  // logger reads options_->threads, the second member there. This member provides zeros for it.
+  // Must be the first member.
   struct AsGloo {
     std::shared_ptr<void> store;
     const void* options;
@@ -242,7 +242,7 @@ class Backend final : public NewerBackend {
   std::atomic<std::int64_t> timeout_ms_;  // other threads may start operations while it is set
   Place place_;
   pid_t pid_;
-  // Outlives the world, so that a rank that has left can see rank 0 do so.
+  // Outlives the world, so that a rank that has left can see rank 0 leave.
   std::unique_ptr<StoreHost> store_host_;
   mutable std::once_flag handle_made_;
   mutable Handle handle_;           // for reconfigure()

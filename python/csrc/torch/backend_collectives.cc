@@ -34,7 +34,7 @@ void Backend::check_rank(const char* op, const char* what, int64_t rank) const {
 WorkPointer Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   check_root("broadcast", options.rootRank);
   TORCH_CHECK_VALUE(options.rootTensor == 0, "unisono:broadcast: root tensor ", options.rootTensor,
-                    "; there is one tensor, number 0");
+                    "; use 0: there is only one tensor");
   const at::Tensor& tensor = only("broadcast", "tensors", tensors);
   return launch({.type = OpType::BROADCAST,
                  .op = "broadcast",
@@ -97,7 +97,7 @@ WorkPointer Backend::allreduce_coalesced(Tensors& tensors,
 WorkPointer Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   check_root("reduce", options.rootRank);
   TORCH_CHECK_VALUE(options.rootTensor == 0, "unisono:reduce: root tensor ", options.rootTensor,
-                    "; there is one tensor, number 0");
+                    "; use 0: there is only one tensor");
   const at::Tensor& tensor = only("reduce", "tensors", tensors);
   return launch({.type = OpType::REDUCE,
                  .op = "reduce",
@@ -180,7 +180,7 @@ WorkPointer Backend::gather(TensorLists& outs, Tensors& ins, const c10d::GatherO
   const at::Tensor& in = only("gather", "inputs", ins);
   const int root = static_cast<int>(options.rootRank);
   TORCH_CHECK_VALUE(root == getRank() || outs.empty(),
-                    "unisono:gather: outputs on a rank that is not the root; leave them out there");
+                    "unisono:gather: only the root may pass outputs");
   const Tensors none;
   const Tensors& list = root == getRank() ? only_list("gather", outs) : none;
   return launch({.type = OpType::GATHER,
@@ -210,7 +210,7 @@ WorkPointer Backend::scatter(Tensors& outs, TensorLists& ins, const c10d::Scatte
   const at::Tensor& out = only("scatter", "outputs", outs);
   const int root = static_cast<int>(options.rootRank);
   TORCH_CHECK_VALUE(root == getRank() || ins.empty(),
-                    "unisono:scatter: inputs on a rank that is not the root; leave them out there");
+                    "unisono:scatter: only the root may pass inputs");
   const Tensors none;
   const Tensors& list = root == getRank() ? only_list("scatter", ins) : none;
   return launch({.type = OpType::SCATTER,
@@ -324,8 +324,8 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_al
 
 namespace {
 
-// What must be known of a sparse tensor before its elements can be received: how many there are,
-// and its shape, which must be the same on all ranks.
+// The properties of a sparse tensor that a receiver needs before its elements: their number, and
+// the shape, which must be the same on all ranks.
 class SparseShape {
  public:
   static constexpr std::int64_t kMostDims = 64;
@@ -347,7 +347,7 @@ class SparseShape {
     const at::Tensor shapes = table.narrow(1, 1, kWords - 1);
     for (std::int64_t rank = 1; rank < table.size(0); ++rank) {
       TORCH_CHECK_VALUE(shapes[0].equal(shapes[rank]),
-                        "unisono:all_reduce: the sparse tensors are not alike: rank 0 has ",
+                        "unisono:all_reduce: the sparse tensors differ: rank 0 has ",
                         describe(shapes[0]), ", rank ", rank, " has ", describe(shapes[rank]),
                         "; all ranks must have the same shape");
     }
@@ -369,7 +369,7 @@ WorkPointer Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
                     "unisono:all_reduce: only SUM works on sparse tensors");
   const at::Tensor& sparse = tensors[0];
   TORCH_CHECK_VALUE(sparse.is_cpu(), "unisono:all_reduce: a sparse tensor on ", sparse.device(),
-                    "; sparse ones work on the CPU alone");
+                    "; sparse tensors are supported only on the CPU");
   const at::Tensor mine = sparse.detach().coalesce();
   const auto size = static_cast<std::int64_t>(getSize());
   Launch step{.type = OpType::_ALLREDUCE_SPARSE,

@@ -7,7 +7,7 @@ namespace {
 
 using unisono::ErrorCode;
 
-// Where the tensors of an operation are: all on one device.
+// Returns the device of an operation's tensors, which must be the same for all.
 c10::Device device_of(const char* op, std::span<const Piece> pieces) {
   const c10::Device first = pieces.empty() ? c10::Device(c10::kCPU) : pieces.front().device();
   for (const Piece& piece : pieces) {
@@ -29,19 +29,19 @@ std::shared_ptr<OnDevice> Backend::take_device() {
   return std::exchange(on_device_, nullptr);
 }
 
-// Where kernels cannot do it, operations on tensors of the device go through memory of the host.
+// If kernels cannot run an operation on device tensors, its data goes through host memory.
 std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
   const InUse use(*this);
   unisono::Communicator& group = use.group();
   const std::lock_guard lock(issuing_);
   if (device_.has_value()) {
     TORCH_CHECK_VALUE(*device_ == device, "unisono: this group works on ", *device_,
-                      ", and a tensor is on ", device, "; a group has one device on each rank");
+                      ", but a tensor is on ", device, "; a group supports one device per rank");
     return known_device();
   }
   TORCH_CHECK_VALUE(!is_capturing(device), "unisono: the first call on ", device,
-                    " makes what the group needs there, which cannot be part of a graph; make a "
-                    "call before the capture, or name device_id in init_process_group");
+                    " sets up the group's state, which cannot be part of a graph; make a call "
+                    "before the capture, or pass device_id to init_process_group");
   std::shared_ptr<OnDevice> made;
   try {
     // Between hosts there is the network, which reads memory of the host.
@@ -53,8 +53,7 @@ std::shared_ptr<OnDevice> Backend::on_device(c10::Device device) {
     if (error.code() != ErrorCode::config && error.code() != ErrorCode::usage) {
       raise(error);
     }
-    TORCH_WARN("unisono: operations on ", device,
-               " go through memory of the host: ", error.message());
+    TORCH_WARN("unisono: operations on ", device, " go through host memory: ", error.message());
   }
   device_ = device;
   const std::lock_guard known(device_mutex_);
@@ -76,8 +75,8 @@ std::optional<c10::Device> Backend::device() {
   return device_.has_value() ? device_ : getBoundDeviceId();
 }
 
-// What a rank has put on its streams of the device before is done when all go on: kernels of the
-// group's own, or the host, waits for it.
+// When the barrier ends, all work that a rank queued on its device streams before is done: the
+// group's own kernels, or the host, wait for it.
 WorkPointer Backend::barrier(const c10d::BarrierOptions& options) {
   const auto accelerator = at::getAccelerator();
   const auto place = known_device();

@@ -57,8 +57,9 @@ Pointer<c10d::Backend> Backend::shrink(const std::vector<int64_t>& left_out, int
     }
   }
   const auto found = std::find(left.begin(), left.end(), getRank());
-  TORCH_CHECK_VALUE(found != left.end(), "unisono: rank ", getRank(),
-                    " shrinks a group and leaves itself out; only those who are left call it");
+  TORCH_CHECK_VALUE(
+      found != left.end(), "unisono: rank ", getRank(),
+      " excludes itself from the group that it shrinks; call it only on the remaining ranks");
   if ((flags & kAbort) != 0) {
     abort();
   }

@@ -14,12 +14,12 @@ namespace unisono_torch {
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK_VALUE(size >= 0, "unisono: allocate_tensor of ", size, " elements");
   TORCH_CHECK_VALUE(options.device().is_cpu(), "unisono: allocate_tensor on ", options.device(),
-                    "; unisono allocates memory of the CPU");
+                    "; unisono allocates only CPU memory");
   std::uint64_t bytes = 0;
   TORCH_CHECK_VALUE(!c10::mul_overflows(static_cast<std::uint64_t>(size),
                                         std::uint64_t{options.dtype().itemsize()}, &bytes) &&
                         bytes <= INT64_MAX,
-                    "unisono: allocate_tensor of ", size, " elements; no memory is so large");
+                    "unisono: allocate_tensor of ", size, " elements; this exceeds any memory");
   auto memory = std::make_shared<c10::DataPtr>(getMemAllocator()->allocate(bytes));
   return at::from_blob(memory->get(), {size}, [memory](void*) {}, options);
 }

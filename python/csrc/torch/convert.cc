@@ -44,15 +44,15 @@ std::optional<Dtype> dtype_of(ScalarType type) {
 
 double factor_of(const c10d::ReduceOp& op) {
   const auto* supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
-  TORCH_CHECK_VALUE(supplement != nullptr, "unisono: PREMUL_SUM without its factor; make it with ",
+  TORCH_CHECK_VALUE(supplement != nullptr, "unisono: PREMUL_SUM has no factor; make it with ",
                     "torch.distributed._make_nccl_premul_sum(factor)");
   const at::Tensor& factor = supplement->tensor_factor;
   if (!factor.defined()) {
     return supplement->double_factor;
   }
   TORCH_CHECK_VALUE(factor.is_cpu() || !is_capturing(factor.device()),
-                    "unisono: the host would read the factor of PREMUL_SUM on ", factor.device(),
-                    ", which captures a graph; give a number");
+                    "unisono: the host would have to read the factor of PREMUL_SUM on ",
+                    factor.device(), ", which captures a graph; give a number");
   return factor.item<double>();
 }
 
@@ -110,7 +110,7 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
   ScalarType real = type;
   if (c10::isComplexType(type)) {
     TORCH_CHECK_TYPE(is_linear(word), "unisono: ", name_of(op), " of complex numbers (", type,
-                     "); only SUM, AVG and PREMUL_SUM have a meaning for them");
+                     "); only SUM, AVG and PREMUL_SUM are defined for them");
     real = c10::toRealValueType(type);
     result.units = 2;
   }
@@ -126,13 +126,13 @@ Reducing reducing_of(ScalarType type, const c10d::ReduceOp& op) {
   TORCH_CHECK_TYPE(!is_bitwise(word) || !c10::isFloatingType(real), "unisono: ", name_of(op),
                    " of ", type, "; bitwise operations need integers or bool");
   TORCH_CHECK_TYPE(!(real == ScalarType::Bool && (is_linear(word) && word != ReduceOp::sum)),
-                   "unisono: ", name_of(op), " of bool; convert to a type of numbers first");
+                   "unisono: ", name_of(op), " of bool; convert to a numeric type first");
   result.dtype = *dtype;
   return result;
 }
 
 std::exception_ptr to_torch(const unisono::Error& error) {
-  // What tools and tests of PyTorch look for in the text of a time limit.
+  // PyTorch's tools and tests search for this text in timeout errors.
   const char* const timed_out =
       error.code() == unisono::ErrorCode::timeout ? "Timed out waiting: " : "";
   const std::string text = std::string("unisono: ") + timed_out + error.what();

@@ -12,8 +12,8 @@
 
 namespace unisono_torch {
 
-// How elements that are only moved travel: as themselves where unisono knows the type, so that
-// ranks that disagree are told; else as `units` bytes each.
+// The encoding of elements that are only moved: their own type if unisono knows it, so that ranks
+// that disagree get an error; otherwise `units` bytes each.
 struct Elements {
   unisono::Dtype dtype = unisono::Dtype::u8;
   std::size_t units = 1;
@@ -31,11 +31,12 @@ struct Reducing {
 // Throws TypeError or ValueError for what has no meaning, such as bitwise operations of floats.
 Reducing reducing_of(at::ScalarType type, const c10d::ReduceOp& op);
 
-// What Python gets: ValueError for a caller's mistake, else torch.distributed.DistBackendError.
+// Converts an error for Python: ValueError for a caller's mistake, otherwise
+// torch.distributed.DistBackendError.
 std::exception_ptr to_torch(const unisono::Error& error);
 c10d::ErrorType to_error_type(unisono::ErrorCode code);
 
-// What gloo calls one of our operations, for programs that look for its titles.
+// Returns gloo's name for an operation, for programs that search for gloo's titles.
 std::string name_in_gloo(const std::string& op);
 // The same in dumps of the flight recorder: PyTorch's tools know these alone.
 std::string name_in_dumps(const std::string& op);

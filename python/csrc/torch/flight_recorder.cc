@@ -12,7 +12,7 @@
 
 namespace unisono_torch {
 
-// Whether something has happened.
+// An event that has happened or not.
 struct Mark {
   std::atomic<bool> is_set = false;
   std::atomic<bool> is_asked = false;       // is_over is there

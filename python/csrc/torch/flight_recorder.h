@@ -1,6 +1,6 @@
-// What PyTorch's flight recorder would have of the groups of unisono. Its own lets no other backend
-// in (2.13), so this is a second one of its kind; unisono/torch/_flight_recorder.py joins the two
-// wherever Python asks for a dump. TORCH_FR_BUFFER_SIZE says how many operations it keeps; 0: none.
+// A second flight recorder, for unisono's groups, because PyTorch's own does not accept other
+// backends (2.13). unisono/torch/_flight_recorder.py joins the two wherever Python requests a dump.
+// TORCH_FR_BUFFER_SIZE is the number of operations that it keeps; 0: none.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class OperationRecord {
  public:
   virtual ~OperationRecord() = default;
   virtual void finish() noexcept = 0;
-  // Whoever looks meanwhile asks `is_over`.
+  // Until then, readers of the record call `is_over`.
   virtual void finish_when(std::function<bool()> is_over) = 0;
 };
 

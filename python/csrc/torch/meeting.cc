@@ -107,8 +107,8 @@ Line read_line(const std::string& text) {
   while (in >> id >> rank) {
     line.worlds[id] = rank;
   }
-  TORCH_CHECK(line.secret.size() == 32, "unisono: the store has something else where a rank says ",
-              "where it is: \"", text, "\"; is the store used by two groups of one name?");
+  TORCH_CHECK(line.secret.size() == 32, "unisono: the store has invalid data instead of a rank's ",
+              "address: \"", text, "\"; check that no two groups of one name use the store");
   return line;
 }
 
@@ -116,9 +116,9 @@ Line read_line(const std::string& text) {
 void check_sizes(const std::vector<Line>& lines) {
   for (std::size_t rank = 1; rank < lines.size(); ++rank) {
     if (lines[rank].size != lines[0].size) {
-      throw c10::DistBackendError("unisono: rank 0 makes this process group with a world size of " +
+      throw c10::DistBackendError("unisono: rank 0 makes this process group with world size " +
                                   std::to_string(lines[0].size) + ", rank " + std::to_string(rank) +
-                                  " with one of " + std::to_string(lines[rank].size) +
+                                  " with " + std::to_string(lines[rank].size) +
                                   "\ngive all ranks the same WORLD_SIZE, or list of ranks");
     }
   }
@@ -129,7 +129,7 @@ bool on_several_hosts(const std::vector<Line>& lines) {
                      [&](const Line& line) { return line.host != lines.front().host; });
 }
 
-// Where two ranks are that do not share a host.
+// Describes the hosts of two ranks that do not share one.
 std::string apart(const Line& one, const std::string& other_rank, const Line& other) {
   if (one.name != other.name) {
     return "rank 0 is on " + one.name + " and " + other_rank + " on " + other.name;
@@ -138,7 +138,8 @@ std::string apart(const Line& one, const std::string& other_rank, const Line& ot
          unisono::difference_of_hosts(one.host, other.host);
 }
 
-// What would only be noticed while the ranks of several hosts connect, and worded less well.
+// Checks settings whose mismatch would otherwise be found only while the hosts connect, with less
+// clear errors.
 void check_across_hosts(const std::vector<Line>& lines) {
   const auto refuse = [](const std::string& what) {
     throw c10::DistBackendError("unisono: " + what);
@@ -148,7 +149,7 @@ void check_across_hosts(const std::vector<Line>& lines) {
     if (lines[rank].has_token != lines[0].has_token) {
       refuse("UNISONO_TOKEN is set on " + (lines[0].has_token ? "rank 0" : other) + " but not on " +
              (lines[0].has_token ? other : "rank 0") +
-             "\nset the same secret on all ranks, or on none: then one goes over the store");
+             "\nset the same secret on all ranks, or on none, to exchange one over the store");
     }
     if (lines[rank].host != lines[0].host && variable("UNISONO_TRANSPORT") == "shm") {
       refuse("UNISONO_TRANSPORT=shm connects ranks of one host, but " +
@@ -175,7 +176,7 @@ std::string shared_world(const std::vector<Line>& lines) {
   return {};
 }
 
-// Where the store is, which all hosts reach; empty: it does not say.
+// Returns the address of the store, which all hosts can reach; empty: unknown.
 std::string address_of(c10d::Store& store) {
   auto* prefixed = dynamic_cast<c10d::PrefixStore*>(&store);
   const auto inner = prefixed == nullptr ? nullptr : prefixed->getUnderlyingNonPrefixStore();
@@ -231,26 +232,25 @@ class Watch {
   static constexpr std::chrono::milliseconds kPause{100};
   static constexpr std::chrono::milliseconds kGrace{500};
 
-  // Whether a rank of that world is one of the new group.
+  // Returns whether a rank of that world belongs to the new group.
   bool is_awaited(const World& world, int rank) const {
     if (rank < 0) {
       return false;  // nobody died
     }
     const auto at = static_cast<std::size_t>(rank);
     const int in_job = at < world.members.size() ? world.members[at] : rank;
-    // Where nobody has said who the members are, a smaller group may be without that rank.
+    // If the members are unknown, a group smaller than the world may exclude that rank.
     return members_.empty() ? size_ >= world.all.size()
                             : std::find(members_.begin(), members_.end(), in_job) != members_.end();
   }
 
   [[noreturn]] static void throw_failure(const unisono::Error& failure) {
-    throw unisono::Error(
-        failure.code(),
-        std::string(failure.summary()) +
-            "; that is in a process group made earlier, and a rank that has not "
-            "come to this new one is waited for no longer\nlook at the last output "
-            "of that rank; destroy the earlier group before you go on without it",
-        failure.context());
+    throw unisono::Error(failure.code(),
+                         std::string(failure.summary()) +
+                             "; this failure is in an earlier process group, so the new group no "
+                             "longer waits for missing ranks\nlook at the last output of that "
+                             "rank; destroy the earlier group before you continue without it",
+                         failure.context());
   }
 
   const std::vector<int>& members_;
@@ -353,7 +353,7 @@ Place meet_others(const c10::intrusive_ptr<c10d::Store>& store, const Meeting& m
   return {.world = std::move(world), .part = std::move(part)};
 }
 
-// What a rank finds out about another one, or about all: not a fault of its own.
+// Returns whether the error is about another rank, or about all ranks, rather than this rank's own.
 bool is_of_others(unisono::ErrorCode code) {
   if (code == unisono::ErrorCode::aborted) {
     return !unisono_signals::is_interrupted();
@@ -376,9 +376,9 @@ c10::intrusive_ptr<c10d::Store> of_this_meeting(const c10::intrusive_ptr<c10d::S
     const std::int64_t number = store->add("unisono/meetings/" + std::to_string(rank), 1);
     return c10::make_intrusive<c10d::PrefixStore>("unisono/" + std::to_string(number), store);
   } catch (const std::exception& error) {
-    throw c10::DistBackendError(
-        std::string("unisono: the store cannot be asked; has the rank ended that keeps it?\n") +
-        error.what());
+    throw c10::DistBackendError(std::string("unisono: the store does not answer; check whether the "
+                                            "rank that hosts it has ended\n") +
+                                error.what());
   }
 }
 
@@ -430,8 +430,8 @@ c10::intrusive_ptr<c10d::Store> common_store(const c10::intrusive_ptr<c10d::Stor
                                              std::chrono::milliseconds timeout) {
   if (first.store.empty()) {
     throw c10::DistBackendError(
-        "unisono: these ranks are on several hosts, where they meet over the TCPStore of the first "
-        "handle, whose group was made with another kind of store\nmake the groups with TCPStores");
+        "unisono: these ranks are on several hosts, so they need the TCPStore of the first handle, "
+        "but its group was made with another kind of store\nmake the groups with TCPStores");
   }
   if (own != nullptr && address_of(*own) == first.store) {
     return own;

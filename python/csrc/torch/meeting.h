@@ -1,10 +1,10 @@
-// How the ranks of a process group meet, with nothing but c10d's store.
+// The rendezvous of a process group's ranks, which uses only c10d's store.
 //
-// Each rank writes where it is and which worlds it belongs to; all read what all wrote, and so come
-// to the same decision: a group whose ranks share a world becomes a part of it, which costs a
-// mapping of memory and neither threads nor descriptors; others connect a world of their own: of
-// one host through shared memory, of several over TCP, with the addresses that they tell each other
-// through the store. Only the members take part.
+// Each rank writes its address and the worlds to which it belongs. All ranks read all entries, and
+// so decide alike. A group whose ranks share a world becomes a part of it: this costs a mapping of
+// memory, but no threads or descriptors. The ranks of any other group connect a new world: through
+// shared memory on one host, or over TCP between hosts, with addresses that they exchange through
+// the store. Only the members take part.
 #pragma once
 
 #include <atomic>
@@ -71,7 +71,7 @@ Place meet_by_handles(const c10::intrusive_ptr<c10d::Store>& store,
 // No new group may become a part of it: its first group has been destroyed.
 void close_world(const World& world);
 
-// What must be equal for two processes to share memory.
+// Returns a text that is equal on two processes if they can share memory.
 std::string host_identity();
 
 }  // namespace unisono_torch

@@ -36,8 +36,8 @@ void tell(c10d::Store& store, int rank, const std::string& text) {
   }
 }
 
-// How many of them are there, counted from the front in blocks: a question that is asked again and
-// again stays short in the largest groups.
+// Returns how many of the keys exist, counted from the front in blocks, so that repeated queries
+// stay short in the largest groups.
 std::size_t come(c10d::Store& store, const std::vector<std::string>& keys, std::size_t from) {
   constexpr std::size_t kBlock = 64;
   while (from < keys.size()) {
@@ -82,9 +82,9 @@ void wait_for(c10d::Store& store, int rank, const std::vector<std::string>& keys
       }
       refusal = refusal_of_another(store, rank);
     } catch (const std::exception& error) {
-      throw c10::DistBackendError("unisono: the store cannot be asked who has come to " +
-                                  purpose.what + "; has the rank ended that keeps it?\n" +
-                                  error.what());
+      throw c10::DistBackendError(
+          "unisono: the store does not answer which ranks came to " + purpose.what +
+          "; check whether the rank that hosts it has ended\n" + error.what());
     }
     if (!refusal.empty()) {
       throw_refusal(refusal);

@@ -1,4 +1,4 @@
-// What the ranks of a group that is being made say to each other through c10d's store.
+// The messages that the ranks of a new group exchange through c10d's store.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -12,22 +12,22 @@
 
 namespace unisono_torch {
 
-// What the ranks meet for, in the message of a time limit: "ranks 1, 3 did not come to WHAT
-// within".
+// The purpose of a rendezvous, for timeout messages: "ranks 1, 3 did not come to WHAT within".
 struct Purpose {
   std::string what = "this process group";
-  std::string question = "does every rank make it, with the same world size and the same store?";
+  std::string question =
+      "check that every rank makes it, with the same world size and the same store";
 };
 
-// What all ranks say on one subject, by rank. A rank that refuses ends this for the others at once,
-// as DistBackendError; so do ranks that do not come in time. `look` is called while some are
-// missing, and may throw what ends it sooner.
+// Exchanges one text per rank on a subject, and returns all texts, by rank. If a rank refuses, or
+// ranks do not come in time, throws DistBackendError at once on all ranks. Calls `look` while ranks
+// are missing; it may throw to stop the wait.
 std::vector<std::string> tell_all(c10d::Store& store, const std::string& subject, int rank,
                                   int size, const std::string& mine,
                                   std::chrono::milliseconds timeout,
                                   const std::function<void()>& look, const Purpose& purpose = {});
 
-// What a rank hears of another one that gives up.
+// The error on the other ranks when a rank gives up.
 class RefusedByAnother : public c10::DistBackendError {
   using DistBackendError::DistBackendError;
 };
@@ -42,7 +42,8 @@ void tell_finding(c10d::Store& store, int rank, const std::string& finding);
 // Throws RefusedByAnother if a rank other than this one has given up, in its words.
 void throw_if_refused(c10d::Store& store, int rank);
 
-// Whether one has, for waits of another kind; asks the store seldom, and takes no answer for no.
+// Checks whether a rank has refused, for other kinds of waits. Asks the store rarely; an answer
+// that never comes is no refusal.
 class RefusalWatch {
  public:
   RefusalWatch(c10::intrusive_ptr<c10d::Store> store, int rank)

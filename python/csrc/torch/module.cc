@@ -39,33 +39,34 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
            py::arg("members") = std::vector<int>(), py::arg("shown_as") = "unisono",
            py::arg("enable_reconfigure") = false,
-           "Returns when all ranks of the group are there; at once where reconfigure() will name "
-           "them.")
+           "Waits for all ranks of the group; returns at once if reconfigure() will name them.")
       .def_property_readonly("options", &Backend::getBackendOptions)
       .def("_is_failed",
            [](Backend& backend) { return backend.getError() != c10d::ErrorType::SUCCESS; })
       .def(
           "perform_nocolor_split", [](Backend&, const py::object&) {}, py::arg("device"),
-          "PyTorch calls it on ranks that a new group leaves out, where device_id was named: only "
-          "members make it.")
+          "Called by PyTorch, if device_id was given, on ranks that a new group leaves out: does "
+          "nothing, because only members make the group.")
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"));
-  module.def("leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
-             "Leaves all groups in order: peers do not take the end of this process for a crash.");
+  module.def(
+      "leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
+      "Leaves all groups in order, so that peers do not treat the end of this process as a crash.");
   module.def(
       "dump_flights",
       [](bool operations, bool stacks, bool only_active) {
         return py::bytes(unisono_torch::dump_flights(operations, stacks, only_active));
       },
       py::arg("operations"), py::arg("stacks"), py::arg("only_active"),
-      "Pickled, as torch._C._distributed_c10d._dump_fr_trace() gives it, of unisono's groups.");
+      "Returns the pickled flight recorder of unisono's groups, like "
+      "torch._C._distributed_c10d._dump_fr_trace().");
   module.def(
       "dump_flights_json",
       [](bool operations, bool only_active) {
         return py::bytes(unisono_torch::dump_flights_json(operations, only_active));
       },
-      py::arg("operations"), py::arg("only_active"), "The same as JSON, without stacks.");
+      py::arg("operations"), py::arg("only_active"), "Returns the same as JSON, without stacks.");
   module.def("register_symmetric_memory", &unisono_torch::register_symmetric_memory,
              "Makes torch.distributed._symmetric_memory work on the CPU.");
   module.def("host_identity", &unisono_torch::host_identity,
-             "What must be equal for two processes to share memory.");
+             "Returns the value that must be equal for two processes to share memory.");
 }

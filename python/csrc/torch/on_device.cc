@@ -169,7 +169,7 @@ void DeviceWork::follow(std::shared_ptr<c10::Event> end) {
   end_record();
 }
 
-// What the host has to do for it is done, or could not be.
+// Called when the host's part of the operation has ended or failed.
 void DeviceWork::end_record() {
   if (recordFunctionEndCallback_) {
     std::exchange(recordFunctionEndCallback_, nullptr)();
@@ -210,7 +210,7 @@ void DeviceWork::throw_if_failed() const {
 void DeviceWork::synchronize() {
   const c10::DeviceGuard there(place_->device());
   end_->block(current_stream(place_->device()));
-  // What is freed from now on is used anew behind this wait.
+  // Memory that is freed from here on is reused only after this wait.
   std::vector<at::Tensor> done;
   const std::lock_guard lock(mutex_);
   if (held_ != nullptr) {
@@ -243,7 +243,7 @@ bool DeviceWork::wait(std::chrono::milliseconds timeout) {
                   is_limited ? timeout : std::chrono::milliseconds(-1))) {
     throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
                                 std::to_string(timeout.count()) +
-                                " ms; the operation goes on, and may be waited for again");
+                                " ms; the operation continues, and wait() may be called again");
   }
   throw_if_failed();
   if (!was_right_ && !is_captured_) {

@@ -1,5 +1,5 @@
-// Collectives of one group on the tensors of a device: kernels on its streams, and Work for which
-// nobody waits on the host.
+// Collectives of one group on device tensors: kernels on streams, and Work objects for which no
+// host thread waits.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,14 @@
 
 namespace unisono_torch {
 
-// Whether kernels can reach the device's memory: CUDA's, whatever PyTorch calls the device.
+// Returns whether kernels can access the device's memory: whether it is CUDA's, whatever PyTorch
+// calls the device.
 bool is_of_cuda(c10::Device device);
 
 class OnDevice : public std::enable_shared_from_this<OnDevice> {
  public:
-  // Collective: all ranks of the group make theirs. Throws unisono::Error: config and usage, on all
-  // ranks alike, where kernels cannot do it.
+  // Collective: all ranks of the group create theirs. Throws unisono::Error config or usage on all
+  // ranks if kernels cannot be used.
   OnDevice(unisono::Communicator& group, c10::Device device, int limit_ms,
            std::shared_ptr<PendingOperations> pending_operations);
   OnDevice(const OnDevice&) = delete;
@@ -33,7 +34,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   ~OnDevice() { close(-1); }
 
   c10::Device device() const { return device_; }
-  // Where operations run that the caller's stream does not wait for.
+  // The stream of operations for which the caller's stream does not wait.
   c10::Stream own_stream() const { return own_; }
 
   struct Run {
@@ -42,21 +43,21 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
     c10::Stream stream;
     std::shared_ptr<OperationRecord> record;
     std::shared_ptr<std::vector<at::Tensor>> held = nullptr;  // alive until the end
-    bool is_captured = false;  // in a graph, which has no time of its own
+    bool is_captured = false;  // part of a graph, which has no duration
   };
-  // Puts the calls and what follows them on a stream, after what the caller's stream has; says when
-  // all is done. One thread at a time. Throws unisono::Error.
+  // Enqueues the calls and their follow-up work on a stream, after the work of the caller's stream;
+  // reports when all of it is done. One thread at a time. Throws unisono::Error.
   std::shared_ptr<c10::Event> run(Run run);
-  // What has ended the group.
+  // Returns the failure that has ended the group.
   std::optional<unisono::Error> failure() const;
-  // Whether the program has had that as an exception.
+  // Returns whether the program has already received the failure as an exception.
   bool is_told() const noexcept { return is_told_; }
   void note_told() noexcept { is_told_ = true; }
-  // As DeviceGroup::set_timeout().
+  // Like DeviceGroup::set_timeout().
   void set_limit(int limit_ms);
-  // False: what was put on streams is not done after this time.
+  // Waits for all work on streams; returns false if it is not done after this time.
   bool wait_for_all(std::chrono::milliseconds limit);
-  // As DeviceGroup::close(). What had ended the group before is known afterwards, too.
+  // Like DeviceGroup::close(). failure() still returns an earlier failure afterwards.
   void close(int timeout_ms);
 
  private:
@@ -66,7 +67,7 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
   c10::Stream own_;
   pid_t pid_;
   std::shared_ptr<PendingOperations> pending_operations_;
-  mutable std::mutex mutex_;  // guards that the group is there, and the next
+  mutable std::mutex mutex_;  // guards the group's existence, and the next member
   std::unique_ptr<unisono::DeviceGroup> group_;
   mutable std::optional<unisono::Error> failure_;
   std::atomic<bool> is_told_ = false;
@@ -82,15 +83,16 @@ class OnDevice : public std::enable_shared_from_this<OnDevice> {
 
 class DeviceWork final : public c10d::Work {
  public:
-  // `is_captured`: it is part of a graph, and counts as ended: replays of it are not its own.
-  // `held` is dropped when a stream waits for the operation, which may be before its end.
+  // `is_captured`: the operation is part of a graph and counts as ended; the graph's replays are
+  // not tracked. `held` is released when a stream waits for the operation, which may be before it
+  // ends.
   DeviceWork(const Operation::Description& description, std::shared_ptr<OnDevice> place,
              bool is_captured, std::shared_ptr<std::vector<at::Tensor>> held);
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
   ~DeviceWork() override { end_record(); }
 
-  // Called once, when the host has done what it does for it.
+  // Called once, when the host's part of the operation is done.
   void follow(std::shared_ptr<c10::Event> end);
 
   bool isCompleted() override;
@@ -100,7 +102,7 @@ class DeviceWork final : public c10d::Work {
   std::uint64_t getSequencenumber() const override { return sequence_; }
   void synchronize() override;
   void blockCurrentStream() override { synchronize(); }
-  // The caller's stream waits; with a limit, and for a barrier, the caller does as well.
+  // Makes the caller's stream wait; with a limit, and for a barrier, the calling thread waits too.
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
@@ -113,21 +115,22 @@ class DeviceWork final : public c10d::Work {
   std::shared_ptr<OnDevice> place_;
   bool is_captured_;
   std::shared_ptr<c10::Event> end_;
-  std::atomic<bool> was_right_ = false;  // it was seen to end before the group did
+  std::atomic<bool> was_right_ = false;  // it ended successfully before the group did
   std::mutex mutex_;                     // guards what follows
   std::shared_ptr<std::vector<at::Tensor>> held_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// Looks now and then. False: it is not over after the limit (none: negative). Ctrl-C ends it.
+// Polls occasionally. Returns false if the work is not over after the limit (negative: none).
+// Ctrl-C interrupts it.
 bool look_until(const std::function<bool()>& is_over, std::chrono::milliseconds limit);
 
-// Its buffers become memory of the host: what they have is copied there when the caller's stream
-// comes to it, which is waited for, and what the call makes of it is copied back afterwards.
+// Moves the buffers of the call to host memory: inputs are copied there when the caller's stream
+// reaches this point, for which the host waits, and results are copied back afterwards.
 void move_to_host(Piece& piece, std::size_t in_bytes, std::size_t out_bytes);
 
-// Makes what follows such a piece, and waits until it is done. Any thread. On a stream that no
-// group has: it must not wait for operations that wait for what this makes.
+// Runs the follow-up work of such a piece, and waits for it. Any thread. Uses a stream that no
+// group uses, because it must not wait for operations that wait for this result.
 void finish_on(c10::Device device, const std::function<void()>& steps);
 
 }  // namespace unisono_torch

@@ -35,7 +35,7 @@ UniqueFd new_socket() {
   return socket;
 }
 
-// Whether it is a process of this user.
+// Identifies the peer process; returns false if it belongs to another user.
 bool knows(int socket, PeerProcess& process) {
   const auto credentials = unisono::comm::credentials_of(socket);
   if (!credentials.has_value() || credentials->uid != geteuid()) {
@@ -54,11 +54,12 @@ bool knows(int socket, PeerProcess& process) {
       {.peer = rank});
 }
 
-// What ends before it should would be a SIGBUS later.
+// Checks the size: accessing memory beyond a shorter file would raise SIGBUS later.
 UniqueFd whole(UniqueFd memory, std::size_t bytes) {
   struct stat status = {};
   if (::fstat(memory.get(), &status) != 0 || static_cast<std::size_t>(status.st_size) < bytes) {
-    throw Error(ErrorCode::corrupt, "a rank passed symmetric memory of another size than it told");
+    throw Error(ErrorCode::corrupt,
+                "a rank passed symmetric memory of another size than it announced");
   }
   return memory;
 }
@@ -69,7 +70,7 @@ void DescriptorExchange::Wait::a_little(int socket, int for_rank) const {
   if (deadline.passed()) {
     throw Error(ErrorCode::timeout,
                 "rank " + std::to_string(for_rank) +
-                    " has come to the rendezvous of symmetric memory, but does not go on",
+                    " has come to the rendezvous of symmetric memory, but does not continue",
                 {.peer = for_rank});
   }
   look();
@@ -82,7 +83,7 @@ std::size_t PeerMemory::room(std::size_t bytes, std::size_t pad_bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4 ||
       pad_bytes > std::numeric_limits<std::size_t>::max() / 4) {
     throw Error(ErrorCode::usage,
-                "symmetric memory of " + std::to_string(bytes) + " bytes; no memory is so large");
+                "symmetric memory of " + std::to_string(bytes) + " bytes; this exceeds any memory");
   }
   return pad_room(pad_bytes) + std::max<std::size_t>(bytes, 1);
 }

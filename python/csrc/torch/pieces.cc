@@ -13,7 +13,7 @@ std::byte* address(const at::Tensor& tensor) {
   return static_cast<std::byte*>(tensor.data_ptr());
 }
 
-// Where the tensors begin, if they lie one behind the other.
+// Returns the beginning of the tensors if they are contiguous, otherwise nullptr.
 std::byte* packed(const std::vector<at::Tensor>& tensors) {
   std::byte* begin = nullptr;
   std::byte* end = nullptr;
@@ -33,8 +33,8 @@ std::byte* packed(const std::vector<at::Tensor>& tensors) {
 // Writing it would depend on the order of the elements.
 void check_output(const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
-                    "unisono: several elements of an output are at one place in memory (expand() "
-                    "does that); clone() it first");
+                    "unisono: several elements of an output share one place in memory (from "
+                    "expand()); call clone() first");
 }
 
 at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
@@ -146,12 +146,12 @@ void check_tensor(const char* op, const at::Tensor& tensor) {
                     "; unisono works on tensors of the CPU and of CUDA (\"cpu:unisono,xpu:xccl\" ",
                     "gives each device its backend)");
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "unisono:", op, ": a tensor is ",
-                    tensor.layout(), "; only dense ones work here, so call to_dense()");
+                    tensor.layout(), "; only dense tensors are supported, so call to_dense()");
 }
 
 void check_alike(const char* op, const at::Tensor& a, const at::Tensor& b) {
   TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), "unisono:", op, ": tensors of ",
-                   a.scalar_type(), " and ", b.scalar_type(), "; all must be of one type");
+                   a.scalar_type(), " and ", b.scalar_type(), "; all must have one type");
   TORCH_CHECK_VALUE(a.device() == b.device(), "unisono:", op, ": tensors on ", a.device(), " and ",
                     b.device(), "; all must be on one device");
 }

@@ -24,7 +24,7 @@ struct Piece {
   std::vector<std::function<void()>> after = {};
 
   void view_counts();
-  // Where its memory is.
+  // The device of its memory.
   c10::Device device() const { return held.empty() ? c10::Device(c10::kCPU) : held[0].device(); }
   // Contiguous memory with the elements of `tensor`, to be read.
   void* read(const at::Tensor& tensor);

@@ -307,7 +307,7 @@ void check_own_block(const Piece& piece, int rank, std::size_t units) {
   const std::size_t got = piece.recv_counts[static_cast<std::size_t>(rank)];
   TORCH_CHECK_VALUE(sent == got, "unisono:all_to_all: rank ", rank, " sends itself ", sent / units,
                     " elements and expects ", got / units,
-                    " of itself; the splits of its input and output must agree there");
+                    " from itself; these splits of its input and output must be equal");
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ WorkPointer Backend::reconfigure(const c10d::ReconfigureOptions& options) {
   const std::vector<std::string> handles = ordered(options);
   const auto own = std::find(handles.begin(), handles.end(), write_handle(handle()));
   TORCH_CHECK_VALUE(own != handles.end(), "unisono:reconfigure: the handle of this rank is not ",
-                    "among the ", handles.size(), " given; handles are good for one reconfigure, ",
-                    "so exchange new ones each time, and call it on the ranks named alone");
+                    "among the ", handles.size(), " given; handles work for one reconfigure, ",
+                    "so exchange new ones each time, and call it only on the named ranks");
   TORCH_CHECK_VALUE(numbers_.insert(options.uuid).second, "unisono:reconfigure: uuid ",
                     options.uuid, " has been used; give a new one each time");
   const auto limit = options.timeout.value_or(std::chrono::milliseconds(timeout_ms_.load()));

@@ -62,7 +62,7 @@ bool is_over(const c10::Event& event) noexcept {
 void check_not_capturing(c10::Stream stream) {
   TORCH_CHECK_VALUE(!guard_of(stream.device()).isStreamCapturing(stream),
                     "unisono: the host would wait for a stream that captures a graph; barrier(), "
-                    "send, recv and what goes through memory of the host cannot be part of one");
+                    "send, recv and operations through host memory cannot be part of a graph");
 }
 
 void wait_for(c10::Stream stream) {

@@ -17,7 +17,8 @@ c10::Stream spare_stream(c10::Device device);
 // One for a group of its own.
 c10::Stream stream_for_group(c10::Device device);
 
-// What the stream has now. The event makes no context on another device, whoever drops it.
+// Records the stream's current work as an event. Dropping the event creates no context on another
+// device.
 std::shared_ptr<c10::Event> event_on(c10::Stream stream);
 // Nothing where it cannot be asked: its device has failed. For is_over() it is over then.
 std::optional<bool> asked_whether_over(const c10::Event& event) noexcept;
@@ -26,7 +27,7 @@ bool is_over(const c10::Event& event) noexcept;
 // In a graph there is nothing that the host could wait for.
 void check_not_capturing(c10::Stream stream);
 void wait_for(c10::Stream stream);  // refuses a stream that captures one
-// Whether what the caller does on the device becomes part of a graph.
+// Returns whether the caller's work on the device is being captured into a graph.
 bool is_capturing(c10::Device device);
 
 }  // namespace unisono_torch

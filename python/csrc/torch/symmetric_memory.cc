@@ -38,7 +38,7 @@ auto in_torchs_words(const Call& call) {
   }
 }
 
-// What all ranks of a group have brought to one rendezvous.
+// The memory and processes of all ranks in one rendezvous.
 struct Met {
   int rank = 0;
   std::vector<int> in_job;
@@ -103,7 +103,7 @@ class Handle final : public symmetric::SymmetricMemory {
   std::vector<void*> pads_;
 };
 
-// What a rank says of its memory.
+// A rank's announcement of its memory.
 struct Announcement {
   std::string host;
   std::string endpoint;
@@ -122,8 +122,8 @@ Announcement read_announcement(const std::string& text) {
   std::istringstream in(text);
   Announcement line;
   in >> line.host >> line.endpoint >> line.bytes >> line.pad_bytes;
-  TORCH_CHECK(!in.fail(), "unisono: the store has something else where a rank says what symmetric ",
-              "memory it has: \"", text, "\"");
+  TORCH_CHECK(!in.fail(), "unisono: the store has invalid data instead of a rank's symmetric ",
+              "memory: \"", text, "\"");
   return line;
 }
 
@@ -134,15 +134,14 @@ void check_equal(const std::vector<Announcement>& lines, int64_t number) {
   for (std::size_t rank = 1; rank < lines.size(); ++rank) {
     const std::string other = "rank " + std::to_string(rank);
     if (lines[rank].host != lines[0].host) {
-      refuse(
-          "symmetric memory is shared by ranks of one host, but rank 0 and " + other +
-          " are on different ones, or of different users\nmake a group of the ranks of each host");
+      refuse("symmetric memory needs ranks of one host and one user, but rank 0 and " + other +
+             " differ\nmake a group of the ranks of each host");
     }
     if (lines[rank].bytes != lines[0].bytes) {
       refuse("rendezvous " + std::to_string(number) + " of this group: rank 0 has " +
              std::to_string(lines[0].bytes) + " bytes of symmetric memory, " + other + " has " +
              std::to_string(lines[rank].bytes) +
-             "\nall ranks allocate the same sizes and meet for them in the same order");
+             "\nallocate the same sizes on all ranks, and call rendezvous() in the same order");
     }
     if (lines[rank].pad_bytes != lines[0].pad_bytes) {
       refuse("the signal pad of rank 0 has " + std::to_string(lines[0].pad_bytes) +
@@ -152,7 +151,7 @@ void check_equal(const std::vector<Announcement>& lines, int64_t number) {
   }
 }
 
-// Who meets: a process group, or what set_group_info() named.
+// The participants of a rendezvous: a process group, or the one named by set_group_info().
 struct Group {
   int rank = 0;
   int size = 0;
@@ -215,7 +214,7 @@ Met meet_with(const Group& group, const std::shared_ptr<PeerMemory>& own) {
                 announce(exchange, *own), group.timeout, look,
                 {.what = "rendezvous " + std::to_string(number) + " of symmetric memory (" +
                          std::to_string(own->bytes()) + " bytes)",
-                 .question = "does every rank of the group call it?"})) {
+                 .question = "check that every rank of the group calls it"})) {
     lines.push_back(read_announcement(text));
     endpoints.push_back(lines.back().endpoint);
   }
@@ -267,7 +266,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
       const std::lock_guard lock(mutex_);
       const Allocation& allocation = find(at);
       TORCH_CHECK_VALUE(group.has_value() || allocation.group.has_value(),
-                        "unisono: rendezvous of symmetric memory without a group; name it here or ",
+                        "unisono: rendezvous of symmetric memory has no group; name it here or ",
                         "where the memory is allocated");
       name = group.has_value() ? *group : *allocation.group;
       if (const auto known = allocation.handles.find(name); known != allocation.handles.end()) {

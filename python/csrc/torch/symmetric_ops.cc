@@ -41,14 +41,14 @@ at::Tensor stream_write_value32(at::Tensor& input, int64_t offset, int64_t value
   return input;
 }
 
-// What a rank has in the place of this tensor.
+// Returns a rank's copy of this tensor in its symmetric memory.
 at::Tensor of_rank(const Shared& handle, int rank, const at::Tensor& like) {
   return handle->get_buffer(rank, like.sizes(), like.scalar_type(), like.storage_offset());
 }
 
 Shared meet_for(const char* op, const at::Tensor& input, const std::string& reduce_op,
                 const std::string& group) {
-  TORCH_CHECK_VALUE(reduce_op == "sum", "unisono:", op, ": \"", reduce_op, "\"; there is \"sum\"");
+  TORCH_CHECK_VALUE(reduce_op == "sum", "unisono:", op, ": \"", reduce_op, "\"; use \"sum\"");
   TORCH_CHECK_VALUE(input.is_contiguous(), "unisono:", op, ": the tensor must be contiguous");
   return c10d::symmetric_memory::rendezvous(input, group);
 }

@@ -42,7 +42,7 @@ class Signals {
   std::size_t pad_bytes_;
 };
 
-// Whoever waits for a signal in this word looks at once.
+// Wakes all threads that wait for a signal in this word.
 void wake_waiters(std::uint32_t* word) noexcept;
 
 }  // namespace unisono_torch

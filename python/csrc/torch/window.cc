@@ -51,12 +51,12 @@ class SymmetricWindow final : public c10d::Window {
 
   void tensor_register(const at::Tensor& tensor, bool owning) override {
     const unisono_signals::WithoutPython unlocked;
-    TORCH_CHECK_VALUE(handle_ == nullptr, "unisono:window: it has a tensor; deregister that first");
+    TORCH_CHECK_VALUE(handle_ == nullptr,
+                      "unisono:window: it already has a tensor; deregister that tensor first");
     TORCH_CHECK_VALUE(is_plain(tensor), "unisono:window: the tensor's elements do not follow each ",
                       "other in memory; give a contiguous one");
     TORCH_CHECK_VALUE(tensor.is_cpu() && symmetric::has_allocator(at::kCPU),
-                      "unisono:window: a tensor on ", tensor.device(),
-                      "; windows are of memory of the CPU");
+                      "unisono:window: a tensor on ", tensor.device(), "; windows need CPU memory");
     handle_ = symmetric::rendezvous(tensor, group_);
     options_ = tensor.options();
     sizes_ = tensor.sizes().vec();

@@ -262,7 +262,7 @@ void Operation::conclude(std::exception_ptr failure) {
 
 namespace {
 
-// Where tensors are that are not the CPU's.
+// Returns the devices of the tensors that are not on the CPU.
 std::vector<c10::Device> devices_of(const std::vector<at::Tensor>& tensors) {
   std::vector<c10::Device> devices;
   for (const at::Tensor& tensor : tensors) {
@@ -279,8 +279,8 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of(const std::vector<at::Tensor>&
                                                   devices_of(tensors));
 }
 
-// Whoever takes the value waits for streams on which all of it is done: `steps` put that there.
-// What fails is the future's error.
+// Completes the future. `steps` enqueues the remaining work on streams for which the future's
+// readers wait. If it throws, the exception becomes the future's error.
 template <typename Steps>
 void end_with(c10::ivalue::Future& future, const std::vector<at::Tensor>& tensors,
               const Steps& steps) {
@@ -335,7 +335,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   if (getpid() != pid_ && !isCompleted()) {
     throw c10::DistBackendError(
         "unisono: this process was forked from the one that began the operation, and cannot wait "
-        "for it; make process groups of its own in the child");
+        "for it; make separate process groups in the child");
   }
   const bool limited = timeout > kNoTimeout;
   const bool first = !limited && !claimed_.exchange(true);
@@ -358,7 +358,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
       if (limited && std::chrono::steady_clock::now() >= end) {
         throw c10::DistBackendError("unisono: Timed out waiting: this wait gave up after " +
                                     std::to_string(timeout.count()) +
-                                    " ms; the operation goes on, and may be waited for again");
+                                    " ms; the operation continues, and wait() may be called again");
       }
       lock.unlock();
       unisono_signals::throw_if_interrupted();

@@ -114,7 +114,7 @@ class Operation final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-// What endCoalescing() returns: all that was started since startCoalescing().
+// The result of endCoalescing(): all operations started since startCoalescing().
 class Together final : public c10d::Work {
  public:
   // `title`: what the profiler shows; nullptr: nothing.

@@ -1,4 +1,4 @@
-"""What ``import torch`` runs (entry point ``torch.backends``): must be quick, and must not fail."""
+"""Runs at ``import torch`` (entry point ``torch.backends``): must be quick, and must not fail."""
 
 
 def autoload():
@@ -12,6 +12,6 @@ def autoload():
 
         warnings.warn(
             f"unisono: the backend was not registered: {error}. "
-            "`python -m unisono.torch.doctor` says more.",
+            "`python -m unisono.torch.doctor` gives details.",
             stacklevel=2,
         )

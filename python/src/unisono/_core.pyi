@@ -2,13 +2,13 @@
 unisono.pipeline.
 
 Buffer: an object with the buffer protocol (numpy, bytearray, array.array, memoryview) or with
-__dlpack__ in CPU memory, C-contiguous; read-only ones only where nothing is written. All buffers of
-a call have one dtype, bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3fn,
-float8_e5m2, float32, float64, complex64 or complex128; int16 and uint16 can be moved but not reduced,
-complex ones have only sum, avg and premul_sum. `dtype=` says what to take the bytes for.
+__dlpack__ in CPU memory, C-contiguous; buffers that are written must not be read-only. All buffers of
+a call have one dtype: bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3fn,
+float8_e5m2, float32, float64, complex64 or complex128. int16 and uint16 can be moved but not reduced;
+complex numbers support only sum, avg and premul_sum. `dtype=` defines how to interpret the bytes.
 
-Errors of every call: TypeError and ValueError (UsageError where the core finds it) for arguments
-that cannot be, before anything is sent; PeerLost, Timeout, Mismatch and Aborted, the same on all
+Errors of every call: TypeError and ValueError (UsageError if the core detects it) for invalid
+arguments, before anything is sent; PeerLost, Timeout, Mismatch and Aborted, the same on all
 ranks, after which all communicators of the world are unusable.
 """
 
@@ -33,17 +33,17 @@ class premul_sum:
     def __init__(self, factor: float) -> None: ...
 
 class Request:
-    """An operation under way. Keeps its buffers alive; its destructor waits."""
+    """An operation in progress. Keeps its buffers alive; its destructor waits."""
 
     def wait(self, timeout_ms: int = -1) -> Any:
         """Returns what the blocking form returns, or raises what ended the operation."""
     def test(self) -> bool:
-        """Whether it has ended. Never blocks."""
+        """Returns whether the operation has ended. Never blocks."""
     def source(self) -> int:
-        """Of a receive that has ended: the rank it came from."""
+        """The rank from which a completed receive came."""
 
 class Plan:
-    """A collective whose checks and choices are made once; keeps its buffers."""
+    """A collective that is checked and planned once; keeps its buffers."""
 
     @property
     def algorithm(self) -> str: ...
@@ -51,14 +51,14 @@ class Plan:
     def start_async(self) -> Request: ...
 
 class Region:
-    """Memory that the peers reach directly; numpy.frombuffer(region, dtype=...) views it."""
+    """Memory that the peers access directly; numpy.frombuffer(region, dtype=...) views it."""
 
     @property
     def nbytes(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Explanation:
-    """Which algorithm a call gets, and why. str() is a table."""
+    """The algorithm of a call, and why it is chosen. str() is a table."""
 
     chosen: str
     profile: str
@@ -70,13 +70,13 @@ class Explanation:
     def unable(self) -> dict[str, str]: ...
 
 class Communicator:
-    """This rank's end of a group of ranks.
+    """A group of ranks, as seen by this rank.
 
     Each collective has three forms: blocking, `_async` (returns a Request) and `_plan` (returns a
-    Plan, which runs it again and again). All take dtype, algorithm ("ring", "mine.json"; "": chosen),
-    timeout_ms (-1: the communicator's; 0: for ever), and accuracy: with one, such as 0.01, ranks on
-    several hosts may round float32 on the way (-1: the communicator's, for sums; 0: they may not). n
-    is the size. Calls of several threads run one after the other.
+    Plan, which runs it repeatedly). All accept dtype, algorithm ("ring", "mine.json"; "": automatic),
+    timeout_ms (-1: the communicator's; 0: no limit), and accuracy: with an accuracy such as 0.01,
+    float32 data between hosts may be rounded (-1: the communicator's, for sums; 0: exact). n is the
+    size. Calls from several threads run one after the other.
     """
 
     @property
@@ -85,37 +85,37 @@ class Communicator:
     def size(self) -> int: ...
     @property
     def hosts(self) -> int:
-        """On how many hosts the ranks of the group are."""
+        """The number of hosts of the group."""
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
     def abort(self, reason: str = "") -> None: ...
     def label(self, text: str = "") -> None:
-        """What the next calls of this rank on any group of this world are for: a layer, a phase. Recordings
-        name the calls by it, until the next label; empty: nothing. Any thread.
+        """Labels this rank's next calls on any group of this world, for example with a layer or phase.
+        Recordings show the label, until the next one; empty: no label. Any thread may call it.
         """
     def failure(self) -> Error | None:
-        """What has ended the world of this communicator, as the exception that the next operation
-        would raise; None while nothing is known. Looks for ranks that have died, and never waits.
-        Any thread, also during an operation.
+        """Returns the failure that has ended this communicator's world, as the exception that the next
+        operation would raise, or None. Checks for dead ranks, and never waits. Any thread may call
+        it, also during an operation.
         """
     def late_ranks(self) -> list[int]:
-        """The ranks of this group that have not entered the latest collective of this rank: also
-        when that has ended with a timeout. Ranks of other hosts tell where they are while somebody
-        waits, and are late before.
+        """Returns the ranks of this group that have not entered this rank's latest collective, also
+        after a timeout. Ranks of other hosts report their position only while a rank waits; before
+        that they count as late.
         """
     def statistics(self) -> dict[str, dict[str, Any]]:
-        """What the calls of this group have cost this rank: for each kind of call ("all_reduce",
-        "send") its calls, bytes, moving_s (inside blocking calls, without the waiting), waiting_s,
-        waiting_for_s (by rank), and skew, a histogram of the waits of calls: [0] below a
-        microsecond, [k] from 2**(k-1) to 2**k. Any thread, also during an operation.
+        """Returns what this group's calls have cost this rank. For each kind of call ("all_reduce",
+        "send"): calls, bytes, moving_s (inside blocking calls, without waiting), waiting_s,
+        waiting_for_s (by rank), and skew, a histogram of waits per call: [0] below one microsecond,
+        [k] from 2**(k-1) to 2**k. Any thread may call it, also during an operation.
         """
     def __enter__(self) -> Communicator: ...
     def __exit__(self, *error: object) -> None: ...
     def broadcast(
         self, data: B, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """`data` of the root comes to `data` of all ranks."""
+        """Copies the root's `data` into `data` of all ranks."""
     def broadcast_async(
         self, data: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -125,7 +125,7 @@ class Communicator:
     def all_reduce(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """The reduction of all `data` comes to `out` (as many elements); without it, to `data`."""
+        """Reduces all `data` into `out` (same length) on all ranks; without `out`, into `data`."""
     def all_reduce_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -135,7 +135,7 @@ class Communicator:
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """The reduction of all `data` comes to the root's `out`; without it, to its `data`."""
+        """Reduces all `data` into the root's `out`; without it, into its `data`."""
     def reduce_async(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -145,7 +145,7 @@ class Communicator:
     def scatter(
         self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Part r of the root's `data` (n * k elements) comes to `out` (k) of rank r."""
+        """Copies part r of the root's `data` (n * k elements) into `out` (k) of rank r."""
     def scatter_async(
         self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -155,7 +155,7 @@ class Communicator:
     def gather(
         self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """`data` (k elements) of rank r becomes part r of the root's `out` (n * k)."""
+        """Copies `data` (k elements) of rank r into part r of the root's `out` (n * k)."""
     def gather_async(
         self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -165,7 +165,7 @@ class Communicator:
     def all_gather(
         self, data: Buffer, out: B, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """`data` (k elements) of rank r becomes part r of every `out` (n * k)."""
+        """Copies `data` (k elements) of rank r into part r of every `out` (n * k)."""
     def all_gather_async(
         self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -175,7 +175,7 @@ class Communicator:
     def reduce_scatter(
         self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """`out` (k elements) of rank r becomes part r of the reduction of all `data` (n * k)."""
+        """Reduces all `data` (n * k), and writes part r to `out` (k elements) of rank r."""
     def reduce_scatter_async(
         self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -185,7 +185,7 @@ class Communicator:
     def all_to_all(
         self, data: Buffer, out: B, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """Part d of `data` of rank s comes to part s of `out` of rank d; n * k elements."""
+        """Copies part d of rank s's `data` into part s of rank d's `out`; n * k elements."""
     def all_to_all_async(
         self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -195,7 +195,7 @@ class Communicator:
     def barrier(
         self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> None:
-        """Returns when all ranks have called it."""
+        """Waits until all ranks have called it."""
     def barrier_async(
         self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -205,7 +205,7 @@ class Communicator:
     def scatter_v(
         self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def scatter_v_async(
         self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -215,7 +215,7 @@ class Communicator:
     def gather_v(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
-        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def gather_v_async(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -225,7 +225,7 @@ class Communicator:
     def all_gather_v(
         self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def all_gather_v_async(
         self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -235,7 +235,7 @@ class Communicator:
     def reduce_scatter_v(
         self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[r]: the elements of part r, the same on all ranks; displs: where they begin."""
+        """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def reduce_scatter_v_async(
         self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -245,7 +245,7 @@ class Communicator:
     def all_to_all_v(
         self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
-        """counts[i] elements of `data` go to rank i, recv_counts[i] come from it."""
+        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from it."""
     def all_to_all_v_async(
         self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
@@ -256,33 +256,33 @@ class Communicator:
         self, collective: str, count: int, dtype: Dtype = "float32", *, root: int = 0,
         algorithm: str = "",
     ) -> Explanation:
-        """Which algorithm a call of `count` elements gets. Local."""
+        """Explains which algorithm a call with `count` elements uses. Local."""
     def send(self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1) -> None: ...
     def send_async(
         self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> Request: ...
     def recv(self, data: B, from_: int, tag: int = 0, *, timeout_ms: int = -1) -> B:
-        """A message of another size than `data` is a Mismatch on both sides."""
+        """A message of another size than `data` raises Mismatch on both sides."""
     def recv_async(
         self, data: Buffer, from_: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> Request: ...
     def exchange(
         self, data: Buffer, to: int, out: B, from_: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> B:
-        """Sends and receives at once."""
+        """Sends and receives at the same time."""
     def split(self, color: int, key: int = 0) -> Communicator | None:
-        """All ranks must call it; color < 0: None."""
+        """Collective. Returns None if color < 0."""
     def subgroup(self, members: list[int], id: int) -> Communicator:
-        """Only its members call it; they are processes of their own."""
+        """Only its members call it; each must be its own process."""
     def shrink(self, *, timeout_ms: int = -1, quorum: bool = True) -> Communicator:
-        """After PeerLost or Timeout: of the ranks that are still there, which all call it."""
+        """After PeerLost or Timeout: makes a communicator of the remaining ranks, which all call it."""
     def grow(self, size: int, *, address: str = "") -> Communicator:
-        """With new ranks, which connect to a world of `size`; all ranks call it."""
+        """Adds new ranks, which connect to a world of `size`. Collective."""
     @property
     def previous_ranks(self) -> list[int]:
-        """By rank: what it was in the world that this one was shrunk from."""
+        """By rank: its number in the world before shrink()."""
     def group(self, body: Callable[[], object]) -> None:
-        """The asynchronous calls of body() are started as one, and waited for."""
+        """Starts the asynchronous calls of body() together, and waits for them."""
     def allocate(self, nbytes: int) -> Region: ...
     def register_buffer(self, data: Buffer) -> Region: ...
 
@@ -293,11 +293,11 @@ def connect(
     transport: str = "", host: str = "", checksum: str = "", threads: int = 0, accuracy: float = -1,
     exchange: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
-    """Joins the world that arguments and environment describe; blocks until all ranks are there.
+    """Joins the world that the arguments and the environment describe; blocks until all ranks have joined.
 
-    exchange(mine): for ranks that can talk already, over MPI or a store: tells all ranks the text of
-    this one, and returns the texts of all, by rank. They meet through it then, and nobody listens at
-    an address. Called once, on a thread of its own; what it raises, connect() raises.
+    exchange(mine): for ranks that can already communicate, over MPI or a store: gives `mine` to all
+    ranks, and returns the bytes of all ranks, by rank. Then no rank listens at an address. Called
+    once, on a separate thread; connect() raises its exceptions.
     """
 
 T = TypeVar("T")
@@ -326,7 +326,7 @@ class Move:
     reduces: bool
 
 class Finding:
-    """What is wrong with a schedule, and where."""
+    """A mistake in a schedule, and its place."""
 
     kind: str
     step: int
@@ -374,7 +374,7 @@ class Schedule:
     def load(path: Path) -> Schedule: ...
 
 class Builder:
-    """Writes a schedule down, move by move."""
+    """Builds a schedule move by move."""
 
     def __init__(
         self, collective: str, ranks: int, chunks: int, root: int = 0, algorithm: str = "mine"
@@ -406,7 +406,7 @@ class Link:
     ) -> None: ...
 
 class Topology:
-    """Devices, the links between them, and where the ranks are."""
+    """Devices, the links between them, and the device of each rank."""
 
     name: str
     source: str
@@ -423,7 +423,7 @@ class Simulation:
     def trace_json(self) -> str: ...
 
 class Machine:
-    """A machine as `unisono tune` has measured it."""
+    """A machine measured by `unisono tune`."""
 
     name: str
     @staticmethod
@@ -440,7 +440,7 @@ def presets() -> dict[str, str]: ...
 def simulate(target: Schedule | str, on: Link | Topology, **options: Any) -> Simulation: ...
 
 class PipelineSchedule:
-    """Which rank computes which stage of which microbatch, in which order; proved."""
+    """The order in which each rank computes its stages and microbatches; proved."""
 
     @staticmethod
     def by_name(name: str, ranks: int, microbatches: int, chunks: int = 0) -> PipelineSchedule: ...
@@ -461,7 +461,7 @@ class PipelineSchedule:
     def text(self) -> str: ...
 
 class PipelineRunner:
-    """Does a pipeline schedule on the ranks of a communicator; see unisono.pipeline.Pipeline."""
+    """Runs a pipeline schedule on the ranks of a communicator; see unisono.pipeline.Pipeline."""
 
     def __init__(
         self,
@@ -487,7 +487,7 @@ class PipelineRunner:
     def most_bytes_held(self) -> int: ...
 
 class ExpertRouting:
-    """Who sends which token to whom: made by route(), used any number of times."""
+    """The routing of tokens to ranks: route() makes it; it can be used any number of times."""
 
     @property
     def tokens(self) -> int: ...
@@ -507,7 +507,7 @@ class ExpertRouting:
     def _experts(self) -> bytes: ...
 
 class ExpertForm:
-    """How dispatch and combine are called: to their end, in halves, or as a request."""
+    """The form of a dispatch or combine call: blocking, in two halves, or as a request."""
 
     blocking: ClassVar[ExpertForm]
     halves: ClassVar[ExpertForm]
@@ -518,7 +518,7 @@ class ExpertForm:
     def value(self) -> int: ...
 
 class ExpertRequest:
-    """A call under way; see unisono.experts.Pending."""
+    """A call in progress; see unisono.experts.Pending."""
 
     def wait(self, timeout_ms: int) -> None: ...
     def test(self) -> bool: ...
@@ -601,7 +601,7 @@ def experts_after_shrink(
     ranks_before: int,
 ) -> list[list[int]]: ...
 def array_of(array: Any) -> tuple[list[int], str, int]:
-    """(shape, dtype, bytes of an element) of memory that has __dlpack__ or a buffer."""
+    """Returns (shape, dtype, bytes per element) of memory that has __dlpack__ or a buffer."""
 
 class DeviceArray:
     @property
@@ -612,7 +612,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __dlpack__(self, **kwargs: Any) -> Any:
-        """Nothing is waited for: whoever wrote the memory says on which stream."""
+        """Does not wait: the caller passes the stream on which the memory was written."""
 
 class DeviceGroup:
     def __init__(

@@ -41,7 +41,7 @@ def find_expert_moves(before, after):
 
 
 def bytes_of_moves(moves, ranks, expert_bytes):
-    """Returns [from][to]: the bytes that each rank sends to each other rank for these moves. Local."""
+    """Returns [from][to]: the bytes that each rank sends to every other rank for these moves. Local."""
     return _core.bytes_of_moves(moves, ranks, expert_bytes)
 
 
@@ -228,7 +228,7 @@ class Exchange:
         """Returns a Routing of chosen[tokens, k]; -1: no expert. Collective."""
         shape = _shape(chosen)
         if shape[1:] != (self.k,) and not (len(shape) == 1 and self.k == 1):
-            raise ValueError(f"route(): chosen is {list(shape)}, and not [tokens, {self.k}]")
+            raise ValueError(f"route(): chosen is {list(shape)}, not [tokens, {self.k}]")
         return Routing(self._made.route(chosen), self.k, self.layout)
 
     @property
@@ -333,7 +333,7 @@ class Exchange:
     def _check(self, call, what, array, *wanted):
         shape = _shape(array)
         if shape[: len(wanted)] != wanted:
-            raise ValueError(f"{call}: {what} is {list(shape)}, and not {list(wanted)}")
+            raise ValueError(f"{call}: {what} is {list(shape)}, not {list(wanted)}")
 
     def _dispatch(self, routing, tokens, out, coding, one_a_slot, form):
         many = isinstance(tokens, (list, tuple))
@@ -346,7 +346,7 @@ class Exchange:
             return values
 
         if many and out is not None and not isinstance(out, (list, tuple)):
-            raise ValueError("out must be a list as tokens is, or None")
+            raise ValueError("out must be a list like tokens, or None")
         payloads = []
         for array, to, code, slotted in zip(
             arrays, each(out, "out"), each(coding, "coding"), each(one_a_slot, "one_a_slot")

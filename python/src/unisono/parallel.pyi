@@ -1,4 +1,4 @@
-"""What each call does, its shapes and errors: help(unisono.parallel) and include/unisono/parallel/."""
+"""Types only; for semantics, shapes and errors see help(unisono.parallel) and include/unisono/parallel/."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike

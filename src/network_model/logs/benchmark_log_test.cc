@@ -128,7 +128,8 @@ TEST(BenchmarkLog, TakesOnlyTheCollectiveThatIsAskedFor) {
   EXPECT_TRUE(parse(text, {.collective = Collective::all_reduce}));
   const auto other = parse(text, {.collective = Collective::all_gather});
   EXPECT_FALSE(other);
-  EXPECT_NE(other.message.find("only all_gather is asked for"), std::string::npos) << other.message;
+  EXPECT_NE(other.message.find("only all_gather was requested"), std::string::npos)
+      << other.message;
 }
 
 TEST(BenchmarkLog, SaysWhatIsMissing) {
@@ -261,7 +262,7 @@ TEST(BenchmarkLog, LeavesOutRowsThatSayNothing) {
   ASSERT_TRUE(log) << log.message;
   EXPECT_EQ(log.value->table.rows.size(), 1U);
   EXPECT_EQ(left_out(*log.value),
-            "1 of 0 bytes, which moved nothing; 1 that are cut off, or mixed with other output; 1 "
+            "1 of 0 bytes, which move nothing; 1 that are cut off, or mixed with other output; 1 "
             "whose size, time and algbw contradict each other");
 }
 

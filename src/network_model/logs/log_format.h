@@ -23,7 +23,7 @@ class LogFormat {
  public:
   virtual ~LogFormat() = default;
   virtual std::string_view name() const = 0;
-  // Returns where a heading of this format begins in a line; npos: the line has none.
+  // Returns the position of this format's heading in a line; npos: there is none.
   virtual std::size_t heading_at(std::string_view line) const = 0;
   // A line of the part of the log that the last heading was of this format.
   virtual void read(const LogLine& line) = 0;

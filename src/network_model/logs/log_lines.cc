@@ -38,7 +38,7 @@ std::size_t match(std::string_view line, const std::string& shape) {
            (at == begin || kind == kNumber || kind == ' ')) {
       ++at;
     }
-    // The blanks before a label, or behind it, may be none.
+    // Blanks around a label are optional.
     if (at == begin && kind != ' ') {
       return 0;
     }

@@ -22,8 +22,8 @@ struct LogLine {
   std::string source = {};  // what stood before it, but for times: the rank that wrote it
 };
 
-// Calls `take` for each line, until it returns false. `heading_at`: where in a line a heading
-// begins; npos: it is none.
+// Calls `take` for each line until it returns false. `heading_at`: the position of a heading in a
+// line; npos: the line is not a heading.
 void for_each_log_line(std::string_view text,
                        const std::function<std::size_t(std::string_view)>& heading_at,
                        const std::function<bool(const LogLine&)>& take);

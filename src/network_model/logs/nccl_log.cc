@@ -258,7 +258,7 @@ class NcclTests : public LogFormat {
     }
     PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
     if (columns_.is_cpu_time) {
-      row.flaw = "whose times are those of the CPU (-C 1), not of the collective";
+      row.flaw = "that time the CPU (-C 1), not the collective";
     } else if (words.size() > columns_.count) {
       row.flaw = "with more columns than their heading";
     } else if (!read_halves(words, row) && !read_one_half(line.text, words, row)) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kBarrier = "of a barrier, which has no size";
 
-// The sizes of these are those of what one rank gives, or one rank gets.
+// The sizes of these are what one rank sends, or what one rank receives.
 bool is_of_parts(const std::optional<Collective>& collective) {
   return collective == Collective::all_gather || collective == Collective::all_to_all ||
          collective == Collective::gather || collective == Collective::scatter;
@@ -190,7 +190,7 @@ class Intel : public LogFormat {
     if (const std::string_view test = word_behind("Benchmarking"); !test.empty()) {
       begin(std::string(test), line.number);
       us_ = kNoPlace;
-      // oneCCL gives the size of what a rank gets of reduce_scatter.
+      // For reduce_scatter, oneCCL prints the size that a rank receives.
       const bool is_oneccl = line.text.find("Benchmarking:") != kNoPlace;
       table().is_size_of_part = is_of_parts(table().collective) ||
                                 (is_oneccl && table().collective == Collective::reduce_scatter);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostLogRanks = 1'000'000;
 
-// Bandwidths have two digits behind the point, and times four or five digits.
+// Bandwidths have two decimals, and times four or five digits.
 constexpr double kHalfDigit = 0.0051;
 constexpr double kBandwidthRounding = 0.002;
 
@@ -29,7 +29,7 @@ std::string short_number(double value) {
   return {text.data(), end.ptr};
 }
 
-// busbw / algbw of nccl-tests; of UCC, where it counts a part, busbw / (size / time).
+// busbw / algbw as in nccl-tests; for UCC's part counts, busbw / (size / time).
 double bus_factor(Collective collective, int ranks, bool is_of_part) {
   const double part = (ranks - 1.0) / ranks;
   const double all = is_of_part ? ranks : 1.0;
@@ -47,7 +47,7 @@ double bus_factor(Collective collective, int ranks, bool is_of_part) {
   }
 }
 
-// The rank count with that factor; 0: there is none, or any has it.
+// Returns the rank count with this factor; 0: there is none, or every count has it.
 int ranks_of_factor(Collective collective, double factor, bool is_of_part) {
   const bool is_reduce = collective == Collective::all_reduce;
   const double ranks = is_of_part ? factor + 1 : is_reduce ? 2 / (2 - factor) : 1 / (1 - factor);
@@ -129,7 +129,7 @@ struct Listed {
       return group.second == table.groups.begin()->second;
     });
     groups = static_cast<int>(table.groups.size());
-    // Ranks that are listed several times are those of several jobs.
+    // Ranks that are listed several times belong to several jobs.
     of_group = groups > 1 && are_alike && most_times == 1 ? all / groups : 0;
   }
 
@@ -149,10 +149,10 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   const auto contradiction = [&](int ranks, const std::string& who) {
     return RankCount{.problem = who + " " + count_text(ranks) + ", but busbw / algbw is " +
                                 short_number(bandwidths.ratio()) +
-                                (told > 0 ? ", as among " + count_text(told)
-                                          : ", and would be " + short_number(bus_factor(
-                                                                    collective, ranks,
-                                                                    table.is_bandwidth_of_part)))};
+                                (told > 0 ? ", which means " + count_text(told)
+                                          : ", and should be " + short_number(bus_factor(
+                                                                     collective, ranks,
+                                                                     table.is_bandwidth_of_part)))};
   };
   const int said = table.ranks_said > 0 ? table.ranks_said : listed.all == 0 ? question.ranks : 0;
   if (said > 0 && can_tell && !bandwidths.agree(said) && !table.is_bandwidth_loose) {
@@ -173,11 +173,10 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   }
   if (told > 0 && !(listed.is_whole && listed.groups <= 1)) {
     return {.ranks = told,
-            .assumed =
-                count_text(told) + ", as busbw / algbw says; " +
-                (listed.all == 0 ? "none are listed"
-                                 : std::to_string(listed.all) + " are listed" +
-                                       (listed.is_whole ? " in groups" : ", which are not all"))};
+            .assumed = count_text(told) + ", as busbw / algbw says; " +
+                       (listed.all == 0 ? "none are listed"
+                                        : std::to_string(listed.all) + " are listed" +
+                                              (listed.is_whole ? " in groups" : ", but not all"))};
   }
   if (listed.all > 0 && can_tell) {
     return contradiction(listed.all, "the log lists");
@@ -185,10 +184,10 @@ RankCount count_ranks(const PrintedTable& table, Collective collective,
   if (can_tell && told == 0 && !bandwidths.is_of_any_count()) {
     return {.problem = "the log does not say how many ranks there were, and its bandwidths are " +
                        short_number(bandwidths.ratio()) +
-                       " times size / time, as among no number of ranks: add -n RANKS"};
+                       " times size / time, which fits no number of ranks: add -n RANKS"};
   }
-  return {.problem = listed.all > 0 ? "the list of ranks is not whole, and the bandwidths do not "
-                                      "say how many there were: add -n RANKS"
+  return {.problem = listed.all > 0 ? "the list of ranks is incomplete, and the bandwidths do not "
+                                      "tell their number: add -n RANKS"
                                     : "the log does not say how many ranks there were: add -n "
                                       "RANKS"};
 }
@@ -197,7 +196,7 @@ bool is_time(const std::optional<double>& us) {
   return us && *us >= cost::kLeastPointUs && *us <= cost::kMostPointUs;
 }
 
-// The size, the time and the bandwidth are those of one measurement.
+// Returns whether size, time and bandwidth can belong to one measurement.
 bool agrees(const PrintedTime& time, double bytes) {
   constexpr double kBytesPerUs = 1e3;  // of 1 GB/s
   if (!time.us || !time.algbw || *time.us <= 0) {
@@ -212,10 +211,10 @@ std::string flaw_of(const PrintedRow& row) {
     return row.flaw;
   }
   if (row.bytes == 0) {
-    return "of 0 bytes, which moved nothing";
+    return "of 0 bytes, which move nothing";
   }
   if (row.bytes < 0 || row.bytes > cost::kMostPointBytes) {
-    return "of a size that no message has";
+    return "with an impossible size";
   }
   if (row.out_of_place.is_wrong || row.in_place.is_wrong) {
     return "with wrong results (#wrong)";
@@ -232,7 +231,7 @@ class Collector {
  public:
   explicit Collector(const LogQuestion& question) : question_(question) {}
 
-  // Empty, or what is wrong.
+  // Returns the problem; empty: none.
   std::string add(const PrintedTable& table) {
     const auto rows = static_cast<std::int64_t>(table.rows.size());
     if (table.rows.empty()) {
@@ -250,7 +249,7 @@ class Collector {
     if (question_.collective && collective != *question_.collective) {
       log_.account.leave_out(rows, "of " + table.test + ", and only " +
                                        std::string(to_string(*question_.collective)) +
-                                       " is asked for");
+                                       " was requested");
       return {};
     }
     if (table.test.empty()) {
@@ -279,7 +278,7 @@ class Collector {
       return {};
     }
     if (table.is_failed.value_or(false) && !has_wrong) {
-      log_.account.leave_out(rows, "of a test that failed, and does not say at which sizes");
+      log_.account.leave_out(rows, "of a failed test that does not say at which sizes it failed");
       return {};
     }
     const RankCount count = count_ranks(table, collective, question_);
@@ -287,9 +286,9 @@ class Collector {
       return count.problem;
     }
     if (count.ranks == 1 && collective != Collective::barrier) {
-      log_.account.leave_out(rows,
-                             "of 1 rank, which communicates with nobody (builds without MPI run "
-                             "one test for each process)");
+      log_.account.leave_out(
+          rows,
+          "of 1 rank, which does not communicate (builds without MPI run one test per process)");
       return {};
     }
     if (!count.assumed.empty()) {
@@ -340,7 +339,7 @@ Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<Prin
   log.account.unit = "row";
   if (log.table.rows.empty()) {
     std::string message = log.account.left_out.empty() ? source + ": there are no measurements"
-                                                       : source + ": none of the rows can be used";
+                                                       : source + ": no row can be used";
     for (const Account::LeftOut& one : log.account.left_out) {
       message += "\n" + std::to_string(one.count) + (one.count == 1 ? " row " : " rows ") + one.why;
     }

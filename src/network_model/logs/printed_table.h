@@ -19,7 +19,7 @@
 
 namespace unisono::network_model {
 
-// A time with the bandwidths beside it (GB/s). Empty: not printed, or N/A.
+// A time with its bandwidths (GB/s). Empty: not printed, or N/A.
 struct PrintedTime {
   std::optional<double> us = {};
   std::optional<double> algbw = {};
@@ -62,8 +62,8 @@ struct BenchmarkLog {
   Account account = {};
 };
 
-// Fails if a table contradicts itself, does not say what is needed, or no row is left. The position
-// of a failure is "line 17".
+// Fails if a table contradicts itself or lacks information, or if no row is left. The position of a
+// failure is "line 17".
 Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<PrintedTable>& tables,
                                const LogQuestion& question);
 

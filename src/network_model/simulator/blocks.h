@@ -1,4 +1,4 @@
-// The blocks of operations: their messages with what they cost.
+// The blocks of operations: their messages and costs.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class BlockMaker {
              const SimulationOptions& options, PathTable& paths)
       : rank_of_actor_(rank_of_actor), slowness_(slowness), options_(options), paths_(paths) {}
 
-  // `actors` are those of the item, by the ranks of the schedule.
+  // `actors`: the actors of the item, by the ranks of the schedule.
   PlayBlock block_of(const CompactSchedule& schedule, std::size_t phase, double bytes,
                      const std::vector<int>& actors) const;
   // A part of a phase alone.

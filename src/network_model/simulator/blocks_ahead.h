@@ -21,11 +21,11 @@ struct MadeBlock {
 
 class BlocksAhead {
  public:
-  // The item has a source whose blocks have their paths in the table. Keeps references; nobody else
-  // asks the source for blocks.
+  // REQUIRES: the item has a source, whose blocks have their paths in the table. Keeps references;
+  // no other code may request blocks from the source.
   BlocksAhead(const PlayItem& item, const PathTable& paths);
 
-  // REQUIRES: fewer were asked for than there are. Errors: those of the source.
+  // REQUIRES: the source has more blocks. Errors: those of the source.
   std::unique_ptr<const MadeBlock> next();
 
  private:

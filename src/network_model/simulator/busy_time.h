@@ -30,7 +30,7 @@ class BusyTime {
     meet();
   }
 
-  // Steps that are all alike took `periods` periods; what is open moves on with them.
+  // Equal steps took `periods` periods; open intervals advance with them.
   void shift(double added_us, double offset_us) {
     sum_ += added_us;
     for (Open& side : open_) {

@@ -1,5 +1,5 @@
-// The events of the engine for shared links, in a heap. The ends of flows move with their rates, so
-// the heap knows where they are.
+// The events of the engine for shared links, in a heap. The end of a flow changes with its rate, so
+// the heap records the position of each event.
 #include <algorithm>
 
 #include "network_model/simulator/shared_state.h"

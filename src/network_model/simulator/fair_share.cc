@@ -25,7 +25,7 @@ void FairShare::touch(int link) {
   }
 }
 
-// Marks the links that can limit the flow, and those that may have a turn.
+// Marks the links that can limit the flow, and the links that may get a turn.
 void FairShare::touch_links(int flow) {
   const Way& way = ways_[at(flow)];
   for (const int link : way.links) {
@@ -167,9 +167,10 @@ const std::vector<int>& FairShare::settle() {
   return settled_;
 }
 
-// The level at which the flows of a link fill it: those that other links hold back have their rates
-// there at most, all others have the level. Newton's method from below, which never goes too far,
-// since what flows at a level is concave in it, and ends, since it consists of straight pieces.
+// Returns the level at which the flows of a link fill it: flows limited by other links have at most
+// their rates there, and all other flows have the level. Uses Newton's method from below. It never
+// overshoots, because the total rate is concave in the level, and it terminates, because the total
+// is piecewise linear.
 double FairShare::level_when_full(int link) const {
   const SharedLink& state = links_[at(link)];
   double level = kNever;  // no more than this can be right of what was found with it
@@ -232,7 +233,7 @@ bool FairShare::queue_touched() {
   return !queue_.empty();
 }
 
-// Goes on to the next level, and to all links there.
+// Advances to the next level, and to all links at this level.
 void FairShare::raise() {
   level_ = queue_.front().level;
   while (!queue_.empty() && queue_.front().level <= level_ * kEqual) {

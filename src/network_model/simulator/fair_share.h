@@ -1,16 +1,16 @@
-// Max-min fair rates of flows over links: a flow can only have more at the cost of one that has no
-// more than it. Found by filling all flows at the same speed until a link is full, fixing
-// those on it, and so on (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2).
+// Max-min fair rates of flows over links: the rate of a flow can only grow at the cost of a flow
+// whose rate is not higher. Found by raising all rates equally until a link is full, fixing the
+// flows on that link, and so on (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2).
 //
-// Flows come and go. Rates are then found again in one pass from the lowest level up, which looks
-// only at links where something has changed. A flow keeps its rate, and the link that holds it back
-// (its bottleneck) need not be looked at, until one of two things happens below that rate: another
-// of its links gets full, or its bottleneck has other flows than before. What is below the level of
-// the pass is final, since flows with more do not matter there.
+// When flows come and go, rates are computed again in one pass from the lowest rate up, which
+// examines only links where something has changed. A flow keeps its rate, and its bottleneck (the
+// link that limits it) need not be examined, until one of two things happens below that rate:
+// another of its links becomes full, or the flows of its bottleneck change. Everything below the
+// current level of the pass is final, because flows with higher rates do not matter there.
 //
-// A link that could carry all of its flows at once, each with what it has alone (that of its
-// narrowest link), holds none of them back. As long as a flow meets only such links it has what it
-// has alone, and no pass is needed.
+// A link that could carry all of its flows at once, each with the rate of its narrowest link,
+// limits none of them. A flow that uses only such links has the rate of its narrowest link, and no
+// pass is needed.
 #pragma once
 
 #include <cstddef>
@@ -23,29 +23,28 @@
 
 namespace unisono::network_model {
 
-// The one line of the cache that a flow needs of each of its links.
+// The single cache line that a flow needs of each of its links.
 struct alignas(64) SharedLink {
   double capacity = 0;
-  double load = 0;  // of its flows, each with what it has alone
-  // Its users: the first of them, the others are in FairShare::others_.
+  double load = 0;  // sum of its flows' rates, each as if alone
+  // The first user; the other users are in FairShare::others_.
   std::uint32_t users = 0;
   int first_flow = 0;
   double first_share = 0;
-  double level =
-      std::numeric_limits<double>::infinity();  // the rate of the flows that it holds back
-  double since_us = 0;                          // it has users
+  double level = std::numeric_limits<double>::infinity();  // the rate of the flows that it limits
+  double since_us = 0;                                     // time since which it has users
   double busy_us = 0;
   double bytes = 0;
 
-  // Rounding does not make one so that its flows just fill.
+  // The tolerance: rounding must not make a link oversubscribed whose flows just fill it.
   bool is_oversubscribed() const { return load > capacity * (1 + 1e-10); }
 };
-// The state of a link that only a pass uses.
+// The state of a link during a pass.
 struct PassOfLink {
-  double full_at = std::numeric_limits<double>::infinity();  // the level at which it will be full
-  std::uint32_t filled = 0;                                  // the pass that has filled it last
-  std::uint32_t last = 0;                                    // the pass that has looked at it last
-  std::uint32_t version = 0;                                 // of its turn
+  double full_at = std::numeric_limits<double>::infinity();  // the level at which it becomes full
+  std::uint32_t filled = 0;                                  // the last pass that filled it
+  std::uint32_t last = 0;                                    // the last pass that examined it
+  std::uint32_t version = 0;                                 // version of its turn
   bool touched = false;
 };
 
@@ -58,17 +57,17 @@ class FairShare {
     }
   }
 
-  // A flow over `links`, at least one, that begins now; `flow` is a number of the caller's, small.
-  // `shares` says which part of the flow goes over each link; empty: all of it. The links must stay
-  // where they are until the flow ends. Rates are right after settle().
+  // Starts a flow over `links`, at least one; `flow` is a small number chosen by the caller.
+  // `shares` gives the part of the flow on each link; empty: the whole flow. The links must stay
+  // valid until the flow ends. Rates are correct after settle().
   void begin(int flow, std::span<const int> links, std::span<const double> shares = {},
              double now_us = 0);
-  // Ends a flow after so many bytes.
+  // Ends a flow after this many bytes.
   void end(int flow, double now_us = 0, double bytes = 0);
-  // Finds the rates again; returns the flows whose rate has changed, or that are new.
+  // Computes the rates again; returns the flows that are new or whose rate has changed.
   const std::vector<int>& settle();
   double rate(int flow) const { return flows_[static_cast<std::size_t>(flow)].rate; }
-  // Accounts for a transfer that has a link to itself for a while, without being a flow.
+  // Accounts for a transfer that had a link to itself for a while, without being a flow.
   void pass_by(int link, double bytes, double busy_us);
   LinkUse use(int link) const;
 
@@ -79,30 +78,32 @@ class FairShare {
     int flow = 0;
     double share = 1;
   };
-  enum class State : std::uint8_t { kept, open, fixed };  // kept: it has the rate from before
-  // Short, because it is used most.
+  enum class State : std::uint8_t { kept, open, fixed };  // kept: the rate has not changed
+  // Small, because it is used most.
   struct Flow {
     double rate = 0;
     int bottleneck = -1;
     State state = State::kept;
-    bool is_new = false;  // and has met no oversubscribed link
+    bool is_new = false;  // new, and on no oversubscribed link so far
   };
   struct Way {
     std::span<const int> links;
     std::span<const double> shares;
-    double alone = 0;  // the rate
+    double alone = 0;  // its rate if it were alone
     int narrowest = -1;
-    double old_rate = 0;  // while settling
+    double old_rate = 0;  // used while settling
 
     double share(std::size_t place) const { return shares.empty() ? 1 : shares[place]; }
   };
-  // A link is looked at when the pass reaches the level at which it is full, or at which it was.
+  // A link is examined when the pass reaches the level at which it is full, or was full before.
   struct Turn {
     double level = 0;
     int link = 0;
     std::uint32_t version = 0;
 
-    bool operator<(const Turn& other) const { return level > other.level; }  // the lowest on top
+    bool operator<(const Turn& other) const {
+      return level > other.level;
+    }  // the lowest level is on top
   };
 
   void touch(int link);
@@ -127,17 +128,17 @@ class FairShare {
   void change(int flow, State state);
 
   std::vector<SharedLink> links_;
-  std::vector<std::vector<User>> others_;  // of links
-  std::vector<PassOfLink> passes_;         // likewise
+  std::vector<std::vector<User>> others_;  // by link
+  std::vector<PassOfLink> passes_;         // by link
   std::vector<Flow> flows_;
-  std::vector<Way> ways_;     // of flows
+  std::vector<Way> ways_;     // by flow
   std::vector<int> touched_;  // links whose flows have changed
   std::vector<int> changed_;  // flows that are no longer kept
-  std::vector<int> new_;      // flows that were when they came
+  std::vector<int> new_;      // flows whose state was `kept` when they started
   std::vector<Turn> queue_;   // a heap
   std::vector<int> settled_;
   std::uint32_t pass_ = 1;
-  double level_ = 0;  // that the pass has reached
+  double level_ = 0;  // the current level of the pass
 };
 
 }  // namespace unisono::network_model

@@ -223,7 +223,7 @@ Moment FixedRates::send(const Step& step, std::size_t index, const Moment& ready
   return end;
 }
 
-// The rates of messages that a link has no room for are not those that they have alone.
+// Messages for which a link has no room do not have the rates that they would have alone.
 void FixedRates::watch(const PlayMessage& message, LinkWatch::Flow flow) {
   const Path& path = paths_.path(message.path);
   const std::span<const double> shares = paths_.shares(path);

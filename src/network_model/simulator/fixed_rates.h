@@ -1,7 +1,7 @@
-// The engine for links that are alone with each message: no rate ever changes, so the times of
-// messages follow from those before them, in the order of the schedule. Every rank has one stream.
-//
-// Where it is not certain that links are, it watches them, and gives up once messages meet.
+// The engine for links that carry one message at a time: rates never change, so the times of
+// messages follow from the previous messages, in the order of the schedule. Every rank has one
+// stream. If it is not certain that messages do not share links, the engine checks for this, and
+// gives up when messages meet.
 #pragma once
 
 #include <cstddef>

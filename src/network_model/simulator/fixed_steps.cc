@@ -71,7 +71,7 @@ void FixedRates::move_on(const Party& party, double period_us, double periods) {
   }
 }
 
-// A rank's sends in a step do not wait for what it receives in that step.
+// A rank's sends in a step do not wait for data that it receives in the same step.
 void FixedRates::end_step(const Step& step) {
   const PlayBlock& block = *step.block;
   if (!block.ends_step) {
@@ -88,8 +88,8 @@ void FixedRates::end_step(const Step& step) {
   }
 }
 
-// Steps that are alike. If every message of a step ends equally longer after that of the step
-// before, so do those of all further steps, and they need not be played.
+// Detects steady steps. If every message of a step ends later than in the previous step by the same
+// time, all further steps do the same, and need not be played.
 void FixedRates::play_steps(Step step) {
   const PlayBlock& block = *step.block;
   const auto messages = static_cast<double>(block.messages.size());

@@ -9,8 +9,8 @@
 
 namespace unisono::network_model {
 
-// By link: the first of its row, which is itself where nothing is before it. Every route that has
-// one link of a row has all of them.
+// By link: the first link of its row, which is the link itself if no other precedes it. Every route
+// with one link of a row has all of them.
 std::vector<int> first_of_rows(const Topology& topology);
 
 }  // namespace unisono::network_model

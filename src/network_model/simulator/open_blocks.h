@@ -1,7 +1,6 @@
-// The blocks of an operation that ranks are at, for the engine for shared links. Blocks that are
-// kept are all open, and operations that are alike share them. Those of a source are there when the
-// first rank comes to them, made ahead (blocks_ahead.h), and dropped when all ranks and messages
-// have left them.
+// The open blocks of an operation, for the engine for shared links. Stored blocks are always open,
+// and equal operations share them. Blocks of a source are made ahead (blocks_ahead.h), opened when
+// the first rank reaches them, and dropped when all ranks and messages have left them.
 #pragma once
 
 #include <cstddef>

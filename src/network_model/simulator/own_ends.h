@@ -27,7 +27,7 @@ class OwnEnds {
     values_.resize(ranks_.size());
   }
 
-  // nullptr: the rank is not in the item, or nobody comes after its part of it.
+  // nullptr: the rank is not in the item, or nothing waits for its part of the item.
   Value* find(std::size_t item, int rank) {
     const auto begin = ranks_.begin() + static_cast<std::ptrdiff_t>(first_[item]);
     const auto end = ranks_.begin() + static_cast<std::ptrdiff_t>(first_[item + 1]);

@@ -22,7 +22,8 @@ namespace unisono::network_model {
 
 // Links that are worse than they should be.
 struct LinkFault {
-  // "a->b" for one direction; or the name of a device: all its links, and those of what is inside.
+  // "a->b" is one direction; the name of a device means all its links, and all links of the devices
+  // inside it.
   std::string name = {};
   double bandwidth_factor = 1;  // above 0, at most 1
   double added_latency_us = 0;
@@ -62,7 +63,8 @@ class PathTable {
   PathTable(const Topology& topology, std::span<const LinkFault> faults,
             RouteChoice routes = RouteChoice::fixed);
 
-  // The index of the path; the same pair has the same one. Errors: Error(usage) without a way.
+  // Returns the index of the path, the same for the same pair. Errors: Error(usage) if there is no
+  // route.
   int find(int from_rank, int to_rank);
   // Forgets all paths. From then on each find() makes a path: for the messages of one block, of
   // which no two have the same pair.

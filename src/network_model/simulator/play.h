@@ -26,8 +26,8 @@ struct MessageCost {
   bool operator==(const MessageCost&) const = default;
 };
 
-// An actor is one stream of one rank. There may be tens of millions of messages, most of which cost
-// what others cost as well.
+// An actor is one stream of one rank. There may be tens of millions of messages, most of which have
+// equal costs.
 struct PlayMessage {
   int from = 0;  // actors; from == to: local, through no port but that of reductions
   int to = 0;
@@ -37,8 +37,9 @@ struct PlayMessage {
   bool is_local() const { return from == to; }
 };
 
-// One step, repeated, or a part of a step. Either `needs` says which earlier messages of the block
-// each message needs, or the senders wait for all that they received before, or for nothing.
+// One step, repeated, or a part of a step. Either `needs` lists the earlier messages of the block
+// for which each message waits; or the senders wait for all that they have received before, or for
+// nothing.
 struct PlayBlock {
   int phase = 0;
   std::int64_t repeats = 1;
@@ -53,7 +54,7 @@ struct PlayBlock {
   std::vector<std::uint32_t> needs = {};
 
   const MessageCost& cost_of(const PlayMessage& message) const { return costs[message.cost]; }
-  // Adds a message that costs this. Equal costs are kept once where they come close together.
+  // Adds a message with this cost. Equal costs close to each other are stored once.
   void add(PlayMessage message, const MessageCost& cost) {
     constexpr std::size_t kNear = 8;
     std::size_t place = costs.size();
@@ -87,8 +88,8 @@ class BlockSource {
   };
   virtual std::size_t count() const = 0;
   virtual Size size(std::size_t index) const = 0;
-  // Made now, with the paths of its messages; the one before is gone, and its paths as well. One
-  // thread at a time, and nobody reads paths meanwhile (blocks_ahead.h).
+  // Makes the next block with the paths of its messages, and drops the previous block and its
+  // paths. One thread at a time; no other thread may read paths meanwhile (blocks_ahead.h).
   virtual const PlayBlock& block(std::size_t index) = 0;
   // Links with messages, of all blocks, that have neither the sender nor the receiver in common.
   virtual const std::vector<bool>& meeting() = 0;

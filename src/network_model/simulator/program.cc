@@ -54,7 +54,7 @@ class Maker {
       if (before < 0 || static_cast<std::size_t>(before) >= item) {
         throw Error(ErrorCode::usage, "item " + std::to_string(item) + " comes after item " +
                                           std::to_string(before) +
-                                          "\nan item can only wait for earlier ones");
+                                          "\nan item can only wait for earlier items");
       }
       is_awaited[static_cast<std::size_t>(before)] = true;
     }
@@ -64,7 +64,7 @@ class Maker {
     if (rank < 0 || rank >= workload_.ranks) {
       throw Error(ErrorCode::usage, what + " names rank " + std::to_string(rank) +
                                         ", but there are " + std::to_string(workload_.ranks) +
-                                        " ranks\nranks count from 0");
+                                        " ranks\nranks are numbered from 0");
     }
   }
 
@@ -94,7 +94,7 @@ class Maker {
       if (!met_.add(rank)) {
         throw Error(ErrorCode::usage, "item " + std::to_string(index) + " names rank " +
                                           std::to_string(rank) +
-                                          " twice\na group has each rank once");
+                                          " twice\nname each rank once in a group");
       }
       made.actors.push_back(actor(rank, item.stream));
     }
@@ -111,7 +111,7 @@ class Maker {
       throw Error(ErrorCode::usage, "item " + std::to_string(index) + " has a schedule for " +
                                         std::to_string(size) + " ranks and a group of " +
                                         std::to_string(ranks.size()) +
-                                        "\ngive it as many ranks as the schedule has");
+                                        "\ngive the group as many ranks as the schedule");
     }
     if (is_streamed(item)) {
       const auto source = std::make_shared<StreamedBlocks>(
@@ -234,11 +234,11 @@ void check_limit(double messages, const SimulationOptions& options, bool shared)
                                  : about(seconds / kHour, " hours");
   };
   const auto whole = [](double value) { return std::to_string(std::llround(value)); };
-  throw Error(
-      ErrorCode::usage,
-      "to play " + whole(messages) + " messages or more one by one may take " +
-          duration(messages / per_second) + ", and the limit is " + whole(options.most_messages) +
-          " messages\nraise the limit with --most-messages, or take fewer ranks or repeats");
+  throw Error(ErrorCode::usage,
+              "playing " + whole(messages) + " messages or more one by one may take " +
+                  duration(messages / per_second) + ", but the limit is " +
+                  whole(options.most_messages) +
+                  " messages\nraise the limit with --most-messages, or use fewer ranks or repeats");
 }
 
 double jitter_factor(const SimulationOptions& options, std::uint64_t item, std::uint64_t step,

@@ -14,8 +14,8 @@ namespace unisono::network_model {
 // messages (SimulationOptions) are made when they are asked for.
 Play make_play(const Workload& workload, const SimulationOptions& options, PathTable& paths);
 
-// Throws Error(usage) for more messages than are to be played, and says how long that may take:
-// those that share links take thirty times as long.
+// Throws Error(usage) for more messages than the limit, with an estimate of the time: messages that
+// share links take thirty times as long.
 void check_limit(double messages, const SimulationOptions& options, bool shared);
 
 // A factor from 1 to 1 + jitter, always the same for the same message.

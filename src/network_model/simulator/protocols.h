@@ -18,14 +18,14 @@ class ProtocolChoice {
 
   // A block of the operation, before apply().
   void add(const PlayBlock& block);
-  // nullptr where there are none. After all blocks were added.
+  // nullptr if there are no protocols. Call it after all blocks have been added.
   const Protocol* choose() { return choose(sum_.messages); }
   // As early as it is certain, where so many messages come one after the other in all blocks.
   const Protocol* choose(double messages);
   // Returns true if no more blocks are needed: more bytes only favour the protocol with the highest
   // bandwidth.
   bool is_certain(double messages) const;
-  // Adds what the protocol costs to the messages.
+  // Adds the protocol's costs to the messages.
   void apply(PlayBlock& block) const;
 
  private:

@@ -24,8 +24,8 @@ std::vector<std::size_t> busiest_links(const SimulationResult& result);
 
 std::string link_name(const Topology& topology, std::size_t link);  // "a->b"
 
-// The messages and compute steps that were kept: a thread for each rank's sending and receiving
-// side and for what it computes.
+// Writes the recorded messages and compute steps: one thread for each rank's sending side,
+// receiving side and computations.
 std::string chrome_trace(const SimulationResult& result, const Workload& workload);
 
 }  // namespace unisono::network_model

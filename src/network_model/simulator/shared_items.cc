@@ -1,5 +1,5 @@
-// The part of the engine that knows what an operation is: which messages may start, and when a rank
-// goes on to its next item.
+// The part of the engine that knows operations: which messages may start, and when a rank continues
+// with its next item.
 #include "network_model/simulator/shared_rates.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void SharedRates::run_tasks() {
   }
 }
 
-// `entry` is now: what the actor did before has ended.
+// `entry` is now: the actor's previous work has ended.
 void SharedRates::begin_item(int index) {
   ActorState& actor = actors_[at(index)];
   if (actor.next == actor.items.size()) {
@@ -125,7 +125,7 @@ bool SharedRates::is_ready(const ActorState& sender, const PlayBlock& block) {
                      [needed](std::int64_t receive) { return receive >= needed; });
 }
 
-// Starts what the actor sends next, as far as it can.
+// Starts the actor's next sends, as far as possible.
 void SharedRates::try_send(int index, const Moment& trigger) {
   ActorState& sender = actors_[at(index)];
   while (sender.inside && !sender.sends.at_end() && sender.sending < options_.ports) {
@@ -145,7 +145,7 @@ void SharedRates::try_send(int index, const Moment& trigger) {
   }
 }
 
-// Starts what the actor receives next, if it is a local reduction or its sender can.
+// Starts the actor's next receive, if it is a local reduction or its sender is ready.
 void SharedRates::try_receive(int index, const Moment& trigger) {
   ActorState& receiver = actors_[at(index)];
   if (!receiver.inside || receiver.receives.at_end() ||

@@ -100,7 +100,7 @@ void SharedRates::settle_rates() {
   }
 }
 
-// The message is that at the cursor, which is one of those of the actor.
+// The message at the cursor, which belongs to the actor.
 int SharedRates::new_transfer(ActorState& actor, const Cursor& cursor) {
   const int slot = transfers_.take();
   const OpenBlock& open = cursor.open();

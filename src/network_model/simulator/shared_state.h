@@ -148,7 +148,7 @@ struct ActiveTransfer {
 class ActiveTransfers {
  public:
   ActiveTransfer& operator[](int slot) { return transfers_[static_cast<std::size_t>(slot)]; }
-  // A place for one, whatever is there.
+  // Returns a free slot, whose contents are undefined.
   int take() {
     if (free_.empty()) {
       free_.push_back(static_cast<int>(transfers_.size()));

@@ -20,7 +20,7 @@ void check(const Workload& workload, const SimulationOptions& options) {
   const auto wrong = [](const std::string& what) { throw Error(ErrorCode::usage, what); };
   constexpr int kMostPorts = 64;
   if (workload.ranks < 1) {
-    wrong("a workload needs a rank");
+    wrong("a workload needs at least one rank");
   }
   if (options.ports < 1 || options.ports > kMostPorts) {
     wrong("a rank has 1 to 64 ports, not " + std::to_string(options.ports));
@@ -28,32 +28,32 @@ void check(const Workload& workload, const SimulationOptions& options) {
   for (const double part :
        {options.gamma_us_per_byte, options.launch_us, options.segment_bytes, options.jitter}) {
     if (!(part >= 0) || !std::isfinite(part)) {
-      wrong("gamma, launch, segments and jitter are zero or more");
+      wrong("gamma, launch, segments and jitter must be zero or more");
     }
   }
   for (const WorkItem& item : workload.items) {
     if (item.compact != nullptr && options.segment_bytes > 0) {
       wrong(item.name +
-            " is in its short form, which has no segments\ntake operation(..., written_out)");
+            " is in its short form, which has no segments\nuse operation(..., written_out)");
     }
     if (item.schedule != nullptr && !item.schedule->counts.empty() && options.segment_bytes > 0) {
-      wrong(item.name +
-            " has blocks of different sizes, which are not cut into segments\nleave the segments "
-            "out");
+      wrong(
+          item.name +
+          " has blocks of different sizes, which cannot be cut into segments\nremove the segments");
     }
   }
   for (const RankFault& fault : options.rank_faults) {
     if (!(fault.factor > 0) || !(fault.late_us >= 0) || !std::isfinite(fault.factor) ||
         !std::isfinite(fault.late_us)) {
-      wrong("the factor of a slow rank must be above zero, and lateness zero or more");
+      wrong("the factor of a slow rank must be above zero, and its delay zero or more");
     }
   }
   for (const LinkFault& fault : options.link_faults) {
     if (!(fault.bandwidth_factor > 0) || !(fault.bandwidth_factor <= 1) ||
         !(fault.added_latency_us >= 0)) {
       wrong(
-          "a worse link keeps more than 0 and at most all of its bandwidth; added latency is "
-          "zero or more");
+          "a degraded link must keep a bandwidth factor above 0 and at most 1; added latency must "
+          "be zero or more");
     }
   }
 }
@@ -99,7 +99,7 @@ SimulationResult play_through(const Play& play, const PathTable& paths,
   return SharedRates(play, paths, options).run();
 }
 
-// Both engines count as waiting whatever is neither moving nor computing.
+// Both engines count time as waiting if the rank neither moves data nor computes.
 void tell_starts(const Play& play, SimulationResult& result) {
   for (const PlayItem& item : play.items) {
     if (item.launch_us <= 0 || result.ranks.empty()) {
@@ -139,8 +139,8 @@ SimulationResult play_out(const Workload& workload, const SimulationOptions& opt
   return result;
 }
 
-// Bytes over the first link of a row also used the rest of it. The rows are found again, not
-// stored, because they would take most memory where there are most links.
+// Bytes over the first link of a row also used its other links. The rows are computed again instead
+// of being stored, because they would take the most memory in topologies with the most links.
 void copy_along_rows(const Topology& topology, const PathTable& paths, std::vector<LinkUse>& uses) {
   const std::vector<int> first = first_of_rows(topology);
   for (std::size_t link = 0; link < uses.size(); ++link) {
@@ -158,7 +158,7 @@ SimulationResult simulate(const Workload& workload, const Topology& topology,
     throw Error(ErrorCode::usage, std::to_string(workload.ranks) +
                                       " ranks do not fit on the topology, which has " +
                                       std::to_string(topology.rank_count()) +
-                                      "\ntake a larger topology, or fewer ranks");
+                                      "\nuse a larger topology, or fewer ranks");
   }
   PathTable paths(topology, options.link_faults, options.routes);
   SimulationResult result = play_out(workload, options, paths);
@@ -170,7 +170,7 @@ SimulationResult simulate(const Workload& workload, const cost::Parameters& flat
                           const SimulationOptions& options) {
   check(workload, options);
   if (!options.link_faults.empty()) {
-    throw Error(ErrorCode::usage, "a flat network has no links that could be worse");
+    throw Error(ErrorCode::usage, "a flat network has no links to degrade");
   }
   constexpr double kUsPerSecond = 1e6;
   SimulationOptions with_parameters = options;

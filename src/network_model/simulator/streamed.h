@@ -1,5 +1,5 @@
-// The blocks of an operation that has too many messages to keep them: each is made when it is
-// asked for, with its paths, and gone when the next one is.
+// The blocks of an operation with too many messages to store: each block is made with its paths on
+// request, and dropped when the next one is made.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class StreamedBlocks : public BlockSource {
   Size size(std::size_t index) const override;
   const PlayBlock& block(std::size_t index) override;
   const std::vector<bool>& meeting() override;
-  // The operation takes it; nullptr: the topology has none.
+  // The protocol of the operation; nullptr: the topology has none.
   const Protocol* protocol() const { return chosen_; }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 // About how many chunks all ranks send, each of which the simulator has to follow.
 double chunks_sent(const Algorithm& algorithm, Shape shape) {
-  // If one rank has all the data, the others send only what it has sent.
+  // If one rank has all the data, the other ranks forward only what it has sent.
   const bool from_one =
       algorithm.collective == Collective::scatter || algorithm.collective == Collective::gather;
   const int senders = from_one ? std::min(algorithm.steps(shape), shape.ranks) : shape.ranks;
@@ -54,12 +54,12 @@ WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool w
   const std::string name =
       std::string(to_string(algorithm.collective)) + "/" + full_name(algorithm, shape);
   if (!can_serve(algorithm, shape)) {
-    throw Error(ErrorCode::usage, name + " cannot serve " + std::to_string(shape.ranks) +
-                                      " ranks\nit takes only " + std::string(algorithm.limits));
+    throw Error(ErrorCode::usage, name + " does not support " + std::to_string(shape.ranks) +
+                                      " ranks\nit supports only " + std::string(algorithm.limits));
   }
   if (is_too_large(algorithm, shape, written_out)) {
     throw Error(ErrorCode::usage, name + " on " + std::to_string(shape.ranks) +
-                                      " ranks has too many messages to simulate\ntake fewer ranks" +
+                                      " ranks has too many messages to simulate\nuse fewer ranks" +
                                       (written_out ? "" : instead_of(algorithm, shape)));
   }
   WorkItem item{.name = name, .bytes = bytes};

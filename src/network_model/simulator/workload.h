@@ -15,9 +15,10 @@
 
 namespace unisono::network_model {
 
-// An operation, if it has a schedule in one of its two forms; else a compute step. A rank takes the
-// items of one stream one after the other, in the order of the workload; its streams run side by
-// side and share its links. It begins none before all ranks have ended those that it comes `after`.
+// An operation, if it has a schedule in one of its two forms; otherwise a compute step. A rank runs
+// the items of one stream one after the other, in the order of the workload; its streams run
+// concurrently and share its links. It starts an item only after all ranks have ended the items
+// named in `after`.
 struct WorkItem {
   std::string name = {};
   std::vector<int> ranks = {};  // of the group, in its order; empty: all
@@ -39,16 +40,16 @@ struct Workload {
   std::vector<WorkItem> items = {};
 };
 
-// The item that runs an algorithm on all ranks, in the short form where there is one, unless it has
-// to be `written_out`. Errors: Error(usage) if the algorithm cannot serve the shape, or has too
-// many messages to write them out.
+// Returns the item that runs an algorithm on all ranks: in the short form if there is one, unless
+// it must be `written_out`. Errors: Error(usage) if the algorithm does not support the shape, or
+// has too many messages to write them out.
 WorkItem operation(const Algorithm& algorithm, Shape shape, double bytes, bool written_out = false);
 
 // The exchange of the counts of a schedule. REQUIRES: it has some, which fit it.
 WorkItem exchange(Schedule schedule);
 
-// Point to point messages that begin together: a rank goes on when it has sent and received its
-// own.
+// Returns point-to-point messages that start together: a rank continues when it has sent and
+// received its own messages.
 struct Transfer {
   int from = 0;  // ranks of the workload
   int to = 0;

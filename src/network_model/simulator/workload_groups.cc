@@ -86,7 +86,7 @@ std::vector<int> WorkloadGroups::ranks_of(const JsonNode& list) {
     ranks.push_back(rank);
   }
   if (ranks.empty()) {
-    list.fail("a group needs a rank");
+    list.fail("a group needs at least one rank");
   }
   return ranks;
 }

@@ -21,14 +21,14 @@ struct GroupRule {
 
 class WorkloadGroups {
  public:
-  // `document` is the workload. Its mistakes are thrown as JsonProblem, as those of of().
+  // `document` is the workload. Throws JsonProblem for its mistakes, as of() does.
   WorkloadGroups(const JsonNode& document, int ranks);
 
   // Returns the groups of an item: all ranks unless it names a group.
   Family of(const JsonNode& item);
 
  private:
-  // A rule is small whatever the ranks: it is cut where an item uses it.
+  // A rule is small for any number of ranks: it is expanded when an item uses it.
   using Groups = std::variant<Family, GroupRule>;
 
   Groups read(const JsonNode& groups);

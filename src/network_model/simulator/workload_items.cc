@@ -37,7 +37,7 @@ void check_sizes(const JsonNode& node, Collective collective) {
   }
   const auto bytes = node.find("bytes");
   if (bytes && counted) {
-    bytes->fail("all_to_all_v has counts; all_to_all is the one with equal blocks");
+    bytes->fail("all_to_all_v needs counts; use all_to_all for equal blocks");
   }
 }
 
@@ -77,7 +77,7 @@ std::optional<DeviceRates> device_of(const JsonNode& document, const WorkloadSou
         sources.device ? sources.device(device->text()) : std::nullopt;
     if (!rates) {
       device->fail("there is no device " + in_quotes(device->text()) +
-                   "; its flops_per_s and memory_bytes_per_s do as well");
+                   "; give its flops_per_s and memory_bytes_per_s instead");
     }
     return rates;
   }
@@ -123,7 +123,7 @@ std::vector<WorkItem> WorkloadItems::read(const JsonNode& node) {
 
 WorkItem WorkloadItems::compute(const JsonNode& node, const Family& family) const {
   refuse(node, {"collective", "algorithm", "schedule", "bytes", "counts", "element_bytes", "root"},
-         "a compute step has none");
+         "not allowed in a compute step");
   WorkItem item{.name = "compute"};
   for (const std::vector<int>& group : family) {
     item.ranks.insert(item.ranks.end(), group.begin(), group.end());
@@ -137,13 +137,14 @@ WorkItem WorkloadItems::compute(const JsonNode& node, const Family& family) cons
   return item;
 }
 
-// The longer of what is computed at the rate of the device and what is moved at that of its memory.
+// Returns the longer of the computation at the device's rate and the memory traffic at its memory's
+// rate.
 std::vector<double> WorkloadItems::work_us(const JsonNode& node, std::size_t ranks) const {
   const auto read = [](double most) {
     return [most](const JsonNode& value) { return value.number(0, most); };
   };
   if (const auto us = node.find("compute_us")) {
-    refuse(node, {"flops", "memory_bytes"}, "compute_us says it already");
+    refuse(node, {"flops", "memory_bytes"}, "not allowed beside compute_us");
     return each_of<double>(*us, ranks, "ranks", read(kMostUs));
   }
   std::vector<double> longest(ranks);
@@ -171,7 +172,7 @@ WorkItem WorkloadItems::transfer(const JsonNode& node) const {
   refuse(node,
          {"collective", "algorithm", "schedule", "counts", "element_bytes", "root", "group",
           "compute_us", "flops", "memory_bytes"},
-         "messages from ranks to others have none");
+         "not allowed in messages from ranks to other ranks");
   const JsonNode from = node.at("from");
   const JsonNode to = node.at("to");
   const JsonNode bytes = node.at("bytes");
@@ -210,19 +211,21 @@ void WorkloadItems::count_moves(const WorkItem& item, const JsonNode& name) {
 WorkItem WorkloadItems::own_operation(const JsonNode& node, std::size_t ranks) {
   for (const char* key : {"collective", "algorithm", "root"}) {
     if (const auto other = node.find(key)) {
-      other->fail("the schedule says it already");
+      other->fail("not allowed beside a schedule, which defines it");
     }
   }
   for (const char* key : {"counts", "element_bytes"}) {
     if (const auto other = node.find(key)) {
-      other->fail("a schedule carries its own: unisono show --counts FILE --json writes it");
+      other->fail(
+          "not allowed beside a schedule, which contains them: write it with unisono show --counts "
+          "FILE --json");
     }
   }
   const JsonNode name = node.at("schedule");
   auto known = own_.find(name.text());
   if (known == own_.end()) {
     if (!sources_.schedule) {
-      name.fail("files of schedules are not read here");
+      name.fail("schedule files cannot be read here");
     }
     Schedule schedule = sources_.schedule(name.text());
     WorkItem item = schedule.counts.empty() ? WorkItem{} : exchange(schedule);
@@ -235,13 +238,13 @@ WorkItem WorkloadItems::own_operation(const JsonNode& node, std::size_t ranks) {
   }
   WorkItem item = known->second;
   if (static_cast<std::size_t>(item.schedule->ranks) != ranks) {
-    name.fail("a schedule for " + std::to_string(item.schedule->ranks) + " ranks, in a group of " +
-              std::to_string(ranks));
+    name.fail("the schedule is for " + std::to_string(item.schedule->ranks) +
+              " ranks, but the group has " + std::to_string(ranks));
   }
   if (item.schedule->counts.empty()) {
     item.bytes = node.at("bytes").number(0, kMostBytes);
   } else if (const auto bytes = node.find("bytes")) {
-    bytes->fail("the counts of the schedule say it already");
+    bytes->fail("not allowed beside a schedule with counts, which define it");
   }
   return item;
 }
@@ -252,7 +255,7 @@ Counts WorkloadItems::counts_of(const JsonNode& node, std::size_t ranks) const {
   Counts counts;
   if (rows.is(JsonValue::Kind::text)) {
     if (!sources_.counts) {
-      rows.fail("files of counts are not read here; write the rows");
+      rows.fail("count files cannot be read here; write the rows");
     }
     counts = sources_.counts(rows.text());
   } else {
@@ -272,8 +275,8 @@ Counts WorkloadItems::counts_of(const JsonNode& node, std::size_t ranks) const {
     rows.fail(problem.message);
   }
   if (counts.send.size() != ranks) {
-    rows.fail("counts of " + std::to_string(counts.ranks()) + " ranks, in a group of " +
-              std::to_string(ranks));
+    rows.fail("the counts are for " + std::to_string(counts.ranks()) +
+              " ranks, but the group has " + std::to_string(ranks));
   }
   return counts;
 }

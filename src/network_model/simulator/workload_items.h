@@ -19,12 +19,11 @@ inline constexpr const char* kTooManyWorkItems =
 
 class WorkloadItems {
  public:
-  // `document` is the workload. Its mistakes are thrown as JsonProblem, as those of read().
+  // `document` is the workload. Throws JsonProblem for its mistakes, as read() does.
   WorkloadItems(const JsonNode& document, int ranks, bool written_out,
                 const WorkloadSources& sources);
 
-  // Without name, stream and what it comes after. An operation of a family of groups is an item for
-  // each of them.
+  // Without name, stream and `after`. An operation of a family of groups is one item per group.
   std::vector<WorkItem> read(const JsonNode& node);
 
  private:

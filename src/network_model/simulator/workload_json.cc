@@ -65,7 +65,7 @@ class Reader {
         node.allow_only({"repeat", "items"});
         entry.block = entries_of(*block);
         if (entry.block.empty()) {
-          block->fail("a block needs an item");
+          block->fail("a block needs at least one item");
         }
       } else {
         entry.items = items_of(node);

@@ -34,7 +34,8 @@ TEST(WorkloadJson, ReadsItems) {
 
 TEST(WorkloadJson, SaysWhatIsWrong) {
   expect_failure(R"({"compute_us": -1})", "/items/0/compute_us", "-1 is not in 0..1000000000000");
-  expect_failure(R"({"compute_us": 1, "bytes": 4})", "/items/0/bytes", "a compute step has none");
+  expect_failure(R"({"compute_us": 1, "bytes": 4})", "/items/0/bytes",
+                 "not allowed in a compute step");
   expect_failure(R"({"collective": "all_redcue", "algorithm": "ring", "bytes": 4})",
                  "/items/0/collective", "\"all_redcue\" is not a collective");
   expect_failure(R"({"collective": "all_reduce", "algorithm": "rign", "bytes": 4})",
@@ -45,7 +46,8 @@ TEST(WorkloadJson, SaysWhatIsWrong) {
                  "there is no group \"high\"");
   expect_failure(R"({"compute_us": 1, "group": [0, 8]})", "/items/0/group/1", "8 is not in 0..7");
   expect_failure(R"({"compute_us": 1, "group": [1, 1]})", "/items/0/group/1", "rank 1 comes twice");
-  expect_failure(R"({"compute_us": 1, "group": []})", "/items/0/group", "a group needs a rank");
+  expect_failure(R"({"compute_us": 1, "group": []})", "/items/0/group",
+                 "a group needs at least one rank");
   expect_failure(R"({"compute_us": 1, "repeat": 999999}, {"compute_us": 1, "repeat": 2})",
                  "/items/1", "more than 1000000 items, or 50000000 ranks in all of them");
   expect_failure(R"({"compute_us": 1, "repeat": 0})", "/items/0/repeat", "0 is not in 1..1000000");
@@ -74,11 +76,11 @@ TEST(WorkloadJson, TooManyMessagesHaveOtherAlgorithms) {
     return std::string("it can be simulated");
   };
   EXPECT_EQ(advice(Collective::all_to_all, "pairwise", 8192, false),
-            "take fewer ranks, or another algorithm: hierarchical");
-  EXPECT_EQ(advice(Collective::all_to_all, "pairwise", 1000000, false), "take fewer ranks");
+            "use fewer ranks, or another algorithm: hierarchical");
+  EXPECT_EQ(advice(Collective::all_to_all, "pairwise", 1000000, false), "use fewer ranks");
   EXPECT_EQ(advice(Collective::all_reduce, "flat", 100000, false),
-            "take fewer ranks, or another algorithm: ring, hierarchical");
-  EXPECT_EQ(advice(Collective::all_reduce, "ring", 100000, true), "take fewer ranks");
+            "use fewer ranks, or another algorithm: ring, hierarchical");
+  EXPECT_EQ(advice(Collective::all_reduce, "ring", 100000, true), "use fewer ranks");
 }
 
 // Few messages, each of which is thousands of moves.
@@ -124,8 +126,8 @@ TEST(WorkloadJson, TakesSchedulesOfTheUser) {
       parse_workload_json(document(R"({"schedule": "own.json", "bytes": 1e6, "group": [1, 2]})"),
                           false, {.schedule = load});
   EXPECT_EQ(wrong.position, "/items/0/schedule");
-  EXPECT_EQ(wrong.message, "a schedule for 4 ranks, in a group of 2");
-  expect_failure(items, "/items/0/schedule", "files of schedules are not read here");
+  EXPECT_EQ(wrong.message, "the schedule is for 4 ranks, but the group has 2");
+  expect_failure(items, "/items/0/schedule", "schedule files cannot be read here");
 }
 
 TEST(WorkloadJson, TakesCounts) {
@@ -154,20 +156,21 @@ TEST(WorkloadJson, TakesCounts) {
 TEST(WorkloadJson, SaysWhatIsWrongWithCounts) {
   const std::string v = R"({"collective": "all_to_all_v", "algorithm": "flat", "group": [0, 1], )";
   expect_failure(v + "\"bytes\": 5}", "/items/0/bytes",
-                 "all_to_all_v has counts; all_to_all is the one with equal blocks");
+                 "all_to_all_v needs counts; use all_to_all for equal blocks");
   expect_failure(v + "\"element_bytes\": 5}", "/items/0", "key \"counts\" is missing");
   expect_failure(v + "\"counts\": [[1, 2]]}", "/items/0/counts",
-                 "2 counts in a table of 1 row; give each rank one row and one column");
-  expect_failure(v + "\"counts\": [[1]]}", "/items/0/counts", "counts of 1 ranks, in a group of 2");
+                 "2 counts in a table of 1 row; give one row and one column per rank");
+  expect_failure(v + "\"counts\": [[1]]}", "/items/0/counts",
+                 "the counts are for 1 ranks, but the group has 2");
   expect_failure(v + "\"counts\": [[1, -1], [0, 0]]}", "/items/0/counts/0/1",
                  "-1 is not in 0..9007199254740992");
   expect_failure(v + "\"counts\": \"file.csv\"}", "/items/0/counts",
-                 "files of counts are not read here; write the rows");
+                 "count files cannot be read here; write the rows");
   expect_failure(R"({"collective": "all_to_all", "algorithm": "flat", "bytes": 8,
                      "counts": [[1]]})",
                  "/items/0/counts", "all_to_all has bytes; only all_to_all_v has counts");
   expect_failure(R"({"compute_us": 8, "counts": [[1]]})", "/items/0/counts",
-                 "a compute step has none");
+                 "not allowed in a compute step");
 }
 
 TEST(WorkloadJson, FamiliesDoTheSameAtOnce) {
@@ -203,7 +206,8 @@ TEST(WorkloadJson, BlocksAreRepeated) {
   EXPECT_EQ(order, "abbbabbb");
   EXPECT_EQ(parsed.value->items[2].after, std::vector<int>{0});
   EXPECT_EQ(parsed.value->items[6].after, std::vector<int>{4});  // of its own turn
-  expect_failure(R"({"repeat": 2, "items": []})", "/items/0/items", "a block needs an item");
+  expect_failure(R"({"repeat": 2, "items": []})", "/items/0/items",
+                 "a block needs at least one item");
   expect_failure(R"({"stream": 2, "items": [{"compute_us": 1}]})", "/items/0",
                  "unknown key \"stream\"");
   expect_failure(R"({"repeat": 1000000, "items": [{"repeat": 1000000, "items":
@@ -230,7 +234,7 @@ TEST(WorkloadJson, SaysWhatIsWrongWithMessages) {
   expect_failure(R"({"from": [], "to": [], "bytes": 1})", "/items/0/from",
                  "messages need a sender");
   expect_failure(R"({"from": 0, "to": 1, "bytes": 1, "root": 0})", "/items/0/root",
-                 "messages from ranks to others have none");
+                 "not allowed in messages from ranks to other ranks");
 }
 
 TEST(WorkloadJson, ComputesWhatADeviceCan) {
@@ -253,12 +257,11 @@ TEST(WorkloadJson, ComputesWhatADeviceCan) {
   const auto unknown = with(R"("toy")", R"({"flops": 3e9})");
   EXPECT_EQ(unknown.position, "/device");
   EXPECT_EQ(unknown.message,
-            "there is no device \"toy\"; its flops_per_s and memory_bytes_per_s "
-            "do as well");
+            "there is no device \"toy\"; give its flops_per_s and memory_bytes_per_s instead");
   EXPECT_EQ(with(rates, R"({"flops": 1e30})").message, "that would take more than 1e12 us");
   expect_failure(R"({"flops": 1})", "/items/0/flops", "the workload names no device");
   expect_failure(R"({"compute_us": 1, "flops": 1})", "/items/0/flops",
-                 "compute_us says it already");
+                 "not allowed beside compute_us");
 }
 
 TEST(WorkloadJson, HasRoomForManyGroups) {

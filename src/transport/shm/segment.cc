@@ -25,10 +25,9 @@ const char* remedy(int error) {
     case ENFILE:
       return "raise the limit of open files (ulimit -n)";
     case EFBIG:
-      return "raise the limit on the size of files, which holds for memory that is shared (ulimit "
-             "-f)";
+      return "raise the limit on file sizes, which also applies to shared memory (ulimit -f)";
     default:
-      return "raise the limit on memory (ulimit -v, or that of the container)";
+      return "raise the memory limit (ulimit -v, or the container's limit)";
   }
 }
 

@@ -7,7 +7,7 @@
 // (violation()), and faults can be injected (InjectedFault). The same options give the same run on
 // every machine.
 //
-// Time stands still unless pass() is called.
+// Only pass() advances the time.
 #pragma once
 
 #include <cstddef>
@@ -42,18 +42,19 @@ struct NetworkOptions {
   std::size_t inline_bytes = 256;
   std::size_t slot_bytes = 4096;
   bool multicast = true;
-  // Room of a lane. A message takes 64 bytes and, if it is inline, 5/4 of its own length; an empty
-  // lane takes any message. The engine may rely on 2 * kSmallLane of it (bound_program.h).
+  // Capacity of a lane. A message takes 64 bytes and, if it is inline, 5/4 of its own length; an
+  // empty lane takes any message. The engine may rely on 2 * kSmallLane of it (bound_program.h).
   std::size_t lane_bytes = 2048;
   int lane_slots = 4;  // messages of a lane that may be in slots at once
-  // Room that readers may free before they tell the writer, in addition to lane_bytes.
+  // Bytes that readers may release before they notify the writer, in addition to lane_bytes.
   std::size_t unreported_bytes = 0;
-  std::uint64_t sharing = 0;    // bit r: all memory of rank r can be shared
-  std::uint64_t offering = 0;   // bit r: rank r offers messages longer than an inline one
-  std::uint64_t delay = 0;      // most ticks until a message is seen; occasionally 16 times that
-  std::uint64_t told_late = 0;  // most ticks until the writer learns of a release; likewise
-  // Ticks that occasionally pass before the system takes sent data; it then leaves at the writer's
-  // next action, even if that is flush(). 0: all leaves at once.
+  std::uint64_t sharing = 0;   // bit r: all memory of rank r can be shared
+  std::uint64_t offering = 0;  // bit r: rank r offers messages longer than an inline one
+  std::uint64_t delay = 0;     // most ticks until a message is visible; occasionally 16 times that
+  std::uint64_t told_late =
+      0;  // most ticks until the writer sees a release; occasionally 16 times that
+  // Ticks that occasionally pass before the system accepts sent data, which is then sent at the
+  // writer's next action, even if this is flush(). 0: all data is sent at once.
   std::uint64_t taken_late = 0;
   std::uint64_t seed = 1;
   InjectedFault fault = {};
@@ -74,7 +75,7 @@ class SimNetwork {
   bool pass_to_next_change();
 
   bool stopped(int rank) const { return has_stopped_ && rank == options_.fault.rank; }
-  // Returns true if the fault has happened. A rank may send too few messages for it.
+  // Returns true if the fault has happened; a rank may send too few messages to trigger it.
   bool struck() const { return struck_; }
   // The first violation of the transport's contract; empty: none.
   const std::string& violation() const { return violation_; }

@@ -60,11 +60,11 @@ void Certificates::load_identity(const std::string& file) {
                       api_.use_private_key(context_, file.c_str(), SSL_FILETYPE_PEM) == 1;
   if (!loaded) {
     refuse(kIdentity, file, "there is no certificate with its private key, in PEM",
-           "put both into one file that this user may read");
+           "put both into one file that this user can read");
   }
   if (api_.check_private_key(context_) != 1) {
     refuse(kIdentity, file, "the private key is not that of the certificate",
-           "put the two that were made together into the file");
+           "put a matching pair into the file");
   }
 }
 
@@ -82,14 +82,14 @@ void Certificates::load_trusted() {
     refuse(kTrusted, trusted_, failed.message(), "name a folder of certificates, in PEM files");
   }
   if (files.empty()) {
-    refuse(kTrusted, trusted_, "there is no file *.pem or *.crt in it, so no host is trusted",
-           "put the certificates of all hosts there, or that of who signs them");
+    refuse(kTrusted, trusted_, "it has no *.pem or *.crt file, so no host is trusted",
+           "put the certificates of all hosts there, or the certificate of their signer");
   }
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     if (api_.load_trusted(context_, file.c_str()) != 1) {
       refuse(kTrusted, trusted_, "there is no certificate in " + file.filename().string(),
-             "mend the file, or remove it");
+             "repair the file, or remove it");
     }
   }
   // A host's own certificate is enough; it need not be signed.
@@ -105,9 +105,9 @@ std::shared_ptr<const Certificates> certificates_from_environment() {
   if (identity.empty() || trusted.empty()) {
     const std::string set = identity.empty() ? kTrusted : kIdentity;
     const std::string missing = identity.empty() ? kIdentity : kTrusted;
-    throw Error(ErrorCode::config, set + " is set, but " + missing +
-                                       " is not\nset both: a host shows its certificate and looks "
-                                       "at that of the other one");
+    throw Error(ErrorCode::config,
+                set + " is set, but " + missing +
+                    " is not\nset both: each host shows its certificate and checks the peer's");
   }
   if (!read_flag("UNISONO_TLS")) {
     throw Error(ErrorCode::config, std::string(kIdentity) +

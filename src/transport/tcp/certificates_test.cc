@@ -149,11 +149,12 @@ TEST_F(CertificatesTest, AreRevokedByLeavingAFileOut) {
   const Met met = meet(a, identity("b"));
   EXPECT_EQ(met.listener, Tls::State::failed);
   EXPECT_EQ(met.dialer, Tls::State::failed);
-  EXPECT_EQ(met.listener_says.find("its certificate (/CN=a) is not trusted by those in " +
-                                   (folder_ / "trusted").string()),
-            0U)
+  EXPECT_EQ(
+      met.listener_says.find("its certificate (/CN=a) is not trusted by the certificates in " +
+                             (folder_ / "trusted").string()),
+      0U)
       << met.listener_says;
-  EXPECT_EQ(met.dialer_says, "it does not trust the certificate of UNISONO_TLS_IDENTITY here");
+  EXPECT_EQ(met.dialer_says, "it does not trust this host's certificate (UNISONO_TLS_IDENTITY)");
 }
 
 TEST_F(CertificatesTest, OfAListenerAreLookedAtAsWell) {
@@ -189,7 +190,7 @@ TEST_F(CertificatesTest, AreNotEnoughWithoutTheKeyOfTheHandshake) {
   const Met met = meet(identity("a"), identity("b"), false);
   EXPECT_EQ(met.dialer, Tls::State::failed);
   EXPECT_EQ(met.listener, Tls::State::failed);
-  EXPECT_EQ(met.dialer_says, "the encryption did not come about");
+  EXPECT_EQ(met.dialer_says, "the TLS handshake failed");
 }
 
 TEST_F(CertificatesTest, AreRefusedByNameWhereTheyAreNone) {
@@ -197,7 +198,7 @@ TEST_F(CertificatesTest, AreRefusedByNameWhereTheyAreNone) {
   make("b");
   const std::string a = (folder_ / "a.pem").string();
   const std::string trusted = (folder_ / "trusted").string();
-  EXPECT_NE(refusal(a, trusted).find("there is no file *.pem or *.crt in it"), std::string::npos);
+  EXPECT_NE(refusal(a, trusted).find("it has no *.pem or *.crt file"), std::string::npos);
   EXPECT_NE(refusal(a, trusted + "/none").find("No such file"), std::string::npos);
   trust("b");
   EXPECT_EQ(refusal(a, trusted), "none");

@@ -79,7 +79,7 @@ Connections::Connections(int rank, Channels channels, const ConnectionsOptions& 
       continue;
     }
     if (streams > kMostStreams) {
-      throw Error(ErrorCode::internal, "more streams to a rank than there can be");
+      throw Error(ErrorCode::internal, "more streams to a rank than the maximum");
     }
     for (std::size_t i = 0; i < streams; ++i) {
       add(channels[peer][i].get(), name_of(peer, i));

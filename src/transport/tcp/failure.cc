@@ -42,24 +42,24 @@ std::string describe(const Failure& failure) {
       return "";
     case Reason::closed:
       return connection +
-             " was closed by the other side without a word: most likely that process has ended";
+             " was closed by the peer without notice: most likely its process has ended";
     case Reason::reset:
       if (failure.error == ETIMEDOUT || failure.error == EHOSTUNREACH) {
-        return connection + " is silent: its host or the network between does not answer";
+        return connection + " is silent: the peer's host or the network does not answer";
       }
       return connection +
              " broke: " + std::strerror(failure.error);  // NOLINT(concurrency-mt-unsafe)
     case Reason::bad_frame:
       return connection + " carried bytes that are not a frame (" + failure.detail + ")";
     case Reason::protocol:
-      return connection + " carried a frame that must not be (" + failure.detail + ")";
+      return connection + " carried an invalid frame (" + failure.detail + ")";
     case Reason::damaged:
-      return connection + " carried a message that was damaged on the way: its checksum is wrong";
+      return connection + " carried a damaged message: its checksum is wrong";
     case Reason::tls:
-      return connection + " carried bytes that the key of its encryption does not fit: they were " +
+      return connection + " carried bytes that cannot be decrypted: they were " +
              "damaged or forged on the way";
     case Reason::memory:
-      return "no memory for what goes over " + connection;
+      return "no memory for data of " + connection;
   }
   return connection + " failed";
 }

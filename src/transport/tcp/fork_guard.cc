@@ -49,9 +49,10 @@ void prepare() {
     all.nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (all.nothing < 0 ||
         ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) {
-      throw Error(ErrorCode::resource,
-                  "this process has no descriptor free for its connections\nraise the limit of "
-                  "open files (ulimit -n)");
+      throw Error(
+          ErrorCode::resource,
+          "this process has no free file descriptor for its connections\nraise the limit of "
+          "open files (ulimit -n)");
     }
   }
 }

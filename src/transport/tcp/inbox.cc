@@ -191,7 +191,7 @@ bool Inbox::begin_frame(In& from) noexcept {
         return !health_->failure();
       }
       if (!take_credit(*from.lane, from.header.released)) {
-        health_->fail(Reason::protocol, 0, "it releases what was never sent");
+        health_->fail(Reason::protocol, 0, "it releases bytes that were never sent");
         return false;
       }
       return from.header.kind == FrameKind::credit || begin_message(from);
@@ -212,7 +212,7 @@ Lane* Inbox::lane_of(const FrameHeader& header) noexcept {
     case LaneTable::Outcome::stale:
       break;
     case LaneTable::Outcome::too_many:
-      health_->fail(Reason::protocol, 0, "too many groups that this rank does not know");
+      health_->fail(Reason::protocol, 0, "messages of too many unknown groups");
       break;
     case LaneTable::Outcome::no_memory:
       health_->fail(Reason::memory);
@@ -232,7 +232,7 @@ bool Inbox::begin_message(In& from) noexcept {
     return false;
   }
   if (streams_.size() == 1 && header.number != lane.come) {
-    health_->fail(Reason::protocol, 0, "a message of its lane is missing");
+    health_->fail(Reason::protocol, 0, "an earlier message of its lane is missing");
     return false;
   }
   ++lane.come;

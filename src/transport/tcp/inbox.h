@@ -1,6 +1,6 @@
-// The receiving half of a link. The payload of a frame is read directly to where its reader finds
-// it; only data that arrived in one piece with short messages is copied there. A long message may
-// stay in its stream until its reader names its destination, or until another lane needs the stream
+// The receiving half of a link. The payload of a frame is read directly into its destination;
+// only data that arrives together with short messages is copied. A long message may stay in its
+// stream until its reader gives its destination, or until another lane needs the stream
 // (inbox_fetch.cc).
 #pragma once
 
@@ -19,24 +19,24 @@
 
 namespace unisono::tcp {
 
-// The most bytes of a stream that are read ahead where short messages arrive.
+// The most bytes that are read ahead from a stream with short messages.
 inline constexpr std::size_t kStagedBytes = std::size_t{16} << 10;
 
 // The frame of a stream that is being read, and the data read ahead.
 struct IncomingFrame {
   FrameHeader header = {};
-  std::byte* target = nullptr;  // destination of its payload; nullptr: it is dropped
-  std::size_t missing = 0;      // missing bytes of its payload
+  std::byte* target = nullptr;  // destination of the payload; nullptr: it is dropped
+  std::size_t missing = 0;      // bytes of the payload that have not arrived
   Lane* lane = nullptr;
   bool reading = false;
-  std::uint32_t sum = 0;  // of the bytes received so far
+  std::uint32_t sum = 0;  // checksum of the bytes received so far
   // The payload of a long message waits in the socket until its destination is known, or another
   // lane needs the stream. The last `withheld` of the fetched bytes, at `place`, are not reported
   // yet: they stay there until close(), like shared memory.
   bool parked = false;
   const std::byte* place = nullptr;
   std::size_t withheld = 0;
-  bool long_ones = false;  // the frame before was long: do not read beyond the next header
+  bool long_ones = false;  // the previous frame was long: do not read beyond the next header
   std::size_t begin = 0;   // of the data read ahead
   std::size_t end = 0;
   std::unique_ptr<std::byte[]> staged = std::make_unique<std::byte[]>(kStagedBytes);
@@ -44,7 +44,7 @@ struct IncomingFrame {
 
 class Inbox {
  public:
-  // `slots`: long messages of a lane at once.
+  // `slots`: long messages per lane at once.
   Inbox(std::span<LinkStream> streams, std::uint32_t slots, LaneTable* lanes, LinkHealth* health);
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
@@ -59,7 +59,7 @@ class Inbox {
   bool peek(Lane& lane, transport::Incoming& message) noexcept;
   bool peek_unread(Lane& lane, transport::Incoming& message) noexcept;
   std::size_t fetch(Lane& lane, std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
-  // Returns true if the peer should be told what was released in a frame of its own.
+  // Returns true if a separate frame should notify the peer of the released messages.
   bool release(Lane& lane) noexcept;
   void close(Lane& lane) noexcept;
 
@@ -92,9 +92,9 @@ class Inbox {
   LaneTable* lanes_;
   LinkHealth* health_;
   transport::Slots slots_;
-  const Lane* eager_ = nullptr;              // of receive()
-  const Lane* own_ = nullptr;                // and the lane that its caller looks at
-  std::array<char, kMostWords> words_ = {};  // of the peer that aborts or leaves
+  const Lane* eager_ = nullptr;              // the argument of receive()
+  const Lane* own_ = nullptr;                // the lane that the caller of receive() checks
+  std::array<char, kMostWords> words_ = {};  // the text of a peer that aborts or leaves
   std::array<std::byte, kStagedBytes> dropped_ = {};
   std::uint64_t bytes_read_ = 0;
   bool encrypted_ = false;

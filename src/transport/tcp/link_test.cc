@@ -262,10 +262,9 @@ TEST_F(TcpLinkTest, NamesADeadPeer) {
   other_.reset();
   EXPECT_EQ(reason(), Reason::closed);
   EXPECT_EQ(events_.failures, 1);
-  EXPECT_EQ(
-      describe(link_->health().failure()),
-      "the connection to rank 3 was closed by the other side without a word: most likely that "
-      "process has ended");
+  EXPECT_EQ(describe(link_->health().failure()),
+            "the connection to rank 3 was closed by the peer without notice: most likely its "
+            "process has ended");
 }
 
 TEST_F(TcpLinkTest, NamesAPeerThatResets) {

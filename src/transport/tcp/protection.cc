@@ -20,11 +20,11 @@ Protection protection_of(std::string_view checksum) {
                         .certificates = !read_env("UNISONO_TLS_IDENTITY").value_or("").empty(),
                         .network = network};
   if (read.network != 0 && (read.tls || read.checksum)) {
-    throw Error(ErrorCode::config, std::string(read.tls ? "UNISONO_TLS" : "UNISONO_CHECKSUM") +
-                                       "=1, but over " +
-                                       std::string(transport::networks()[network].title) +
-                                       " messages are neither encrypted nor checked\nunset it, or "
-                                       "use UNISONO_NETWORK=tcp");
+    throw Error(ErrorCode::config,
+                std::string(read.tls ? "UNISONO_TLS" : "UNISONO_CHECKSUM") + "=1, but over " +
+                    std::string(transport::networks()[network].title) +
+                    " messages can be neither encrypted nor checked\nunset it, or "
+                    "use UNISONO_NETWORK=tcp");
   }
   return read;
 }

@@ -41,7 +41,7 @@ TEST(Protection, IsNotHeldForWhatUcxCarries) {
   for (const std::string name : {"UNISONO_TLS", "UNISONO_CHECKSUM"}) {
     EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "ucx"}, {name, "1"}}),
               "config: " + name +
-                  "=1, but over UCX messages are neither encrypted nor checked"
+                  "=1, but over UCX messages can be neither encrypted nor checked"
                   "\nunset it, or use UNISONO_NETWORK=tcp");
     EXPECT_EQ(problem_with({{"UNISONO_NETWORK", "tcp"}, {name, "1"}}), "");
   }

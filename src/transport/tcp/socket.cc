@@ -73,10 +73,11 @@ UniqueFd listen_at(const Address& address, const PortRange& ports) {
     }
   }
   if (error == EMFILE || error == ENFILE) {
-    throw Error(ErrorCode::resource,
-                "cannot listen at " + address.host_text() +
-                    ": this process has no descriptor free\nraise the limit of open files (ulimit "
-                    "-n)");
+    throw Error(
+        ErrorCode::resource,
+        "cannot listen at " + address.host_text() +
+            ": this process has no free file descriptor\nraise the limit of open files (ulimit "
+            "-n)");
   }
   const std::string range = ports.first == 0            ? "any port"
                             : ports.last <= ports.first ? "port " + std::to_string(ports.first)
@@ -85,7 +86,7 @@ UniqueFd listen_at(const Address& address, const PortRange& ports) {
   throw Error(ErrorCode::config,
               "cannot listen at " + address.host_text() + ", " + range + ": " +
                   std::strerror(error) +  // NOLINT(concurrency-mt-unsafe)
-                  "\nanother range of ports, or another address of this host");
+                  "\nuse another port range, or another address of this host");
 }
 
 UniqueFd reserve(const Address& address) {

@@ -126,9 +126,9 @@ int TlsSession::check_certificate(int is_good, X509_STORE_CTX* chain) {
     if (X509* const shown = api.verified_certificate(chain); shown != nullptr) {
       api.name_text(api.subject_of(shown), name, sizeof(name));
     }
-    self.problem = std::string("its certificate (") + name + ") is not trusted by those in " +
-                   self.certificates->trusted() + ": " +
-                   api.verification_text(api.verification_error(chain));
+    self.problem = std::string("its certificate (") + name +
+                   ") is not trusted by the certificates in " + self.certificates->trusted() +
+                   ": " + api.verification_text(api.verification_error(chain));
   }
   return is_good;
 }
@@ -143,8 +143,8 @@ void TlsSession::note_problem() noexcept {
                                  reason == kAlert + SSL_AD_CERTIFICATE_REQUIRED;
   if (problem.empty()) {
     problem = certificates != nullptr && about_certificate
-                  ? "it does not trust the certificate of UNISONO_TLS_IDENTITY here"
-                  : "the encryption did not come about";
+                  ? "it does not trust this host's certificate (UNISONO_TLS_IDENTITY)"
+                  : "the TLS handshake failed";
   }
 }
 

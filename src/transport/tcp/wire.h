@@ -9,7 +9,7 @@
 //   16  signature  64 bits
 //   24  bytes      of the payload
 //   28  number     of the message in its lane, counted from 0
-//   32  released   messages of the other direction's lane that its reader has released
+//   32  released   messages that the sender has released in the opposite lane
 //   36  sum        of the payload (kernels/crc32c.h) if the job has checksums, else 0
 //   40  check      of all above
 //   44  zero       20 bytes
@@ -32,9 +32,9 @@ inline constexpr std::size_t kHeaderBytes = 64;
 
 enum class FrameKind : std::uint8_t {
   message = 1,
-  credit,  // says `released`, nothing else
-  leave,   // the peer ends in good order, with its farewell as the payload: nothing follows
-  abort,   // the world ends: the payload says why
+  credit,  // only updates `released`
+  leave,   // the last frame of a peer that leaves in order; the payload is its farewell
+  abort,   // the world ends; the payload is the reason
 };
 
 struct FrameHeader {

@@ -47,16 +47,16 @@ void Endpoint::mark_damaged(const char* detail) noexcept {
 std::string Endpoint::why_broken() const {
   const std::string connection = "the connection over UCX to rank " + std::to_string(peer_);
   if (detail_ != nullptr) {
-    return connection + " carried a message that must not be (" + detail_ + ")";
+    return connection + " carried an invalid message (" + detail_ + ")";
   }
   if (lacks_memory()) {
-    return "no memory for what goes over " + connection;
+    return "no memory for data of " + connection;
   }
   const std::string how = shared_->worker->api().status_string(status_);
   if (status_ == UCS_ERR_UNREACHABLE) {
-    return connection + " cannot be: UCX knows no way there (" + how +
-           "); both hosts need a device of one kind in one network, see UCX_TLS, UCX_NET_DEVICES "
-           "and unisono doctor";
+    return connection + " cannot be made: UCX finds no route (" + how +
+           "); both hosts need the same kind of device on one network: check UCX_TLS, "
+           "UCX_NET_DEVICES and unisono doctor";
   }
   return connection + " broke: " + how;
 }

@@ -40,7 +40,7 @@ ucs_status_t UcxInbox::take(const PeerMessage& arrival) noexcept {
   ucs_status_t status = UCS_OK;
   if (lane != nullptr) {
     if (!outbox_->take_credit(*lane, header.released)) {
-      endpoint_->mark_damaged("it releases what was never sent");
+      endpoint_->mark_damaged("it releases bytes that were never sent");
       return UCS_OK;
     }
     if (kind == MessageKind::message) {

@@ -1,5 +1,5 @@
-// The receiving half of a link over UCX. Short messages come with their bytes. A long message comes
-// as a header, and its bytes follow when the reader has named their destination.
+// The receiving half of a link over UCX. A short message arrives with its bytes. A long message
+// arrives as a header; its bytes follow after the reader has given their destination.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class UcxInbox {
   UcxInbox(const UcxInbox&) = delete;
   UcxInbox& operator=(const UcxInbox&) = delete;
 
-  // Takes a message of the peer. Returns the status for UCX.
+  // Handles a message of the peer. Returns the status for UCX.
   ucs_status_t take(const PeerMessage& arrival) noexcept;
   // Receives long messages that the lane's reader will want in slots.
   void receive_ahead(UcxLane& lane) noexcept;
@@ -38,9 +38,9 @@ class UcxInbox {
   static bool writes_to_reader(const UcxLane& lane) noexcept;
   void close(UcxLane& lane) noexcept;
 
-  // The peer has sent its first message.
+  // Returns true if the peer has sent its first message.
   bool is_greeted() const noexcept { return greeted_; }
-  // A message is being received into memory of this process.
+  // Returns true if a message is being received into memory of this process.
   bool is_receiving() const noexcept { return receiving_ != 0; }
 
  private:
@@ -63,8 +63,8 @@ class UcxInbox {
   // The peer's last message, which contains the number of messages before it, may overtake them
   // over another device or in pieces.
   bool leave_came_ = false;
-  std::uint64_t promised_ = 0;  // the number in it
-  std::uint64_t come_ = 0;      // on all lanes
+  std::uint64_t promised_ = 0;  // the number of messages announced in it
+  std::uint64_t come_ = 0;      // messages received on all lanes
 };
 
 }  // namespace unisono::ucx

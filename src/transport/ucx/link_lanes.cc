@@ -30,7 +30,7 @@ UcxLane* LinkLanes::find(const MessageHeader& header, Endpoint& endpoint) noexce
     case Outcome::stale:
       break;
     case Outcome::too_many:
-      endpoint.mark_damaged("too many groups that this rank does not know");
+      endpoint.mark_damaged("messages of too many unknown groups");
       break;
     case Outcome::no_memory:
       endpoint.mark_broken(UCS_ERR_NO_MEMORY);

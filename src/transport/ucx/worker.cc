@@ -23,7 +23,7 @@ ucp_context_h make_context(const UcxApi& api, const std::string& name, std::size
   ucp_config_t* config = nullptr;
   if (const ucs_status_t status = api.config_read(nullptr, nullptr, &config); status != UCS_OK) {
     fail(api, ErrorCode::config, "UCX cannot read its configuration", status,
-         "look at the variables UCX_* of the environment");
+         "check the environment variables UCX_*");
   }
   ucp_params_t params{};
   params.field_mask =
@@ -36,8 +36,8 @@ ucp_context_h make_context(const UcxApi& api, const std::string& name, std::size
       api.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context);
   api.config_release(config);
   if (status != UCS_OK) {
-    fail(api, ErrorCode::config, "UCX cannot begin", status,
-         "look at UCX_TLS and UCX_NET_DEVICES, and at what unisono doctor says of UCX");
+    fail(api, ErrorCode::config, "UCX cannot start", status,
+         "check UCX_TLS, UCX_NET_DEVICES and the UCX lines of unisono doctor");
   }
   return context;
 }
@@ -128,8 +128,8 @@ Worker::Worker(int rank, int ranks) : api_(UcxApi::get()) {
   }
   if (status != UCS_OK) {
     api_.cleanup(context_);
-    fail(api_, ErrorCode::resource, "UCX makes no worker", status,
-         "look at the limit of open files (ulimit -n), and at UCX_TLS");
+    fail(api_, ErrorCode::resource, "UCX cannot make a worker", status,
+         "check the limit of open files (ulimit -n) and UCX_TLS");
   }
 }
 
@@ -146,8 +146,8 @@ std::string Worker::address() const {
   std::size_t bytes = 0;
   if (const ucs_status_t status = api_.worker_get_address(worker_, &address, &bytes);
       status != UCS_OK) {
-    fail(api_, ErrorCode::resource, "UCX has no address for its worker", status,
-         "look at UCX_TLS and UCX_NET_DEVICES");
+    fail(api_, ErrorCode::resource, "UCX returns no address for its worker", status,
+         "check UCX_TLS and UCX_NET_DEVICES");
   }
   std::string text(reinterpret_cast<const char*>(address), bytes);
   api_.worker_release_address(worker_, address);
@@ -162,8 +162,8 @@ void Worker::handle(unsigned id, ucp_am_recv_callback_t callback, void* context)
   param.cb = callback;
   param.arg = context;
   if (const ucs_status_t status = api_.set_am_recv_handler(worker_, &param); status != UCS_OK) {
-    fail(api_, ErrorCode::resource, "UCX takes no handler of messages", status,
-         "look at the version of UCX: 1.13 or later");
+    fail(api_, ErrorCode::resource, "UCX does not accept a message handler", status,
+         "use UCX 1.13 or later");
   }
 }
 

@@ -19,7 +19,7 @@ std::string number(double value) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
-// "none" where nothing is combined, as in nccl-tests.
+// "none" for calls without reduction, as in nccl-tests.
 std::string op_text(const Row& row) {
   const bool combines =
       !row.what.workload.send_recv && reduces(plain_form(row.what.workload.collective));

@@ -174,7 +174,7 @@ class Bench {
     list_ = work_.exchange.gather_list(work_.routing, work_.tokens.bytes(), work_.row_bytes);
     work_.exchange.end_gather();
   }
-  // The limit of dispatch: each needed row copied once, from a list that is there already.
+  // The limit of dispatch: each needed row is copied once, from an existing list.
   void copy_rows() {
     const kernels::Store store = work_.rows.bytes().size() >= (std::size_t{4} << 20)
                                      ? kernels::Store::streaming
@@ -234,7 +234,7 @@ void print_json_row(const Communicator& comm, const MoeCase& row, const std::vec
   json["k"] = row.k;
   json["routing"] = row.routing;
   json["left_out"] = row.left_out;
-  // In the order of Variant; null where it needs one host.
+  // In the order of Variant; null if the variant needs one host.
   constexpr const char* kNames[kVariants] = {"dispatch_us",
                                              "combine_us",
                                              "textbook_dispatch_us",

@@ -11,8 +11,8 @@ namespace unisono::cli {
 
 TextbookExchange own_exchange(Communicator& comm);
 
-// Returns the exit code: 1 if a result is wrong. Rank 0 speaks. `routing`: a file as read_routing()
-// takes it; empty: fixed cases. `json`: JSON Lines in place of the table.
+// Returns the exit code: 1 if a result is wrong. Only rank 0 prints. `routing`: a file for
+// read_routing(); empty: fixed cases. `json`: JSON Lines instead of the table.
 int run_bench_moe(Communicator& comm, const std::string& routing, const TextbookExchange& textbook,
                   bool json = false);
 

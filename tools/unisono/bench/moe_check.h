@@ -15,7 +15,7 @@ class MoeCheck {
   // Keeps the reference.
   explicit MoeCheck(MoeWork& work);
 
-  // The experts of this rank. A row that is not among those of its expert is seen by wrong_sums().
+  // The experts of this rank. wrong_sums() detects a row that is not among those of its expert.
   void compute();
   // Wrong elements of this rank.
   std::int64_t wrong_rows(float tolerance) const;

@@ -16,8 +16,9 @@ namespace {
 constexpr std::int32_t kMostExperts = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& path, std::size_t line, const std::string& why) {
-  throw UsageError(fmt::format("{}:{}: {}", path, line, why),
-                   "a token a line, its experts separated by spaces or commas, such as: 3 17 0");
+  throw UsageError(
+      fmt::format("{}:{}: {}", path, line, why),
+      "write one token per line, its experts separated by spaces or commas, such as: 3 17 0");
 }
 
 std::vector<std::int32_t> read_line(const std::string& path, std::size_t number,
@@ -80,7 +81,7 @@ MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks) {
     }
     if (row.k != 0 && experts.size() != static_cast<std::size_t>(row.k)) {
       refuse(path, number,
-             fmt::format("{} experts, and {} on the lines before", experts.size(), row.k));
+             fmt::format("{} experts, but {} on the lines before", experts.size(), row.k));
     }
     row.k = static_cast<int>(experts.size());
     row.experts =
@@ -91,8 +92,8 @@ MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks) {
   row.tokens = tokens / static_cast<std::size_t>(ranks);
   row.left_out = tokens % static_cast<std::size_t>(ranks);
   if (row.tokens == 0) {
-    throw UsageError(fmt::format("{} has {} tokens, and there are {} ranks", path, tokens, ranks),
-                     "give each rank one at least");
+    throw UsageError(fmt::format("{} has {} tokens, but there are {} ranks", path, tokens, ranks),
+                     "give at least one token per rank");
   }
   return row;
 }

@@ -22,9 +22,9 @@ struct MoeCase {
 // the first k of all, so that few ranks get everything.
 std::vector<std::int32_t> draw_routing(const MoeCase& row, int rank);
 
-// A token a line, its experts separated by spaces, tabs or commas; as many on each, -1: none. The
-// tokens are dealt to the ranks in contiguous, equal parts; what is left over is left out. Throws
-// UsageError for what cannot be read, with the line.
+// One token per line, its experts separated by spaces, tabs or commas; the same number on each
+// line, -1: none. The tokens are divided among the ranks in contiguous, equal parts; the rest is
+// left out. Throws UsageError with the line for a file that cannot be read.
 MoeCase read_routing(const std::string& path, std::size_t hidden, int ranks);
 // A sentence about the tokens that are left out; empty: none are.
 std::string left_out_text(const MoeCase& row, int ranks);

@@ -1,5 +1,5 @@
-// The textbook way of a mixture of experts: pack the rows by rank, tell the counts, exchange them
-// by an all_to_all_v, permute.
+// The textbook implementation of a mixture of experts: pack the rows by rank, exchange the counts,
+// exchange the rows by all_to_all_v, permute.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class TextbookWay {
   void dispatch();
   // After dispatch().
   void combine();
-  // The limit of each combine: k rows read, one written. The rows are this rank's own, as many and
-  // as far apart as those of all.
+  // The limit of each combine: k rows read, one written. The rows are this rank's own, with the
+  // number and distances of all ranks' rows.
   void sum_rows();
 
  private:

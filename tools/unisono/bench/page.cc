@@ -117,9 +117,9 @@ std::string heading(const PageFacts& facts, const Console& console) {
   }
   text += "\n";
   if (facts.others >= kNoticedCores) {
-    text +=
-        fmt::format("Others used {:.1f} of {} cores: times are too long; ignore the percentages\n",
-                    facts.others, facts.cpus);
+    text += fmt::format(
+        "Other programs used {:.1f} of {} cores: times are too long; ignore the percentages\n",
+        facts.others, facts.cpus);
   }
   return text;
 }
@@ -129,15 +129,15 @@ std::string table_heading(const Console& console) {
   for (const std::uint64_t bytes : kSizes) {
     text += fmt::format(" {:>8} {:>4}", format_bytes(bytes), "");
   }
-  return "Time of one f32 call, and what share of it this machine needs at the least:\n" +
+  return "Time of one f32 call, and the share of it that this machine needs at least:\n" +
          console.paint(Paint::strong, fmt::format("{} {:<6} algorithm", text, "")) + "\n";
 }
 
 std::string next_steps(const std::string& program) {
   return fmt::format(
       "Try next:\n"
-      "  {0} learn  # how it works, in the terminal\n"
-      "  {0} view  # a page that plays every algorithm\n",
+      "  {0} learn  # lists stories that explain how it works\n"
+      "  {0} view  # opens a page that plays every algorithm\n",
       program);
 }
 
@@ -170,8 +170,8 @@ std::string page_text(const std::vector<Row>& rows, const PageFacts& facts,
                      collective_lines(rows, facts.unicode) + "\n";
   text += fmt::format(
       "{} in {} cases: all collectives and algorithms, f32, bf16.\n"
-      "A check: one process compares every element of its result with what a plain\n"
-      "loop over (rank, index) gives, which uses none of unisono's kernels.\n",
+      "In each check, one process compares every element of its result with a plain\nloop over "
+      "(rank, index), which uses none of unisono's kernels.\n",
       verdict, rows.size());
   if (!facts.table.empty()) {
     text += fmt::format("All rows: {} (--all prints them)\n", facts.table);

@@ -66,7 +66,7 @@ Asked read_asked(const Arguments& arguments) {
     if (arguments.has("algorithm")) {
       throw UsageError(fmt::format("{} names an algorithm, and so does --algorithm {}",
                                    asked.collectives, asked.algorithm),
-                       {}, "leave one of the two out");
+                       {}, "remove one of the two");
     }
     algorithm_of(asked.collectives);  // a name that is wrong is refused with those that are right
     asked.algorithm = asked.collectives.substr(slash + 1);
@@ -136,7 +136,7 @@ std::vector<int> read_roots(const Arguments& arguments, int ranks) {
   return roots;
 }
 
-// Refuses what the library would refuse only at the first call, after the heading.
+// Rejects calls that the library would only reject at the first call, after the heading.
 void check_sweep(const SweepOptions& sweep) {
   for (const BenchWorkload& workload : sweep.workloads) {
     if (!sweep.algorithm.empty() && !sweep.algorithm.ends_with(".json") && !workload.send_recv) {
@@ -173,8 +173,8 @@ SweepOptions read_sweep(const Arguments& arguments, int ranks) {
 Format read_format(const Arguments& arguments, const Console& console) {
   const std::string text = arguments.text("format");
   if (console.json() && arguments.has("format") && text != "jsonl") {
-    throw UsageError(fmt::format("--json does not go with --format {}", text),
-                     "--json is --format jsonl", "leave one of the two out");
+    throw UsageError(fmt::format("--json cannot be used with --format {}", text),
+                     "--json means --format jsonl", "remove one of the two");
   }
   if (console.json() || text == "jsonl") {
     return Format::jsonl;

@@ -1,4 +1,4 @@
-// From the command line of `unisono bench` to what it runs and how it prints.
+// Converts the command line of `unisono bench` to the cases to run and the output format.
 #pragma once
 
 #include "bench/formats.h"

@@ -104,7 +104,7 @@ void Runner::check(const Case& row, const CaseCounts& layout, const DataRule& ru
 }
 
 Runner::Checked Runner::on_all_ranks(const Checked& mine) {
-  // The seed proves that what was gathered is of this case.
+  // The seed proves that the gathered results belong to this case.
   Checked total;
   const auto seed = static_cast<double>(seed_);
   const auto all =
@@ -113,8 +113,8 @@ Runner::Checked Runner::on_all_ranks(const Checked& mine) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank][0] != seed + static_cast<double>(rank)) {
       throw Error(ErrorCode::corrupt,
-                  fmt::format("the gathered results of rank {} are not its own\n"
-                              "all_gather gives wrong data: try --algorithm with another one",
+                  fmt::format("the gathered results of rank {} are not its own\nall_gather returns "
+                              "wrong data: try another --algorithm",
                               rank));
     }
     total.checks += static_cast<std::uint64_t>(all[rank][1]);

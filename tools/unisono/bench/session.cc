@@ -47,7 +47,7 @@ Session::Session(Communicator& comm, const Arguments& arguments, const Console& 
 
 int Session::run() {
   if (main_job_ && !arguments_.operands().empty()) {
-    throw UsageError("--main-job goes without a collective", {}, "unisono help bench");
+    throw UsageError("--main-job cannot be used with a collective", {}, "unisono help bench");
   }
   const std::vector<Case> cases =
       main_job_ ? main_job_cases(comm_.size())
@@ -83,8 +83,8 @@ int Session::run() {
   return verdict();
 }
 
-// Collective: all ranks add what they used. Returns 0 if ranks are on several hosts, as rank 0 sees
-// its own only.
+// Collective: adds the CPU use of all ranks. Returns 0 if ranks are on several hosts, because rank
+// 0 sees only its own host.
 double Session::cores_of_others() const {
   const CpuUse now = cpu_use_now();
   double ranks_s = now.own_s - start_.own_s;
@@ -163,7 +163,7 @@ void Session::check_plot() const {
   if (speaks_ && arguments_.has("plot")) {
     std::filesystem::path path = arguments_.text("plot");
     if (path.has_extension() && path.extension() != ".svg") {
-      throw UsageError(fmt::format("--plot writes SVG, and {} is not named so", path.string()),
+      throw UsageError(fmt::format("--plot writes SVG, but {} does not end in .svg", path.string()),
                        fmt::format("--plot {}", path.replace_extension(".svg").string()),
                        "unisono help bench");
     }
@@ -197,7 +197,7 @@ int Session::verdict() const {
     what.algorithm = first.algorithm;
     print_error(console_, "wrong", fmt::format("{} elements differ from the reference", wrong),
                 fmt::format("the first: {}, {} elements", case_text(what), first.wrong),
-                "--algorithm NAME says whether one algorithm is to blame");
+                "use --algorithm NAME to find out whether one algorithm causes it");
     return kAnswerIsNo;
   }
   return too_slow() ? kTooSlow : kDone;
@@ -232,11 +232,11 @@ bool Session::too_slow() const {
   std::string detail;
   for (const Row& row : rows_) {
     if (row.bytes > 0 && row.busbw() < least) {
-      detail += fmt::format("{}: busbw {:.2f} GB/s, asked for {:g}\n", case_text(row.what),
+      detail += fmt::format("{}: busbw {:.2f} GB/s, requested {:g}\n", case_text(row.what),
                             row.busbw(), least);
     }
     if (most_us > 0 && row.timing.time_us > most_us) {
-      detail += fmt::format("{}: {:.1f} us, asked for {:g}\n", case_text(row.what),
+      detail += fmt::format("{}: {:.1f} us, requested {:g}\n", case_text(row.what),
                             row.timing.time_us, most_us);
     }
   }
@@ -244,8 +244,8 @@ bool Session::too_slow() const {
     return false;
   }
   print_error(console_, "too_slow",
-              comm_.size() == 1 ? "slower than asked: one rank moves nothing, and has no busbw"
-                                : "slower than asked",
+              comm_.size() == 1 ? "slower than requested: one rank moves nothing, and has no busbw"
+                                : "slower than requested",
               detail, comm_.size() == 1 ? kMoreRanks : "unisono doctor");
   return true;
 }

@@ -27,7 +27,7 @@ std::vector<Case> sweep_cases(const SweepOptions& options, int ranks);
 // algorithm at a few.
 std::vector<Case> main_job_cases(int ranks);
 
-// Every collective, and send_recv where there are two ranks.
+// Every collective, and send_recv if there are two ranks.
 std::vector<BenchWorkload> all_workloads(int ranks);
 
 }  // namespace unisono::cli

@@ -12,7 +12,7 @@ namespace unisono::cli {
 namespace {
 
 constexpr const char* kCountsForm =
-    "a row for each sending rank, a number for each receiving one, such as 0,5 and 3,1";
+    "give one row per sending rank and one number per receiving rank, such as 0,5 and 3,1";
 
 int ranks_of(const Arguments& arguments, const std::optional<Counts>& counts, int most_ranks) {
   if (!counts) {
@@ -22,7 +22,7 @@ int ranks_of(const Arguments& arguments, const std::optional<Counts>& counts, in
   if (arguments.has("ranks") && arguments.text("ranks") != std::to_string(ranks)) {
     throw UsageError(fmt::format("{} ranks, but {} has counts for {}", arguments.text("ranks"),
                                  arguments.text("counts"), ranks),
-                     "leave --ranks out: the counts say how many there are");
+                     "remove --ranks: the counts define how many there are");
   }
   if (ranks > most_ranks) {
     throw UsageError(fmt::format("{} has counts for {} ranks", arguments.text("counts"), ranks),
@@ -38,7 +38,7 @@ Counts load_counts(const std::string& path) {
   Parsed<Counts> parsed = parse_counts(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     kCountsForm, "docs/formats/counts.md has the forms");
+                     kCountsForm, "docs/formats/counts.md describes the format");
   }
   return std::move(*parsed.value);
 }
@@ -50,19 +50,19 @@ std::optional<Counts> asked_counts(const Arguments& arguments) {
 
 void give_counts(Schedule& schedule, Counts counts, const std::string& name) {
   if (schedule.collective != Collective::all_to_all) {
-    throw UsageError(fmt::format("--counts goes with all_to_all_v, and {} is for {}", name,
+    throw UsageError(fmt::format("--counts needs all_to_all_v, but {} is for {}", name,
                                  to_string(schedule.collective)),
                      "such as all_to_all_v/pairwise", "unisono list all_to_all_v");
   }
   if (schedule.ranks != counts.ranks()) {
-    throw UsageError(fmt::format("the counts are for {} ranks, and {} for {}", counts.ranks(), name,
-                                 schedule.ranks),
-                     "give one row and one column for each rank");
+    throw UsageError(fmt::format("the counts are for {} ranks, but {} is for {}", counts.ranks(),
+                                 name, schedule.ranks),
+                     "give one row and one column per rank");
   }
   if (schedule.chunks % (schedule.ranks * schedule.ranks) != 0) {
     throw UsageError(fmt::format("{} has {} chunks for {} blocks", name, schedule.chunks,
                                  schedule.ranks * schedule.ranks),
-                     "give each block as many", fmt::format("unisono verify {}", name));
+                     "give each block the same number", fmt::format("unisono verify {}", name));
   }
   schedule.counts = std::move(counts);
 }
@@ -78,12 +78,11 @@ Schedule asked_schedule(const Arguments& arguments, std::string_view command,
     const Algorithm& algorithm = algorithm_of(target);
     const Collective collective = collective_of(target.substr(0, target.find('/')));
     if (counts && collective != Collective::all_to_all_v) {
-      throw UsageError(
-          fmt::format("--counts goes with all_to_all_v, not with {}", to_string(collective)),
-          algorithm.collective == Collective::all_to_all && algorithm.allows_v
-              ? fmt::format("did you mean all_to_all_v/{}?", algorithm.name)
-              : "such as all_to_all_v/pairwise",
-          "unisono list all_to_all_v");
+      throw UsageError(fmt::format("--counts needs all_to_all_v, not {}", to_string(collective)),
+                       algorithm.collective == Collective::all_to_all && algorithm.allows_v
+                           ? fmt::format("did you mean all_to_all_v/{}?", algorithm.name)
+                           : "such as all_to_all_v/pairwise",
+                       "unisono list all_to_all_v");
     }
     const int ranks = ranks_of(arguments, counts, most_ranks);
     const int root = arguments.text("root").empty()
@@ -98,8 +97,8 @@ Schedule asked_schedule(const Arguments& arguments, std::string_view command,
   }
   for (const std::string_view option : {"ranks", "root"}) {
     if (arguments.has(option)) {
-      throw UsageError(fmt::format("--{} does not go with a schedule file", option),
-                       fmt::format("{} says it already", target),
+      throw UsageError(fmt::format("--{} cannot be used with a schedule file", option),
+                       fmt::format("{} defines it", target),
                        fmt::format("unisono help {}", command));
     }
   }

@@ -19,8 +19,8 @@ Counts load_counts(const std::string& path);
 // Returns the counts of --counts, if it is given. REQUIRES: the command has that option.
 std::optional<Counts> asked_counts(const Arguments& arguments);
 
-// Makes the schedule the exchange of these counts. `name` is for errors: what the user calls the
-// schedule. Throws UsageError where it is for another collective, or for other ranks.
+// Turns the schedule into the exchange of these counts. `name`: the user's name of the schedule,
+// for errors. Throws UsageError if it is for another collective or number of ranks.
 void give_counts(Schedule& schedule, Counts counts, const std::string& name);
 
 // `command` is for the hints of errors: "show". With counts, they say how many ranks there are.

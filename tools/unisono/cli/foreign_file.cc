@@ -17,7 +17,7 @@ constexpr Foreign kForeign[] = {
     {{"<topology", "<object type=\"Machine\""}, "an XML file of hwloc (lstopo)"},
     {{"<system", "<cpu ", "<pci "}, "a topology of NCCL (NCCL_TOPO_DUMP_FILE)"},
     {{"<graphs", "<graph "},
-     "the graphs of NCCL (NCCL_GRAPH_DUMP_FILE), which have no speeds of a machine"},
+     "the graphs of NCCL (NCCL_GRAPH_DUMP_FILE), which contain no link speeds"},
     {{"npus_count", "topology"}, "a network of ASTRA-sim"},
     {{"\"attn_heads\"", "\"num_blocks\"", "\"feedforward\""}, "a model of Calculon"},
     {{"\"mem1\"", "\"networks\""}, "a system of Calculon"},
@@ -34,7 +34,7 @@ constexpr Foreign kForeign[] = {
     {{"\"traceEvents\"", "\"schemaVersion\""}, "a trace of PyTorch's profiler"},
     {{"\"schema\"", "pytorch_"}, "an execution trace of PyTorch"}};
 
-// Chakra's files are messages of protobuf, each behind its length: the first has a version.
+// Chakra's files are protobuf messages, each after its length; the first one has a version.
 bool is_chakra(std::string_view text) {
   return text.size() > 8 && text[1] == '\x0a' && static_cast<unsigned char>(text[0]) < 0x80 &&
          static_cast<std::size_t>(text[2]) + 2 == static_cast<std::size_t>(text[0]) &&

@@ -1,4 +1,4 @@
-// Files of other programs that are given by mistake, or in hope: what they are.
+// Recognises files of other programs that were given by mistake.
 #pragma once
 
 #include <string>

@@ -92,8 +92,8 @@ std::string overview_text(int width) {
       "usage  unisono COMMAND [OPTION...]\n\ncommands\n",
       "\n`unisono help COMMAND` gives worked examples and every option.\n\n"
       "exit codes\n"
-      "  0  done and right                        4  timed out\n"
-      "  1  the answer is no (wrong, invalid)     5  slower than asked\n"
+      "  0  done and correct                      4  timed out\n"
+      "  1  the answer is no (wrong, invalid)     5  slower than requested\n"
       "  2  usage or configuration              128+N  ended by signal N\n"
       "  3  could not run (peer lost, resource)\n"};
   for (const Command* command : commands()) {

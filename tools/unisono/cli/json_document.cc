@@ -9,7 +9,7 @@ namespace unisono::cli {
 void refuse_excessive_json(const std::string& path, std::string_view text) {
   if (const JsonExcess excess = json_excess(text, kDocumentLimits); !excess.message.empty()) {
     throw UsageError(fmt::format("{}, byte {}: {}", path, excess.byte, excess.message),
-                     "no larger document is read: a parser would fill the memory with it",
+                     "larger documents are not read, because parsing them would fill the memory",
                      "record less at a time, such as fewer steps");
   }
 }

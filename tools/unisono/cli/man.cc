@@ -72,10 +72,11 @@ std::string overview_page() {
         fmt::format(".TP\n\\fBunisono\\-{}\\fR(1)\n{}\n", command->name, escaped(command->summary));
   }
   text +=
-      ".SH EXIT STATUS\n.TP\n0\nDone and right.\n.TP\n1\nThe answer is no: wrong data, schedule "
+      ".SH EXIT STATUS\n.TP\n0\nDone and correct.\n.TP\n1\nThe answer is no: wrong data, schedule "
       "invalid, mismatch found.\n.TP\n2\nUsage or configuration.\n.TP\n3\nCould not run: "
       "connection, "
-      "peer lost, resource.\n.TP\n4\nTimed out.\n.TP\n5\nSlower than asked.\n.TP\n128+N\nEnded by "
+      "peer lost, resource.\n.TP\n4\nTimed out.\n.TP\n5\nSlower than requested.\n.TP\n128+N\nEnded "
+      "by "
       "signal N.\n";
   return text;
 }

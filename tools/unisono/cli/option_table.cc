@@ -7,11 +7,11 @@ std::span<const Option> common_options() {
       {.name = "json", .help = "Print the result as JSON."},
       {.name = "color",
        .value = "WHEN",
-       .help = "Colour the output: auto colours terminals unless NO_COLOR is set.",
+       .help = "Colour the output. auto: only on terminals, unless NO_COLOR is set.",
        .fallback = "auto",
        .choices = "auto|always|never"},
-      {.name = "quiet", .letter = 'q', .help = "Print results and errors only."},
-      {.name = "verbose", .letter = 'v', .help = "Say more on stderr."},
+      {.name = "quiet", .letter = 'q', .help = "Print only results and errors."},
+      {.name = "verbose", .letter = 'v', .help = "Print more details on stderr."},
       {.name = "help", .letter = 'h', .help = "Show this help."}};
   return kOptions;
 }

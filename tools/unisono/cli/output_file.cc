@@ -68,7 +68,7 @@ std::optional<std::string> replaceable(const std::string& path,
   return S_ISREG(status->st_mode) && status->st_nlink == 1 && same ? target : std::nullopt;
 }
 
-// A new file beside the one that it is to replace, gone again unless it does.
+// A new file beside the file that it will replace; removed unless it replaces that file.
 class FreshFile {
  public:
   explicit FreshFile(const std::string& target) {
@@ -188,7 +188,7 @@ void check_output(const std::string& path) {
   if (target.empty() || target.ends_with('/') || !above || !S_ISDIR(above->st_mode)) {
     refuse_output(path, ENOENT);
   }
-  // Permissions say nothing of /proc and the like, where no file can be made.
+  // Permissions do not show that no file can be created in /proc and similar file systems.
   if (const FreshFile tried(target); tried.fd() < 0) {
     refuse_output(path, tried.error());
   }
@@ -225,25 +225,25 @@ void refuse_output(const std::string& path, int error) {
   };
   switch (error) {
     case EISDIR:
-      throw UsageError(fmt::format("{}: it is a folder", head), "a file is written",
+      throw UsageError(fmt::format("{}: it is a folder", head), "name a file",
                        fmt::format("name {}{}NAME", path, path.ends_with('/') ? "" : "/"));
     case ENOENT:
     case ENOTDIR:
       if (const std::optional<struct stat> folder = status_of(folder_of(path));
           folder && S_ISDIR(folder->st_mode) && !path.empty() && !path.ends_with('/')) {
         misnamed(fmt::format("no file can be made in {}", folder_of(path)),
-                 "a folder that takes files is needed");
+                 "name a file in a folder in which files can be created");
       }
       misnamed(path.empty() ? "the name is empty"
                             : fmt::format("there is no folder {}", folder_of(path)),
-               "a file in a folder that exists is needed");
+               "name a file in an existing folder");
       break;
     case EACCES:
     case EPERM:
-      misnamed("there is no permission to", "a file that you may write is needed");
+      misnamed("there is no permission", "name a file that you can write");
       break;
     case EROFS:
-      misnamed("its file system can only be read", "a file that you may write is needed");
+      misnamed("its file system is read-only", "name a file that you can write");
       break;
     default:
       break;

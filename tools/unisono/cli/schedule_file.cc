@@ -26,7 +26,7 @@ Schedule load_schedule(const std::string& path) {
   Parsed<Schedule> parsed = parse_schedule_json(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     {}, "unisono show all_reduce/ring -n 4 --json shows the form");
+                     {}, "unisono show all_reduce/ring -n 4 --json shows the format");
   }
   return std::move(*parsed.value);
 }

@@ -55,7 +55,7 @@ const Algorithm& algorithm_of(std::string_view target) {
   }
   if (find_algorithm(plain_form(collective), name) != nullptr) {
     throw UsageError(
-        fmt::format("{}/{} cannot serve the v-form", to_string(plain_form(collective)), name),
+        fmt::format("{}/{} does not support the v-form", to_string(plain_form(collective)), name),
         detail, fmt::format("unisono list {}", to_string(collective)));
   }
   throw UsageError(name.empty()
@@ -75,10 +75,10 @@ AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view t
 
 Schedule build_checked(const Algorithm& algorithm, Shape shape) {
   if (!can_serve(algorithm, shape)) {
-    throw UsageError(fmt::format("{}/{} cannot serve {}", to_string(algorithm.collective),
+    throw UsageError(fmt::format("{}/{} does not support {}", to_string(algorithm.collective),
                                  full_name(algorithm, shape),
                                  times(static_cast<std::size_t>(shape.ranks), "rank")),
-                     fmt::format("it takes only {}", algorithm.limits),
+                     fmt::format("it supports only {}", algorithm.limits),
                      fmt::format("unisono list {}", to_string(algorithm.collective)));
   }
   return build_schedule(algorithm, shape);

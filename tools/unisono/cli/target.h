@@ -9,28 +9,28 @@
 
 namespace unisono::cli {
 
-// Throws UsageError with the nearest collective.
+// Throws UsageError that suggests the nearest collective.
 Collective collective_of(std::string_view word);
 
-// A path: it has a dot or names an existing file.
+// Returns whether the operand is a path: it has a dot or names an existing file.
 bool is_schedule_file(const std::string& target);
 
-// "all_reduce/ring"; throws UsageError with the nearest name.
+// Parses "all_reduce/ring"; throws UsageError that suggests the nearest name.
 const Algorithm& algorithm_of(std::string_view target);
 
-// The parameters in "broadcast/knomial:radix=4"; throws UsageError.
+// Returns the parameters in "broadcast/knomial:radix=4"; throws UsageError.
 AlgorithmParameters parameters_of(const Algorithm& algorithm, std::string_view target);
 
-// Throws UsageError where the algorithm cannot serve the shape.
+// Throws UsageError if the algorithm does not support the shape.
 Schedule build_checked(const Algorithm& algorithm, Shape shape);
 
-// Reads unisono.schedule/1, MSCCL's XML where the name ends in ".xml", or a plan of MSCCL++, which
-// shows by what is in it. Throws UsageError "file:line: what is wrong".
+// Reads unisono.schedule/1, MSCCL's XML if the name ends in ".xml", or a plan of MSCCL++, which is
+// recognised by its content. Throws UsageError "file:line: what is wrong".
 Schedule load_schedule(const std::string& path);
-// Throws UsageError also where it is not right.
+// Like the above; also throws UsageError if the schedule is invalid.
 Schedule load_verified_schedule(const std::string& path);
 
-// "all_reduce/ring", or the collective alone where the algorithm has no name; the v-form where the
+// Returns "all_reduce/ring", or only the collective if the algorithm has no name; the v-form if the
 // schedule has counts.
 std::string title_of(const Schedule& schedule);
 

@@ -1,4 +1,4 @@
-// A sentence in the languages that users read, both made at the place that knows what it says.
+// A sentence in the languages of the users, both made at the same place.
 #pragma once
 
 #include <fmt/format.h>

@@ -62,7 +62,8 @@ void check_size(const std::string& path, std::size_t bytes, std::size_t most,
                 const OpenText& opened) {
   if (bytes > most) {
     throw UsageError(fmt::format("{} is larger than {}", path, size_text(most)),
-                     "no larger file of this kind is read", "give a shorter one, or a part of it");
+                     "larger files of this kind are not read",
+                     "give a shorter file, or a part of this one");
   }
   if (bytes <= kAnyUnpacked || ::gzdirect(opened.file.get()) != 0) {
     return;
@@ -71,10 +72,10 @@ void check_size(const std::string& path, std::size_t bytes, std::size_t most,
   const std::size_t packed =
       opened.bytes > 0 ? opened.bytes : static_cast<std::size_t>(std::max<z_off_t>(taken, 1));
   if (bytes / kMostTimes > packed) {
-    throw UsageError(fmt::format("{} has {} and unpacks to more than {} times as much", path,
+    throw UsageError(fmt::format("{} has {}, but unpacks to more than {} times as much", path,
                                  size_text(packed), kMostTimes),
-                     "no recording becomes so small: it may be made to fill the memory",
-                     fmt::format("gunzip {} first, if it is right", path));
+                     "no recording compresses that well: the file may be made to fill the memory",
+                     fmt::format("gunzip {} first, if you trust it", path));
   }
 }
 
@@ -97,13 +98,13 @@ std::string read_text_file(const std::string& path, std::size_t most) {
   int status = Z_OK;
   ::gzerror(file, &status);
   if (status != Z_OK && ::gzdirect(file) == 0) {
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{} is compressed by gzip, and damaged or cut off\nmake or copy it "
-                            "again",
-                            path));
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format("{} is a gzip file that is damaged or truncated\ncreate or copy it again",
+                    path));
   }
   if (status != Z_OK) {
-    throw UsageError(fmt::format("cannot read {}", path), "the file system fails");
+    throw UsageError(fmt::format("cannot read {}", path), "the file system reports an error");
   }
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     throw UsageError(fmt::format("{} is UTF-16, as PowerShell writes it", path),

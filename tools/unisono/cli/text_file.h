@@ -1,4 +1,4 @@
-// Reads what a user has named.
+// Reads files named by the user.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,8 @@ class TextTable {
 
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // As many cells as columns; `paint` colours the last one, or the whole row if it has no text.
+  // Adds a row with one cell per column; `paint` colours the last cell, or the whole row if that
+  // cell is empty.
   void add(std::vector<std::string> cells, Paint paint = Paint::plain);
   std::string text(const Console& console) const;
 

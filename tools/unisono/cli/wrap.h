@@ -10,10 +10,10 @@ namespace unisono::cli {
 // Folded to `width` columns, each line after `indent` spaces, ending with a line feed.
 std::string wrap(std::string_view text, int indent, int width);
 
-// `text` folded to `width` columns behind `label`, which stands on the first line alone.
+// Returns `text` wrapped to `width` columns after `label`, which is on the first line only.
 std::string labelled(std::string_view label, std::string_view text, int width);
 
-// A command for a shell: what does not fit goes on behind a backslash, four columns further in.
+// Returns a shell command, continued after a backslash and indented by four more columns.
 std::string wrap_command(std::string_view command, int indent, int width);
 
 // "1 call", "3 calls".

@@ -39,7 +39,7 @@ class BufferContents {
   std::unordered_map<std::uint64_t, Value> values_;
 };
 
-// Tells what is not, at the end, where the collective wants it.
+// Reports the chunks that are not, at the end, where the collective requires them.
 void add_wrong_outputs(const BufferContents& memory, const Schedule& shape, Flaws& flaws);
 
 }  // namespace unisono::executors

@@ -9,7 +9,7 @@
 namespace unisono::executors {
 namespace {
 
-// "input chunk 3 of GPU 1"; without the GPU where the step is of the same one.
+// "input chunk 3 of GPU 1"; without the GPU if it is the step's own.
 std::string told(const StepId& at, int gpu, const BufferPlace& place) {
   return fmt::format("{} chunk {}{}", to_string(place.buffer), place.offset,
                      gpu == at.gpu ? "" : fmt::format(" of GPU {}", gpu));
@@ -20,15 +20,16 @@ std::string told(const StepId& at, int gpu, const BufferPlace& place) {
 Value DataFlow::read(const StepId& at, int gpu, const BufferPlace& place) {
   Value value = memory_.at(memory_.cell(gpu, place));
   if (value == nullptr) {
-    flaws_.add(at, fmt::format("reads {}, where nothing is yet", told(at, gpu, place)));
+    flaws_.add(at,
+               fmt::format("reads {}, where nothing has been written yet", told(at, gpu, place)));
   }
   return value;
 }
 
 void DataFlow::write(const StepId& at, int gpu, const BufferPlace& place, Value value) {
   if (place.buffer == Buffer::input && !is_in_place_) {
-    flaws_.add(at,
-               fmt::format("writes {}, which out of place is the caller's", told(at, gpu, place)));
+    flaws_.add(at, fmt::format("writes {}, which is the caller's input out of place",
+                               told(at, gpu, place)));
   }
   memory_.set(memory_.cell(gpu, place), std::move(value));
 }

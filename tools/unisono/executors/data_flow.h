@@ -1,4 +1,4 @@
-// Runs a program on sums of contributions instead of numbers, and tells what is wrong with them.
+// Runs a program on sums of contributions instead of numbers, and reports its mistakes.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace unisono::executors {
 
-// `at` is the step that does it, `gpu` and `place` one chunk, which may be of another GPU.
+// `at` is the step, `gpu` and `place` are one chunk, which may belong to another GPU.
 class DataFlow {
  public:
   DataFlow(const Schedule& shape, bool is_in_place)
@@ -17,12 +17,12 @@ class DataFlow {
 
   Value read(const StepId& at, int gpu, const BufferPlace& place);
   void write(const StepId& at, int gpu, const BufferPlace& place, Value value);
-  // Null, as what was wrong before is told already, if one of them is, or if they do not go
-  // together.
+  // Returns null if an argument is null, because that mistake has been reported, or if they cannot
+  // be added.
   Value sum(const StepId& at, const Value& one, const Value& other);
 
   Flaws& flaws() { return flaws_; }
-  // All that was wrong, with what is not where the collective wants it.
+  // Returns all mistakes, including the chunks that are not where the collective requires them.
   std::vector<Flaw> finish() &&;
 
  private:

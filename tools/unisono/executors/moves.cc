@@ -74,7 +74,7 @@ Held MoveFinder::settled(int rank, std::uint64_t place) {
   if (lost != lost_.end() && held_[place].chunk < 0) {
     throw Error(ErrorCode::usage,
                 fmt::format("GPU {} keeps chunk {} at two places at once\na schedule has one place "
-                            "for each chunk of a rank; verify proves the program as it is",
+                            "per chunk and rank; use verify, which proves the program itself",
                             rank, lost->second));
   }
   if (held_[place].is_coming) {
@@ -144,8 +144,9 @@ void MoveFinder::move_own(const Held& held, const Cell& cell) {
   }
 }
 
-// The first step in which the move sees what it is to see and spoils no read; none if the source
-// is overwritten before. Within a step all reads come before all writes.
+// Returns the first step in which the move reads the right data and overwrites nothing that is
+// still needed; none if the source is overwritten before. Within a step all reads come before all
+// writes.
 std::optional<int> MoveFinder::step_of(const Held& from, const Cell& to) {
   const Times& read = times_[key(from.cell)];
   const Times& written = times_[key(to)];
@@ -162,11 +163,12 @@ std::optional<int> MoveFinder::step_of(const Held& from, const Cell& to) {
 void MoveFinder::move(const Held& from, const Cell& to, Combine combine) {
   const std::optional<int> step = step_of(from, to);
   if (!step) {
-    throw Error(ErrorCode::usage,
-                fmt::format("GPU {} changes chunk {} after it was sent to GPU {}, where it is used "
-                            "later\na schedule reads a chunk when it is used; verify proves the "
-                            "program as it is",
-                            from.cell.rank, from.chunk, to.rank));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format(
+            "GPU {} changes chunk {} after sending it to GPU {}, where it is used later\na "
+            "schedule reads a chunk when it is used; use verify, which proves the program itself",
+            from.cell.rank, from.chunk, to.rank));
   }
   // Between two ranks messages keep their order.
   lanes_[{from.cell.rank, to.rank}] = *step;

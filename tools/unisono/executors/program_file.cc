@@ -14,7 +14,7 @@ Schedule schedule_of_file(const std::string& path, std::string_view kind,
   try {
     return convert();
   } catch (const Error& error) {
-    throw UsageError(fmt::format("{} cannot be told as a schedule", path),
+    throw UsageError(fmt::format("{} cannot be expressed as a schedule", path),
                      std::string(error.summary()), std::string(error.hint()));
   }
 }

@@ -1,4 +1,4 @@
-// Files of other executors as what the commands are asked about.
+// Programs of other executors as operands of commands.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,15 +16,15 @@
 
 namespace unisono::cli {
 
-// Reads a file. Throws UsageError "file:line: what is wrong"; `format`, for --to, says how to see a
-// valid one.
+// Reads a file. Throws UsageError "file:line: what is wrong"; `format`, for --to, names a way to
+// see a valid file.
 template <typename Program>
 Program program_of_file(const std::string& path, const std::string& text, Parsed<Program> parsed,
                         std::string_view format) {
   if (!parsed) {
     throw UsageError(
         fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
-        fmt::format("unisono export all_reduce/ring -n 4 --to {} shows the form", format));
+        fmt::format("unisono export all_reduce/ring -n 4 --to {} shows the format", format));
   }
   return std::move(*parsed.value);
 }

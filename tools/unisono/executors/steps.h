@@ -13,7 +13,7 @@ struct StepId {
   int step = -1;
 };
 
-// All steps of a program behind each other, block by block, and all its thread blocks, GPU by GPU.
+// All steps of a program in one list, block by block, and all its thread blocks, GPU by GPU.
 class StepNumbers {
  public:
   static constexpr std::size_t none() { return static_cast<std::size_t>(-1); }
@@ -33,7 +33,7 @@ class StepNumbers {
     return first_blocks_[static_cast<std::size_t>(id.gpu)] + static_cast<std::size_t>(id.block);
   }
   std::size_t block_number(std::size_t index) const { return block_number(ids_[index]); }
-  // The first step of a block, and the one behind its last.
+  // The first step of a block, and the step after its last one.
   std::size_t begin(std::size_t block) const { return first_[block]; }
   std::size_t end(std::size_t block) const {
     return block + 1 < first_.size() ? first_[block + 1] : ids_.size();

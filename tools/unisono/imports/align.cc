@@ -12,7 +12,8 @@ namespace {
 
 using Key = std::tuple<std::string, int>;  // group, number
 
-// The collectives whose end is a moment of all ranks: nobody has the result before all have come.
+// The collectives that end at one moment on all ranks: no rank has the result before all ranks have
+// come.
 bool ends_together(const ImportedCall& call) {
   return call.end_us && (call.collective == "all_reduce" || call.collective == "all_gather" ||
                          call.collective == "barrier" || call.collective == "all_to_all");

@@ -45,7 +45,7 @@ ImportedRank read_flight_recorder(const json& document, const std::string& path)
     double completed = number(member(entry, "time_discovered_completed_ns"), -1);
     if (completed < 0 && text(member(entry, "state")) == "completed") {
       completed = is_kernel ? discovered : created;
-      rank.account.assume("calls that completed at no time took none");
+      rank.account.assume("calls without a completion time took no time");
     }
     rank.calls.push_back({.group = group,
                           .collective = collective,

@@ -65,7 +65,7 @@ void separate_backends(std::vector<ImportedRank>& ranks) {
         call.group = fmt::format("world ({})", call.backend);
         rank.groups[call.group] = world;
         rank.account.assume(fmt::format(
-            "{}'s calls are of all ranks, and of another group than {}'s", call.backend, first));
+            "{}'s calls are in the group of all ranks, and {}'s in another", call.backend, first));
       }
     }
   }
@@ -87,8 +87,9 @@ void list_unlisted(std::vector<ImportedRank>& ranks) {
     for (ImportedRank& rank : ranks) {
       if (!listed.contains(name) && of_it.contains(rank.rank)) {
         rank.groups[name] = Members(of_it.begin(), of_it.end());
-        rank.account.assume(
-            fmt::format("group {} has the ranks that call it, as no file lists its members", name));
+        rank.account.assume(fmt::format(
+            "group {} consists of the ranks that call it, because no file lists its members",
+            name));
       }
     }
   }

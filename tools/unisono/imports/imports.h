@@ -51,7 +51,7 @@ struct ImportFile {
 ImportedRank read_kineto(const nlohmann::json& document, const std::string& path);
 // Dump of PyTorch's flight recorder, from JSON or a pickle. Throws UsageError.
 ImportedRank read_flight_recorder(const nlohmann::json& document, const std::string& path);
-// Returns true if annotations of that PyTorch backend are those of launches: kernels take the time.
+// Returns true if annotations of that PyTorch backend mark launches: then kernels have the times.
 bool is_device_backend(std::string_view name);
 bool is_nccl_log(std::string_view text);
 // Logs of NCCL: a file may have several ranks, and a rank several files. Throws UsageError.
@@ -59,7 +59,7 @@ std::vector<ImportedRank> read_nccl_logs(const std::vector<ImportFile>& files);
 // Gives groups of the same name and other members names of their own, and so the calls of backends
 // that do not say their group.
 void settle_groups(std::vector<ImportedRank>& ranks);
-// Any of them, by what is in them; all of one kind.
+// Reads files of any of these kinds, recognised by their content; all must be of one kind.
 std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files);
 
 // The name that a collective has here ("_allgather_base" -> "all_gather"); empty: none.

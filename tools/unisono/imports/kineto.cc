@@ -85,7 +85,7 @@ bool can_be_of(const std::string& kernel, const std::string& collective) {
   return true;  // a broadcast may be a part of others; other names are not known
 }
 
-// The events of a trace by what they are.
+// The events of a trace, by kind.
 struct Events {
   std::vector<Event> described = {};  // kernels that say their collective
   std::vector<Event> bare = {};       // kernels of NCCL that do not
@@ -163,8 +163,8 @@ Events events_of(const json& document) {
   return events;
 }
 
-// The kernels that belong to each annotation, by three witnesses: what was launched within it, the
-// number that both have, and, where there are as many of the one as of the other, their order.
+// The kernels of each annotation, found by three kinds of evidence: launches within it, a common
+// number, and, if there are equally many of both, their order.
 class Matcher {
  public:
   explicit Matcher(Events& events) : events_(events), spans_(events.launched.size()) {
@@ -280,22 +280,22 @@ class Reader {
     }
     const auto launched = static_cast<std::int64_t>(events.launched.size());
     if (!events.described.empty()) {
-      rank_.account.leave_out(launched, "launches of kernels that say their collective");
+      rank_.account.leave_out(launched, "launches of kernels that name their collective");
     } else if (!events.on_device.empty()) {
       add_spans_of_device(events);
-      rank_.account.leave_out(launched, "launches of what the device's annotations show");
+      rank_.account.leave_out(launched, "launches that the device's annotations already show");
       events.bare.clear();  // within those annotations
     } else {
       add_launched(events);
     }
     rank_.account.leave_out(std::ranges::count(events.bare, false, &Event::is_taken),
-                            "kernels of NCCL that nothing says the collective of");
+                            "NCCL kernels whose collective is unknown");
     for (const Event& event : events.on_cpu) {
       add_annotation(event, event.span);
       if (!is_cpu_backend(event.backend)) {
         rank_.account.assume(
-            fmt::format("{} is a backend of the CPU, as no other is known by that "
-                        "name: its annotations take the time of its calls",
+            fmt::format("{} is a CPU backend, because no other is known by that name: its "
+                        "annotations span its calls",
                         in_quotes(event.backend)));
       }
     }
@@ -336,7 +336,7 @@ class Reader {
     }
   }
 
-  // Empty: it cannot be told.
+  // Empty: unknown.
   std::string group_of(const json& arguments) {
     std::string name = text(member(arguments, "Process Group Name"));
     const bool is_default = text(member(arguments, "Process Group Description")) == "default_pg";
@@ -356,7 +356,8 @@ class Reader {
     return is_all && rank_.groups.size() == 1 ? "world" : "";
   }
 
-  // A call of the event's collective and group; nullptr, and counted as left out: it has none.
+  // Returns a call of the event's collective and group; nullptr, and counted as left out, if it has
+  // none.
   ImportedCall* add(const Event& event, const Span& span, const std::string& backend) {
     const std::string collective = known_collective(event.name, rank_);
     if (collective.empty()) {
@@ -364,7 +365,7 @@ class Reader {
     }
     const std::string group = group_of(*event.arguments);
     if (group.empty()) {
-      rank_.account.leave_out(1, "of groups whose members the trace does not say");
+      rank_.account.leave_out(1, "of groups whose members the trace does not list");
       return nullptr;
     }
     return &rank_.calls.emplace_back(ImportedCall{.group = group,
@@ -402,7 +403,7 @@ class Reader {
       }
     }
     if (matcher.is_by_order()) {
-      rank_.account.assume("kernels of NCCL belong to launches in their order");
+      rank_.account.assume("NCCL kernels belong to launches in their order");
     }
   }
 
@@ -433,7 +434,7 @@ class Reader {
     const bool says_group = !text(member(arguments, "Process Group Name")).empty();
     rank_.has_groups = rank_.has_groups && (says_group || rank_.groups.size() < 2);
     rank_.has_sizes = false;  // but with record_shapes
-    // all_gather and gather are told by what a rank sends.
+    // all_gather and gather are recognised by the bytes that a rank sends.
     const bool is_part = call->collective == "all_gather" || call->collective == "gather";
     const std::size_t ranks = std::max<std::size_t>(1, rank_.groups[call->group].size());
     set_size(

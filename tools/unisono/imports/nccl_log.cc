@@ -38,12 +38,12 @@ constexpr std::int64_t kMostRanks = 1'000'000;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw UsageError(what,
-                   "what NCCL writes with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL, of all "
-                   "ranks from their start",
+                   "give NCCL's output with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL, of "
+                   "all ranks from their start",
                    "unisono help trace");
 }
 
-// The word behind " KEY "; empty: it is not there.
+// Returns the word after " KEY "; empty: there is none.
 std::string_view word_after(std::string_view line, std::string_view key) {
   for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
     const std::size_t begin = at + key.size();
@@ -132,7 +132,7 @@ struct Communicator {
   int owner = -1;                        // the rank of the job, once all are known
 };
 
-// The ranks of each communicator. The ranks of the job are those of the largest one.
+// The ranks of each communicator. The ranks of the largest communicator are the ranks of the job.
 class Communicators {
  public:
   // Returns true if the line describes a communicator.
@@ -156,9 +156,9 @@ class Communicators {
     }
     if (latest != nullptr && !id.empty() && latest->id == id && latest->rank != rank) {
       refuse(
-          fmt::format("{} is rank {} and rank {} of one communicator, at one address: these "
-                      "are two processes, in containers, and their lines cannot be told apart; "
-                      "give one file a rank (NCCL_DEBUG_FILE)",
+          fmt::format("{} is rank {} and rank {} of one communicator, at one address: these are "
+                      "two processes in containers, and their lines cannot be told apart; give one "
+                      "file per rank (NCCL_DEBUG_FILE)",
                       line.place, latest->rank, rank));
     }
     // Or another one, where the address of one that is gone is used again.
@@ -225,7 +225,7 @@ class Communicators {
       seen.ranks = std::max(seen.ranks, one.ranks);
       const auto [owner, is_new] = seen.owners.emplace(one.rank, one.owner);
       if (!is_new && owner->second != one.owner) {
-        refuse("the log does not tell communicators apart: its lines have no commId");
+        refuse("the log does not distinguish communicators: its lines have no commId");
       }
     }
     std::map<std::string, std::vector<int>> groups;
@@ -279,8 +279,8 @@ class Communicators {
     }
     if (ranks.size() != 1) {
       refuse(
-          fmt::format("{} has several ranks, as in containers, and the log does not say of which "
-                      "of them communicator {} is; give one file a rank (NCCL_DEBUG_FILE)",
+          fmt::format("{} has several ranks, as in containers, and the log does not say which one "
+                      "owns communicator {}; give one file per rank (NCCL_DEBUG_FILE)",
                       one.place, one.id));
     }
     return ranks.begin()->first;
@@ -331,7 +331,7 @@ class Log {
     // Each rank knows all members.
     constexpr std::size_t kMostPairs = 100'000'000;
     if (files_of_ranks.size() * groups.at("world").size() > kMostPairs) {
-      refuse(fmt::format("the log is of {} of {} ranks, more than can be read at once",
+      refuse(fmt::format("the log covers {} of {} ranks, more than can be read at once",
                          files_of_ranks.size(), groups.at("world").size()));
     }
     std::map<int, ImportedRank> ranks;
@@ -387,21 +387,21 @@ class Log {
       return;
     }
     if (type < 0 || count < 0) {
-      account_.leave_out(1, "in lines that are cut off");
+      account_.leave_out(1, "in truncated lines");
       return;
     }
     if (type >= static_cast<std::int64_t>(kTypes.size())) {
-      account_.leave_out(1, "of types that are not known");
+      account_.leave_out(1, "of unknown types");
       return;
     }
     const Communicator* const known = communicators_.find(line, word_after(line.text, "comm"));
     if (known == nullptr) {
-      account_.leave_out(1, "on communicators whose beginning is missing");
+      account_.leave_out(1, "on communicators whose creation is missing");
       return;
     }
     if (const std::int64_t ranks = ranks_in_brackets(line.text);
         ranks >= 0 && ranks != known->ranks) {
-      account_.leave_out(1, "whose number of ranks is not that of their communicator");
+      account_.leave_out(1, "whose number of ranks differs from their communicator's");
       return;
     }
     calls_.push_back({.collective = collective,

@@ -44,7 +44,7 @@ class Bytes {
 
   std::string_view take(std::size_t count) {
     if (count > bytes_.size() - at_) {
-      throw Refusal{"it is cut off"};
+      throw Refusal{"it is truncated"};
     }
     at_ += count;
     return bytes_.substr(at_ - count, count);
@@ -145,7 +145,7 @@ class Machine {
     while (step()) {
     }
     if (stack_.size() != 1) {
-      throw Refusal{"it ends with other than one value"};
+      throw Refusal{"it does not end with exactly one value"};
     }
     Budget budget(bytes_.position());
     return made(values_, stack_.back(), 0, budget);
@@ -159,13 +159,13 @@ class Machine {
   void push_text(std::size_t count) { push({.scalar = bytes_.text(count)}); }
   Index top() const {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) {
-      throw Refusal{"it takes from an empty stack"};
+      throw Refusal{"it pops from an empty stack"};
     }
     return stack_.back();
   }
   std::vector<Index> pop(std::size_t count) {
     if (count > stack_.size() - (marks_.empty() ? 0 : marks_.back())) {
-      throw Refusal{"it takes from an empty stack"};
+      throw Refusal{"it pops from an empty stack"};
     }
     std::vector<Index> taken(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
@@ -173,7 +173,7 @@ class Machine {
   }
   std::vector<Index> pop_to_mark() {
     if (marks_.empty()) {
-      throw Refusal{"it goes back to a mark that it has not set"};
+      throw Refusal{"it pops to a mark that it has not set"};
     }
     std::vector<Index> taken = pop(stack_.size() - marks_.back());
     marks_.pop_back();
@@ -182,7 +182,7 @@ class Machine {
   void add(Value::Kind kind, const std::vector<Index>& items) {
     Value& whole = values_[top()];
     if (whole.kind != kind || (kind == Value::Kind::dict && items.size() % 2 != 0)) {
-      throw Refusal{"it adds to what is neither a list nor a dict"};
+      throw Refusal{"it adds to a value that is neither a list nor a dict"};
     }
     whole.items.insert(whole.items.end(), items.begin(), items.end());
   }
@@ -193,7 +193,7 @@ class Machine {
   void recall(std::uint64_t place) {
     const auto found = memo_.find(place);
     if (found == memo_.end()) {
-      throw Refusal{"it uses what it has not kept"};
+      throw Refusal{"it reads a memo entry that it has not stored"};
     }
     stack_.push_back(found->second);
   }
@@ -332,7 +332,7 @@ bool Machine::step() {
     case 'o':   // OBJ
     case 0x81:  // NEWOBJ
     case 0x92:  // NEWOBJ_EX
-      throw Refusal{"it would make objects of a program, and only plain data is read"};
+      throw Refusal{"it would create program objects, but only plain data is read"};
     default:
       throw Refusal{fmt::format("opcode 0x{:02x}, which plain data does not need", code)};
   }

@@ -35,7 +35,7 @@ bool is_list_of_events(const json& document) {
 
 [[noreturn]] void refuse_document(const ImportFile& file, const json& document) {
   if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
-    refuse_import(file.path, "it is " + foreign + ", which is not read");
+    refuse_import(file.path, "it is " + foreign + ", which is not supported");
   }
   const std::size_t first = file.text.find_first_not_of(" \t\r\n");
   if (document.is_discarded() && first != std::string::npos && file.text[first] == '{') {
@@ -43,7 +43,7 @@ bool is_list_of_events(const json& document) {
     refuse_import(file.path,
                   bytes == 0 ? "its JSON has a number beyond a double"
                   : bytes >= file.text.size()
-                      ? "its JSON is cut off: the program ended before it had written all"
+                      ? "its JSON is truncated: the program ended before it had written everything"
                       : fmt::format("its JSON is not valid at byte {}", bytes));
   }
   refuse_import(file.path, "it is neither JSON, nor a pickle of a dict, nor a log of NCCL");
@@ -86,8 +86,7 @@ std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
   if (first_log != files.end()) {
     const auto other = std::ranges::find_if_not(files, is_log);
     if (other != files.end()) {
-      refuse_import(other->path,
-                    fmt::format("it is not a log of NCCL, and {} is one", first_log->path));
+      refuse_import(other->path, fmt::format("it is not an NCCL log, but {} is", first_log->path));
     }
     return read_nccl_logs(files);
   }

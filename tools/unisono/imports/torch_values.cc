@@ -49,11 +49,10 @@ int rank_in_name(const std::string& path) {
 }  // namespace
 
 void refuse_import(const std::string& path, const std::string& what) {
-  throw UsageError(
-      fmt::format("{}: {}", path, what),
-      "traces that PyTorch's profiler exported, dumps of its flight recorder, one file "
-      "a rank, or logs of NCCL",
-      "unisono help trace");
+  throw UsageError(fmt::format("{}: {}", path, what),
+                   "give traces exported by PyTorch's profiler, dumps of its flight recorder (one "
+                   "file per rank), or NCCL logs",
+                   "unisono help trace");
 }
 
 const json& member(const json& object, const char* key) {
@@ -102,7 +101,7 @@ std::int64_t sequence_of(const json& value) {
 int rank_said(const json& value, const std::string& path) {
   const double given = number(value, rank_in_name(path));
   if (given < 0 || given >= kMostRanksOfTorch) {
-    refuse_import(path, "it does not say which rank it is of, and its name has no number");
+    refuse_import(path, "it does not say which rank wrote it, and its name has no number");
   }
   return static_cast<int>(given);
 }
@@ -120,7 +119,7 @@ std::string known_collective(const std::string& name, ImportedRank& rank) {
 }
 
 std::string no_collective(std::string_view name) {
-  return fmt::format("of {}, which is no collective of unisono", in_quotes(name));
+  return fmt::format("of {}, which is not a collective of unisono", in_quotes(name));
 }
 
 void finish_calls(ImportedRank& rank) {

@@ -1,4 +1,4 @@
-// Values in the JSON that PyTorch writes, where a file may lack anything.
+// Reads values in PyTorch's JSON, in which anything may be missing.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace unisono::cli {
 
 inline constexpr double kMostCallBytes = 1e15;
 
-// Throws UsageError: the file is none of those that are read.
+// Throws UsageError: the file has none of the known formats.
 [[noreturn]] void refuse_import(const std::string& path, const std::string& what);
 
 // null where there is none.
@@ -22,7 +22,7 @@ std::string text(const nlohmann::json& value);
 std::vector<int> ranks_in(const nlohmann::json& value);
 // The elements of all tensors in nested lists of their dimensions: [[4, 2], [3]] has 11.
 double elements(const nlohmann::json& dims);
-// The type of the first tensor of a list; that of bytes where there is none.
+// Returns the type of the first tensor of a list; bytes if there is none.
 TorchType first_type(const nlohmann::json& types);
 std::int64_t sequence_of(const nlohmann::json& value);
 // The rank that a file says it is of, or else its name. Throws UsageError: neither does.
@@ -30,7 +30,7 @@ int rank_said(const nlohmann::json& value, const std::string& path);
 
 // Empty, and counted as left out: a send, a receive, or no collective of unisono.
 std::string known_collective(const std::string& name, ImportedRank& rank);
-// Sorts the calls by their start, and leaves out those that cannot be.
+// Sorts the calls by start, and drops impossible ones.
 void finish_calls(ImportedRank& rank);
 
 }  // namespace unisono::cli

@@ -9,7 +9,7 @@
 
 namespace unisono::msccl {
 
-// Chunks of a move that lie beside each other wherever they are read or written.
+// Chunks of a move that are contiguous in every buffer in which they are read or written.
 struct MovePiece {
   BufferPlace source = {};
   BufferPlace target = {};

@@ -111,12 +111,12 @@ Flaw deadlock(const MscclProgram& program, const StepTable& table, const Order& 
     const std::size_t number =
         table.block_number({block.receive, static_cast<int>(sender - blocks.begin()), 0});
     if (next[number] == StepTable::none()) {
-      chain.push_back("which has no more to send");
+      chain.push_back("which sends nothing more");
       break;
     }
     at = next[number];
   }
-  std::string text = "nothing can go on: ";
+  std::string text = "deadlock: ";
   for (std::size_t i = 0; i < chain.size(); ++i) {
     text += (i == 0 ? "" : "; ") + chain[i];
   }
@@ -127,7 +127,7 @@ void check_messages_left(const StepTable& table, const Order& order, std::vector
   const std::set<std::size_t> taken(order.sent_by.begin(), order.sent_by.end());
   for (const std::size_t index : order.steps) {
     if (traits_of(table.step(index).type).sends && !taken.contains(index)) {
-      flaws.push_back({table.id(index), "sends what nobody receives"});
+      flaws.push_back({table.id(index), "sends data that no thread block receives"});
     }
   }
 }
@@ -138,7 +138,7 @@ void check_told(const StepTable& table, std::vector<Flaw>& flaws) {
     if (on != StepTable::none() && !table.step(on).tells) {
       const StepId& at = table.id(index);
       flaws.push_back(
-          {at, fmt::format("waits for ever: neither {} nor a later one has hasdep=\"1\"",
+          {at, fmt::format("waits for ever: neither {} nor a later step has hasdep=\"1\"",
                            describe(table, table.index({at.gpu, table.step(index).depends_on_block,
                                                         table.step(index).depends_on_step})))});
     }

@@ -1,5 +1,5 @@
-// Proves that a program of MSCCL is right, whoever made it: every contribution once, nothing read
-// before it is there, no two blocks at one place unordered, no deadlock.
+// Proves that a program of MSCCL is correct: every contribution counts once, nothing is read before
+// it is written, no two blocks access one place in undefined order, and there is no deadlock.
 #pragma once
 
 #include <cstddef>

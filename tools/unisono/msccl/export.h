@@ -13,10 +13,10 @@ MscclProgram to_program(const Schedule& schedule);
 // The same for one of the two ways to call it. REQUIRES: the schedule is right in that way.
 MscclProgram to_program(const Schedule& schedule, Aliasing aliasing);
 
-// The schedule that has the program's effect: the same transfers, in as few steps as their order
-// allows. A receive into scratch that is added to something afterwards becomes one reducing move.
-// Throws Error(usage) where a rank keeps two things of one chunk at once, for which a schedule has
-// no place. REQUIRES: check() found nothing.
+// Returns a schedule with the program's effect: the same transfers, in as few steps as their order
+// allows. A receive into scratch that is later added becomes one reducing move. Throws Error(usage)
+// if a rank keeps two values of one chunk at once, for which a schedule has no place. REQUIRES:
+// check() found nothing.
 Schedule to_schedule(const MscclProgram& program);
 
 }  // namespace unisono::msccl

@@ -105,8 +105,7 @@ class OneGpu {
     }
     flaws.add(
         table_.id(index),
-        fmt::format("{} {} chunk {}, which step {} of thread block {} {}: nothing says which is "
-                    "first",
+        fmt::format("{} {} chunk {}, which step {} of thread block {} {}: their order is undefined",
                     does, to_string(place.buffer), place.offset, first.step, first.block, did));
   }
 

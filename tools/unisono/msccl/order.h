@@ -16,8 +16,8 @@ class StepTable : public executors::StepNumbers {
 
   const Step& step(std::size_t index) const;
   const ThreadBlock& block(std::size_t index) const;
-  // The step whose end makes `index` start, none(): it depends on none. A block tells of its steps
-  // only where a step `tells`, so that it may be a later one than the one that is named.
+  // Returns the step whose end starts `index`; none(): it depends on no step. A block reports its
+  // progress only at steps with `tells`, so this may be a later step than the named one.
   std::size_t awaited(std::size_t index) const;
 
  private:

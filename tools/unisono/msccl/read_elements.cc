@@ -50,7 +50,7 @@ void ElementReader::set_collective(std::string_view word) {
       });
   if (found == kCollectives.end()) {
     fault_.tell(
-        fmt::format("coll=\"{}\" says no collective that could be checked: allreduce, allgather, "
+        fmt::format("coll=\"{}\" is not a collective that can be checked: allreduce, allgather, "
                     "reduce_scatter, alltoall, broadcast, reduce",
                     word));
     return;
@@ -65,7 +65,7 @@ void ElementReader::set_collective(std::string_view word) {
 void ElementReader::gpu(const XmlAttributes& attributes) {
   const int id = attributes.number("id", 0, gpus_ - 1);
   if (id != static_cast<int>(program_.gpus.size())) {
-    fault_.tell(fmt::format("GPU {} stands where GPU {} belongs", id, program_.gpus.size()));
+    fault_.tell(fmt::format("found GPU {} where GPU {} is expected", id, program_.gpus.size()));
     return;
   }
   program_.gpus.push_back({.chunks = {attributes.number("i_chunks", 0, kMostChunks),
@@ -78,7 +78,7 @@ void ElementReader::block(const XmlAttributes& attributes) {
   std::vector<ThreadBlock>& blocks = program_.gpus.back().blocks;
   const int id = attributes.number("id", 0, kAny);
   if (id != static_cast<int>(blocks.size())) {
-    fault_.tell(fmt::format("thread block {} stands where {} belongs", id, blocks.size()));
+    fault_.tell(fmt::format("found thread block {} where {} is expected", id, blocks.size()));
     return;
   }
   blocks.push_back({.send = attributes.number("send", -1, gpus_ - 1),
@@ -105,15 +105,15 @@ void ElementReader::step(const XmlAttributes& attributes) {
   std::vector<Step>& steps = program_.gpus.back().blocks.back().steps;
   const int id = attributes.number("s", 0, kAny);
   if (id != static_cast<int>(steps.size())) {
-    fault_.tell(fmt::format("step {} stands where {} belongs", id, steps.size()));
+    fault_.tell(fmt::format("found step {} where {} is expected", id, steps.size()));
     return;
   }
   const std::string_view word = attributes.text("type").value_or("");
   const auto* const found = std::find_if(kSteps.begin(), kSteps.end(),
                                          [&](const StepTraits& one) { return one.word == word; });
   if (found == kSteps.end()) {
-    fault_.tell(
-        fmt::format("no step has type \"{}\": s, r, rcs, rrs, rrc, rrcs, cpy, re, nop", word));
+    fault_.tell(fmt::format(
+        "unknown step type \"{}\"; known are s, r, rcs, rrs, rrc, rrcs, cpy, re, nop", word));
     return;
   }
   const bool moves = found->type != StepType::nop;
@@ -145,7 +145,7 @@ void ElementReader::check_step(const Step& step, const StepTraits& traits) {
     const BufferPlace& used = is_source ? step.source : step.target;
     const int size = gpu.chunks.at(static_cast<std::size_t>(used.buffer));
     if (used.offset + step.chunks > size) {
-      fault_.tell(fmt::format("{} {}, {} {} end behind the {} chunks of the buffer",
+      fault_.tell(fmt::format("{} {}, {} {} end after the buffer's {} chunks",
                               is_source ? "srcoff" : "dstoff", used.offset, step.chunks,
                               step.chunks == 1 ? "chunk" : "chunks", size));
     }

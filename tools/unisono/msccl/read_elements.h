@@ -1,4 +1,5 @@
-// The elements of a program's XML, one after the other: each adds to the program what it says.
+// Handles the elements of a program's XML one after the other: each adds its content to the
+// program.
 #pragma once
 
 #include <cstddef>

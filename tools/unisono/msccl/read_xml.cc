@@ -1,4 +1,4 @@
-// Reading with expat, which checks that the text is XML; what it means is checked by ElementReader.
+// Reads with expat, which checks that the text is XML; ElementReader checks its meaning.
 #include <expat.h>
 #include <fmt/format.h>
 
@@ -32,11 +32,11 @@ class Reader {
     } else if (path_ == "/algo/gpu/tb/step") {
       elements_.step(attributes);
     } else {
-      fault_.tell(fmt::format("no place for <{}> here", element));
+      fault_.tell(fmt::format("<{}> is not allowed here", element));
     }
   }
   // Only a document type can declare entities, which may grow without bound.
-  void document_type() { fault_.tell("a document type has no place in a program"); }
+  void document_type() { fault_.tell("a document type is not allowed in a program"); }
   void end() { path_.resize(path_.rfind('/')); }
 
   bool is_wrong() const { return fault_.is_there(); }

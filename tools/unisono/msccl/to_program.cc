@@ -17,8 +17,8 @@ namespace {
 MscclProgram begin(const Schedule& schedule, const CellPlaces& places, Aliasing aliasing) {
   if (word_of(schedule.collective).empty()) {
     throw Error(ErrorCode::usage,
-                fmt::format("MSCCL's files have no word for {}\nthey say all_reduce, all_gather, "
-                            "reduce_scatter, all_to_all, broadcast and reduce",
+                fmt::format("MSCCL's format does not support {}\nit supports all_reduce, "
+                            "all_gather, reduce_scatter, all_to_all, broadcast and reduce",
                             to_string(schedule.collective)));
   }
   const bool is_pairs = traits_of(schedule.collective).input == Holding::pairs;

@@ -41,11 +41,12 @@ int verify_msccl(const std::string& path, const std::string& text, const Console
       .numbers = {{"room", proof.room}, {"longest_thread_block", proof.longest_block}}};
   if (proof.room > 1) {
     report.remarks.push_back(
-        fmt::format("a connection must hold {} messages, or it waits for ever", proof.room));
+        fmt::format("a connection must hold {} messages to avoid a deadlock", proof.room));
   }
   if (proof.longest_block > msccl::kMostStepsOfBlock) {
-    report.remarks.push_back(fmt::format("a thread block has {} steps; MSCCL's executor takes {}",
-                                         proof.longest_block, msccl::kMostStepsOfBlock));
+    report.remarks.push_back(
+        fmt::format("a thread block has {} steps; MSCCL's executor supports {}",
+                    proof.longest_block, msccl::kMostStepsOfBlock));
   }
   return print_proof(report, console);
 }

@@ -46,7 +46,7 @@ std::string missing_dependency(const std::vector<ThreadBlock>& blocks, std::size
       if (step.depends_on_block >= 0 &&
           !is_there(blocks, step.depends_on_block, step.depends_on_step)) {
         return fmt::format(
-            "GPU {}, thread block {}, step {} depends on step {} of block {}, which is not there",
+            "GPU {}, thread block {}, step {} depends on step {} of block {}, which does not exist",
             gpu, b, s, step.depends_on_step, step.depends_on_block);
       }
     }
@@ -58,7 +58,7 @@ std::string missing_dependency(const std::vector<ThreadBlock>& blocks, std::size
 
 std::string flaw_of_whole(const MscclProgram& program, int gpus, const Connections& connections) {
   if (static_cast<int>(program.gpus.size()) != gpus) {
-    return fmt::format("{} GPUs are described, ngpus says {}", program.gpus.size(), gpus);
+    return fmt::format("{} GPUs are described, but ngpus is {}", program.gpus.size(), gpus);
   }
   if (std::string flaw = open_end(connections); !flaw.empty()) {
     return flaw;
@@ -67,8 +67,8 @@ std::string flaw_of_whole(const MscclProgram& program, int gpus, const Connectio
   for (std::size_t gpu = 0; gpu < program.gpus.size(); ++gpu) {
     const std::vector<ThreadBlock>& blocks = program.gpus[gpu].blocks;
     if (steps > kMostKnown / std::max<std::size_t>(blocks.size(), 1)) {
-      return fmt::format("{} steps, with {} thread blocks of GPU {}, are more than are read", steps,
-                         blocks.size(), gpu);
+      return fmt::format("{} steps, with {} thread blocks of GPU {}, exceed what can be read",
+                         steps, blocks.size(), gpu);
     }
     if (std::string flaw = missing_dependency(blocks, gpu); !flaw.empty()) {
       return flaw;

@@ -1,4 +1,5 @@
-// Puts the operations of one thread block together, with what the executor needs between them.
+// Assembles the operations of one thread block, with the synchronisation that the executor needs
+// between them.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +13,17 @@ namespace unisono::mscclpp {
 
 class ThreadBlockWriter {
  public:
-  // With a `nop` before it where the threads must come together first: data that others are told
-  // of, what was awaited, places that an operation since the last nop has touched, and counters
-  // that another thread has counted since then.
+  // Appends an operation. Adds a `nop` before it if the threads must synchronise first: for data
+  // that other blocks are notified about, for results of a wait, for places that an operation has
+  // touched since the last nop, and for counters that another thread has counted since then.
   void append(PlanOperation operation);
   void acquire(int semaphore);
   void release(int semaphore);
   void signal(int channel);
   void wait(int channel);
 
-  // In pieces that the executor takes, each of which starts when the one before it has ended:
-  // `semaphores`, those of the GPU, get one for each end.
+  // Returns the operations in pieces that the executor can run, each of which starts when the
+  // previous one has ended: `semaphores`, those of the GPU, get one per end.
   std::vector<ThreadBlock> finish(std::vector<int>& semaphores) &&;
 
  private:
@@ -32,9 +33,9 @@ class ThreadBlockWriter {
   bool is_of_other_thread(OperationType type, int counter, std::size_t thread) const;
 
   ThreadBlock operations_;
-  std::vector<PlanOperation> open_;  // with data, since the last nop
-  bool has_waited_ = false;          // since then
-  // The thread that counts each counter since then: its index in an operation's list.
+  std::vector<PlanOperation> open_;  // operations with data since the last nop
+  bool has_waited_ = false;          // since the last nop
+  // The thread that has counted each counter since the last nop: its index in an operation's list.
   std::map<std::pair<OperationType, int>, std::size_t> threads_;
 };
 

@@ -80,7 +80,7 @@ std::size_t missing(const CounterTable& counters, const PlanOrder& order, std::s
 Flaw deadlock(const ExecutionPlan& plan, const OperationTable& table, const CounterTable& counters,
               const PlanOrder& order) {
   constexpr std::size_t kMostTold = 4;
-  std::string text = "nothing can go on: ";
+  std::string text = "deadlock: ";
   for (std::size_t i = 0; i < order.stuck.size() && i < kMostTold; ++i) {
     const StepId& at = table.id(order.stuck[i]);
     const PlanOperation& operation = table.operation(order.stuck[i]);
@@ -141,7 +141,7 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
     if (operation.type == OperationType::barrier) {
       const std::size_t come = table.blocks_at_barrier(at.gpu, operation.barrier).size();
       if (static_cast<std::size_t>(operation.barrier_blocks) != come) {
-        blame(fmt::format("barrier {} is for {} thread blocks, and {} come", operation.barrier,
+        blame(fmt::format("barrier {} is for {} thread blocks, but {} arrive", operation.barrier,
                           operation.barrier_blocks, come));
       }
     }
@@ -149,8 +149,8 @@ void check_operations(const ExecutionPlan& plan, const OperationTable& table,
       for (const PlanPlace& place : *places) {
         if (place.gpu != at.gpu && is_misplaced(plan, place)) {
           blame(
-              fmt::format("reaches the {} of GPU {} in place: the executor takes its own offset "
-                          "for that of the other",
+              fmt::format("accesses the {} of GPU {} in place: the executor uses its own offset "
+                          "for the other GPU's",
                           to_string(place.buffer), place.gpu));
         }
       }

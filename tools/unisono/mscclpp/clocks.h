@@ -1,4 +1,4 @@
-// Each thread block's knowledge about the others while a plan runs in one order.
+// Tracks what each thread block knows about the others while a plan runs in one order.
 #pragma once
 
 #include <cstddef>
@@ -9,34 +9,34 @@
 
 namespace unisono::mscclpp {
 
-// A stretch is what a block does between two nops: its operations are in no order. A block's clock
-// has, for each block that counts, how many of its stretches are over; -1: not even that it has
-// begun.
+// A stretch is the work of a block between two nops; its operations are unordered. A block's clock
+// holds, for each counted block, how many of its stretches are known to be over; -1: not even its
+// start is known.
 class Clocks {
  public:
-  // `counted`: the blocks that count. The others only pass on what they know.
+  // `counted`: the blocks whose progress is tracked. The other blocks only forward knowledge.
   Clocks(const OperationTable& table, const CounterTable& counters,
          const std::vector<std::size_t>& counted);
 
-  // REQUIRES: operations come in an order in which they can run.
+  // REQUIRES: operations arrive in an order in which they can run.
   void run(std::size_t operation);
   // Joins the blocks that meet at a barrier.
   void join(const std::vector<std::size_t>& blocks);
 
-  // About an operation of a counted block that has run, for the `next` one that does: does the
-  // block of `next` know that its stretch is over? And are both of one stretch of one block?
+  // For an operation of a counted block that has run, and the `next` one: does the block of `next`
+  // know that its stretch is over? And do both belong to one stretch of one block?
   bool is_over(std::size_t operation, std::size_t next) const;
   bool is_same_stretch(std::size_t operation, std::size_t next) const;
-  // Does the block know that a counted one has begun? And will it, when it has ended, know that the
-  // stretch of an operation of a counted block is over?
+  // Does the block know that a counted block has started? And will it know at its end that the
+  // stretch of a counted block's operation is over?
   bool has_begun(std::size_t counted, std::size_t block) const;
   bool is_over_at_end(std::size_t operation, std::size_t block) const;
 
  private:
-  // Never changes, so that who knows the same shares it. Null: nothing is known.
+  // Immutable, so that blocks with the same knowledge share it. Null: nothing is known.
   using Clock = std::shared_ptr<const std::vector<int>>;
-  struct Signals {           // of a counter
-    int from_beginning = 0;  // what it counts that nobody has raised, in front
+  struct Signals {           // signals of a counter
+    int from_beginning = 0;  // initial count, before any signal
     std::size_t taken = 0;
     std::vector<Clock> clocks = {};
   };
@@ -50,12 +50,12 @@ class Clocks {
 
   const OperationTable& table_;
   const CounterTable& counters_;
-  std::vector<std::size_t> index_;  // in a clock, of each block; none(): it does not count
-  std::vector<Clock> known_;        // by each block
-  std::vector<Clock> told_;         // known from the next nop on
-  std::vector<int> stretches_;      // that each block is in, from 1
-  std::vector<int> stretch_of_;     // each operation of a counted block
-  std::vector<Signals> signals_;    // of each counter
+  std::vector<std::size_t> index_;  // place of each block in a clock; none(): not counted
+  std::vector<Clock> known_;        // by block
+  std::vector<Clock> told_;         // known after the next nop
+  std::vector<int> stretches_;      // current stretch of each block, from 1
+  std::vector<int> stretch_of_;     // by operation of a counted block
+  std::vector<Signals> signals_;    // by counter
 };
 
 }  // namespace unisono::mscclpp

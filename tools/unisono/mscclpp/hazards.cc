@@ -39,7 +39,7 @@ void check_within(const StepId& at, const PlanOperation& operation, const Buffer
       const bool is_same =
           (adds || s == t) && cell_of(memory, source, 0) == cell_of(memory, target, 0);
       if (!is_same && meet(memory, source, target)) {
-        flaws.add(at, "writes what it reads as another chunk");
+        flaws.add(at, "writes to chunks that it reads as others");
       }
     }
     for (std::size_t other = 0; other < t; ++other) {
@@ -85,13 +85,12 @@ class CounterUses {
     const StepId& first = table_.id(before.operation);
     const bool is_same_block = first.block == at.block;  // of the one GPU
     if (!is_same_block && !clocks_.is_over(before.operation, use.operation)) {
-      flaws.add(at, fmt::format("uses the same {} as thread block {}, and nothing says which is "
-                                "first",
-                                what, first.block));
+      flaws.add(at, fmt::format("uses the same {} as thread block {}, in undefined order", what,
+                                first.block));
     } else if (clocks_.is_same_stretch(before.operation, use.operation) &&
                before.thread != use.thread) {
       flaws.add(at, fmt::format("uses the same {} as step {}, at another place of its list and so "
-                                "on another thread: no nop is between them",
+                                "on another thread, without a nop between them",
                                 what, first.step));
     }
   }
@@ -152,7 +151,7 @@ class CellUses {
                     use.writes ? "writes" : "reads", to_string(use.place.buffer),
                     use.place.offset + use.chunk, use.place.gpu, first.step, first.block, first.gpu,
                     wrote ? "writes" : "reads",
-                    is_same_block ? "no nop is between them" : "nothing says which is first"));
+                    is_same_block ? "no nop is between them" : "their order is undefined"));
   }
 
   const OperationTable& table_;
@@ -175,7 +174,7 @@ class RemoteUses {
     last_[block] = index;
     if (std::none_of(own_.begin(), own_.end(),
                      [&](std::size_t own) { return clocks_.has_begun(own, block); })) {
-      flaws.add(table_.id(index), fmt::format("{} GPU {}, and nothing says that it has begun",
+      flaws.add(table_.id(index), fmt::format("{} GPU {} without knowing that it has started",
                                               writes ? "writes to" : "reads from", gpu_));
     }
   }
@@ -186,7 +185,7 @@ class RemoteUses {
             return clocks_.is_over_at_end(last, own);
           })) {
         flaws.add(table_.id(index),
-                  fmt::format("GPU {} does not wait for this, and may end before", gpu_));
+                  fmt::format("GPU {} does not wait for this, and may end earlier", gpu_));
       }
     }
   }

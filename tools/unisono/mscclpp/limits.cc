@@ -64,12 +64,12 @@ std::string too_large(const ExecutionPlan& plan) {
                        kMostNamedChunks);
   }
   if (load.sums > kMostContributions / gpus) {
-    return fmt::format("sums of {} chunks of {} GPUs are more than are read", load.sums, gpus);
+    return fmt::format("sums of {} chunks of {} GPUs exceed what can be read", load.sums, gpus);
   }
   if (2 * load.blocks + load.signals > kMostKnown / std::max<std::int64_t>(around, 1)) {
     return fmt::format(
-        "{} thread blocks and {} signals, with {} thread blocks at the memory of one GPU, are more "
-        "than are read",
+        "{} thread blocks and {} signals, with {} thread blocks at the memory of one GPU, exceed "
+        "what can be read",
         load.blocks, load.signals, around);
   }
   return {};
@@ -93,13 +93,14 @@ std::uint64_t most_bytes_of(const ExecutionPlan& plan) {
 std::vector<std::string> beyond_executor(const ExecutionPlan& plan, std::size_t longest_block) {
   std::vector<std::string> remarks;
   if (longest_block > kMostOperationsOfBlock) {
-    remarks.push_back(fmt::format("a thread block has {} operations; MSCCL++'s executor takes {}",
-                                  longest_block, kMostOperationsOfBlock));
+    remarks.push_back(
+        fmt::format("a thread block has {} operations; MSCCL++'s executor supports {}",
+                    longest_block, kMostOperationsOfBlock));
   }
   if (plan.most_bytes > most_bytes_of(plan)) {
     remarks.push_back(
-        fmt::format("it says that it takes messages of more than {} bytes; MSCCL++'s executor "
-                    "counts the bytes of a buffer in 32 bits",
+        fmt::format("it declares messages of more than {} bytes; MSCCL++'s executor counts a "
+                    "buffer's bytes in 32 bits",
                     most_bytes_of(plan)));
   }
   return remarks;

@@ -1,17 +1,17 @@
-// A collective as the executor of MSCCL++ takes it: an execution plan, the operations of each
+// An execution plan: a collective in the form of MSCCL++'s executor, with the operations of each
 // thread block of each GPU, in order.
 //
-// MSCCL++ (github.com/microsoft/mscclpp) reads plans as JSON. What a field and an operation mean
-// is, here, what its parser (src/core/executor/execution_plan.cc) and its kernel
-// (src/core/include/execution_kernel.hpp) do with it, both at commit 00668b4a41ac: the form with
-// `input_chunks`, `remote_buffers` and `semaphores`. Nothing here was run by that executor.
+// MSCCL++ (github.com/microsoft/mscclpp) reads plans as JSON. The meaning of fields and operations
+// is defined here by its parser (src/core/executor/execution_plan.cc) and its kernel
+// (src/core/include/execution_kernel.hpp), both at commit 00668b4a41ac: the format with
+// `input_chunks`, `remote_buffers` and `semaphores`. That executor has run none of these plans.
 //
-// Thread blocks run beside each other. A GPU reads and writes the memory of others itself: a `put`
-// is done when its block goes on. Order between GPUs is made by channels: a `signal` counts up at
-// the other end, a `wait` takes one off. Between thread blocks of one GPU, semaphores do the same
-// and barriers join. Within a block the threads run apart until a `nop` brings them together: what
-// is read, written, signalled and awaited on its two sides is in order, nothing else is. Counters
-// outlive a launch, so that each must be back where it was when the plan ends.
+// Thread blocks run concurrently. A GPU accesses the memory of other GPUs directly: a `put` is done
+// when its block continues. Channels order operations between GPUs: a `signal` increments a counter
+// at the other end, and a `wait` decrements it. Between thread blocks of one GPU, semaphores do the
+// same, and barriers join. Within a block, threads are unordered until a `nop` synchronises them:
+// reads, writes, signals and waits before it precede those after it; nothing else is ordered.
+// Counters outlive a launch, so that each must have its initial value again when the plan ends.
 #pragma once
 
 #include <array>
@@ -50,9 +50,9 @@ enum class Effect : std::uint8_t { joins, moves, adds, raises, lowers };
 
 struct OperationTraits {
   OperationType type;
-  std::string_view word;  // in the JSON
+  std::string_view word;  // name in the JSON
   Effect effect;
-  // The places on other GPUs: the first one always, or from the second one on.
+  // The places on other GPUs: always the first place, or all from the second one on.
   bool remote_source;
   bool remote_target;
 };
@@ -82,7 +82,7 @@ constexpr bool has_data(OperationType type) {
   return effect == Effect::moves || effect == Effect::adds;
 }
 
-// A row of chunks in a buffer of a GPU.
+// Consecutive chunks in a buffer of a GPU.
 struct PlanPlace {
   int gpu = 0;
   Buffer buffer = Buffer::input;
@@ -92,7 +92,7 @@ struct PlanPlace {
   friend bool operator==(const PlanPlace&, const PlanPlace&) = default;
 };
 
-// One of its chunks, in the words of the room that all executors share.
+// One of its chunks, in the terms of tools/unisono/executors.
 constexpr executors::BufferPlace chunk_of(const PlanPlace& place, int chunk) {
   return {.buffer = place.buffer, .offset = place.offset + chunk};
 }
@@ -103,30 +103,30 @@ struct PlanOperation {
   OperationType type = OperationType::nop;
   std::vector<PlanPlace> sources = {};
   std::vector<PlanPlace> targets = {};
-  std::vector<int> channels = {};    // of the GPU; signal and wait
-  std::vector<int> semaphores = {};  // of the GPU; acquire and release
+  std::vector<int> channels = {};    // channels of the GPU, for signal and wait
+  std::vector<int> semaphores = {};  // semaphores of the GPU, for acquire and release
   int barrier = 0;
-  int barrier_blocks = 0;  // how many blocks meet there
+  int barrier_blocks = 0;  // number of blocks that join it
 };
 
 using ThreadBlock = std::vector<PlanOperation>;
 
 struct PlanGpu {
-  std::array<int, 3> chunks = {0, 0, 0};  // of the input, the output, scratch
+  std::array<int, 3> chunks = {0, 0, 0};  // in input, output and scratch
   // The GPU at the other end of each channel. The k-th one to a GPU is one channel with the k-th
   // one from there.
   std::vector<int> channels = {};
-  std::vector<int> semaphores = {};  // what each counts at the beginning
+  std::vector<int> semaphores = {};  // initial count of each
   std::vector<ThreadBlock> blocks = {};
 };
 
 struct ExecutionPlan {
   std::string name = {};
   Collective collective = Collective::all_reduce;
-  // Files do not say it: what is read has the one for which the plan is right, if there is one.
+  // Files do not contain it: a plan that is read gets the one for which it is valid, if any.
   int root = 0;
   bool in_place = false;
-  int threads = 1024;  // of a block
+  int threads = 1024;  // threads per block
   int alignment = 16;  // in bytes; a chunk is a multiple of it
   bool doubles_scratch = false;
   std::uint64_t least_bytes = 0;
@@ -142,7 +142,7 @@ inline constexpr std::size_t kMostChannelsOfOperation = 8;
 inline constexpr std::size_t kMostSemaphoresOfOperation = 16;
 inline constexpr int kMostBarriers = 16;
 
-// The schedule that a plan must have the effect of, without moves.
+// Returns, without moves, the schedule whose effect a plan must have.
 Schedule shape_of(const ExecutionPlan& plan);
 
 // The other end of each channel of each GPU: its number at the other GPU, -1 if that one has none

@@ -58,7 +58,7 @@ Collective read_collective(const JsonNode& node) {
       });
   if (found == kCollectives.end()) {
     node.fail(
-        fmt::format("{} says no collective that could be checked: allreduce, allgather, "
+        fmt::format("{} is not a collective that can be checked: allreduce, allgather, "
                     "reducescatter, alltoall, broadcast, reduce",
                     in_quotes(node.text())));
   }
@@ -86,12 +86,12 @@ ExecutionPlan read_head(const JsonNode& document) {
   plan.name = read_name(document.at("name"));
   const JsonNode protocol = document.at("protocol");
   if (protocol.text() != "Simple") {
-    protocol.fail("only plans of the protocol Simple are read, not those that send packets");
+    protocol.fail("only plans of the protocol Simple are supported, not those that send packets");
   }
   plan.collective = read_collective(document.at("collective"));
   plan.in_place = document.at("inplace").truth();
   if (const auto reuse = document.find("reuse_resources"); reuse && reuse->truth()) {
-    reuse->fail("true lays scratch of different chunks over each other, which is not read");
+    reuse->fail("true overlaps the scratch of different chunks, which is not supported");
   }
   if (const auto doubles = document.find("use_double_scratch_buffer")) {
     plan.doubles_scratch = doubles->truth();
@@ -106,13 +106,14 @@ ExecutionPlan read_head(const JsonNode& document) {
 // All but its thread blocks, of GPU `id` of `gpus`.
 PlanGpu read_gpu(const JsonNode& node, int id, int gpus) {
   if (node.find("inputChunks") || node.find("i_cids")) {
-    node.fail("an older form of plans; this reads the one with input_chunks");
+    node.fail("an older plan format; only the one with input_chunks is supported");
   }
   node.allow_only({"id", "input_chunks", "output_chunks", "scratch_chunks", "threadblocks",
                    "channels", "remote_buffers", "semaphores"});
   const JsonNode number = node.at("id");
   if (number.whole(0, kMostGpus) != id) {
-    number.fail(fmt::format("GPU {} stands where GPU {} belongs", number.whole(0, kMostGpus), id));
+    number.fail(
+        fmt::format("found GPU {} where GPU {} is expected", number.whole(0, kMostGpus), id));
   }
   PlanGpu gpu;
   gpu.chunks = {static_cast<int>(node.at("input_chunks").whole(1, kMostChunks)),
@@ -145,7 +146,7 @@ void check_chunks(const JsonNode& gpus, const ExecutionPlan& plan) {
   const auto ranks = static_cast<std::int64_t>(plan.gpus.size());
   const std::array<int, 3>& first = plan.gpus.front().chunks;
   if (std::max(first[0], first[1]) > kMostContributions / ranks / ranks) {
-    gpus.fail(fmt::format("{} chunks of {} GPUs are more than are read",
+    gpus.fail(fmt::format("{} chunks of {} GPUs exceed what can be read",
                           std::max(first[0], first[1]), ranks));
   }
   Schedule shape = shape_of(plan);
@@ -164,7 +165,7 @@ void check_chunks(const JsonNode& gpus, const ExecutionPlan& plan) {
     for (std::size_t buffer = 0; buffer < expected.size(); ++buffer) {
       const int chunks = plan.gpus[i].chunks.at(buffer);
       if (chunks != expected.at(buffer)) {
-        gpus.item(i).fail(fmt::format("{} {} chunks, where the collective has {}", chunks,
+        gpus.item(i).fail(fmt::format("{} {} chunks, but the collective has {}", chunks,
                                       buffer == 0 ? "input" : "output", expected.at(buffer)));
       }
     }
@@ -194,7 +195,7 @@ std::vector<PlanPlace> read_remote_buffers(const JsonNode& nodes, int id, int gp
 void check_most(const JsonNode& node, std::string_view what, std::size_t count, std::size_t most) {
   if (count > most) {
     node.fail(
-        fmt::format("{} {} of a thread block; MSCCL++'s executor takes {}", count, what, most));
+        fmt::format("{} {} of a thread block; MSCCL++'s executor supports {}", count, what, most));
   }
 }
 
@@ -222,7 +223,7 @@ ThreadBlock read_block(const JsonNode& node, const std::vector<PlanPlace>& remot
                        BlockScope scope) {
   node.allow_only({"id", "ops", "channels", "remote_buffer_refs"});
   if (node.at("id").whole(0, kMostNumber) != scope.at.block) {
-    node.at("id").fail(fmt::format("thread block {} belongs here", scope.at.block));
+    node.at("id").fail(fmt::format("thread block {} is expected here", scope.at.block));
   }
   read_scope(node, remote, scope);
   ThreadBlock block;

@@ -21,13 +21,13 @@ struct Unread {
 
 // Keys of operations that this reader ignores.
 constexpr std::array<Unread, 2> kUnreadKeys = {
-    {{"tbg_info", "groups of thread blocks are not read; give each block its own chunks"},
-     {"iter_context", "pipelines are not read; write the operations out"}}};
+    {{"tbg_info", "groups of thread blocks are not supported; give each block its own chunks"},
+     {"iter_context", "pipelines are not supported; write out the operations"}}};
 constexpr std::array<Unread, 4> kUnreadOperations = {
-    {{"pkt", "packets (protocol LL) are not read; only plans of the protocol Simple are"},
-     {"pws", "puts of port channels are not read; only memory channels are"},
-     {"flush", "port channels are not read; only memory channels are"},
-     {"pipeline", "pipelines are not read; write the operations out"}}};
+    {{"pkt", "packets (protocol LL) are not supported; use the protocol Simple"},
+     {"pws", "puts through port channels are not supported; use memory channels"},
+     {"flush", "port channels are not supported; use memory channels"},
+     {"pipeline", "pipelines are not supported; write out the operations"}}};
 
 [[noreturn]] void refuse_operation(const JsonNode& name) {
   for (const Unread& one : kUnreadOperations) {
@@ -36,15 +36,15 @@ constexpr std::array<Unread, 4> kUnreadOperations = {
     }
   }
   if (name.text() == "glres" || name.text() == "gstore") {
-    name.fail("switch channels are not read; only memory channels are");
+    name.fail("switch channels are not supported; use memory channels");
   }
-  name.fail(fmt::format("no operation is called {}", in_quotes(name.text())));
+  name.fail(fmt::format("unknown operation {}", in_quotes(name.text())));
 }
 
 std::vector<int> read_counters(const JsonNode& ids, const BlockScope& scope, bool is_semaphore) {
   const std::size_t most = is_semaphore ? kMostSemaphoresOfOperation : kMostChannelsOfOperation;
   if (ids.size() < 1 || ids.size() > most) {
-    ids.fail(fmt::format("{} of them; the executor takes 1 to {}", ids.size(), most));
+    ids.fail(fmt::format("{} of them; the executor supports 1 to {}", ids.size(), most));
   }
   const NumberedList list =
       is_semaphore
@@ -55,7 +55,7 @@ std::vector<int> read_counters(const JsonNode& ids, const BlockScope& scope, boo
     const std::size_t id = read_index(ids.item(i), list, scope.at);
     const int counter = is_semaphore ? static_cast<int>(id) : scope.channels[id];
     if (std::find(counters.begin(), counters.end(), counter) != counters.end()) {
-      ids.item(i).fail("comes twice in one operation");
+      ids.item(i).fail("appears twice in one operation");
     }
     counters.push_back(counter);
   }
@@ -65,7 +65,7 @@ std::vector<int> read_counters(const JsonNode& ids, const BlockScope& scope, boo
 PlanPlace read_place(const JsonNode& node, const BlockScope& scope, bool is_remote) {
   node.allow_only({"type", "buffer_id", "index", "size", "switch_channel_id"});
   if (const auto channel = node.find("switch_channel_id")) {
-    channel->fail("switch channels are not read; only memory channels are");
+    channel->fail("switch channels are not supported; use memory channels");
   }
   PlanPlace place{.gpu = scope.at.gpu};
   if (is_remote) {
@@ -74,7 +74,7 @@ PlanPlace read_place(const JsonNode& node, const BlockScope& scope, bool is_remo
     place = scope.buffers[read_index(node.at("buffer_id"), list, scope.at)];
   } else {
     if (const auto id = node.find("buffer_id")) {
-      id->fail("a buffer of this GPU belongs here, with its type");
+      id->fail("a buffer of this GPU with its type is expected here");
     }
     place.buffer = read_buffer(node.at("type"));
   }
@@ -83,8 +83,8 @@ PlanPlace read_place(const JsonNode& node, const BlockScope& scope, bool is_remo
   place.offset = static_cast<int>(node.at("index").whole(0, kMostChunks));
   place.chunks = static_cast<int>(node.at("size").whole(1, kMostChunks));
   if (place.offset + place.chunks > size) {
-    node.fail(fmt::format("index {} and size {} end behind the {} chunks of the buffer",
-                          place.offset, place.chunks, size));
+    node.fail(fmt::format("index {} and size {} end after the buffer's {} chunks", place.offset,
+                          place.chunks, size));
   }
   return place;
 }
@@ -94,7 +94,7 @@ std::vector<PlanPlace> read_places(const JsonNode& nodes, const BlockScope& scop
                                    bool adds) {
   constexpr std::size_t kMostOwn = 2;  // besides those of channels
   if (nodes.size() < 1 || nodes.size() > kMostChannelsOfOperation + kMostOwn) {
-    nodes.fail(fmt::format("{} places; the executor takes 1 to {}", nodes.size(),
+    nodes.fail(fmt::format("{} places; the executor supports 1 to {}", nodes.size(),
                            kMostChannelsOfOperation + kMostOwn));
   }
   std::vector<PlanPlace> places;
@@ -131,13 +131,13 @@ void check_quirks(const JsonNode& node, const PlanOperation& operation) {
   for (std::size_t i = 0; i < operation.sources.size(); ++i) {
     if (operation.type == OperationType::put &&
         operation.sources[i].buffer != operation.sources.front().buffer) {
-      node.fail("the executor reads all sources of a put in the buffer of the first one");
+      node.fail("the executor reads all sources of a put from the first one's buffer");
     }
     if (operation.type == OperationType::get &&
         operation.sources[i].offset != operation.targets[i].offset) {
       node.fail(
-          "the executor takes the index of a get's source for its target, and that of "
-          "the target for the source; only equal ones are read");
+          "the executor swaps the indices of a get's source and target; only equal indices are "
+          "supported");
     }
   }
 }
@@ -156,7 +156,7 @@ const OperationTraits& read_type(const JsonNode& name) {
 
 void expect_memory_channel(const JsonNode& type) {
   if (type.text() != "memory") {
-    type.fail(fmt::format("{} channels are not read; only memory channels are", type.text()));
+    type.fail(fmt::format("{} channels are not supported; use memory channels", type.text()));
   }
 }
 
@@ -176,7 +176,7 @@ std::size_t read_index(const JsonNode& node, const NumberedList& list,
                                   : fmt::format("GPU {}", at.gpu);
     const std::string who = at.step < 0 ? fmt::format("thread block {}", at.block)
                                         : fmt::format("operation {}", at.step);
-    node.fail(fmt::format("{} has no {}s, and {} names {} {}", whose, list.thing, who, list.thing,
+    node.fail(fmt::format("{} has no {}s, but {} names {} {}", whose, list.thing, who, list.thing,
                           node.whole(0, kMostNumber)));
   }
   return static_cast<std::size_t>(node.whole(0, static_cast<std::int64_t>(list.size) - 1));
@@ -195,7 +195,7 @@ PlanOperation read_operation(const JsonNode& node, const BlockScope& scope) {
     expect_memory_channel(*type);
   }
   if (const auto op = node.find("reduce_op"); op && op->text() != "sum") {
-    op->fail("only sums are read");
+    op->fail("only sums are supported");
   }
   PlanOperation operation{.type = traits.type};
   if (has_data(traits.type)) {

@@ -159,15 +159,14 @@ void write_blocks(const std::vector<msccl::ThreadBlock>& blocks, int gpu, const 
 void check_that_it_can_be_said(const Schedule& schedule, Aliasing aliasing) {
   if (word_of(schedule.collective).empty()) {
     throw Error(ErrorCode::usage,
-                fmt::format("plans of MSCCL++ have no word for {}\nthey say all_reduce, "
+                fmt::format("MSCCL++'s plans do not support {}\nthey support all_reduce, "
                             "all_gather, reduce_scatter, all_to_all, broadcast and reduce",
                             to_string(schedule.collective)));
   }
   if (aliasing == Aliasing::in_place && !verify_in_place(schedule).empty()) {
-    throw Error(ErrorCode::usage,
-                fmt::format("in place, this schedule of {} would overwrite what it still needs\n"
-                            "leave --in-place out",
-                            to_string(schedule.collective)));
+    throw Error(ErrorCode::usage, fmt::format("in place, this schedule of {} would overwrite data "
+                                              "that it still needs\nremove --in-place",
+                                              to_string(schedule.collective)));
   }
 }
 

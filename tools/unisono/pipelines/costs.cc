@@ -20,7 +20,7 @@ double time_of(const Arguments& arguments, std::string_view option) {
                                                            : arguments.real(option);
   constexpr double kMost = 1e12;
   if (!(time >= 0 && time <= kMost)) {
-    throw UsageError(fmt::format("--{} is a time of 0 or more", option));
+    throw UsageError(fmt::format("--{} must be a time of 0 or more", option));
   }
   return time;
 }
@@ -28,8 +28,8 @@ double time_of(const Arguments& arguments, std::string_view option) {
 // A microbatch takes the same on each rank, however many stages that has.
 void set_times(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   if (are_microseconds(arguments) && !arguments.has("forward")) {
-    throw UsageError("how long does a microbatch take? messages take microseconds here",
-                     "--forward says it, such as --forward 2ms");
+    throw UsageError("the time of a microbatch is missing: here messages are timed in microseconds",
+                     "give it, such as --forward 2ms");
   }
   const double forward = time_of(arguments, "forward");
   const auto as_forward = [&](std::string_view option) {
@@ -72,9 +72,9 @@ void set_factors(pipeline::Pipeline& pipeline, const Arguments& arguments) {
     factors.push_back(factor);
   }
   if (factors.size() != pipeline.stage_rank.size()) {
-    throw UsageError(fmt::format("--factors has {} numbers, and there are {} stages",
+    throw UsageError(fmt::format("--factors has {} numbers, but there are {} stages",
                                  factors.size(), pipeline.stages()),
-                     "one for each stage, such as 1,1.2,1,0.9");
+                     "give one per stage, such as 1,1.2,1,0.9");
   }
   for (std::size_t stage = 0; stage < factors.size(); ++stage) {
     pipeline.costs.forward[stage] *= factors[stage];
@@ -87,12 +87,12 @@ void set_factors(pipeline::Pipeline& pipeline, const Arguments& arguments) {
 void set_links(pipeline::Pipeline& pipeline, const Arguments& arguments) {
   if (!arguments.has("on")) {
     if (arguments.has("message")) {
-      throw UsageError("--message goes with --on: how long it takes follows from the topology");
+      throw UsageError("--message needs --on: the topology defines its time");
     }
     return;
   }
   if (arguments.has("transfer")) {
-    throw UsageError("--on and --transfer both say what a message takes");
+    throw UsageError("--on and --transfer both define the time of a message");
   }
   const Topology topology = load_topology(arguments.text("on"));
   if (topology.rank_count() < pipeline.ranks) {

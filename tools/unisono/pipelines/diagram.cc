@@ -141,15 +141,16 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
                   const Console& console) {
   const std::string format = arguments.text("format");
   if (format == "csv" && pipeline.chains.size() > 1) {
-    throw UsageError(fmt::format("the CSV cannot say that {} has two chains", pipeline.name), {},
-                     "--format pipeline");
+    throw UsageError(
+        fmt::format("the CSV format cannot express that {} has two chains", pipeline.name), {},
+        "--format pipeline");
   }
   if (format != "text") {
     fmt::print("{}", format == "csv" ? to_csv(pipeline) : to_json(pipeline));
     return kDone;
   }
   if (!verify(pipeline).right()) {
-    throw UsageError(fmt::format("{} is not right", pipeline.name), {}, "unisono pipeline verify");
+    throw UsageError(fmt::format("{} is invalid", pipeline.name), {}, "unisono pipeline verify");
   }
   const pipeline::Run run = pipeline::run(pipeline);
   if (console.json()) {
@@ -192,9 +193,10 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
     fmt::print("{}\n", console.paint(Paint::dim, legend_of(pipeline)));
   }
   if (!scale.has_numbers) {
-    fmt::print("{}\n", console.paint(Paint::dim,
-                                     "too fine for text: --format pipeline writes a file, which "
-                                     "unisono view draws"));
+    fmt::print("{}\n",
+               console.paint(
+                   Paint::dim,
+                   "too fine for text: --format pipeline writes a file that unisono view draws"));
   }
   return kDone;
 }

@@ -17,7 +17,7 @@ namespace {
 pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
   for (const char* option : {"ranks", "microbatches", "chunks"}) {
     if (arguments.has(option)) {
-      throw UsageError(fmt::format("--{} does not go with a file: {} says it", option, path));
+      throw UsageError(fmt::format("--{} cannot be used with a file: {} defines it", option, path));
     }
   }
   const std::string text = read_text_file(path);
@@ -26,14 +26,14 @@ pipeline::Pipeline load(const std::string& path, const Arguments& arguments) {
   for (const char* option : {"forward", "input", "weight", "transfer", "lanes", "capacity"}) {
     if (is_json && arguments.has(option)) {
       throw UsageError(
-          fmt::format("--{} goes with a name or a CSV: {} says it itself", option, path));
+          fmt::format("--{} needs a name or a CSV file: {} defines it itself", option, path));
     }
   }
   Parsed<pipeline::Pipeline> parsed =
       is_json ? pipeline::parse_pipeline_json(text) : pipeline::parse_csv(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     "docs/formats/pipeline.md has both formats");
+                     "docs/formats/pipeline.md describes both formats");
   }
   if (!is_json) {
     set_costs(*parsed.value, arguments);

@@ -23,22 +23,21 @@ double limit_of(const pipeline::Pipeline& pipeline, const Arguments& arguments) 
   if (!arguments.has("limit")) {
     const pipeline::Verdict verdict = verify(pipeline);
     if (verdict.least_capacity < 0) {
-      throw UsageError(fmt::format("{} is not right", pipeline.name), {},
-                       "unisono pipeline verify");
+      throw UsageError(fmt::format("{} is invalid", pipeline.name), {}, "unisono pipeline verify");
     }
     return most_of(verdict.peak_bytes);
   }
   const bool has_unit = ends_in_unit(arguments.text("limit"));
   if (has_unit && !holds_bytes(pipeline)) {
-    throw UsageError(fmt::format("--limit {}: what a microbatch of a stage holds is not known in "
-                                 "bytes",
-                                 arguments.text("limit")),
-                     "a number of microbatches, such as 4, or a file whose memory says bytes");
+    throw UsageError(
+        fmt::format("--limit {}: the bytes that a microbatch of a stage holds are unknown",
+                    arguments.text("limit")),
+        "give a number of microbatches, such as 4, or a file that states its memory in bytes");
   }
   const double limit =
       has_unit ? static_cast<double>(arguments.bytes("limit")) : arguments.real("limit");
   if (!(limit > 0)) {
-    throw UsageError("--limit is a number above 0");
+    throw UsageError("--limit must be a number above 0");
   }
   return limit;
 }
@@ -89,12 +88,13 @@ int make_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
             .seed = static_cast<std::uint64_t>(arguments.number("seed", 0, std::int64_t{1} << 62)),
             .work = static_cast<double>(arguments.number("work", 0, 1'000'000)) * 1e6});
   if (!made) {
-    throw UsageError(made.message, "a larger --limit, or other stages");
+    throw UsageError(made.message, "give a larger --limit, or other stages");
   }
   const std::string format = arguments.text("format");
   if (format == "csv" && pipeline.chains.size() > 1) {
-    throw UsageError(fmt::format("the CSV cannot say that {} has two chains", pipeline.name), {},
-                     "--format pipeline");
+    throw UsageError(
+        fmt::format("the CSV format cannot express that {} has two chains", pipeline.name), {},
+        "--format pipeline");
   }
   if (format != "text") {
     fmt::print("{}",

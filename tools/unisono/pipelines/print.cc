@@ -71,7 +71,7 @@ void set_slow(const Arguments& arguments, int stages, pipeline::RunOptions& opti
   if (end != text.size() || text.find('=') == std::string::npos || options.slow_stage < 0 ||
       options.slow_stage >= stages || !(options.slow_factor >= 0) ||
       options.slow_factor > kMostFactor) {
-    throw UsageError("--slow is a stage and a factor, such as 2=1.5",
+    throw UsageError("--slow needs a stage and a factor, such as 2=1.5",
                      fmt::format("the stages are 0 to {}", stages - 1));
   }
 }
@@ -133,7 +133,7 @@ int verify_pipeline(const pipeline::Pipeline& pipeline, bool has_more_actions,
     fmt::print("  ... and more; --json has up to 100\n");
   }
   if (has_more_actions && !verdict.right()) {
-    fmt::print("  actions are counted with the sends and receives that follow from the file\n");
+    fmt::print("  actions include the sends and receives derived from the file\n");
   }
   if (verdict.least_capacity >= 0) {
     fmt::print("  lanes hold {} message{}; the least that works is {}\n", pipeline.capacity,
@@ -152,12 +152,12 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
       .seed = static_cast<std::uint64_t>(arguments.number("seed", 0, std::int64_t{1} << 62)),
       .jitter = arguments.real("jitter")};
   if (!(options.jitter >= 0 && options.jitter <= 1)) {
-    throw UsageError("--jitter is a share from 0 to 1");
+    throw UsageError("--jitter must be a share from 0 to 1");
   }
   set_slow(arguments, pipeline.stages(), options);
   const pipeline::Verdict verdict = verify(pipeline);
   if (!verdict.right()) {
-    throw UsageError(fmt::format("{} is not right", pipeline.name), {}, "unisono pipeline verify");
+    throw UsageError(fmt::format("{} is invalid", pipeline.name), {}, "unisono pipeline verify");
   }
   const pipeline::Run alone = pipeline::run(pipeline, options);
   const pipeline::Run run =
@@ -189,7 +189,7 @@ int simulate_pipeline(const pipeline::Pipeline& pipeline, const Arguments& argum
   fmt::print("{}\n  takes {}, {} of it computing on the busiest rank; bubble {} ({:.1f} %)\n",
              heading(pipeline, console), time(run.makespan), time(work), time(bubble), 100 * share);
   if (arguments.has("on")) {
-    fmt::print("  messages that share links, or follow each other in a lane: {} more\n",
+    fmt::print("  messages that share links or lanes add {}\n",
                time(rounded_difference(run.makespan, alone.makespan)));
   }
   return kDone;

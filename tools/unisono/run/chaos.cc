@@ -107,7 +107,7 @@ std::optional<chaos::Plan> read_chaos(const Arguments& arguments, int ranks,
     refuse(
         "delay, jitter, loss, rate, corrupt and reset need connections between ranks, and these "
         "share memory",
-        "add --transport tcp; kill and stop work with shared memory, too");
+        "add --transport tcp; kill and stop also work with shared memory");
   }
   if (!plan.has_seed) {
     plan.link.seed = std::random_device()() % kMostDrawnSeed;
@@ -130,9 +130,10 @@ std::optional<tcp::Address> relay_address(const chaos::Plan& plan, const std::st
     }
   } catch (const Error&) {  // said below
   }
-  refuse(fmt::format("'{}' cannot be reached from here, where the relay between the ranks stands",
-                     first_host),
-         "write the first host's address in --hosts");
+  refuse(
+      fmt::format("'{}' cannot be reached from this host, where the relay between the ranks runs",
+                  first_host),
+      "write the first host's address in --hosts");
 }
 
 std::string replay_command(const Arguments& arguments, const chaos::Plan& plan) {

@@ -157,7 +157,8 @@ RemoteFolders::RemoteShell RemoteFolders::start(const std::vector<std::string>& 
                                                 const std::string& folder) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
+    throw Error(ErrorCode::resource,
+                "cannot make a pipe\nraise the limit of open files (ulimit -n)");
   }
   const UniqueFd input(ends[0]);
   RemoteShell shell{.words = words, .folder = folder, .input = UniqueFd(ends[1])};
@@ -184,8 +185,8 @@ void RemoteFolders::await_folder(RemoteShell& shell, Clock::time_point deadline,
   const std::string why = last_line(std::move(errors));
   console.note(fmt::format("nothing is recorded on this host: {}\n  {}{}{}",
                            fmt::join(shell.words, " "),
-                           ended ? "it ended without a folder to record in"
-                                 : fmt::format("no folder within {} s", kPatience.count()),
+                           ended ? "it ended without a folder for the recording"
+                                 : fmt::format("it named no folder within {} s", kPatience.count()),
                            why.empty() ? "" : ": ", why));
 }
 
@@ -261,7 +262,7 @@ std::vector<std::vector<std::byte>> RemoteFolders::collect_from(RemoteShell& she
     }
   }
   console.note(fmt::format(
-      "{} came through: {}\n  {}{}{}",
+      "{} arrived: {}\n  {}{}{}",
       answer.files.empty() ? "no recording" : "perhaps not every recording",
       fmt::join(shell.words, " "),
       answer.ended ? "it ended too early" : fmt::format("no end within {} s", kPatience.count()),

@@ -60,7 +60,8 @@ void tell(int pipe, pid_t message) {
 ChildGuard::ChildGuard() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorCode::resource, "cannot make a pipe\nulimit -n says how many are allowed");
+    throw Error(ErrorCode::resource,
+                "cannot make a pipe\nraise the limit of open files (ulimit -n)");
   }
   pid_ = ::fork();
   if (pid_ == 0) {
@@ -71,7 +72,8 @@ ChildGuard::ChildGuard() {
   pipe_ = ends[1];
   if (pid_ < 0) {
     ::close(pipe_);
-    throw Error(ErrorCode::resource, "cannot start a process\nulimit -u says how many are allowed");
+    throw Error(ErrorCode::resource,
+                "cannot start a process\nraise the limit of processes (ulimit -u)");
   }
   // Orphans of the ranks come to us, where kill_orphans() finds them.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kReadAhead = 8192;
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw UsageError(what, "--hosts a:4,b:4, or --hosts @FILE with a line for each host",
+  throw UsageError(what, "write --hosts a:4,b:4, or --hosts @FILE with one line per host",
                    "unisono help run");
 }
 
@@ -78,7 +78,7 @@ HostRanks parse_host(const std::string& text) {
   if (colon != std::string::npos) {
     const auto count = count_of(std::string_view(text).substr(colon + 1));
     if (!count) {
-      refuse(fmt::format("'{}' does not say how many ranks", text));
+      refuse(fmt::format("'{}' has no number of ranks", text));
     }
     host.ranks = *count;
   }
@@ -160,8 +160,8 @@ std::string script_of(const std::vector<std::string>& program,
     const std::size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
     if (!is_variable_name(name)) {
-      throw UsageError(fmt::format("'{}' is not a name of a variable that a shell takes", name),
-                       "letters, digits and _", "unisono help run");
+      throw UsageError(fmt::format("'{}' is not a valid name of a shell variable", name),
+                       "use letters, digits and _", "unisono help run");
     }
     script += equals == std::string::npos
                   ? "unset " + name + "\n"

@@ -1,6 +1,6 @@
-// The launcher's side of what it and the ranks of this host tell each other
-// (bootstrap/job_log.h): ranks that wait for each other shall hear who has ended, and those that
-// see each other end shall not take that for the first cause.
+// The launcher's side of the job log (bootstrap/job_log.h), through which it and the ranks of this
+// host inform each other: ranks that wait for each other learn who has ended, and ranks that see
+// each other end do not take that for the first cause.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ namespace unisono::cli {
 
 class JobLogFile {
  public:
-  // Without memory for the file nothing is written, and all the rest goes on.
+  // Without memory for the file nothing is written, and everything else continues.
   JobLogFile(const std::string& job, int ranks);
-  // For the environment of the ranks of this host.
+  // Returns the environment entry for the ranks of this host.
   std::string environment() const;
   void write_end(int rank, const std::string& how);
   // To be called before the first rank is ended; the first reason stays. `reason` begins with
@@ -24,7 +24,7 @@ class JobLogFile {
   // comm::kEndedByLauncher. Returns the lines for ranks with a log of their own; empty: there was a
   // reason already.
   std::string write_reason(const std::string& reason, const std::string& advice);
-  // Lines that a rank of another host has in its own log.
+  // Adds lines that a rank on another host has in its own log.
   void add_remote(std::string_view lines) { remote_ += lines; }
   // Returns the lines of all ranks.
   comm::JobLog read() const;
@@ -37,15 +37,15 @@ class JobLogFile {
   bool has_reason_ = false;
 };
 
-// Takes the lines of a rank's job log out of what its shell writes to stderr: see log_mark().
+// Extracts the lines of a rank's job log from its shell's stderr: see log_mark().
 class RemoteLog {
  public:
   explicit RemoteLog(std::string mark) : mark_(std::move(mark)) {}
-  // Returns what is to be shown.
+  // Returns the text to show.
   std::string take(std::string_view bytes);
-  // Returns the end of what is to be shown, when no more comes.
+  // Returns the rest of the text to show; call it at the end of the stream.
   std::string finish();
-  // The lines taken since the last call.
+  // Returns the lines extracted since the last call.
   std::string lines();
 
  private:

@@ -250,9 +250,9 @@ void Launcher::read_signals(Time now) {
       tell_of_stop();
       result_.launcher_signal = signal;
       tell_of_failure();
-      tell_why(
-          fmt::format("{}, because it got {} itself", comm::kEndedByLauncher, signal_name(signal)),
-          "whoever sent that stopped the job");
+      tell_why(fmt::format("{}, because the launcher got {} itself", comm::kEndedByLauncher,
+                           signal_name(signal)),
+               "the sender of that signal stopped the job");
     }
     signal_ranks(again ? SIGKILL : signal == SIGINT ? SIGINT : SIGTERM, info.ssi_code == SI_KERNEL);
     stage_ = again ? Stage::killing : Stage::terminating;
@@ -378,7 +378,7 @@ void Launcher::check_clock(Time now) {
       tell_of_stop();
       tell_why(fmt::format("{}, because --timeout is {:g} s", comm::kEndedByLauncher,
                            options_.timeout_s),
-               "the launcher says below who was waited for");
+               "the launcher names the ranks that were waited for below");
       signal_ranks(SIGTERM, false);
       stage_ = Stage::terminating;
       stage_end_ = now + kTermination;

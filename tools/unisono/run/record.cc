@@ -45,7 +45,7 @@ JobEnd job_end(const JobResult& result, const LaunchOptions& options) {
     end.ended = say("stopped after {:g} s, as --timeout says", "{:g} s 后被停止（--timeout）",
                     options.timeout_s);
   } else if (result.launcher_signal != 0) {
-    end.ended = say("whoever started it stopped it", "被启动者停止");
+    end.ended = say("the launcher was stopped from outside", "被启动者停止");
   } else if (result.first_failure >= 0) {
     const std::vector<int> killed = killed_before(result);
     end.ended = end_sentence(result.first_failure,
@@ -94,7 +94,7 @@ void JobRecorder::prepare(LaunchOptions& options, const Console& console) {
       throw Error(ErrorCode::resource,
                   fmt::format("no memory to record in: {}\n{}", ::strerror(errno),
                               errno == EMFILE || errno == ENFILE
-                                  ? "ulimit -n says how many files a process may have open"
+                                  ? "raise the limit of open files (ulimit -n)"
                                   : "memfd_create is needed: allow it in the container's seccomp "
                                     "profile"));
     }

@@ -15,10 +15,9 @@ namespace unisono::cli {
 RemoteInput::RemoteInput(UniqueFd& reader) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorCode::resource,
-                fmt::format("no pipe to a rank of another host: {}\nraise the limit on open files "
-                            "(ulimit -n)",
-                            std::strerror(errno)));
+    throw Error(ErrorCode::resource, fmt::format("cannot make a pipe to a rank of another host: "
+                                                 "{}\nraise the limit of open files (ulimit -n)",
+                                                 std::strerror(errno)));
   }
   reader = UniqueFd(ends[0]);
   writer_ = UniqueFd(ends[1]);

@@ -129,8 +129,8 @@ void report_never_joined(const JobResult& result, const LaunchOptions& options,
   std::string detail = table_of(lines) + tail_of(result, output, rank);
   detail.pop_back();
   print_error(console, "rank_failed",
-              fmt::format("the job cannot begin: rank {} ended without having joined", rank),
-              detail, hint(result, rank, options));
+              fmt::format("the job cannot start: rank {} ended before it joined", rank), detail,
+              hint(result, rank, options));
 }
 
 // The rank that a rank's own error names, unless that one has failed too and so is the first
@@ -158,7 +158,7 @@ void report_swallowed(const JobResult& result, const Console& console) {
   detail.pop_back();
   print_error(console, "rank_failed", "the job failed, although its ranks exited with code 0",
               detail,
-              "let the program exit with another code after an error that it cannot recover from");
+              "exit with another code after an error from which the program cannot recover");
 }
 
 void report_rank(const JobResult& result, const LaunchOptions& options, const OutputMerger& output,
@@ -210,7 +210,7 @@ void report_timeout(const JobResult& result, const LaunchOptions& options,
   std::string detail;
   int rank = result.unfinished.front();
   std::string next = options.log_dir.empty()
-                         ? "a longer --timeout, or --log-dir DIR to see what each rank did last"
+                         ? "use a longer --timeout, or --log-dir DIR to see what each rank did last"
                          : logs_hint(result, options);
   for (const Finding& finding : result.findings) {
     if (is_hang(finding)) {
@@ -239,7 +239,7 @@ Text signal_hint(int signal, const LaunchOptions& options) {
     return say("out of memory? try: dmesg | tail", "是否内存不足？试试：dmesg | tail");
   }
   if (signal == SIGABRT) {
-    return say("it ended itself: its last lines say why", "它自行结束：其最后几行说明了原因");
+    return say("it aborted: its last lines say why", "它自行结束：其最后几行说明了原因");
   }
   return say("ulimit -c unlimited, run again, then: gdb {} core",
              "ulimit -c unlimited，再次运行，然后：gdb {} core", options.program.front());
@@ -286,7 +286,7 @@ void report_failure(const JobResult& result, const LaunchOptions& options,
     add_others(result, {}, lines);
     std::string table = table_of(lines);
     table.pop_back();
-    console.note("unisono run: ranks were lost, and the others went on\n" + table);
+    console.note("unisono run: ranks were lost, and the others continued\n" + table);
   } else if (result.first_failure >= 0 && is_to_blame(result, result.never_joined)) {
     report_never_joined(result, options, output, console);
   } else if (result.first_failure >= 0) {

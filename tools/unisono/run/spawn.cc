@@ -19,9 +19,10 @@ namespace unisono::cli {
 namespace {
 
 [[noreturn]] void fail_resource(const char* what) {
-  throw Error(ErrorCode::resource,
-              fmt::format("cannot start a rank: {}: {}\nulimit -n and ulimit -u say what is left",
-                          what, std::strerror(errno)));
+  throw Error(
+      ErrorCode::resource,
+      fmt::format("cannot start a rank: {}: {}\ncheck the limits with ulimit -n and ulimit -u",
+                  what, std::strerror(errno)));
 }
 
 struct Pipe {

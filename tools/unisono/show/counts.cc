@@ -71,7 +71,7 @@ std::string draw_counts(const Counts& counts, int width, const Console& console)
   }
   std::string text =
       console.paint(Paint::strong,
-                    fmt::format("{} that each rank sends to each other", unit_of(counts))) +
+                    fmt::format("{} that each rank sends to every other rank", unit_of(counts))) +
       "\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     text += line_of(names[i], rows[i], name, cell);

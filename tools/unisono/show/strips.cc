@@ -392,12 +392,12 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
     const bool has_parts = by_target && text.find(kPart) != std::string::npos;
     text += console.paint(
         Paint::dim,
-        !schedule.counts.empty() ? "row →r: blocks for rank r; strip: whose blocks are here, as "
-                                   "wide as they are long; >r: "
-                                   "goes to r"
-        : by_target ? "row →r: blocks for rank r; strip: whose blocks are here; >r: goes to r"
+        !schedule.counts.empty() ? "row →r: blocks for rank r; strip: whose blocks are here, "
+                                   "widths to scale; >r: goes to rank r"
+        : by_target ? "row →r: blocks for rank r; strip: whose blocks are here; >r: goes to rank r"
         : reduces(schedule.collective) || contributors(schedule) > 1
-            ? "strip: ranks whose contribution is in; >r: goes to rank r in this step; !: twice"
+            ? "strip: ranks whose contribution is included; >r: goes to rank r in this step; !: "
+              "twice"
             : "strip: the rank whose data it is, · nothing yet; >r: goes to rank r in this step");
     text += has_parts ? console.paint(Paint::dim, "; +: a part of a block") + "\n" : "\n";
   }

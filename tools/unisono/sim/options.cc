@@ -58,7 +58,7 @@ double time_us(std::string_view option, const std::string& text) {
     }
   }
   throw UsageError(fmt::format("--{}: '{}' is not a time", option, text),
-                   "a number and ns, us, ms or s", "unisono help sim");
+                   "give a number and ns, us, ms or s", "unisono help sim");
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ network_model::SimulationOptions simulation_options(const Arguments& arguments) 
   options.ports = static_cast<int>(arguments.number("ports", 1, 64));
   if (arguments.has("gamma")) {
     if (arguments.has("link")) {
-      throw UsageError("--gamma does not go with --link", "write gamma=... in the link",
+      throw UsageError("--gamma cannot be used with --link", "write gamma=... in the link",
                        "unisono help sim");
     }
     options.gamma_us_per_byte =
@@ -90,8 +90,8 @@ network_model::SimulationOptions simulation_options(const Arguments& arguments) 
                    : routes == "hashed" ? RouteChoice::hashed
                                         : RouteChoice::fixed;
   if (arguments.has("link") && options.routes != RouteChoice::fixed) {
-    throw UsageError("--routes does not go with --link",
-                     "there every pair of ranks has a link of its own", "unisono help sim");
+    throw UsageError("--routes cannot be used with --link",
+                     "with --link every pair of ranks has its own link", "unisono help sim");
   }
   for (const std::string& text : arguments.texts("late")) {
     const Assignment late = assignment("late", text, "3=50us");

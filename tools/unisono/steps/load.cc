@@ -30,7 +30,7 @@ void refuse_options_of_models(const std::string& path, const Arguments& argument
   for (const char* option :
        {"layout", "prompt", "behind", "train", "with", "precision", "upcycled"}) {
     if (arguments.has(option)) {
-      throw UsageError(fmt::format("--{} goes with a model: {} says it itself", option, path));
+      throw UsageError(fmt::format("--{} needs a model: {} defines it itself", option, path));
     }
   }
 }
@@ -55,7 +55,7 @@ step::TrainingTask training_task(const Arguments& arguments) {
       !read_count(std::string_view(text).substr(0, by), kMostSequences, task.sequences) ||
       !read_count(std::string_view(text).substr(by + 1), kMostTokens, task.length)) {
     throw UsageError(fmt::format("--train cannot be '{}'", text),
-                     "sequences and the tokens of each, such as --train 8x2048",
+                     "give the sequences and the tokens of each, such as --train 8x2048",
                      "unisono help step");
   }
   task.element_bytes = element_bytes(arguments.text("precision"));
@@ -67,7 +67,7 @@ step::Step load_step(const std::string& path) {
   Parsed<step::Step> parsed = step::parse_step_json(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     "docs/formats/step.md says what belongs where");
+                     "docs/formats/step.md describes the format");
   }
   return std::move(*parsed.value);
 }
@@ -82,10 +82,9 @@ step::Step step_of(const std::string& which, const Arguments& arguments, const C
                     static_cast<int>(arguments.has("train"));
   if (kinds > 1 || (arguments.has("with") && !arguments.has("train")) ||
       (arguments.has("train") && arguments.has("upcycled"))) {
-    throw UsageError(kinds > 1
-                         ? "--prompt, --behind and --train do not go together"
-                         : "--with goes with --train, and --upcycled with --prompt or --behind",
-                     "a step is of a prompt, of one token, or of training", "unisono help step");
+    throw UsageError(kinds > 1 ? "--prompt, --behind and --train exclude each other"
+                               : "--with needs --train, and --upcycled needs --prompt or --behind",
+                     "choose a prompt, one token, or training", "unisono help step");
   }
   planner::ModelConfig model = read_model(which, "unisono help step");
   planner::ModelShape& shape = model.shape;
@@ -93,7 +92,7 @@ step::Step step_of(const std::string& which, const Arguments& arguments, const C
     model.account.left_out.push_back("quantization_config (a step's weights are in --precision)");
   }
   if (shape.window_layers() > 0 && arguments.text("layout").find("cp=") != std::string::npos) {
-    model.account.left_out.push_back("windows of attention (cp cuts keys by places: all are kept)");
+    model.account.left_out.push_back("attention windows (cp cuts keys by position: all are kept)");
   }
   for (const std::string& line : model.account.lines()) {
     console.note(line);
@@ -107,7 +106,7 @@ step::Step step_of(const std::string& which, const Arguments& arguments, const C
   if (arguments.has("upcycled")) {
     if (shape.has_experts()) {
       throw UsageError(fmt::format("{} has experts already", which),
-                       "--upcycled is of dense models", "unisono help step");
+                       "--upcycled needs a dense model", "unisono help step");
     }
     shape.experts = static_cast<int>(arguments.number("upcycled", 2, kMostExperts));
     shape.experts_per_token = 2;

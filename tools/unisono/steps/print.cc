@@ -55,7 +55,7 @@ void print_totals(const step::Step& step, const std::vector<std::vector<step::Ca
   }
   const step::Memory& most = memory[fullest];
   fmt::print("\n{}\n", console.paint(Paint::strong,
-                                     fmt::format("rank {}, which needs most memory", fullest)));
+                                     fmt::format("rank {}, which needs the most memory", fullest)));
   fmt::print("  {} = weights {}, cache {}, activations {}\n", format_bytes(most.total()),
              format_bytes(most.weights), format_bytes(most.cache), format_bytes(most.activations));
   const std::map<std::string, Sum> sums = sums_of(calls[fullest]);
@@ -154,8 +154,8 @@ Json step_page_data(const step::Step& step) {
 void refuse_wrong(const step::Step& step) {
   const std::vector<step::Finding> findings = verify(step);
   if (!findings.empty()) {
-    throw UsageError(fmt::format("{} is not right", step.name), to_text(findings.front()),
-                     "unisono step verify says all that is wrong");
+    throw UsageError(fmt::format("{} is invalid", step.name), to_text(findings.front()),
+                     "unisono step verify lists everything that is wrong");
   }
 }
 

@@ -42,13 +42,13 @@ double utilisation(const step::Step& step, double total_us, double flops_per_s) 
 int simulate_step(const step::Step& step, const Arguments& arguments, const Console& console) {
   refuse_wrong(step);
   if (!arguments.has("on")) {
-    throw UsageError("on which machine? --on says", "--on dgx_h100:nodes=2",
+    throw UsageError("the machine is missing: give --on", "--on dgx_h100:nodes=2",
                      "unisono topo --presets");
   }
   const Topology topology = load_topology(arguments.text("on"));
   const int ranks = parallel::MeshShape::parse(step.mesh).ranks();
   if (ranks > topology.rank_count() || ranks > kMostPlayed) {
-    throw UsageError(fmt::format("{} has {} ranks, and the step {}",
+    throw UsageError(fmt::format("{} has {} ranks, but the step {}",
                                  ranks > kMostPlayed ? "the simulator" : topology.name,
                                  ranks > kMostPlayed ? kMostPlayed : topology.rank_count(), ranks),
                      {}, "unisono help step");

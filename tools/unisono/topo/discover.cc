@@ -31,18 +31,18 @@ class Discovery {
   Discovery() {
     hwloc_topology_t raw = nullptr;
     if (hwloc_topology_init(&raw) != 0) {
-      throw Error(ErrorCode::resource, "hwloc cannot start\nis there enough memory?");
+      throw Error(ErrorCode::resource, "hwloc cannot start\ncheck that enough memory is free");
     }
     host_.reset(raw);
     hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     if (hwloc_topology_load(raw) != 0) {
-      throw Error(ErrorCode::resource, "hwloc cannot read this host\nis /sys mounted?");
+      throw Error(ErrorCode::resource, "hwloc cannot read this host\ncheck that /sys is mounted");
     }
   }
 
   Topology run() {
     topology_.name = "this host";
-    topology_.source = "hwloc; figures of links that it does not know are usual ones, not measured";
+    topology_.source = "hwloc; figures of links unknown to hwloc are typical values, not measured";
     node_ = add_device(topology_, "host", DeviceKind::node);
     add_packages();
     add_devices_on_bus();
@@ -135,7 +135,7 @@ Topology discover_host() {
 namespace unisono::cli {
 
 Topology discover_host() {
-  throw UsageError("this unisono cannot look at the host", "it was built without hwloc",
+  throw UsageError("this unisono cannot discover the host", "it was built without hwloc",
                    "install libhwloc-dev and build again");
 }
 

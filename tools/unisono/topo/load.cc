@@ -30,7 +30,7 @@ Parsed<Topology> parse_topology(const std::string& target, const std::string& te
       throw UsageError(fmt::format("{} is {}, which unisono does not read", target, foreign),
                        "it reads unisono.topology/1, the matrix of nvidia-smi topo -m, the report "
                        "of rocm-smi --showtopo and the XML of NCCL_TOPO_DUMP_FILE",
-                       "unisono topo --discover --json > host.json makes one of this machine");
+                       "unisono topo --discover --json > host.json describes this machine");
     }
   }
   return parsed;
@@ -51,7 +51,7 @@ Topology load_topology(const std::string& target) {
     if (!parsed) {
       throw UsageError(
           fmt::format("{}{}: {}", target, place_in(text, parsed.position), parsed.message), {},
-          "docs/formats/topology.md says what belongs where");
+          "docs/formats/topology.md describes the format");
     }
     return std::move(*parsed.value);
   }

@@ -113,7 +113,7 @@ class NcclReader {
   // Only a document type can declare entities, which may grow without bound.
   static void begin_document_type(void* user, const XML_Char*, const XML_Char*, const XML_Char*,
                                   int) {
-    static_cast<NcclReader*>(user)->fail("a document type has no place in it");
+    static_cast<NcclReader*>(user)->fail("a document type is not allowed in it");
   }
 
   void fail(std::string problem) {
@@ -172,7 +172,7 @@ class NcclReader {
   // its children see to.
   void open_slot(Open& one, const Attributes& attributes) {
     if (one.device < 0) {
-      fail("a <pci> outside of a <cpu>");
+      fail("a <pci> outside a <cpu>");
       return;
     }
     one.busid = text_of(attributes, "busid");
@@ -190,7 +190,7 @@ class NcclReader {
 
   void add_gpu(Open& one, const Attributes& attributes) {
     if (one.busid.empty()) {
-      fail("a <gpu> outside of a <pci>");
+      fail("a <gpu> outside a <pci>");
       return;
     }
     const double dev = number_of(attributes, "dev").value_or(static_cast<double>(gpus_.size()));
@@ -217,7 +217,7 @@ class NcclReader {
   void add_nvlink(const Open& one, const std::string& name, const Attributes& attributes) {
     const auto gpu = gpus_.find(one.busid);
     if (gpu == gpus_.end()) {
-      fail(fmt::format("a <{}> outside of a <gpu>", name));
+      fail(fmt::format("a <{}> outside a <gpu>", name));
       return;
     }
     if (name == "c2c") {
@@ -290,9 +290,9 @@ class NcclReader {
       text += fmt::format(", {:g} of {} PCIe slots without a speed", kSlotBytesPerUs / 1e3,
                           unknown_slots_);
     }
-    text += "; not in it: what is beyond the NICs";
+    text += "; not included: the network beyond the NICs";
     if (lone_nets_ > 0) {
-      text += fmt::format("; left out: {} NICs outside of PCIe", lone_nets_);
+      text += fmt::format("; left out: {} NICs outside PCIe", lone_nets_);
     }
     for (const auto& [name, count] : strange_) {
       text += fmt::format("; left out: {} <{}>", count, name.substr(0, 20));

@@ -98,8 +98,8 @@ class RocmReader {
           return;
         }
         if (i != k && link != rows_[k][i]) {
-          problem_ =
-              fmt::format("{} to {} is {}, and back {}", names_[i], names_[k], link, rows_[k][i]);
+          problem_ = fmt::format("{} to {} is {}, but back is {}", names_[i], names_[k], link,
+                                 rows_[k][i]);
           return;
         }
       }
@@ -116,7 +116,7 @@ class RocmReader {
     topology.name = "rocm-smi --showtopo";
     topology.source = fmt::format(
         "rocm-smi --showtopo; assumed: {:g} GB/s each way of XGMI between two GPUs, {:g} of PCIe "
-        "(4.0 x16), {:g} between sockets; not in it: NICs",
+        "(4.0 x16), {:g} between sockets; not included: NICs",
         kXgmiBytesPerUs / 1e3, kSlotBytesPerUs / 1e3, kSocketsBytesPerUs / 1e3);
     const int host = add_device(topology, "host", DeviceKind::node);
     std::map<int, int> sockets;

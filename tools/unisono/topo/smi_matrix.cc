@@ -113,8 +113,8 @@ class MatrixReader {
           return;
         }
         if (cell != cells_[k][i]) {
-          fail(
-              fmt::format("{} to {} is {}, and back {}", names_[i], names_[k], cell, cells_[k][i]));
+          fail(fmt::format("{} to {} is {}, but back is {}", names_[i], names_[k], cell,
+                           cells_[k][i]));
           return;
         }
       }
@@ -164,7 +164,7 @@ class MatrixReader {
     topology.source = fmt::format(
         "nvidia-smi topo -m; assumed: {:g} GB/s each way of an NVLink, {:g} of PCIe (4.0 x16), "
         "{:g} "
-        "between sockets; not in it: what is beyond the NICs",
+        "between sockets; not included: the network beyond the NICs",
         kNvlinkBytesPerUs / 1e3, kSlotBytesPerUs / 1e3, kSocketsBytesPerUs / 1e3);
     const int host = add_device(topology, "host", DeviceKind::node);
     add_pcie(topology, host);

@@ -48,7 +48,8 @@ std::vector<int> rank_counts(const Arguments& arguments) {
   const std::string text = arguments.text("ranks");
   for (const int ranks : parse_ranks(text, kMostJobRanks + 1, "ranks")) {
     if (ranks < 1) {
-      throw UsageError(fmt::format("--ranks cannot be '{}'", text), "counts from 1: 2,4,8");
+      throw UsageError(fmt::format("--ranks cannot be '{}'", text),
+                       "give counts from 1, such as 2,4,8");
     }
     counts.insert(ranks);
   }
@@ -80,7 +81,7 @@ Campaign::Campaign(const Arguments& arguments, const Console& console)
   is_long_ = measure_options(arguments).most_bytes >= kShortestForThreads;
   if (threads_.size() == 1) {
     throw UsageError(fmt::format("--threads cannot be '{}'", arguments.text("threads")),
-                     "at least two numbers, to be compared: 1,2");
+                     "give at least two numbers to compare, such as 1,2");
   }
   for (const int ranks : rank_counts(arguments)) {
     counts_.push_back(ranks);

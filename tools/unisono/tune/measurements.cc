@@ -44,7 +44,7 @@ MeasureOptions measure_options(const Arguments& arguments) {
     constexpr std::uint64_t kLeast = 8;
     if (options.most_bytes < kLeast) {
       throw UsageError(fmt::format("--max-bytes cannot be '{}'", arguments.text("max-bytes")),
-                       "the smallest size that is measured is 8 B", "name others with --sizes");
+                       "the smallest measured size is 8 B", "use --sizes for smaller sizes");
     }
     return options;
   }
@@ -73,7 +73,7 @@ std::vector<int> thread_counts_of(const Arguments& arguments) {
     const bool is_number = read.ec == std::errc() && read.ptr == word.data() + word.size();
     if (!is_number || threads < 1 || threads > kMostThreads) {
       throw UsageError(fmt::format("--threads cannot be '{}'", text),
-                       fmt::format("numbers from 1 to {}: 1,2,4", kMostThreads));
+                       fmt::format("give numbers from 1 to {}, such as 1,2,4", kMostThreads));
     }
     counts.insert(threads);
   }
@@ -117,11 +117,11 @@ void add_measurements(const std::string& path, Measurements& all) {
   auto parsed = network_model::parse_table(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     {}, "unisono help plan says which columns a table has");
+                     {}, "unisono help plan describes the columns of a table");
   }
   if (const std::vector<std::string> machines = parsed.value->machines(); machines.size() > 1) {
     parsed.value->account.assume(
-        fmt::format("the rows of {} machines are those of one", machines.size()));
+        fmt::format("the rows of {} machines belong to one machine", machines.size()));
   }
   all.accounts.push_back(parsed.value->account);
   const bool is_next = !all.table.empty() && text.starts_with(kHeading);

@@ -98,12 +98,12 @@ void print_text(const TuneReport& report, const Console& console) {
     print_lines(lines_of<cost::ThreadChoice>(choices.threads(), count), "threads at most", console);
   }
   if (report.errors.count() > 0) {
-    fmt::print("\nevery second size left out and predicted: median error {:.1f} %, p90 {:.1f} %\n",
+    fmt::print("\ntest with every second size left out: median error {:.1f} %, p90 {:.1f} %\n",
                100 * report.errors.quantile(0.5), 100 * report.errors.quantile(0.9));
   }
-  fmt::print("\nlargest sizes measured: {}; what is beyond is extrapolated\n",
+  fmt::print("\nlargest sizes measured: {}; larger sizes are extrapolated\n",
              reach_of(report.machine.machine));
-  fmt::print("predictions are of quickest times; the median takes {:.2f}x as long here\n",
+  fmt::print("predictions are quickest times; here the median takes {:.2f}x as long\n",
              report.slower);
   // A machine with nothing else running repeats its times more closely than this.
   constexpr double kBusy = 1.25;

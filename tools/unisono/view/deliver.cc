@@ -19,11 +19,11 @@ namespace {
 int serve_page(const std::string& page, const std::string& where) {
   const Parsed<tcp::Address> address = tcp::Address::parse(where);
   if (!address) {
-    throw UsageError(fmt::format("--serve: '{}' is no address", where), "such as 0.0.0.0:8000",
+    throw UsageError(fmt::format("--serve: '{}' is not an address", where), "such as 0.0.0.0:8000",
                      "unisono learn data --serve 127.0.0.1:8000");
   }
   PageServer server(page, *address.value);
-  fmt::print("http://{}/  {}: Ctrl-C ends it\n", server.address().text(),
+  fmt::print("http://{}/  {}: press Ctrl-C to stop\n", server.address().text(),
              format_bytes(page.size()));
   std::fflush(stdout);
   for (;;) {
@@ -47,7 +47,7 @@ int deliver_page(nlohmann::ordered_json data, const std::string& name, const Arg
   const std::string page = page_with(data);
   if (arguments.has("serve")) {
     if (arguments.has("output")) {
-      throw UsageError("--serve does not go with --output", "a page is served or written",
+      throw UsageError("--serve cannot be used with --output", "serve the page, or write it",
                        "unisono learn data --serve 127.0.0.1:8000");
     }
     return serve_page(page, arguments.text("serve"));

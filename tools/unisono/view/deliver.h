@@ -15,9 +15,9 @@ inline constexpr Option kServeOption = {
     .name = "serve",
     .value = "ADDRESS",
     .help =
-        "Serves the page instead, until Ctrl-C, to browsers on other machines: 0.0.0.0:8000 is "
-        "every interface of this host, 127.0.0.1:8000 goes with ssh -L. Anybody who reaches the "
-        "address can read the page."};
+        "Serve the page to browsers on other machines until Ctrl-C, instead of writing it. "
+        "0.0.0.0:8000 is every interface of this host; use 127.0.0.1:8000 with ssh -L. Anybody who "
+        "can reach the address can read the page."};
 
 // Adds to `data` what each page has, and writes the page as --output, --no-open, --serve and --lang
 // say, else to a file called `name`. Returns the exit code.

@@ -79,7 +79,7 @@ Json pipeline_file_data(const std::string& path, const std::string& text) {
       is_json ? pipeline::parse_pipeline_json(text) : pipeline::parse_csv(text);
   if (!parsed) {
     throw UsageError(fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message),
-                     "docs/formats/pipeline.md has both formats");
+                     "docs/formats/pipeline.md describes both formats");
   }
   pipeline::Pipeline& pipeline = *parsed.value;
   if (!is_json) {
@@ -102,7 +102,7 @@ Json pipeline_file_data(const std::string& path, const std::string& text) {
 
 Json pipeline_times_data(const std::string& path, const Json& document) {
   const auto refuse = [&](const std::string& place) {
-    throw UsageError(fmt::format("{} at {}: no time for each action", path, place),
+    throw UsageError(fmt::format("{} at {}: an action has no time", path, place),
                      "Pipeline::times_json() writes such a file", "docs/formats/pipeline.md");
   };
   if (!document.contains("pipeline")) {

@@ -16,7 +16,7 @@ const KIB = 1024;
 const GPT3 = { tokens: 32 * 2048, sequence: 2048, hidden: 12288 };
 export const A100_FLOPS = 250e12; // what large matrix products reach there, a second
 
-// What a layer of it takes in its forward pass, us; `us` is one all_reduce.
+// The time of a layer's forward pass, us; `us` is one all_reduce.
 export function layerOfGpt3(us: number, bytesUs: number, ranks: number) {
   const { tokens, sequence, hidden } = GPT3;
   const operations = 24 * tokens * hidden ** 2 + 4 * tokens * sequence * hidden;

@@ -38,8 +38,8 @@ export const HEAD = 128; // elements of a head, as in every model of the planner
 
 export const headsOf = ({ hidden }: Pick<LayerShape, 'hidden'>) => Math.max(1, hidden / HEAD);
 
-// How wide keys (or values) are beside queries, where `ranks` of them need a head each: a head that several
-// ranks use is copied to all of them.
+// Returns the width of keys (or values) relative to queries if each of `ranks` ranks needs a head: a head
+// that several ranks use is copied to all of them.
 export function kvShare(shape: Pick<LayerShape, 'hidden' | 'kvHeads'>, ranks = 1): number {
   const heads = headsOf(shape);
   return Math.min(1, Math.max(shape.kvHeads || heads, ranks) / heads);

@@ -6,7 +6,7 @@ from typing import Any
 import torch.distributed
 
 class Options:
-    """What a group was made with."""
+    """The options of a group."""
 
     def __init__(self, timeout: timedelta = ...) -> None: ...
 
@@ -23,7 +23,7 @@ class Backend(torch.distributed.Backend):
         shown_as: str = ...,
         enable_reconfigure: bool = ...,
     ) -> None:
-        """Returns when all ranks are there. DistBackendError names those that do not come.
+        """Waits for all ranks. DistBackendError names the ranks that do not come.
 
         The profiler shows operations as those of the backend `shown_as`. With
         `enable_reconfigure` it returns at once, and reconfigure() names the ranks (torch 2.14).
@@ -35,10 +35,10 @@ class Backend(torch.distributed.Backend):
     def _is_failed(self) -> bool: ...
 
 def leave_all() -> None:
-    """Leaves all groups in order: peers do not take the end of this process for a crash."""
+    """Leaves all groups in order, so that peers do not treat the end of this process as a crash."""
 
 def register_symmetric_memory() -> None:
     """Makes torch.distributed._symmetric_memory work on the CPU."""
 
 def host_identity() -> str:
-    """What must be equal for two processes to share memory."""
+    """Returns the value that must be equal for two processes to share memory."""

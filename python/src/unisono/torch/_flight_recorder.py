@@ -1,4 +1,4 @@
-"""PyTorch's flight recorder takes entries of its own backends alone (2.13): dumps from Python get ours too."""
+"""Adds unisono's entries to flight recorder dumps, because PyTorch's recorder accepts only its own backends (2.13)."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ def extend(loaded):
     if hasattr(pickled, "__wrapped__"):
         return
 
-    # Since 2.15 each backend has a recorder of its own, and PyTorch fills one for those that have none.
+    # Since 2.15 each backend has its own recorder, and PyTorch fills one for backends without one.
     self_recording = getattr(distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", None)
     if self_recording is not None:
         self_recording.add("unisono")
@@ -44,7 +44,7 @@ def extend(loaded):
 
 
 def _is_ours(backend="gloo"):
-    """Our groups are in the dump of gloo, the one that is meant where nobody names one, and in their own."""
+    """Adds our groups to gloo's dump, which is the default, and to their own dump."""
     return backend in ("gloo", "unisono")
 
 

@@ -1,4 +1,4 @@
-"""torch.distributed.monitored_barrier for our groups: PyTorch 2.13 asks for the name gloo."""
+"""torch.distributed.monitored_barrier for our groups: PyTorch 2.13 requires the name gloo."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""torch.distributed.split_group of our groups: that of PyTorch 2.13 and 2.14 asks for a device of its own."""
+"""torch.distributed.split_group for our groups: PyTorch 2.13 and 2.14 require a device for it."""
 
 import functools
 import weakref
@@ -56,7 +56,7 @@ def _check(parent, split_ranks):
         if not 0 <= rank < parent.size():
             raise ValueError(f"split_group: {rank} is not a rank of the parent group of {parent.size()}")
     if len(named) != len(set(named)):
-        raise ValueError("split_group: a rank is named twice; the parts must not overlap")
+        raise ValueError("split_group: a rank is given twice; the parts must not overlap")
 
 
 def _split(c10d, parent, split_ranks, options, group_desc, backend):

@@ -53,14 +53,14 @@ def check_extension():
     known = ".".join(_built_for.TORCH_VERSION.split(".")[:2]) in _built_for.TESTED
     tested = "" if known else f"; the tests know {', '.join(_built_for.TESTED)}"
     say("extension", True, f"{loaded.__file__}, built for torch {_built_for.TORCH_VERSION}{tested}")
-    return say("host", True, f"{loaded.host_identity()}: ranks with the same can share memory")
+    return say("host", True, f"{loaded.host_identity()}: ranks with the same value can share memory")
 
 
 def check_registration():
     import torch.distributed as dist
 
     known = "UNISONO" in dist.Backend._plugins
-    hint = "" if known else "; is TORCH_DEVICE_BACKEND_AUTOLOAD=0 set? Else install the package again"
+    hint = "" if known else "; unset TORCH_DEVICE_BACKEND_AUTOLOAD, or install the package again"
     state = "registered by `import torch`" if known else "not registered"
     good = say("backend", known, state + hint)
     if os.environ.get("UNISONO_REPLACE_GLOO", "0") not in ("", "0"):
@@ -69,14 +69,14 @@ def check_registration():
 
 
 def reason(text):
-    """What a traceback says was raised: the last error that begins a line, and what to do next."""
+    """Returns the error of a traceback: the last error that begins a line, and its advice."""
     lines = text.strip().splitlines()
     begins = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
     return "; ".join(lines[begins[-1] :] if begins else lines[-1:])
 
 
 def contention(runnable, cpus):
-    """What to say of two ranks' time beside `runnable` other threads; empty where all have a CPU."""
+    """Returns a remark about the measured time if `runnable` other threads compete for CPUs; empty if none do."""
     if runnable + 2 <= cpus:
         return ""
     return f", with {runnable} other threads running on {cpus} CPUs: a quiet machine is quicker"
@@ -107,9 +107,9 @@ def check_ranks():
                 said.append(rank.communicate(timeout=LIMIT_S))
             except subprocess.TimeoutExpired:
                 rank.kill()
-                said.append((rank.communicate()[0], f"one did not end within {LIMIT_S} s"))
+                said.append((rank.communicate()[0], f"one process did not end within {LIMIT_S} s"))
     if any(rank.returncode != 0 for rank in ranks):
-        why = next((err for _, err in said if err.strip()), "they ended without a word")
+        why = next((err for _, err in said if err.strip()), "they ended without output")
         return say("two ranks", False, reason(why))
     cpus = len(os.sched_getaffinity(0))
     import torch

@@ -112,19 +112,19 @@ def _check(tokens, chosen, weights, k):
         raise TypeError("MoEDispatcher: tokens, chosen and weights must be tensors of PyTorch")
     if tokens.dim() != 2 or not tokens.is_floating_point() or tokens.device.type != "cpu":
         raise ValueError(
-            f"MoEDispatcher: tokens is {list(tokens.shape)} of {tokens.dtype} on {tokens.device}, and not"
+            f"MoEDispatcher: tokens is {list(tokens.shape)} of {tokens.dtype} on {tokens.device}, not"
             " [tokens, hidden] of floats on the CPU; view(-1, hidden) makes it of a batch of sequences"
         )
     for name, array in (("chosen", chosen), ("weights", weights)):
         if array.shape != (len(tokens), k):
-            raise ValueError(f"MoEDispatcher: {name} is {list(array.shape)}, and not {[len(tokens), k]}: [tokens, k]")
+            raise ValueError(f"MoEDispatcher: {name} is {list(array.shape)}, not {[len(tokens), k]}: [tokens, k]")
 
 
 def _connect(group):
     """A communicator of the ranks of a process group, which meet over it."""
     size, secret = dist.get_world_size(group), [secrets.token_hex(8), secrets.token_hex(16)]
     dist.broadcast_object_list(secret, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
-    # A token of one's own is for all jobs; TLS takes no other, as the group's messages are not encrypted.
+    # The user's token serves all jobs. TLS accepts no other token, because the group's messages are not encrypted.
     own = os.environ.get("UNISONO_TOKEN") or os.environ.get("UNISONO_TLS", "0") not in ("", "0")
 
     # The communicator keeps the function, and must not keep the group.

@@ -78,7 +78,7 @@ class DispatchEP(EPImplementation):
         return out[:tokens]
 
     def _exchange(self, hidden_states, top_k_index, top_k_weights):
-        """Tokens travel, too. Where several ranks share a batch, each takes a part of it."""
+        """Sends tokens to their experts. If several ranks share a batch, each handles a part of it."""
         tokens, hidden = hidden_states.shape
         given = hidden_states, top_k_index, top_k_weights
         if self.tp_mesh.size() > 1:
