@@ -115,7 +115,7 @@ int serve(const Arguments& arguments, const Console& console) {
   const planner::ServingTask task = read_serving_task(arguments, question);
   const planner::ServingLimits limits{
       .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
-      .token_s = arguments.has("token") ? arguments.seconds("token") : 0};
+      .token_s = arguments.seconds("token")};
   const planner::SearchOptions options = search_options(arguments, console);
   const auto ranking = search_serving(question.shape, task, limits, question.cluster, options);
   console.end_progress();
@@ -180,7 +180,8 @@ constexpr Option kPlanModelOptions[] = {
      .help = "With --serve: the longest time to the first token."},
     {.name = "token",
      .value = "TIME",
-     .help = "With --serve: the longest time between two tokens."},
+     .help = "With --serve: the longest time between two tokens.",
+     .fallback = "50ms"},
     {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
     {.name = "explain",
      .value = "LAYOUT",
@@ -255,7 +256,9 @@ const Command kPlanModelCommand = {
         "tiles and waves), memory traffic, communication that nothing hides, bubble and optimiser, "
         "with constants fitted to published steps of the device. Memory is of the fullest rank. A "
         "layout that does not fit is given no time.\n\n"
-        "Serving batches requests continuously; a token waits for weights, cache, kernels and the "
+        "Serving ranks layouts by the tokens a second and device that they give within the time of "
+        "a token. It batches requests continuously; a token waits for weights, cache, kernels and "
+        "the "
         "prompts that are read in between.\n\n"
         "With --save plan.json, `unisono view plan.json` shows the layouts as bars to sort, with "
         "sliders for the links and the batch.\n\n"

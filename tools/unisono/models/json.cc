@@ -142,6 +142,10 @@ Json head_json(const ModelQuestion& question, const planner::ServingTask& task) 
   json["input"] = task.input;
   json["output"] = task.output;
   json["concurrency"] = task.concurrency;
+  // The share of token_s; null: nothing of this kind was measured.
+  json["margin"] = is_serving_measured(question.shape, question.cluster.device.name)
+                       ? Json(planner::kServingMargin)
+                       : Json(nullptr);
   json["precision"] = planner::to_string(task.weights);
   if (task.stored) {
     json["stored"] = {{"as", task.stored->name},

@@ -290,6 +290,22 @@ void print_explanation(const ModelQuestion& question, const planner::TrainingTas
   print_memory(estimate.memory, question.cluster.device.memory_bytes);
 }
 
+namespace {
+
+std::string serving_evidence_text(const ModelQuestion& question) {
+  const std::string& device = question.cluster.device.name;
+  if (is_serving_measured(question.shape, device)) {
+    return fmt::format(
+        "time of a token: nine of ten measured deployments of dense models are within "
+        "{:.0f} %",
+        planner::kServingMargin * 100);
+  }
+  return fmt::format("no measurement of this kind, {} served on {}: no interval is known",
+                     question.shape.has_experts() ? "models with experts" : "dense models", device);
+}
+
+}  // namespace
+
 void print_serving(const ModelQuestion& question, const planner::ServingTask& task,
                    const planner::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
                    const Console& console) {
@@ -297,7 +313,7 @@ void print_serving(const ModelQuestion& question, const planner::ServingTask& ta
              fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
                          task.stored ? stored_text(question, task)
                                      : std::string(planner::to_string(task.weights))),
-             {}, console);
+             {serving_evidence_text(question)}, console);
   if (ranking.best.empty()) {
     if (ranking.nearest) {
       print_too_slow(ranking, console);
