@@ -9,6 +9,7 @@
 #include "base/quantile.h"
 #include "planner/search.h"
 #include "topology/presets.h"
+#include "unisono/error.hpp"
 
 namespace unisono::planner {
 namespace {

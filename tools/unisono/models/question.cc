@@ -13,6 +13,7 @@
 #include "cli/failure.h"
 #include "cli/foreign_file.h"
 #include "cli/text_file.h"
+#include "cli/wrap.h"
 #include "models/models.h"
 #include "plan/plan.h"
 #include "planner/config_json.h"
