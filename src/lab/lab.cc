@@ -10,6 +10,7 @@
 #include "planner/config_json.h"
 #include "planner/device.h"
 #include "planner/search.h"
+#include "planner/stacks.h"
 #include "step/json.h"
 #include "step/problem.h"
 #include "step/verify.h"
@@ -111,11 +112,15 @@ std::vector<PlannedLayout> plan_training(std::string_view model, std::string_vie
     refuse("batch and sequence must be 1 or more",
            "give the sequences per step and the tokens per sequence");
   }
+  const planner::ModelShape shape = read_model(model);
+  const planner::TrainingTask task{.batch = batch, .sequence = sequence};
+  const planner::Cluster cluster = read_cluster(topology);
+  const planner::Levels levels(planner::built_in_evidence(),
+                               planner::default_stack(cluster.device.name, shape.has_experts()),
+                               shape, task, cluster.device.name);
   std::vector<PlannedLayout> result;
   for (const planner::TrainingEstimate& one :
-       planner::search_training(read_model(model), {.batch = batch, .sequence = sequence},
-                                read_cluster(topology))
-           .best) {
+       planner::search_training(shape, task, cluster, {.levels = &levels}).best) {
     result.push_back({.layout = text_of(one.layout),
                       .step_s = one.step_s,
                       .tokens_per_s_device = one.tokens_per_s_device});

@@ -5,6 +5,7 @@
 
 #include "network_model/simulator/paths.h"
 #include "network_model/simulator/workload.h"
+#include "unisono/error.hpp"
 
 namespace unisono::planner {
 namespace {
@@ -12,89 +13,45 @@ namespace {
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
-// Peaks and memory: the data sheets of NVIDIA, dense rates.
+// Peaks, memory and links: the data sheets of NVIDIA, AMD and Google, dense rates. Of NVLink and
+// Infinity Fabric collectives reach 0.66 to 0.73 (of H100 and B200: ai-dynamo/aiconfigurator,
+// 2026); of PCIe 4.0 0.8; of what links of chips in a torus carry, half counts, as each has
+// neighbours both ways. To the host 0.8 of PCIe or NVLink-C2C. An entry of TPUs has matrix units
+// instead of multiprocessors.
 const std::vector<DeviceModel>& devices() {
+  const auto device = [](std::string name, double bf16, double f8, double f4, double memory,
+                         double memory_rate, int multiprocessors, int domain, double near,
+                         double far, double host) {
+    return DeviceModel{.name = std::move(name),
+                       .bf16_flops = bf16 * kTera,
+                       .f8_flops = f8 * kTera,
+                       .f4_flops = f4 * kTera,
+                       .memory_bytes = memory * kGiga,
+                       .memory_bytes_per_s = memory_rate * kGiga,
+                       .multiprocessors = multiprocessors,
+                       .domain = domain,
+                       .near_bytes_per_s = near * kGiga,
+                       .far_bytes_per_s = far * kGiga,
+                       .host_bytes_per_s = host * kGiga};
+  };
   static const std::vector<DeviceModel> kDevices = {
-      {.name = "a100",
-       .bf16_flops = 312 * kTera,
-       .memory_bytes = 80 * kGiga,
-       .memory_bytes_per_s = 2039 * kGiga,
-       .multiprocessors = 108,
-       .constants = {.compute = 1.17,
-                     .memory = 2.12,
-                     .network = 1.0,
-                     .experts = 1.5,
-                     .source = "37 steps of GPT, 2024"}},
-      {.name = "h100",
-       .bf16_flops = 989 * kTera,
-       .f8_flops = 1979 * kTera,
-       .memory_bytes = 80 * kGiga,
-       .memory_bytes_per_s = 3350 * kGiga,
-       .multiprocessors = 132,
-       .constants = {.compute = 1.30,
-                     .memory = 1.11,
-                     .network = 1.2,
-                     .experts = 1.75,
-                     .source = "11 throughputs of Megatron Bridge, 25.11 to 26.06"}},
-      {.name = "h200",
-       .bf16_flops = 989 * kTera,
-       .f8_flops = 1979 * kTera,
-       .memory_bytes = 141 * kGiga,
-       .memory_bytes_per_s = 4800 * kGiga,
-       .multiprocessors = 132,
-       .constants = {.compute = 1.30,
-                     .memory = 1.11,
-                     .network = 1.2,
-                     .experts = 1.75,
-                     .source = "those of h100"}},
-      {.name = "b200",
-       .bf16_flops = 2250 * kTera,
-       .f8_flops = 4500 * kTera,
-       .f4_flops = 9000 * kTera,
-       .memory_bytes = 180 * kGiga,
-       .memory_bytes_per_s = 8000 * kGiga,
-       .multiprocessors = 148,
-       .constants = {.compute = 1.20,
-                     .memory = 3.83,
-                     .network = 1.2,
-                     .experts = 1.3,
-                     .source = "those of gb200; experts of 7 throughputs"}},
-      {.name = "b300",
-       .bf16_flops = 2250 * kTera,
-       .f8_flops = 4500 * kTera,
-       .f4_flops = 13500 * kTera,
-       .memory_bytes = 288 * kGiga,
-       .memory_bytes_per_s = 8000 * kGiga,
-       .multiprocessors = 148,
-       .constants = {.compute = 1.20,
-                     .memory = 3.83,
-                     .network = 1.2,
-                     .experts = 0.9,
-                     .source = "those of gb200; experts of 7 throughputs"}},
-      {.name = "gb200",
-       .bf16_flops = 2500 * kTera,
-       .f8_flops = 5000 * kTera,
-       .f4_flops = 10000 * kTera,
-       .memory_bytes = 186 * kGiga,
-       .memory_bytes_per_s = 8000 * kGiga,
-       .multiprocessors = 152,
-       .constants = {.compute = 1.20,
-                     .memory = 3.83,
-                     .network = 1.2,
-                     .experts = 0.93,
-                     .source = "19 throughputs of Megatron Bridge, 25.11 to 26.06"}},
-      {.name = "gb300",
-       .bf16_flops = 2500 * kTera,
-       .f8_flops = 5000 * kTera,
-       .f4_flops = 15000 * kTera,
-       .memory_bytes = 288 * kGiga,
-       .memory_bytes_per_s = 8000 * kGiga,
-       .multiprocessors = 152,
-       .constants = {.compute = 1.20,
-                     .memory = 3.86,
-                     .network = 1.2,
-                     .experts = 0.83,
-                     .source = "18 throughputs of Megatron Bridge, 25.11 to 26.08"}},
+      device("a100", 312, 0, 0, 80, 2039, 108, 8, 200, 25, 25),
+      device("a100_40gb", 312, 0, 0, 40, 1555, 108, 8, 200, 25, 25),
+      device("h100", 989, 1979, 0, 80, 3350, 132, 8, 328, 50, 50),
+      device("h800", 989, 1979, 0, 80, 3350, 132, 8, 146, 50, 50),
+      device("h20", 148, 296, 0, 96, 4000, 78, 8, 328, 50, 50),
+      device("h200", 989, 1979, 0, 141, 4800, 132, 8, 328, 50, 50),
+      device("gh200", 989, 1979, 0, 96, 4000, 132, 32, 328, 50, 360),
+      device("b200", 2250, 4500, 9000, 180, 8000, 148, 8, 592, 50, 50),
+      device("b300", 2250, 4500, 13500, 288, 8000, 148, 8, 592, 100, 50),
+      device("gb200", 2500, 5000, 10000, 186, 8000, 152, 72, 592, 50, 360),
+      device("gb300", 2500, 5000, 15000, 288, 8000, 152, 72, 592, 100, 360),
+      device("l40s", 362, 733, 0, 48, 864, 142, 8, 25, 12.5, 25),
+      device("mi300x", 1307, 2615, 0, 192, 5300, 304, 8, 328, 50, 50),
+      device("mi325x", 1307, 2615, 0, 256, 6000, 304, 8, 328, 50, 50),
+      device("mi355x", 2516, 5033, 10066, 288, 8000, 256, 8, 392, 50, 50),
+      device("tpu_v5p", 459, 0, 0, 95, 2765, 8, 8960, 300, 25, 50),
+      device("tpu_v6e", 918, 0, 0, 32, 1640, 8, 256, 200, 25, 50),
   };
   return kDevices;
 }
@@ -197,6 +154,39 @@ Cluster cluster_of(const Topology& topology, const DeviceModel& device) {
     ++cluster.domain;
   }
   return cluster;
+}
+
+Cluster cluster_of(const DeviceModel& device, int devices) {
+  const int domains = (devices + device.domain - 1) / device.domain;
+  return {.name = device.name,
+          .device = device,
+          .devices = devices,
+          .domain = (devices + domains - 1) / domains,
+          .near_bytes_per_s = device.near_bytes_per_s,
+          .far_bytes_per_s = device.far_bytes_per_s};
+}
+
+Topology part_of(Topology topology, int devices) {
+  const int all = topology.rank_count();
+  if (devices < 1 || devices > all) {
+    throw Error(ErrorCode::usage, topology.name + " has " + std::to_string(all) + " devices, not " +
+                                      std::to_string(devices));
+  }
+  const int domain = cluster_of(topology, {}).domain;
+  const int domains = (devices + domain - 1) / domain;
+  if (devices % domains != 0) {
+    throw Error(ErrorCode::usage, std::to_string(devices) +
+                                      " devices cannot be spread evenly over the " +
+                                      std::to_string(domains) + " domains of " +
+                                      std::to_string(domain) + " that they need");
+  }
+  std::vector<int> ranks;
+  for (int i = 0; i < devices; ++i) {
+    const int each = devices / domains;
+    ranks.push_back(topology.ranks[static_cast<std::size_t>(i / each * domain + i % each)]);
+  }
+  topology.ranks = std::move(ranks);
+  return topology;
 }
 
 double ring_s(const Cluster& cluster, double bytes, int ranks, int apart) {

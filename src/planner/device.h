@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/parsed.h"
 #include "planner/precision.h"
 #include "topology/topology.h"
 
@@ -15,15 +16,15 @@ struct DeviceRates;
 
 namespace unisono::planner {
 
-// Fitted to measurements (docs/guides/plan-a-model.md says to which): each is how many times as
-// long the part takes as the device's data sheet promises. Without measurements: the geometric mean
-// of the classes that have some, and a network as fast as its topology says.
+// How many times as long each part takes as the device's data sheet promises. One set for all
+// devices, fitted to the steps of all stacks together; what a stack and a device differ by is in
+// the levels (stacks.h).
 struct Constants {
-  double compute = 1.25;    // matrix products
-  double memory = 2.0;      // what moves through the device's memory
-  double network = 1.0;     // what moves between devices
-  double experts = 1.5;     // of all that a layer of experts does
-  std::string source = {};  // empty: no measurement of this device
+  double compute = 1.25;  // matrix products
+  double memory = 2.0;    // what moves through the device's memory
+  double network = 1.0;   // what moves between devices
+  double experts = 1.5;   // of all that a layer of experts does
+  std::string source = "the measured steps of all stacks";
 };
 
 struct DeviceModel {
@@ -34,6 +35,12 @@ struct DeviceModel {
   double memory_bytes = 0;
   double memory_bytes_per_s = 0;
   int multiprocessors = 0;
+  // The machines that it is sold in: devices that fast links join, and what collectives reach
+  // there and between them, a device and way.
+  int domain = 8;
+  double near_bytes_per_s = 0;
+  double far_bytes_per_s = 0;
+  double host_bytes_per_s = 0;  // to and from the host's memory, each way
   Constants constants = {};
 
   double flops(Precision precision) const;
@@ -42,6 +49,8 @@ struct DeviceModel {
 
 std::vector<std::string_view> known_devices();
 std::optional<DeviceModel> find_device(std::string_view name);
+// A device file (docs/formats/device.md).
+Parsed<DeviceModel> parse_device_json(std::string_view text);
 // What a device of that name reaches on products and in its memory, as its constants say; after a
 // colon its precision, "h100:f8", else bf16. Empty: there is none.
 network_model::DeviceRates rates_of(const DeviceModel& device, Precision precision);
@@ -57,10 +66,18 @@ struct Cluster {
   int domain = 1;               // devices that the fast links join
   double near_bytes_per_s = 0;  // of one device to another of its domain
   double far_bytes_per_s = 0;   // of one device to one of another domain
+  double headroom = 0.05;       // of a device's memory, which no layout may fill
+
+  double usable_bytes() const { return device.memory_bytes * (1 - headroom); }
 };
 
 // Errors: Error(usage) if ranks have no way to each other.
 Cluster cluster_of(const Topology& topology, const DeviceModel& device);
+// So many of the machines that the device is sold in, in domains of equal size.
+Cluster cluster_of(const DeviceModel& device, int devices);
+// So many of a topology's ranks: some of one domain, or as many of each of the fewest domains.
+// Errors: Error(usage) if the topology has fewer, or they cannot be spread evenly.
+Topology part_of(Topology topology, int devices);
 
 // How long a collective of `ranks` takes in which each sends `bytes` to its neighbour, of ranks
 // that lie `apart` devices from one to the next. Those of one domain share their ways out of it.

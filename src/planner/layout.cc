@@ -11,6 +11,15 @@ std::string_view to_string(Recompute recompute) {
   return kNames.at(static_cast<std::size_t>(recompute));
 }
 
+std::string_view to_string(State state) {
+  return state == State::f32 ? "f32" : "bf16";
+}
+
+std::string_view to_string(Offload offload) {
+  return offload.activations ? (offload.optimiser ? "both" : "activations")
+                             : (offload.optimiser ? "optimiser" : "none");
+}
+
 std::string text_of(const Layout& layout) {
   std::string text;
   const std::array<std::pair<const char*, int>, 7> axes = {{{"tp", layout.tp},

@@ -13,6 +13,22 @@ namespace unisono::planner {
 enum class Recompute { none, selective, full };
 std::string_view to_string(Recompute recompute);
 
+// What waits in the host's memory.
+struct Offload {
+  bool activations = false;
+  bool optimiser = false;
+
+  bool operator==(const Offload&) const = default;
+};
+std::string_view to_string(Offload offload);  // "none", "activations", "optimiser", "both"
+
+// What gradients and Adam's moments are kept in.
+enum class State { bf16, f32 };
+std::string_view to_string(State state);
+inline double weight_bytes_of(State state) {
+  return state == State::f32 ? 4 : 2;
+}
+
 struct Layout {
   int tp = 1;
   int pp = 1;
@@ -25,6 +41,7 @@ struct Layout {
   int zero = 1;  // what data-parallel ranks share: 0 nothing, 1 optimiser, 2 gradients, 3 weights
   bool sequence_parallel = true;
   Recompute recompute = Recompute::none;
+  Offload offload = {};
 
   int copies() const { return cp * uly * dp; }  // of weights that tp and pp cut
   int stage_ranks() const { return tp * copies(); }
@@ -39,6 +56,8 @@ struct TrainingTask {
   double sequence = 1;  // tokens of one
   Precision precision = Precision::bf16;
   bool materialised_attention = false;  // scores go through memory, as before FlashAttention
+  State gradients = State::bf16;
+  State moments = State::f32;
 };
 
 // What forbids it, as a sentence; empty: nothing.

@@ -1,18 +1,56 @@
 #include "planner/measured.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <optional>
 
-#include "base/quantile.h"
 #include "base/words.h"
+#include "planner/training.h"
 
 namespace unisono::planner {
 namespace {
 
-using Row = std::map<std::string, std::string, std::less<>>;
+// The name of a column, and names that published tables have for it.
+constexpr std::array<std::array<std::string_view, 3>, 27> kColumns = {
+    {{"stack", "release"},
+     {"date"},
+     {"model"},
+     {"layers"},
+     {"hidden"},
+     {"heads"},
+     {"device", "system"},
+     {"gpus", "devices"},
+     {"precision"},
+     {"batch", "gbs", "global_batch"},
+     {"mb", "mbs", "micro_batch"},
+     {"sequence", "seq"},
+     {"tp"},
+     {"pp"},
+     {"cp"},
+     {"uly"},
+     {"vp"},
+     {"ep"},
+     {"dp"},
+     {"zero"},
+     {"fsdp"},
+     {"recompute"},
+     {"metric"},
+     {"measured"},
+     {"phase"},
+     {"note"},
+     {"notes"}}};
+constexpr std::array<std::string_view, 4> kMetrics = {"step_s", "step_ms", "tokens_s_gpu",
+                                                      "tflops_gpu"};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  return result;
+}
 
 std::vector<std::string> cells_of(std::string_view line) {
   constexpr std::size_t kMostCells = 1000;
@@ -33,167 +71,249 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-std::optional<double> number_in(const Row& row, std::string_view key) {
-  const auto found = row.find(key);
-  if (found == row.end()) {
-    return std::nullopt;
-  }
-  double value = 0;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // "30624 (29521)" gives two figures; the first is meant.
-  const bool ends = end == text.data() + text.size() || *end == ' ';
-  return error == std::errc{} && ends && std::isfinite(value) && value > 0 ? std::optional(value)
-                                                                           : std::nullopt;
-}
-
-int whole_in(const Row& row, std::string_view key, int fallback) {
-  const double value = number_in(row, key).value_or(fallback);
-  return value < 1e6 ? static_cast<int>(value) : fallback;
-}
-
-std::string text_in(const Row& row, std::string_view key) {
-  const auto found = row.find(key);
-  return found == row.end() ? std::string() : found->second;
-}
-
-// Bandwidths that collectives reach, a device and way: of the presets.
-Cluster cluster_of_system(const DeviceModel& device, int devices) {
-  constexpr double kGiga = 1e9;
-  struct Network {
-    std::string_view device;
-    int domain;
-    double near;
-    double far;
-  };
-  static constexpr Network kNetworks[] = {
-      {"a100", 8, 200 * kGiga, 25 * kGiga},   {"h100", 8, 328 * kGiga, 50 * kGiga},
-      {"h200", 8, 328 * kGiga, 50 * kGiga},   {"b200", 8, 592 * kGiga, 50 * kGiga},
-      {"b300", 8, 592 * kGiga, 100 * kGiga},  {"gb200", 72, 592 * kGiga, 50 * kGiga},
-      {"gb300", 72, 592 * kGiga, 100 * kGiga}};
-  Cluster cluster{.name = device.name, .device = device, .devices = devices};
-  for (const Network& network : kNetworks) {
-    if (network.device == device.name) {
-      cluster.domain = network.domain;
-      cluster.near_bytes_per_s = network.near;
-      cluster.far_bytes_per_s = network.far;
+std::string column_named(std::string_view given) {
+  const std::string name = lower(given);
+  for (const auto& names : kColumns) {
+    if (!name.empty() && std::ranges::find(names, name) != names.end()) {
+      return std::string(names.front());
     }
   }
-  return cluster;
+  return std::ranges::find(kMetrics, name) != kMetrics.end() ? name : std::string();
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  return result;
-}
+// Why the whole table is refused.
+struct Fault {
+  std::string what;
+};
 
-std::optional<ModelShape> shape_named(std::string_view text) {
-  static const std::vector<std::pair<std::string_view, std::string_view>> kNames = {
-      {"llama3_8b", "llama3-8b"},
-      {"llama3_70b", "llama3-70b"},
-      {"llama3.1_405b", "llama3-405b"},
-      {"deepseekv3", "deepseek-v3"},
-      {"kimi_k2", "kimi-k2"},
-      {"gpt oss 120b", "gpt-oss-120b"},
-      {"qwen3_30b_a3b", "qwen3-30b-a3b"},
-      {"qwen3_235b_a22b", "qwen3-235b-a22b"}};
-  const std::string name = lower(text);
-  for (const auto& [given, known] : kNames) {
-    if (name.starts_with(given)) {
-      return find_model(known);
-    }
+class Row {
+ public:
+  void set(const std::string& column, std::string cell) { cells_[column] = std::move(cell); }
+
+  // Empty where the table does not have it, or it does not apply.
+  std::string text(std::string_view column) const {
+    const auto found = cells_.find(column);
+    return found == cells_.end() || lower(found->second) == "n/a" ? std::string() : found->second;
   }
-  return find_model(name);
-}
 
-Precision precision_named(std::string_view text) {
-  const std::string name = lower(text);
-  if (name.find("fp4") != std::string::npos) {
+  std::string needed(std::string_view column, std::string_view what) const {
+    const std::string cell = text(column);
+    if (cell.empty()) {
+      const char* why = cells_.contains(column) ? " is empty" : " is missing";
+      throw Fault{"the column " + in_quotes(column) + why + ": " + std::string(what)};
+    }
+    return cell;
+  }
+
+  double number(std::string_view column, const std::string& cell) const {
+    double value = 0;
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    // "30624 (29521)" has two figures, of which the first is meant.
+    const bool ends = end == cell.data() + cell.size() || *end == ' ';
+    if (error != std::errc{} || !ends || !std::isfinite(value) || value <= 0) {
+      throw Fault{"the column " + in_quotes(column) + " is " + in_quotes(cell) +
+                  ", not a number above 0"};
+    }
+    return value;
+  }
+  double number(std::string_view column, std::string_view what = "a number above 0") const {
+    return number(column, needed(column, what));
+  }
+  int whole(std::string_view column, int fallback) const {
+    const std::string cell = text(column);
+    constexpr double kMost = 1e6;
+    const double value = cell.empty() ? fallback : number(column, cell);
+    if (value > kMost || value != std::floor(value)) {
+      throw Fault{"the column " + in_quotes(column) + " is " + cell + ", not a whole number"};
+    }
+    return static_cast<int>(value);
+  }
+
+ private:
+  std::map<std::string, std::string, std::less<>> cells_;
+};
+
+Precision precision_of(const Row& row) {
+  constexpr std::string_view kSay = "say bf16, f8 or f4";
+  const std::string cell = row.needed("precision", kSay);
+  const std::string name = lower(cell);
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  if (has("fp4") || name == "f4") {
     return Precision::f4;
   }
-  return name.find("fp8") != std::string::npos ? Precision::f8 : Precision::bf16;
-}
-
-Layout layout_in(const Row& row, std::string_view micro_batch) {
-  return {.tp = whole_in(row, "tp", 1),
-          .pp = whole_in(row, "pp", 1),
-          .vp = whole_in(row, "vp", 1),
-          .cp = whole_in(row, "cp", 1),
-          .uly = whole_in(row, "uly", 1),
-          .ep = whole_in(row, "ep", 1),
-          .micro_batch = whole_in(row, micro_batch, 1)};
-}
-
-std::string read_gpt(const Row& row, MeasuredStep& step) {
-  ModelShape& shape = step.shape;
-  shape.name = step.model;
-  shape.layers = whole_in(row, "layers", 0);
-  shape.hidden = number_in(row, "hidden").value_or(0);
-  shape.heads = shape.kv_heads = whole_in(row, "heads", 0);
-  if (shape.layers == 0 || shape.heads == 0 || shape.hidden == 0) {
-    return "sizes of the model are missing";
+  if (has("fp8") || name == "f8") {
+    return Precision::f8;
   }
+  if (has("bf16") || has("fp16") || name == "f16") {
+    return Precision::bf16;
+  }
+  throw Fault{"the column " + in_quotes("precision") + " is " + in_quotes(cell) + ": " +
+              std::string(kSay)};
+}
+
+// "2026-04" -> 2026.25
+double year_of(const Row& row) {
+  const std::string cell = row.text("date");
+  if (cell.empty()) {
+    return 0;
+  }
+  const std::size_t dash = std::min(cell.find('-'), cell.size());
+  const double year = row.number("date", cell.substr(0, dash));
+  const double month = dash < cell.size() ? row.number("date", cell.substr(dash + 1)) : 1;
+  if (month > 12) {
+    throw Fault{"the column " + in_quotes("date") + " is " + in_quotes(cell) +
+                ": say year and month, 2026-04"};
+  }
+  return year + (month - 1) / 12;
+}
+
+ModelShape gpt_of(const Row& row) {
+  constexpr double kWidth = 4;
+  ModelShape shape{.name = "gpt",
+                   .layers = row.whole("layers", 0),
+                   .hidden = row.number("hidden"),
+                   .heads = row.whole("heads", 0),
+                   .gated = false,
+                   .vocabulary = 51200,
+                   .tied = true};
+  if (shape.layers < 1 || shape.heads < 1) {
+    throw Fault{"a gpt needs the columns hidden, heads and layers"};
+  }
+  shape.kv_heads = shape.heads;
   shape.head_dim = shape.hidden / shape.heads;
-  shape.ffn = 4 * shape.hidden;
-  shape.gated = false;
-  shape.vocabulary = 51200;
-  shape.tied = true;
-  step.device = "a100";
-  step.layout = layout_in(row, "micro_batch");
-  step.layout.dp = whole_in(row, "dp", 1);
-  step.layout.zero = 0;
-  step.layout.sequence_parallel = false;
-  step.layout.recompute = Recompute::full;
-  step.task = {.batch = number_in(row, "global_batch").value_or(0),
-               .sequence = number_in(row, "sequence").value_or(0),
-               .materialised_attention = true};
-  step.step_s = number_in(row, "step_ms").value_or(0) / 1e3;
-  return {};
+  shape.ffn = kWidth * shape.hidden;
+  return shape;
 }
 
-std::string read_throughput(const Row& row, MeasuredStep& step) {
-  if (text_in(row, "phase") != "Pre-Training Performance") {
-    return "not of pre-training";
-  }
-  const std::optional<ModelShape> shape = shape_named(step.model);
-  if (!shape) {
-    return "the model is not known";
-  }
-  step.shape = *shape;
-  step.device = device_of_preset(lower(text_in(row, "system")));
-  step.release = text_in(row, "release");
-  step.layout = layout_in(row, "mbs");
-  const int gpus = whole_in(row, "gpus", 1);
-  step.layout.dp = std::max(1, gpus / step.layout.devices());
-  step.layout.zero = number_in(row, "fsdp") ? 3 : 1;
-  step.task = {.batch = number_in(row, "gbs").value_or(0),
-               .sequence = number_in(row, "seq").value_or(0),
-               .precision = precision_named(text_in(row, "precision"))};
-  const double rate = number_in(row, "tokens_s_gpu").value_or(0);
-  if (rate == 0) {
-    return "no throughput";
-  }
-  step.step_s = step.task.batch * step.task.sequence / rate / gpus;
-  return {};
-}
+// Reads what the planner knows a word for; the answer says why it does not know the row.
+class RowReader {
+ public:
+  RowReader(const Row& row, const TableReader& reader, bool is_materialised)
+      : row_(row), reader_(reader), is_materialised_(is_materialised) {}
 
-std::string finish(MeasuredStep& step) {
-  const std::optional<DeviceModel> device = find_device(step.device);
-  if (!device) {
-    return "the device is not known";
+  std::string read(MeasuredStep& step) const {
+    if (const std::string phase = lower(row_.text("phase"));
+        !phase.empty() && phase.find("pre-training") == std::string::npos) {
+      return "not of pre-training";
+    }
+    if (const std::string problem = read_model(step); !problem.empty()) {
+      return problem;
+    }
+    const std::string named = row_.text("device").empty() && !reader_.asked_device.empty()
+                                  ? reader_.asked_device
+                                  : row_.needed("device", "say which, such as h100");
+    std::optional<DeviceModel> device = reader_.device(lower(named));
+    if (!device) {
+      device = reader_.device(device_of_preset(lower(named)));
+    }
+    if (!device) {
+      return "the device " + named + " is not known";
+    }
+    step.device = device->name;
+    step.stack = row_.text("stack");
+    step.year = year_of(row_);
+    read_layout(step);
+    step.task = {.batch = row_.number("batch"),
+                 .sequence = row_.number("sequence"),
+                 .precision = precision_of(row_),
+                 .materialised_attention = is_materialised_};
+    step.cluster = cluster_of(*device, step.layout.devices());
+    read_time(step);
+    if (!problem_of(step.shape, step.layout, step.task).empty()) {
+      step.layout.vp = 1;  // stages of unequal size: the model has no word for them
+    }
+    return problem_of(step.shape, step.layout, step.task);
   }
-  if (step.step_s <= 0 || step.task.batch <= 0 || step.task.sequence <= 0) {
-    return "time, batch or sequence is missing";
+
+ private:
+  std::string read_model(MeasuredStep& step) const {
+    step.model = row_.text("model").empty() && !reader_.asked_model.empty()
+                     ? reader_.asked_model
+                     : row_.needed("model", "say a name, or the path of a config.json");
+    if (lower(step.model).starts_with("gpt") && !row_.text("hidden").empty()) {
+      step.shape = gpt_of(row_);
+      return {};
+    }
+    const std::optional<ModelShape> shape = reader_.model(step.model);
+    if (!shape) {
+      return "the model " + step.model + " is not known";
+    }
+    step.shape = *shape;
+    step.shape.layers = row_.whole("layers", shape->layers);
+    return {};
   }
-  step.cluster = cluster_of_system(*device, step.layout.devices());
-  if (!problem_of(step.shape, step.layout, step.task).empty()) {
-    step.layout.vp = 1;  // stages of unequal size: the model has no word for them
+
+  void read_layout(MeasuredStep& step) const {
+    Layout& layout = step.layout;
+    layout = {.tp = row_.whole("tp", 1),
+              .pp = row_.whole("pp", 1),
+              .vp = row_.whole("vp", 1),
+              .cp = row_.whole("cp", 1),
+              .uly = row_.whole("uly", 1),
+              .ep = row_.whole("ep", 1),
+              .micro_batch = row_.whole("mb", 1),
+              .sequence_parallel = !is_materialised_};
+    if (const std::string dp = row_.text("dp"); !dp.empty()) {
+      layout.dp = row_.whole("dp", 1);
+    } else {
+      const int devices = row_.whole("gpus", 0);
+      if (devices == 0 || devices % layout.devices() != 0) {
+        throw Fault{devices == 0 ? "the column " + in_quotes("gpus") + " is empty: say how many"
+                                 : std::to_string(devices) + " gpus are no multiple of the " +
+                                       std::to_string(layout.devices()) + " of the layout"};
+      }
+      layout.dp = devices / layout.devices();
+    }
+    const std::string zero = row_.text("zero");
+    const std::string fsdp = row_.text("fsdp");  // the ranks that it shards over
+    layout.zero = zero == "0"                   ? 0
+                  : !zero.empty()               ? std::min(3, row_.whole("zero", 1))
+                  : fsdp.empty() || fsdp == "0" ? 1
+                                                : 3;
+    const std::string recompute = lower(row_.text("recompute"));
+    if (recompute != "full" && recompute != "selective" && recompute != "none" &&
+        !recompute.empty()) {
+      throw Fault{"the column " + in_quotes("recompute") + " is " + in_quotes(recompute) +
+                  ": say none, selective or full"};
+    }
+    layout.recompute = recompute == "full"        ? Recompute::full
+                       : recompute == "selective" ? Recompute::selective
+                                                  : Recompute::none;
   }
-  return problem_of(step.shape, step.layout, step.task);
-}
+
+  void read_time(MeasuredStep& step) const {
+    std::string metric = row_.text("metric");
+    std::string column = "measured";
+    if (metric.empty()) {
+      for (const std::string_view name : kMetrics) {
+        if (!row_.text(name).empty()) {
+          metric = column = name;
+          break;
+        }
+      }
+    }
+    if (std::ranges::find(kMetrics, metric) == kMetrics.end()) {
+      throw Fault{metric.empty()
+                      ? "no time: the columns step_s, step_ms, tokens_s_gpu and "
+                        "tflops_gpu are empty"
+                      : "the column " + in_quotes("metric") + " is " + in_quotes(metric) +
+                            ": say step_s, step_ms, tokens_s_gpu "
+                            "or tflops_gpu"};
+    }
+    const double value = row_.number(column);
+    const double tokens = step.task.batch * step.task.sequence;
+    const double devices = step.layout.devices();
+    step.step_s = metric == "step_s"    ? value
+                  : metric == "step_ms" ? value / 1e3
+                  : metric == "tokens_s_gpu"
+                      ? tokens / value / devices
+                      : model_flops(step.shape, step.task) / (value * 1e12) / devices;
+  }
+
+  const Row& row_;
+  const TableReader& reader_;
+  bool is_materialised_;
+};
 
 // How far off, so that one row that is far off counts little more than one that is less so.
 double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants) {
@@ -215,29 +335,33 @@ double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants
   return sum;
 }
 
-// Steps along one constant at a time and along two at once, which shrink when none helps.
+// Constants that change together.
+using Direction = std::vector<double Constants::*>;
+
+// Steps along one direction at a time and along two at once, which shrink when none helps.
 Constants descend(const std::vector<MeasuredStep>& steps, Constants start,
-                  const std::vector<double Constants::*>& free) {
+                  const std::vector<Direction>& free) {
+  const auto moved = [](Constants constants, const Direction& direction, double by) {
+    for (double Constants::* constant : direction) {
+      constants.*constant = std::clamp(constants.*constant * by, 1.0, 10.0);
+    }
+    return constants;
+  };
   double least = misfit(steps, start);
   for (double step = 0.3; step > 0.002;) {
     Constants best = start;
-    const auto attempt = [&](double Constants::* first, double by, double Constants::* second,
-                             double other) {
-      Constants tried = start;
-      tried.*first = std::clamp(tried.*first * by, 0.5, 10.0);
-      tried.*second = std::clamp(tried.*second * other, 0.5, 10.0);
-      if (const double sum = misfit(steps, tried); sum < least) {
-        least = sum;
-        best = tried;
-      }
-    };
     const double before = least;
-    for (double Constants::* first : free) {
-      for (double Constants::* second : free) {
+    for (const Direction& first : free) {
+      for (const Direction& second : free) {
         for (const double by : {1 + step, 1 / (1 + step)}) {
           for (const double other : {1.0, 1 + step, 1 / (1 + step)}) {
-            if (second != first || other == 1) {
-              attempt(first, by, second, other);
+            if (first == second && other != 1) {
+              continue;
+            }
+            const Constants tried = moved(moved(start, first, by), second, other);
+            if (const double sum = misfit(steps, tried); sum < least) {
+              least = sum;
+              best = tried;
             }
           }
         }
@@ -253,79 +377,62 @@ Constants descend(const std::vector<MeasuredStep>& steps, Constants start,
 
 }  // namespace
 
-Parsed<MeasuredTables> parse_measured_steps(std::string_view text) {
-  MeasuredTables tables;
-  std::vector<std::string> header;
+Parsed<MeasuredTable> parse_measured_steps(std::string_view text, const TableReader& reader) {
+  MeasuredTable table;
+  std::vector<std::string> columns;
+  bool is_materialised = false;
   std::size_t number = 0;
+  const auto fault = [&](const std::string& what) {
+    return Parsed<MeasuredTable>::failure(what, "line " + std::to_string(number));
+  };
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::vector<std::string> cells = cells_of(text.substr(0, end));
+    const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
-    if (header.empty()) {
-      header = cells;
+    if (line.starts_with('#')) {
+      if (line.starts_with("# source: ")) {
+        table.source = line.substr(line.find(':') + 2);
+      }
+      is_materialised = is_materialised || line == "# attention: materialised";
       continue;
     }
+    const std::vector<std::string> cells = cells_of(line);
     if (cells.size() == 1 && cells.front().empty()) {
       continue;
     }
-    if (cells.size() != header.size()) {
-      return Parsed<MeasuredTables>::failure(std::to_string(cells.size()) +
-                                                 " cells under a header of " +
-                                                 std::to_string(header.size()),
-                                             "line " + std::to_string(number));
+    if (columns.empty()) {
+      for (const std::string& cell : cells) {
+        columns.push_back(column_named(cell));
+        if (columns.back().empty()) {
+          table.unread.push_back(cell);
+        } else if (std::ranges::count(columns, columns.back()) > 1) {
+          return fault("the column " + in_quotes(columns.back()) + " comes twice");
+        }
+      }
+      continue;
+    }
+    if (cells.size() != columns.size()) {
+      return fault(std::to_string(cells.size()) + " cells under a header of " +
+                   std::to_string(columns.size()));
     }
     Row row;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      row[header[i]] = cells[i];
+      row.set(columns[i], cells[i]);
     }
-    const bool is_gpt = row.contains("step_ms");
-    if (!is_gpt && !row.contains("tokens_s_gpu")) {
-      return Parsed<MeasuredTables>::failure(
-          "no column " + in_quotes("step_ms") + " or " + in_quotes("tokens_s_gpu"), "line 1");
-    }
-    MeasuredStep step{.model = text_in(row, "model")};
-    std::string problem = is_gpt ? read_gpt(row, step) : read_throughput(row, step);
-    if (problem.empty()) {
-      problem = finish(step);
-    }
-    if (problem.empty()) {
-      tables.steps.push_back(step);
-    } else {
-      tables.left_out.push_back("line " + std::to_string(number) + ", " + step.model + ": " +
-                                problem);
-    }
-  }
-  return Parsed<MeasuredTables>::success(std::move(tables));
-}
-
-Residuals residuals_of(const std::vector<MeasuredStep>& steps,
-                       const std::vector<double>& predicted_s) {
-  Residuals residuals;
-  if (steps.empty()) {
-    return residuals;
-  }
-  std::vector<double> errors;
-  double concordant = 0;
-  double pairs = 0;
-  const auto rate = [&](std::size_t i, double seconds) {
-    return steps[i].task.batch * steps[i].task.sequence / seconds / steps[i].cluster.devices;
-  };
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    errors.push_back(std::abs(predicted_s[i] / steps[i].step_s - 1));
-    for (std::size_t j = 0; j < i; ++j) {
-      const double measured = rate(i, steps[i].step_s) - rate(j, steps[j].step_s);
-      const double predicted = rate(i, predicted_s[i]) - rate(j, predicted_s[j]);
-      if (measured != 0) {
-        pairs += 1;
-        concordant += measured * predicted > 0 ? 1 : -1;
+    MeasuredStep step{.line = number};
+    try {
+      if (const std::string problem = RowReader(row, reader, is_materialised).read(step);
+          problem.empty()) {
+        table.steps.push_back(step);
+      } else {
+        table.left_out.push_back("line " + std::to_string(number) + ": " + problem);
       }
+    } catch (const Fault& refused) {
+      return fault(refused.what);
     }
   }
-  residuals.median = median(errors);
-  residuals.p90 = quantile(errors, 0.9);
-  residuals.order = pairs > 0 ? concordant / pairs : 1;
-  return residuals;
+  return Parsed<MeasuredTable>::success(std::move(table));
 }
 
 std::vector<double> predict(const std::vector<MeasuredStep>& steps) {
@@ -336,22 +443,29 @@ std::vector<double> predict(const std::vector<MeasuredStep>& steps) {
   return predicted;
 }
 
-Constants fit_constants(const std::vector<MeasuredStep>& steps, Constants start,
-                        bool with_network) {
+Constants fit_constants(const std::vector<MeasuredStep>& steps, Constants start) {
+  constexpr std::size_t kForTwo = 3;
+  constexpr std::size_t kForThree = 6;
   std::vector<MeasuredStep> dense;
   std::vector<MeasuredStep> with_experts;
   for (const MeasuredStep& step : steps) {
     (step.shape.has_experts() ? with_experts : dense).push_back(step);
   }
-  std::vector<double Constants::*> free = {&Constants::compute, &Constants::memory};
-  if (with_network) {
-    free.push_back(&Constants::network);
-  }
+  const Direction compute = {&Constants::compute};
+  const Direction memory = {&Constants::memory};
+  const Direction network = {&Constants::network};
+  const Direction all = {&Constants::compute, &Constants::memory, &Constants::network};
   if (!dense.empty()) {
+    std::vector<Direction> free = {compute, memory};
+    if (dense.size() < kForTwo) {
+      free = {all};
+    } else if (dense.size() >= kForThree) {
+      free.push_back(network);
+    }
     start = descend(dense, start, free);
   }
   if (!with_experts.empty()) {
-    start = descend(with_experts, start, {&Constants::experts});
+    start = descend(with_experts, start, {{&Constants::experts}});
   }
   return start;
 }

@@ -1,20 +1,23 @@
-// Tables of measured steps, and the constants of a device fitted to them.
+// Tables of measured training steps.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/parsed.h"
-#include "planner/serving.h"
-#include "planner/training.h"
+#include "planner/layout.h"
 
 namespace unisono::planner {
 
 struct MeasuredStep {
+  std::size_t line = 0;
+  std::string stack = {};   // "megatron-bridge-26.04": the program that trains, and its release
   std::string model = {};   // as the table names it
   std::string device = {};  // "h100"
-  std::string release = {};
+  double year = 0;          // 2024.5; 0: the table does not say
   ModelShape shape = {};
   Layout layout = {};
   TrainingTask task = {};
@@ -22,30 +25,35 @@ struct MeasuredStep {
   double step_s = 0;
 };
 
-struct MeasuredTables {
+struct MeasuredTable {
+  std::string source = {};
   std::vector<MeasuredStep> steps = {};
-  std::vector<std::string> left_out = {};  // rows that cannot be told of, with the reason
+  std::vector<std::string> left_out = {};  // rows that the planner cannot describe, and why
+  std::vector<std::string> unread = {};    // columns
 };
 
-// CSV with a header, in one of two forms: a row says the sizes of a GPT and how many milliseconds
-// its step took (model, gpus, global_batch, micro_batch, sequence, hidden, heads, layers, tp, pp,
-// dp, step_ms; of A100, with all recomputed), or names a model and its throughput (release, model,
-// system, gpus, precision, gbs, mbs, seq, fsdp, tp, pp, cp, vp, ep, tokens_s_gpu).
-Parsed<MeasuredTables> parse_measured_steps(std::string_view text);
-
-struct Residuals {
-  double median = 0;  // of |predicted / measured - 1|
-  double p90 = 0;
-  double order = 0;  // Kendall's tau of predicted and measured throughput a device
+// What a table's names mean, and what it may leave out.
+struct TableReader {
+  std::function<std::optional<ModelShape>(const std::string&)> model = find_model;
+  std::function<std::optional<DeviceModel>(const std::string&)> device = find_device;
+  std::string asked_model = {};  // of rows of a table without the column
+  std::string asked_device = {};
 };
-Residuals residuals_of(const std::vector<MeasuredStep>& steps,
-                       const std::vector<double>& predicted_s);
+
+// CSV with a header: model, device, precision, batch, sequence, and step_s, step_ms, tokens_s_gpu
+// or tflops_gpu; or metric and measured. gpus or dp, and the layout: tp, pp, cp, uly, vp, ep, mb,
+// zero, recompute. stack and date (2026-04) tell programs apart. layers replaces those of the
+// model; the model "gpt" has hidden, heads and layers. Lines that begin with # describe the table:
+// "# source: ..." and "# attention: materialised".
+// Fails where a cell is empty that a prediction needs, or no number.
+Parsed<MeasuredTable> parse_measured_steps(std::string_view text, const TableReader& reader = {});
 
 // Predictions with the constants that the clusters have.
 std::vector<double> predict(const std::vector<MeasuredStep>& steps);
 
-// The constants that make the median of the errors least, of all these steps together: compute and
-// memory, of models with experts those of experts, and the network where `with_network`.
-Constants fit_constants(const std::vector<MeasuredStep>& steps, Constants start, bool with_network);
+// The constants that make the median of the errors least, of all these steps together, each at
+// least 1. As many as the steps can tell apart: one factor of all below three steps, compute and
+// memory below six, then the network; and the experts of models that have some.
+Constants fit_constants(const std::vector<MeasuredStep>& steps, Constants start);
 
 }  // namespace unisono::planner

@@ -6,40 +6,57 @@
 namespace unisono::planner {
 namespace {
 
+constexpr double kLogit = 4;                         // bytes: in bf16, with the gradient beside it
 constexpr double kFrameworkBytes = 2.0 * (1 << 30);  // context, kernels, buffers of collectives
 
-// Bytes that a layer keeps for the backward pass, of one microbatch.
+// Elements of a query with its key, and of a value, of all heads together.
+double attention_elements(const ModelShape& shape) {
+  const LatentAttention& latent = shape.latent;
+  if (latent.is_used()) {
+    const double query = latent.plain_dim + latent.rotary_dim;
+    return shape.heads * 2 * (query + latent.value_dim);
+  }
+  return (2.0 * shape.heads + 2.0 * shape.kv_heads) * shape.head_dim;
+}
+
+}  // namespace
+
+// Inputs of products are kept as they are multiplied; what enters norms, activation functions and
+// attention stays bf16.
 double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingTask& task) {
+  constexpr double kPlain = 2;
   const double tokens = local_tokens(layout, task);
   const double tp = layout.tp;
   const double share = layout.sequence_parallel ? tp : 1;
   if (layout.recompute == Recompute::full) {
-    return tokens * shape.hidden * 2 / share;
+    return tokens * shape.hidden * kPlain / share;
   }
-  const double heads = (2.0 * shape.heads + 2.0 * shape.kv_heads) * shape.head_dim;
-  const double parts = shape.gated ? 3 : 2;
-  double wide = shape.ffn * parts;
+  const double input = weight_bytes(task.precision);
+  const bool is_selective = layout.recompute == Recompute::selective;
+  const double made = shape.gated ? 2 : 1;  // what the activation function reads
+  const double inner = made * kPlain + (is_selective ? 0 : input);
+  // The output of attention is kept as it was made, and as it is multiplied.
+  const double output =
+      input < kPlain
+          ? shape.heads * (shape.latent.is_used() ? shape.latent.value_dim : shape.head_dim) * input
+          : 0;
+  // What the mask of two dropouts takes is counted only with scores that go through memory.
+  const double masks = task.materialised_attention ? 2 : 0;
+  const double norms = 2 * kPlain + (is_selective ? 0 : 2 * input);
+  double wide = shape.ffn * inner;
   double rows = 0;
   if (shape.has_experts()) {
-    wide = shape.shared_ffn * parts;
-    rows = shape.experts_per_token / tp * (2 * shape.hidden + parts * shape.expert_ffn);
+    wide = shape.shared_ffn * inner;
+    rows = shape.experts_per_token / tp * (shape.hidden * input + shape.expert_ffn * inner);
   }
-  // Inputs of two norms, of the projections and of the inner part; what the mask of two dropouts
-  // takes is counted only with scores that go through memory.
-  const double masks = task.materialised_attention ? 2 : 0;
-  const bool is_selective = layout.recompute == Recompute::selective;
-  const double inputs = is_selective ? 4 : 8;
-  const double made = is_selective ? (parts - 1) / parts : 1;
-  double bytes = tokens * (shape.hidden * (inputs + masks) / share + 2 * heads / tp +
-                           2 * made * (wide / tp + rows));
+  double bytes = tokens * (shape.hidden * (norms + masks) / share +
+                           (attention_elements(shape) * kPlain + output) / tp + wide / tp + rows);
   if (task.materialised_attention && layout.recompute == Recompute::none) {
     bytes += 5 * layout.micro_batch * shape.heads / tp * task.sequence * task.sequence /
              (layout.cp * layout.uly);
   }
   return bytes;
 }
-
-}  // namespace
 
 double stage_layers(const ModelShape& shape, const Layout& layout) {
   const double parts = static_cast<double>(layout.pp) * layout.vp;
@@ -83,9 +100,11 @@ MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
                     weights.experts / (is_sharded ? expert_copies : 1));
   };
   MemoryParts parts;
+  constexpr double kMaster = 4;
   parts.weights = held(2, 3);
-  parts.gradients = held(4, 2);
-  parts.optimiser = held(12, 1);
+  parts.gradients = held(weight_bytes_of(task.gradients), 2);
+  parts.optimiser =
+      layout.offload.optimiser ? 0 : held(kMaster + 2 * weight_bytes_of(task.moments), 1);
 
   const double count = microbatches(layout, task);
   const double layers = stage_layers(shape, layout);
@@ -93,7 +112,10 @@ MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
   if (layout.vp > 1) {
     in_flight *= 1 + (layout.pp - 1.0) / (static_cast<double>(layout.pp) * layout.vp);
   }
-  parts.activations = in_flight * layers * kept_bytes(shape, layout, task);
+  // Those of the layer at work and of the one that is moved stay.
+  const double kept_layers = in_flight * layers;
+  parts.activations = (layout.offload.activations ? std::min(2.0, kept_layers) : kept_layers) *
+                      kept_bytes(shape, layout, task);
   if (layout.recompute == Recompute::full) {
     Layout whole = layout;
     whole.recompute = Recompute::none;
@@ -101,7 +123,7 @@ MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
   }
   const double tokens = local_tokens(layout, task);
   if (layout.pp == 1) {
-    parts.activations += tokens * shape.vocabulary / layout.tp * 6;  // logits and their gradient
+    parts.activations += tokens * shape.vocabulary / layout.tp * kLogit;
   }
   parts.buffers = kFrameworkBytes;
   if (layout.zero >= 3) {

@@ -17,7 +17,7 @@ struct MemoryParts {
   double total() const { return weights + gradients + optimiser + activations + cache + buffers; }
 };
 
-// Weights in bf16, gradients in f32, Adam with a copy of the weights in f32.
+// Weights in bf16, gradients and Adam's moments as the task says, and a copy of the weights in f32.
 MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
                             const TrainingTask& task);
 
@@ -27,6 +27,9 @@ struct LocalWeights {
   double experts = 0;
 };
 LocalWeights local_weights(const ModelShape& shape, const Layout& layout);
+
+// Bytes that a layer keeps for the backward pass, of one microbatch.
+double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingTask& task);
 
 // Layers of the fullest stage.
 double stage_layers(const ModelShape& shape, const Layout& layout);

@@ -5,7 +5,7 @@
 namespace unisono::planner {
 
 std::span<const NamedPart<StepParts>> step_parts() {
-  static constexpr std::array<NamedPart<StepParts>, 10> kParts = {
+  static constexpr std::array<NamedPart<StepParts>, 11> kParts = {
       {{"matrix products", &StepParts::compute},
        {"device memory", &StepParts::memory},
        {"recompute", &StepParts::recompute},
@@ -15,7 +15,8 @@ std::span<const NamedPart<StepParts>> step_parts() {
        {"pipeline", &StepParts::pipeline},
        {"data", &StepParts::data},
        {"bubble", &StepParts::bubble},
-       {"optimiser", &StepParts::optimiser}}};
+       {"optimiser", &StepParts::optimiser},
+       {"offload", &StepParts::offload}}};
   return kParts;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "planner/parts.h"
+#include "planner/stacks.h"
 
 namespace unisono::planner {
 namespace {
@@ -34,7 +35,7 @@ class Sieve {
 
   // `times`: how many times as long as a limit of time it takes.
   void refuse_slow(const Estimate& estimate, double times) {
-    if (estimate.memory.total() > cluster_.device.memory_bytes) {
+    if (estimate.memory.total() > cluster_.usable_bytes()) {
       refuse("memory");
       return;
     }
@@ -48,7 +49,7 @@ class Sieve {
   // Whether it was fast enough to be kept.
   template <typename Faster>
   void take(const Estimate& estimate, const Faster& faster) {
-    const double missing = estimate.memory.total() - cluster_.device.memory_bytes;
+    const double missing = estimate.memory.total() - cluster_.usable_bytes();
     if (missing > 0) {
       refuse("memory");
       if (missing < least_) {
@@ -92,7 +93,13 @@ class Sieve {
 
 // The axes of a stage are settled; what is left is chosen here.
 void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster& cluster,
-               const Layout& axes, TrainingModel& model, Sieve<TrainingEstimate>& sieve) {
+               const Layout& axes, const SearchOptions& options, TrainingModel& model,
+               Sieve<TrainingEstimate>& sieve) {
+  const Levels* const levels = options.levels;
+  const auto estimate_of = [&](const Layout& layout) {
+    TrainingEstimate estimate = model.estimate(layout);
+    return levels == nullptr ? estimate : scaled(std::move(estimate), levels->times(layout));
+  };
   const auto faster = [](const TrainingEstimate& a, const TrainingEstimate& b) {
     return a.step_s < b.step_s;
   };
@@ -107,17 +114,35 @@ void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster&
         sieve.refuse(problem.find("batch") != std::string::npos ? "batch" : "dimensions");
         continue;
       }
+      // Returns whether it fits: whatever needs less memory only costs time then.
+      const auto attempt = [&](const Layout& tried) {
+        const TrainingEstimate estimate = estimate_of(tried);
+        sieve.take(estimate, faster);
+        return estimate.memory.total() <= cluster.usable_bytes();
+      };
+      bool fits = false;
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
         layout.recompute = recompute;
         layout.zero = 1;
-        const TrainingEstimate estimate = model.estimate(layout);
-        sieve.take(estimate, faster);
-        if (layout.pp == 1 && layout.dp > 1) {
-          layout.zero = 3;
-          sieve.take(model.estimate(layout), faster);
+        fits = attempt(layout);
+        // Neither goes well with a pipeline, whose microbatches would each exchange all weights.
+        for (const int zero : {2, 3}) {
+          if (layout.pp == 1 && layout.dp > 1 && (!fits || zero == 3)) {
+            layout.zero = zero;
+            fits = attempt(layout) || fits;
+          }
         }
-        if (estimate.memory.total() <= cluster.device.memory_bytes) {
-          break;  // computing again only costs time
+        if (fits) {
+          break;
+        }
+      }
+      for (const Offload offload : {Offload{.activations = true}, Offload{.optimiser = true},
+                                    Offload{.activations = true, .optimiser = true}}) {
+        if (!fits && options.tries_offload) {
+          layout.recompute = offload.activations ? Recompute::none : Recompute::full;
+          layout.zero = 1;
+          layout.offload = offload;
+          fits = attempt(layout);
         }
       }
     }
@@ -132,7 +157,7 @@ ServingEstimate most_at_once(const ModelShape& shape, ServingTask task, const Cl
   for (int more = 2; more <= kMostAtOnce; more *= 2) {
     task.concurrency = more;
     const ServingEstimate next = estimate_serving(shape, estimate.layout, task, cluster);
-    if (next.memory.total() > cluster.device.memory_bytes || !keeps(next)) {
+    if (next.memory.total() > cluster.usable_bytes() || !keeps(next)) {
       break;
     }
     estimate = next;
@@ -191,7 +216,7 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
       axes.uly = uly;
       axes.cp = ranks / uly;
       if (shape.heads % (axes.tp * uly) == 0) {
-        try_stage(shape, task, cluster, axes, model, sieve);
+        try_stage(shape, task, cluster, axes, options, model, sieve);
       }
     }
   };
@@ -199,7 +224,11 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
     options.progress("layouts with tp=" + std::to_string(tp));
     for (const int pp : divisors(cluster.devices / tp, std::min(shape.layers, 64))) {
       for (const int cp : divisors(cluster.devices / tp / pp, 64)) {
-        Layout axes{.tp = tp, .pp = pp, .cp = cp, .dp = cluster.devices / tp / pp / cp};
+        Layout axes{.tp = tp,
+                    .pp = pp,
+                    .cp = cp,
+                    .dp = cluster.devices / tp / pp / cp,
+                    .sequence_parallel = !task.materialised_attention};
         if (!shape.has_experts()) {
           try_context(axes);
           continue;
@@ -211,7 +240,13 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
       }
     }
   }
-  return std::move(sieve).ranking();
+  Ranking<TrainingEstimate> ranking = std::move(sieve).ranking();
+  if (options.levels != nullptr) {
+    for (TrainingEstimate& estimate : ranking.best) {
+      estimate = at_level(model.estimate(estimate.layout), *options.levels);
+    }
+  }
+  return ranking;
 }
 
 Ranking<ServingEstimate> search_serving(const ModelShape& shape, const ServingTask& task,

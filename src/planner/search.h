@@ -11,6 +11,8 @@
 
 namespace unisono::planner {
 
+class Levels;
+
 // Why layouts were refused, and how many.
 struct Refusal {
   std::string why = {};
@@ -32,6 +34,8 @@ struct Ranking {
 struct SearchOptions {
   std::size_t most = 10;  // kept
   bool tries_uly = true;
+  bool tries_offload = false;      // to the host's memory, where nothing else fits
+  const Levels* levels = nullptr;  // of training; null: the formula alone
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 

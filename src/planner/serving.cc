@@ -51,6 +51,10 @@ double local_cache(const ModelShape& shape, const ServingLayout& layout) {
 
 }  // namespace
 
+bool is_serving_measured(const ModelShape& shape, std::string_view device) {
+  return !shape.has_experts() && (device == "h100" || device == "h200" || device == "b200");
+}
+
 std::string text_of(const ServingLayout& layout) {
   std::string text = "tp=" + std::to_string(layout.tp);
   if (layout.pp > 1) {

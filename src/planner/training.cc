@@ -142,6 +142,11 @@ double Model::data_s(const Passes& stage) const {
   const double once =
       moved(weights.dense, copies, layout_.tp) + moved(weights.experts, expert_copies, layout_.ep);
   const double count = microbatches(layout_, task_);
+  if (layout_.zero == 2) {
+    // Gradients are scattered after each microbatch, weights gathered once.
+    const double hidden = stage.backward.total();
+    return count * std::max(0.05 * once, 0.5 * once - hidden) + 0.5 * once * kExposedData;
+  }
   if (layout_.zero >= 3) {
     // Gathered forward and backward, and reduced: one and a half times the bytes of once.
     const double a_microbatch = 1.5 * once;
@@ -210,6 +215,19 @@ TrainingEstimate Model::estimate() const {
   // Adam reads the gradient and three f32 values, and writes these and the weight.
   parts.optimiser = (weights.dense + weights.experts) / shards * (4 + 12 + 12 + 2) /
                     cluster_.device.memory_bytes_per_s;
+
+  // To the host and back, each way at once. Activations move behind computation.
+  const double host_bytes_per_s = cluster_.device.host_bytes_per_s;
+  if (layout_.offload.optimiser) {
+    parts.offload += (weights.dense + weights.experts) / shards * 12 / host_bytes_per_s;
+  }
+  if (layout_.offload.activations) {
+    Layout kept = layout_;
+    kept.offload.activations = false;
+    const double bytes = kept_bytes(shape_, kept, task_) * stage_layers(shape_, layout_);
+    const double computes = stage.forward.total();
+    parts.offload += count * 2 * std::max(0.0, bytes / host_bytes_per_s - computes);
+  }
 
   TrainingEstimate result{.layout = layout_, .parts = parts};
   result.memory = training_memory(shape_, layout_, task_);

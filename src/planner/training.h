@@ -21,10 +21,11 @@ struct StepParts {
   double data = 0;
   double bubble = 0;
   double optimiser = 0;
+  double offload = 0;  // waited for the host's memory
 
   double total() const {
     return compute + memory + recompute + tensor + context + experts + pipeline + data + bubble +
-           optimiser;
+           optimiser + offload;
   }
 };
 
@@ -33,6 +34,8 @@ struct TrainingEstimate {
   StepParts parts = {};
   MemoryParts memory = {};
   double step_s = 0;
+  double low_s = 0;  // nine of ten steps take from this to high_s; 0: not known
+  double high_s = 0;
   double tokens_per_s_device = 0;
   double flops_per_s_device = 0;  // that the model needs, without what is done again
   double utilisation = 0;         // of the device's peak
@@ -76,7 +79,7 @@ inline constexpr double kExposedData = 0.3;
 // FLOPs of a step, forward and backward, causal scores counted whole as published figures do.
 double model_flops(const ModelShape& shape, const TrainingTask& task);
 
-// REQUIRES: problem_of() is empty; the cluster has so many devices.
+// By the formula alone. REQUIRES: problem_of() is empty; the cluster has so many devices.
 TrainingEstimate estimate_training(const ModelShape& shape, const Layout& layout,
                                    const TrainingTask& task, const Cluster& cluster);
 

@@ -11,11 +11,18 @@
 namespace unisono {
 namespace {
 
-constexpr std::array<const Preset*, 10> kPresets = {
-    &machines::dgx_a100,    &machines::dgx_h100,       &machines::hgx_h200,
-    &machines::gb200_nvl72, &machines::pcie_server,    &machines::ethernet_cluster,
-    &machines::fat_tree,    &machines::rail_optimised, &machines::dragonfly,
-    &machines::torus};
+constexpr std::array<const Preset*, 22> kPresets = {
+    &machines::dgx_a100,        &machines::dgx_a100_40gb,
+    &machines::dgx_h100,        &machines::hgx_h800,
+    &machines::hgx_h20,         &machines::hgx_h200,
+    &machines::hgx_b200,        &machines::hgx_b300,
+    &machines::gh200_nvl32,     &machines::gb200_nvl72,
+    &machines::gb300_nvl72,     &machines::mi300x_platform,
+    &machines::mi355x_platform, &machines::tpu_v5p,
+    &machines::tpu_v6e,         &machines::l40s_server,
+    &machines::pcie_server,     &machines::ethernet_cluster,
+    &machines::fat_tree,        &machines::rail_optimised,
+    &machines::dragonfly,       &machines::torus};
 
 std::string range_text(const PresetParameter& parameter) {
   return std::to_string(parameter.least) + ".." + std::to_string(parameter.most);

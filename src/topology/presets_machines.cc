@@ -66,65 +66,120 @@ Topology nodes_on_rails(std::int64_t nodes, const GpuNode& node, double nic_byte
   return topology;
 }
 
-// The switch of a rail has as many ports as there may be nodes.
-constexpr std::array<PresetParameter, 1> kNodes40 = {
-    {{.name = "nodes", .most = 40, .help = "nodes, joined by one switch per rail"}}};
-constexpr std::array<PresetParameter, 1> kNodes64 = {
-    {{.name = "nodes", .most = 64, .help = "nodes, joined by one switch per rail"}}};
+// Where a rail's nodes are more than the ports of one switch, the switch stands for the fat tree of
+// the rail, which is no bottleneck either; rail_optimised builds such a tree.
+constexpr std::array<PresetParameter, 1> kNodes = {
+    {{.name = "nodes", .most = 4096, .help = "nodes, joined by one switch per rail"}}};
+constexpr std::array<PresetParameter, 1> kServers = {
+    {{.name = "nodes", .most = 4096, .help = "nodes on one switch"}}};
 
 std::int64_t eight_each(std::span<const std::int64_t> values) {
   return 8 * values[0];
 }
 
-Topology build_dgx_a100(std::span<const std::int64_t> values) {
-  return nodes_on_rails(values[0],
-                        {.gpus = 8,
-                         .nvlink_bytes_per_us = gb_per_s(200),
-                         .pcie_bytes_per_us = gb_per_s(31.5),
-                         .latency = kA100Latency},
-                        gbit_per_s(200));
+constexpr GpuNode kA100Node = {.gpus = 8,
+                               .nvlink_bytes_per_us = gb_per_s(200),
+                               .pcie_bytes_per_us = gb_per_s(31.5),
+                               .latency = kA100Latency};
+constexpr GpuNode kH800Node = {.gpus = 8,
+                               .nvlink_bytes_per_us = gb_per_s(146),
+                               .pcie_bytes_per_us = gb_per_s(63),
+                               .latency = kH100Latency,
+                               .reduces = kHopperReduces};
+constexpr GpuNode kB200Node = {.gpus = 8,
+                               .nvlink_bytes_per_us = gb_per_s(592),
+                               .pcie_bytes_per_us = gb_per_s(63),
+                               .latency = kB200Latency,
+                               .reduces = kBlackwellReduces};
+constexpr GpuNode kB300Node = {.gpus = 8,
+                               .nvlink_bytes_per_us = gb_per_s(592),
+                               .pcie_bytes_per_us = gb_per_s(126),
+                               .latency = kB200Latency,
+                               .reduces = kBlackwellReduces};
+constexpr GpuNode kMi300xNode = {.gpus = 8,
+                                 .nvlink_bytes_per_us = gb_per_s(328),
+                                 .pcie_bytes_per_us = gb_per_s(63),
+                                 .latency = kA100Latency};
+constexpr GpuNode kMi355xNode = {.gpus = 8,
+                                 .nvlink_bytes_per_us = gb_per_s(392),
+                                 .pcie_bytes_per_us = gb_per_s(63),
+                                 .latency = kA100Latency};
+
+template <const GpuNode& kNode, int kNicGbit>
+Topology build_nodes(std::span<const std::int64_t> values) {
+  return nodes_on_rails(values[0], kNode, gbit_per_s(kNicGbit));
 }
 
-Topology build_h100(std::span<const std::int64_t> values) {
-  return nodes_on_rails(values[0], kH100Node, gbit_per_s(400));
-}
+// Racks of trays of 4 GPUs, all GPUs of a rack on one NVLink domain. A rail is that of the GPUs of
+// one number in their trays.
+struct Rack {
+  int trays = 18;
+  double nvlink_gb_per_s = 592;
+  double pcie_gb_per_s = 63;
+  double nic_gbit_per_s = 400;
+  double latency = kB200Latency;
+  double reduces = kBlackwellReduces;
+};
+constexpr Rack kGb200 = {};
+constexpr Rack kGb300 = {.pcie_gb_per_s = 126, .nic_gbit_per_s = 800};
+constexpr Rack kGh200 = {
+    .trays = 8, .nvlink_gb_per_s = 328, .latency = kH100Latency, .reduces = kHopperReduces};
 
 constexpr std::array<PresetParameter, 1> kRacks = {
-    {{.name = "racks", .most = 16, .help = "racks, joined by one switch per rail of 4"}}};
+    {{.name = "racks", .most = 512, .help = "racks, joined by one switch per rail of 4"}}};
 
-// 18 trays of 4 GPUs. A rail is that of the GPUs of one number in their trays.
-Topology build_gb200(std::span<const std::int64_t> values) {
-  constexpr int kTrays = 18;
+template <const Rack& kRack>
+Topology build_racks(std::span<const std::int64_t> values) {
   constexpr int kGpus = 4;
+  constexpr double kNic = gbit_per_s(kRack.nic_gbit_per_s);
   Topology topology;
-  topology.protocols = gpu_protocols(kB200Latency);
+  topology.protocols = gpu_protocols(kRack.latency);
   const std::vector<int> rails =
-      add_rails(topology, kGpus, values[0] > 1 ? kTrays * values[0] : 1, gbit_per_s(400));
+      add_rails(topology, kGpus, values[0] > 1 ? kRack.trays * values[0] : 1, kNic);
   for (std::int64_t r = 0; r < values[0]; ++r) {
     const std::string rack_name = numbered("rack", r);
     const int rack = add_device(topology, rack_name, DeviceKind::group);
     const int nvswitch =
         add_device(topology, rack_name + ".nvswitch", DeviceKind::network_switch, rack);
-    topology.devices.back().reduces = kBlackwellReduces;
-    for (int t = 0; t < kTrays; ++t) {
+    topology.devices.back().reduces = kRack.reduces;
+    for (int t = 0; t < kRack.trays; ++t) {
       const std::string name = rack_name + ".tray" + std::to_string(t);
       const int tray = add_device(topology, name, DeviceKind::node, rack);
       for (std::size_t g = 0; g < kGpus; ++g) {
         const int gpu =
             add_device(topology, name + ".gpu" + std::to_string(g), DeviceKind::gpu, tray);
         topology.ranks.push_back(gpu);
-        connect(topology, gpu, nvswitch, kNvlinkLatencyUs, gb_per_s(592));
+        connect(topology, gpu, nvswitch, kNvlinkLatencyUs, gb_per_s(kRack.nvlink_gb_per_s));
         if (!rails.empty()) {
           const int nic =
               add_device(topology, name + ".nic" + std::to_string(g), DeviceKind::nic, tray);
-          connect(topology, gpu, nic, kPcieLatencyUs, gb_per_s(63));
-          connect(topology, nic, rails[g], kNicLatencyUs, gbit_per_s(400));
+          connect(topology, gpu, nic, kPcieLatencyUs, gb_per_s(kRack.pcie_gb_per_s));
+          connect(topology, nic, rails[g], kNicLatencyUs, kNic);
         }
       }
     }
   }
   return topology;
 }
+
+// Chips of a torus as collectives along its axes find them: one domain.
+template <int kGbPerS>
+Topology build_pod(std::span<const std::int64_t> values) {
+  Topology topology;
+  topology.overhead_us = 1;
+  const int fabric = add_device(topology, "torus", DeviceKind::network_switch);
+  for (std::int64_t i = 0; i < values[0]; ++i) {
+    const int chip = add_device(topology, numbered("chip", i), DeviceKind::gpu);
+    connect(topology, chip, fabric, kNvlinkLatencyUs, gb_per_s(kGbPerS));
+    topology.ranks.push_back(chip);
+  }
+  return topology;
+}
+
+constexpr std::array<PresetParameter, 1> kV5pChips = {
+    {{.name = "chips", .fallback = 8, .most = 8960, .help = "chips of one pod"}}};
+constexpr std::array<PresetParameter, 1> kV6eChips = {
+    {{.name = "chips", .fallback = 8, .most = 256, .help = "chips of one pod"}}};
 
 // Two sockets, four GPUs on a PCIe switch below each; the NIC is on socket 0.
 Topology build_pcie_server(std::span<const std::int64_t> values) {
@@ -186,8 +241,8 @@ extern constinit const Preset dgx_a100{
         "PCIe 4.0 x16: 31.5 "
         "GB/s each way. Latencies: NCCL src/graph/tuning.cc. "
         "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
-    .parameters = kNodes40,
-    .build = build_dgx_a100,
+    .parameters = kNodes,
+    .build = build_nodes<kA100Node, 200>,
     .ranks = eight_each};
 
 extern constinit const Preset dgx_h100{
@@ -199,8 +254,8 @@ extern constinit const Preset dgx_h100{
         "63 GB/s each way. "
         "Latencies, and what the reduction in the switch reaches: NCCL src/graph/tuning.cc. "
         "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
-    .parameters = kNodes64,
-    .build = build_h100,
+    .parameters = kNodes,
+    .build = build_nodes<kH100Node, 400>,
     .ranks = eight_each};
 
 extern constinit const Preset hgx_h200{
@@ -213,8 +268,8 @@ extern constinit const Preset hgx_h200{
         "Gbit/s. Latencies, and what the reduction in the switch reaches: NCCL "
         "src/graph/tuning.cc. "
         "What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
-    .parameters = kNodes64,
-    .build = build_h100,
+    .parameters = kNodes,
+    .build = build_nodes<kH100Node, 400>,
     .ranks = eight_each};
 
 extern constinit const Preset gb200_nvl72{
@@ -226,8 +281,117 @@ extern constinit const Preset gb200_nvl72{
         "Gbit/s. Latencies, and what the reduction in the switch reaches: NCCL "
         "src/graph/tuning.cc. What NCCL starts with and reaches: ai-dynamo/aiconfigurator, 2026",
     .parameters = kRacks,
-    .build = build_gb200,
+    .build = build_racks<kGb200>,
     .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return 72 * values[0]; }};
+
+extern constinit const Preset dgx_a100_40gb{
+    .name = "dgx_a100_40gb",
+    .summary = "8 A100 of 40 GB on NVSwitch, a 200 Gbit/s NIC each",
+    .source = "NVIDIA A100 data sheet: as dgx_a100, with 40 GB of memory",
+    .parameters = kNodes,
+    .build = build_nodes<kA100Node, 200>,
+    .ranks = eight_each};
+
+extern constinit const Preset hgx_h800{
+    .name = "hgx_h800",
+    .summary = "8 H800 on NVSwitch, a 400 Gbit/s NIC each",
+    .source =
+        "As dgx_h100, with NVLink of 400 GB/s per GPU, both ways together (DeepSeek-V3 technical "
+        "report, 2024), of which collectives reach the same part",
+    .parameters = kNodes,
+    .build = build_nodes<kH800Node, 400>,
+    .ranks = eight_each};
+
+extern constinit const Preset hgx_h20{.name = "hgx_h20",
+                                      .summary = "8 H20 on NVSwitch, a 400 Gbit/s NIC each",
+                                      .source = "As dgx_h100: the H20 has the NVLink of the H100",
+                                      .parameters = kNodes,
+                                      .build = build_nodes<kH100Node, 400>,
+                                      .ranks = eight_each};
+
+extern constinit const Preset hgx_b200{
+    .name = "hgx_b200",
+    .summary = "8 B200 on NVSwitch, a 400 Gbit/s NIC each",
+    .source =
+        "NVIDIA DGX B200 data sheet: NVLink 5, 1.8 TB/s per GPU, both ways together, hence 900 "
+        "GB/s each way, of which NCCL reaches 592; 8 ConnectX-7 of 400 Gbit/s",
+    .parameters = kNodes,
+    .build = build_nodes<kB200Node, 400>,
+    .ranks = eight_each};
+
+extern constinit const Preset hgx_b300{
+    .name = "hgx_b300",
+    .summary = "8 B300 on NVSwitch, an 800 Gbit/s NIC each",
+    .source = "NVIDIA DGX B300 data sheet: NVLink as DGX B200; 8 ConnectX-8 of 800 Gbit/s",
+    .parameters = kNodes,
+    .build = build_nodes<kB300Node, 800>,
+    .ranks = eight_each};
+
+extern constinit const Preset gb300_nvl72{
+    .name = "gb300_nvl72",
+    .summary = "racks of 72 B300 on one NVLink domain, an 800 Gbit/s NIC each",
+    .source = "NVIDIA GB300 NVL72 data sheet: NVLink as GB200 NVL72; ConnectX-8 of 800 Gbit/s",
+    .parameters = kRacks,
+    .build = build_racks<kGb300>,
+    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return 72 * values[0]; }};
+
+extern constinit const Preset gh200_nvl32{
+    .name = "gh200_nvl32",
+    .summary = "racks of 32 GH200 on one NVLink domain, a 400 Gbit/s NIC each",
+    .source = "NVIDIA GH200 NVL32: NVLink 4, as H100; trays of 4 and one NIC each are assumed",
+    .parameters = kRacks,
+    .build = build_racks<kGh200>,
+    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return 32 * values[0]; }};
+
+extern constinit const Preset mi300x_platform{
+    .name = "mi300x_platform",
+    .summary = "8 MI300X on Infinity Fabric, a 400 Gbit/s NIC each",
+    .source =
+        "AMD MI300X platform data sheet: 7 links of 64 GB/s each way to the others, of which the "
+        "same part as of NVLink 4 is assumed to be reached; what operations start with is assumed "
+        "as on A100",
+    .parameters = kNodes,
+    .build = build_nodes<kMi300xNode, 400>,
+    .ranks = eight_each};
+
+extern constinit const Preset mi355x_platform{
+    .name = "mi355x_platform",
+    .summary = "8 MI355X on Infinity Fabric, a 400 Gbit/s NIC each",
+    .source =
+        "AMD MI355X platform data sheet: 7 links of 76.8 GB/s each way to the others; the rest as "
+        "mi300x_platform",
+    .parameters = kNodes,
+    .build = build_nodes<kMi355xNode, 400>,
+    .ranks = eight_each};
+
+extern constinit const Preset l40s_server{
+    .name = "l40s_server",
+    .summary = "two sockets, 8 L40S on PCIe 4.0, one 100 Gbit/s NIC",
+    .source = "NVIDIA L40S data sheet: PCIe 4.0 x16, no NVLink; the server as pcie_server",
+    .parameters = kServers,
+    .build = build_pcie_server,
+    .ranks = eight_each};
+
+extern constinit const Preset tpu_v5p{
+    .name = "tpu_v5p",
+    .summary = "chips of one TPU v5p pod",
+    .source =
+        "Google Cloud TPU v5p documentation: 1,200 GB/s of links per chip, both ways together; "
+        "half "
+        "of each way is assumed to be reached, at any distance",
+    .parameters = kV5pChips,
+    .build = build_pod<300>,
+    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return values[0]; }};
+
+extern constinit const Preset tpu_v6e{
+    .name = "tpu_v6e",
+    .summary = "chips of one TPU v6e pod",
+    .source =
+        "Google Cloud TPU v6e documentation: 800 GB/s of links per chip, both ways together; half "
+        "of each way is assumed to be reached, at any distance",
+    .parameters = kV6eChips,
+    .build = build_pod<200>,
+    .ranks = [](std::span<const std::int64_t> values) -> std::int64_t { return values[0]; }};
 
 extern constinit const Preset pcie_server{
     .name = "pcie_server",
@@ -236,7 +400,7 @@ extern constinit const Preset pcie_server{
         "PCI-SIG: PCIe 4.0 x16, 16 GT/s with 128b/130b coding: 31.5 GB/s each way. Intel Xeon "
         "Ice Lake: 3 UPI links of 11.2 GT/s, 22.4 GB/s each way each. Latencies: NCCL "
         "src/graph/tuning.cc; between sockets 0.1 us is assumed",
-    .parameters = kNodes64,
+    .parameters = kServers,
     .build = build_pcie_server,
     .ranks = eight_each};
 

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/output_file.h"
+#include "cli/wrap.h"
 #include "models/models.h"
 
 namespace unisono::cli {
@@ -27,6 +28,7 @@ planner::SearchOptions search_options(const Arguments& arguments, const Console&
   return {.most = static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts)),
           // Axes for which that program has no option.
           .tries_uly = !arguments.has("flags") || arguments.text("flags") != "torchtitan",
+          .tries_offload = arguments.has("offload"),
           .progress = [&console](const std::string& text) { console.progress(text); }};
 }
 
@@ -61,26 +63,30 @@ int train(const Arguments& arguments, const Console& console) {
   if (question.shape.stored) {
     question.account.left_out.push_back("quantization_config (training holds weights in bf16)");
   }
-  const planner::TrainingTask task = read_training_task(arguments, question.cluster.device);
+  const planner::TrainingTask task = read_training_task(arguments, question);
+  const planner::Levels levels = question.levels(task);
   if (arguments.has("explain")) {
     refuse_together(arguments, "explain", {"save"});
-    const planner::Layout layout =
-        parse_layout(arguments.text("explain"), question.cluster.devices);
+    planner::Layout layout = parse_layout(arguments.text("explain"), question.cluster.devices);
+    layout.sequence_parallel = !task.materialised_attention;
     if (const std::string problem = problem_of(question.shape, layout, task); !problem.empty()) {
       throw UsageError("--explain: " + problem, {}, "unisono help plan-model");
     }
     if (arguments.has("step")) {
       write_step(question, task, layout, arguments.text("step"));
     }
-    const auto estimate = estimate_training(question.shape, layout, task, question.cluster);
+    const auto estimate =
+        at_level(estimate_training(question.shape, layout, task, question.cluster), levels);
     if (console.json()) {
       print(explanation_json(question, task, estimate));
     } else {
+      fmt::print("{}", wrap(evidence_text(question, task), 0, console.width()));
       print_explanation(question, task, estimate);
     }
     return kDone;
   }
-  const planner::SearchOptions options = search_options(arguments, console);
+  planner::SearchOptions options = search_options(arguments, console);
+  options.levels = &levels;
   auto ranking = search_training(question.shape, task, question.cluster, options);
   if (arguments.has("simulate")) {
     const auto count = static_cast<int>(arguments.number("simulate", 1, kMostLayouts));
@@ -91,8 +97,7 @@ int train(const Arguments& arguments, const Console& console) {
     write_step(question, task, ranking.best.front().layout, arguments.text("step"));
   }
   if (arguments.has("save")) {
-    save_plan(arguments, plan_json(question, task, ranking),
-              what_if_json(question, task, options.most));
+    save_plan(arguments, plan_json(question, task, ranking), what_if_json(question, task, options));
   }
   if (console.json()) {
     print(plan_json(question, task, ranking));
@@ -104,13 +109,13 @@ int train(const Arguments& arguments, const Console& console) {
 
 int serve(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "serve",
-                  {"batch", "sequence", "explain", "measured", "step", "simulate"});
+                  {"batch", "sequence", "explain", "measured", "stack", "step", "simulate"});
   check_flags(arguments, planner::ServingLayout());
   ModelQuestion question = read_model_question(arguments);
   const planner::ServingTask task = read_serving_task(arguments, question);
   const planner::ServingLimits limits{
       .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
-      .token_s = arguments.has("token") ? arguments.seconds("token") : 0};
+      .token_s = arguments.seconds("token")};
   const planner::SearchOptions options = search_options(arguments, console);
   const auto ranking = search_serving(question.shape, task, limits, question.cluster, options);
   console.end_progress();
@@ -137,8 +142,12 @@ constexpr Option kPlanModelOptions[] = {
      .help = "The machine, a preset or a file as `unisono topo` takes them; all of its devices."},
     {.name = "device",
      .value = "NAME",
-     .help = "What sits on its ranks, where the topology does not say it: a100, h100, h200, b200, "
-             "b300, gb200, gb300."},
+     .help = "What sits on its ranks, where the topology does not say it: a device by name, or "
+             "the file of one; a wrong name lists them."},
+    {.name = "devices",
+     .value = "N",
+     .help = "Only so many of the machine's devices: some of one node or rack, or as many of each "
+             "of the fewest that have them."},
     {.name = "train", .help = "Rank layouts for a training step."},
     {.name = "serve", .help = "Rank layouts for answering requests."},
     {.name = "batch",
@@ -171,7 +180,8 @@ constexpr Option kPlanModelOptions[] = {
      .help = "With --serve: the longest time to the first token."},
     {.name = "token",
      .value = "TIME",
-     .help = "With --serve: the longest time between two tokens."},
+     .help = "With --serve: the longest time between two tokens.",
+     .fallback = "50ms"},
     {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
     {.name = "explain",
      .value = "LAYOUT",
@@ -189,9 +199,32 @@ constexpr Option kPlanModelOptions[] = {
      .value = "FILE",
      .help = "Write the plan for `unisono view`, with the rankings for half and twice the links of "
              "a node, a quarter to four times those between nodes and of the batch."},
+    {.name = "stack",
+     .value = "NAME",
+     .help = "With --train: the program that trains, with or without its release, such as "
+             "megatron-bridge, nemo-24.09 or llm-foundry. Default: the newest with measured steps "
+             "of such a model on this device."},
+    {.name = "headroom",
+     .value = "SHARE",
+     .help = "Of each device's memory, left for what is not planned, such as fragmentation.",
+     .fallback = "5%"},
+    {.name = "gradients",
+     .value = "TYPE",
+     .help = "With --train: what gradients are kept in.",
+     .fallback = "bf16",
+     .choices = "bf16|f32"},
+    {.name = "moments",
+     .value = "TYPE",
+     .help = "With --train: what the optimiser's two moments are kept in; its weights are f32.",
+     .fallback = "f32",
+     .choices = "bf16|f32"},
+    {.name = "offload",
+     .help = "With --train: where nothing else fits, also try layouts that keep activations or the "
+             "optimiser in the host's memory."},
     {.name = "measured",
      .value = "TABLE",
-     .help = "With --train: fit the device's constants to measured steps (CSV) first."},
+     .help = "With --train: fit the constants to your own measured steps (CSV), and judge by them "
+             "instead of the stacks' steps."},
     {.name = "flags",
      .value = "PROGRAM",
      .help = "Also print the first layout as the options of a program.",
@@ -223,7 +256,9 @@ const Command kPlanModelCommand = {
         "tiles and waves), memory traffic, communication that nothing hides, bubble and optimiser, "
         "with constants fitted to published steps of the device. Memory is of the fullest rank. A "
         "layout that does not fit is given no time.\n\n"
-        "Serving batches requests continuously; a token waits for weights, cache, kernels and the "
+        "Serving ranks layouts by the tokens a second and device that they give within the time of "
+        "a token. It batches requests continuously; a token waits for weights, cache, kernels and "
+        "the "
         "prompts that are read in between.\n\n"
         "With --save plan.json, `unisono view plan.json` shows the layouts as bars to sort, with "
         "sliders for the links and the batch.\n\n"

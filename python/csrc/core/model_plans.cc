@@ -11,6 +11,7 @@
 #include "planner/config_json.h"
 #include "planner/parts.h"
 #include "planner/search.h"
+#include "planner/stacks.h"
 #include "topology/topology.h"
 
 namespace unisono_python {
@@ -98,10 +99,13 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
   const planner::TrainingTask task{
       .batch = batch, .sequence = sequence, .precision = precision_of(precision)};
   const planner::Cluster cluster = cluster_of(*on, device);
+  const planner::Levels levels(planner::built_in_evidence(),
+                               planner::default_stack(cluster.device.name, shape.has_experts()),
+                               shape, task, cluster.device.name);
   planner::Ranking<planner::TrainingEstimate> ranking;
   {
     const py::gil_scoped_release unlocked;
-    ranking = search_training(shape, task, cluster, {.most = top});
+    ranking = search_training(shape, task, cluster, {.most = top, .levels = &levels});
   }
   py::list layouts;
   for (const planner::TrainingEstimate& one : ranking.best) {
@@ -117,6 +121,8 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
     row["zero"] = one.layout.zero;
     row["recompute"] = std::string(to_string(one.layout.recompute));
     row["step_s"] = one.step_s;
+    row["low_s"] = one.low_s;
+    row["high_s"] = one.high_s;
     row["tokens_per_s_device"] = one.tokens_per_s_device;
     row["utilisation"] = one.utilisation;
     row["seconds"] = parts_dict(planner::step_parts(), one.parts);

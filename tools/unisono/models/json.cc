@@ -42,6 +42,7 @@ Json layout_json(const planner::Layout& layout) {
           {"micro_batch", layout.micro_batch},
           {"zero", layout.zero},
           {"recompute", planner::to_string(layout.recompute)},
+          {"offload", planner::to_string(layout.offload)},
           {"schedule", schedule_of(layout)}};
 }
 
@@ -62,6 +63,8 @@ void add_refused(const planner::Ranking<Estimate>& ranking, Json& json) {
 Json estimate_json(const TrainingEstimate& estimate) {
   return {{"layout", layout_json(estimate.layout)},
           {"step_s", rounded(estimate.step_s)},
+          {"low_s", rounded(estimate.low_s)},
+          {"high_s", rounded(estimate.high_s)},
           {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
           {"flops_per_s_device", rounded(estimate.flops_per_s_device)},
           {"utilisation", rounded(estimate.utilisation)},
@@ -97,6 +100,7 @@ Json head_json(const ModelQuestion& question) {
   json["device"] = question.cluster.device.name;
   json["devices"] = question.cluster.devices;
   json["memory_bytes"] = question.cluster.device.memory_bytes;
+  json["headroom"] = question.cluster.headroom;
   json["constants"] = {{"compute", rounded(constants.compute)},
                        {"memory", rounded(constants.memory)},
                        {"network", rounded(constants.network)},
@@ -118,10 +122,16 @@ void add_config(const ModelQuestion& question, Json& json) {
 
 Json head_json(const ModelQuestion& question, const planner::TrainingTask& task) {
   Json json = head_json(question);
+  json["stack"] = {{"name", question.stack.name},
+                   {"date", planner::date_text(question.stack.year)},
+                   {"source", question.stack.source},
+                   {"steps_alike", question.levels(task).alike()}};
   json["task"] = "train";
   json["batch"] = task.batch;
   json["sequence"] = task.sequence;
   json["precision"] = planner::to_string(task.precision);
+  json["gradients"] = planner::to_string(task.gradients);
+  json["moments"] = planner::to_string(task.moments);
   add_config(question, json);
   return json;
 }
@@ -132,6 +142,10 @@ Json head_json(const ModelQuestion& question, const planner::ServingTask& task) 
   json["input"] = task.input;
   json["output"] = task.output;
   json["concurrency"] = task.concurrency;
+  // The share of token_s; null: nothing of this kind was measured.
+  json["margin"] = is_serving_measured(question.shape, question.cluster.device.name)
+                       ? Json(planner::kServingMargin)
+                       : Json(nullptr);
   json["precision"] = planner::to_string(task.weights);
   if (task.stored) {
     json["stored"] = {{"as", task.stored->name},
@@ -210,7 +224,7 @@ Json explanation_json(const ModelQuestion& question, const planner::TrainingTask
 }
 
 Json what_if_json(const ModelQuestion& question, const planner::TrainingTask& task,
-                  std::size_t most) {
+                  const planner::SearchOptions& options) {
   std::vector<double> batches;
   for (const double factor : kBatches) {
     batches.push_back(std::max(1.0, std::floor(task.batch * factor)));
@@ -220,7 +234,8 @@ Json what_if_json(const ModelQuestion& question, const planner::TrainingTask& ta
                       [&](const planner::Cluster& cluster, double batch) {
                         planner::TrainingTask other = task;
                         other.batch = batch;
-                        return search_training(question.shape, other, cluster, {.most = most});
+                        return search_training(question.shape, other, cluster,
+                                               {.most = options.most, .levels = options.levels});
                       });
 }
 

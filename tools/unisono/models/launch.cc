@@ -40,7 +40,8 @@ std::string megatron(const planner::Layout& layout) {
   if (layout.recompute == planner::Recompute::full) {
     text += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
   } else if (layout.recompute == planner::Recompute::selective) {
-    text += " --recompute-granularity selective";
+    text += " --recompute-granularity selective --recompute-modules layernorm " +
+            std::string(layout.ep > 1 ? "moe_act" : "mlp");
   }
   return text;
 }

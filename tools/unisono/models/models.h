@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "planner/config_json.h"
 #include "planner/measured.h"
 #include "planner/search.h"
+#include "planner/stacks.h"
 
 namespace unisono::cli {
 
@@ -20,7 +22,11 @@ struct ModelQuestion {
   planner::ConfigAccount account = {};  // of a config.json
   Topology topology = {};
   planner::Cluster cluster = {};
-  std::vector<std::string> fitted = {};  // lines about what --measured gave
+  planner::Stack stack = {};                       // of training
+  std::optional<planner::Evidence> measured = {};  // by --measured
+  std::vector<std::string> fitted = {};            // lines about what --measured gave
+
+  planner::Levels levels(const planner::TrainingTask& task) const;
 };
 
 // A model that is known by name, or a config.json. Throws UsageError, which points to `help`.
@@ -29,11 +35,10 @@ planner::ModelConfig read_model(const std::string& name, std::string_view help);
 planner::DeviceModel read_device(const Arguments& arguments, const Topology& topology,
                                  std::string_view help);
 
-// Reads the model, the machine and --measured. Throws UsageError.
+// Reads the model, the machine, the stack and --measured. Throws UsageError.
 ModelQuestion read_model_question(const Arguments& arguments);
 
-planner::TrainingTask read_training_task(const Arguments& arguments,
-                                         const planner::DeviceModel& device);
+planner::TrainingTask read_training_task(const Arguments& arguments, const ModelQuestion& question);
 // Weights are as the checkpoint stores them, unless --precision says another.
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
 
@@ -68,6 +73,9 @@ void print_serving(const ModelQuestion& question, const planner::ServingTask& ta
 void print_explanation(const ModelQuestion& question, const planner::TrainingTask& task,
                        const planner::TrainingEstimate& estimate);
 
+// What the level of a layout of this question rests on.
+std::string evidence_text(const ModelQuestion& question, const planner::TrainingTask& task);
+
 // "none", "1f1b" or "interleaved 1f1b".
 std::string schedule_of(const planner::Layout& layout);
 
@@ -82,7 +90,8 @@ nlohmann::ordered_json explanation_json(const ModelQuestion& question,
 // The rankings for links and batches around those asked for, `most` layouts of each: what the
 // page's sliders choose from.
 nlohmann::ordered_json what_if_json(const ModelQuestion& question,
-                                    const planner::TrainingTask& task, std::size_t most);
+                                    const planner::TrainingTask& task,
+                                    const planner::SearchOptions& options);
 nlohmann::ordered_json what_if_json(const ModelQuestion& question, const planner::ServingTask& task,
                                     const planner::ServingLimits& limits, std::size_t most);
 

@@ -37,7 +37,23 @@ double communication(const planner::StepParts& parts) {
   return parts.tensor + parts.context + parts.experts + parts.pipeline + parts.data;
 }
 
-void print_head(const ModelQuestion& question, const std::string& task, const Console& console) {
+// Between which times nine of ten steps are: "23.1 s to 31.9 s".
+std::string interval(const TrainingEstimate& estimate) {
+  return fmt::format("{} to {}", time_text(estimate.low_s), time_text(estimate.high_s));
+}
+
+std::string constants_text(const ModelQuestion& question) {
+  const planner::Constants& constants = question.cluster.device.constants;
+  return fmt::format(
+      "slowdown against the data sheet: compute {:.2f}x, memory {:.2f}x, network {:.2f}x{}; "
+      "fitted to {}",
+      constants.compute, constants.memory, constants.network,
+      question.shape.has_experts() ? fmt::format(", experts {:.2f}x", constants.experts) : "",
+      constants.source);
+}
+
+void print_head(const ModelQuestion& question, const std::string& task,
+                const std::vector<std::string>& lines, const Console& console) {
   const planner::ModelShape& shape = question.shape;
   const planner::DeviceModel& device = question.cluster.device;
   const auto print = [&console](std::string_view label, const std::string& text) {
@@ -49,14 +65,9 @@ void print_head(const ModelQuestion& question, const std::string& task, const Co
                                                                    active_weights(shape) / kGiga)
                                                      : "",
                                  question.cluster.devices, device.name, task));
-  const planner::Constants& constants = device.constants;
-  print(
-      "",
-      fmt::format(
-          "slowdown against the data sheet: compute {:.2f}x, memory {:.2f}x, network {:.2f}x{}; {}",
-          constants.compute, constants.memory, constants.network,
-          shape.has_experts() ? fmt::format(", experts {:.2f}x", constants.experts) : "",
-          constants.source.empty() ? "not measured" : "fitted to " + constants.source));
+  for (const std::string& line : lines) {
+    print("", line);
+  }
   for (const std::string& line : question.fitted) {
     print("", line);
   }
@@ -92,7 +103,7 @@ void print_missing(const ModelQuestion& question, const planner::Ranking<Estimat
   const std::string text =
       fmt::format("nothing fits: {} comes nearest and needs {} more than the {} of the {}",
                   ranking.least_missing, format_bytes(ranking.least_missing_bytes),
-                  format_bytes(question.cluster.device.memory_bytes), question.cluster.device.name);
+                  format_bytes(question.cluster.usable_bytes()), question.cluster.device.name);
   fmt::print("{}", wrap(text, 0, console.width()));
   const std::string larger = larger_machine(
       question, arguments.text("on"),
@@ -145,12 +156,27 @@ void print_reasons(const planner::Ranking<Estimate>& ranking, const Console& con
   }
 }
 
+// How far a step may be off, in proportion: of the two sides the wider.
+std::string margin(const TrainingEstimate& estimate) {
+  return fmt::format("+-{:.0f}%", (estimate.high_s / estimate.step_s - 1) * 100);
+}
+
+// What is computed again, or waits in the host's memory.
+std::string spared_text(const planner::Layout& layout) {
+  std::string text(planner::to_string(layout.recompute));
+  if (layout.offload != planner::Offload{}) {
+    text += fmt::format(", offload {}", planner::to_string(layout.offload));
+  }
+  return text;
+}
+
 void print_rows(const std::vector<TrainingEstimate>& rows, double limit, const Console& console) {
   const bool is_simulated = rows.front().simulated_s > 0;
   std::vector<TextTable::Column> columns = {{.heading = "layout", .left = true},
                                             {.heading = "recompute", .left = true},
                                             {.heading = "ZeRO"},
-                                            {.heading = "step"}};
+                                            {.heading = "step"},
+                                            {.heading = "90 %"}};
   if (is_simulated) {
     columns.push_back({.heading = "simulated"});
   }
@@ -162,9 +188,9 @@ void print_rows(const std::vector<TrainingEstimate>& rows, double limit, const C
                                  {.heading = "memory", .left = true}});
   TextTable table(std::move(columns));
   for (const TrainingEstimate& estimate : rows) {
-    std::vector<std::string> cells = {
-        text_of(estimate.layout), std::string(planner::to_string(estimate.layout.recompute)),
-        fmt::to_string(estimate.layout.zero), time_text(estimate.step_s)};
+    std::vector<std::string> cells = {text_of(estimate.layout), spared_text(estimate.layout),
+                                      fmt::to_string(estimate.layout.zero),
+                                      time_text(estimate.step_s), margin(estimate)};
     if (is_simulated) {
       cells.push_back(estimate.simulated_s > 0 ? time_text(estimate.simulated_s) : "-");
     }
@@ -211,7 +237,7 @@ void print_training(const ModelQuestion& question, const planner::TrainingTask& 
   print_head(question,
              fmt::format("training, batch {} x {} tokens, {}", task.batch, task.sequence,
                          planner::to_string(task.precision)),
-             console);
+             {evidence_text(question, task), constants_text(question)}, console);
   if (ranking.best.empty()) {
     if (ranking.least_missing.empty()) {
       fmt::print("no layout has the dimensions or the batch that are asked for\n");
@@ -237,16 +263,48 @@ void print_training(const ModelQuestion& question, const planner::TrainingTask& 
   print_flags(arguments, ranking.best.front());
 }
 
+std::string evidence_text(const ModelQuestion& question, const planner::TrainingTask& task) {
+  const planner::Stack& stack = question.stack;
+  const std::size_t alike = question.levels(task).alike();
+  const std::string kind =
+      fmt::format("{} on {}", question.shape.has_experts() ? "models with experts" : "dense models",
+                  question.cluster.device.name);
+  return fmt::format("as {} trains{}: {}", stack.name,
+                     stack.year > 0 ? fmt::format(" ({})", planner::date_text(stack.year)) : "",
+                     alike == 0 ? fmt::format("no measurement of this kind, {}; the level is that "
+                                              "of other steps",
+                                              kind)
+                                : fmt::format("{} of {}", times(alike, "measured step"), kind));
+}
+
 void print_explanation(const ModelQuestion& question, const planner::TrainingTask& task,
                        const TrainingEstimate& estimate) {
   const std::string schedule = schedule_of(estimate.layout);
   const double count = microbatches(estimate.layout, task);
-  fmt::print("step of {}: {}, {}, {}\n", text_of(estimate.layout), time_text(estimate.step_s),
+  fmt::print("step of {}: {}, nine of ten from {}\n", text_of(estimate.layout),
+             time_text(estimate.step_s), interval(estimate));
+  fmt::print("{}, {}\n",
              count == 1 ? std::string("1 microbatch") : fmt::format("{} microbatches", count),
              schedule == "none" ? std::string("no pipeline") : "schedule " + schedule);
   print_time(planner::step_parts(), estimate.parts);
   print_memory(estimate.memory, question.cluster.device.memory_bytes);
 }
+
+namespace {
+
+std::string serving_evidence_text(const ModelQuestion& question) {
+  const std::string& device = question.cluster.device.name;
+  if (is_serving_measured(question.shape, device)) {
+    return fmt::format(
+        "time of a token: nine of ten measured deployments of dense models are within "
+        "{:.0f} %",
+        planner::kServingMargin * 100);
+  }
+  return fmt::format("no measurement of this kind, {} served on {}: no interval is known",
+                     question.shape.has_experts() ? "models with experts" : "dense models", device);
+}
+
+}  // namespace
 
 void print_serving(const ModelQuestion& question, const planner::ServingTask& task,
                    const planner::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
@@ -255,7 +313,7 @@ void print_serving(const ModelQuestion& question, const planner::ServingTask& ta
              fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
                          task.stored ? stored_text(question, task)
                                      : std::string(planner::to_string(task.weights))),
-             console);
+             {serving_evidence_text(question)}, console);
   if (ranking.best.empty()) {
     if (ranking.nearest) {
       print_too_slow(ranking, console);

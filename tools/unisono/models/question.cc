@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <utility>
 
+#include "base/quantile.h"
 #include "cli/failure.h"
 #include "cli/foreign_file.h"
 #include "cli/text_file.h"
+#include "cli/wrap.h"
 #include "models/models.h"
+#include "plan/plan.h"
 #include "planner/config_json.h"
 #include "topo/topo.h"
 #include "topology/presets.h"
@@ -63,55 +67,169 @@ planner::DeviceModel read_device(const Arguments& arguments, const Topology& top
   if (const std::optional<planner::DeviceModel> device = planner::find_device(name)) {
     return *device;
   }
+  if (std::filesystem::is_regular_file(name)) {
+    Parsed<planner::DeviceModel> parsed = planner::parse_device_json(read_text_file(name));
+    if (!parsed) {
+      throw UsageError(fmt::format("{}: {}", name, parsed.message), "at " + parsed.position,
+                       "docs/formats/device.md describes the file");
+    }
+    return std::move(*parsed.value);
+  }
   throw UsageError(name.empty()
                        ? fmt::format("{} does not say which devices it has, nor their memory",
                                      topology.name.empty() ? "the topology" : topology.name)
                        : fmt::format("there is no device {}", name),
-                   "--device is one of " + listed(planner::known_devices()), std::string(help));
+                   "--device is one of " + listed(planner::known_devices()) +
+                       ", or a file: {\"format\": \"unisono.device/1\", \"name\": \"x\", "
+                       "\"bf16_tflops\": 989, \"memory_gb\": 80, \"memory_gb_per_s\": 3350, "
+                       "\"multiprocessors\": 132}",
+                   std::string(help));
 }
 
 namespace {
 
-void fit_to_measured(const std::string& path, ModelQuestion& question) {
-  const Parsed<planner::MeasuredTables> parsed =
-      planner::parse_measured_steps(read_text_file(path));
+// A table's paths of config.json and device files begin at the table.
+planner::TableReader table_reader(const std::string& path, const ModelQuestion& question) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  constexpr std::string_view kAsked = "the model asked for";
+  return {.model = [=, &question](const std::string& name) -> std::optional<planner::ModelShape> {
+            if (name == kAsked || name == question.shape.name) {
+              return question.shape;
+            }
+            const std::filesystem::path file = folder / name;
+            return std::filesystem::is_regular_file(file)
+                       ? std::optional(read_model(file.string(), kHelp).shape)
+                       : planner::find_model(name);
+          },
+          .device = [&question](const std::string& name) -> std::optional<planner::DeviceModel> {
+            return name == question.cluster.device.name ? question.cluster.device
+                                                        : planner::find_device(name);
+          },
+          .asked_model = std::string(kAsked),
+          .asked_device = question.cluster.device.name};
+}
+
+// Refuses rows in which the device does more than its data sheet says.
+void check_peaks(const std::string& path, const std::vector<planner::MeasuredStep>& steps) {
+  for (const planner::MeasuredStep& step : steps) {
+    const double peak = step.cluster.device.flops(step.task.precision) * step.layout.devices();
+    const double least = model_flops(step.shape, step.task) / peak;
+    if (step.step_s < least) {
+      throw UsageError(
+          fmt::format(
+              "{}, line {}: a step of {} would be {:.0f} % MFU: {} x {} at their peak in {} "
+              "need {}",
+              path, step.line, time_text(step.step_s), least / step.step_s * 100,
+              step.layout.devices(), step.device, planner::to_string(step.task.precision),
+              time_text(least)),
+          "check the row's unit, batch, precision and number of devices", std::string(kHelp));
+    }
+  }
+}
+
+// Refuses rows that the fit does not explain.
+void check_residuals(const std::string& path, const std::vector<planner::MeasuredStep>& steps) {
+  constexpr double kMostOff = 0.3;
+  constexpr std::size_t kMostNamed = 5;
+  const std::vector<double> predicted = planner::predict(steps);
+  std::string rows;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double off = predicted[i] / steps[i].step_s - 1;
+    if (std::abs(off) > kMostOff && ++count <= kMostNamed) {
+      rows += fmt::format("{}line {}: {} measured, {} fitted", rows.empty() ? "" : "; ",
+                          steps[i].line, time_text(steps[i].step_s), time_text(predicted[i]));
+    }
+  }
+  if (count > 0) {
+    throw UsageError(fmt::format("{}: no constants explain {} of {} to {:.0f} %", path, count,
+                                 times(steps.size(), "row"), kMostOff * 100),
+                     rows, "correct these rows, or leave them out");
+  }
+}
+
+void fit_to_measured(const Arguments& arguments, const std::string& path, ModelQuestion& question) {
+  Parsed<planner::MeasuredTable> parsed =
+      planner::parse_measured_steps(read_text_file(path), table_reader(path, question));
   if (!parsed) {
     throw UsageError(fmt::format("{}: {}", path, parsed.message), "at " + parsed.position,
                      std::string(kHelp));
   }
+  planner::MeasuredTable& table = *parsed.value;
+  planner::Constants& constants = question.cluster.device.constants;
   std::vector<planner::MeasuredStep> steps;
-  for (const planner::MeasuredStep& step : parsed.value->steps) {
+  for (planner::MeasuredStep& step : table.steps) {
     if (step.device == question.cluster.device.name) {
+      step.stack = step.stack.empty() ? "measured" : step.stack;
       steps.push_back(step);
     }
   }
-  constexpr std::size_t kLeast = 3;
-  if (steps.size() < kLeast) {
-    throw UsageError(fmt::format("{} has {} steps of {}, which is too few to fit constants to",
-                                 path, steps.size(), question.cluster.device.name),
-                     parsed.value->left_out.empty() ? "" : parsed.value->left_out.front(),
-                     std::string(kHelp));
+  if (steps.empty()) {
+    throw UsageError(
+        fmt::format("{} has no step of {} to fit constants to", path, question.cluster.device.name),
+        table.left_out.empty() ? "" : table.left_out.front(), std::string(kHelp));
   }
-  planner::Constants& constants = question.cluster.device.constants;
-  const planner::Residuals before = planner::residuals_of(steps, planner::predict(steps));
-  constants = planner::fit_constants(steps, constants, true);
-  constants.source = fmt::format("{} steps of {}", steps.size(), path);
+  check_peaks(path, steps);
+  const auto errors = [&steps] {
+    const std::vector<double> predicted = planner::predict(steps);
+    std::vector<double> off;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      off.push_back(std::abs(predicted[i] / steps[i].step_s - 1) * 100);
+    }
+    return off;
+  };
+  const std::vector<double> before = errors();
+  constants = planner::fit_constants(steps, constants);
+  constants.source = fmt::format("{} of {}", times(steps.size(), "step"), path);
   for (planner::MeasuredStep& step : steps) {
     step.cluster.device.constants = constants;
   }
-  const planner::Residuals after = planner::residuals_of(steps, planner::predict(steps));
+  check_residuals(path, steps);
+  const std::vector<double> after = errors();
   question.fitted.push_back(fmt::format(
-      "fitted to {} steps: off by {:.1f} % in the median, {:.1f} % for nine of ten (before: "
-      "{:.1f} %, {:.1f} %)",
-      steps.size(), after.median * 100, after.p90 * 100, before.median * 100, before.p90 * 100));
-  if (const std::size_t others = parsed.value->steps.size() - steps.size(); others > 0) {
-    question.fitted.push_back(fmt::format("{} steps of other devices left out", others));
+      "fitted to {}: off by {:.1f} % in the median, {:.1f} % for nine of ten (before: {:.1f} %, "
+      "{:.1f} %)",
+      times(steps.size(), "step"), median(after), quantile(after, 0.9), median(before),
+      quantile(before, 0.9)));
+  if (const std::size_t others = table.steps.size() - steps.size(); others > 0) {
+    question.fitted.push_back(fmt::format("{} of other devices left out", times(others, "step")));
   }
-  if (!parsed.value->left_out.empty()) {
-    question.fitted.push_back(fmt::format("{} rows left out, the first: {}",
-                                          parsed.value->left_out.size(),
-                                          parsed.value->left_out.front()));
+  if (!table.left_out.empty()) {
+    question.fitted.push_back(fmt::format(
+        "{} left out, the first: {}", times(table.left_out.size(), "row"), table.left_out.front()));
   }
+  if (!table.unread.empty()) {
+    std::string columns;
+    for (const std::string& column : table.unread) {
+      columns += (columns.empty() ? "" : ", ") + column;
+    }
+    question.fitted.push_back("columns not read: " + columns);
+  }
+  if (!arguments.has("stack")) {
+    const planner::MeasuredStep& last = steps.back();
+    question.stack = {.name = last.stack,
+                      .source = path,
+                      .year = last.year,
+                      .materialised_attention = last.task.materialised_attention};
+  }
+  question.measured.emplace(std::move(steps));
+}
+
+planner::Stack read_stack(const Arguments& arguments, const ModelQuestion& question) {
+  if (!arguments.has("stack")) {
+    return planner::default_stack(question.cluster.device.name, question.shape.has_experts());
+  }
+  const std::string name = arguments.text("stack");
+  if (const std::optional<planner::Stack> stack = planner::find_stack(name)) {
+    return *stack;
+  }
+  std::vector<std::string> known;
+  for (const planner::Stack& stack : planner::known_stacks()) {
+    known.push_back(stack.name);
+  }
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  throw UsageError(fmt::format("there is no stack {}", name), "known are " + listed(names),
+                   std::string(kHelp));
 }
 
 planner::Precision read_precision(const Arguments& arguments, std::string_view option,
@@ -131,6 +249,18 @@ planner::Precision read_precision(const Arguments& arguments, std::string_view o
 }
 
 constexpr std::int64_t kMostTokens = 100'000'000;
+
+// "5%" -> 0.05
+double read_share(const Arguments& arguments, std::string_view option) {
+  const std::string text = arguments.text(option);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc{} || std::string_view(end) != "%" || !(percent >= 0 && percent < 100)) {
+    throw UsageError(fmt::format("--{} {} is not a share such as 5%", option, text), {},
+                     std::string(kHelp));
+  }
+  return percent / 100;
+}
 
 }  // namespace
 
@@ -153,12 +283,24 @@ ModelQuestion read_model_question(const Arguments& arguments) {
   planner::ModelConfig model = read_model(arguments.operands().front(), kHelp);
   ModelQuestion question{.shape = std::move(model.shape), .account = std::move(model.account)};
   question.topology = load_topology(arguments.text("on"));
-  question.cluster =
-      planner::cluster_of(question.topology, read_device(arguments, question.topology, kHelp));
+  const planner::DeviceModel device = read_device(arguments, question.topology, kHelp);
+  if (arguments.has("devices")) {
+    question.topology =
+        planner::part_of(std::move(question.topology),
+                         static_cast<int>(arguments.number("devices", 1, kMostTopologyRanks)));
+  }
+  question.cluster = planner::cluster_of(question.topology, device);
+  question.cluster.headroom = read_share(arguments, "headroom");
+  question.stack = read_stack(arguments, question);
   if (arguments.has("measured")) {
-    fit_to_measured(arguments.text("measured"), question);
+    fit_to_measured(arguments, arguments.text("measured"), question);
   }
   return question;
+}
+
+planner::Levels ModelQuestion::levels(const planner::TrainingTask& task) const {
+  return planner::Levels(measured ? *measured : planner::built_in_evidence(), stack, shape, task,
+                         cluster.device.name);
 }
 
 std::string larger_machine(const ModelQuestion& question, const std::string& on,
@@ -191,10 +333,16 @@ std::string larger_machine(const ModelQuestion& question, const std::string& on,
 }
 
 planner::TrainingTask read_training_task(const Arguments& arguments,
-                                         const planner::DeviceModel& device) {
+                                         const ModelQuestion& question) {
+  const auto state = [&](std::string_view option) {
+    return arguments.text(option) == "f32" ? planner::State::f32 : planner::State::bf16;
+  };
   return {.batch = static_cast<double>(arguments.number("batch", 1, 1'000'000'000)),
           .sequence = static_cast<double>(arguments.number("sequence", 1, kMostTokens)),
-          .precision = read_precision(arguments, "precision", device, false)};
+          .precision = read_precision(arguments, "precision", question.cluster.device, false),
+          .materialised_attention = question.stack.materialised_attention,
+          .gradients = state("gradients"),
+          .moments = state("moments")};
 }
 
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question) {
@@ -240,6 +388,15 @@ planner::Layout parse_layout(std::string_view text, int devices) {
     const std::size_t end = std::min(text.find(','), text.size());
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.starts_with("offload=")) {
+      const std::string_view value = word.substr(word.find('=') + 1);
+      if (value != "activations" && value != "optimiser" && value != "both" && value != "none") {
+        throw wrong(word);
+      }
+      layout.offload = {.activations = value == "activations" || value == "both",
+                        .optimiser = value == "optimiser" || value == "both"};
+      continue;
+    }
     if (word.starts_with("recompute=")) {
       const std::string_view value = word.substr(word.find('=') + 1);
       bool is_known = false;

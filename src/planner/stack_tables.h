@@ -1,0 +1,11 @@
+// The tables of src/planner/stacks/, which the build turns into text in the library.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace unisono::planner {
+
+std::span<const std::string_view> stack_tables();
+
+}  // namespace unisono::planner
