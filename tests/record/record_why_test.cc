@@ -146,13 +146,15 @@ TEST(FirstAbort, WhoSaidItHimselfThenWhoKnewItFirst) {
             5);
 }
 
-TEST_F(Why, WithoutAFindingTheFirstOperationThatDidNotEnd) {
+TEST_F(Why, WithoutAFindingWhoDidNotComeToTheOperationThatDidNotEnd) {
   const auto document = merge_records(hang(ErrorCode::timeout, false), {.ranks = 3});
   EXPECT_TRUE(document["findings"].empty());
   const auto findings = explain_recording(document);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].text.english,
-            "all_reduce #2 of world did not end: ranks 0,2 were in it, rank 1 never came");
+            "rank 1 never called all_reduce #2 of world, and ranks 0,2 wait for it");
+  EXPECT_EQ(findings[0].kind, "never called");
+  EXPECT_EQ(findings[0].ranks, std::vector<int>{1});
   EXPECT_EQ(findings[0].waiting, (std::vector<int>{0, 2}));
 }
 

@@ -23,119 +23,13 @@
 #include "record/views.h"
 #include "show/show.h"
 #include "top/why.h"
+#include "trace/dumps.h"
 #include "trace/replay.h"
 #include "trace/skew.h"
+#include "trace/why.h"
 
 namespace unisono::cli {
 namespace {
-
-// A shorter wait is not noticeable.
-constexpr double kMomentS = 0.05;
-
-void print_findings(const std::vector<Finding>& findings, const Console& console) {
-  int number = 0;
-  for (const Finding& finding : findings) {
-    // A rank's report begins with its kind.
-    std::string_view text = finding.text.english;
-    text.remove_prefix(text.starts_with(finding.kind + ": ") ? finding.kind.size() + 2 : 0);
-    fmt::print("{}  {}  {}\n", ++number, console.paint(Paint::bad, finding.kind), text);
-    for (const Text& detail : finding.details) {
-      fmt::print("   {}\n", detail.english);
-    }
-    if (!finding.waiting.empty() && finding.waited_s >= kMomentS) {
-      fmt::print("   waiting for it: {}, the longest for {:.1f} s\n", ranks_text(finding.waiting),
-                 finding.waited_s);
-    }
-    std::string_view head = "next";
-    for (std::string_view rest = finding.next.english; !rest.empty();) {
-      const std::size_t line = std::min(rest.find('\n'), rest.size());
-      fmt::print("   {:<4}   {}\n", std::exchange(head, ""), rest.substr(0, line));
-      rest.remove_prefix(std::min(line + 1, rest.size()));
-    }
-  }
-}
-
-void print_text(const Job& job, const std::vector<Finding>& findings, const Console& console) {
-  fmt::print("{}  {}\n",
-             console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
-             size_text(job));
-  if (!job.world.abort.empty()) {
-    fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
-  }
-  if (findings.empty()) {
-    fmt::print("nobody waits\n");
-  }
-  print_findings(findings, console);
-}
-
-void print_json(nlohmann::ordered_json jobs) {
-  const nlohmann::ordered_json result{{"schema", "unisono.why/1"}, {"jobs", std::move(jobs)}};
-  fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
-// And no job, nor a process: a job may be named slurm/4711/0, as no file is here, and what is all
-// digits is a process.
-bool is_file(const std::string& which) {
-  std::error_code ignored;
-  return which.ends_with(".json") || (std::filesystem::exists(which, ignored) &&
-                                      which.find_first_not_of("0123456789") != std::string::npos);
-}
-
-int why_recording(const std::string& path, const Console& console) {
-  const nlohmann::ordered_json trace = read_trace(path);
-  const std::vector<Finding> findings = explain_recording(trace);
-  const std::string ended = begins(trace, "ended", "") ? trace["ended"].get<std::string>() : "";
-  if (console.json()) {
-    print_json({{{"job", path}, {"ended", ended}, {"findings", findings_json(findings)}}});
-  } else {
-    const std::size_t operations =
-        trace.contains("ops") && trace["ops"].contains("rank") ? trace["ops"]["rank"].size() : 0;
-    const std::string ranks = trace.value("ranks", nlohmann::ordered_json()).dump();
-    fmt::print("{}  a recording of {} rank{}, {}\n", console.paint(Paint::strong, path), ranks,
-               ranks == "1" ? "" : "s", times(operations, "call"));
-    if (!ended.empty()) {
-      fmt::print("{}\n", console.paint(Paint::bad, "ended: " + ended));
-    }
-    if (std::all_of(findings.begin(), findings.end(), is_about_the_recording)) {
-      fmt::print("all that was begun was ended\n");
-    }
-    print_findings(findings, console);
-  }
-  return std::all_of(findings.begin(), findings.end(), is_about_the_recording) ? kDone
-                                                                               : kAnswerIsNo;
-}
-
-int run_why(const std::string& which, const Console& console) {
-  if (is_file(which)) {
-    return why_recording(which, console);
-  }
-  if (which.find('/') != std::string::npos && matching_jobs(which).empty()) {
-    throw UsageError(fmt::format("there is no file '{}', and no job here has that name", which),
-                     kSeenJobs, "unisono help trace");
-  }
-  bool found = false;
-  bool somebody_waits = false;
-  nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
-  for (const Job& job : find_jobs(which)) {
-    const std::vector<Finding> findings = explain_hang(job, comm::flight_clock_ns());
-    found = true;
-    somebody_waits |= !findings.empty();
-    if (console.json()) {
-      jobs.push_back({{"job", job.world.job},
-                      {"ended", job.world.abort},
-                      {"findings", findings_json(findings)}});
-    } else {
-      print_text(job, findings, console);
-    }
-  }
-  if (console.json()) {
-    print_json(std::move(jobs));
-  } else if (!found) {
-    fmt::print("{}\n", kNoJobs);
-    console.note(kSeenJobs);
-  }
-  return somebody_waits ? kAnswerIsNo : kDone;
-}
 
 // `is_free`: nothing else is written to standard output. `account`: of what it was made of.
 void tell_written(const std::string& path, std::size_t bytes, bool is_free, const Console& console,
@@ -190,28 +84,6 @@ int run_merge(const std::string& path, const Arguments& arguments, const Console
   return kDone;
 }
 
-// Ranks that left nothing are missing in the recording.
-std::vector<ImportedRank> read_ranks(const Arguments& arguments) {
-  std::vector<ImportFile> files;
-  for (std::size_t i = 1; i < arguments.operands().size(); ++i) {
-    const std::string& path = arguments.operands()[i];
-    files.push_back({.path = path, .text = read_text_file(path, kMostOfRecording)});
-  }
-  if (files.empty()) {
-    throw UsageError("trace import what?", "unisono trace import rank0.json rank1.json",
-                     "unisono help trace");
-  }
-  std::vector<ImportedRank> ranks = read_imports(files);
-  std::ranges::sort(ranks, {}, &ImportedRank::rank);
-  const auto same = std::ranges::adjacent_find(ranks, {}, &ImportedRank::rank);
-  if (same != ranks.end()) {
-    throw UsageError(
-        fmt::format("{} and {} are both of rank {}", same->path, (same + 1)->path, same->rank),
-        "give one file of each rank", "unisono help trace");
-  }
-  return ranks;
-}
-
 // `account`: nullptr where a recording is written as well, which tells it.
 void write_workload(const std::vector<ImportedRank>& ranks, const Arguments& arguments,
                     const Account* account, const Console& console) {
@@ -260,19 +132,19 @@ void note_missing(const std::vector<ImportedRank>& ranks, const Console& console
 }
 
 int run_import(const Arguments& arguments, const Console& console) {
-  std::vector<ImportedRank> ranks = read_ranks(arguments);
-  const std::int64_t before_all = leave_out_before_all(ranks);
+  const auto& operands = arguments.operands();
+  if (operands.size() < 2) {
+    throw UsageError("trace import what?", "unisono trace import rank0.json rank1.json",
+                     "unisono help trace");
+  }
+  auto [ranks, account] = read_dumps({operands.begin() + 1, operands.end()});
   std::size_t calls = 0;
-  Account account;
-  for (const ImportedRank& rank : ranks) {
+  for (ImportedRank& rank : ranks) {
     calls += rank.calls.size();
-    account.add(rank.account);
+    account.leave_out(static_cast<std::int64_t>(rank.messages.size()), kSendsAndReceives);
+    rank.messages.clear();
   }
   account.used = static_cast<std::int64_t>(calls);
-  account.leave_out(before_all, "from before the first ones that other ranks have");
-  if (std::ranges::any_of(ranks, [](const ImportedRank& rank) { return !rank.has_groups; })) {
-    account.assume("all calls are of all ranks: their groups are not told");
-  }
   if (calls == 0) {
     throw UsageError("the files have no collectives",
                      account_text(account) +
@@ -303,6 +175,9 @@ int run_trace(const Arguments& arguments, const Console& console) {
   const std::string what = operands.empty() ? "" : operands.front();
   if (what == "import") {
     return run_import(arguments, console);
+  }
+  if (what == "why" && operands.size() > 1 && are_dumps({operands.begin() + 1, operands.end()})) {
+    return why_dumps({operands.begin() + 1, operands.end()}, console);
   }
   if (operands.size() > 2) {
     throw UsageError(fmt::format("trace {} takes one name, not {}", what, operands.size() - 1), {},

@@ -19,6 +19,10 @@ void rename(ImportedRank& rank, const std::string& from, const std::string& to) 
   auto node = rank.groups.extract(from);
   node.key() = to;
   rank.groups.insert(std::move(node));
+  rank.axes.emplace(to, from);
+  if (auto axis = rank.axes.extract(from)) {
+    rank.axes[to] = axis.mapped();
+  }
   for (ImportedCall& call : rank.calls) {
     call.group = call.group == from ? to : call.group;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/account.h"
+#include "record/job_calls.h"
 
 namespace unisono::cli {
 
@@ -23,6 +24,11 @@ struct ImportedCall {
   int number = 0;                     // of the calls of the group on this rank, from 1
   std::int64_t sequence = -1;         // as PyTorch counts the calls of the group; below 0: not told
   std::string backend = {};           // whose annotation or kernel it is; empty: not told
+  double received = 0;                // bytes of an all_to_all with counts of its own; else 0
+  double issued_us = kUnknownUs;      // when the host asked for it
+  double took_us = kUnknownUs;  // exact, where start and end are times at which somebody looked
+  bool is_begun = true;         // false: the device has not reached it
+  std::string place = {};       // in the program: "train.py:120"; empty: not told
 };
 
 // The data of one rank.
@@ -31,10 +37,15 @@ struct ImportedRank {
   int rank = -1;
   std::string host = {};  // empty: not told
   std::map<std::string, std::vector<int>> groups = {};
-  std::vector<ImportedCall> calls = {};  // in the order of their start
-  Account account = {};                  // of what is left out; the calls are counted last
-  bool has_groups = true;                // else which calls are of which group is not told
-  bool has_sizes = true;  // else a call of no bytes may be one whose size is not told
+  std::map<std::string, std::string> axes = {};  // what groups are for: "mesh_tp", by their names
+  std::vector<ImportedCall> calls = {};          // in the order in which the rank asked for them
+  // Sends and receives, as calls of groups of two: "0->1 in pp". Recordings leave them out.
+  std::vector<ImportedCall> messages = {};
+  Account account = {};    // of what is left out; the calls are counted last
+  bool has_groups = true;  // else which calls are of which group is not told
+  bool has_sizes = true;   // else a call of no bytes may be one whose size is not told
+  // The end of a call is when somebody looked: it is late by up to some time, the same for all.
+  bool has_seen_ends = false;
   bool has_times = true;  // else the order of the calls is all that is known
 };
 
@@ -91,6 +102,9 @@ std::vector<std::string> who_is_behind(const std::vector<ImportedRank>& ranks);
 
 // The ranks that files speak of and that left none themselves.
 std::vector<int> missing_ranks(const std::vector<ImportedRank>& ranks);
+
+// For a verdict and for simulations of changes. Calls align() or order() first.
+JobCalls job_calls_of(std::vector<ImportedRank>& ranks);
 
 // unisono.trace/1.
 nlohmann::ordered_json recording_of(const std::vector<ImportedRank>& ranks,

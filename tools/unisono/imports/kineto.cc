@@ -275,8 +275,14 @@ class Reader {
 
   ImportedRank read(Events events) {
     rank_.account.leave_out(events.computing, kComputing);
+    std::map<std::int64_t, double> launched_at;
+    for (const Launch& launch : events.launches) {
+      launched_at.emplace(launch.correlation, launch.at);
+    }
+    launched_at.erase(-1);
     for (const Event& kernel : events.described) {
-      add_kernel(kernel);
+      const auto launch = launched_at.find(id_in(*kernel.arguments, "correlation"));
+      add_kernel(kernel, launch == launched_at.end() ? kUnknownUs : launch->second);
     }
     const auto launched = static_cast<std::int64_t>(events.launched.size());
     if (!events.described.empty()) {
@@ -380,7 +386,7 @@ class Reader {
     call.bytes = std::clamp(count * type.bytes, 0.0, kMostCallBytes);
   }
 
-  void add_kernel(const Event& event) {
+  void add_kernel(const Event& event, double issued_us) {
     ImportedCall* const call = add(event, event.span, "nccl");
     if (call == nullptr) {
       return;
@@ -390,6 +396,7 @@ class Reader {
              std::max(number(member(arguments, "In msg nelems"), 0),
                       number(member(arguments, "Out msg nelems"), 0)));
     call->sequence = sequence_of(member(arguments, "Seq"));
+    call->issued_us = issued_us;
   }
 
   void add_launched(Events& events) {
@@ -397,7 +404,10 @@ class Reader {
     const std::vector<std::optional<Span>> spans = matcher.match();
     for (std::size_t i = 0; i < spans.size(); ++i) {
       if (spans[i]) {
-        add_annotation(events.launched[i], *spans[i]);
+        ImportedCall* const call = add_annotation(events.launched[i], *spans[i]);
+        if (call != nullptr) {
+          call->issued_us = events.launched[i].span.start;
+        }
       } else {
         rank_.account.leave_out(1, kNoKernel);
       }
@@ -425,10 +435,11 @@ class Reader {
     }
   }
 
-  void add_annotation(const Event& event, const Span& span) {
+  // nullptr, and counted as left out: it is no call.
+  ImportedCall* add_annotation(const Event& event, const Span& span) {
     ImportedCall* const call = add(event, span, event.backend);
     if (call == nullptr) {
-      return;
+      return nullptr;
     }
     const json& arguments = *event.arguments;
     const bool says_group = !text(member(arguments, "Process Group Name")).empty();
@@ -440,6 +451,7 @@ class Reader {
     set_size(
         *call, first_type(member(arguments, "Input type")),
         elements(member(arguments, "Input Dims")) * (is_part ? static_cast<double>(ranks) : 1.0));
+    return call;
   }
 
   ImportedRank rank_;

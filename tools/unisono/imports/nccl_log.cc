@@ -239,6 +239,17 @@ class Communicators {
     std::ranges::generate(groups["world"], [rank = 0]() mutable { return rank++; });
     return groups;
   }
+  // Ranks that do the same work make the same communicators, in one order: by rank, what each of
+  // its communicators is among these.
+  std::map<int, std::map<std::string, std::string>> axes() const {
+    std::map<int, std::map<std::string, std::string>> axes;
+    for (const Communicator& one : all_) {
+      auto& own = axes[one.owner];
+      own.emplace(name_of(one), fmt::format("communicator {} of each rank, of {} ranks",
+                                            own.size() + 1, one.ranks));
+    }
+    return axes;
+  }
   std::string name_of(const Communicator& one) const {
     return one.id == world_ ? "world" : "comm " + one.id;
   }
@@ -342,6 +353,12 @@ class Log {
       imported.has_times = false;
       imported.groups = groups;
       imported.account = {.source = account_.source, .unit = account_.unit};
+    }
+    auto axes = communicators_.axes();
+    for (auto& [rank, own] : axes) {
+      if (const auto known = ranks.find(rank); known != ranks.end()) {
+        known->second.axes = std::move(own);
+      }
     }
     for (const Call& call : calls_) {
       ranks.at(call.communicator->owner).calls.push_back(to_imported(call));

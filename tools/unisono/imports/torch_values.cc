@@ -123,11 +123,18 @@ std::string no_collective(std::string_view name) {
 }
 
 void finish_calls(ImportedRank& rank) {
-  const auto turned = std::erase_if(rank.calls, [](const ImportedCall& call) {
+  const auto is_turned = [](const ImportedCall& call) {
     return call.end_us && *call.end_us < call.start_us;
-  });
+  };
+  const auto turned =
+      std::erase_if(rank.calls, is_turned) + std::erase_if(rank.messages, is_turned);
   rank.account.leave_out(static_cast<std::int64_t>(turned), "that end before they begin");
-  std::ranges::stable_sort(rank.calls, {}, &ImportedCall::start_us);
+  // A watchdog sees a call begin later than it was asked for, perhaps after later ones were.
+  for (std::vector<ImportedCall>* calls : {&rank.calls, &rank.messages}) {
+    std::ranges::stable_sort(*calls, {}, [](const ImportedCall& call) {
+      return std::isnan(call.issued_us) ? call.start_us : call.issued_us;
+    });
+  }
 }
 
 }  // namespace unisono::cli
