@@ -54,4 +54,5 @@ export const TOGETHER_TEXTS = {
   to_part_data: ['data parallel', '数据并行'],
   to_part_bubble: ['bubble', '气泡'],
   to_part_optimiser: ['optimiser', '优化器'],
+  to_part_offload: ['offload to the host', '卸载到主机内存'],
 } as const;

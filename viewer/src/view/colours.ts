@@ -63,7 +63,7 @@ const PART_HUES: Record<string, string> = {
   ...{ tensor: 'tp', context: 'cp', data: 'dp', experts: 'ep', pipeline: 'pp' },
   ...{ matrix_products: '#9aa5b1', device_memory: '#c3cad2', recompute: '#7f8b98' },
   ...{ layers: '#7f8b98', requests: '#c9b3f5', prompts: '#9aa5b1' },
-  ...{ weights: '#8fb8ff', gradients: '#f3b98a', optimiser: '#d9d27a' },
+  ...{ weights: '#8fb8ff', gradients: '#f3b98a', optimiser: '#d9d27a', offload: '#b3a16f' },
   ...{ activations: '#a8d98a', cache: '#7fd6c2', buffers: '#b9bec5' },
 };
 
