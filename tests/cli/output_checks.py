@@ -167,7 +167,7 @@ def outputs_refused(program, scratch, environment):
             return problem
     with small_disk(scratch / "readable", "ro") as disk:
         for name in WRITERS if disk else ():
-            problem = refused(name, write(program, environment, name, disk / "x"), "only be read")
+            problem = refused(name, write(program, environment, name, disk / "x"), "read-only")
             if problem:
                 return problem
     return None if closed.read_text() == "as it was" or os.geteuid() == 0 else "overwritten"
