@@ -307,7 +307,7 @@ int check_late(Communicator& comm, const Settings& settings) {
   const double after = static_cast<double>(now_us() - begin) / 1000 - kLimitMs;
   // The first to know tells the others.
   const bool is_known = error.code() == ErrorCode::timeout || error.code() == ErrorCode::aborted;
-  const std::string said = "rank " + std::to_string(comm.size() - 1) + " has not come";
+  const std::string said = "rank " + std::to_string(comm.size() - 1) + " has not arrived";
   return judge(comm, settings, error,
                is_known && error.message().find(said) != std::string_view::npos, after);
 }

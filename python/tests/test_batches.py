@@ -114,7 +114,7 @@ def batched_after_one_that_failed():
 
 def test_a_batch_that_is_refused_does_no_harm_to_the_next():
     for (kind, text), out in jobs.run(2, batched_after_one_that_failed):
-        assert kind == "ValueError" and "clone() it first" in text
+        assert kind == "ValueError" and "call clone() first" in text
         assert out == [1.0, 1.0]
 
 

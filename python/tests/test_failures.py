@@ -57,7 +57,7 @@ def test_mistakes_are_refused_before_anything_is_sent():
         "bool": ("TypeError", "AVG of bool; convert to a numeric type first"),
         "splits": ("ValueError", "the input split sizes add up to 2, but its dim 0 is 4"),
         "negative split": ("ValueError", "an input split size is -1"),
-        "own split": ("ValueError", " sends itself 3 elements and expects 4 of itself; the splits of"),
+        "own split": ("ValueError", " sends itself 3 elements and expects 4 from itself; these splits of"),
         "indivisible": ("ValueError", "is 3, which 2 ranks do not divide; give split sizes"),
         "list": ("ValueError", "a list of 1 tensors for 2 ranks; there must be one for each"),
         "fp8 kinds": ("TypeError", "this type can be moved but not reduced"),

@@ -248,7 +248,7 @@ def disagrees(case):
     [
         ("order", "rendezvous 1 of this group: rank 0 has 16 bytes of symmetric memory, rank 1 has 32"),
         ("pads", "the signal pad of rank 0 has 4096 bytes, that of rank 1 has 8192"),
-        ("hosts", "symmetric memory needs ranks of one host and one user, but rank 0 and rank 1 are on different ones"),
+        ("hosts", "symmetric memory needs ranks of one host and one user, but rank 0 and rank 1 differ"),
     ],
 )
 def test_ranks_that_disagree_are_told_at_the_rendezvous(case, text):
@@ -277,7 +277,7 @@ def refused():
 def test_mistakes_of_one_rank_are_refused_at_once():
     ordinary, nameless, nobody, huge = jobs.run(1, refused)[0]
     assert ordinary[0] == "ValueError" and "not in symmetric memory" in ordinary[1]
-    assert nameless[0] == "ValueError" and "without a group" in nameless[1]
+    assert nameless[0] == "ValueError" and "has no group" in nameless[1]
     assert "nobody" in nobody[1]
     assert huge[0] in ("ValueError", "DistBackendError") and "bytes" in huge[1]
 

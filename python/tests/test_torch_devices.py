@@ -205,5 +205,5 @@ def test_mistakes_are_told():
             "ValueError", f"unisono:all_gather_into_tensor: tensors on cpu and {NAME}:0; all must be on one device"
         )  # fmt: skip
         assert coalesced[0] == "ValueError" and "all must be on one device" in coalesced[1]
-        assert allocated[0] == "ValueError" and "memory of the CPU" in allocated[1]
+        assert allocated[0] == "ValueError" and "only CPU memory" in allocated[1]
         assert can_allocate == [True, False], "FSDP asks before it allocates"

@@ -172,7 +172,7 @@ def destroyed_meanwhile():
 def test_what_is_under_way_when_a_group_is_destroyed_fails():
     with jobs.Job(2, destroyed_meanwhile, backend=BACKEND, prepare=fake_gpu.load) as job:
         kind, text = job.ending(0).value
-    assert kind == "DistBackendError" and "destroyed while operations were under way" in text, text
+    assert kind == "DistBackendError" and "destroyed while operations were in progress" in text, text
 
 
 def forks():

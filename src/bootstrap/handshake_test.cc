@@ -77,7 +77,7 @@ TEST(TcpHandshake, NamesWhatIsWrong) {
       {"job", changed([](Identity& i) { i.job = "another"; }), 0, HandshakeRefusal::job,
        "rank 3 belongs to another job"},
       {"size", changed([](Identity& i) { i.size = 5; }), 0, HandshakeRefusal::size,
-       "rank 3 expects a job of 5 ranks, rank 0 says 4: all ranks must have the same size"},
+       "rank 3 expects a job of 5 ranks, rank 0 expects 4: all ranks must have the same size"},
       {"rank", changed([](Identity& i) { i.rank = 4; }), 0, HandshakeRefusal::rank,
        "the other side is not a rank of this job"},
       {"same rank", changed([](Identity& i) { i.rank = 0; }), 0, HandshakeRefusal::rank,

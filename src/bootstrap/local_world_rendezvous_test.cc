@@ -101,7 +101,7 @@ TEST(Rendezvous, TokenOnOneSideOnly) {
     return join(options);
   });
   EXPECT_EQ(results[0],
-            "config: rank 1 has a job token, but rank 0 has none\nthe same UNISONO_TOKEN on "
+            "config: rank 1 has a job token, but rank 0 has none\nset the same UNISONO_TOKEN on "
             "all ranks");
   EXPECT_EQ(results[1], results[0]);
 }

@@ -52,7 +52,7 @@ std::string refusal_of_address(const std::string& address) {
 }
 
 TEST(FindTarget, WantsTheInterfaceOfALinkLocalAddress) {
-  EXPECT_NE(refusal_of_address("[fe80::1]:29600").find("names no interface"), std::string::npos);
+  EXPECT_NE(refusal_of_address("[fe80::1]:29600").find("has no interface"), std::string::npos);
   EXPECT_NE(refusal_of_address("[fe80::1%absent0]:29600").find("no interface \"absent0\""),
             std::string::npos);
   EXPECT_EQ(refusal_of_address("[fe80::1%lo]:29600"), "");

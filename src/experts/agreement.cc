@@ -132,7 +132,7 @@ void agree(Communicator& comm, const Mistake& mine, const char* call) {
 
 namespace {
 
-// An call header in one cache line, which is exchanged fastest: the first payload's memory, and a
+// A call header in one cache line, which is exchanged fastest: the first payload's memory, and a
 // hash of everything that must be the same on all ranks.
 struct CompactHeader {
   std::uint64_t same = 0;

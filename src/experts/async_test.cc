@@ -195,7 +195,7 @@ TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
     return text;
   });
   for (const std::string& text : said) {
-    EXPECT_NE(text.find("dispatch_async() or combine_async() of rank 1: it has no thread"),
+    EXPECT_NE(text.find("dispatch_async() or combine_async() of rank 1: cannot start the thread"),
               std::string::npos)
         << text;
   }

@@ -338,7 +338,7 @@ TEST(ExpertMistakes, WeightsThatChangeBetweenTheHalves) {
                                                  .hidden = 1,
                                                  .weights = small.weights});
     small.weights[1] = comm.rank() == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
-    expect_error(ErrorCode::usage, "combine() of rank 1: what it was given changed",
+    expect_error(ErrorCode::usage, "combine() of rank 1: its inputs changed",
                  [&] { small.exchange.finish_combine(); });
     EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
     small.weights[1] = 1.0F;
@@ -396,9 +396,9 @@ TEST(ExpertMistakes, RowsOfAnExpertInAnotherLayout) {
       Exchange exchange(comm, {.experts = 4, .k = 2, .layout = layout});
       const std::vector<std::int32_t> chosen = {0, 3};
       const Routing routing = exchange.route(std::span(chosen));
-      expect_error(ErrorCode::usage, "in the layout expert_major only",
+      expect_error(ErrorCode::usage, "only the layout expert_major",
                    [&] { (void)routing.first_row(0); });
-      expect_error(ErrorCode::usage, "in the layout expert_major only",
+      expect_error(ErrorCode::usage, "only the layout expert_major",
                    [&] { (void)routing.rows_of(0); });
     }
   });

@@ -95,7 +95,7 @@ TEST(ExpertMoves, MistakesAreToldToAllAndNothingIsWritten) {
     if (comm.rank() == 2) {
       std::swap(moves[0], moves[1]);
     }
-    refused(moves, "rank 0 calls move_experts() with other moves than rank 2 others");
+    refused(moves, "rank 0 calls move_experts() with other moves than rank 2");
   });
 }
 

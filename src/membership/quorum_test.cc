@@ -51,7 +51,7 @@ TEST(Quorum, NeverTwoWorlds) {
 
 TEST(Quorum, NamesWhoIsMissing) {
   const std::string text = no_quorum(std::vector{kAbsent, kPresent, kAbsent, kAbsent, kGone});
-  EXPECT_EQ(text.rfind("1 rank met to continue, without ranks 0, 2, 3, which may live", 0), 0U)
+  EXPECT_EQ(text.rfind("1 rank met to continue, without ranks 0, 2, 3, which may be alive", 0), 0U)
       << text;
 }
 

@@ -131,7 +131,7 @@ void print_job(const Job& job, Memory& memory, const Console& console) {
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
              size_text(job));
   if (!job.world.abort.empty()) {
-    fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
+    fmt::print("{}", console.paint(Paint::bad, ended_text(job.world.abort, console.width())));
   }
   fmt::print("{}\n",
              console.paint(

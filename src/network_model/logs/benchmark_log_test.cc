@@ -228,7 +228,7 @@ TEST(BenchmarkLog, TakesTheSizeOfSplitGroups) {
 TEST(BenchmarkLog, RefusesRanksThatContradictTheBandwidths) {
   const auto log = parse(log_of(kReduce, kRow, 8));
   EXPECT_FALSE(log);
-  EXPECT_NE(log.message.find("lists 8 ranks, but busbw / algbw is 1, as among 2 ranks"),
+  EXPECT_NE(log.message.find("lists 8 ranks, but busbw / algbw is 1, which means 2 ranks"),
             std::string::npos)
       << log.message;
 }

@@ -396,8 +396,7 @@ std::string draw_strips(const Schedule& schedule, const ShowOptions& options,
                                    "widths to scale; >r: goes to rank r"
         : by_target ? "row →r: blocks for rank r; strip: whose blocks are here; >r: goes to rank r"
         : reduces(schedule.collective) || contributors(schedule) > 1
-            ? "strip: ranks whose contribution is included; >r: goes to rank r in this step; !: "
-              "twice"
+            ? "strip: ranks whose contribution is in; >r: goes to rank r in this step; !: twice"
             : "strip: the rank whose data it is, · nothing yet; >r: goes to rank r in this step");
     text += has_parts ? console.paint(Paint::dim, "; +: a part of a block") + "\n" : "\n";
   }

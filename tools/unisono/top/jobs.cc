@@ -313,6 +313,16 @@ std::string size_text(const Job& job) {
   return times(pids.size(), "rank") + here + ", " + times(job.groups.size() + 1, "group");
 }
 
+std::string ended_text(std::string_view why, int width) {
+  std::string text;
+  while (!why.empty()) {
+    const std::size_t end = std::min(why.find('\n'), why.size());
+    text += labelled(text.empty() ? "ended: " : "       ", why.substr(0, end), width);
+    why.remove_prefix(std::min(end + 1, why.size()));
+  }
+  return text;
+}
+
 Text state_text(const std::optional<ProcessState>& process) {
   if (!process) {
     return {"is gone", "已不存在"};

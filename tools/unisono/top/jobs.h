@@ -46,6 +46,8 @@ int pid_of(const Job& job, std::size_t rank);
 
 // "4 ranks, 2 of them here, 3 groups".
 std::string size_text(const Job& job);
+// Returns why a job ended, in lines of `width` columns after "ended: ".
+std::string ended_text(std::string_view why, int width);
 
 // The jobs, after those of the same name and size that have different ranks became one.
 std::vector<Job> join_parts(std::vector<Job> parts);

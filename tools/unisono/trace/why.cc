@@ -51,7 +51,7 @@ void print_text(const Job& job, const std::vector<Finding>& findings, const Cons
              console.paint(Paint::strong, job.world.job.empty() ? "job" : job.world.job),
              size_text(job));
   if (!job.world.abort.empty()) {
-    fmt::print("{}\n", console.paint(Paint::bad, "ended: " + job.world.abort));
+    fmt::print("{}", console.paint(Paint::bad, ended_text(job.world.abort, console.width())));
   }
   if (findings.empty()) {
     fmt::print("nobody waits\n");
@@ -85,7 +85,7 @@ int why_recording(const std::string& path, const Console& console) {
     fmt::print("{}  a recording of {} rank{}, {}\n", console.paint(Paint::strong, path), ranks,
                ranks == "1" ? "" : "s", times(operations, "call"));
     if (!ended.empty()) {
-      fmt::print("{}\n", console.paint(Paint::bad, "ended: " + ended));
+      fmt::print("{}", console.paint(Paint::bad, ended_text(ended, console.width())));
     }
     if (std::all_of(findings.begin(), findings.end(), is_about_the_recording)) {
       fmt::print("all that was begun was ended\n");
