@@ -18,7 +18,7 @@ static const char* on_rank(unisono_comm_t comm, const char* format) {
 
 static const char* const kNoComm =
     "usage: the communicator is NULL\nit was never connected, was freed, or unisono_split() "
-    "returned no group for a negative color";
+    "gave no group for a negative color";
 
 static void check_handles(unisono_comm_t comm) {
   unisono_request_t request = NULL;
@@ -178,7 +178,7 @@ void run_abort(unisono_comm_t comm) {
   FAILS(failure, UNISONO_ABORTED, kText);
   FAILS(unisono_failure(NULL, &failure), UNISONO_USAGE,
         "usage: the communicator is NULL\nit was never connected, was freed, or unisono_split() "
-        "returned no group for a negative color");
+        "gave no group for a negative color");
 }
 
 /* A rank that has died is named without any operation. */

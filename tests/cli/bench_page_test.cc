@@ -74,11 +74,11 @@ TEST(Page, HasALineForEachCollectiveAndABar) {
 
 TEST(Page, WarnsOfOtherProcesses) {
   PageFacts busy = facts();
-  EXPECT_EQ(page_text(main_job_rows(), busy, plain_console()).find("Other programs used"),
+  EXPECT_EQ(page_text(main_job_rows(), busy, plain_console()).find("Others used"),
             std::string::npos);
   busy.others = 1.26;
   EXPECT_NE(page_text(main_job_rows(), busy, plain_console())
-                .find("Other programs used 1.3 of 2 cores: "),
+                .find("Others used 1.3 of 2 cores: "),
             std::string::npos);
 }
 

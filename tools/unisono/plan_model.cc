@@ -206,7 +206,7 @@ constexpr Option kPlanModelOptions[] = {
              "of such a model on this device."},
     {.name = "headroom",
      .value = "SHARE",
-     .help = "Of each device's memory, left for what is not planned, such as fragmentation.",
+     .help = "The share of each device's memory that stays free, for example for fragmentation.",
      .fallback = "5%"},
     {.name = "gradients",
      .value = "TYPE",

@@ -118,7 +118,7 @@ std::string heading(const PageFacts& facts, const Console& console) {
   text += "\n";
   if (facts.others >= kNoticedCores) {
     text += fmt::format(
-        "Other programs used {:.1f} of {} cores: times are too long; ignore the percentages\n",
+        "Others used {:.1f} of {} cores: times are too long; ignore the percentages\n",
         facts.others, facts.cpus);
   }
   return text;
@@ -136,8 +136,8 @@ std::string table_heading(const Console& console) {
 std::string next_steps(const std::string& program) {
   return fmt::format(
       "Try next:\n"
-      "  {0} learn  # lists stories that explain how it works\n"
-      "  {0} view  # opens a page that plays every algorithm\n",
+      "  {0} learn  # how it works, in the terminal\n"
+      "  {0} view  # plays every algorithm on a page\n",
       program);
 }
 

@@ -123,12 +123,13 @@ class DumpReader {
     const double created = number(member(entry, "time_created_ns"), 0);
     const double started = moment(entry, "time_discovered_started_ns");
     double completed = moment(entry, "time_discovered_completed_ns");
+    const bool was_seen = completed >= 0;
     if (completed < 0 && text(member(entry, "state")) == "completed") {
       completed = is_kernel && started > 0 ? started : created;
       rank_.account.assume("calls without a completion time took no time");
     }
     const double took_ms = number(member(entry, "duration_ms"), -1);
-    if (is_kernel && completed >= 0 && took_ms < 0) {
+    if (is_kernel && was_seen && took_ms < 0) {
       rank_.account.assume(
           "calls took from when PyTorch's watchdog saw them begin to when it saw "
           "them end: TORCH_NCCL_ENABLE_TIMING=1 records how long they took");
