@@ -69,7 +69,7 @@ def test_refusals():
 
     said = on_hosts(2, body)
     assert "only f32 is encoded" in said[0][0] and "only sums are encoded" in said[0][1]
-    assert "less than any code" in said[0][2]
+    assert "below the error of the most precise code" in said[0][2]
 
 
 def test_of_a_communicator():

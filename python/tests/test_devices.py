@@ -88,7 +88,7 @@ def collectives(comm):
 def mistakes(group, data, halves):
     with pytest.raises(ValueError, match="data is not in GPU memory"):
         group.all_reduce(np.zeros(3, "f4"))
-    with pytest.raises(TypeError, match="data is a list, which has no memory of a GPU"):
+    with pytest.raises(TypeError, match="data is a list, which has no GPU memory"):
         group.all_reduce([1])
     with pytest.raises(TypeError, match="out is of bfloat16, but data of float32"):
         group.all_reduce(data, halves)
@@ -101,7 +101,7 @@ def mistakes(group, data, halves):
     for shape in ([2**33, 2**31], [2**62], [2**64 - 20]):
         with pytest.raises(unisono.ResourceError, match="more than any device has"):
             group.allocate(shape, "uint8" if len(shape) == 2 else "float32")
-    with pytest.raises(unisono.UsageError, match="no kernel"):
+    with pytest.raises(unisono.UsageError, match="no device kernel"):
         group.all_reduce(data, op=lambda mine, other: None)
     with pytest.raises(AttributeError, match="__cuda_array_interface__ has no bfloat16"):
         halves.__cuda_array_interface__

@@ -360,7 +360,7 @@ def test_checkpoints(tmp_path):
     assert np.array_equal(columns, w[:, 2:5]) and np.array_equal(whole, b)
     with pytest.raises(unisono.UsageError, match="is f32"):
         parallel.load_checkpoint(folder, {"w": ((8, 7), np.empty((8, 7), "f4"))})
-    with pytest.raises(TypeError, match="without a part"):
+    with pytest.raises(TypeError, match="has no part"):
         parallel.load_checkpoint(folder, {"w": ((8, 6), None)})
 
 

@@ -68,7 +68,7 @@ def test_wrong_parts_are_refused_before_anybody_waits():
     for *errors, after in jobs.run(2, split_wrongly):
         assert [kind for kind, _ in errors] == ["ValueError"] * 7, errors
         assert "2 is not a rank of the parent group of 2" in errors[3][1]
-        assert "named twice" in errors[5][1] and "not gloo" in errors[6][1]
+        assert "given twice" in errors[5][1] and "not gloo" in errors[6][1]
         assert after == 2.0
 
 
