@@ -77,8 +77,7 @@ TEST(Page, WarnsOfOtherProcesses) {
   EXPECT_EQ(page_text(main_job_rows(), busy, plain_console()).find("Others used"),
             std::string::npos);
   busy.others = 1.26;
-  EXPECT_NE(page_text(main_job_rows(), busy, plain_console())
-                .find("Others used 1.3 of 2 cores: "),
+  EXPECT_NE(page_text(main_job_rows(), busy, plain_console()).find("Others used 1.3 of 2 cores: "),
             std::string::npos);
 }
 

@@ -409,7 +409,9 @@ TEST(Encoded, IsExplained) {
                                      [](const auto& one) { return one.chosen; });
     return all.chosen + " " + std::string(to_string(all.why)) + " " +
            std::to_string(static_cast<int>(chosen->sent_bytes)) +
-           (all.text().find("round each input and the result at most once") != std::string::npos ? "" : all.text());
+           (all.text().find("round each input and the result at most once") != std::string::npos
+                ? ""
+                : all.text());
   });
   expect_same(results, "explanations");
   EXPECT_EQ(results.front(), "two_shot+i8 accuracy 104448");  // 6/4 of 64 Ki of 34/32 bytes

@@ -117,9 +117,9 @@ std::string heading(const PageFacts& facts, const Console& console) {
   }
   text += "\n";
   if (facts.others >= kNoticedCores) {
-    text += fmt::format(
-        "Others used {:.1f} of {} cores: times are too long; ignore the percentages\n",
-        facts.others, facts.cpus);
+    text +=
+        fmt::format("Others used {:.1f} of {} cores: times are too long; ignore the percentages\n",
+                    facts.others, facts.cpus);
   }
   return text;
 }
