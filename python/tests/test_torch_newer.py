@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-needs_reconfigure = pytest.mark.skipif(not hasattr(dist, "_reconfigure"), reason="torch 2.14 and newer")
+needs_reconfigure = pytest.mark.skipif(not hasattr(dist, "_reconfigure"), reason="torch 2.14 and newer: scripts/test-torch runs it")
 needs_window = pytest.mark.skipif(not hasattr(dist, "_new_window"), reason="torch 2.14 and newer")
 needs_switch = pytest.mark.skipif(
     not hasattr(dist, "_reconfigure"), reason="torch.distributed._token_switch: torch 2.14 and newer"

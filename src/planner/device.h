@@ -16,9 +16,9 @@ struct DeviceRates;
 
 namespace unisono::planner {
 
-// How many times as long each part takes as the device's data sheet promises. One set for all
-// devices, fitted to the steps of all stacks together; what a stack and a device differ by is in
-// the levels (stacks.h).
+// The slowdown of each part against the device's data sheet. One set serves all devices and is
+// fitted to the steps of all stacks together; the levels (stacks.h) describe how stacks and devices
+// differ.
 struct Constants {
   double compute = 1.25;  // matrix products
   double memory = 2.0;    // what moves through the device's memory
@@ -73,9 +73,10 @@ struct Cluster {
 
 // Errors: Error(usage) if ranks have no way to each other.
 Cluster cluster_of(const Topology& topology, const DeviceModel& device);
-// So many of the machines that the device is sold in, in domains of equal size.
+// Returns `devices` devices in the machines that they are sold in, in domains of equal size.
 Cluster cluster_of(const DeviceModel& device, int devices);
-// So many of a topology's ranks: some of one domain, or as many of each of the fewest domains.
+// Returns `devices` ranks of a topology: some of one domain, or equally many of each of the fewest
+// domains.
 // Errors: Error(usage) if the topology has fewer, or they cannot be spread evenly.
 Topology part_of(Topology topology, int devices);
 

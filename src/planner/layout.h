@@ -13,7 +13,7 @@ namespace unisono::planner {
 enum class Recompute { none, selective, full };
 std::string_view to_string(Recompute recompute);
 
-// What waits in the host's memory.
+// The data that is offloaded to the host's memory.
 struct Offload {
   bool activations = false;
   bool optimiser = false;
@@ -22,7 +22,7 @@ struct Offload {
 };
 std::string_view to_string(Offload offload);  // "none", "activations", "optimiser", "both"
 
-// What gradients and Adam's moments are kept in.
+// The type of gradients and of Adam's moments.
 enum class State { bf16, f32 };
 std::string_view to_string(State state);
 inline double weight_bytes_of(State state) {

@@ -32,7 +32,7 @@ struct MeasuredTable {
   std::vector<std::string> unread = {};    // columns
 };
 
-// What a table's names mean, and what it may leave out.
+// Maps a table's names to models and devices, and supplies the columns that it may omit.
 struct TableReader {
   std::function<std::optional<ModelShape>(const std::string&)> model = find_model;
   std::function<std::optional<DeviceModel>(const std::string&)> device = find_device;

@@ -40,7 +40,7 @@ double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingT
       input < kPlain
           ? shape.heads * (shape.latent.is_used() ? shape.latent.value_dim : shape.head_dim) * input
           : 0;
-  // What the mask of two dropouts takes is counted only with scores that go through memory.
+  // The masks of two dropouts are counted only if the scores go through memory.
   const double masks = task.materialised_attention ? 2 : 0;
   const double norms = 2 * kPlain + (is_selective ? 0 : 2 * input);
   double wide = shape.ffn * inner;
@@ -112,7 +112,7 @@ MemoryParts training_memory(const ModelShape& shape, const Layout& layout,
   if (layout.vp > 1) {
     in_flight *= 1 + (layout.pp - 1.0) / (static_cast<double>(layout.pp) * layout.vp);
   }
-  // Those of the layer at work and of the one that is moved stay.
+  // The activations of the current layer and of the one that is being copied stay.
   const double kept_layers = in_flight * layers;
   parts.activations = (layout.offload.activations ? std::min(2.0, kept_layers) : kept_layers) *
                       kept_bytes(shape, layout, task);

@@ -38,7 +38,7 @@ struct Level {
   double high() const;
 };
 
-// What the residuals of two steps have in common follows from these.
+// The properties of a step that determine how its residual correlates with those of others.
 struct StepPlace {
   std::string family = {};  // of the stack
   std::string device = {};
@@ -88,7 +88,7 @@ class Levels {
   const MeasuredStep* nearest(const Layout& layout) const;
 
  private:
-  // What a measured step has in common with any layout, and with an equal one.
+  // The covariance of a measured step with any layout, and with an equal one.
   struct Common {
     double any = 0;
     double equal = 0;

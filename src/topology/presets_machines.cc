@@ -66,8 +66,8 @@ Topology nodes_on_rails(std::int64_t nodes, const GpuNode& node, double nic_byte
   return topology;
 }
 
-// Where a rail's nodes are more than the ports of one switch, the switch stands for the fat tree of
-// the rail, which is no bottleneck either; rail_optimised builds such a tree.
+// If a rail has more nodes than one switch has ports, the switch stands for the rail's fat tree,
+// which is no bottleneck either; rail_optimised builds such a tree.
 constexpr std::array<PresetParameter, 1> kNodes = {
     {{.name = "nodes", .most = 4096, .help = "nodes, joined by one switch per rail"}}};
 constexpr std::array<PresetParameter, 1> kServers = {

@@ -73,7 +73,7 @@ void print_serving(const ModelQuestion& question, const planner::ServingTask& ta
 void print_explanation(const ModelQuestion& question, const planner::TrainingTask& task,
                        const planner::TrainingEstimate& estimate);
 
-// What the level of a layout of this question rests on.
+// Describes the measurements that the level of this question's layouts is based on.
 std::string evidence_text(const ModelQuestion& question, const planner::TrainingTask& task);
 
 // "none", "1f1b" or "interleaved 1f1b".

@@ -156,12 +156,12 @@ void print_reasons(const planner::Ranking<Estimate>& ranking, const Console& con
   }
 }
 
-// How far a step may be off, in proportion: of the two sides the wider.
+// Returns the relative half-width of the interval, on its wider side.
 std::string margin(const TrainingEstimate& estimate) {
   return fmt::format("+-{:.0f}%", (estimate.high_s / estimate.step_s - 1) * 100);
 }
 
-// What is computed again, or waits in the host's memory.
+// Names the data that is recomputed or offloaded.
 std::string spared_text(const planner::Layout& layout) {
   std::string text(planner::to_string(layout.recompute));
   if (layout.offload != planner::Offload{}) {

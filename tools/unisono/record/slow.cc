@@ -1,4 +1,4 @@
-// What costs a job most that does not hang: see verdict.h.
+// Finds the largest cost in a job that does not hang: see verdict.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -160,7 +160,7 @@ class Slow {
     return finding;
   }
 
-  // How much later than most members the rank came to each of its operations, in their order.
+  // Returns the rank's lateness at each of its operations, against most members, in order.
   std::vector<std::pair<const JobCall*, double>> lateness_of(int rank) const {
     std::vector<std::pair<const JobCall*, double>> late;
     for (const EndedOperation& operation : operations_) {

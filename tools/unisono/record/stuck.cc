@@ -13,7 +13,7 @@
 namespace unisono::cli {
 namespace {
 
-// What makes calls the same: their collective, and where all ranks give as much, their size.
+// Calls match if their collectives do, and their sizes if all ranks contribute equally.
 using Kind = std::tuple<int, int, double>;
 
 Kind kind_of(const JobCalls& job, const JobCall& call) {
@@ -31,7 +31,7 @@ std::map<Kind, std::vector<int>> kinds_in(const JobCalls& job, const JobMeeting&
   return kinds;
 }
 
-// Where each rank is, and whom it waits for there.
+// The current operation of each rank, and the ranks that it waits for.
 class Waits {
  public:
   Waits(const JobCalls& job, const std::vector<JobMeeting>& meetings)
@@ -462,7 +462,7 @@ class Stuck {
     if (ranks.empty()) {
       return {};
     }
-    // Where each of all ranks went from the same call.
+    // The next calls of all ranks after the same call.
     std::map<decltype(Step::from), std::map<int, int>> ways;
     for (const int rank : ranks) {
       ways[step_of(rank, *waits_.in(rank).front()).from];

@@ -1,10 +1,10 @@
-// What is wrong with a job, from the calls of its ranks: what does not go on, or what costs most.
+// Judges a job by the calls of its ranks: why it hangs, or what costs it most.
 //
 // First come jobs that hang. Each rank waits in the calls that its device has begun, or else in its
-// first one that has not ended; it waits for the members that are in none of these. Whoever waits
-// for nobody at the end of such a chain is the cause. Where all wait, the order of the groups is
-// compared with that of other ranks at the same place: one rank that deviates is the cause, else it
-// is a deadlock.
+// first one that has not ended; it waits for the members that are in none of these. The rank at the
+// end of such a chain, which waits for nobody, is the cause. Where all wait, the order of the
+// groups is compared with that of other ranks at the same place: one rank that deviates is the
+// cause, else it is a deadlock.
 //
 // Then come jobs that are slow. The time of an operation is that of the rank that began it last,
 // which waits for nobody; what the others take longer they wait. A rank's own time is what is left
