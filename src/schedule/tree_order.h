@@ -3,10 +3,15 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "schedule/schedule.h"
 
 namespace unisono {
+
+// The name of the algorithms that sum over the tree. Every addition of theirs rounds to the data
+// type, so that a partial sum has the same bits whether it stays on its rank or is sent.
+inline constexpr std::string_view kTreeOrder = "tree_order";
 
 // The leaves are numbered by rank, `leaves[r]` of them on rank r, whose input is their sum. Every
 // result is tree(0, L) over all L leaves, with tree(a, b) = tree(a, m) + tree(m, b) and m - a the

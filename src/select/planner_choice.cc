@@ -129,9 +129,9 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
 std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double accuracy,
                                                     Refused& refused) {
   const std::string_view name = named(call);
-  if (name == kReproducible) {
+  if (has_fixed_order(name)) {
     refused = {"a reproducible result cannot be encoded, as its bits do not depend on the hosts",
-               "leave out the accuracy, or \"reproducible\""};
+               "leave out the accuracy, or \"" + std::string(name) + "\""};
     return std::nullopt;
   }
   const MoveCode code = code_for(accuracy);
