@@ -3,8 +3,8 @@
 // A leaf is the smallest unit that exists under every layout, such as the gradient of a microbatch
 // or the product of a block of the inner dimension. Leaves are numbered 0, ..., L-1, and the ranks
 // hold neighbouring ones, in rank order. The sum is tree(0, L), with
-// tree(a, b) = tree(a, m) + tree(m, b) and m - a the largest power of two below b - a; each addition
-// rounds to the data type.
+// tree(a, b) = tree(a, m) + tree(m, b) and m - a the largest power of two below b - a; each
+// addition rounds to the data type.
 //
 //   const std::vector<std::size_t> leaves = {4, 4, 4, 4};  // microbatches of each rank
 //   unisono::TreeSum sum({.count = gradient.size(), .leaves = 16, .first = 4 * rank});
@@ -54,8 +54,7 @@ class UNISONO_EXPORT TreeSum {
   // subtrees, and more bytes are moved.
   // Shapes: out: count elements.
   // Errors: usage, and those of Communicator::run().
-  void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves,
-                  void* out) const;
+  void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;
   // Collective. The same for parts: rank r gets elements [r, r+1) * count / n of the sum.
   // Shapes: count: n times that of out.
   // Errors: usage, and those of Communicator::run().

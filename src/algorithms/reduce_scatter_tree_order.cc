@@ -34,8 +34,7 @@ extern constinit const Algorithm reduce_scatter_tree_order{
     .cost =
         [](Shape shape, const CostTerms& t) {
           if (is_power_of_two(shape.ranks)) {
-            return ceil_log2(shape.ranks) * t.alpha +
-                   (1 - 1.0 / shape.ranks) * (t.beta + t.gamma);
+            return ceil_log2(shape.ranks) * t.alpha + (1 - 1.0 / shape.ranks) * (t.beta + t.gamma);
           }
           TreeOrderTime time(shape.ranks, t);
           time.play(tree_messages(shape.ranks), Combine::reduce);

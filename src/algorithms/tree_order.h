@@ -185,8 +185,8 @@ class TreeOrderTime {
       const auto from = static_cast<std::size_t>(message.from);
       const auto to = static_cast<std::size_t>(message.to);
       const double share = message.count() * share_;
-      const double sent = std::max({ready[from], out_[from], in_[to]}) + terms_.alpha +
-                          share * terms_.beta;
+      const double sent =
+          std::max({ready[from], out_[from], in_[to]}) + terms_.alpha + share * terms_.beta;
       out_[from] = sent;
       in_[to] = sent + share * gamma;
     }

@@ -101,8 +101,7 @@ TEST(TreeOrder, AnotherGroupingIsFoundAndExchangedTermsAreNot) {
 TEST(TreeOrder, RanksThatAreExchangedAreFoundUnlessTheyAreSiblings) {
   int found = 0;
   for (int ranks = 3; ranks <= 12; ++ranks) {
-    const Schedule schedule =
-        build_schedule(tree_order(Collective::all_reduce), {.ranks = ranks});
+    const Schedule schedule = build_schedule(tree_order(Collective::all_reduce), {.ranks = ranks});
     for (int a = 0; a < ranks; ++a) {
       for (int b = a + 1; b < ranks; ++b) {
         Schedule mutant = schedule;
@@ -113,8 +112,7 @@ TEST(TreeOrder, RanksThatAreExchangedAreFoundUnlessTheyAreSiblings) {
         }
         ASSERT_TRUE(verify(mutant).empty()) << ranks << " " << a << " " << b;
         const bool siblings = a % 2 == 0 && b == a + 1;
-        EXPECT_EQ(sums_in_tree_order(mutant), siblings)
-            << ranks << " ranks, " << a << " and " << b;
+        EXPECT_EQ(sums_in_tree_order(mutant), siblings) << ranks << " ranks, " << a << " and " << b;
         found += sums_in_tree_order(mutant) ? 0 : 1;
       }
     }

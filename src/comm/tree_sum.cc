@@ -108,8 +108,7 @@ std::vector<std::size_t> lengths_of(const std::vector<std::size_t>& places) {
 void add_to(Dtype dtype, std::size_t count, std::byte* lower, const std::byte* upper) {
   void* const target = lower;
   const void* const sources[] = {lower, upper};
-  kernels::find_reduce(dtype, ReduceOp::sum)(&target, 1, sources, 2, count,
-                                             kernels::Store::cached);
+  kernels::find_reduce(dtype, ReduceOp::sum)(&target, 1, sources, 2, count, kernels::Store::cached);
 }
 
 }  // namespace
@@ -120,9 +119,10 @@ TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
            "see `unisono list --dtypes` for the types that have sums");
   }
   if (shape.leaves == 0 || shape.first > shape.leaves) {
-    refuse("leaf " + std::to_string(shape.first) + " is not one of " +
-               std::to_string(shape.leaves) + " leaves",
-           "`leaves` counts those of all ranks, and `first` is the number of this rank's first one");
+    refuse(
+        "leaf " + std::to_string(shape.first) + " is not one of " + std::to_string(shape.leaves) +
+            " leaves",
+        "`leaves` counts those of all ranks, and `first` is the number of this rank's first one");
   }
 }
 
@@ -166,8 +166,7 @@ std::vector<std::size_t> TreeSum::starts_of(const Communicator& communicator,
     starts.push_back(starts.back() + count);
   }
   const auto rank = static_cast<std::size_t>(communicator.rank());
-  if (starts.back() != shape_.leaves || starts[rank] != shape_.first ||
-      starts[rank + 1] != next_) {
+  if (starts.back() != shape_.leaves || starts[rank] != shape_.first || starts[rank + 1] != next_) {
     refuse("rank " + std::to_string(rank) + " has leaves " + std::to_string(shape_.first) + " to " +
                std::to_string(next_) + " of " + std::to_string(shape_.leaves) +
                ", and the list says " + std::to_string(starts[rank]) + " to " +

@@ -59,11 +59,11 @@ class TreeFlow {
         const Move& move = schedule_.moves[begin];
         for (int chunk = move.chunk; chunk < move.chunk + move.chunks; ++chunk) {
           const int source = read(move.from, move.source, chunk);
-          writes.push_back({.cell = cell(move.to, move.target, chunk),
-                            .sum = move.combine == Combine::replace
-                                       ? source
-                                       : expressions_.sum(read(move.to, move.target, chunk),
-                                                          source)});
+          writes.push_back(
+              {.cell = cell(move.to, move.target, chunk),
+               .sum = move.combine == Combine::replace
+                          ? source
+                          : expressions_.sum(read(move.to, move.target, chunk), source)});
         }
       }
       for (const Write& write : writes) {

@@ -1,5 +1,5 @@
-// Checks whether a schedule sums over the fixed tree of leaves, so that its result has the same bits
-// as that of every other schedule that does, also one for another number of ranks.
+// Checks whether a schedule sums over the fixed tree of leaves, so that its result has the same
+// bits as that of every other schedule that does, also one for another number of ranks.
 #pragma once
 
 #include <span>

@@ -48,10 +48,8 @@ auto widen(T number) {
 // Elements whose sums depend on their order.
 template <typename T>
 T leaf_value(std::size_t leaf, std::size_t element) {
-  const std::uint64_t bits = Hash()
-                                 .add(static_cast<std::uint64_t>(leaf))
-                                 .add(static_cast<std::uint64_t>(element))
-                                 .value();
+  const std::uint64_t bits =
+      Hash().add(static_cast<std::uint64_t>(leaf)).add(static_cast<std::uint64_t>(element)).value();
   const double mantissa = 1.0 + std::ldexp(static_cast<double>(bits >> 12), -52);
   const double number =
       std::ldexp((bits & 1) != 0 ? -mantissa : mantissa, static_cast<int>((bits >> 1) % 9));
@@ -235,38 +233,37 @@ TEST(TreeSum, HasTheBitsOfTheOracleInRandomCases) {
   std::uint64_t seed = 1;
   for (const TreeLayout& layout : tree_layouts()) {
     ++seed;
-    expect_all_right(
-        on_layout(layout, "", 0,
-                  [&, seed](Communicator& communicator) {
-                    std::mt19937_64 random(seed);  // all ranks draw the same
-                    std::string wrong;
-                    for (int i = 0; i < cases; ++i) {
-                      TreeCase one;
-                      const std::size_t equal = std::size_t{1} << random() % 3;
-                      const std::uint64_t kind = random() % 4;
-                      for (int rank = 0; rank < layout.ranks; ++rank) {
-                        one.leaves.push_back(kind == 0 ? equal : random() % 5);
-                      }
-                      one.leaves[random() % one.leaves.size()] += kind == 0 ? 0 : 1;
-                      constexpr std::size_t kCounts[] = {0, 1, 7, 64, 840, 5000};
-                      one.count = kCounts[random() % std::size(kCounts)];
-                      switch (random() % 4) {
-                        case 0:
-                          wrong += run_tree_case<float>(communicator, one);
-                          break;
-                        case 1:
-                          wrong += run_tree_case<double>(communicator, one);
-                          break;
-                        case 2:
-                          wrong += run_tree_case<bf16>(communicator, one);
-                          break;
-                        default:
-                          wrong += run_tree_case<f16>(communicator, one);
-                      }
-                    }
-                    return wrong;
-                  }),
-        layout);
+    expect_all_right(on_layout(layout, "", 0,
+                               [&, seed](Communicator& communicator) {
+                                 std::mt19937_64 random(seed);  // all ranks draw the same
+                                 std::string wrong;
+                                 for (int i = 0; i < cases; ++i) {
+                                   TreeCase one;
+                                   const std::size_t equal = std::size_t{1} << random() % 3;
+                                   const std::uint64_t kind = random() % 4;
+                                   for (int rank = 0; rank < layout.ranks; ++rank) {
+                                     one.leaves.push_back(kind == 0 ? equal : random() % 5);
+                                   }
+                                   one.leaves[random() % one.leaves.size()] += kind == 0 ? 0 : 1;
+                                   constexpr std::size_t kCounts[] = {0, 1, 7, 64, 840, 5000};
+                                   one.count = kCounts[random() % std::size(kCounts)];
+                                   switch (random() % 4) {
+                                     case 0:
+                                       wrong += run_tree_case<float>(communicator, one);
+                                       break;
+                                     case 1:
+                                       wrong += run_tree_case<double>(communicator, one);
+                                       break;
+                                     case 2:
+                                       wrong += run_tree_case<bf16>(communicator, one);
+                                       break;
+                                     default:
+                                       wrong += run_tree_case<f16>(communicator, one);
+                                   }
+                                 }
+                                 return wrong;
+                               }),
+                     layout);
   }
 }
 
