@@ -164,6 +164,7 @@ std::string run_plain_calls(Communicator& communicator, std::size_t count,
 struct TreeLayout {
   int ranks = 1;
   int ranks_per_host = 1;
+  int threads = 1;
 };
 
 std::vector<std::string> on_layout(const TreeLayout& layout, const std::string& algorithm,
@@ -178,6 +179,7 @@ std::vector<std::string> on_layout(const TreeLayout& layout, const std::string& 
     }
     options.algorithm = algorithm;
     options.accuracy = accuracy;
+    options.threads = layout.threads;
     Communicator communicator = Communicator::connect(options);
     return body(communicator);
   });
@@ -192,6 +194,7 @@ std::vector<TreeLayout> tree_layouts() {
       }
     }
   }
+  all.push_back({.ranks = 4, .ranks_per_host = 4, .threads = 2});
   return all;
 }
 
