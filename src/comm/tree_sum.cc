@@ -101,7 +101,7 @@ std::vector<std::size_t> lengths_of(const std::vector<std::size_t>& places) {
   return lengths;
 }
 
-[[noreturn]] void refuse(const std::string& what, const std::string& hint) {
+[[noreturn]] void refuse_leaves(const std::string& what, const std::string& hint) {
   throw Error(ErrorCode::usage, "TreeSum: " + what + "\n" + hint);
 }
 
@@ -115,11 +115,11 @@ void add_to(Dtype dtype, std::size_t count, std::byte* lower, const std::byte* u
 
 TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
   if (kernels::find_reduce(shape.dtype, ReduceOp::sum) == nullptr) {
-    refuse("sum of " + std::string(to_string(shape.dtype)) + " is not defined",
-           "see `unisono list --dtypes` for the types that have sums");
+    refuse_leaves("sum of " + std::string(to_string(shape.dtype)) + " is not defined",
+                  "see `unisono list --dtypes` for the types that have sums");
   }
   if (shape.leaves == 0 || shape.first > shape.leaves) {
-    refuse(
+    refuse_leaves(
         "leaf " + std::to_string(shape.first) + " is not one of " + std::to_string(shape.leaves) +
             " leaves",
         "`leaves` counts those of all ranks, and `first` is the number of this rank's first one");
@@ -128,8 +128,9 @@ TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
 
 void TreeSum::add(const void* leaf) {
   if (next_ == shape_.leaves) {
-    refuse("leaf " + std::to_string(next_) + " is not one of " + std::to_string(next_) + " leaves",
-           "give `leaves` the number of leaves of all ranks");
+    refuse_leaves(
+        "leaf " + std::to_string(next_) + " is not one of " + std::to_string(next_) + " leaves",
+        "give `leaves` the number of leaves of all ranks");
   }
   const auto* const bytes = static_cast<const std::byte*>(leaf);
   nodes_.push_back({.first = next_,
@@ -143,9 +144,9 @@ void TreeSum::add(const void* leaf) {
 
 void TreeSum::sum(void* out) const {
   if (shape_.first != 0 || next_ != shape_.leaves) {
-    refuse("has leaves " + std::to_string(shape_.first) + " to " + std::to_string(next_) + " of " +
-               std::to_string(shape_.leaves),
-           "add all leaves, or sum those of all ranks with all_reduce()");
+    refuse_leaves("has leaves " + std::to_string(shape_.first) + " to " + std::to_string(next_) +
+                      " of " + std::to_string(shape_.leaves),
+                  "add all leaves, or sum those of all ranks with all_reduce()");
   }
   if (const std::vector<std::byte>& sum = nodes_.front().sum; !sum.empty()) {
     std::memcpy(out, sum.data(), sum.size());
@@ -157,9 +158,9 @@ std::vector<std::size_t> TreeSum::starts_of(const Communicator& communicator,
                                             std::span<const std::size_t> leaves) const {
   const auto ranks = static_cast<std::size_t>(communicator.size());
   if (leaves.size() != ranks) {
-    refuse("got the leaves of " + std::to_string(leaves.size()) + " ranks, not of " +
-               std::to_string(ranks),
-           "list how many leaves each rank of the communicator has");
+    refuse_leaves("got the leaves of " + std::to_string(leaves.size()) + " ranks, not of " +
+                      std::to_string(ranks),
+                  "list how many leaves each rank of the communicator has");
   }
   std::vector<std::size_t> starts = {0};
   for (const std::size_t count : leaves) {
@@ -167,11 +168,11 @@ std::vector<std::size_t> TreeSum::starts_of(const Communicator& communicator,
   }
   const auto rank = static_cast<std::size_t>(communicator.rank());
   if (starts.back() != shape_.leaves || starts[rank] != shape_.first || starts[rank + 1] != next_) {
-    refuse("rank " + std::to_string(rank) + " has leaves " + std::to_string(shape_.first) + " to " +
-               std::to_string(next_) + " of " + std::to_string(shape_.leaves) +
-               ", and the list says " + std::to_string(starts[rank]) + " to " +
-               std::to_string(starts[rank + 1]) + " of " + std::to_string(starts.back()),
-           "ranks hold neighbouring leaves, in rank order");
+    refuse_leaves("rank " + std::to_string(rank) + " has leaves " + std::to_string(shape_.first) +
+                      " to " + std::to_string(next_) + " of " + std::to_string(shape_.leaves) +
+                      ", and the list says " + std::to_string(starts[rank]) + " to " +
+                      std::to_string(starts[rank + 1]) + " of " + std::to_string(starts.back()),
+                  "ranks hold neighbouring leaves, in rank order");
   }
   return starts;
 }
@@ -254,9 +255,9 @@ void TreeSum::reduce_scatter(Communicator& communicator, std::span<const std::si
                              void* out) const {
   const std::vector<std::size_t> starts = starts_of(communicator, leaves);
   if (shape_.count % leaves.size() != 0) {
-    refuse(std::to_string(shape_.count) + " elements cannot be split between " +
-               std::to_string(leaves.size()) + " ranks",
-           "pad the leaves");
+    refuse_leaves(std::to_string(shape_.count) + " elements cannot be split between " +
+                      std::to_string(leaves.size()) + " ranks",
+                  "pad the leaves");
   }
   if (is_tree_of_ranks(starts, 0, leaves.size())) {
     communicator.run({.collective = Collective::reduce_scatter,
