@@ -40,7 +40,7 @@ constexpr std::array<EnvVariable, 32> kVariables = {{
     {"UNISONO_SILENCE_MS", "2000",
      "How long the system of another host may be silent before its ranks are lost"},
     {"UNISONO_ALGORITHM", "",
-     "Algorithms: \"all_reduce=ring,broadcast=binomial\", or \"reproducible\""},
+     "Algorithms: \"all_reduce=ring,broadcast=binomial\", \"reproducible\", \"tree_order\""},
     {"UNISONO_PROFILE", "", "What unisono tune measured chooses algorithms; a file, or none"},
     {"UNISONO_WAIT", "", "How ranks wait before they sleep: \"spin=3000,yield_us=500\""},
     {"UNISONO_THREADS", "1", "How many threads of a rank move a long call; all ranks alike"},

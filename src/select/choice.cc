@@ -74,8 +74,8 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
     if (equals == std::string_view::npos || !collective.has_value()) {
       throw Error(ErrorCode::config, "algorithm \"" + std::string(item) +
                                          "\" is not of the form collective=algorithm\n"
-                                         "write for example all_reduce=ring,broadcast=binomial, or "
-                                         "reproducible");
+                                         "write for example all_reduce=ring,broadcast=binomial, "
+                                         "reproducible or tree_order");
     }
     const std::string_view name = item.substr(equals + 1);
     if (is_user_schedule(name) || name == kReproducible) {
