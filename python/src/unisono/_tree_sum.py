@@ -32,7 +32,7 @@ class TreeSum:
         """Adds the next leaf, of which it keeps a copy. Local."""
         if self._next == self._leaves:
             raise UsageError(f"usage: TreeSum: leaf {self._next} is not one of {self._leaves} leaves")
-        copy = leaf.detach().clone() if hasattr(leaf, "detach") else leaf.copy()
+        copy = leaf.detach().contiguous().clone() if hasattr(leaf, "detach") else leaf.copy()
         self._nodes.append([self._next, self._next + 1, copy])
         self._next += 1
         _settle(self._nodes, self._leaves)
