@@ -1,6 +1,6 @@
-"""What `reproducible` costs: the choice as it is and the same calls under UNISONO_ALGORITHM=reproducible,
-in turns, on hosts that are loopback addresses of this one. Ratios of medians over turns; the last
-line is their geometric mean.
+"""What `reproducible` or `tree_order` costs: the choice as it is and the same calls under
+UNISONO_ALGORITHM=..., in turns, on hosts that are loopback addresses of this one. Ratios of medians
+over turns; the last line is their geometric mean.
 
   bench/report/reproducible.py --layouts 1x4,2x2,4x1
 """
@@ -14,7 +14,6 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CHOICES = ("", "reproducible")
 
 
 def parse_arguments():
@@ -23,6 +22,7 @@ def parse_arguments():
     parser.add_argument("--program", default=os.path.join(ROOT, "build/release/tools/unisono/unisono"))
     parser.add_argument("--layouts", default="1x2,1x4,1x8,2x1,4x1,2x2,2x4,4x2", help="hosts x ranks of each")
     parser.add_argument("--collectives", default="all_reduce,reduce,reduce_scatter")
+    parser.add_argument("--algorithm", default="reproducible", choices=("reproducible", "tree_order"))
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each (default: 3)")
     return parser.parse_args()
@@ -47,13 +47,14 @@ def bench(arguments, layout, choice):
 def main():
     arguments = parse_arguments()
     ratios = []
+    choices = ("", arguments.algorithm)
     for layout in arguments.layouts.split(","):
-        turns = {choice: [] for choice in CHOICES}
+        turns = {choice: [] for choice in choices}
         for _ in range(arguments.repeats):
-            for choice in CHOICES:
+            for choice in choices:
                 turns[choice].append(bench(arguments, layout, choice))
         for key in turns[""][0]:
-            usual, reproducible = (statistics.median(turn[key] for turn in turns[choice]) for choice in CHOICES)
+            usual, reproducible = (statistics.median(turn[key] for turn in turns[choice]) for choice in choices)
             ratios.append(reproducible / usual)
             print(f"{layout:6}{key[0]:16}{key[1]:6}{key[2]:>10}{usual:>12.1f}{reproducible:>12.1f}{ratios[-1]:>8.2f}",
                   flush=True)

@@ -35,8 +35,9 @@ struct ConnectOptions {
   // Forces an algorithm for a collective, "all_reduce=ring,broadcast=binomial", or a schedule from
   // a file, "all_reduce=mine.json". If it cannot serve a call, the call fails; it is never
   // replaced. "reproducible" instead of an algorithm selects one that sums in rank order: the
-  // results have the same bits over any transport, on any hosts, for any length. "reproducible"
-  // alone applies to all reducing collectives.
+  // results have the same bits over any transport, on any hosts, for any length. "tree_order" sums
+  // over a fixed tree (unisono/tree_sum.hpp). Either of them alone applies to all reducing
+  // collectives.
   std::string algorithm;
   // A file of `unisono tune`. It chooses algorithms where none is forced, and how many of `threads`
   // move a call; it must be the same on all ranks. "none": the built-in choice. Groups with ranks

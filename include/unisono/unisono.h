@@ -163,7 +163,7 @@ typedef struct unisono_connect_options {
   const char* job;       /* ranks with the same name find each other */
   const char* token;     /* at least 16 characters: proves that a connection is the job's */
   const char* file;      /* one host: a file that all ranks can write, as the meeting point */
-  const char* algorithm; /* "all_reduce=ring,broadcast=binomial", or "reproducible" */
+  const char* algorithm; /* "all_reduce=ring,broadcast=binomial", "reproducible", "tree_order" */
   const char* profile;   /* file of `unisono tune`, which chooses algorithms; "none": built in */
   const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
   const char* address;   /* several hosts: where rank 0 listens, "host:port"; needs a token */

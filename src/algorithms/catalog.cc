@@ -25,6 +25,7 @@
   ENTRY(reduce_knomial)                   \
   ENTRY(reduce_reduce_scatter_gather)     \
   ENTRY(reduce_double_tree)               \
+  ENTRY(reduce_tree_order)                \
   ENTRY(all_reduce_ring)                  \
   ENTRY(all_reduce_recursive_doubling)    \
   ENTRY(all_reduce_halving_doubling)      \
@@ -33,6 +34,7 @@
   ENTRY(all_reduce_recursive_multiplying) \
   ENTRY(all_reduce_double_tree)           \
   ENTRY(all_reduce_hierarchical)          \
+  ENTRY(all_reduce_tree_order)            \
   ENTRY(all_gather_ring)                  \
   ENTRY(all_gather_recursive_doubling)    \
   ENTRY(all_gather_bruck)                 \
@@ -46,6 +48,7 @@
   ENTRY(reduce_scatter_flat)              \
   ENTRY(reduce_scatter_pat)               \
   ENTRY(reduce_scatter_hierarchical)      \
+  ENTRY(reduce_scatter_tree_order)        \
   ENTRY(all_to_all_pairwise)              \
   ENTRY(all_to_all_bruck)                 \
   ENTRY(all_to_all_flat)                  \

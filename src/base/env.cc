@@ -45,7 +45,7 @@ constexpr std::array<EnvVariable, 32> kVariables = {{
     {"UNISONO_SILENCE_MS", "2000",
      "How long another host may be silent before its ranks count as lost"},
     {"UNISONO_ALGORITHM", "",
-     "Algorithms: \"all_reduce=ring,broadcast=binomial\", or \"reproducible\""},
+     "Algorithms: \"all_reduce=ring,broadcast=binomial\", \"reproducible\", \"tree_order\""},
     {"UNISONO_PROFILE", "", "File by unisono tune that selects algorithms, or none"},
     {"UNISONO_WAIT", "", "How ranks wait before they sleep: \"spin=3000,yield_us=500\""},
     {"UNISONO_THREADS", "1", "Threads per rank that move a long call; same on all ranks"},

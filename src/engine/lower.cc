@@ -10,6 +10,7 @@
 #include "engine/messages.h"
 #include "engine/program.h"
 #include "kernels/kernels.h"
+#include "schedule/tree_order.h"
 
 namespace unisono::engine {
 namespace {
@@ -204,6 +205,10 @@ bool Lowering::try_merge(const Pass& pass, std::vector<std::optional<Pass>>& mer
   const bool reduction = pass.sources.size() > 1 && pass.targets[0].place == cell;
   const bool copy = pass.sources.size() == 1 && cell == OperandPlace::scratch;
   if (!reduction && !copy) {
+    return false;
+  }
+  // A pass over several terms rounds narrow floats once.
+  if (reduction && schedule_.algorithm == kTreeOrder) {
     return false;
   }
   // The last pass that uses these cells must be the one that wrote exactly them.

@@ -5,6 +5,7 @@
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
 #include "base/dtypes.h"
+#include "schedule/tree_order.h"
 #include "select/user_schedule.h"
 #include "unisono/error.hpp"
 
@@ -52,12 +53,16 @@ std::optional<double> vector_bytes(const Call& call, int ranks) {
   return elements * static_cast<double>(moved_size(call));
 }
 
+bool has_fixed_order(std::string_view name) {
+  return name == kReproducible || name == kTreeOrder;
+}
+
 std::map<Collective, std::string> parse_forced(std::string_view text) {
   std::map<Collective, std::string> forced;
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), item.size() + 1));
-    if (item == kReproducible) {
+    if (has_fixed_order(item)) {
       for (const Collective collective :
            {Collective::reduce, Collective::all_reduce, Collective::reduce_scatter}) {
         forced.try_emplace(collective, item);
@@ -69,8 +74,8 @@ std::map<Collective, std::string> parse_forced(std::string_view text) {
     if (equals == std::string_view::npos || !collective.has_value()) {
       throw Error(ErrorCode::config, "algorithm \"" + std::string(item) +
                                          "\" is not of the form collective=algorithm\n"
-                                         "write for example all_reduce=ring,broadcast=binomial, or "
-                                         "reproducible");
+                                         "write for example all_reduce=ring,broadcast=binomial, "
+                                         "reproducible or tree_order");
     }
     const std::string_view name = item.substr(equals + 1);
     if (is_user_schedule(name) || name == kReproducible) {

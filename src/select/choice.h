@@ -26,8 +26,11 @@ std::optional<double> vector_bytes(const Call& call, int ranks);
 // hosts and for any vector length.
 inline constexpr std::string_view kReproducible = "reproducible";
 
-// Parses "all_reduce=ring,broadcast=binomial"; "reproducible" alone applies to all reducing
-// collectives. Throws config.
+// Returns true for "reproducible" and "tree_order", whose results must not depend on the hosts.
+bool has_fixed_order(std::string_view name);
+
+// Parses "all_reduce=ring,broadcast=binomial"; "reproducible" or "tree_order" alone applies to all
+// reducing collectives. Throws config.
 std::map<Collective, std::string> parse_forced(std::string_view text);
 
 // Returns why find_algorithm() has no algorithm of that name for the collective, for messages.

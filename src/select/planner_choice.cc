@@ -129,10 +129,10 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
 std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double accuracy,
                                                     Refused& refused) {
   const std::string_view name = named(call);
-  if (name == kReproducible) {
+  if (has_fixed_order(name)) {
     refused = {
         "a reproducible result cannot be encoded, because its bits must not depend on the hosts",
-        "remove the accuracy, or \"reproducible\""};
+        "remove the accuracy, or \"" + std::string(name) + "\""};
     return std::nullopt;
   }
   const MoveCode code = code_for(accuracy);

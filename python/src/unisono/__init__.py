@@ -25,7 +25,7 @@ _CORE = (
     "ANY_SOURCE", "Communicator", "Explanation", "Plan", "Region", "Request", "connect",
     "premul_sum", "run_threads",
 )  # fmt: skip
-__all__ = [*_CORE, *_ERRORS, "device", "experts", "model", "parallel", "pipeline", "schedules"]
+__all__ = [*_CORE, *_ERRORS, "TreeSum", "device", "experts", "model", "parallel", "pipeline", "schedules"]
 
 
 # Nothing is loaded before it is used: `import torch` imports this module in every program.
@@ -34,6 +34,8 @@ def __getattr__(name):
         value = getattr(_load(), name)
     elif name in _ERRORS:
         value = getattr(importlib.import_module("unisono._errors"), name)
+    elif name == "TreeSum":
+        value = importlib.import_module("unisono._tree_sum").TreeSum
     elif name in ("device", "experts", "model", "parallel", "pipeline", "schedules"):
         value = importlib.import_module(f"unisono.{name}")
     else:

@@ -24,5 +24,6 @@ from ._errors import PeerLost as PeerLost
 from ._errors import ResourceError as ResourceError
 from ._errors import Timeout as Timeout
 from ._errors import UsageError as UsageError
+from ._tree_sum import TreeSum as TreeSum
 
 __version__: str

@@ -1,0 +1,82 @@
+// Sums over a fixed tree of leaves: the same bits for any number of ranks.
+//
+// A leaf is the smallest unit that exists under every layout, such as the gradient of a microbatch
+// or the product of a block of the inner dimension. Leaves are numbered 0, ..., L-1, and the ranks
+// hold neighbouring ones, in rank order. The sum is tree(0, L), with
+// tree(a, b) = tree(a, m) + tree(m, b) and m - a the largest power of two below b - a; each
+// addition rounds to the data type.
+//
+//   const std::vector<std::size_t> leaves = {4, 4, 4, 4};  // microbatches of each rank
+//   unisono::TreeSum sum({.count = gradient.size(), .leaves = 16, .first = 4 * rank});
+//   for (each microbatch of this rank) sum.add(gradient.data());
+//   sum.all_reduce(communicator, leaves, gradient.data());
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "unisono/communicator.hpp"
+#include "unisono/export.hpp"
+#include "unisono/types.hpp"
+
+namespace unisono {
+
+// The running sum of one rank's leaves: at most 2 log2(L) vectors, as the rest is added at once.
+// Threads: one at a time.
+class UNISONO_EXPORT TreeSum {
+ public:
+  struct Shape {
+    Dtype dtype = Dtype::f32;
+    std::size_t count = 0;   // elements of a leaf
+    std::size_t leaves = 1;  // L: those of all ranks
+    std::size_t first = 0;   // the number of the first leaf that is added here
+  };
+  // Local.
+  // Errors: usage.
+  explicit TreeSum(const Shape& shape);
+
+  // Local. Adds the next leaf, which is not used after the call.
+  // Shapes: count elements.
+  // Errors: usage beyond the last leaf.
+  void add(const void* leaf);
+  // Local. Returns the number of the leaf that add() takes next.
+  std::size_t next() const { return next_; }
+
+  // Local. Writes the sum of all L leaves, if this object has all of them.
+  // Shapes: count elements.
+  // Errors: usage.
+  void sum(void* out) const;
+
+  // Collective. Sums the leaves of all ranks. `leaves` is how many each rank has, by rank, the same
+  // list on all ranks; a rank may have none. If every rank has one whole subtree, as with equal
+  // powers of two, this is one call of the algorithm tree_order. Otherwise each rank sends all its
+  // subtrees, and more bytes are moved.
+  // Shapes: out: count elements.
+  // Errors: usage, and those of Communicator::run().
+  void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;
+  // Collective. The same for parts: rank r gets elements [r, r+1) * count / n of the sum.
+  // Shapes: count: n times that of out.
+  // Errors: usage, and those of Communicator::run().
+  void reduce_scatter(Communicator& communicator, std::span<const std::size_t> leaves,
+                      void* out) const;
+
+ private:
+  // The sum of leaves [first, end): a node of the tree.
+  struct Node {
+    std::size_t first = 0;
+    std::size_t end = 0;
+    std::vector<std::byte> sum = {};
+  };
+  std::vector<std::size_t> starts_of(const Communicator& communicator,
+                                     std::span<const std::size_t> leaves) const;
+  std::vector<std::byte> exchange(Communicator& communicator,
+                                  const std::vector<std::size_t>& starts,
+                                  const std::vector<std::size_t>& places) const;
+
+  Shape shape_;
+  std::size_t next_;
+  std::vector<Node> nodes_;  // from left to right; no two of them are the terms of an addition
+};
+
+}  // namespace unisono

@@ -1,0 +1,151 @@
+"""Sums over a fixed tree of leaves: the same bits for any number of ranks. docs/guides/same-bits.md"""
+
+from itertools import accumulate
+
+from unisono._errors import UsageError
+
+
+class TreeSum:
+    """The running sum of one rank's leaves, of numpy's or torch's arrays that all have one shape.
+
+        total = unisono.TreeSum(leaves=16, first=4 * comm.rank)
+        for microbatch in microbatches:
+            total.add(gradient_of(microbatch))
+        gradient = total.all_reduce(comm, [4, 4, 4, 4])
+
+    leaves: how many all ranks have. first: the number of the first leaf that is added here. At most
+    2 log2(leaves) arrays are kept. Each addition rounds to the type.
+    """
+
+    def __init__(self, leaves, first=0):
+        if leaves < 1 or not 0 <= first <= leaves:
+            raise UsageError(f"usage: TreeSum: leaf {first} is not one of {leaves} leaves")
+        self._leaves, self._first, self._next = leaves, first, first
+        self._nodes = []  # [first, end, sum], from left to right
+
+    @property
+    def next(self):
+        """The number of the leaf that add() takes next."""
+        return self._next
+
+    def add(self, leaf):
+        """Adds the next leaf, of which it keeps a copy. Local."""
+        if self._next == self._leaves:
+            raise UsageError(f"usage: TreeSum: leaf {self._next} is not one of {self._leaves} leaves")
+        copy = leaf.detach().contiguous().clone() if hasattr(leaf, "detach") else leaf.copy()
+        self._nodes.append([self._next, self._next + 1, copy])
+        self._next += 1
+        _settle(self._nodes, self._leaves)
+
+    def sum(self):
+        """The sum of all leaves, if this object has all of them. Local."""
+        if self._first != 0 or self._next != self._leaves:
+            raise UsageError(f"usage: TreeSum: has leaves {self._first} to {self._next} of {self._leaves}")
+        return self._nodes[0][2]
+
+    def all_reduce(self, comm, leaves, like=None):
+        """The sum over all ranks, a new array. Collective.
+
+        leaves: how many each rank has, by rank, the same list on all ranks. like: an array of the
+        leaves' shape and type, for a rank without leaves.
+        """
+        starts = [0, *accumulate(leaves)]
+        mine = (self._first, self._next, self._leaves)
+        if len(leaves) != comm.size or mine != (starts[comm.rank], starts[comm.rank + 1], starts[-1]):
+            raise UsageError(
+                f"usage: TreeSum: rank {comm.rank} has leaves {self._first} to {self._next} of "
+                f"{self._leaves}, and the list of all ranks is {list(leaves)}"
+            )
+        like = self._nodes[0][2] if self._nodes else like
+        if like is None:
+            raise UsageError("usage: TreeSum: a rank without leaves needs `like`")
+        if _is_tree_of_ranks(starts, 0, comm.size):
+            out = _empty(like, like.shape)
+            comm.all_reduce(self._nodes[0][2], out, algorithm="tree_order")
+            return out
+        return self._exchange(comm, starts, like)
+
+    def _exchange(self, comm, starts, like):
+        """Every rank sends each other one that one's part of all its nodes."""
+        flat = [node[2].reshape(-1) for node in self._nodes]
+        count = like.reshape(-1).shape[0]
+        places = [count * rank // comm.size for rank in range(comm.size + 1)]
+        lengths = [end - begin for begin, end in zip(places, places[1:])]
+        length = lengths[comm.rank]
+        ranges = [list(_subtrees(0, self._leaves, *part)) for part in zip(starts, starts[1:])]
+
+        data = _empty(like, [len(flat) * count])
+        at = 0
+        for begin, end in zip(places, places[1:]):
+            for node in flat:
+                data[at : at + end - begin] = node[begin:end]
+                at += end - begin
+        received = [len(subtrees) * length for subtrees in ranges]
+        parts = _empty(like, [sum(received)])
+        comm.all_to_all_v(data, [len(flat) * part for part in lengths], parts, received)
+        nodes = []
+        for index, (first, end) in enumerate(sum(ranges, [])):
+            nodes.append([first, end, parts[index * length : (index + 1) * length]])
+            _settle(nodes, self._leaves)
+        out = _empty(like, [count])
+        comm.all_gather_v(nodes[0][2], out, lengths)
+        return out.reshape(like.shape)
+
+
+def _empty(like, shape):
+    if hasattr(like, "new_empty"):
+        return like.new_empty(tuple(shape))
+    import numpy
+
+    return numpy.empty(tuple(shape), like.dtype)
+
+
+def _middle(first, end):
+    return first + (1 << ((end - first - 1).bit_length() - 1))
+
+
+def _are_terms(a, b, c, leaves):
+    """Are the sums of [a, b) and [b, c) the terms of an addition of the tree?"""
+    first, end = 0, leaves
+    while end - first >= 2:
+        middle = _middle(first, end)
+        if (first, end) == (a, c):
+            return middle == b
+        if c <= middle:
+            end = middle
+        elif a >= middle:
+            first = middle
+        else:
+            return False
+    return False
+
+
+def _settle(nodes, leaves):
+    while len(nodes) >= 2 and _are_terms(nodes[-2][0], nodes[-2][1], nodes[-1][1], leaves):
+        _, end, upper = nodes.pop()
+        nodes[-1][1] = end
+        nodes[-1][2] += upper
+
+
+def _subtrees(first, end, begin, stop):
+    """The largest nodes of tree(first, end) inside [begin, stop), from left to right."""
+    if begin >= end or stop <= first or begin == stop:
+        return
+    if begin <= first and end <= stop:
+        yield first, end
+        return
+    middle = _middle(first, end)
+    yield from _subtrees(first, middle, begin, stop)
+    yield from _subtrees(middle, end, begin, stop)
+
+
+def _is_tree_of_ranks(starts, first, end):
+    if end - first == 1:
+        return True
+    middle = _middle(first, end)
+    return (
+        starts[first] < starts[middle] < starts[end]
+        and _middle(starts[first], starts[end]) == starts[middle]
+        and _is_tree_of_ranks(starts, first, middle)
+        and _is_tree_of_ranks(starts, middle, end)
+    )
