@@ -1,0 +1,509 @@
+// Random reshards against an oracle: it finds the owner of every element from the definition of a
+// placement, plays the plan's moves element by element, and counts the fewest bytes itself.
+//
+//   random_reshard [--count N] [--seed S]
+//
+// Seed S alone replays one case.
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unisono/error.hpp"
+#include "unisono/parallel/reshard.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+using Index = std::vector<std::size_t>;
+
+// The axes of one side, apart from the library's own text and arithmetic.
+struct Drawn {
+  std::vector<int> sizes = {};
+  std::vector<int> ranks = {};  // of each position
+  struct Cut {
+    std::vector<std::size_t> axes = {};  // ascending; several act as one
+    AxisPlacement how = {};
+  };
+  std::vector<Cut> cuts = {};
+
+  std::size_t positions() const { return ranks.size(); }
+  std::size_t size(const Cut& cut) const {
+    std::size_t size = 1;
+    for (const std::size_t axis : cut.axes) {
+      size *= static_cast<std::size_t>(sizes[axis]);
+    }
+    return size;
+  }
+  std::size_t coordinate(const Cut& cut, std::size_t position) const {
+    std::vector<std::size_t> at(sizes.size());
+    for (std::size_t axis = sizes.size(); axis-- > 0;) {
+      at[axis] = position % static_cast<std::size_t>(sizes[axis]);
+      position /= static_cast<std::size_t>(sizes[axis]);
+    }
+    std::size_t coordinate = 0;
+    for (const std::size_t axis : cut.axes) {
+      coordinate = coordinate * static_cast<std::size_t>(sizes[axis]) + at[axis];
+    }
+    return coordinate;
+  }
+  MeshLayout layout() const {
+    std::string mesh;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      mesh += (axis == 0 ? "x" : ",x") + std::to_string(axis) + "=" + std::to_string(sizes[axis]);
+    }
+    MeshLayout made{.mesh = MeshShape::parse(mesh), .ranks = ranks};
+    for (const Cut& cut : cuts) {
+      made.placements.push_back(cut.how);
+    }
+    return made;
+  }
+};
+
+struct Case {
+  std::uint32_t seed = 0;
+  Index shape = {};
+  std::vector<int> hosts = {};
+  Drawn from = {};
+  Drawn to = {};
+};
+
+// Returns where an index of a dimension lies in the memory of a position, or nothing.
+std::optional<std::size_t> owned(const Drawn& side, std::size_t position, std::size_t dim,
+                                 std::size_t size, std::size_t index) {
+  for (const Drawn::Cut& cut : side.cuts) {
+    if (cut.how.placement.kind != Placement::Kind::shard || cut.how.placement.dim != dim) {
+      continue;
+    }
+    const std::size_t ranks = side.size(cut);
+    const std::size_t mine = side.coordinate(cut, position);
+    const Index sections = cut.how.sections.empty() ? Index{size} : cut.how.sections;
+    std::size_t before = 0;  // of the section, in the memory of this position
+    std::size_t length = 0;
+    std::optional<std::size_t> found;
+    std::size_t start = 0;
+    for (const std::size_t section : sections) {
+      const std::size_t begin =
+          cut.how.parts.empty()
+              ? section * mine / ranks
+              : std::accumulate(cut.how.parts.begin(),
+                                cut.how.parts.begin() + static_cast<std::ptrdiff_t>(mine),
+                                std::size_t{0});
+      const std::size_t end =
+          cut.how.parts.empty() ? section * (mine + 1) / ranks : begin + cut.how.parts[mine];
+      if (index >= start + begin && index < start + end) {
+        found = before + index - start - begin;
+      }
+      before += end - begin;
+      length += end - begin;
+      start += section;
+    }
+    if (!found) {
+      return std::nullopt;
+    }
+    index = *found;
+    size = length;
+  }
+  return index;
+}
+
+std::size_t summand_of(const Drawn& side, std::size_t position) {
+  std::size_t summand = 0;
+  for (const Drawn::Cut& cut : side.cuts) {
+    if (cut.how.placement.kind == Placement::Kind::partial) {
+      summand = summand * side.size(cut) + side.coordinate(cut, position);
+    }
+  }
+  return summand;
+}
+
+Index random_parts(std::mt19937& random, std::size_t length, std::size_t parts) {
+  Index bounds = {0, length};
+  for (std::size_t i = 1; i < parts; ++i) {
+    bounds.push_back(random() % (length + 1));
+  }
+  std::sort(bounds.begin(), bounds.end());
+  Index lengths;
+  for (std::size_t i = 1; i < bounds.size(); ++i) {
+    lengths.push_back(bounds[i] - bounds[i - 1]);
+  }
+  return lengths;
+}
+
+Drawn draw_side(std::mt19937& random, const Index& shape, int world, bool source) {
+  Drawn side;
+  int positions = 1;
+  const std::size_t axes = 1 + random() % 4;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    int size = 1 + static_cast<int>(random() % 4);
+    if (positions * size > world) {
+      size = 1;
+    }
+    side.sizes.push_back(size);
+    positions *= size;
+  }
+  side.ranks.resize(static_cast<std::size_t>(world));
+  std::iota(side.ranks.begin(), side.ranks.end(), 0);
+  if (random() % 2 == 0) {
+    std::shuffle(side.ranks.begin(), side.ranks.end(), random);
+  }
+  const std::size_t first = random() % static_cast<std::size_t>(world - positions + 1);
+  side.ranks = {side.ranks.begin() + static_cast<std::ptrdiff_t>(first),
+                side.ranks.begin() + static_cast<std::ptrdiff_t>(first) + positions};
+  std::vector<std::size_t> order(axes);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  std::set<std::size_t> sharded;
+  while (!order.empty()) {
+    Drawn::Cut cut{.axes = {order.back()}};
+    order.pop_back();
+    if (!order.empty() && random() % 6 == 0) {
+      cut.axes.push_back(order.back());
+      order.pop_back();
+      std::sort(cut.axes.begin(), cut.axes.end());
+    }
+    for (const std::size_t axis : cut.axes) {
+      cut.how.axis += (cut.how.axis.empty() ? "x" : ",x") + std::to_string(axis);
+    }
+    const auto kind = random() % 10;
+    if (kind < 2 || (kind < 9 && shape.empty()) || (kind == 9 && !source)) {
+      cut.how.placement = Replicate();
+      if (random() % 2 == 0) {
+        continue;
+      }
+    } else if (kind == 9) {
+      cut.how.placement = Partial();
+    } else {
+      const std::size_t dim = random() % shape.size();
+      cut.how.placement = Shard(dim);
+      // The lengths that a second cut finds differ by rank.
+      if (sharded.insert(dim).second && random() % 3 == 0) {
+        (random() % 2 == 0 ? cut.how.sections : cut.how.parts) =
+            random_parts(random, shape[dim], side.size(cut));
+      }
+    }
+    side.cuts.push_back(cut);
+  }
+  return side;
+}
+
+Case draw(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Case one{.seed = seed};
+  const std::size_t dims = random() % 5;
+  for (std::size_t dim = 0; dim < dims; ++dim) {
+    one.shape.push_back(random() % 20 == 0 ? 0 : 1 + random() % (dims > 2 ? 5 : 12));
+  }
+  const int world = 1 + static_cast<int>(random() % 16);
+  const unsigned per_host = 1 + random() % 6;
+  for (unsigned rank = 0; rank < static_cast<unsigned>(world); ++rank) {
+    one.hosts.push_back(static_cast<int>(random() % 8 == 0 ? random() % 4 : rank / per_host));
+  }
+  one.from = draw_side(random, one.shape, world, true);
+  one.to = draw_side(random, one.shape, world, false);
+  return one;
+}
+
+// Which positions have each element, in row-major order of the elements.
+std::vector<std::vector<std::size_t>> owners(const Drawn& side, const Index& shape) {
+  std::size_t count = 1;
+  for (const std::size_t size : shape) {
+    count *= size;
+  }
+  std::vector<std::vector<std::size_t>> all(count);
+  for (std::size_t element = 0; element < count; ++element) {
+    for (std::size_t position = 0; position < side.positions(); ++position) {
+      std::size_t rest = element;
+      bool has = true;
+      for (std::size_t dim = shape.size(); dim-- > 0;) {
+        has = has && owned(side, position, dim, shape[dim], rest % shape[dim]).has_value();
+        rest /= shape[dim];
+      }
+      if (has) {
+        all[element].push_back(position);
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<std::size_t> elements_in(const ElementRanges& ranges, const Index& shape) {
+  std::vector<std::size_t> elements = {0};
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+    std::vector<std::size_t> next;
+    for (const std::size_t element : elements) {
+      for (const Range& range : ranges[dim]) {
+        for (std::size_t i = 0; i < range.count; ++i) {
+          next.push_back(element * shape[dim] + range.first + i);
+        }
+      }
+    }
+    elements = std::move(next);
+  }
+  return elements;
+}
+
+struct Bytes {
+  std::size_t far = 0;
+  std::size_t sent = 0;
+};
+
+// The fewest bytes of one element's way, in elements.
+Bytes fewest(const Case& one, const std::vector<std::size_t>& sources,
+             const std::vector<std::size_t>& targets) {
+  const auto host = [&](int rank) { return one.hosts[static_cast<std::size_t>(rank)]; };
+  std::set<int> need;
+  std::set<int> need_hosts;
+  std::map<std::size_t, std::set<int>> have;
+  std::set<int> all;
+  for (const std::size_t position : targets) {
+    need.insert(one.to.ranks[position]);
+    need_hosts.insert(host(one.to.ranks[position]));
+  }
+  all = need;
+  for (const std::size_t position : sources) {
+    have[summand_of(one.from, position)].insert(one.from.ranks[position]);
+    all.insert(one.from.ranks[position]);
+  }
+  const auto on = [&](const std::set<int>& ranks, int where) {
+    return std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return host(rank) == where; });
+  };
+  if (need.empty()) {
+    return {};
+  }
+  Bytes best{.far = ~std::size_t{0}};
+  if (have.size() == 1) {
+    best = {};
+    const std::set<int>& ranks = have.begin()->second;
+    for (const int rank : need) {
+      best.sent += ranks.contains(rank) ? 0 : 1;
+    }
+    for (const int where : need_hosts) {
+      best.far += on(ranks, where) ? 0 : 1;
+    }
+    return best;
+  }
+  for (const int adder : all) {
+    Bytes cost;
+    for (const auto& [summand, ranks] : have) {
+      cost.sent += ranks.contains(adder) ? 0 : 1;
+      cost.far += on(ranks, host(adder)) ? 0 : 1;
+    }
+    cost.sent += need.size() - need.count(adder);
+    cost.far += need_hosts.size() - need_hosts.count(host(adder));
+    if (cost.far < best.far || (cost.far == best.far && cost.sent < best.sent)) {
+      best = cost;
+    }
+  }
+  return best;
+}
+
+// A summand's value, and the sum's.
+double value_of(std::size_t element, std::size_t summand) {
+  return static_cast<double>(element + 1) * static_cast<double>(summand + 1);
+}
+
+// Plays the moves. Returns what is wrong.
+std::string play(const Case& one, const ReshardPlan& plan,
+                 const std::vector<std::vector<std::size_t>>& sources,
+                 const std::vector<std::vector<std::size_t>>& targets) {
+  const std::size_t world = one.hosts.size();
+  std::vector<std::map<std::size_t, double>> arrived(world);
+  std::vector<std::map<std::size_t, std::pair<double, std::size_t>>> sums(world);
+  std::vector<std::map<std::size_t, int>> writes(world);
+  std::size_t summands = 1;
+  for (std::size_t position = 0; position < one.from.positions(); ++position) {
+    summands = std::max(summands, summand_of(one.from, position) + 1);
+  }
+  Bytes bytes;
+  for (const ReshardMove& move : plan.moves) {
+    const auto to = static_cast<std::size_t>(move.to);
+    const auto from = static_cast<std::size_t>(move.from);
+    for (const std::size_t element : elements_in(move.elements, one.shape)) {
+      double value = 0;
+      if (move.hop == 0) {
+        const auto& holders = sources[element];
+        const auto holder = std::find_if(holders.begin(), holders.end(), [&](std::size_t position) {
+          return one.from.ranks[position] == move.from;
+        });
+        if (holder == holders.end()) {
+          return "reads an element that the source does not have";
+        }
+        value = value_of(element, summand_of(one.from, *holder));
+      } else if (arrived[from].contains(element)) {
+        value = arrived[from][element];
+      } else if (sums[from].contains(element) && sums[from][element].second == summands) {
+        value = sums[from][element].first;
+      } else {
+        return "reads an element that has not arrived";
+      }
+      if (move.summand) {
+        sums[to][element].first += value;
+        ++sums[to][element].second;
+      } else {
+        arrived[to][element] = value;
+        ++writes[to][element];
+      }
+      bytes.sent += from == to ? 0 : 1;
+      bytes.far += one.hosts[from] == one.hosts[to] ? 0 : 1;
+    }
+  }
+  Bytes least;
+  std::size_t written = 0;
+  for (std::size_t element = 0; element < targets.size(); ++element) {
+    const double whole = value_of(element, 0) * static_cast<double>(summands * (summands + 1)) / 2;
+    for (const std::size_t position : targets[element]) {
+      const auto rank = static_cast<std::size_t>(one.to.ranks[position]);
+      if (writes[rank][element] != 1 || arrived[rank][element] != whole) {
+        return "element " + std::to_string(element) + " of rank " + std::to_string(rank) +
+               " is written " + std::to_string(writes[rank][element]) + " times";
+      }
+      ++written;
+    }
+    const Bytes here = fewest(one, sources[element], targets[element]);
+    least.sent += here.sent;
+    least.far += here.far;
+  }
+  std::size_t all = 0;
+  for (const auto& rank : writes) {
+    for (const auto& [element, times] : rank) {
+      all += static_cast<std::size_t>(times);
+    }
+  }
+  if (all != written) {
+    return "writes elements that nobody needs";
+  }
+  if (bytes.sent != least.sent || bytes.far != least.far) {
+    return "sends " + std::to_string(bytes.sent) + " elements, " + std::to_string(bytes.far) +
+           " between hosts, and " + std::to_string(least.sent) + " and " +
+           std::to_string(least.far) + " are enough";
+  }
+  if (bytes.sent * 4 != plan.bytes_sent() || bytes.far * 4 != plan.bytes_between_hosts()) {
+    return "the plan counts other bytes than it moves";
+  }
+  return {};
+}
+
+// Compares elements_at() with the definition.
+std::string compare(const Drawn& side, const Index& shape) {
+  const MeshLayout layout = side.layout();
+  for (std::size_t position = 0; position < side.positions(); ++position) {
+    const ElementRanges ranges = elements_at(layout, shape, static_cast<int>(position));
+    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+      std::vector<std::size_t> listed;
+      for (const Range& range : ranges[dim]) {
+        for (std::size_t i = 0; i < range.count; ++i) {
+          listed.push_back(range.first + i);
+        }
+      }
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < shape[dim]; ++i) {
+        const auto at = owned(side, position, dim, shape[dim], i);
+        if (at && (*at >= listed.size() || listed[*at] != i)) {
+          return "position " + std::to_string(position) + " has other elements of dimension " +
+                 std::to_string(dim);
+        }
+        next += at ? 1 : 0;
+      }
+      if (next != listed.size()) {
+        return "position " + std::to_string(position) + " has more elements of dimension " +
+               std::to_string(dim);
+      }
+    }
+  }
+  return {};
+}
+
+std::string run(const Case& one) {
+  for (const Drawn* side : {&one.from, &one.to}) {
+    if (std::string wrong = compare(*side, one.shape); !wrong.empty()) {
+      return wrong;
+    }
+    const std::string text = side->layout().text();
+    if (MeshLayout::parse(text).text() != text) {
+      return "the text \"" + text + "\" is read as another layout";
+    }
+  }
+  const ReshardPlan plan = plan_reshard({{.name = "w",
+                                          .dtype = Dtype::f32,
+                                          .shape = one.shape,
+                                          .from = one.from.layout(),
+                                          .to = one.to.layout()}},
+                                        one.hosts);
+  if (std::string wrong = play(one, plan, owners(one.from, one.shape), owners(one.to, one.shape));
+      !wrong.empty()) {
+    return wrong;
+  }
+  ReshardBound bound;
+  const auto findings = verify_reshard(plan, &bound);
+  if (!findings.empty()) {
+    return "verify_reshard() refuses it: " + findings.front();
+  }
+  if (bound.bytes_sent != plan.bytes_sent() ||
+      bound.bytes_between_hosts != plan.bytes_between_hosts()) {
+    return "verify_reshard() finds another bound";
+  }
+  // A plan without one of its moves, or with one of them twice, is wrong.
+  if (!plan.moves.empty()) {
+    const auto at = static_cast<std::ptrdiff_t>(one.seed % plan.moves.size());
+    ReshardPlan less = plan;
+    less.moves.erase(less.moves.begin() + at);
+    ReshardPlan more = plan;
+    more.moves.push_back(more.moves[static_cast<std::size_t>(at)]);
+    if (verify_reshard(less).empty() || verify_reshard(more).empty()) {
+      return "verify_reshard() accepts a plan with a move too few or too many";
+    }
+  }
+  return {};
+}
+
+int main_of(const std::vector<std::string_view>& words) {
+  std::uint32_t count = 1000;
+  std::uint32_t first = 0;
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+    std::uint32_t value = 0;
+    std::from_chars(words[i + 1].data(), words[i + 1].data() + words[i + 1].size(), value);
+    if (words[i] == "--seed") {
+      first = value;
+      count = 1;
+    } else {
+      count = value;
+    }
+  }
+  int wrong = 0;
+  for (std::uint32_t seed = first; seed < first + count && wrong < 5; ++seed) {
+    const Case one = draw(seed);
+    std::string said;
+    try {
+      said = run(one);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    if (!said.empty()) {
+      ++wrong;
+      std::string shape;
+      for (const std::size_t size : one.shape) {
+        shape += (shape.empty() ? "" : "x") + std::to_string(size);
+      }
+      std::printf("--seed %u: [%s] from \"%s\" to \"%s\": %s\n", seed, shape.c_str(),
+                  one.from.layout().text().c_str(), one.to.layout().text().c_str(), said.c_str());
+    }
+  }
+  std::printf("%u reshards, %d wrong\n", count, wrong);
+  return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace unisono::parallel
+
+int main(int argc, char** argv) {
+  return unisono::parallel::main_of({argv + 1, argv + argc});
+}
