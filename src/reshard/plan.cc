@@ -239,10 +239,7 @@ void check_tensor(const ReshardTensor& tensor, std::size_t ranks) {
 
 // Adds the tensor's name to an error about it.
 [[noreturn]] void rethrow_named(const Error& error, const std::string& name) {
-  std::string what = error.what();
-  const std::string code = std::string(to_string(error.code())) + ": ";
-  what.erase(0, what.starts_with(code) ? code.size() : 0);
-  throw Error(error.code(), "reshard: tensor " + in_quotes(name) + ": " + what);
+  throw Error(error.code(), "reshard: tensor " + in_quotes(name) + ": " + std::string(error.message()));
 }
 
 using PieceMap = std::map<std::string, std::vector<ReshardPiece>>;

@@ -14,11 +14,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
 #include "unisono/parallel/mesh.hpp"
 #include "unisono/parallel/placement.hpp"
@@ -122,5 +125,38 @@ struct ReshardBound {
 // its data have arrived. `bound` receives the fewest bytes, computed without the plan's moves.
 UNISONO_EXPORT std::vector<std::string> verify_reshard(const ReshardPlan& plan,
                                                        ReshardBound* bound = nullptr);
+
+// A plan that is ready to run.
+// Threads: as for a Communicator.
+class UNISONO_EXPORT Reshard {
+ public:
+  // Collective. All ranks of the communicator pass the same tensors, also ranks outside both
+  // meshes. Makes a group of its own for the messages.
+  // Errors: those of plan_reshard(); mismatch if the tensors of a rank differ from those of rank 0.
+  static Reshard create(Communicator& communicator, std::vector<ReshardTensor> tensors);
+  Reshard(Reshard&&) noexcept;
+  Reshard& operator=(Reshard&&) noexcept;
+  ~Reshard();
+
+  // Collective. Fills `out` from `in`, which it only reads.
+  // Shapes: one tensor for each tensor of create(), in its order, with any strides: in_shape() and
+  // out_shape(). A tensor that this rank has no part of is ignored.
+  // In place: no; `in` and `out` must not overlap.
+  // Errors: usage before anything is sent, with the tensor's name, and mismatch on the other ranks;
+  // those of Communicator::send(). After an error, complete() says which tensors have arrived.
+  void run(std::span<const Tensor> in, std::span<const Tensor> out, int timeout_ms = -1);
+
+  // Local. Returns the shape of this rank's part before or after; nothing outside the mesh.
+  std::optional<std::vector<std::size_t>> in_shape(std::size_t tensor) const;
+  std::optional<std::vector<std::size_t>> out_shape(std::size_t tensor) const;
+  // Local. Returns true if the latest run() has filled all of this rank's `out` of a tensor.
+  bool complete(std::size_t tensor) const;
+  const ReshardPlan& plan() const;
+
+ private:
+  struct State;
+  explicit Reshard(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace unisono::parallel
