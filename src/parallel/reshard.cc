@@ -23,23 +23,16 @@ namespace {
 // Messages that a rank has posted and not completed.
 constexpr std::size_t kWindow = 16;
 
-std::size_t index(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
-// This rank's part of a tensor, before or after.
-struct Held {
-  bool present = false;
-  ElementRanges elements = {};
-};
+// This rank's part of a tensor, before or after; nothing outside the mesh.
+using Held = std::optional<ElementRanges>;
 
 Held held_at(const MeshLayout& layout, const ReshardTensor& tensor, int rank) {
   for (int position = 0; position < layout.mesh.ranks(); ++position) {
     if (layout.rank_at(position) == rank) {
-      return {.present = true, .elements = elements_at(layout, tensor.shape, position)};
+      return elements_at(layout, tensor.shape, position);
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 // Returns the elements of a box in memory that has `held`.
@@ -98,27 +91,27 @@ void compare_tensors(Communicator& group, const std::vector<ReshardTensor>& tens
     mine.push_back(Hash().add(tensor.name).add(described(tensor)).value());
   }
   const std::array<std::uint64_t, 1> count = {mine.size()};
-  std::vector<std::uint64_t> counts(index(group.size()));
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(group.size()));
   group.all_gather(count, counts);
   const auto refuse = [&](int peer, const std::string& what) {
     throw Error(ErrorCode::mismatch, "reshard: " + what + "\ngive all ranks the same tensors",
                 {.rank = group.rank(), .peer = peer});
   };
   for (int rank = 0; rank < group.size(); ++rank) {
-    if (counts[index(rank)] != counts[0]) {
+    if (counts[static_cast<std::size_t>(rank)] != counts[0]) {
       refuse(rank == group.rank() ? 0 : rank,
              "rank 0 has " + std::to_string(counts[0]) + " tensors, and rank " +
-                 std::to_string(rank) + " " + std::to_string(counts[index(rank)]));
+                 std::to_string(rank) + " " + std::to_string(counts[static_cast<std::size_t>(rank)]));
     }
   }
   if (mine.empty()) {
     return;
   }
-  std::vector<std::uint64_t> all(mine.size() * index(group.size()));
+  std::vector<std::uint64_t> all(mine.size() * counts.size());
   group.all_gather(mine, all);
   for (int rank = 0; rank < group.size(); ++rank) {
     for (std::size_t t = 0; t < mine.size(); ++t) {
-      if (all[index(rank) * mine.size() + t] != all[t]) {
+      if (all[static_cast<std::size_t>(rank) * mine.size() + t] != all[t]) {
         refuse(rank == group.rank() ? 0 : rank,
                "rank " + std::to_string(rank) + " has another tensor " + std::to_string(t) +
                    " than rank 0; here it is " + described(tensors[t]));
@@ -144,13 +137,12 @@ struct Reshard::State {
   Communicator group;
   ReshardPlan plan;
   ReshardMessages work = {};
-  std::vector<Held> in = {};
-  std::vector<Held> out = {};
+  std::vector<std::optional<ElementRanges>> in = {};
+  std::vector<std::optional<ElementRanges>> out = {};
   std::vector<std::size_t> left = {};  // bytes of each `out` that have not arrived
 
   std::size_t bytes_of(std::size_t tensor) const {
-    return out[tensor].present
-               ? count_of(out[tensor].elements) * size_of(plan.tensors[tensor].dtype)
+    return out[tensor] ? count_of(*out[tensor]) * size_of(plan.tensors[tensor].dtype)
                : 0;
   }
 };
@@ -246,7 +238,7 @@ class Run {
     if (!is_one_box(part.elements)) {
       return nullptr;
     }
-    const Tensor view = view_of(tensor, held.elements, first_box(part.elements));
+    const Tensor view = view_of(tensor, *held, first_box(part.elements));
     return view.is_packed() ? static_cast<std::byte*>(view.data) : nullptr;
   }
 
@@ -284,7 +276,7 @@ class Run {
         const Tensor& tensor = (move.hop == 0 ? in_ : out_)[move.tensor];
         const Held& held = (move.hop == 0 ? held_in_ : held_out_)[move.tensor];
         for_each_line(part.elements, tensor.dtype, data, [&](const Tensor& line, const auto& box) {
-          copy_elements(view_of(tensor, held.elements, box), line, kernels::Store::cached);
+          copy_elements(view_of(tensor, *held, box), line, kernels::Store::cached);
         });
       }
       data += part.bytes;
@@ -332,7 +324,7 @@ class Run {
           for_each_line(part.elements, dtype_of(move), data,
                         [&](const Tensor& line, const auto& box) {
                           copy_elements(line, view_of(out_[move.tensor],
-                                                      held_out_[move.tensor].elements, box),
+                                                      *held_out_[move.tensor], box),
                                         kernels::Store::cached);
                         });
         }
@@ -364,11 +356,11 @@ class Run {
         std::vector<Tensor> sources;
         for (std::size_t i = sum.first; i <= sum.last; ++i) {
           sources.push_back(plan_.moves[i].from == group_.rank()
-                                ? view_of(in_[first.tensor], held_in_[first.tensor].elements, box)
+                                ? view_of(in_[first.tensor], *held_in_[first.tensor], box)
                                 : line_of(arrived_of(i).data() + at, dtype_of(first), box));
         }
         const Tensor target =
-            sum.into_out ? view_of(out_[first.tensor], held_out_[first.tensor].elements, box)
+            sum.into_out ? view_of(out_[first.tensor], *held_out_[first.tensor], box)
                          : line_of(summands.sum.data() + at, dtype_of(first), box);
         reduce_elements(
             sources, target,
@@ -389,8 +381,8 @@ class Run {
         continue;
       }
       for_each_box(move.elements, [&](const std::vector<Range>& box) {
-        copy_elements(view_of(in_[move.tensor], held_in_[move.tensor].elements, box),
-                      view_of(out_[move.tensor], held_out_[move.tensor].elements, box),
+        copy_elements(view_of(in_[move.tensor], *held_in_[move.tensor], box),
+                      view_of(out_[move.tensor], *held_out_[move.tensor], box),
                       kernels::Store::cached);
       });
       left_[move.tensor] -= move.bytes;
@@ -423,11 +415,11 @@ void check_memory(const char* name, std::span<const Tensor> given, const std::ve
            "pass one for each tensor of the plan, in its order");
   }
   for (std::size_t t = 0; t < held.size(); ++t) {
-    if (!held[t].present) {
+    if (!held[t]) {
       continue;
     }
     const Tensor wanted =
-        Tensor::packed(nullptr, plan.tensors[t].dtype, shape_of(held[t].elements));
+        Tensor::packed(nullptr, plan.tensors[t].dtype, shape_of(*held[t]));
     const std::string place = "`" + std::string(name) + "` of " + in_quotes(plan.tensors[t].name) +
                               " on rank " + std::to_string(rank);
     if (given[t].shape != wanted.shape || given[t].dtype != wanted.dtype ||
@@ -509,11 +501,11 @@ void Reshard::run(std::span<const Tensor> in, std::span<const Tensor> out, int t
 
 std::optional<std::vector<std::size_t>> Reshard::in_shape(std::size_t tensor) const {
   const Held& held = state_->in.at(tensor);
-  return held.present ? std::optional(shape_of(held.elements)) : std::nullopt;
+  return held ? std::optional(shape_of(*held)) : std::nullopt;
 }
 std::optional<std::vector<std::size_t>> Reshard::out_shape(std::size_t tensor) const {
   const Held& held = state_->out.at(tensor);
-  return held.present ? std::optional(shape_of(held.elements)) : std::nullopt;
+  return held ? std::optional(shape_of(*held)) : std::nullopt;
 }
 bool Reshard::complete(std::size_t tensor) const {
   return state_->left.at(tensor) == 0;

@@ -43,7 +43,7 @@ struct Unit {
 class Planner {
  public:
   explicit Planner(ReshardPlan& plan)
-      : plan_(plan), sent_(plan.ranks()), sent_far_(plan.ranks()), added_(plan.ranks()) {}
+      : plan_(plan), sent_(plan.ranks()), added_(plan.ranks()) {}
 
   void assign(const Unit& unit) {
     const auto& groups = unit.piece->holders;
@@ -72,7 +72,6 @@ class Planner {
                            .bytes = unit.bytes});
     if (from.rank != to) {
       sent_[index(from.rank)] += unit.bytes;
-      sent_far_[index(from.rank)] += host(from.rank) == host(to) ? 0 : unit.bytes;
     }
     return plan_.moves.size() - 1;
   }
@@ -88,8 +87,8 @@ class Planner {
       if (near && host(holder.rank) != to_host) {
         continue;
       }
-      const std::size_t load = (near ? sent_ : sent_far_)[index(holder.rank)] +
-                               static_cast<std::size_t>(holder.hop) * kHopBytes;
+      const std::size_t load =
+          sent_[index(holder.rank)] + static_cast<std::size_t>(holder.hop) * kHopBytes;
       if (best == nullptr || load < least) {
         best = &holder;
         least = load;
@@ -162,8 +161,8 @@ class Planner {
                                      std::count(piece.targets.begin(), piece.targets.end(), rank)));
       for (std::size_t g = 0; g < piece.holders.size(); ++g) {
         const auto& group = piece.holders[g];
-        cost.first += group_hosts[g].contains(host(rank)) ? 0 : 1;
-        cost.second += std::find(group.begin(), group.end(), rank) == group.end() ? 1 : 0;
+        cost.first += group_hosts[g].contains(host(rank)) ? 0U : 1U;
+        cost.second += std::find(group.begin(), group.end(), rank) == group.end() ? 1U : 0U;
       }
       if (cost < least) {
         least = cost;
@@ -199,9 +198,8 @@ class Planner {
   }
 
   ReshardPlan& plan_;
-  std::vector<std::size_t> sent_;      // bytes to other ranks
-  std::vector<std::size_t> sent_far_;  // bytes to other hosts
-  std::vector<std::size_t> added_;     // bytes of sums
+  std::vector<std::size_t> sent_;   // bytes to other ranks
+  std::vector<std::size_t> added_;  // bytes of sums
   std::map<const ReshardPiece*, std::vector<int>> adders_;
 };
 

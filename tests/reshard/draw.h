@@ -196,7 +196,7 @@ inline Case draw(std::uint32_t seed, int world = 0) {
     one.shape.push_back(random() % 20 == 0 ? 0 : 1 + random() % (dims > 2 ? 5 : 12));
   }
   world = world > 0 ? world : 1 + static_cast<int>(random() % 16);
-  const unsigned per_host = 1 + random() % 6;
+  const auto per_host = static_cast<unsigned>(1 + random() % 6);
   for (unsigned rank = 0; rank < static_cast<unsigned>(world); ++rank) {
     one.hosts.push_back(static_cast<int>(random() % 8 == 0 ? random() % 4 : rank / per_host));
   }

@@ -92,18 +92,18 @@ Bytes fewest(const Case& one, const std::vector<std::size_t>& sources,
     best = {};
     const std::set<int>& ranks = have.begin()->second;
     for (const int rank : need) {
-      best.sent += ranks.contains(rank) ? 0 : 1;
+      best.sent += ranks.contains(rank) ? 0U : 1U;
     }
     for (const int where : need_hosts) {
-      best.far += on(ranks, where) ? 0 : 1;
+      best.far += on(ranks, where) ? 0U : 1U;
     }
     return best;
   }
   for (const int adder : all) {
     Bytes cost;
     for (const auto& [summand, ranks] : have) {
-      cost.sent += ranks.contains(adder) ? 0 : 1;
-      cost.far += on(ranks, host(adder)) ? 0 : 1;
+      cost.sent += ranks.contains(adder) ? 0U : 1U;
+      cost.far += on(ranks, host(adder)) ? 0U : 1U;
     }
     cost.sent += need.size() - need.count(adder);
     cost.far += need_hosts.size() - need_hosts.count(host(adder));
@@ -160,8 +160,8 @@ std::string play(const Case& one, const ReshardPlan& plan,
         arrived[to][element] = value;
         ++writes[to][element];
       }
-      bytes.sent += from == to ? 0 : 1;
-      bytes.far += one.hosts[from] == one.hosts[to] ? 0 : 1;
+      bytes.sent += from == to ? 0U : 1U;
+      bytes.far += one.hosts[from] == one.hosts[to] ? 0U : 1U;
     }
   }
   Bytes least;
@@ -219,7 +219,7 @@ std::string compare(const Drawn& side, const Index& shape) {
           return "position " + std::to_string(position) + " has other elements of dimension " +
                  std::to_string(dim);
         }
-        next += at ? 1 : 0;
+        next += at ? 1U : 0U;
       }
       if (next != listed.size()) {
         return "position " + std::to_string(position) + " has more elements of dimension " +
@@ -306,7 +306,7 @@ int main_of(const std::vector<std::string_view>& words) {
     }
   }
   std::printf("%u reshards, %d wrong\n", count, wrong);
-  return wrong == 0 ? 0 : 1;
+  return wrong == 0 ? 0U : 1U;
 }
 
 }  // namespace

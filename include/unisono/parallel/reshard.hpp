@@ -96,7 +96,7 @@ struct ReshardMove {
   std::size_t bytes = 0;
 };
 
-struct ReshardPlan {
+struct UNISONO_EXPORT ReshardPlan {
   std::vector<ReshardTensor> tensors = {};
   std::vector<int> hosts = {};  // of each rank
   std::vector<ReshardMove> moves = {};
