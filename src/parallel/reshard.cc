@@ -40,7 +40,8 @@ Tensor view_of(const Tensor& tensor, const ElementRanges& held, const std::vecto
   Tensor view = tensor;
   std::ptrdiff_t offset = 0;
   for (std::size_t dim = 0; dim < box.size(); ++dim) {
-    offset += tensor.strides[dim] * static_cast<std::ptrdiff_t>(index_in(held[dim], box[dim].first));
+    offset +=
+        tensor.strides[dim] * static_cast<std::ptrdiff_t>(index_in(held[dim], box[dim].first));
     view.shape[dim] = box[dim].count;
   }
   view.data = static_cast<std::byte*>(tensor.data) +
@@ -80,8 +81,9 @@ std::vector<Range> first_box(const ElementRanges& elements) {
 }
 
 std::string described(const ReshardTensor& tensor) {
-  return in_quotes(tensor.name) + ", " + Tensor::packed(nullptr, tensor.dtype, tensor.shape).text() +
-         " from " + tensor.from.text() + " to " + tensor.to.text();
+  return in_quotes(tensor.name) + ", " +
+         Tensor::packed(nullptr, tensor.dtype, tensor.shape).text() + " from " +
+         tensor.from.text() + " to " + tensor.to.text();
 }
 
 // Throws mismatch if the tensors differ from those of rank 0.
@@ -101,7 +103,8 @@ void compare_tensors(Communicator& group, const std::vector<ReshardTensor>& tens
     if (counts[static_cast<std::size_t>(rank)] != counts[0]) {
       refuse(rank == group.rank() ? 0 : rank,
              "rank 0 has " + std::to_string(counts[0]) + " tensors, and rank " +
-                 std::to_string(rank) + " " + std::to_string(counts[static_cast<std::size_t>(rank)]));
+                 std::to_string(rank) + " " +
+                 std::to_string(counts[static_cast<std::size_t>(rank)]));
     }
   }
   if (mine.empty()) {
@@ -142,8 +145,7 @@ struct Reshard::State {
   std::vector<std::size_t> left = {};  // bytes of each `out` that have not arrived
 
   std::size_t bytes_of(std::size_t tensor) const {
-    return out[tensor] ? count_of(*out[tensor]) * size_of(plan.tensors[tensor].dtype)
-               : 0;
+    return out[tensor] ? count_of(*out[tensor]) * size_of(plan.tensors[tensor].dtype) : 0;
   }
 };
 
@@ -229,8 +231,7 @@ class Run {
   // Returns the sum that a move passes on and that this rank has no tensor for; nullptr otherwise.
   Summands* passed_on(const ReshardMove& move) {
     const auto sum = move.hop == 0 ? sum_of_.end() : sum_of_.find(move.after);
-    return sum == sum_of_.end() || work_.sums[sum->second].into_out ? nullptr
-                                                                    : &sums_[sum->second];
+    return sum == sum_of_.end() || work_.sums[sum->second].into_out ? nullptr : &sums_[sum->second];
   }
 
   // Returns a part's address in a tensor if it lies there without gaps.
@@ -321,12 +322,11 @@ class Run {
         std::memcpy(arrived.data() + part.offset, data, part.bytes);
       } else {
         if (data != nullptr) {
-          for_each_line(part.elements, dtype_of(move), data,
-                        [&](const Tensor& line, const auto& box) {
-                          copy_elements(line, view_of(out_[move.tensor],
-                                                      *held_out_[move.tensor], box),
-                                        kernels::Store::cached);
-                        });
+          for_each_line(
+              part.elements, dtype_of(move), data, [&](const Tensor& line, const auto& box) {
+                copy_elements(line, view_of(out_[move.tensor], *held_out_[move.tensor], box),
+                              kernels::Store::cached);
+              });
         }
         left_[move.tensor] -= part.bytes;
       }
@@ -359,9 +359,9 @@ class Run {
                                 ? view_of(in_[first.tensor], *held_in_[first.tensor], box)
                                 : line_of(arrived_of(i).data() + at, dtype_of(first), box));
         }
-        const Tensor target =
-            sum.into_out ? view_of(out_[first.tensor], *held_out_[first.tensor], box)
-                         : line_of(summands.sum.data() + at, dtype_of(first), box);
+        const Tensor target = sum.into_out
+                                  ? view_of(out_[first.tensor], *held_out_[first.tensor], box)
+                                  : line_of(summands.sum.data() + at, dtype_of(first), box);
         reduce_elements(
             sources, target,
             [&](void* to, const void* const* from, std::size_t count) {
@@ -410,16 +410,15 @@ void check_memory(const char* name, std::span<const Tensor> given, const std::ve
     throw Error(ErrorCode::usage, "reshard: " + what + "\n" + next, {.rank = rank});
   };
   if (given.size() != held.size()) {
-    refuse("`" + std::string(name) + "` has " + std::to_string(given.size()) + " tensors, and the plan " +
-               std::to_string(held.size()),
+    refuse("`" + std::string(name) + "` has " + std::to_string(given.size()) +
+               " tensors, and the plan " + std::to_string(held.size()),
            "pass one for each tensor of the plan, in its order");
   }
   for (std::size_t t = 0; t < held.size(); ++t) {
     if (!held[t]) {
       continue;
     }
-    const Tensor wanted =
-        Tensor::packed(nullptr, plan.tensors[t].dtype, shape_of(*held[t]));
+    const Tensor wanted = Tensor::packed(nullptr, plan.tensors[t].dtype, shape_of(*held[t]));
     const std::string place = "`" + std::string(name) + "` of " + in_quotes(plan.tensors[t].name) +
                               " on rank " + std::to_string(rank);
     if (given[t].shape != wanted.shape || given[t].dtype != wanted.dtype ||
@@ -487,10 +486,10 @@ void Reshard::run(std::span<const Tensor> in, std::span<const Tensor> out, int t
     throw Error(*mine);
   }
   if (wrong[0] >= 0) {
-    throw Error(ErrorCode::mismatch,
-                "reshard: rank " + std::to_string(wrong[0]) +
-                    " cannot take part\nits own error says why",
-                {.rank = state.group.rank(), .peer = wrong[0]});
+    throw Error(
+        ErrorCode::mismatch,
+        "reshard: rank " + std::to_string(wrong[0]) + " cannot take part\nits own error says why",
+        {.rank = state.group.rank(), .peer = wrong[0]});
   }
   for (std::size_t t = 0; t < state.left.size(); ++t) {
     state.left[t] = state.bytes_of(t);

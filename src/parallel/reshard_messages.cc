@@ -14,7 +14,8 @@ constexpr std::size_t kMessageBytes = std::size_t{1} << 20U;
 
 class Builder {
  public:
-  Builder(const ReshardPlan& plan, int rank) : plan_(plan), rank_(rank), slots_(plan.moves.size()) {}
+  Builder(const ReshardPlan& plan, int rank)
+      : plan_(plan), rank_(rank), slots_(plan.moves.size()) {}
 
   ReshardMessages build() {
     int hops = 0;
@@ -58,13 +59,12 @@ class Builder {
       }
       if (move.hop > 0) {
         const auto& before = slots_[move.after];
-        message.turn.slot =
-            std::max(message.turn.slot, before[std::min(k, before.size() - 1)] + 1);
+        message.turn.slot = std::max(message.turn.slot, before[std::min(k, before.size() - 1)] + 1);
       }
       message.turn.from = move.from;
       message.turn.hop = move.hop;
-      message.turn.distance = (move.to - move.from + static_cast<int>(plan_.ranks())) %
-                              static_cast<int>(plan_.ranks());
+      message.turn.distance =
+          (move.to - move.from + static_cast<int>(plan_.ranks())) % static_cast<int>(plan_.ranks());
       message.to = move.to;
       message.bytes += parts[k].bytes;
       message.parts.push_back(std::move(parts[k]));
@@ -82,8 +82,7 @@ class Builder {
       slots_[move][part] = message.turn.slot;
     }
     waiting.clear();
-    ReshardMessage next{
-        .turn = {.slot = message.turn.slot + 1, .number = message.turn.number + 1}};
+    ReshardMessage next{.turn = {.slot = message.turn.slot + 1, .number = message.turn.number + 1}};
     if (message.turn.from == rank_ || message.to == rank_) {
       built_.messages.push_back(std::move(message));
     }

@@ -1,5 +1,5 @@
-// Messages of a reshard: moves in parts of bounded length, small ones together, in an order in which
-// all ranks send and receive them.
+// Messages of a reshard: moves in parts of bounded length, small ones together, in an order in
+// which all ranks send and receive them.
 #pragma once
 
 #include <compare>
@@ -21,8 +21,8 @@ struct ReshardPart {
 std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move);
 
 // A message's place in the order of all ranks. A message that passes elements on has a later slot
-// than those that bring them. If every rank waits for its messages in this order, the first one that
-// is not complete has been posted on both sides: the ranks cannot block each other.
+// than those that bring them. If every rank waits for its messages in this order, the first one
+// that is not complete has been posted on both sides: the ranks cannot block each other.
 struct ReshardTurn {
   std::size_t slot = 0;
   int distance = 0;  // from sender to receiver, so that not all send to one rank at once

@@ -171,9 +171,11 @@ MeshLayout MeshLayout::parse(std::string_view text) {
     }
   }
   if (colon != std::string_view::npos) {
-    for (const std::string_view word : words_of(text.substr(colon + 1))) {
-      layout.placements.push_back(placement_in(word));
-    }
+    for_each_item(text.substr(colon + 1), ' ', [&](std::string_view word) {
+      if (!word.empty()) {
+        layout.placements.push_back(placement_in(word));
+      }
+    });
   }
   return layout;
 }

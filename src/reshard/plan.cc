@@ -42,8 +42,7 @@ struct Unit {
 
 class Planner {
  public:
-  explicit Planner(ReshardPlan& plan)
-      : plan_(plan), sent_(plan.ranks()), added_(plan.ranks()) {}
+  explicit Planner(ReshardPlan& plan) : plan_(plan), sent_(plan.ranks()), added_(plan.ranks()) {}
 
   void assign(const Unit& unit) {
     const auto& groups = unit.piece->holders;
@@ -237,7 +236,8 @@ void check_tensor(const ReshardTensor& tensor, std::size_t ranks) {
 
 // Adds the tensor's name to an error about it.
 [[noreturn]] void rethrow_named(const Error& error, const std::string& name) {
-  throw Error(error.code(), "reshard: tensor " + in_quotes(name) + ": " + std::string(error.message()));
+  throw Error(error.code(),
+              "reshard: tensor " + in_quotes(name) + ": " + std::string(error.message()));
 }
 
 using PieceMap = std::map<std::string, std::vector<ReshardPiece>>;

@@ -1,5 +1,5 @@
-// Random pairs of meshes, and the owner of an element by the definition of a placement, apart from the
-// library's own arithmetic.
+// Random pairs of meshes, and the owner of an element by the definition of a placement, apart from
+// the library's own arithmetic.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ struct Case {
 
 // Returns where an index of a dimension lies in the memory of a position, or nothing.
 inline std::optional<std::size_t> owned(const Drawn& side, std::size_t position, std::size_t dim,
-                                 std::size_t size, std::size_t index) {
+                                        std::size_t size, std::size_t index) {
   for (const Drawn::Cut& cut : side.cuts) {
     if (cut.how.placement.kind != Placement::Kind::shard || cut.how.placement.dim != dim) {
       continue;

@@ -184,35 +184,35 @@ TEST(ReshardProcesses, BringEveryElement) {
 TEST(ReshardProcesses, SendInSegments) {
   constexpr std::size_t kRows = 1500;
   constexpr std::size_t kColumns = 1024;
-  expect_done(comm::testing::as_processes(5, connected(5, [](Communicator& comm) {
-    for (const char* from : {"a=1 on 0", "a=2 on 0-1: a=shard(1)", "a=2 on 0-1: a=partial"}) {
-      Reshard reshard = Reshard::create(
-          comm, {{.name = "w",
-                  .shape = {kRows, kColumns},
-                  .from = MeshLayout::parse(from),
-                  .to = MeshLayout::parse("b=3 on 2-4")}});
-      Part in = part_of_shape(reshard.in_shape(0), 0);
-      Part out = part_of_shape(reshard.out_shape(0), 0);
-      const bool partial = std::string(from).ends_with("partial");
-      const bool shard = std::string(from).ends_with("shard(1)");
-      const std::size_t width = shard ? kColumns / 2 : kColumns;
-      const std::size_t first = shard ? width * static_cast<std::size_t>(comm.rank()) : 0;
-      const auto value = [](std::size_t row, std::size_t column) {
-        return static_cast<float>(row * 7 + column * 3);
-      };
-      for (std::size_t i = 0; comm.rank() < 2 && i + 1 < in.memory.size(); ++i) {
-        in.memory[i] = value(i / width, first + i % width);
-      }
-      const std::vector<Tensor> ins = {in.tensor};
-      const std::vector<Tensor> outs = {out.tensor};
-      reshard.run(ins, outs);
-      for (std::size_t i = 0; comm.rank() >= 2 && i < kRows * kColumns; ++i) {
-        if (out.memory[i] != value(i / kColumns, i % kColumns) * (partial ? 2.0F : 1.0F)) {
-          fail("element " + std::to_string(i) + " from " + from);
+  expect_done(comm::testing::as_processes(
+      5, connected(5, [](Communicator& comm) {
+        for (const char* from : {"a=1 on 0", "a=2 on 0-1: a=shard(1)", "a=2 on 0-1: a=partial"}) {
+          Reshard reshard = Reshard::create(comm, {{.name = "w",
+                                                    .shape = {kRows, kColumns},
+                                                    .from = MeshLayout::parse(from),
+                                                    .to = MeshLayout::parse("b=3 on 2-4")}});
+          Part in = part_of_shape(reshard.in_shape(0), 0);
+          Part out = part_of_shape(reshard.out_shape(0), 0);
+          const bool partial = std::string(from).ends_with("partial");
+          const bool shard = std::string(from).ends_with("shard(1)");
+          const std::size_t width = shard ? kColumns / 2 : kColumns;
+          const std::size_t first = shard ? width * static_cast<std::size_t>(comm.rank()) : 0;
+          const auto value = [](std::size_t row, std::size_t column) {
+            return static_cast<float>(row * 7 + column * 3);
+          };
+          for (std::size_t i = 0; comm.rank() < 2 && i + 1 < in.memory.size(); ++i) {
+            in.memory[i] = value(i / width, first + i % width);
+          }
+          const std::vector<Tensor> ins = {in.tensor};
+          const std::vector<Tensor> outs = {out.tensor};
+          reshard.run(ins, outs);
+          for (std::size_t i = 0; comm.rank() >= 2 && i < kRows * kColumns; ++i) {
+            if (out.memory[i] != value(i / kColumns, i % kColumns) * (partial ? 2.0F : 1.0F)) {
+              fail("element " + std::to_string(i) + " from " + from);
+            }
+          }
         }
-      }
-    }
-  })));
+      })));
 }
 
 std::string first_line(const Error& error) {
@@ -222,31 +222,32 @@ std::string first_line(const Error& error) {
 
 TEST(ReshardMistakes, AreNamedOnAllRanks) {
   std::vector<std::string> said(2);
-  expect_done(comm::testing::as_threads(2, connected(2, [&](Communicator& comm) {
-    const auto tensor = [&](std::size_t size) {
-      return ReshardTensor{.name = "w",
-                           .shape = {size},
-                           .from = MeshLayout::parse("a=2: a=shard(0)"),
-                           .to = MeshLayout::parse("a=2")};
-    };
-    std::string& text = said[static_cast<std::size_t>(comm.rank())];
-    try {
-      static_cast<void>(Reshard::create(comm, {tensor(comm.rank() == 0 ? 4 : 5)}));
-    } catch (const Error& error) {
-      text = first_line(error);
-    }
-    Reshard reshard = Reshard::create(comm, {tensor(4)});
-    std::vector<float> in(2);
-    std::vector<float> out(4);
-    const std::vector<Tensor> ins = {Tensor::of(in, {2})};
-    std::vector<Tensor> outs = {Tensor::of(out, {4})};
-    outs[0].data = comm.rank() == 1 ? nullptr : outs[0].data;
-    try {
-      reshard.run(ins, outs);
-    } catch (const Error& error) {
-      text += "; " + first_line(error);
-    }
-  })));
+  expect_done(comm::testing::as_threads(
+      2, connected(2, [&](Communicator& comm) {
+        const auto tensor = [&](std::size_t size) {
+          return ReshardTensor{.name = "w",
+                               .shape = {size},
+                               .from = MeshLayout::parse("a=2: a=shard(0)"),
+                               .to = MeshLayout::parse("a=2")};
+        };
+        std::string& text = said[static_cast<std::size_t>(comm.rank())];
+        try {
+          static_cast<void>(Reshard::create(comm, {tensor(comm.rank() == 0 ? 4 : 5)}));
+        } catch (const Error& error) {
+          text = first_line(error);
+        }
+        Reshard reshard = Reshard::create(comm, {tensor(4)});
+        std::vector<float> in(2);
+        std::vector<float> out(4);
+        const std::vector<Tensor> ins = {Tensor::of(in, {2})};
+        std::vector<Tensor> outs = {Tensor::of(out, {4})};
+        outs[0].data = comm.rank() == 1 ? nullptr : outs[0].data;
+        try {
+          reshard.run(ins, outs);
+        } catch (const Error& error) {
+          text += "; " + first_line(error);
+        }
+      })));
   EXPECT_EQ(said[0],
             "mismatch: reshard: rank 1 has another tensor 0 than rank 0; here it is \"w\", f32 [4] "
             "from a=2: a=shard(0) to a=2; mismatch: reshard: rank 1 cannot take part");
@@ -255,52 +256,53 @@ TEST(ReshardMistakes, AreNamedOnAllRanks) {
             "from a=2: a=shard(0) to a=2; usage: reshard: `out` of \"w\" on rank 1 is null");
 }
 
-// A rank dies while it packs a message: the last part of its source cannot be read. The others learn
-// which rank, their sources are as before, and the tensor is not complete.
+// A rank dies while it packs a message: the last part of its source cannot be read. The others
+// learn which rank, their sources are as before, and the tensor is not complete.
 TEST(ReshardDeath, IsToldToTheOthers) {
   constexpr std::size_t kColumns = std::size_t{1} << 20U;
-  const auto said = comm::testing::as_processes(3, connected(3, [](Communicator& comm) {
-    Reshard reshard = Reshard::create(comm, {{.name = "w",
-                                              .shape = {3, kColumns},
-                                              .from = MeshLayout::parse("a=3: a=shard(0)"),
-                                              .to = MeshLayout::parse("a=3")}});
-    const std::size_t bytes = 2 * kColumns * sizeof(float);
-    void* memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      fail("no memory");
-    }
-    const std::span<float> values(static_cast<float*>(memory), 2 * kColumns);
-    std::fill(values.begin(), values.end(), static_cast<float>(comm.rank()));
-    Tensor in = Tensor::packed(memory, Dtype::f32, {1, kColumns});
-    in.strides = {2 * kColumns, 2};  // so that messages are packed
-    std::vector<float> out(3 * kColumns, -1);
-    const std::vector<Tensor> ins = {in};
-    const std::vector<Tensor> outs = {Tensor::of(out, {3, kColumns})};
-    reshard.run(ins, outs);
-    if (!reshard.complete(0) || out[kColumns] != 1) {
-      fail("not complete");
-    }
-    if (comm.rank() == 1) {
-      ::mprotect(static_cast<std::byte*>(memory) + bytes / 4 * 3, bytes / 4, PROT_NONE);
-    }
-    try {
-      reshard.run(ins, outs);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::peer_lost || error.context().peer != 1) {
-        fail(error.what());
-      }
-      if (std::count(values.begin(), values.end(), static_cast<float>(comm.rank())) !=
-          static_cast<std::ptrdiff_t>(values.size())) {
-        fail("the source has changed");
-      }
-      if (reshard.complete(0)) {
-        fail("complete without its last part");
-      }
-      return;
-    }
-    fail("nobody is missing");
-  }));
+  const auto said = comm::testing::as_processes(
+      3, connected(3, [](Communicator& comm) {
+        Reshard reshard = Reshard::create(comm, {{.name = "w",
+                                                  .shape = {3, kColumns},
+                                                  .from = MeshLayout::parse("a=3: a=shard(0)"),
+                                                  .to = MeshLayout::parse("a=3")}});
+        const std::size_t bytes = 2 * kColumns * sizeof(float);
+        void* memory =
+            ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) {
+          fail("no memory");
+        }
+        const std::span<float> values(static_cast<float*>(memory), 2 * kColumns);
+        std::fill(values.begin(), values.end(), static_cast<float>(comm.rank()));
+        Tensor in = Tensor::packed(memory, Dtype::f32, {1, kColumns});
+        in.strides = {2 * kColumns, 2};  // so that messages are packed
+        std::vector<float> out(3 * kColumns, -1);
+        const std::vector<Tensor> ins = {in};
+        const std::vector<Tensor> outs = {Tensor::of(out, {3, kColumns})};
+        reshard.run(ins, outs);
+        if (!reshard.complete(0) || out[kColumns] != 1) {
+          fail("not complete");
+        }
+        if (comm.rank() == 1) {
+          ::mprotect(static_cast<std::byte*>(memory) + bytes / 4 * 3, bytes / 4, PROT_NONE);
+        }
+        try {
+          reshard.run(ins, outs);
+        } catch (const Error& error) {
+          if (error.code() != ErrorCode::peer_lost || error.context().peer != 1) {
+            fail(error.what());
+          }
+          if (std::count(values.begin(), values.end(), static_cast<float>(comm.rank())) !=
+              static_cast<std::ptrdiff_t>(values.size())) {
+            fail("the source has changed");
+          }
+          if (reshard.complete(0)) {
+            fail("complete without its last part");
+          }
+          return;
+        }
+        fail("nobody is missing");
+      }));
   EXPECT_EQ(said[0], "");
   EXPECT_EQ(said[2], "");
 }
