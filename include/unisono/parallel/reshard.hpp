@@ -1,0 +1,162 @@
+// Reshard: tensors move from one mesh of ranks to another, for example from a trainer to an
+// inference engine.
+//
+// Both meshes consist of ranks of one communicator. They may be the same, overlap, or be disjoint.
+// A plan says which rank sends which elements to which rank. It is made once and run any number of
+// times, over many tensors at once:
+//
+//   - a target rank that already has an element takes it from its own memory, else from its host;
+//   - a host receives each element at most once, and its ranks pass it on to each other;
+//   - among ranks with the same elements, the one that has sent least sends, and a rank that has
+//     received elements may pass them on;
+//   - summands (Partial on the source) are sent once each to one rank, which adds them in the order
+//     of the source mesh, rounds once, and sends the sum on.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unisono/communicator.hpp"
+#include "unisono/export.hpp"
+#include "unisono/parallel/mesh.hpp"
+#include "unisono/parallel/placement.hpp"
+#include "unisono/parallel/tensor.hpp"
+
+namespace unisono::parallel {
+
+// How one axis of a mesh, or several as one ("dp,cp"), holds a tensor.
+struct AxisPlacement {
+  std::string axis = {};
+  Placement placement = {};
+  // For a shard: lengths of consecutive sections of the dimension. Each section is cut over the
+  // axis by itself, such as q, k and v of a fused projection. Empty: one section.
+  std::vector<std::size_t> sections = {};
+  // For a shard of one section: the length of each rank's part. Empty: as shard_range() cuts.
+  std::vector<std::size_t> parts = {};
+  bool operator==(const AxisPlacement&) const = default;
+};
+
+// A mesh, the ranks that form it, and how they hold a tensor.
+struct UNISONO_EXPORT MeshLayout {
+  MeshShape mesh = {};
+  // In the order in which they cut: if two shard one dimension, the second cuts the first one's
+  // parts. Axes that are not named replicate.
+  std::vector<AxisPlacement> placements = {};
+  // The rank of the communicator at each position of the mesh. Empty: position 0 is rank 0, ...
+  std::vector<int> ranks = {};
+
+  // Parses "dp=2,tp=4 on 0-7: tp=shard(0) dp=partial". Only the mesh is required. A shard may have
+  // sections or parts: "tp=shard(0,sections=4096+2*1024)", "tp=shard(0,parts=3+2+2)".
+  // Errors: config, with the mistake in the text.
+  static MeshLayout parse(std::string_view text);
+  std::string text() const;
+  int rank_at(int position) const {
+    return ranks.empty() ? position : ranks[static_cast<std::size_t>(position)];
+  }
+};
+
+// The elements of a tensor that one rank has, or that one move carries: a list of ranges for each
+// dimension, in ascending order. In memory the ranges of a dimension follow each other.
+using ElementRanges = std::vector<std::vector<Range>>;
+
+// Local. Returns the number of elements, and the shape of memory that has only these.
+UNISONO_EXPORT std::size_t count_of(const ElementRanges& elements);
+UNISONO_EXPORT std::vector<std::size_t> shape_of(const ElementRanges& elements);
+
+// Local. Returns the elements at a position of a mesh.
+// Errors: usage if a placement does not fit the tensor, with the dimension and the rank.
+UNISONO_EXPORT ElementRanges elements_at(const MeshLayout& layout,
+                                         std::span<const std::size_t> shape, int position);
+
+struct ReshardTensor {
+  std::string name = {};
+  Dtype dtype = Dtype::f32;
+  std::vector<std::size_t> shape = {};  // of the whole tensor
+  MeshLayout from = {};
+  MeshLayout to = {};
+};
+
+// Elements of one tensor that one rank sends to another, or copies within its own memory.
+struct ReshardMove {
+  std::size_t tensor = 0;
+  int from = 0;
+  int to = 0;  // == from: own memory
+  // `to` keeps the elements as one summand. The summands of a sum are consecutive moves.
+  bool summand = false;
+  // 0: reads the source tensor. Otherwise reads what the move `after` brought, which has hop - 1;
+  // if that is a summand: the sum that it completes.
+  int hop = 0;
+  std::size_t after = 0;
+  ElementRanges elements = {};
+  std::size_t bytes = 0;
+};
+
+struct UNISONO_EXPORT ReshardPlan {
+  std::vector<ReshardTensor> tensors = {};
+  std::vector<int> hosts = {};  // of each rank
+  std::vector<ReshardMove> moves = {};
+
+  std::size_t ranks() const { return hosts.size(); }
+  // Bytes that ranks send to others, and the part of them that goes from host to host.
+  std::size_t bytes_sent() const;
+  std::size_t bytes_between_hosts() const;
+  std::vector<std::size_t> bytes_sent_by_rank() const;
+};
+
+// Local. Plans the moves. `hosts` is the host of each rank of the communicator.
+// Errors: usage, with the tensor's name: a layout that does not fit the tensor or the ranks, a
+// target with Partial, source elements that no rank has.
+UNISONO_EXPORT ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> hosts);
+
+// The fewest bytes that any plan can send: each target element that a rank lacks once, each
+// summand once.
+struct ReshardBound {
+  std::size_t bytes_sent = 0;
+  std::size_t bytes_between_hosts = 0;
+};
+
+// Local. Proves a plan and returns what is wrong with it, at most a hundred findings: empty if
+// every target element is written once, from the right source element, by a move that runs after
+// its data have arrived. `bound` receives the fewest bytes, computed without the plan's moves.
+UNISONO_EXPORT std::vector<std::string> verify_reshard(const ReshardPlan& plan,
+                                                       ReshardBound* bound = nullptr);
+
+// A plan that is ready to run.
+// Threads: as for a Communicator.
+class UNISONO_EXPORT Reshard {
+ public:
+  // Collective. All ranks of the communicator pass the same tensors, also ranks outside both
+  // meshes. Makes a group of its own for the messages.
+  // Errors: those of plan_reshard(); mismatch if the tensors of a rank differ from those of rank 0.
+  static Reshard create(Communicator& communicator, std::vector<ReshardTensor> tensors);
+  Reshard(Reshard&&) noexcept;
+  Reshard& operator=(Reshard&&) noexcept;
+  ~Reshard();
+
+  // Collective. Fills `out` from `in`, which it only reads.
+  // Shapes: one tensor for each tensor of create(), in its order, with any strides: in_shape() and
+  // out_shape(). A tensor that this rank has no part of is ignored.
+  // In place: no; `in` and `out` must not overlap.
+  // Errors: usage before anything is sent, with the tensor's name, and mismatch on the other ranks;
+  // those of Communicator::send(). After an error, complete() says which tensors have arrived.
+  void run(std::span<const Tensor> in, std::span<const Tensor> out, int timeout_ms = -1);
+
+  // Local. Returns the shape of this rank's part before or after; nothing outside the mesh.
+  std::optional<std::vector<std::size_t>> in_shape(std::size_t tensor) const;
+  std::optional<std::vector<std::size_t>> out_shape(std::size_t tensor) const;
+  // Local. Returns true if the latest run() has filled all of this rank's `out` of a tensor.
+  bool complete(std::size_t tensor) const;
+  const ReshardPlan& plan() const;
+
+ private:
+  struct State;
+  explicit Reshard(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace unisono::parallel

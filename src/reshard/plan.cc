@@ -1,0 +1,337 @@
+// Plans a reshard: every piece of every tensor, cut into units, goes from the ranks that have it to
+// the ranks that need it. Units with few senders to choose from are assigned first, each to the
+// sender with the least to send.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/words.h"
+#include "reshard/elements.h"
+#include "reshard/pieces.h"
+#include "unisono/error.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+// A rank that is to send less than this is not relieved of it: one more hop costs as much.
+constexpr std::size_t kHopBytes = std::size_t{256} << 10U;
+// Units are so small that choosing senders for them evens out their loads: a rank's fair share has
+// this many.
+constexpr std::size_t kUnitsPerRank = 256;
+constexpr std::size_t kLeastUnitBytes = std::size_t{64} << 10U;
+
+std::size_t index(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+// A rank that has a unit's elements when the move `after` has been made; in its source if hop is 0.
+struct Holder {
+  int rank = 0;
+  int hop = 0;
+  std::size_t after = 0;
+};
+
+struct Unit {
+  std::size_t tensor = 0;
+  const ReshardPiece* piece = nullptr;
+  ElementRanges elements = {};
+  std::size_t bytes = 0;
+};
+
+class Planner {
+ public:
+  explicit Planner(ReshardPlan& plan) : plan_(plan), sent_(plan.ranks()), added_(plan.ranks()) {}
+
+  void assign(const Unit& unit) {
+    const auto& groups = unit.piece->holders;
+    std::vector<Holder> holders;
+    if (groups.size() > 1) {
+      holders.push_back(add_up(unit));
+    } else {
+      for (const int rank : groups.front()) {
+        holders.push_back({.rank = rank});
+      }
+    }
+    spread(unit, std::move(holders));
+  }
+
+ private:
+  int host(int rank) const { return plan_.hosts[index(rank)]; }
+
+  std::size_t move(const Unit& unit, const Holder& from, int to, bool summand = false) {
+    plan_.moves.push_back({.tensor = unit.tensor,
+                           .from = from.rank,
+                           .to = to,
+                           .summand = summand,
+                           .hop = from.hop,
+                           .after = from.after,
+                           .elements = unit.elements,
+                           .bytes = unit.bytes});
+    if (from.rank != to) {
+      sent_[index(from.rank)] += unit.bytes;
+    }
+    return plan_.moves.size() - 1;
+  }
+
+  // Returns the holder that has sent least, on `host` if some holder is there.
+  const Holder& sender(const std::vector<Holder>& holders, int to_host) const {
+    const bool near = std::any_of(holders.begin(), holders.end(), [&](const Holder& holder) {
+      return host(holder.rank) == to_host;
+    });
+    const Holder* best = nullptr;
+    std::size_t least = 0;
+    for (const Holder& holder : holders) {
+      if (near && host(holder.rank) != to_host) {
+        continue;
+      }
+      const std::size_t load =
+          sent_[index(holder.rank)] + static_cast<std::size_t>(holder.hop) * kHopBytes;
+      if (best == nullptr || load < least) {
+        best = &holder;
+        least = load;
+      }
+    }
+    return *best;
+  }
+
+  // Sends a unit to all its targets: first once to each host that lacks it.
+  void spread(const Unit& unit, std::vector<Holder> holders) {
+    std::map<int, std::vector<int>> lacking;  // by host
+    std::set<int> hosts;                      // that have it
+    const std::size_t first = holders.size();
+    for (std::size_t i = 0; i < first; ++i) {
+      hosts.insert(host(holders[i].rank));
+    }
+    for (const int target : unit.piece->targets) {
+      const auto own = std::find_if(holders.begin(), holders.end(),
+                                    [&](const Holder& holder) { return holder.rank == target; });
+      if (own != holders.end()) {
+        move(unit, *own, target);
+      } else {
+        lacking[host(target)].push_back(target);
+      }
+    }
+    const auto send = [&](int to) {
+      const Holder from = sender(holders, host(to));
+      holders.push_back({.rank = to, .hop = from.hop + 1, .after = move(unit, from, to)});
+    };
+    for (auto& [on, targets] : lacking) {
+      if (!hosts.contains(on)) {
+        const auto gateway = std::min_element(targets.begin(), targets.end(), [&](int a, int b) {
+          return sent_[index(a)] < sent_[index(b)];
+        });
+        send(*gateway);
+        targets.erase(gateway);
+      }
+    }
+    for (const auto& [on, targets] : lacking) {
+      for (const int target : targets) {
+        send(target);
+      }
+    }
+  }
+
+  // Returns the ranks on which a piece's sum costs the fewest bytes between hosts, then in all.
+  const std::vector<int>& adders(const ReshardPiece& piece) {
+    std::vector<int>& best = adders_[&piece];
+    if (!best.empty()) {
+      return best;
+    }
+    std::set<int> candidates(piece.targets.begin(), piece.targets.end());
+    std::set<int> target_hosts;
+    std::vector<std::set<int>> group_hosts;
+    for (const int target : piece.targets) {
+      target_hosts.insert(host(target));
+    }
+    for (const auto& group : piece.holders) {
+      group_hosts.emplace_back();
+      for (const int rank : group) {
+        candidates.insert(rank);
+        group_hosts.back().insert(host(rank));
+      }
+    }
+    std::pair<std::size_t, std::size_t> least(std::numeric_limits<std::size_t>::max(), 0);
+    for (const int rank : candidates) {
+      std::pair<std::size_t, std::size_t> cost(
+          target_hosts.size() - target_hosts.count(host(rank)),
+          piece.targets.size() - static_cast<std::size_t>(
+                                     std::count(piece.targets.begin(), piece.targets.end(), rank)));
+      for (std::size_t g = 0; g < piece.holders.size(); ++g) {
+        const auto& group = piece.holders[g];
+        cost.first += group_hosts[g].contains(host(rank)) ? 0U : 1U;
+        cost.second += std::find(group.begin(), group.end(), rank) == group.end() ? 1U : 0U;
+      }
+      if (cost < least) {
+        least = cost;
+        best.clear();
+      }
+      if (cost == least) {
+        best.push_back(rank);
+      }
+    }
+    return best;
+  }
+
+  // Sends all summands to one rank and returns it.
+  Holder add_up(const Unit& unit) {
+    const std::vector<int>& ranks = adders(*unit.piece);
+    const int adder = *std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return added_[index(a)] < added_[index(b)];
+    });
+    added_[index(adder)] += unit.bytes;
+    std::size_t last = 0;
+    for (const auto& group : unit.piece->holders) {
+      std::vector<Holder> holders;
+      for (const int rank : group) {
+        if (rank == adder) {
+          holders = {{.rank = rank}};
+          break;
+        }
+        holders.push_back({.rank = rank});
+      }
+      last = move(unit, sender(holders, host(adder)), adder, true);
+    }
+    return {.rank = adder, .hop = 1, .after = last};
+  }
+
+  ReshardPlan& plan_;
+  std::vector<std::size_t> sent_;   // bytes to other ranks
+  std::vector<std::size_t> added_;  // bytes of sums
+  std::map<const ReshardPiece*, std::vector<int>> adders_;
+};
+
+void check_tensor(const ReshardTensor& tensor, std::size_t ranks) {
+  if (tensor.shape.size() > kMostDims) {
+    throw Error(ErrorCode::usage, std::to_string(tensor.shape.size()) +
+                                      " dimensions\na tensor has at most " +
+                                      std::to_string(kMostDims));
+  }
+  std::size_t most = std::numeric_limits<std::size_t>::max() / 2 / size_of(tensor.dtype);
+  for (const std::size_t size : tensor.shape) {
+    most = size == 0 ? most : most / size;
+  }
+  if (most == 0) {
+    throw Error(ErrorCode::usage,
+                "more bytes than 63 bits count\ngive the shape of a tensor that exists");
+  }
+  check_layout(tensor.from, tensor.shape, static_cast<int>(ranks));
+  check_layout(tensor.to, tensor.shape, static_cast<int>(ranks));
+  for (const AxisPlacement& how : tensor.to.placements) {
+    if (how.placement.kind == Placement::Kind::partial) {
+      throw Error(ErrorCode::usage, "the target's axis " + how.axis + " is " +
+                                        to_string(how.placement) +
+                                        "\na target replicates or shards");
+    }
+  }
+  static_cast<void>(summation_of(tensor.from));
+  const std::vector<std::size_t> summands = summands_of(tensor.from);
+  const std::size_t most_summand = *std::max_element(summands.begin(), summands.end());
+  if (most_summand >= kMostSummands) {
+    throw Error(ErrorCode::usage, std::to_string(most_summand + 1) + " summands\nat most " +
+                                      std::to_string(kMostSummands) + " are added at once");
+  }
+}
+
+// Adds the tensor's name to an error about it.
+[[noreturn]] void rethrow_named(const Error& error, const std::string& name) {
+  throw Error(error.code(),
+              "reshard: tensor " + in_quotes(name) + ": " + std::string(error.message()));
+}
+
+using PieceMap = std::map<std::string, std::vector<ReshardPiece>>;
+
+// Returns the pieces of each tensor; those of one shape and one pair of layouts are made once.
+std::vector<const std::vector<ReshardPiece>*> all_pieces(const ReshardPlan& plan, PieceMap& known) {
+  std::vector<const std::vector<ReshardPiece>*> all;
+  std::set<std::string_view> names;
+  for (const ReshardTensor& tensor : plan.tensors) {
+    try {
+      if (!names.insert(tensor.name).second) {
+        throw Error(ErrorCode::usage, "the name is there twice\ngive each tensor its own");
+      }
+      auto [place, added] = known.try_emplace(std::to_string(static_cast<int>(tensor.dtype)) + "|" +
+                                              pieces_key(tensor));
+      if (added) {
+        check_tensor(tensor, plan.ranks());
+        place->second = pieces_of(tensor);
+      }
+      all.push_back(&place->second);
+    } catch (const Error& error) {
+      rethrow_named(error, tensor.name);
+    }
+  }
+  return all;
+}
+
+std::size_t senders_of(const ReshardPiece& piece) {
+  std::size_t most = 0;
+  for (const auto& holders : piece.holders) {
+    most = std::max(most, holders.size());
+  }
+  return most;
+}
+
+}  // namespace
+
+std::size_t ReshardPlan::bytes_sent() const {
+  std::size_t bytes = 0;
+  for (const ReshardMove& move : moves) {
+    bytes += move.from == move.to ? 0 : move.bytes;
+  }
+  return bytes;
+}
+
+std::size_t ReshardPlan::bytes_between_hosts() const {
+  std::size_t bytes = 0;
+  for (const ReshardMove& move : moves) {
+    bytes += hosts[index(move.from)] == hosts[index(move.to)] ? 0 : move.bytes;
+  }
+  return bytes;
+}
+
+std::vector<std::size_t> ReshardPlan::bytes_sent_by_rank() const {
+  std::vector<std::size_t> bytes(ranks(), 0);
+  for (const ReshardMove& move : moves) {
+    bytes[index(move.from)] += move.from == move.to ? 0 : move.bytes;
+  }
+  return bytes;
+}
+
+ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> hosts) {
+  ReshardPlan plan{.tensors = std::move(tensors), .hosts = std::move(hosts)};
+  PieceMap known;
+  const auto pieces = all_pieces(plan, known);
+  std::size_t total = 0;
+  for (std::size_t t = 0; t < pieces.size(); ++t) {
+    for (const ReshardPiece& piece : *pieces[t]) {
+      total += count_of(piece.elements) * size_of(plan.tensors[t].dtype);
+    }
+  }
+  const std::size_t unit_bytes =
+      std::max(kLeastUnitBytes, total / kUnitsPerRank / std::max<std::size_t>(plan.ranks(), 1));
+  std::vector<Unit> units;
+  for (std::size_t t = 0; t < pieces.size(); ++t) {
+    const std::size_t bytes = size_of(plan.tensors[t].dtype);
+    for (const ReshardPiece& piece : *pieces[t]) {
+      for (ElementRanges& elements : cut(piece.elements, unit_bytes / bytes)) {
+        const std::size_t count = count_of(elements);
+        units.push_back({.tensor = t,
+                         .piece = &piece,
+                         .elements = std::move(elements),
+                         .bytes = count * bytes});
+      }
+    }
+  }
+  std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
+    return senders_of(*a.piece) < senders_of(*b.piece);
+  });
+  Planner planner(plan);
+  for (const Unit& unit : units) {
+    planner.assign(unit);
+  }
+  return plan;
+}
+
+}  // namespace unisono::parallel

@@ -1,0 +1,153 @@
+// Plans with known answers, balanced senders, and mistakes. tests/reshard compares random plans
+// with an oracle.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "unisono/error.hpp"
+#include "unisono/parallel/reshard.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+std::vector<int> hosts_of(int ranks, int per_host) {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < ranks; ++rank) {
+    hosts.push_back(rank / per_host);
+  }
+  return hosts;
+}
+
+ReshardTensor tensor(std::vector<std::size_t> shape, std::string_view from, std::string_view to,
+                     Dtype dtype = Dtype::f32) {
+  return {.name = "w",
+          .dtype = dtype,
+          .shape = std::move(shape),
+          .from = MeshLayout::parse(from),
+          .to = MeshLayout::parse(to)};
+}
+
+std::string error_of(const ReshardTensor& one, int ranks) {
+  try {
+    static_cast<void>(plan_reshard({one}, hosts_of(ranks, 1)));
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    return what.substr(0, what.find('\n'));
+  }
+  return "";
+}
+
+// One element per rank goes to both ranks of the other host: once over the wire, then from hand to
+// hand.
+TEST(ReshardPlan, SendsOnceToEachHost) {
+  const ReshardPlan plan =
+      plan_reshard({tensor({2}, "a=2 on 0-1: a=shard(0)", "b=2 on 2-3")}, hosts_of(4, 2));
+  EXPECT_EQ(plan.bytes_between_hosts(), 8U);
+  EXPECT_EQ(plan.bytes_sent(), 16U);
+  EXPECT_EQ(verify_reshard(plan), std::vector<std::string>());
+}
+
+// Parts that a rank has already are copied, not sent.
+TEST(ReshardPlan, TakesOwnMemoryFirst) {
+  const ReshardPlan plan =
+      plan_reshard({tensor({6}, "a=3: a=shard(0)", "a=3: a=shard(0)")}, hosts_of(3, 1));
+  EXPECT_EQ(plan.bytes_sent(), 0U);
+  EXPECT_EQ(plan.moves.size(), 3U);
+}
+
+// Replicas share the sending, also where only one of them has parts that are on demand elsewhere.
+TEST(ReshardPlan, BalancesReplicas) {
+  const std::vector<std::size_t> shape = {8192, 4096};
+  struct Way {
+    const char* from;
+    const char* to;
+    int ranks;
+    std::size_t senders;
+  };
+  for (const Way& way : {Way{"dp=3,tp=2 on 0-5: tp=shard(0)", "tp=4 on 6-9: tp=shard(1)", 10, 6},
+                         Way{"dp=2,tp=8 on 0-15: tp=shard(0) dp=shard(0)",
+                             "dp=4,tp=4 on 16-31: tp=shard(0)", 32, 16},
+                         Way{"dp=7 on 0-6", "tp=5 on 7-11: tp=shard(1)", 12, 7}}) {
+    const ReshardPlan plan =
+        plan_reshard({tensor(shape, way.from, way.to, Dtype::bf16)}, hosts_of(way.ranks, 1));
+    const std::vector<std::size_t> sent = plan.bytes_sent_by_rank();
+    EXPECT_LE(static_cast<double>(*std::max_element(sent.begin(), sent.end())),
+              1.05 * static_cast<double>(plan.bytes_sent()) / static_cast<double>(way.senders))
+        << way.from;
+  }
+}
+
+// Sections of a fused projection stay whole: each rank of the target has some of each.
+TEST(ReshardPlan, CutsSections) {
+  const MeshLayout fused = MeshLayout::parse("tp=2: tp=shard(0,sections=4+2*2)");
+  EXPECT_EQ(elements_at(fused, std::vector<std::size_t>{8}, 1),
+            (ElementRanges{
+                {{.first = 2, .count = 2}, {.first = 5, .count = 1}, {.first = 7, .count = 1}}}));
+  const MeshLayout uneven = MeshLayout::parse("tp=2: tp=shard(0,parts=7+1)");
+  EXPECT_EQ(elements_at(uneven, std::vector<std::size_t>{8}, 1),
+            (ElementRanges{{{.first = 7, .count = 1}}}));
+}
+
+TEST(ReshardPlan, PlansAnEmptyTensorAndOneElement) {
+  EXPECT_TRUE(
+      plan_reshard({tensor({4, 0}, "a=2: a=shard(0)", "a=1")}, hosts_of(2, 1)).moves.empty());
+  EXPECT_EQ(plan_reshard({tensor({}, "a=1", "b=1 on 1")}, hosts_of(2, 1)).bytes_sent(), 4U);
+  EXPECT_EQ(plan_reshard({tensor({3}, "a=1", "b=1")}, hosts_of(1, 1)).bytes_sent(), 0U);
+}
+
+// Counts beyond 32 bits.
+TEST(ReshardPlan, CountsInSixtyFourBits) {
+  const ReshardPlan plan = plan_reshard({tensor({std::size_t{1} << 20U, std::size_t{1} << 20U},
+                                                "a=2 on 0-1: a=shard(0)", "b=1 on 2")},
+                                        hosts_of(3, 1));
+  EXPECT_EQ(plan.bytes_sent(), std::size_t{1} << 42U);
+}
+
+TEST(ReshardErrors, NameTheTensorTheDimensionAndTheRank) {
+  EXPECT_EQ(
+      error_of(tensor({4}, "a=2: a=shard(1)", "a=1"), 2),
+      "usage: reshard: tensor \"w\": layout \"a=2: a=shard(1)\": axis a shards dimension 1 of "
+      "a tensor with 1 dimensions");
+  EXPECT_EQ(error_of(tensor({9}, "a=2: a=shard(0,parts=4+4)", "a=1"), 2),
+            "usage: reshard: tensor \"w\": layout \"a=2: a=shard(0,parts=2*4)\": dimension 0 has 9 "
+            "elements for axis a on rank 0, and its 2 parts have 8");
+  EXPECT_EQ(
+      error_of(tensor({9}, "a=2: a=shard(0,sections=4+4)", "a=1"), 2),
+      "usage: reshard: tensor \"w\": layout \"a=2: a=shard(0,sections=2*4)\": dimension 0 has "
+      "9 elements for axis a on rank 0, and its sections have 8");
+  EXPECT_EQ(error_of(tensor({9}, "a=2", "a=2 on 1-2"), 2),
+            "usage: reshard: tensor \"w\": layout \"a=2 on 1-2\": rank 2 does not exist among 2 "
+            "ranks");
+  EXPECT_EQ(error_of(tensor({9}, "a=2 on 1,1", "a=2"), 2),
+            "usage: reshard: tensor \"w\": layout \"a=2 on 1,1\": rank 1 is at two positions");
+  EXPECT_EQ(error_of(tensor({9}, "a=2: a=shard(0) a=replicate", "a=2"), 2),
+            "usage: reshard: tensor \"w\": layout \"a=2: a=shard(0) a=replicate\": axis a has two "
+            "placements");
+  EXPECT_EQ(error_of(tensor({9}, "a=2", "a=2: a=partial"), 2),
+            "usage: reshard: tensor \"w\": the target's axis a is partial(sum)");
+  EXPECT_EQ(error_of(tensor({std::size_t{1} << 40U, std::size_t{1} << 40U}, "a=1", "a=1"), 1),
+            "usage: reshard: tensor \"w\": more bytes than 63 bits count");
+  EXPECT_EQ(error_of(tensor({9}, "a=2: a=partial(avg)", "a=2"), 2),
+            "usage: reshard: tensor \"w\": layout \"a=2: a=partial(avg)\": axis a is partial(avg)");
+}
+
+// Axes on both sides of the semicolon do not choose their parts independently.
+TEST(ReshardErrors, NameElementsThatNobodyHas) {
+  EXPECT_EQ(error_of(tensor({4}, "a=2;b=2: a=shard(0) b=shard(0)", "a=1"), 2),
+            "usage: reshard: tensor \"w\": no source rank has the elements [1-2], which rank 0 "
+            "needs");
+}
+
+TEST(ReshardErrors, RefuseTextThatIsNoLayout) {
+  for (const char* text :
+       {"", "a=2:a", "a=2: a=shard", "a=2: a=shard(x)", "a=2: a=shard(0", "a=2: a=cut(0)",
+        "a=2 on 0", "a=2 on 1-0", "a=2 on 0,x", "a=2: a=shard(0,parts=)", "a=2: a=shard(0,3)",
+        "a=2: a=partial(band)", "a=2: a=shard(0,sections=99999999999*1)"}) {
+    EXPECT_THROW(static_cast<void>(MeshLayout::parse(text)), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::parallel
