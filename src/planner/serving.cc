@@ -31,28 +31,35 @@ PartWeights read_weights(const ModelShape& shape, double tokens) {
 }
 
 double prompt_flops(const ModelShape& shape, double tokens) {
-  const double dim = shape.latent.is_used()
-                         ? shape.latent.plain_dim + shape.latent.rotary_dim + shape.latent.value_dim
-                         : 2 * shape.head_dim;
   const double embedding = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2);
-  return 2 * (active_weights(shape) - embedding - shape.vectors) * tokens +
-         2 * shape.layers * shape.heads * dim * tokens * mean_seen_in_sequence(shape, tokens);
+  return (2 * (active_weights(shape) - embedding - shape.vectors) + mixing_flops(shape, tokens)) *
+         tokens;
 }
 
-// Elements of a token's keys and values on one rank, in all of its layers: heads that are fewer
-// than ranks are kept twice.
-double local_cache(const ModelShape& shape, const ServingLayout& layout) {
-  const double share =
-      shape.latent.is_used()
-          ? 1
-          : std::max(1.0, static_cast<double>(shape.kv_heads) / layout.tp) / shape.kv_heads;
-  return cache_elements(shape) * share * shape.layers / layout.pp;
+// Elements of a sequence's caches on one rank, where each layer counts `tokens_of` tokens: heads
+// that are fewer than ranks are kept twice. What an indexer keeps counts `all` tokens.
+template <typename TokensOf>
+double local_cache(const ModelShape& shape, const ServingLayout& layout, double all,
+                   const TokensOf& tokens_of) {
+  return sum_of_layers(shape,
+                       [&](LayerKind kind) {
+                         if (kind.mixer != Mixer::attention) {
+                           return 0.0;
+                         }
+                         const double keys = heads_of(shape, kind).keys;
+                         const double share =
+                             shape.latent.is_used() ? 1 : std::max(1.0, keys / layout.tp) / keys;
+                         return tokens_of(kind) * cache_elements(shape, kind) * share +
+                                all * shape.indexer.dim;
+                       }) /
+         layout.pp;
 }
 
 }  // namespace
 
 bool is_serving_measured(const ModelShape& shape, std::string_view device) {
-  return !shape.has_experts() && (device == "h100" || device == "h200" || device == "b200");
+  return !shape.has_experts() && shape.is_uniform() &&
+         (device == "h100" || device == "h200" || device == "b200");
 }
 
 std::string text_of(const ServingLayout& layout) {
@@ -108,8 +115,10 @@ ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& l
   TokenParts parts;
   // A pipeline's stages work on parts of the batch in turn: a token meets all of them.
   parts.weights = stored_bytes(read_weights(shape, batch), task) / layout.tp / per_second;
-  parts.cache =
-      batch * mean_seen(shape, context) * local_cache(shape, layout) * cache_byte / per_second;
+  const double seen = local_cache(
+      shape, layout, context, [&](LayerKind kind) { return seen_tokens(shape, kind, context); });
+  const double states = batch * state_bytes(shape) / devices;
+  parts.cache = (batch * seen * cache_byte + 2 * states) / per_second;
   const double products = batch * prompt_flops(shape, 1) / layout.tp / device.flops(task.weights);
   parts.products = std::max(0.0, products - parts.weights);
   parts.layers = shape.layers * constants.layer_s;
@@ -129,8 +138,10 @@ ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& l
   const double request_s = result.first_token_s + task.output * result.token_s;
   result.tokens_per_s_device = batch * task.output / request_s / devices;
   result.memory.weights = stored_bytes(part_weights(shape), task) / devices;
-  result.memory.cache =
-      batch * mean_kept(shape, task.input + task.output) * local_cache(shape, layout) * cache_byte;
+  const double longest = task.input + task.output;
+  const double kept = local_cache(
+      shape, layout, longest, [&](LayerKind kind) { return kept_tokens(shape, kind, longest); });
+  result.memory.cache = batch * kept * cache_byte + states;
   result.memory.buffers = kReserveBytes;
   return result;
 }
