@@ -168,7 +168,7 @@ class ConfigReader {
       window.dim = static_cast<double>(inner("head_dim", static_cast<std::int64_t>(whole.dim)));
       window.value_dim = window.dim;
     }
-    // Of the others: "global", what they have instead of the sizes without the word.
+    // The sizes of the other layers have the word "global".
     if (keys_.has("global_head_dim") || keys_.has("num_global_key_value_heads")) {
       shape_.head_dim = of("global_head_dim", whole.dim);
       shape_.kv_heads = count("num_global_key_value_heads", whole.keys);

@@ -161,6 +161,7 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
     row["tp"] = one.layout.tp;
     row["pp"] = one.layout.pp;
     row["ep"] = one.layout.ep;
+    row["dp"] = one.layout.dp;
     row["instances"] = one.layout.instances;
     row["concurrency"] = one.concurrency;
     row["first_token_s"] = one.first_token_s;
