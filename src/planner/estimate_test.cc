@@ -256,5 +256,61 @@ TEST(Serving, TokensTakeAsLongAsMeasured) {
   EXPECT_LE(errors[errors.size() * 9 / 10], kServingMargin);
 }
 
+Cluster twelve_nodes() {
+  return {.device = find_device("h100").value_or(DeviceModel{}),
+          .devices = 96,
+          .domain = 8,
+          .near_bytes_per_s = 450e9,
+          .far_bytes_per_s = 50e9};
+}
+
+// DeepSeek-V3 on 12 nodes of H100 with prompts and answers on devices of their own: 22,282 tokens a
+// second on each of the nine nodes that answer, for prompts of 2000 tokens and 256 requests a
+// device (the SGLang team, May 2025).
+TEST(Serving, GroupsThatShareExpertsTakeAsLongAsMeasured) {
+  const ModelShape shape = model("deepseek-v3");
+  const ServingTask task{
+      .input = 2000, .output = 100, .concurrency = 64 * 256, .weights = Precision::f8};
+  const ServingEstimate answers =
+      estimate_answers(shape, {.ep = 64, .dp = 64}, task, twelve_nodes());
+  EXPECT_NEAR(256 / answers.token_s, 22'282.0 / 8, 0.3 * 22'282 / 8);
+  EXPECT_LT(answers.memory.total(), twelve_nodes().usable_bytes());
+  EXPECT_GT(answers.parts.experts, answers.parts.weights);
+}
+
+TEST(Serving, PoolsKeepPaceWithEachOther) {
+  const ModelShape shape = model("deepseek-v3");
+  const ServingTask task{.input = 2000, .output = 1000, .concurrency = 0, .weights = Precision::f8};
+  const ServingLimits limits{.token_s = 0.05};
+  const auto best = [&](bool tries_pools) {
+    return search_serving(shape, task, limits, twelve_nodes(), {.tries_pools = tries_pools})
+        .best.front();
+  };
+  const ServingEstimate together = best(false);
+  const ServingEstimate pools = best(true);
+  EXPECT_EQ(together.prompts.layout.instances, 0);
+  EXPECT_GT(pools.prompts.layout.instances, 0);
+  EXPECT_GE(pools.tokens_per_s_device, together.tokens_per_s_device);
+  EXPECT_LE(pools.layout.devices() + pools.prompts.layout.devices(), 96);
+  EXPECT_LE(pools.token_s, 0.05);
+  EXPECT_EQ(pools.parts.prompts, 0);
+  // Neither pool gives more than it can.
+  const double tokens = pools.tokens_per_s_device * 96;
+  EXPECT_LE(tokens, 1.0001 * pools.layout.instances * pools.concurrency / pools.token_s);
+  EXPECT_LE(tokens, 1.0001 * task.output * pools.prompts.layout.instances *
+                        pools.prompts.layout.dp / pools.prompts.prompt_s);
+  // Measured: 2,090 output tokens a second and device, over all 96.
+  EXPECT_NEAR(pools.tokens_per_s_device, 2090, 0.2 * 2090);
+}
+
+TEST(Serving, GroupsOfOneAreAsBefore) {
+  const ModelShape shape = model("llama3-8b");
+  const ServingTask task{.input = 100, .output = 100, .concurrency = 4};
+  EXPECT_EQ(problem_of(shape, {.ep = 1, .dp = 2}, task), "groups share experts: ep is tp x dp, 2");
+  const ModelShape experts = model("deepseek-v3");
+  EXPECT_EQ(problem_of(experts, {.ep = 8, .dp = 8}, task), "a group without a request");
+  EXPECT_EQ(text_of(ServingLayout{.ep = 8, .dp = 8}), "tp=1,ep=8,dp=8,instances=1");
+}
+
 }  // namespace
 }  // namespace unisono::planner

@@ -57,7 +57,8 @@ int exit_of(const planner::Ranking<Estimate>& ranking) {
 }
 
 int train(const Arguments& arguments, const Console& console) {
-  refuse_together(arguments, "train", {"input", "output", "concurrency", "first-token", "token"});
+  refuse_together(arguments, "train",
+                  {"input", "output", "concurrency", "first-token", "token", "pools"});
   check_flags(arguments, planner::Layout());
   ModelQuestion question = read_model_question(arguments);
   if (question.shape.stored) {
@@ -116,7 +117,8 @@ int serve(const Arguments& arguments, const Console& console) {
   const planner::ServingLimits limits{
       .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
       .token_s = arguments.seconds("token")};
-  const planner::SearchOptions options = search_options(arguments, console);
+  planner::SearchOptions options = search_options(arguments, console);
+  options.tries_pools = arguments.has("pools");
   const auto ranking = search_serving(question.shape, task, limits, question.cluster, options);
   console.end_progress();
   if (arguments.has("save")) {
@@ -182,6 +184,9 @@ constexpr Option kPlanModelOptions[] = {
      .value = "TIME",
      .help = "With --serve: the longest time between two tokens.",
      .fallback = "50ms"},
+    {.name = "pools",
+     .help = "With --serve: also layouts that read prompts on devices of their own "
+             "(disaggregated serving)."},
     {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
     {.name = "explain",
      .value = "LAYOUT",

@@ -74,12 +74,26 @@ Json estimate_json(const TrainingEstimate& estimate) {
           {"simulated_s", rounded(estimate.simulated_s)}};
 }
 
+Json layout_json(const planner::ServingLayout& layout) {
+  return {{"tp", layout.tp},
+          {"pp", layout.pp},
+          {"ep", layout.ep},
+          {"dp", layout.dp},
+          {"instances", layout.instances}};
+}
+
+// Null: prompts are read by the devices that answer.
+Json pool_json(const planner::PromptPool& pool) {
+  return pool.layout.instances == 0
+             ? Json(nullptr)
+             : Json{{"layout", layout_json(pool.layout)},
+                    {"prompt_s", rounded(pool.prompt_s)},
+                    {"bytes", parts_json(planner::memory_parts(), pool.memory)}};
+}
+
 Json estimate_json(const ServingEstimate& estimate) {
-  return {{"layout",
-           {{"tp", estimate.layout.tp},
-            {"pp", estimate.layout.pp},
-            {"ep", estimate.layout.ep},
-            {"instances", estimate.layout.instances}}},
+  return {{"layout", layout_json(estimate.layout)},
+          {"prompts", pool_json(estimate.prompts)},
           {"concurrency", estimate.concurrency},
           {"first_token_s", rounded(estimate.first_token_s)},
           {"token_s", rounded(estimate.token_s)},

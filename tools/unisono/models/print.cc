@@ -218,6 +218,10 @@ void print_rows(const std::vector<ServingEstimate>& rows, double limit, const Co
                time_text(estimate.first_token_s), time_text(estimate.token_s),
                fmt::format("{:.1f}", estimate.tokens_per_s_device),
                bar(estimate.memory.total() / limit, 8), format_bytes(estimate.memory.total())});
+    if (const planner::PromptPool& pool = estimate.prompts; pool.layout.instances > 0) {
+      table.add({fmt::format("  prompts: {}", text_of(pool.layout)), "", "", "", "",
+                 bar(pool.memory.total() / limit, 8), format_bytes(pool.memory.total())});
+    }
   }
   fmt::print("{}", table.text(console));
 }
