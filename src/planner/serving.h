@@ -74,8 +74,8 @@ struct ServingConstants {
   double prompts = 1.54;
   double layer_s = 68e-6;
   double request_s = 25.5e-6;
-  // Of the first token, where a request follows as soon as one ends: the wait for a step, the own
-  // prompt, and a share of those of the others.
+  // The first token waits for a step, its own prompt, and a share of the prompts of others, where a
+  // request follows as soon as one ends.
   double first_s = 71.9e-3;
   double own_prompt = 1.31;
   double other_prompts = 0.0679;
