@@ -287,8 +287,8 @@ std::vector<PromptPool> prompt_pools(const ModelShape& shape, const ServingTask&
         return;  // instances are counted where both pools share the devices
       }
       const PromptPool pool = estimate_prompts(shape, layout, asked, cluster);
-      const bool is_late =
-          limits.first_token_s > 0 && pool.prompt_s * layout.pp > limits.first_token_s;
+      const bool is_late = limits.first_token_s > 0 &&
+                           first_token_s(pool.prompt_s, layout.pp, 0) > limits.first_token_s;
       if (!is_late && pool.memory.total() <= cluster.usable_bytes()) {
         pools.push_back(pool);
       }
@@ -336,7 +336,7 @@ void add_pools(const ModelShape& shape, const ServingTask& task, const ServingLi
         both.prompts = pool;
         both.prompts.layout.instances = (cluster.devices - devices) / pool.layout.devices();
         const double read = both.prompts.layout.instances * pool.layout.dp / pool.prompt_s;
-        both.first_token_s = pool.prompt_s * pool.layout.pp + answers.token_s;
+        both.first_token_s = first_token_s(pool.prompt_s, pool.layout.pp, 0) + answers.token_s;
         both.tokens_per_s_device = std::min(read, answered) * task.output / cluster.devices;
         if (read > 0 && (!best || faster(both, *best))) {
           best = both;

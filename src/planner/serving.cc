@@ -201,6 +201,13 @@ ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& l
   return result;
 }
 
+// What a request waits for, whoever answers: a step, its prompt, and a share of others' prompts.
+double first_token_s(double prompt_s, int stages, double others,
+                     const ServingConstants& constants) {
+  return constants.first_s +
+         prompt_s * (constants.own_prompt * stages + constants.other_prompts * others);
+}
+
 ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& layout,
                                  const ServingTask& task, const Cluster& cluster,
                                  const ServingConstants& constants) {
@@ -208,7 +215,9 @@ ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& l
   const double prompt_s = estimate_prompts(shape, layout, task, cluster, constants).prompt_s;
   result.parts.prompts = prompt_s * task.concurrency / layout.dp / task.output;
   result.token_s = result.parts.total();
-  result.first_token_s = prompt_s * layout.pp + result.token_s;
+  const double requests = task.concurrency / layout.dp;
+  result.first_token_s = first_token_s(prompt_s, layout.pp, requests, constants) +
+                         requests * constants.first_request_s;
   const double request_s = result.first_token_s + task.output * result.token_s;
   result.tokens_per_s_device = task.concurrency * task.output / request_s /
                                (static_cast<double>(layout.tp) * layout.pp * layout.dp);

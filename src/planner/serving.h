@@ -62,7 +62,7 @@ struct ServingEstimate {
   double concurrency = 0;  // of one instance
   TokenParts parts = {};
   MemoryParts memory = {};
-  double first_token_s = 0;  // of a prompt that waits for no other
+  double first_token_s = 0;  // in the mean, under this load
   double token_s = 0;        // between two tokens of an answer
   double tokens_per_s_device = 0;
 };
@@ -74,11 +74,19 @@ struct ServingConstants {
   double prompts = 1.54;
   double layer_s = 68e-6;
   double request_s = 25.5e-6;
+  // The first token waits for a step, its own prompt, and a share of the prompts of others, where a
+  // request follows as soon as one ends.
+  double first_s = 71.9e-3;
+  double own_prompt = 1.31;
+  double other_prompts = 0.0679;
+  double first_request_s = 1.83e-3;  // for each request that is under way
 };
 
 // Nine of ten deployments that were measured, of dense models on H100, H200 and B200, need this
 // share more or less for a token than predicted. No other kind of deployment was measured.
 inline constexpr double kServingMargin = 0.22;
+// The same of the time to the first token.
+inline constexpr double kFirstTokenMargin = 0.65;
 bool is_serving_measured(const ModelShape& shape, std::string_view device);
 
 // Weights as the checkpoint stores them, multiplied as it is meant where the device does that, else
@@ -87,6 +95,10 @@ void take_stored(const ModelShape& shape, const DeviceModel& device, ServingTask
 
 std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
                        const ServingTask& task);
+
+// Time to the first token of a prompt of `prompt_s` through `stages`, with `others` under way.
+double first_token_s(double prompt_s, int stages, double others,
+                     const ServingConstants& constants = {});
 
 // Devices that answer and read no prompts, and those that only read prompts, each as one instance.
 // REQUIRES: problem_of() is empty.

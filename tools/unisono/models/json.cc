@@ -160,6 +160,8 @@ Json head_json(const ModelQuestion& question, const planner::ServingTask& task) 
   json["margin"] = is_serving_measured(question.shape, question.cluster.device.name)
                        ? Json(planner::kServingMargin)
                        : Json(nullptr);
+  json["first_token_margin"] =
+      json["margin"].is_null() ? Json(nullptr) : Json(planner::kFirstTokenMargin);
   json["precision"] = planner::to_string(task.weights);
   if (task.stored) {
     json["stored"] = {{"as", task.stored->name},

@@ -300,9 +300,9 @@ std::string serving_evidence_text(const ModelQuestion& question) {
   const std::string& device = question.cluster.device.name;
   if (is_serving_measured(question.shape, device)) {
     return fmt::format(
-        "time of a token: nine of ten measured deployments of dense models are within "
-        "{:.0f} %",
-        planner::kServingMargin * 100);
+        "nine of ten measured deployments of dense models: a token within {:.0f} %, the first "
+        "within {:.0f} %",
+        planner::kServingMargin * 100, planner::kFirstTokenMargin * 100);
   }
   return fmt::format("no measurement of this kind, {} served on {}: no interval is known",
                      question.shape.has_experts() ? "models with experts" : "dense models", device);
