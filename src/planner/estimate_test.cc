@@ -5,9 +5,11 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 
 #include "network_model/simulator/simulate.h"
+#include "planner/goodput.h"
 #include "planner/search.h"
 #include "planner/stacks.h"
 #include "planner/step.h"
@@ -219,6 +221,43 @@ TEST(Step, HasItsCollectives) {
                   network_model::simulate(workload_of(step), *topology.value).total_us,
               1, 1e-3);  // times are written in whole microseconds
   EXPECT_THROW(make_step(shape, {.dp = 2048}, task, where, 1), Error);
+}
+
+// Against a play of failures: work since the last checkpoint is lost, and a restart is waited for.
+TEST(Goodput, IsWhatAPlayOfFailuresLeaves) {
+  const ModelShape shape = model("llama3-405b");
+  const FailureRates rates{
+      .device_mtbf_s = 50'000 * 3600.0, .storage_bytes_per_s = 50e9, .restart_s = 600};
+  const Goodput goodput = goodput_of(shape, {}, 16'384, rates);
+  EXPECT_NEAR(goodput.failure_every_s / 3600, 3.05, 0.01);
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> until(1 / goodput.failure_every_s);
+  double time = 0;
+  double kept = 0;
+  double failure = until(random);
+  while (kept < 3000 * goodput.failure_every_s) {
+    const double attempt = goodput.checkpoint_every_s + goodput.checkpoint_s;
+    if (time + attempt <= failure) {
+      time += attempt;
+      kept += goodput.checkpoint_every_s;
+    } else {
+      time = failure + rates.restart_s;
+      failure = time + until(random);
+    }
+  }
+  EXPECT_NEAR(goodput.share, kept / time, 0.01);
+}
+
+TEST(Goodput, IsWholeWithoutFailuresAndNothingUnderTooMany) {
+  const ModelShape shape = model("llama3-8b");
+  const auto share = [&](double mtbf_s) {
+    return goodput_of(shape, {}, 1000,
+                      {.device_mtbf_s = mtbf_s, .storage_bytes_per_s = 1e12, .restart_s = 600})
+        .share;
+  };
+  EXPECT_GT(share(1e12), 0.999);
+  EXPECT_LT(share(1e4), 0.001);
+  EXPECT_GE(share(1), 0);
 }
 
 TEST(Serving, TokensTakeAsLongAsMeasured) {

@@ -232,6 +232,16 @@ Json plan_json(const ModelQuestion& question, const planner::ServingTask& task,
   return json;
 }
 
+// Null: it was not asked for.
+Json goodput_json(const std::optional<planner::Goodput>& goodput) {
+  return !goodput ? Json(nullptr)
+                  : Json{{"share", rounded(goodput->share)},
+                         {"failure_every_s", rounded(goodput->failure_every_s)},
+                         {"checkpoint_bytes", rounded(goodput->checkpoint_bytes)},
+                         {"checkpoint_s", rounded(goodput->checkpoint_s)},
+                         {"checkpoint_every_s", rounded(goodput->checkpoint_every_s)}};
+}
+
 Json explanation_json(const ModelQuestion& question, const planner::TrainingTask& task,
                       const TrainingEstimate& estimate) {
   Json json = head_json(question, task);

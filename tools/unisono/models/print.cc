@@ -235,6 +235,19 @@ void print_flags(const Arguments& arguments, const Estimate& first) {
 
 }  // namespace
 
+namespace {
+
+std::string goodput_text(const planner::Goodput& goodput, const TrainingEstimate& first) {
+  return fmt::format(
+      "goodput: {} of the time, {:.0f} tokens/s/dev; a failure every {}; a checkpoint of {} every "
+      "{} takes {}",
+      percent(goodput.share), goodput.share * first.tokens_per_s_device,
+      time_text(goodput.failure_every_s), format_bytes(goodput.checkpoint_bytes),
+      time_text(goodput.checkpoint_every_s), time_text(goodput.checkpoint_s));
+}
+
+}  // namespace
+
 void print_training(const ModelQuestion& question, const planner::TrainingTask& task,
                     const planner::Ranking<TrainingEstimate>& ranking, const Arguments& arguments,
                     const Console& console) {
@@ -262,6 +275,9 @@ void print_training(const ModelQuestion& question, const planner::TrainingTask& 
   }
   print_reasons(ranking, console);
   print_refused(ranking, console);
+  if (const std::optional<planner::Goodput> goodput = read_goodput(arguments, question, task)) {
+    fmt::print("{}", wrap(goodput_text(*goodput, ranking.best.front()), 0, console.width()));
+  }
   fmt::print("\nthe first, part by part\n");
   print_explanation(question, task, ranking.best.front());
   print_flags(arguments, ranking.best.front());
