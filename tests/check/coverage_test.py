@@ -2,6 +2,9 @@
 
 import importlib.machinery
 import importlib.util
+import shutil
+import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -29,6 +32,21 @@ class Rooms(unittest.TestCase):
         self.assertEqual([line.split() for line in lines[1:]], [
             ["engine", "4", "25.0", "0", "-"], ["base", "40", "97.5", "4", "50.0"],
             ["empty", "0", "-", "0", "-"], ["src", "44", "90.9", "4", "50.0"]])
+
+    @unittest.skipUnless(shutil.which("gcovr") and shutil.which("g++"), "scripts/setup coverage installs gcovr")
+    def test_a_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            (root / "src/base").mkdir(parents=True)
+            (root / "build").mkdir()
+            (root / "src/base/a.cc").write_text("int chosen(int x) {\n  if (x > 1) {\n    return 2;\n  }\n"
+                                                "  return 3;\n}\n")
+            (root / "src/base/a_test.cc").write_text("int chosen(int);\nint main() {\n  return chosen(1) - 3;\n}\n")
+            subprocess.run(["g++", "--coverage", "../src/base/a.cc", "../src/base/a_test.cc", "-o", "a"],
+                           cwd=root / "build", check=True)
+            subprocess.run([root / "build/a"], check=True)
+            found = coverage.rooms(coverage.measure(root, root / "build", root / "build/coverage.json"))
+        self.assertEqual(found, {"base": [4, 3, 2, 1]})
 
 
 if __name__ == "__main__":
