@@ -111,10 +111,10 @@ class Debian(Tree):
 
     def test_symbols(self):
         (self.root / "tests/install/symbols/unisono_lab.txt").write_text("unisono::lab::one(int)\nunisono_two\n")
-        self.change("CMakeLists.txt", "VERSION 0.1.0", "VERSION 1.4.2")
-        self.change("python/pyproject.toml", "0.1.0", "1.4.2")
-        self.change("CITATION.cff", "0.1.0", "1.4.2")
-        self.change("CHANGELOG.md", "## 0.1.0", "## 1.4.2")
+        release = describe.version(self.root)
+        for name, before in (("CMakeLists.txt", "VERSION "), ("python/pyproject.toml", 'version = "'),
+                             ("CITATION.cff", "version: "), ("CHANGELOG.md", "## ")):
+            self.change(name, before + release, before + "1.4.2")
         self.assertEqual(describe.symbols("unisono_lab", self.root).splitlines(), [
             "libunisono_lab.so.1 libunisono-lab1 #MINVER#, libunisono-lab1 (<< 1.5~)",
             "* Build-Depends-Package: libunisono-dev",
@@ -166,6 +166,16 @@ class Recipes(Tree):
         self.assertIn(describe.digest(self.archive, "sha512"), texts["vcpkg/portfile.cmake"])
         compile(texts["spack/package.py"], "package.py", "exec")
         json.loads(texts["vcpkg/vcpkg.json"])
+
+
+class BestPractices(unittest.TestCase):
+    def test_every_criterion_has_one_answer(self):
+        rows = re.findall(r"^\| ([a-z]\w+) \| (.*?) \| ?(.*?) ?\|$", (ROOT / "docs/openssf.md").read_text(), re.MULTILINE)
+        answers = {name: (answer, why) for name, answer, why in rows if name != "criterion"}
+        self.assertEqual(len(answers), 67)  # of the passing level
+        for name, (answer, why) in answers.items():
+            self.assertIn(answer, ("met", "not applicable", "when published"), name)
+            self.assertTrue(why or answer == "when published", name)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,17 @@
 import hashlib
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "packaging"))
+import describe  # noqa: E402
+
+NAME = f"unisono-{describe.version()}"
 NAMES = ["scripts/release", "scripts/packages", "packaging", "CMakeLists.txt", "python/pyproject.toml", "CITATION.cff",
          "CHANGELOG.md", "tests/install/symbols", "cmake/install", "viewer/package-lock.json"]
 
@@ -25,7 +30,7 @@ class Release(unittest.TestCase):
                 shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(ROOT / name, target)
-        (self.checkout / ".gitignore").write_text("/build/\n__pycache__/\n")
+        shutil.copy(ROOT / ".gitignore", self.checkout)
         self.git("init", "-q")
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "Add all")
@@ -43,12 +48,12 @@ class Release(unittest.TestCase):
         self.assertIn("two builds are equal", done.stdout)
         out = self.checkout / "build/dist"
         sums = dict(reversed(line.split("  ")) for line in (out / "SHA256SUMS").read_text().splitlines())
-        self.assertLessEqual({"unisono-0.1.0.tar.gz", "unisono-0.1.0.spdx.json", "release-notes.md",
+        self.assertLessEqual({f"{NAME}.tar.gz", f"{NAME}.spdx.json", "release-notes.md",
                               "recipes/spack/package.py", "Containerfile"}, set(sums))
         for name, value in sums.items():
             self.assertEqual(hashlib.sha256((out / name).read_bytes()).hexdigest(), value, name)
-        with tarfile.open(out / "unisono-0.1.0.tar.gz") as archive:
-            self.assertEqual({name.split("/")[0] for name in archive.getnames()}, {"unisono-0.1.0"})
+        with tarfile.open(out / f"{NAME}.tar.gz") as archive:
+            self.assertEqual({name.split("/")[0] for name in archive.getnames()}, {NAME})
             self.assertEqual(len({member.mtime for member in archive}), 1)
 
     def test_changes_that_are_not_committed(self):
