@@ -36,7 +36,7 @@ SUITES = {"bookworm": "deb12", "trixie": "deb13"}
 OUTSIDE = {
     "libcli11-dev": ("CLI11", "BSD-3-Clause", "BUILD_DEPENDENCY_OF", "headers compiled into the program"),
     "libexpat1-dev": ("expat", "MIT", "DEPENDENCY_OF", "linked to by the program"),
-    "libfmt-dev": ("fmt", "MIT", "DEPENDENCY_OF", "linked to by the libraries"),
+    "libfmt-dev": ("fmt", "MIT", "DEPENDENCY_OF", "linked to by the program"),
     "libhwloc-dev": ("hwloc", "BSD-3-Clause", "DEPENDENCY_OF", "linked to by the program"),
     "libhwy-dev": ("highway", "Apache-2.0 OR BSD-3-Clause", "DEPENDENCY_OF", "linked to by the libraries"),
     "libssl-dev": ("openssl", "Apache-2.0", "DEPENDENCY_OF", "linked to; libssl is loaded for TLS"),

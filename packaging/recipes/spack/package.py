@@ -20,7 +20,7 @@ class Unisono(CMakePackage):
     depends_on("ninja", type="build")
     depends_on("highway")
     depends_on("openssl@3:")
-    depends_on("fmt@9:")
+    depends_on("fmt@9:", when="+tools")
     depends_on("cli11", type="build", when="+tools")
     depends_on("nlohmann-json", type="build")
     depends_on("expat", when="+tools")
