@@ -29,8 +29,9 @@ VERSIONS = {
     "CHANGELOG.md": r"^## ([0-9.]+) \(",
 }
 
-# The Debian releases that packages are built for: the part of the version that orders them.
-SUITES = {"bookworm": "deb12", "trixie": "deb13"}
+# The Debian releases that packages are built for: the part of the version that orders them, and the
+# newest policy that their lintian knows.
+SUITES = {"bookworm": ("deb12", "4.6.2"), "trixie": ("deb13", "4.7.2")}
 
 # What the build needs from outside (scripts/packages/build.txt): SPDX name, licence, and how unisono uses it.
 OUTSIDE = {
@@ -91,7 +92,7 @@ def changelog(suite, root=ROOT):
     if suite not in SUITES:
         raise Wrong(f"no packages are made for {suite}; there are: {', '.join(SUITES)}")
     maintainer = re.search(r"^Maintainer: (.*)$", (root / "packaging/debian/control").read_text(), re.MULTILINE)
-    return (f"unisono ({version(root)}-1~{SUITES[suite]}) {suite}; urgency=medium\n\n"
+    return (f"unisono ({version(root)}-1~{SUITES[suite][0]}) {suite}; urgency=medium\n\n"
             f"  * Release {version(root)}: see CHANGELOG.md.\n\n"
             f" -- {maintainer.group(1)}  {email.utils.format_datetime(date())}\n")
 
@@ -118,6 +119,8 @@ def symbols(library, root=ROOT):
 
 def fill_debian(folder, suite, root=ROOT):
     (folder / "changelog").write_text(changelog(suite, root))
+    control = folder / "control"
+    control.write_text(control.read_text().replace("@STANDARDS@", SUITES[suite][1]))
     major = version(root).split(".")[0]
     for path in sorted((root / "tests/install/symbols").glob("*.txt")):
         package = "lib" + path.stem.replace("_", "-") + major

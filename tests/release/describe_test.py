@@ -93,7 +93,9 @@ class Debian(Tree):
         packages = set(re.findall(r"^Package: (.*)$", (ROOT / "packaging/debian/control").read_text(), re.MULTILINE))
         libraries = re.findall(r"^(lib\w+):", (ROOT / "src/layers.txt").read_text(), re.MULTILINE)
         self.assertEqual(len(libraries), 4)
-        describe.fill_debian(self.root, "bookworm", self.root)
+        shutil.copy(ROOT / "packaging/debian/control", self.root)
+        describe.fill_debian(self.root, "trixie", self.root)
+        self.assertIn("\nStandards-Version: 4.7.2\n", (self.root / "control").read_text())
         for library in libraries:
             package = library.replace("_", "-") + "0"
             self.assertIn(package, packages)
