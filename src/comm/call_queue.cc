@@ -303,12 +303,11 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
     return request.done.load(std::memory_order_acquire) ? Polled::finished : Polled::idle;
   };
   Diagnosis& diagnosis = operations_.diagnosis();
-  int leaver = -1;
+  Diagnosis::TransferWait wait;
   const auto check = [&] {
     const std::lock_guard lock(driving_);
     if (request.prepared == nullptr) {
-      diagnosis.look_for_leaver(request.transfer.peer, leaver);
-      diagnosis.note_wait(state_of(request.transfer));
+      diagnosis.look_around(state_of(request.transfer), wait);
     } else if (running_) {
       diagnosis.look_around(operations_.latest());
     }

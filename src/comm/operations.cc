@@ -322,13 +322,10 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
     }
     return Polled::advanced;
   };
-  int leaver = -1;
+  Diagnosis::TransferWait wait;
   const auto check = [&] {
-    const auto first = unfinished();
-    const bool done = first == transfers.end();
-    diagnosis_->look_for_leaver(done ? -1 : first->peer, leaver);
-    if (!done) {
-      diagnosis_->note_wait(state_of(*first));
+    if (const auto first = unfinished(); first != transfers.end()) {
+      diagnosis_->look_around(state_of(*first), wait);
     }
   };
   const auto verdict = waiter.wait(poll, check);

@@ -1,292 +1,220 @@
 // Ranks that disagree on one call, in ways drawn at random: every rank must be told.
 //
-//   random_disagreements [--count N] [--seed S] [--verbose]
+//   random_disagreements [--count N] [--seed S] [--jobs N] [--verbose]
 //
-// In each trial one rank makes a call that differs from the others' in one field; then all make the
-// same next call and a barrier, or leave. A rank is told if one of its calls throws a mismatch, or,
-// where the call was its last one, if it says so on stderr when it leaves. Where the ranks are is
-// UNISONO_TEST_WORLD. A trial is a function of its seed.
+// In each trial some ranks of a world, or of a group of it, make a call that differs from the
+// others' in one field; then all make the same next call and a barrier, or leave. Each rank must
+// get a mismatch in the first call, the next one or the barrier; if the call was its last one, it
+// must say so on stderr when it leaves, or have left before the others came. A call that returns
+// must have the right result for what this rank called. The text must name two ranks that differ.
+// Where the ranks are is UNISONO_TEST_WORLD. A trial is a function of its seed.
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <numeric>
 #include <optional>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
-#include "base/collectives.h"
-#include "base/hash.h"
 #include "bootstrap/testing.h"
+#include "disagreements.h"
+#include "run_case.h"
 #include "unisono/communicator.hpp"
 
 namespace unisono::testing {
 namespace {
 
-enum class Field : std::uint8_t {
-  collective,
-  dtype,
-  op,
-  factor,
-  count,
-  root,
-  counts,
-  algorithm,
-  calls,  // one rank makes one more
-};
-constexpr std::array kFields = {"collective", "dtype",  "op",        "factor", "count",
-                                "root",       "counts", "algorithm", "calls"};
-enum class Form : std::uint8_t { blocking, async, plan };
+constexpr int kTagTimeoutMs = 1500;
+constexpr int kTimeoutMs = 60'000;  // bounds a hang
 
-class Draw {
+// The call in which a rank got its error, or after which it found nothing wrong.
+enum class When : std::uint8_t { call, next, barrier, leaving, never };
+constexpr std::array kWhen = {"in the call", "in the next call", "in the barrier after it",
+                              "when it left", "never"};
+
+struct Answer {
+  std::string to_text() const {
+    return std::to_string(static_cast<int>(when)) + (disagreement ? "1" : "0") +
+           (alike ? "1" : "0") + std::to_string(text.size()) + " " + text + wrong;
+  }
+  // Reads to_text(); other text is what a rank that died has left.
+  static Answer parse(const std::string& all) {
+    const std::size_t space = all.find(' ');
+    if (space < 4 || space == std::string::npos) {
+      return {.text = all.empty() ? "died" : all};
+    }
+    const auto bytes = static_cast<std::size_t>(std::stoul(all.substr(3, space - 3)));
+    return {.when = static_cast<When>(all[0] - '0'),
+            .disagreement = all[1] == '1',
+            .alike = all[2] == '1',
+            .text = all.substr(space + 1, bytes),
+            .wrong = all.substr(space + 1 + bytes)};
+  }
+
+  When when = When::never;
+  bool disagreement = false;  // the error is one of a disagreement
+  bool alike = false;         // accuracy: all ranks choose the same algorithm after all
+  std::string text = {};      // of the error
+  std::string wrong = {};     // what is wrong with a result
+};
+
+// One rank of a trial.
+class Participant {
  public:
-  explicit Draw(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t n) {
-    return static_cast<std::size_t>((state_ = mix(state_ + 1)) % n);
-  }
+  Participant(const Disagreement& trial, int rank, const std::string& job)
+      : trial_(trial), rank_(rank), job_(job) {}
 
- private:
-  std::uint64_t state_;
-};
-
-struct Shape {
-  Collective collective = Collective::barrier;
-  Dtype dtype = Dtype::f32;
-  Reduction reduction = sum;
-  int root = 0;
-  std::size_t count = 1;  // of v-forms, of each rank's part
-  int more = -1;          // in a v-form: of this rank's part, one more, and of the next one less
-  std::string algorithm = {};
-};
-
-struct Trial {
-  int ranks = 2;
-  Form form = Form::blocking;
-  Field field = Field::collective;
-  int odd = 0;  // the rank that differs
-  Shape common;
-  Shape other;
-  std::optional<Shape> next;  // none: the call is the last one
-};
-
-bool is_user_choice(Collective collective) {
-  return !is_v_form(collective) && moves_data(collective);
-}
-
-// Another algorithm than "flat" that serves any number of ranks.
-const char* other_algorithm(Collective collective) {
-  switch (collective) {
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::scatter:
-    case Collective::gather:
-      return "binomial";
-    case Collective::all_to_all:
-      return "pairwise";
-    default:
-      return "ring";
-  }
-}
-
-Shape draw_shape(Draw& draw, int ranks) {
-  constexpr std::size_t kCounts[] = {1, 5, 64, 1000, 30'000};
-  Shape shape;
-  shape.collective = static_cast<Collective>(draw.below(kCollectiveCount));
-  shape.count = 1 + kCounts[draw.below(std::size(kCounts))];
-  shape.root = static_cast<int>(draw.below(static_cast<std::size_t>(ranks)));
-  return shape;
-}
-
-bool applies(Field field, const Shape& shape) {
-  switch (field) {
-    case Field::op:
-    case Field::factor:
-      return reduces(shape.collective);
-    case Field::dtype:
-      return moves_data(shape.collective);
-    case Field::count:
-      return moves_data(shape.collective) && !is_v_form(shape.collective);
-    case Field::root:
-      return is_rooted(shape.collective);
-    case Field::counts:
-      return is_v_form(shape.collective);
-    case Field::algorithm:
-      return is_user_choice(shape.collective);
-    case Field::calls:  // one barrier more than others is like any of the later ones
-      return moves_data(shape.collective);
-    default:
-      return true;
-  }
-}
-
-Trial draw_trial(std::uint64_t seed) {
-  Draw draw(seed * 77);
-  Trial trial;
-  trial.ranks = 2 + static_cast<int>(draw.below(7));
-  trial.odd = static_cast<int>(draw.below(static_cast<std::size_t>(trial.ranks)));
-  trial.form = static_cast<Form>(draw.below(3));
-  trial.common = draw_shape(draw, trial.ranks);
-  do {
-    trial.field = static_cast<Field>(draw.below(kFields.size()));
-  } while (!applies(trial.field, trial.common));
-  if (trial.field == Field::factor) {
-    trial.common.reduction = Reduction::premul_sum(0.5);
-  } else if (trial.field == Field::algorithm) {
-    trial.common.algorithm = "flat";
-  }
-  trial.other = trial.common;
-  switch (trial.field) {
-    case Field::collective:
-      while (trial.other.collective == trial.common.collective) {
-        trial.other.collective = static_cast<Collective>(draw.below(kCollectiveCount));
-      }
-      break;
-    case Field::dtype:
-      trial.other.dtype = draw.below(2) == 0 ? Dtype::i32 : Dtype::f64;
-      break;
-    case Field::op:
-      trial.other.reduction = draw.below(2) == 0 ? max : avg;
-      break;
-    case Field::factor:
-      trial.other.reduction = Reduction::premul_sum(0.25);
-      break;
-    case Field::count:
-      trial.other.count += draw.below(2) == 0 ? std::size_t{1} : std::size_t{40'000};
-      break;
-    case Field::root:
-      trial.other.root = (trial.common.root + 1 +
-                          static_cast<int>(draw.below(static_cast<std::size_t>(trial.ranks - 1)))) %
-                         trial.ranks;
-      break;
-    case Field::counts:
-      trial.other.more = trial.common.collective == Collective::all_to_all_v
-                             ? (trial.odd + 1) % trial.ranks
-                             : static_cast<int>(draw.below(static_cast<std::size_t>(trial.ranks)));
-      break;
-    case Field::algorithm:
-      trial.other.algorithm = other_algorithm(trial.common.collective);
-      break;
-    case Field::calls:
-      break;
-  }
-  if (draw.below(4) != 0 || trial.field == Field::calls) {
-    trial.next = draw_shape(draw, trial.ranks);
-  }
-  return trial;
-}
-
-std::string describe(const Shape& shape) {
-  return std::string(to_string(shape.collective)) + " " + std::string(to_string(shape.dtype)) +
-         " " + std::string(to_string(shape.reduction.op)) + " count " +
-         std::to_string(shape.count) + " root " + std::to_string(shape.root) + " " +
-         shape.algorithm;
-}
-
-std::string describe(const Trial& trial) {
-  constexpr std::array kForms = {"blocking", "async", "plan"};
-  return std::to_string(trial.ranks) + " ranks, rank " + std::to_string(trial.odd) +
-         " has another " + kFields.at(static_cast<std::size_t>(trial.field)) + ": " +
-         describe(trial.common) + " / " + describe(trial.other) + ", " +
-         kForms.at(static_cast<std::size_t>(trial.form)) + ", then " +
-         (trial.next ? describe(*trial.next) : "nothing");
-}
-
-class Caller {
- public:
-  explicit Caller(Communicator& comm) : comm_(comm) {}
-
-  void call(const Shape& shape, Form form) {
-    const auto n = static_cast<std::size_t>(comm_.size());
-    const auto me = static_cast<std::size_t>(comm_.rank());
-    counts_.assign(n, shape.count);
-    recv_counts_.assign(n, shape.count);
-    if (shape.more >= 0) {
-      ++counts_[static_cast<std::size_t>(shape.more)];
-      if (shape.collective != Collective::all_to_all_v) {
-        --counts_[static_cast<std::size_t>(shape.more + 1) % n];  // the sum stays
-      }
-    }
-    recv_counts_[me] = counts_[me];
-    Call call{.collective = shape.collective,
-              .in = in_.get(),
-              .out = out_.get(),
-              .count = is_v_form(shape.collective) ? 0 : shape.count,
-              .dtype = shape.dtype,
-              .reduction = shape.reduction,
-              .root = is_rooted(shape.collective) ? shape.root : 0,
-              .algorithm = shape.algorithm};
-    if (is_v_form(shape.collective)) {
-      call.counts = counts_;
-      if (shape.collective == Collective::all_to_all_v) {
-        call.recv_counts = recv_counts_;
-      }
-    }
-    if (!moves_data(shape.collective)) {
-      call = {.collective = shape.collective};
-    }
-    switch (form) {
-      case Form::blocking:
-        comm_.run(call);
-        break;
-      case Form::async: {
-        Request request = comm_.run_async(call);
-        request.wait();
-        break;
-      }
-      case Form::plan: {
-        Plan plan = comm_.plan(call);
-        plan.start();
-        break;
-      }
-    }
-  }
-
- private:
-  Communicator& comm_;
-  // Most calls use little of them: calloc() touches nothing.
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  using Memory = std::unique_ptr<void, Free>;
-  static constexpr std::size_t kMost = 8 * 70'002 * sizeof(double);
-  Memory in_{std::calloc(kMost, 1)};
-  Memory out_{std::calloc(kMost, 1)};
-  std::vector<std::size_t> counts_;
-  std::vector<std::size_t> recv_counts_;
-};
-
-// "told", "later" (at the barrier), "silent", or another error.
-std::string take_part(const Trial& trial, int rank, const std::string& job) {
-  ConnectOptions options = comm::testing::options_for(rank, trial.ranks, job);
-  options.timeout_ms = 60'000;
-  const char* stage = "told";
-  try {
-    Communicator comm = Communicator::connect(options);
-    Caller caller(comm);
+  Answer take_part() {
     try {
-      const bool odd = rank == trial.odd;
-      if (odd && trial.field == Field::calls) {
-        caller.call(trial.common, trial.form);
+      ConnectOptions options = comm::testing::options_for(rank_, trial_.ranks, job_);
+      options.timeout_ms = trial_.field == Field::tag ? kTagTimeoutMs : kTimeoutMs;
+      Communicator world = Communicator::connect(options);
+      std::optional<Communicator> group;
+      try {
+        answer_.when = When::call;  // a rank may still be in the split when the others are told
+        if (trial_.members < trial_.ranks) {
+          group = world.split(rank_ < trial_.members ? 0 : -1, rank_);
+        }
+        make_calls(world, group);
+        answer_.when = When::never;
+      } catch (const Error& error) {
+        answer_.text = error.what();
+        answer_.disagreement = is_of_disagreement(error);
       }
-      caller.call(odd ? trial.other : trial.common, trial.form);
-      if (!trial.next) {
-        return "silent";
-      }
-      caller.call(*trial.next, Form::blocking);
-      stage = "later";
-      comm.barrier();
-      return "silent";
     } catch (const Error& error) {
-      return error.code() == ErrorCode::mismatch ? stage : error.what();
+      answer_.text = std::string("cannot join: ") + error.what();
     }
-  } catch (const Error& error) {
-    return error.what();
+    return answer_;
   }
-}
+
+ private:
+  void make_calls(Communicator& world, std::optional<Communicator>& group) {
+    Communicator& on = group ? *group : world;
+    if (rank_ < trial_.members) {
+      answer_.when = When::call;
+      trial_.is_message() ? pass_message(on) : disagree(on);
+      answer_.when = When::next;
+      continue_on(on);
+    }
+    if (trial_.then == Then::leave && !group) {
+      return;
+    }
+    answer_.when = When::barrier;
+    group.reset();
+    world.barrier();
+  }
+
+  void disagree(Communicator& on) {
+    const Made& made = trial_.of(rank_);
+    if (trial_.field == Field::calls && trial_.others.contains(rank_)) {
+      make(on, made);
+    }
+    make(on, made);
+  }
+
+  void make(Communicator& on, const Made& made) {
+    if (made.cut != 0) {
+      std::vector<float> data(made.one.count);
+      on.group([&] {
+        const std::span<float> all(data);
+        static_cast<void>(on.all_reduce_async(all.first(made.cut), sum));
+        static_cast<void>(on.all_reduce_async(all.subspan(made.cut), sum));
+      });
+      return;
+    }
+    Case one = as_made_by(rank_, made.one, trial_.own);
+    one.in_place = one.in_place && made.more < 0;  // the rule knows the changed counts
+    CaseRun run(on, one);
+    Call call = run.call();
+    std::vector<std::size_t> counts(call.counts.begin(), call.counts.end());
+    if (made.more >= 0) {  // the guards around the buffers have room for one element
+      ++counts[static_cast<std::size_t>(made.more)];
+      if (made.less >= 0) {
+        --counts[static_cast<std::size_t>(made.less)];
+      }
+      call.counts = counts;
+    }
+    call.reduction.factor *= made.factor;
+    if (trial_.field == Field::accuracy) {
+      const auto chosen = [&](const Made& made_by) {
+        call.accuracy = made_by.accuracy;
+        return on.explain(call).chosen;
+      };
+      const std::string common = chosen(trial_.common);
+      answer_.alike =
+          std::all_of(trial_.others.begin(), trial_.others.end(),
+                      [&](const auto& other) { return chosen(other.second) == common; });
+      call.accuracy = made.accuracy;
+    }
+    make_call(on, call, one.form);
+    // Counts that differ shift what the others send, which is no element of the case.
+    if (made.has_oracle() && !is_v(one.collective) && trial_.field != Field::accuracy) {
+      note(run.check());
+    }
+  }
+
+  void pass_message(Communicator& on) {
+    constexpr int kTag = 7;
+    std::vector<char> data(trial_.common.one.count + 200'000);
+    if (rank_ == trial_.sender()) {
+      on.send(data.data(), trial_.common.one.count, trial_.receiver(), kTag);
+    } else if (rank_ == trial_.receiver()) {
+      on.recv(data.data(), trial_.others.begin()->second.one.count, trial_.sender(),
+              trial_.field == Field::tag ? kTag + 1 : kTag);
+    }
+  }
+
+  void continue_on(Communicator& on) {
+    switch (trial_.then) {
+      case Then::leave:
+        break;
+      case Then::collective:
+        note(run_case(on, as_made_by(rank_, trial_.next, ~trial_.own)));
+        break;
+      case Then::exchange: {
+        const int n = trial_.members;
+        std::vector<int> out(1000, rank_);
+        std::vector<int> in(1000);
+        on.exchange(out.data(), 4000, (rank_ + 1) % n, in.data(), 4000, (rank_ + n - 1) % n);
+        break;
+      }
+      case Then::split:
+        static_cast<void>(on.split(0, rank_));
+        break;
+    }
+    // In a group that is left, the barrier of its members is the next collective.
+    if (trial_.members < trial_.ranks && trial_.then != Then::leave) {
+      answer_.when = When::barrier;
+      on.barrier();
+    }
+  }
+
+  void note(const std::string& wrong) {
+    answer_.wrong = answer_.wrong.empty() ? wrong : answer_.wrong;
+  }
+
+  // A message of another tag is not told from one that comes later.
+  bool is_of_disagreement(const Error& error) const {
+    if (trial_.field != Field::tag) {
+      return error.code() == ErrorCode::mismatch;
+    }
+    const std::string text = error.what();
+    return (error.code() == ErrorCode::timeout && text.find("tag") != std::string::npos) ||
+           (error.code() == ErrorCode::peer_lost && text.find(" has left") != std::string::npos);
+  }
+
+  const Disagreement& trial_;
+  int rank_;
+  const std::string& job_;
+  Answer answer_;
+};
 
 // Captures what a function writes to stderr.
 class Captured {
@@ -314,68 +242,216 @@ class Captured {
   UniqueFd before_;
 };
 
+// Ranks by field and by when they were told.
 struct Tally {
-  long ranks = 0, told = 0, later = 0, leaving = 0, silent = 0, other = 0, unnamed = 0;
+  static constexpr std::size_t kColumns = 8;
+  static constexpr std::array<const char*, kColumns> kNames = {
+      "trials", "in call", "next", "barrier", "leaving", "left", "fine", "failed"};
+  enum Column : std::uint8_t { trials, told, left = 5, fine, failed };
+  std::array<std::array<long, kColumns>, kFields.size()> counts = {};
+
+  long& at(Field field, std::size_t column) {
+    return counts.at(static_cast<std::size_t>(field)).at(column);
+  }
+  void add(const std::string& text) {
+    std::istringstream stream(text);
+    for (auto& row : counts) {
+      for (long& count : row) {
+        long more = 0;
+        stream >> more;
+        count += more;
+      }
+    }
+  }
+  std::string to_text() const {
+    std::string text;
+    for (const auto& row : counts) {
+      for (const long count : row) {
+        text += std::to_string(count) + " ";
+      }
+    }
+    return text;
+  }
+  void print() const {
+    std::array<long, kColumns> sum = {};
+    std::printf("%-11s", "field");
+    for (const char* name : kNames) {
+      std::printf("%9s", name);
+    }
+    for (std::size_t field = 0; field <= counts.size(); ++field) {
+      std::printf("\n%-11s", field < counts.size() ? kFields.at(field) : "all");
+      for (std::size_t column = 0; column < kColumns; ++column) {
+        const long count = field < counts.size() ? counts.at(field).at(column) : sum.at(column);
+        sum.at(column) += count;
+        std::printf("%9ld", count);
+      }
+    }
+    std::printf("\n");
+  }
 };
 
-// False: somebody was told something else, or nobody anything.
+// Empty, or why an error's text misleads: it must show two calls that differ, or say that one rank
+// sends another message than the other expects.
+std::string check_text(const Disagreement& trial, const std::string& text) {
+  static const std::regex kSides(
+      "rank ([0-9]+)(?: \\([0-9]+ of its group\\))?(?: calls ([^;]*); | and |sends )rank "
+      "([0-9]+)(?: \\([0-9]+ of its group\\))?(?: calls ([^\n]*))?");
+  if (trial.is_message()) {
+    return "";
+  }
+  std::smatch found;
+  if (!std::regex_search(text, found, kSides)) {
+    return text.find(" sends ") != std::string::npos ? "" : "it does not name two ranks";
+  }
+  const int one = std::stoi(found[1]);
+  const int other = std::stoi(found[3]);
+  if (!trial.others.contains(one) && !trial.others.contains(other)) {
+    return "it names two ranks that agree";
+  }
+  return found[2].matched && found[2] == found[4] ? "it shows two equal calls" : "";
+}
+
+class Verdict {
+ public:
+  Verdict(const Disagreement& trial, const std::vector<Answer>& answers, const std::string& written)
+      : trial_(trial), answers_(answers), written_(written) {
+    for (int rank = 0; rank < trial_.ranks; ++rank) {
+      judge(rank);
+    }
+    if (!agrees() && told_ == 0 && !trial_.moves_nothing()) {
+      fail("nobody was told");
+    }
+  }
+  const std::string& failures() const { return failures_; }
+  void count(Tally& tally) const {
+    ++tally.at(trial_.field, Tally::trials);
+    for (std::size_t when = 0; when < when_.size(); ++when) {
+      tally.at(trial_.field, Tally::told + when) += when_.at(when);
+    }
+    tally.at(trial_.field, Tally::fine) += fine_;
+    tally.at(trial_.field, Tally::failed) += failures_.empty() ? 0 : 1;
+  }
+
+ private:
+  void fail(const std::string& why) { failures_ += "  " + why + "\n"; }
+  bool agrees() const { return trial_.field == Field::nothing || answers_.front().alike; }
+
+  void judge(int rank) {
+    const Answer& answer = answers_[static_cast<std::size_t>(rank)];
+    const std::string name = "rank " + std::to_string(rank) + " ";
+    if (!answer.wrong.empty()) {
+      fail(name + "got a wrong result without an error: " + answer.wrong);
+    }
+    if (agrees()) {
+      ++fine_;
+      if (!answer.text.empty()) {
+        fail(name + "must not fail: " + answer.text);
+      }
+      return;
+    }
+    if (!answer.text.empty()) {
+      ++told_;
+      ++when_.at(static_cast<std::size_t>(answer.when));
+      const std::string wrong =
+          answer.disagreement ? check_text(trial_, answer.text) : "it is another error";
+      if (!wrong.empty()) {
+        fail(name + "was told " + kWhen.at(static_cast<std::size_t>(answer.when)) + ", but " +
+             wrong + ": " + answer.text);
+      }
+    } else if (written_.find(name + "leaves a world in which ranks made different calls") !=
+               std::string::npos) {
+      ++told_;
+      ++when_.at(static_cast<std::size_t>(When::leaving));
+    } else {
+      ++when_.at(static_cast<std::size_t>(When::never));
+      if (trial_.then != Then::leave) {  // else it left before the others came
+        fail(name + "was never told");
+      }
+    }
+    if (trial_.ends_all_in_the_call() && rank < trial_.members &&
+        (answer.text.empty() || answer.when != When::call)) {
+      fail(name + "depends on all others, but was not told in the call");
+    }
+  }
+
+  const Disagreement& trial_;
+  const std::vector<Answer>& answers_;
+  const std::string& written_;
+  std::array<long, kWhen.size()> when_ = {};
+  long fine_ = 0;
+  long told_ = 0;
+  std::string failures_;
+};
+
 bool run(std::uint64_t seed, Tally& tally, bool verbose) {
-  const Trial trial = draw_trial(seed);
+  const Disagreement trial = draw_disagreement(seed);
   const std::string job = comm::testing::unique_name("disagree");
-  std::vector<std::string> said;
+  std::vector<Answer> answers;
   std::string written;
   {
     Captured captured;
-    said = comm::testing::as_threads(trial.ranks,
-                                     [&](int rank) { return take_part(trial, rank, job); });
+    const auto take_part = [&](int rank) {
+      return Participant(trial, rank, job).take_part().to_text();
+    };
+    // Threads read each other's registered memory where it is, and a rank that gets an error may
+    // free it before the others have got theirs.
+    const auto texts = trial.has_registered_memory()
+                           ? comm::testing::as_processes(trial.ranks, take_part)
+                           : comm::testing::as_threads(trial.ranks, take_part);
+    for (const std::string& text : texts) {
+      answers.push_back(Answer::parse(text));
+    }
     written = captured.text();
   }
-  bool right = true;
-  int told = 0;
-  for (int rank = 0; rank < trial.ranks; ++rank) {
-    std::string& one = said[static_cast<std::size_t>(rank)];
-    const std::string line =
-        "rank " + std::to_string(rank) + " leaves a world in which ranks made different calls";
-    if (one == "silent" && written.find(line) != std::string::npos) {
-      one = "leaving";
-    }
-    ++tally.ranks;
-    tally.told += one == "told";
-    tally.later += one == "later";
-    tally.leaving += one == "leaving";
-    tally.silent += one == "silent";
-    const bool knows = one == "told" || one == "later" || one == "leaving";
-    told += knows;
-    const bool known = knows || one == "silent";
-    tally.other += !known;
-    // A rank that has left before the others came cannot be told.
-    right = right && known && (one != "silent" || !trial.next);
-  }
-  tally.unnamed += told == 0;
-  right = right && told != 0;
+  const Verdict verdict(trial, answers, written);
+  verdict.count(tally);
+  const bool right = verdict.failures().empty();
   if (!right || verbose) {
-    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), describe(trial).c_str());
-    for (std::size_t rank = 0; rank < said.size(); ++rank) {
-      std::printf("  rank %zu: %s\n", rank, said[rank].c_str());
+    std::string text = std::string(right ? "" : "FAILED ") + "--seed " + std::to_string(seed) +
+                       ": " + to_text(trial) + verdict.failures();
+    for (int rank = 0; verbose && rank < trial.ranks; ++rank) {
+      const Answer& answer = answers[static_cast<std::size_t>(rank)];
+      text += "  rank " + std::to_string(rank) + " " +
+              kWhen.at(static_cast<std::size_t>(answer.when)) + ": " + answer.text + "\n";
     }
+    text += verbose ? written : "";
+    std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   }
   return right;
 }
 
-int run_all(std::uint64_t seed, long count, bool verbose) {
-  Tally tally;
-  int failures = 0;
-  for (long i = 0; i < count; ++i) {
-    failures += run(seed + static_cast<std::uint64_t>(i), tally, verbose) ? 0 : 1;
+int run_all(std::uint64_t seed, long count, int jobs, bool verbose) {
+  Tally all;
+  // Worlds wait most of the time, so that several processes share a core.
+  const auto counted = comm::testing::as_processes(jobs, [&](int job) {
+    // Memory that the kernel has not to clear again for each trial.
+    ::mallopt(M_ARENA_MAX, 1);
+    ::mallopt(M_MMAP_THRESHOLD, 1 << 28);
+    ::mallopt(M_TRIM_THRESHOLD, 1 << 28);
+    Tally tally;
+    for (long i = job; i < count; i += jobs) {
+      run(seed + static_cast<std::uint64_t>(i), tally, verbose);
+    }
+    return tally.to_text();
+  });
+  for (const std::string& text : counted) {
+    all.add(text);
+    if (const std::size_t end = text.find('['); end != std::string::npos || text.empty()) {
+      std::printf("FAILED: a process ended early %s\n",
+                  text.substr(std::min(end, text.size())).c_str());
+    }
   }
-  std::printf(
-      "%ld trials from seed %llu, %ld ranks: told at the next call %ld, at the barrier after it "
-      "%ld, when they left %ld; left before others came %ld; another error %ld; trials in which "
-      "nobody was told %ld; %d failed\n",
-      count, static_cast<unsigned long long>(seed), tally.ranks, tally.told, tally.later,
-      tally.leaving, tally.silent, tally.other, tally.unnamed, failures);
-  return failures == 0 ? 0 : 1;
+  std::printf("random_disagreements --count %ld --seed %llu; ranks told:\n", count,
+              static_cast<unsigned long long>(seed));
+  all.print();
+  long trials = 0;
+  long failed = 0;
+  for (const auto& row : all.counts) {
+    trials += row.at(Tally::trials);
+    failed += row.at(Tally::failed);
+  }
+  return trials == count && failed == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -384,6 +460,7 @@ int run_all(std::uint64_t seed, long count, bool verbose) {
 int main(int argc, char** argv) {
   std::uint64_t seed = 1;
   long count = 300;
+  int jobs = 1;
   bool verbose = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -393,10 +470,13 @@ int main(int argc, char** argv) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--count" && i + 1 < argc) {
       count = std::strtol(argv[++i], nullptr, 10);
+    } else if (word == "--jobs" && i + 1 < argc) {
+      jobs = static_cast<int>(std::strtol(argv[++i], nullptr, 10));
     } else {
-      std::fputs("usage: random_disagreements [--count N] [--seed S] [--verbose]\n", stderr);
+      std::fputs("usage: random_disagreements [--count N] [--seed S] [--jobs N] [--verbose]\n",
+                 stderr);
       return 2;
     }
   }
-  return unisono::testing::run_all(seed, count, verbose);
+  return unisono::testing::run_all(seed, count, jobs, verbose);
 }

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/catalog.h"
+#include "draw_case.h"
 #include "ranks.h"
 #include "run_case.h"
 
@@ -33,65 +33,6 @@ struct Options {
   int most = 9;
   std::string kind = "both";
 };
-
-// The same numbers on every rank and machine.
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() { return state_ = scramble(state_); }
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
-  bool one_in(std::size_t n) { return below(n) == 0; }
-  template <typename T>
-  const T& of(const std::vector<T>& values) {
-    return values[below(values.size())];
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-std::string draw_algorithm(Draw& draw, const Case& one) {
-  std::vector<std::string> names = {""};
-  for (const Algorithm* algorithm : catalog()) {
-    if (find_algorithm(one.collective, algorithm->name) == algorithm &&
-        can_serve(*algorithm, {.ranks = one.ranks})) {
-      names.emplace_back(algorithm->name);
-    }
-  }
-  return draw.of(names);
-}
-
-// Bytes of the whole vector: mostly few, seldom a MiB.
-std::size_t draw_bytes(Draw& draw) {
-  const std::size_t largest = draw.one_in(40) ? 20 : draw.one_in(6) ? 15 : 10;
-  const std::size_t bits = draw.below(largest + 1);
-  return draw.below((std::size_t{1} << bits) + 1);
-}
-
-Case draw_case(Draw& draw, int ranks) {
-  Case one;
-  one.ranks = ranks;
-  one.collective = static_cast<Collective>(draw.below(kCollectiveCount));
-  one.algorithm = draw_algorithm(draw, one);
-  do {
-    one.dtype = static_cast<Dtype>(draw.below(kDtypeCount));
-    one.op = static_cast<ReduceOp>(draw.below(kReduceOpCount));
-  } while (has_op(one.collective) && !defined(one.dtype, one.op));
-  one.op = has_op(one.collective) ? one.op : ReduceOp::sum;
-  const auto n = static_cast<std::size_t>(ranks);
-  one.root = has_root(one.collective) ? static_cast<int>(draw.below(n)) : 0;
-  const bool vector = one.collective == Collective::broadcast ||
-                      one.collective == Collective::reduce ||
-                      one.collective == Collective::all_reduce;
-  one.count = draw_bytes(draw) / size_of(one.dtype) / (vector ? 1 : n);
-  one.in_place = draw.one_in(2);
-  one.gaps = is_v(one.collective) && draw.one_in(2);
-  one.memory = draw.one_in(12) ? static_cast<Memory>(1 + draw.below(2)) : Memory::plain;
-  one.form = static_cast<Form>(draw.one_in(3) ? draw.below(4) : 0);
-  one.skew = draw.one_in(5) ? draw.below(9) : 0;
-  one.seed = draw.next() % 1'000'000;
-  return one;
-}
 
 std::string failure(const Communicator& communicator, const Case& one, const std::string& wrong) {
   return to_line(one) + "\n    rank " + std::to_string(communicator.rank()) + ": " + wrong + "\n";

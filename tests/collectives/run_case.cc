@@ -180,24 +180,28 @@ void CaseRun::scribble() {
   }
 }
 
-std::string run_case(Communicator& communicator, const Case& one) {
-  CaseRun run(communicator, one);
-  switch (one.form) {
+void make_call(Communicator& communicator, const Call& call, Form form) {
+  switch (form) {
     case Form::run:
-      communicator.run(run.call());
+      communicator.run(call);
       break;
     case Form::async:
-      communicator.run_async(run.call()).wait();
+      communicator.run_async(call).wait();
       break;
     case Form::plan:
-      communicator.plan(run.call()).start();
+      communicator.plan(call).start();
       break;
     case Form::plan_async: {
-      Plan plan = communicator.plan(run.call());
+      Plan plan = communicator.plan(call);
       plan.start_async().wait();
       break;
     }
   }
+}
+
+std::string run_case(Communicator& communicator, const Case& one) {
+  CaseRun run(communicator, one);
+  make_call(communicator, run.call(), one.form);
   return run.check();
 }
 

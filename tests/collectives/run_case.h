@@ -55,6 +55,8 @@ class CaseRun {
   Call call_;
 };
 
+// Makes the call in one of its forms and waits until it is done.
+void make_call(Communicator& communicator, const Call& call, Form form);
 // The whole of it: fill, call in the case's form, check.
 std::string run_case(Communicator& communicator, const Case& test_case);
 

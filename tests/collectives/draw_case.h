@@ -1,0 +1,37 @@
+// Draws cases of collectives from a seed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "case.h"
+#include "oracle.h"
+
+namespace unisono::testing {
+
+// The same numbers on every rank and machine.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() { return state_ = scramble(state_); }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
+  int rank_below(int n) { return static_cast<int>(below(static_cast<std::size_t>(n))); }
+  bool one_in(std::size_t n) { return below(n) == 0; }
+  template <typename T>
+  const T& of(const std::vector<T>& values) {
+    return values[below(values.size())];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+Case draw_case(Draw& draw, int ranks);
+// The algorithms that serve the case, by name.
+std::vector<std::string> algorithms_for(const Case& one);
+// Draws what each rank may choose on its own: where its buffers are, and how it makes the call.
+void draw_own_matter(Draw& draw, Case& one);
+
+}  // namespace unisono::testing
