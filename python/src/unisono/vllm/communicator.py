@@ -2,8 +2,10 @@
 
 import functools
 import inspect
+import weakref
 
 import torch
+import torch.distributed as dist
 from vllm.distributed.device_communicators.all2all import AgRsAll2AllManager
 from vllm.distributed.device_communicators.base_device_communicator import DeviceCommunicatorBase
 from vllm.forward_context import get_forward_context, is_forward_context_available
@@ -16,14 +18,18 @@ from unisono.vllm.experts import ExpertCalls
 logger = init_logger(__name__)
 
 
-@functools.cache
+_worlds = weakref.WeakKeyDictionary()  # by process group; destroy() does not end them: they end with the process
+
+
 def _world():
     """The communicator of all processes of the engine. Collective: vLLM makes groups on all ranks together."""
     from unisono.torch.experts import _connect
 
-    world = _connect(None, "vllm")
-    logger.info("unisono: rank %d of %d, on %d hosts", world.rank, world.size, world.hosts)
-    return world
+    group = dist.group.WORLD
+    if group not in _worlds:
+        world = _worlds[group] = _connect(None, "vllm")
+        logger.info("unisono: rank %d of %d, on %d hosts", world.rank, world.size, world.hosts)
+    return _worlds[group]
 
 
 class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
@@ -34,20 +40,25 @@ class UnisonoCommunicator(GroupCalls, DeviceCommunicatorBase):
     def __init__(self, cpu_group, device=None, device_group=None, unique_name="", use_all2all=False):
         super().__init__(cpu_group, device, device_group, unique_name, use_all2all=use_all2all)
         self.comm = _world().subgroup(self.ranks, here.group_number(unique_name))
-        self._step, self._calls = None, 0
+        self._step, self._calls = (lambda: None), 0
         here.opened(unique_name, self)
         _say_once(", ".join(falls_back(type(self))))
         if self.use_all2all:
             self.all2all_manager = UnisonoAll2AllManager(self)
 
     def label(self, purpose):
-        self.comm.label(here.label(self.unique_name.partition(":")[0], purpose, self._number))
+        where = here.layer_name()
+        if not where and is_forward_context_available():
+            where = f"call {self._number()}"
+        self.comm.label(f"{where} {self.unique_name.partition(':')[0]} {purpose}".strip()[-103:])
 
     def _number(self):
         """How many calls this step of the model has made before."""
-        step = get_forward_context() if is_forward_context_available() else None
-        self._calls = self._calls + 1 if step is self._step else 0
-        self._step = step
+        step = get_forward_context()
+        if self._step() is step:
+            self._calls += 1
+        else:
+            self._step, self._calls = weakref.ref(step), 0
         return self._calls
 
     def all_reduce(self, input_):

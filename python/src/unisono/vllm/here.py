@@ -26,11 +26,9 @@ def group(name):
     return _groups[name]
 
 
-def label(group_name, purpose, number):
-    """Returns "layers.3.mlp.down_proj tp all_reduce"; outside of a known layer "tp all_reduce 7"."""
-    if _layer:
-        return f"{_layer} {group_name} {purpose}"[-103:]
-    return f"{group_name} {purpose} {number()}"
+def layer_name():
+    """Returns "layers.3.mlp.down_proj"; empty outside of a known layer."""
+    return _layer
 
 
 @contextlib.contextmanager
