@@ -236,13 +236,13 @@ def check_experts(calls, placement):
 
 def test_expert_map():
     """Rows without an expert of this rank become zeros, and no kernel runs for them."""
-    expert_map = torch.tensor([-1, 0, -1, 1])
+    expert_map = torch.tensor([0, -1, 1, -1])
     rows, weights = torch.arange(1.0, 5).reshape(4, 1), torch.full((4, 2), 0.5)
-    ids = torch.tensor([[1, 3], [0, 2], [3, 0], [-1, -1]], dtype=torch.int32)
+    ids = torch.tensor([[0, 2], [1, 3], [2, 1], [-1, -1]], dtype=torch.int32)
     out, calls = torch.full((4, 1), 9.0), []
-    with_expert_map(kernel([1, 3], calls), out, rows, weights, ids, expert_map)
-    assert out.flatten().tolist() == [0.5 * (2 + 4), 0, 0.5 * 3 * 4, 0] and calls == [3]
-    with_expert_map(kernel([1, 3], calls), out, rows, weights, torch.zeros_like(ids), expert_map)
+    with_expert_map(kernel([0, 2], calls), out, rows, weights, ids, expert_map)
+    assert out.flatten().tolist() == [0.5 * (1 + 3), 0, 0.5 * 3 * 3, 0] and calls == [3]
+    with_expert_map(kernel([0, 2], calls), out, rows, weights, torch.ones_like(ids), expert_map)
     assert out.flatten().tolist() == [0] * 4 and calls == [3]
 
 

@@ -12,8 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.update(OMP_NUM_THREADS="1", VLLM_DIST_IDENT=f"latency-{os.getpid()}", VLLM_PLUGINS="")
+os.environ.update(OMP_NUM_THREADS="1", VLLM_PLUGINS="")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+os.environ.setdefault("VLLM_DIST_IDENT", f"latency-{os.getpid()}")  # ranks import this file again, and keep it
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jobs  # noqa: E402
