@@ -8,7 +8,9 @@ naming it in VLLM_PLUGINS switches it on. docs/guides/vllm.md is the guide.
 
 import os
 
-__all__ = ["register"]
+__all__ = ["LOGGER", "register"]
+
+LOGGER = "vllm.unisono"  # vLLM shows the messages below its own name only
 
 
 def register():
@@ -19,7 +21,7 @@ def register():
     from vllm.platforms import current_platform
 
     if not current_platform.is_cpu():
-        init_logger(__name__).warning(
+        init_logger(LOGGER).warning(
             "unisono: this vLLM runs on %s; the plug-in is for CPUs and stays off", current_platform.device_name
         )
         return

@@ -11,11 +11,11 @@ from vllm.distributed.device_communicators.base_device_communicator import Devic
 from vllm.forward_context import get_forward_context, is_forward_context_available
 from vllm.logger import init_logger
 
-from unisono.vllm import here
+from unisono.vllm import LOGGER, here
 from unisono.vllm.calls import GroupCalls
 from unisono.vllm.experts import ExpertCalls
 
-logger = init_logger(__name__)
+logger = init_logger(LOGGER)
 
 
 _worlds = weakref.WeakKeyDictionary()  # by process group; destroy() does not end them: they end with the process

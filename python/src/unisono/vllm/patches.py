@@ -7,10 +7,10 @@ import inspect
 import torch
 from vllm.logger import init_logger
 
-from unisono.vllm import here
+from unisono.vllm import LOGGER, here
 from unisono.vllm.experts import with_expert_map
 
-logger = init_logger(__name__)
+logger = init_logger(LOGGER)
 
 
 def apply(platform):
