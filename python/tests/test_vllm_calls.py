@@ -202,6 +202,7 @@ def check_experts(calls, placement):
     for one in maps:
         one[of_rank[me]] = torch.arange(len(of_rank[me]), dtype=torch.int32)
     experts, computed = ExpertCalls(calls.comm), []
+    experts.rows_sent = 0
     for step in range(4):
         tokens = 0 if (me, step) == (1, 2) else 3 + me + step
         hidden, (ids, weights) = values((tokens, HIDDEN), torch.float32, me, step), route(tokens, me, step)

@@ -100,10 +100,13 @@ def groups():
 
 def report(model, rank, ranks, options):
     made = engine(model, ranks, options)
+    communicators = [group.device_communicator for group in groups()]
+    managers = [one.all2all_manager for one in communicators if hasattr(one.all2all_manager, "calls")]
+    for manager in managers:
+        manager.calls.rows_sent = 0
     found, duration = generate(made, prompts_of(rank, ranks, options))
-    classes = {type(group.device_communicator).__name__ for group in groups()}
-    managers = [group.device_communicator.all2all_manager for group in groups()]
-    sent = sum(getattr(manager, "rows_sent", 0) for manager in managers)
+    sent = sum(manager.calls.rows_sent for manager in managers)
+    classes = {type(one).__name__ for one in communicators}
     return {"found": found, "s": duration, "classes": sorted(classes), "rows_sent": sent}
 
 

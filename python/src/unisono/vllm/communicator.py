@@ -113,13 +113,8 @@ class UnisonoAll2AllManager(AgRsAll2AllManager):
     def __init__(self, communicator):
         super().__init__(communicator.cpu_group)
         self._communicator = communicator
-        self._calls = ExpertCalls(communicator.comm)
+        self.calls = ExpertCalls(communicator.comm)
         self._gathered = False
-
-    @property
-    def rows_sent(self):
-        """Rows of hidden size that this rank has sent to other ranks so far."""
-        return self._calls.rows_sent
 
     def dispatch_router_logits(self, hidden_states, router_logits, is_sequence_parallel=False, extra_tensors=None):
         self._gathered = True
@@ -131,7 +126,7 @@ class UnisonoAll2AllManager(AgRsAll2AllManager):
         if self._gathered:
             return super().dispatch(hidden_states, topk_weights, topk_ids, is_sequence_parallel, extra_tensors)
         self._communicator.label("dispatch")
-        rows, weights, ids, extras = self._calls.dispatch(
+        rows, weights, ids, extras = self.calls.dispatch(
             hidden_states, topk_weights, topk_ids, extra_tensors or (), experts_here=expert_map
         )
         return (rows, weights, ids) if extra_tensors is None else (rows, weights, ids, extras)
@@ -140,7 +135,7 @@ class UnisonoAll2AllManager(AgRsAll2AllManager):
         if self._gathered:
             return super().combine(hidden_states, is_sequence_parallel)
         self._communicator.label("combine")
-        return self._calls.combine(hidden_states)
+        return self.calls.combine(hidden_states)
 
     def allocate_combine_input(self, shape, dtype, device, is_sequence_parallel=False):
         return None
@@ -149,10 +144,10 @@ class UnisonoAll2AllManager(AgRsAll2AllManager):
         if self._gathered:
             return super().combine_into_output(hidden_states, output, is_sequence_parallel)
         self._communicator.label("combine")
-        return self._calls.combine(hidden_states, out=output)
+        return self.calls.combine(hidden_states, out=output)
 
     def destroy(self):
-        self._calls.close()
+        self.calls.close()
 
 
 def falls_back(cls):

@@ -13,12 +13,12 @@ class ExpertCalls:
     """dispatch() and combine() on one group; calls alternate.
 
     comm: the group's communicator, of ranks that hold different tokens.
-    `rows_sent`: rows of hidden size that this rank has sent to other ranks so far.
+    `rows_sent`: set to 0, it counts the rows of hidden size that this rank sends to other ranks from then on.
     """
 
     def __init__(self, comm):
         self.comm = comm
-        self.rows_sent = 0
+        self.rows_sent = None
         self._exchanges = {}  # by the experts of all ranks and k
         self._places = {}  # by the layer's map: the map, which must live as long, and the experts of all ranks
         self._current = None
@@ -39,7 +39,8 @@ class ExpertCalls:
         mine = torch.tensor(routing.experts_here)
         ids = torch.where(local < 0, -1, mine[local.clamp(min=0)]).to(topk_ids.dtype)
         self._current = exchange, routing
-        self._count(places, routing, topk_ids)
+        if self.rows_sent is not None:
+            self._count(places, routing, topk_ids)
         return rows, weights.to(topk_weights.dtype), ids, extras
 
     def combine(self, rows, out=None):
