@@ -23,8 +23,8 @@ SUITES ?=
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test test-all parallel llm llm-build llm-layouts reliability bench viewer site release-tool check \
-        coverage release clean
+.PHONY: help run test test-all parallel llm llm-build llm-layouts reliability bench viewer vllm site release-tool \
+        check coverage release clean
 
 help:
 	@echo "make run      build the release, run every collective on $(RANKS) processes (7 min on 2 cores, then 1)"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-all make test, sanitizers, long forms, slow Python tests, PyTorch's own (hours)"
 	@echo "make parallel train a small GPT under every layout of a list, compare with one process (10 min)"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
+	@echo "make vllm     vLLM's engine on CPUs over unisono, tokens compared with one process (half an hour)"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (two hours)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine (an hour)"
 	@echo "make viewer   build the page of unisono view from viewer/ (1 min; needs Node, the rest does not)"
@@ -85,6 +86,11 @@ llm: llm-build
 
 llm-layouts: llm-build
 	@file=$$(scripts/fetch-model $(MODEL)) && scripts/llm-layouts build/release $$file
+
+vllm:
+	@$(SETUP) build test python
+	@scripts/test-python --wheel
+	@scripts/test-vllm
 
 reliability:
 	@$(SETUP) build test

@@ -120,7 +120,7 @@ def _check(tokens, chosen, weights, k):
             raise ValueError(f"MoEDispatcher: {name} is {list(array.shape)}, not {[len(tokens), k]}: [tokens, k]")
 
 
-def _connect(group):
+def _connect(group, job="experts"):
     """A communicator of the ranks of a process group, which meet over it."""
     size, secret = dist.get_world_size(group), [secrets.token_hex(8), secrets.token_hex(16)]
     dist.broadcast_object_list(secret, src=dist.get_global_rank(group or dist.group.WORLD, 0), group=group)
@@ -138,7 +138,7 @@ def _connect(group):
     return unisono.connect(
         rank=dist.get_rank(group),
         size=size,
-        job=f"experts-{secret[0]}",  # which others on this host may see
+        job=f"{job}-{secret[0]}",  # which others on this host may see
         token="" if own else secret[1],
         exchange=exchange,
         **_limits(group),

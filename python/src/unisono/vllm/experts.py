@@ -1,0 +1,105 @@
+"""vLLM's dispatch and combine of tokens over unisono's expert exchange. Needs no vLLM.
+
+A token travels once to each rank that has an expert of it, and one sum per rank travels back. vLLM's
+own way, all_gather and reduce_scatter, sends every token to every rank.
+"""
+
+import torch
+
+from unisono.experts import Exchange
+
+
+class ExpertCalls:
+    """dispatch() and combine() on one group; calls alternate.
+
+    comm: the group's communicator, of ranks that hold different tokens.
+    `rows_sent`: set to 0, it counts the rows of hidden size that this rank sends to other ranks from then on.
+    """
+
+    def __init__(self, comm):
+        self.comm = comm
+        self.rows_sent = None
+        self._exchanges = {}  # by the experts of all ranks and k
+        self._places = {}  # by the layer's map: the map, which must live as long, and the experts of all ranks
+        self._current = None
+
+    def dispatch(self, hidden_states, topk_weights, topk_ids, extra_tensors=(), *, experts_here):
+        """Returns (rows, weights, ids, extras) of the tokens that chose experts of this rank. Collective.
+
+        Shapes: hidden_states[tokens, hidden], topk_weights and topk_ids[tokens, k], extra_tensors[tokens, ...];
+        results have as many rows as arrived, maybe none. ids are global, and -1 for experts of other ranks.
+        experts_here: a tensor that maps global to local numbers, -1 for experts of other ranks.
+        """
+        places = self._experts_of_rank(experts_here)
+        exchange = self._exchange(places, topk_ids.shape[1])
+        routing = exchange.route(topk_ids.to(torch.int32).contiguous())
+        payloads = [hidden_states, topk_weights.float(), *extra_tensors]
+        rows, weights, *extras = exchange.dispatch(routing, [tensor.contiguous() for tensor in payloads])
+        local = torch.from_numpy(routing.experts.copy()).long()
+        mine = torch.tensor(routing.experts_here)
+        ids = torch.where(local < 0, -1, mine[local.clamp(min=0)]).to(topk_ids.dtype)
+        self._current = exchange, routing
+        if self.rows_sent is not None:
+            self._count(places, routing, topk_ids)
+        return rows, weights.to(topk_weights.dtype), ids, extras
+
+    def combine(self, rows, out=None):
+        """Returns the sums over the ranks of each token's rows, added in f32 and rounded once. Collective."""
+        if self._current is None:
+            raise RuntimeError("combine() without a dispatch() before it")
+        (exchange, routing), self._current = self._current, None
+        if out is not None and (not out.is_contiguous() or out.data_ptr() == rows.data_ptr()):
+            return out.copy_(exchange.combine(routing, rows.contiguous()))
+        return exchange.combine(routing, rows.contiguous(), out=out)
+
+    def close(self):
+        for exchange in self._exchanges.values():
+            exchange.close()
+        self._exchanges.clear()
+
+    def _experts_of_rank(self, expert_map):
+        """The experts of each rank. Collective at the first call of each layer, on all ranks together."""
+        if id(expert_map) not in self._places:
+            mine = expert_map.cpu() >= 0
+            all_ranks = torch.empty((self.comm.size, len(mine)), dtype=torch.uint8)
+            self.comm.all_gather(mine.to(torch.uint8).numpy(), all_ranks.numpy())
+            numbers = [tuple(one.nonzero().flatten().tolist()) for one in all_ranks]
+            self._places[id(expert_map)] = expert_map, (len(mine), tuple(numbers))
+        return self._places[id(expert_map)][1]
+
+    def _exchange(self, places, k):
+        if (places, k) not in self._exchanges:
+            experts, of_rank = places
+            self._exchanges[places, k] = Exchange(self.comm, experts, k, layout="rank_major", experts_of_rank=of_rank)
+        return self._exchanges[places, k]
+
+    def _count(self, places, routing, topk_ids):
+        experts, of_rank = places
+        rank_of = torch.full((experts + 1,), self.comm.size)
+        for rank, numbers in enumerate(of_rank):
+            rank_of[list(numbers)] = rank
+        there = torch.zeros((len(topk_ids), self.comm.size + 1), dtype=torch.bool)
+        there.scatter_(1, rank_of[topk_ids.long()], True)
+        there[:, [self.comm.rank, self.comm.size]] = False
+        arrived = torch.from_numpy(routing.sources.copy())[:, 0]
+        self.rows_sent += int(there.sum() + ((arrived >= 0) & (arrived != self.comm.rank)).sum())
+
+
+def with_expert_map(compute, output, hidden_states, topk_weights, topk_ids, expert_map, scale=None):
+    """Runs a kernel that knows only this rank's experts on the choices that are among them.
+
+    compute(output, rows, weights, ids, scale): the kernel, for one choice per row, with local ids.
+    Writes to output[tokens, hidden] the sum over the choices, added in f32, and zeros where there is none.
+    """
+    local = torch.where(topk_ids < 0, -1, expert_map[topk_ids.long().clamp(min=0)])
+    token, place = (local >= 0).nonzero(as_tuple=True)
+    if len(token) == 0:
+        return output.zero_()
+    outputs = output.new_empty((len(token), *output.shape[1:]))
+    per_row = scale is not None and scale.dim() > 0 and len(scale) == len(hidden_states)
+    compute(
+        outputs, hidden_states[token], topk_weights[token, place, None].contiguous(),
+        local[token, place, None].to(torch.int32).contiguous(), scale[token] if per_row else scale,
+    )  # fmt: skip
+    sums = torch.zeros(output.shape, dtype=torch.float32)
+    return output.copy_(sums.index_add_(0, token, outputs.float()))

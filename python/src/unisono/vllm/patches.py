@@ -1,0 +1,178 @@
+"""The places of vLLM that the plug-in changes; all of them, and only in this process."""
+
+import dis
+import functools
+import inspect
+
+import torch
+from vllm.logger import init_logger
+
+from unisono.vllm import LOGGER, here
+from unisono.vllm.experts import with_expert_map
+
+logger = init_logger(LOGGER)
+
+
+def apply(platform):
+    """Makes unisono the communicator of this platform. May be called again."""
+    platform.get_device_communicator_cls = classmethod(
+        lambda cls: "unisono.vllm.communicator.UnisonoCommunicator"
+    )
+    _define_operations()
+    missing = [what for what, change in _CHANGES.items() if not _made(change)]
+    if missing:
+        logger.warning("unisono: this vLLM has no place for: %s", "; ".join(missing))
+
+
+def _made(change):
+    try:
+        change()
+    except (ImportError, AttributeError) as error:
+        logger.debug("unisono: %s: %s", change.__name__, error)
+        return False
+    return True
+
+
+def _once(owner, name, wrap):
+    """Replaces a function of a class by wrap(function), unless that has been done."""
+    original = owner.__dict__[name] if name in owner.__dict__ else getattr(owner, name)
+    if not hasattr(original, "_unisono"):
+        changed = functools.wraps(original)(wrap(original))
+        changed._unisono = True
+        setattr(owner, name, changed)
+
+
+def _name_layers():
+    """Labels of calls by the layer, where Python runs for each layer."""
+    from vllm.model_executor.layers.linear import RowParallelLinear
+    from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
+
+    def within(attribute):
+        def wrap(original):
+            def forward(self, *args, **kwargs):
+                if torch.compiler.is_compiling():
+                    return original(self, *args, **kwargs)
+                with here.layer(getattr(self, attribute, "")):
+                    return original(self, *args, **kwargs)
+
+            return forward
+
+        return wrap
+
+    _once(RowParallelLinear, "forward", within("prefix"))
+    _once(MoERunner, "_forward_impl", within("layer_name"))
+
+
+def _tell_experts():
+    """The manager learns which experts are where: vLLM's call of dispatch does not say."""
+    from vllm.model_executor.layers.fused_moe.prepare_finalize import naive_dp_ep
+
+    def wrap(original):
+        signature = inspect.signature(original)
+
+        def prepare(*args, **kwargs):
+            with here.experts(signature.bind(*args, **kwargs).arguments["expert_map"]):
+                return original(*args, **kwargs)
+
+        return prepare
+
+    _once(naive_dp_ep.MoEPrepareAndFinalizeNaiveDPEPModular, "prepare", wrap)
+
+
+def _respect_expert_maps():
+    """CPU kernels index their weights by global numbers of experts: give them local ones, of their own experts."""
+    from vllm.model_executor.layers.fused_moe.experts import cpu_moe
+
+    def wrap(original):
+        signature = inspect.signature(original)
+
+        def run(*args, **kwargs):
+            call = signature.bind(*args, **kwargs)
+            given = call.arguments
+            expert_map = given["expert_map"]
+            if expert_map is None:
+                return original(*args, **kwargs)
+
+            def compute(output, rows, weights, ids, scale):
+                given.update(
+                    output=output, hidden_states=rows, topk_weights=weights, topk_ids=ids, a1q_scale=scale,
+                    expert_map=None,
+                )  # fmt: skip
+                original(*call.args, **call.kwargs)
+
+            with_expert_map(
+                compute, given["output"], given["hidden_states"], given["topk_weights"], given["topk_ids"],
+                expert_map, given["a1q_scale"],
+            )  # fmt: skip
+            return None
+
+        return run
+
+    for _, cls in inspect.getmembers(cpu_moe, inspect.isclass):
+        function = cls.__dict__.get("apply")
+        if function is not None and _ignores(function, "expert_map"):
+            _once(cls, "apply", wrap)
+
+
+def _ignores(function, parameter):
+    """Whether a function has a parameter of that name, and never reads it."""
+    return parameter in inspect.signature(function).parameters and not any(
+        one.argval == parameter for one in dis.get_instructions(function) if one.opname.startswith("LOAD_")
+    )
+
+
+def _hide_experts():
+    """The number of rows that arrive is known at run time only: compiled graphs call these layers as a whole."""
+    from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
+
+    def wrap(original):
+        def select(self):
+            if not self.moe_config.moe_parallel_config.use_ep:
+                return original(self)
+            shared = self._shared_experts is not None
+            return torch.ops.vllm.moe_forward_shared if shared else torch.ops.vllm.moe_forward
+
+        return select
+
+    _once(MoERunner, "_select_forward", wrap)
+
+
+_CHANGES = {
+    "labels by layer": _name_layers,
+    "expert parallelism by exchange of tokens": _tell_experts,
+    "expert parallelism in CPU kernels": _respect_expert_maps,
+    "expert parallelism in compiled graphs": _hide_experts,
+}
+
+
+@functools.cache
+def _define_operations():
+    """The calls inside compiled graphs, by the name of their group."""
+    library = torch.library.Library("unisono", "FRAGMENT")
+    library.define("all_reduce_(Tensor(a!) x, str group) -> ()")
+    library.define("all_gather(Tensor x, int dim, int ranks, str group) -> Tensor")
+    library.define("reduce_scatter(Tensor x, int dim, int ranks, str group) -> Tensor")
+
+    def all_reduce_(x, group):
+        here.group(group).all_reduce(x)
+
+    def all_gather(x, dim, ranks, group):
+        return here.group(group).all_gather(x, dim)
+
+    def reduce_scatter(x, dim, ranks, group):
+        return here.group(group).reduce_scatter(x, dim)
+
+    def gathered(x, dim, ranks, group):
+        return x.new_empty([size * ranks if i == dim else size for i, size in enumerate(x.shape)])
+
+    def scattered(x, dim, ranks, group):
+        return x.new_empty([size // ranks if i == dim else size for i, size in enumerate(x.shape)])
+
+    for name, run, shape in (
+        ("all_reduce_", all_reduce_, lambda x, group: None),
+        ("all_gather", all_gather, gathered),
+        ("reduce_scatter", reduce_scatter, scattered),
+    ):
+        library.impl(name, run, "CPU")
+        library._register_fake(name, shape)
+    return library  # which must live as long as its operations

@@ -1,0 +1,92 @@
+"""Our classes against those of the installed vLLM: each call that it names, with its parameters."""
+
+import inspect
+
+import pytest
+
+pytest.importorskip("vllm")
+
+from vllm.distributed.device_communicators import all2all, base_device_communicator as base  # noqa: E402
+from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator  # noqa: E402
+
+from unisono.vllm import communicator, patches  # noqa: E402
+
+OURS = communicator.UnisonoCommunicator
+# What the issue of a communicator is: calls that move data or own something.
+CALLS = sorted(
+    {name for cls in (base.DeviceCommunicatorBase, CpuCommunicator) for name, _ in inspect.getmembers(cls, inspect.isfunction)}
+    - communicator.KEPT - {"_all_group_ranks_share_shm_group_name"}
+)  # fmt: skip
+
+
+def accepts(function, wanted):
+    """Whether each call that fits `wanted` fits `function`: names and order, and what may be left out."""
+    ours = list(inspect.signature(function).parameters.values())
+    theirs = list(inspect.signature(wanted).parameters.values())
+    names = [one.name for one in ours]
+    return names[: len(theirs)] == [one.name for one in theirs] and all(
+        (mine.default is inspect.Parameter.empty) == (one.default is inspect.Parameter.empty) and
+        (mine.default == one.default or one.default is inspect.Parameter.empty)
+        for mine, one in zip(ours, theirs)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_call_is_ours(name):
+    function = getattr(OURS, name)
+    assert function.__module__.startswith("unisono."), f"{name} is vLLM's own: over torch.distributed"
+    assert accepts(function, getattr(CpuCommunicator, name)), inspect.signature(getattr(CpuCommunicator, name))
+
+
+def test_nothing_falls_back():
+    assert communicator.falls_back(OURS) == []
+
+    class Less(OURS):
+        all_reduce = base.DeviceCommunicatorBase.all_reduce
+
+    assert communicator.falls_back(Less) == ["all_reduce"]
+
+
+@pytest.mark.parametrize("name", ("combine", "combine_into_output", "dispatch", "dispatch_router_logits"))
+def test_the_manager_has_the_calls(name):
+    function = getattr(communicator.UnisonoAll2AllManager, name)
+    assert function.__module__.startswith("unisono.")
+    assert accepts(function, getattr(all2all.AgRsAll2AllManager, name))
+    assert accepts(communicator.UnisonoCommunicator.__init__, CpuCommunicator.__init__)
+
+
+def test_every_place_is_there():
+    from vllm.platforms.cpu import CpuPlatform
+
+    patches.apply(CpuPlatform)
+    patches.apply(CpuPlatform)  # vLLM calls it in each process, and may call it again
+    assert CpuPlatform.get_device_communicator_cls().endswith("UnisonoCommunicator")
+    assert [what for what, change in patches._CHANGES.items() if not patches._made(change)] == []
+    assert communicator.logger.name.startswith("vllm.")  # or vLLM would not show its messages
+
+
+def test_kernels_get_their_own_experts():
+    from vllm.model_executor.layers.fused_moe.experts import cpu_moe
+
+    patches._respect_expert_maps()
+    assert hasattr(cpu_moe.CPUUnquantizedExperts.apply, "_unisono")
+    assert not patches._ignores(lambda expert_map: expert_map, "expert_map")
+    assert patches._ignores(lambda expert_map: None, "expert_map")
+    assert not patches._ignores(lambda other: None, "expert_map")
+
+
+def test_the_plugin_is_asked_for(monkeypatch):
+    """Installed, but not named, it changes nothing."""
+    import unisono.vllm
+
+    monkeypatch.setattr(patches, "apply", lambda platform: pytest.fail("was not asked for"))
+    for value in (None, "", "other", "unisono2"):
+        monkeypatch.delenv("VLLM_PLUGINS", raising=False)
+        if value is not None:
+            monkeypatch.setenv("VLLM_PLUGINS", value)
+        unisono.vllm.register()
+    applied = []
+    monkeypatch.setattr(patches, "apply", applied.append)
+    monkeypatch.setenv("VLLM_PLUGINS", "other,unisono")
+    unisono.vllm.register()
+    assert [platform.__name__ for platform in applied] == ["CpuPlatform"]
