@@ -12,6 +12,7 @@
 #include "unisono/parallel/pipeline.hpp"
 #include "unisono/parallel/placement.hpp"
 #include "unisono/parallel/reshard.hpp"
+#include "unisono/parallel/reshard_names.hpp"
 #include "unisono/parallel/sharded_state.hpp"
 #include "unisono/parallel/tensor.hpp"
 #include "unisono/parallel/tensor_parallel.hpp"

@@ -12,6 +12,7 @@ pybind11_add_module(unisono_core MODULE NO_EXTRAS
   csrc/core/messages.cc csrc/core/model_plans.cc csrc/core/models.cc csrc/core/module.cc
   csrc/core/parallel.cc csrc/core/parallel_context.cc csrc/core/parallel_layers.cc
   csrc/core/parallel_mesh.cc csrc/core/parallel_tensors.cc csrc/core/parallel_training.cc
+  csrc/core/parallel_reshard.cc
   csrc/core/pipelines.cc
   csrc/core/schedules.cc
   # The sources of `unisono show`'s drawing.

@@ -1,4 +1,4 @@
-// Computes each rank's share of a dimension, of the heads and of a sequence.
+// Placements as text; computes each rank's share of a dimension, of the heads and of a sequence.
 #include <string>
 
 #include "unisono/error.hpp"
@@ -23,6 +23,18 @@ Range shard_range(std::size_t size, int ranks, int rank) {
   // size * r / n without overflowing 64 bits.
   const auto begin = [&](std::size_t part) { return size / n * part + size % n * part / n; };
   return {.first = begin(r), .count = begin(r + 1) - begin(r)};
+}
+
+std::string to_string(const Placement& placement) {
+  switch (placement.kind) {
+    case Placement::Kind::replicate:
+      return "replicate";
+    case Placement::Kind::shard:
+      return "shard(" + std::to_string(placement.dim) + ")";
+    case Placement::Kind::partial:
+      return "partial(" + std::string(unisono::to_string(placement.op)) + ")";
+  }
+  return "?";
 }
 
 HeadShare head_share(std::size_t heads, std::size_t key_value_heads, int ranks, int rank,

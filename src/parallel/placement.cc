@@ -20,18 +20,6 @@ Placement dual(const Placement& placement) {
 
 }  // namespace
 
-std::string to_string(const Placement& placement) {
-  switch (placement.kind) {
-    case Placement::Kind::replicate:
-      return "replicate";
-    case Placement::Kind::shard:
-      return "shard(" + std::to_string(placement.dim) + ")";
-    case Placement::Kind::partial:
-      return "partial(" + std::string(unisono::to_string(placement.op)) + ")";
-  }
-  return "?";
-}
-
 Conversion conjugate(const Conversion& conversion) {
   return {.from = dual(conversion.to), .to = dual(conversion.from)};
 }

@@ -9,13 +9,12 @@
 namespace unisono::parallel {
 namespace {
 
-// A receiver unpacks one message while the next ones arrive.
-constexpr std::size_t kMessageBytes = std::size_t{1} << 20U;
+constexpr int kAllRanks = -1;
 
 class Builder {
  public:
-  Builder(const ReshardPlan& plan, int rank)
-      : plan_(plan), rank_(rank), slots_(plan.moves.size()) {}
+  Builder(const ReshardPlan& plan, int rank, std::size_t message_bytes)
+      : plan_(plan), rank_(rank), message_bytes_(message_bytes), slots_(plan.moves.size()) {}
 
   ReshardMessages build() {
     int hops = 0;
@@ -50,11 +49,11 @@ class Builder {
       slots_[i] = {0};
       return;
     }
-    std::vector<ReshardPart> parts = parts_of(plan_, i);
+    std::vector<ReshardPart> parts = parts_of(plan_, i, message_bytes_);
     slots_[i].resize(parts.size());
     for (std::size_t k = 0; k < parts.size(); ++k) {
       ReshardMessage& message = open_[{move.from, move.to}];
-      if (message.bytes > 0 && message.bytes + parts[k].bytes > kMessageBytes) {
+      if (message.bytes > 0 && message.bytes + parts[k].bytes > message_bytes_) {
         close(message);
       }
       if (move.hop > 0) {
@@ -83,7 +82,7 @@ class Builder {
     }
     waiting.clear();
     ReshardMessage next{.turn = {.slot = message.turn.slot + 1, .number = message.turn.number + 1}};
-    if (message.turn.from == rank_ || message.to == rank_) {
+    if (rank_ == kAllRanks || message.turn.from == rank_ || message.to == rank_) {
       built_.messages.push_back(std::move(message));
     }
     message = std::move(next);
@@ -121,6 +120,7 @@ class Builder {
 
   const ReshardPlan& plan_;
   int rank_;
+  std::size_t message_bytes_;
   std::vector<std::vector<std::size_t>> slots_;  // of each move, when each part has arrived
   std::map<std::pair<int, int>, ReshardMessage> open_;
   std::map<std::pair<int, int>, std::vector<std::pair<std::size_t, std::size_t>>> waiting_;
@@ -129,12 +129,13 @@ class Builder {
 
 }  // namespace
 
-std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move) {
+std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move,
+                                  std::size_t message_bytes) {
   const ReshardMove& whole = plan.moves[move];
   const std::size_t bytes = size_of(plan.tensors[whole.tensor].dtype);
   std::vector<ReshardPart> parts;
   std::size_t offset = 0;
-  for (ElementRanges& elements : cut(whole.elements, kMessageBytes / bytes)) {
+  for (ElementRanges& elements : cut(whole.elements, message_bytes / bytes)) {
     const std::size_t size = count_of(elements) * bytes;
     parts.push_back(
         {.move = move, .elements = std::move(elements), .bytes = size, .offset = offset});
@@ -144,7 +145,11 @@ std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move) {
 }
 
 ReshardMessages messages_of(const ReshardPlan& plan, int rank) {
-  return Builder(plan, rank).build();
+  return Builder(plan, rank, kMessageBytes).build();
+}
+
+std::vector<ReshardMessage> all_messages_of(const ReshardPlan& plan, std::size_t message_bytes) {
+  return Builder(plan, kAllRanks, message_bytes).build().messages;
 }
 
 }  // namespace unisono::parallel

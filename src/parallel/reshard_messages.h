@@ -10,6 +10,9 @@
 
 namespace unisono::parallel {
 
+// A receiver unpacks one message while the next ones arrive.
+inline constexpr std::size_t kMessageBytes = std::size_t{1} << 20U;
+
 // A part of a move. Every rank cuts a move, and those that pass its elements on, in the same way.
 struct ReshardPart {
   std::size_t move = 0;
@@ -18,7 +21,8 @@ struct ReshardPart {
   std::size_t offset = 0;  // in the move, in bytes
 };
 
-std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move);
+std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move,
+                                  std::size_t message_bytes = kMessageBytes);
 
 // A message's place in the order of all ranks. A message that passes elements on has a later slot
 // than those that bring them. If every rank waits for its messages in this order, the first one
@@ -53,5 +57,8 @@ struct ReshardMessages {
 };
 
 ReshardMessages messages_of(const ReshardPlan& plan, int rank);
+
+// Returns the messages of all ranks, of at most `message_bytes` or one element.
+std::vector<ReshardMessage> all_messages_of(const ReshardPlan& plan, std::size_t message_bytes);
 
 }  // namespace unisono::parallel

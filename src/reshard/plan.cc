@@ -42,7 +42,8 @@ struct Unit {
 
 class Planner {
  public:
-  explicit Planner(ReshardPlan& plan) : plan_(plan), sent_(plan.ranks()), added_(plan.ranks()) {}
+  explicit Planner(ReshardPlan& plan)
+      : plan_(plan), sent_(plan.ranks()), entered_(plan.ranks()), added_(plan.ranks()) {}
 
   void assign(const Unit& unit) {
     const auto& groups = unit.piece->holders;
@@ -119,9 +120,12 @@ class Planner {
     };
     for (auto& [on, targets] : lacking) {
       if (!hosts.contains(on)) {
+        // Ranks of a host often have a network port each.
         const auto gateway = std::min_element(targets.begin(), targets.end(), [&](int a, int b) {
-          return sent_[index(a)] < sent_[index(b)];
+          return std::pair(entered_[index(a)], sent_[index(a)]) <
+                 std::pair(entered_[index(b)], sent_[index(b)]);
         });
+        entered_[index(*gateway)] += unit.bytes;
         send(*gateway);
         targets.erase(gateway);
       }
@@ -197,8 +201,9 @@ class Planner {
   }
 
   ReshardPlan& plan_;
-  std::vector<std::size_t> sent_;   // bytes to other ranks
-  std::vector<std::size_t> added_;  // bytes of sums
+  std::vector<std::size_t> sent_;     // bytes to other ranks
+  std::vector<std::size_t> entered_;  // bytes from other hosts
+  std::vector<std::size_t> added_;    // bytes of sums
   std::map<const ReshardPiece*, std::vector<int>> adders_;
 };
 

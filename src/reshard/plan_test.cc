@@ -79,6 +79,24 @@ TEST(ReshardPlan, BalancesReplicas) {
   }
 }
 
+// The ranks of a host receive equal parts from other hosts, also if one of them sends more.
+TEST(ReshardPlan, EntersAHostThroughAllItsRanks) {
+  ReshardTensor busy = tensor({4096, 4096}, "a=1 on 2", "a=1 on 0");
+  busy.name = "busy";
+  const ReshardPlan plan =
+      plan_reshard({busy, tensor({2048, 4096}, "a=1 on 0", "b=2 on 2-3")}, hosts_of(4, 2));
+  std::vector<std::size_t> entered(4, 0);
+  for (const ReshardMove& move : plan.moves) {
+    entered[static_cast<std::size_t>(move.to)] +=
+        plan.hosts[static_cast<std::size_t>(move.from)] !=
+                plan.hosts[static_cast<std::size_t>(move.to)]
+            ? move.bytes
+            : 0;
+  }
+  EXPECT_EQ(entered[2] + entered[3], std::size_t{2048} * 4096 * 4);
+  EXPECT_LE(std::max(entered[2], entered[3]), (entered[2] + entered[3]) * 55 / 100);
+}
+
 // Sections of a fused projection stay whole: each rank of the target has some of each.
 TEST(ReshardPlan, CutsSections) {
   const MeshLayout fused = MeshLayout::parse("tp=2: tp=shard(0,sections=4+2*2)");

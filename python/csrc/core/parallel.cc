@@ -63,6 +63,7 @@ void define_parallel(py::module_& core) {
   define_sharded_training(module);
   define_layers(module);
   define_context(module);
+  define_reshard(module);
 }
 
 }  // namespace unisono_python

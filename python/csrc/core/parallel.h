@@ -110,5 +110,6 @@ void define_redistribution(py::module_& module);
 void define_sharded_training(py::module_& module);
 void define_layers(py::module_& module);
 void define_context(py::module_& module);
+void define_reshard(py::module_& module);
 
 }  // namespace unisono_python

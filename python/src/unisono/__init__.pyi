@@ -3,6 +3,7 @@ from . import experts as experts
 from . import model as model
 from . import parallel as parallel
 from . import pipeline as pipeline
+from . import reshard as reshard
 from . import schedules as schedules
 from ._core import ANY_SOURCE as ANY_SOURCE
 from ._core import Communicator as Communicator

@@ -34,6 +34,8 @@ constexpr auto kPhrases = std::to_array<Phrase>({
      "列出、显示、验证、模拟和生成流水线并行的调度表"},
     {"show, verify and simulate what the ranks of a model compute and move",
      "显示、验证和模拟模型的各个 rank 计算和移动什么"},
+    {"show, verify and simulate how tensors move to another mesh",
+     "显示、验证和模拟张量如何移到另一个网格"},
     {"check that ranks can work together on this host", "检查本机上的 rank 能否协同工作"},
     {"list every variable that unisono reads, and where its value comes from",
      "列出 unisono 读取的所有变量及其值的来源"},

@@ -12,11 +12,11 @@ namespace unisono::cli {
 
 std::span<const Command* const> commands() {
   static constexpr const Command* kCommands[] = {
-      &kRunCommand,      &kBenchCommand, &kPlanCommand,   &kPlanModelCommand, &kTuneCommand,
-      &kSimCommand,      &kTopoCommand,  &kShowCommand,   &kViewCommand,      &kLearnCommand,
-      &kVerifyCommand,   &kListCommand,  &kExportCommand, &kTopCommand,       &kTraceCommand,
-      &kPipelineCommand, &kStepCommand,  &kDoctorCommand, &kEnvCommand,       &kCompletionCommand,
-      &kHelpCommand};
+      &kRunCommand,        &kBenchCommand, &kPlanCommand,    &kPlanModelCommand, &kTuneCommand,
+      &kSimCommand,        &kTopoCommand,  &kShowCommand,    &kViewCommand,      &kLearnCommand,
+      &kVerifyCommand,     &kListCommand,  &kExportCommand,  &kTopCommand,       &kTraceCommand,
+      &kPipelineCommand,   &kStepCommand,  &kReshardCommand, &kDoctorCommand,    &kEnvCommand,
+      &kCompletionCommand, &kHelpCommand};
   return kCommands;
 }
 

@@ -13,6 +13,7 @@ extern const Command kBenchCommand;
 extern const Command kPlanCommand;
 extern const Command kPlanModelCommand;
 extern const Command kPipelineCommand;
+extern const Command kReshardCommand;
 extern const Command kStepCommand;
 extern const Command kTuneCommand;
 extern const Command kSimCommand;

@@ -18,7 +18,9 @@ import importlib
 import os
 import warnings
 
-__all__ = ["MoEDispatcher", "TokenSwitchUnisono", "enable_symmetric_memory", "register", "replace_gloo"]
+__all__ = [
+    "MoEDispatcher", "Reshard", "TokenSwitchUnisono", "enable_symmetric_memory", "register", "replace_gloo", "reshard",
+]  # fmt: skip
 
 _extension = None
 
@@ -26,6 +28,8 @@ _extension = None
 def __getattr__(name):
     if name == "MoEDispatcher":  # which imports torch
         return importlib.import_module("unisono.torch.experts").MoEDispatcher
+    if name in ("Reshard", "reshard"):
+        return getattr(importlib.import_module("unisono.torch.dtensors"), name)
     if name == "TokenSwitchUnisono":  # which needs torch 2.14
         return importlib.import_module("unisono.torch.token_switch").TokenSwitchUnisono
     raise AttributeError(f"module 'unisono.torch' has no attribute '{name}'")

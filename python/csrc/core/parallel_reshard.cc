@@ -1,0 +1,239 @@
+// Reshard: tensors that move to another mesh, and the names that an engine has for them.
+#include <pybind11/stl.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "parallel.h"
+#include "unisono/parallel/reshard.hpp"
+#include "unisono/parallel/reshard_names.hpp"
+
+namespace unisono_python {
+namespace {
+
+using unisono::parallel::LocalPart;
+using unisono::parallel::MeshLayout;
+using unisono::parallel::NamedTarget;
+using unisono::parallel::NamedTensor;
+using unisono::parallel::NameMap;
+using unisono::parallel::ReshardPlan;
+using unisono::parallel::ReshardTensor;
+using unisono::parallel::Tensor;
+using Use = Memory::Use;
+using py::arg;
+using Shape = std::vector<std::size_t>;
+
+// The name, the dtype and the shape of a tensor.
+using Named = std::tuple<std::string, py::object, Shape>;
+
+// Types that are sent as several elements have an additional last dimension.
+struct Typed {
+  NamedTensor tensor = {};
+  std::size_t units = 1;
+};
+
+Typed typed(const Named& named) {
+  const auto& [name, dtype, shape] = named;
+  const auto elements = elements_of_dtype(dtype);
+  if (!elements) {
+    throw py::type_error("\"" + name + "\": the dtype is missing");
+  }
+  Typed made{.tensor = {.name = name, .dtype = elements->dtype, .shape = shape},
+             .units = elements->units};
+  if (made.units > 1) {
+    made.tensor.shape.push_back(made.units);
+  }
+  return made;
+}
+
+std::vector<NamedTensor> tensors_of(const std::vector<Named>& named) {
+  std::vector<NamedTensor> tensors;
+  for (const Named& one : named) {
+    tensors.push_back(typed(one).tensor);
+  }
+  return tensors;
+}
+
+// A move's place in the caller's inputs and outputs.
+struct Place {
+  std::size_t input = 0;
+  std::size_t output = 0;
+  bool is_whole = true;                // of the output; otherwise:
+  std::optional<LocalPart> part = {};  // unset if this rank has none of it
+};
+
+class PythonReshard {
+ public:
+  PythonReshard(const std::shared_ptr<Comm>& comm, const std::vector<Named>& named,
+                const std::vector<std::string>& from, const std::vector<std::string>& to) {
+    std::vector<ReshardTensor> tensors;
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      add(named[i], MeshLayout::parse(from[i]), MeshLayout::parse(to[i]), tensors);
+      places_.push_back({.input = i, .output = i});
+    }
+    open(comm, std::move(tensors));
+  }
+
+  // `targets`: the names and layouts of the engine's tensors.
+  PythonReshard(const std::shared_ptr<Comm>& comm, const std::vector<Named>& named,
+                const std::vector<std::string>& from, const NameMap& names,
+                const std::vector<std::pair<std::string, std::string>>& targets) {
+    const std::vector<NamedTensor> sources = tensors_of(named);
+    std::map<std::string, NamedTarget> made;
+    for (NamedTarget& target : names.apply(sources)) {
+      made.emplace(target.tensor.name, std::move(target));
+    }
+    std::vector<ReshardTensor> tensors;
+    std::string unknown;
+    for (std::size_t output = 0; output < targets.size(); ++output) {
+      const auto found = made.find(targets[output].first);
+      if (found == made.end()) {
+        unknown += "\nno source makes \"" + targets[output].first + "\"";
+        continue;
+      }
+      const NamedTarget& target = found->second;
+      const MeshLayout layout = MeshLayout::parse(targets[output].second);
+      for (std::size_t part = 0; part < target.parts.size(); ++part) {
+        const std::size_t input = target.parts[part].source;
+        add(named[input], MeshLayout::parse(from[input]),
+            layout_of_part(target, part, sources, layout), tensors);
+        const auto local = local_part(target, part, sources, layout, comm->rank());
+        places_.push_back({.input = input, .output = output, .part = local ? *local : LocalPart{}});
+      }
+      made.erase(found);
+    }
+    for (const auto& [name, target] : made) {
+      unknown += "\n\"" + name + "\" has no layout in targets";
+    }
+    if (!unknown.empty()) {
+      throw unisono::Error(unisono::ErrorCode::usage,
+                           "reshard: names do not fit the targets" + unknown);
+    }
+    open(comm, std::move(tensors));
+  }
+
+  // One object or None for each tensor of the constructor, and for each output.
+  void run(const std::vector<py::object>& inputs, const std::vector<py::object>& outputs,
+           int timeout_ms) {
+    const std::vector<std::unique_ptr<Array>> from = arrays(inputs, Use::read);
+    const std::vector<std::unique_ptr<Array>> to = arrays(outputs, Use::write);
+    std::vector<Tensor> in;
+    std::vector<Tensor> out;
+    for (const Place& place : places_) {
+      const Array* const source = from.at(place.input).get();
+      const Array* const target = to.at(place.output).get();
+      in.push_back(source == nullptr ? Tensor{} : source->tensor());
+      const bool is_absent = target == nullptr || (place.part && place.part->ranges.empty());
+      out.push_back(is_absent    ? Tensor{}
+                    : place.part ? view_of_part(*place.part, target->tensor())
+                                 : target->tensor());
+    }
+    held_->with([&](unisono::parallel::Reshard& reshard) { reshard.run(in, out, timeout_ms); });
+  }
+
+  std::optional<Shape> in_shape(std::size_t move) {
+    return without_units(move, held_->with([&](unisono::parallel::Reshard& reshard) {
+      return reshard.in_shape(move);
+    }));
+  }
+  std::optional<Shape> out_shape(std::size_t move) {
+    return without_units(move, held_->with([&](unisono::parallel::Reshard& reshard) {
+      return reshard.out_shape(move);
+    }));
+  }
+  // Returns true if all moves into an output have ended.
+  bool complete(std::size_t output) {
+    return held_->with([&](unisono::parallel::Reshard& reshard) {
+      for (std::size_t move = 0; move < places_.size(); ++move) {
+        if (places_[move].output == output && !reshard.complete(move)) {
+          return false;
+        }
+      }
+      return true;
+    });
+  }
+  std::pair<std::size_t, std::size_t> bytes() {
+    return held_->with([](unisono::parallel::Reshard& reshard) {
+      return std::pair(reshard.plan().bytes_sent(), reshard.plan().bytes_between_hosts());
+    });
+  }
+  void close() { held_->close(); }
+
+ private:
+  static std::vector<std::unique_ptr<Array>> arrays(const std::vector<py::object>& objects,
+                                                    Use use) {
+    std::vector<std::unique_ptr<Array>> all;
+    for (const py::object& object : objects) {
+      all.push_back(object.is_none() ? nullptr
+                                     : std::make_unique<Array>(
+                                           object, use, use == Use::read ? "input" : "output"));
+    }
+    return all;
+  }
+  void add(const Named& named, MeshLayout from, MeshLayout to,
+           std::vector<ReshardTensor>& tensors) {
+    const Typed made = typed(named);
+    units_.push_back(made.units);
+    tensors.push_back({.name = made.tensor.name,
+                       .dtype = made.tensor.dtype,
+                       .shape = made.tensor.shape,
+                       .from = std::move(from),
+                       .to = std::move(to)});
+  }
+  void open(const std::shared_ptr<Comm>& comm, std::vector<ReshardTensor> tensors) {
+    held_ = std::make_unique<Held<unisono::parallel::Reshard>>(
+        std::vector<std::shared_ptr<Comm>>{comm}, [&](const auto& opened) {
+          return unisono::parallel::Reshard::create(*opened.front(), std::move(tensors));
+        });
+  }
+  std::optional<Shape> without_units(std::size_t move, std::optional<Shape> shape) const {
+    if (shape && units_.at(move) > 1) {
+      shape->pop_back();
+    }
+    return shape;
+  }
+
+  std::vector<Place> places_;
+  std::vector<std::size_t> units_;
+  std::unique_ptr<Held<unisono::parallel::Reshard>> held_;
+};
+
+// name -> (shape, parts), each part (source, index or None, dim, first).
+py::dict applied(const NameMap& map, const std::vector<Named>& named) {
+  py::dict all;
+  const std::vector<NamedTensor> sources = tensors_of(named);
+  for (const NamedTarget& target : map.apply(sources)) {
+    py::list parts;
+    for (const auto& part : target.parts) {
+      parts.append(py::make_tuple(sources[part.source].name, part.index, part.dim, part.first));
+    }
+    all[py::str(target.tensor.name)] =
+        py::make_tuple(py::tuple(py::cast(target.tensor.shape)), parts);
+  }
+  return all;
+}
+
+}  // namespace
+
+void define_reshard(py::module_& module) {
+  py::class_<NameMap>(module, "NameMap")
+      .def(py::init(&NameMap::parse), arg("json"))
+      .def("apply", &applied, arg("tensors"));
+  py::class_<PythonReshard>(module, "Reshard")
+      .def(py::init<const std::shared_ptr<Comm>&, const std::vector<Named>&,
+                    const std::vector<std::string>&, const std::vector<std::string>&>(),
+           arg("comm"), arg("tensors"), arg("from_"), arg("to"))
+      .def(py::init<const std::shared_ptr<Comm>&, const std::vector<Named>&,
+                    const std::vector<std::string>&, const NameMap&,
+                    const std::vector<std::pair<std::string, std::string>>&>(),
+           arg("comm"), arg("tensors"), arg("from_"), arg("names"), arg("targets"))
+      .def("run", &PythonReshard::run, arg("inputs"), arg("outputs"), arg("timeout_ms"))
+      .def("in_shape", &PythonReshard::in_shape, arg("move"))
+      .def("out_shape", &PythonReshard::out_shape, arg("move"))
+      .def("complete", &PythonReshard::complete, arg("output"))
+      .def("bytes", &PythonReshard::bytes)
+      .def("close", &PythonReshard::close);
+}
+
+}  // namespace unisono_python

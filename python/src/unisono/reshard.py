@@ -1,0 +1,132 @@
+"""Moves tensors from one mesh of ranks to another, such as a trainer's weights to an engine.
+
+    moves = unisono.reshard.Reshard(comm, {
+        "weight": ("float32", (4, 6), "tp=2: tp=shard(0)", "tp=2: tp=shard(1)")})
+    moves.run({"weight": rows}, {"weight": columns})
+
+Layouts are texts: a mesh, its ranks, and how each axis holds the tensor: "dp=2,tp=4 on 0-7:
+tp=shard(0)". Arrays are numpy's, PyTorch's, or other objects with the buffer protocol or __dlpack__,
+with any strides. The guide is docs/guides/reshard.md.
+"""
+
+import atexit
+import weakref
+
+from unisono._core import _parallel
+from unisono._errors import UsageError
+
+__all__ = ["NameMap", "Reshard"]
+
+_open = weakref.WeakSet()
+
+
+class NameMap(_parallel.NameMap):
+    """Takes a checkpoint's tensors to an engine's fused ones: NameMap.load("llama.json").
+
+    docs/guides/reshard.md describes the file; examples/reshard/ has maps of known models.
+    """
+
+    @classmethod
+    def load(cls, path):
+        with open(path, encoding="utf-8") as file:
+            return cls(file.read())
+
+    def apply(self, tensors):
+        """Returns the engine's tensors: name -> (shape, parts).
+
+        tensors: name -> (dtype, shape). A part is (source, index, dim, first): the source begins at
+        `first` of dimension `dim`, at `index` of a stack (None: the target is no stack).
+        """
+        return super().apply([(name, dtype, list(shape)) for name, (dtype, shape) in tensors.items()])
+
+
+class Reshard(_parallel.Reshard):
+    """Plans the moves once; run() makes them. Both are collective over `comm`.
+
+    tensors: name -> (dtype, shape of the whole, layout before, layout after), the same on all ranks.
+    With names, a NameMap: name -> (dtype, shape, layout before), and targets: name of the engine's
+    tensor -> layout after, in which a fused dimension has its parts' lengths as sections, such as
+    "tp=4: tp=shard(0,sections=4096+2*1024)".
+    """
+
+    def __init__(self, comm, tensors, *, names=None, targets=None):
+        if (names is None) != (targets is None):
+            raise UsageError("Reshard: names and targets go together")
+        columns = 4 if names is None else 3
+        for name, row in tensors.items():
+            if len(row) != columns:
+                raise UsageError(
+                    f'Reshard: "{name}" has {len(row)} values; it needs dtype, shape, the layout before'
+                    + (" and the layout after" if names is None else "; targets has the layout after")
+                )
+        rows = [(name, row[0], list(row[1])) for name, row in tensors.items()]
+        before = [row[2] for row in tensors.values()]
+        self._inputs = list(tensors)
+        self._outputs = list(tensors if names is None else targets)
+        if names is None:
+            super().__init__(comm, rows, before, [row[3] for row in tensors.values()])
+        else:
+            super().__init__(comm, rows, before, names, list(targets.items()))
+        self._is_plain = names is None
+        _open.add(self)
+
+    def run(self, inputs, outputs, *, timeout_ms=-1):
+        """Fills `outputs` from `inputs`, dicts of this rank's parts by name. Returns `outputs`.
+
+        Names of which this rank has no part may be missing. Inputs and outputs must not overlap.
+        After an error, complete(name) says which outputs have arrived.
+        """
+        super().run(
+            _values("inputs", inputs, self._inputs), _values("outputs", outputs, self._outputs), timeout_ms
+        )
+        return outputs
+
+    def in_shape(self, name):
+        """Returns the shape of this rank's part before; None if it has none."""
+        return _shape(super().in_shape(self._move(name)))
+
+    def out_shape(self, name):
+        """Returns the shape of this rank's part after; None if it has none."""
+        return _shape(super().out_shape(self._move(name)))
+
+    def complete(self, name):
+        """Returns True if the latest run() has filled all of this rank's output `name`."""
+        return super().complete(_index("output", name, self._outputs))
+
+    @property
+    def bytes_sent(self):
+        """The bytes that ranks send to others in a run."""
+        return self.bytes()[0]
+
+    @property
+    def bytes_between_hosts(self):
+        return self.bytes()[1]
+
+    def _move(self, name):
+        if not self._is_plain:
+            raise UsageError("Reshard: with names, the layouts give the shapes of parts")
+        return _index("tensor", name, self._inputs)
+
+
+def _index(what, name, names):
+    if name not in names:
+        raise UsageError(f'Reshard: there is no {what} "{name}"')
+    return names.index(name)
+
+
+def _shape(shape):
+    return None if shape is None else tuple(shape)
+
+
+def _values(what, given, names):
+    unknown = [name for name in given if name not in set(names)]
+    if unknown:
+        raise UsageError(f"Reshard: {what} has unknown names: {', '.join(map(repr, unknown))}")
+    return [given.get(name) for name in names]
+
+
+# Before the communicators: a rank leaves its world when nothing refers to it any more.
+@atexit.register
+def _close_all():
+    for thing in list(_open):
+        thing.close()

@@ -1,0 +1,199 @@
+"""unisono.reshard against numpy, and unisono.torch.reshard against full_tensor() + distribute_tensor()."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import unisono
+from unisono.reshard import NameMap, Reshard
+
+NAMES = {
+    "format": "unisono.names/1",
+    "rules": [{"from": ["q", "k"], "to": "qk", "join": 0}, {"from": ["e{e}"], "to": "stack", "stack": "e"}],
+    "others": "keep",
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "i2", "c8"])
+def test_rows_to_columns(dtype):
+    dtype = np.dtype(dtype)
+    whole = np.arange(7 * 6).reshape(7, 6).astype(dtype)
+
+    def body(comm):
+        moves = Reshard(comm, {
+            "w": (dtype, (7, 6), "a=3: a=shard(0)", "a=2 on 1-2: a=shard(1)"),
+            "x": (dtype, (), "a=1", "a=3")})  # fmt: skip
+        assert moves.in_shape("w") == (7 * (comm.rank + 1) // 3 - 7 * comm.rank // 3, 6)
+        assert moves.out_shape("w") == (None if comm.rank == 0 else (7, 3))
+        rows = whole[7 * comm.rank // 3 : 7 * (comm.rank + 1) // 3]
+        out = {"x": np.zeros((), dtype)}
+        if comm.rank > 0:
+            out["w"] = np.zeros((3, 7), dtype).T  # with the strides of a transposed array
+        inputs = {"w": rows} if comm.rank > 0 else {"w": rows, "x": np.array(9, dtype)}
+        for _ in range(2):
+            assert moves.run(inputs, out) is out
+        if comm.rank > 0:
+            np.testing.assert_array_equal(out["w"], whole[:, 3 * (comm.rank - 1) :][:, :3])
+        assert out["x"] == 9 and moves.complete("w") and moves.complete("x")
+        assert moves.bytes_sent > 0 and moves.bytes_between_hosts == 0
+        moves.close()
+        return "right"
+
+    assert unisono.run_threads(3, body) == ["right"] * 3
+
+
+def test_partial():
+    def body(comm):
+        moves = Reshard(comm, {"w": ("float32", (5,), "a=2: a=partial", "a=2")})
+        out = np.zeros(5, "f4")
+        moves.run({"w": np.full(5, comm.rank + 1, "f4")}, {"w": out})
+        moves.close()
+        return out.tolist()
+
+    assert unisono.run_threads(2, body) == [[3] * 5] * 2
+
+
+def test_names():
+    parts = {
+        "q": np.arange(8 * 2).reshape(8, 2), "k": -np.arange(4 * 2).reshape(4, 2), "norm": np.arange(3),
+        "e0": np.full((2,), 10), "e1": np.full((2,), 11),
+    }  # fmt: skip
+    parts = {name: part.astype("i4") for name, part in parts.items()}
+    names = NameMap(json.dumps(NAMES))
+    made = names.apply({name: ("int32", part.shape) for name, part in parts.items()})
+    assert made["qk"] == ((12, 2), [("q", None, 0, 0), ("k", None, 0, 8)])
+    assert made["stack"] == ((2, 2), [("e0", 0, 0, 0), ("e1", 1, 0, 0)])
+
+    def body(comm):
+        moves = Reshard(
+            comm,
+            {name: ("int32", part.shape, "a=1 on 0") for name, part in parts.items()},
+            names=names,
+            targets={"qk": "tp=2 on 1-2: tp=shard(0,sections=8+4)", "norm": "a=1 on 2",
+                     "stack": "ep=2 on 1-2: ep=shard(0)"},
+        )  # fmt: skip
+        qk, norm, stack = np.zeros((6, 2), "i4"), np.zeros(3, "i4"), np.zeros((1, 2), "i4")
+        out = {} if comm.rank == 0 else {"qk": qk, "stack": stack}
+        if comm.rank == 2:
+            out["norm"] = norm
+        moves.run(parts if comm.rank == 0 else {}, out)
+        moves.close()
+        if comm.rank > 0:
+            at = comm.rank - 1
+            np.testing.assert_array_equal(qk[:4], parts["q"][4 * at :][:4])
+            np.testing.assert_array_equal(qk[4:], parts["k"][2 * at :][:2])
+            assert stack.tolist() == [[10 + at] * 2]
+        if comm.rank == 2:
+            np.testing.assert_array_equal(norm, parts["norm"])
+        return "right"
+
+    assert unisono.run_threads(3, body) == ["right"] * 3
+
+
+def test_mistakes():
+    names = NameMap(json.dumps(NAMES))
+    with pytest.raises(unisono.UsageError, match='(?s)"q" has no partner "k".*the stack "stack" has no 0'):
+        names.apply({"q": ("float32", (2,)), "e1": ("float32", (2,))})
+    with pytest.raises(unisono.ConfigError, match="several names need"):
+        NameMap('{"format": "unisono.names/1", "rules": [{"from": ["a", "b"], "to": "c"}]}')
+
+    def body(comm):
+        row = ("float32", (4,), "a=1")
+        with pytest.raises(unisono.UsageError, match='it needs dtype, shape, the layout before and the layout'):
+            Reshard(comm, {"w": row})
+        with pytest.raises(unisono.UsageError, match='(?s)no source makes "v".*"w" has no layout in targets'):
+            Reshard(comm, {"w": row}, names=names, targets={"v": "a=1"})
+        with pytest.raises(unisono.UsageError, match="names and targets go together"):
+            Reshard(comm, {"w": row}, names=names)
+        moves = Reshard(comm, {"w": (*row, "a=1")})
+        with pytest.raises(unisono.UsageError, match="unknown names: 'v'"):
+            moves.run({"v": np.zeros(4, "f4")}, {})
+        with pytest.raises(unisono.UsageError, match="`in` of \"w\" on rank 0 is f32 .*, and its part is f32 .4."):
+            moves.run({}, {"w": np.zeros(4, "f4")})
+        moves.close()
+        return "right"
+
+    assert unisono.run_threads(1, body) == ["right"]
+
+
+def test_maps_of_known_models():
+    folder = Path(__file__).parents[2] / "examples" / "reshard"
+    names = [path.name for path in sorted(folder.glob("*.json"))]
+    assert names == ["deepseek_v3.json", "llama.json", "qwen3_moe.json"]
+    made = NameMap.load(folder / "llama.json").apply(
+        {f"model.layers.0.self_attn.{x}_proj.weight": ("bf16", (rows, 8)) for x, rows in (("v", 2), ("q", 8), ("k", 2))}
+    )
+    assert list(made) == ["model.layers.0.self_attn.qkv_proj.weight"]
+    assert [part[0][25] for part in next(iter(made.values()))[1]] == ["q", "k", "v"]
+
+
+def move_dtensors():
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+    from torch.distributed.tensor.placement_types import _StridedShard
+
+    rank = dist.get_rank()
+    square = DeviceMesh("cpu", torch.arange(4).view(2, 2))
+    line = DeviceMesh("cpu", [0, 1, 3])
+    pair = DeviceMesh("cpu", [2, 3])
+    torch.manual_seed(0)
+    whole = torch.randn(9, 8)
+    before = {
+        "rows": (square, [Shard(0), Replicate()]),
+        "grid": (square, [Shard(1), Shard(0)]),
+        "twice": (square, [Shard(1), Shard(1)]),
+        "strided": (square, [_StridedShard(1, split_factor=2), Shard(1)]),
+        "line": (line, [Shard(-2)]),
+    }
+    after = [(line, [Shard(1)]), (line, [Replicate()]), (pair, [Shard(0)]), (square, [Shard(0), Shard(1)])]
+    sources = {
+        name: distribute_tensor(whole, mesh, [Shard(1), Replicate()] if name == "strided" else placements)
+        for name, (mesh, placements) in before.items()
+    }
+    # FSDP over tensor parallelism: rank 2 * i + j has part i of part j.
+    local = whole[:, 4 * (rank % 2) + 2 * (rank // 2) :][:, :2].contiguous()
+    mesh, placements = before["strided"]
+    sources["strided"] = DTensor.from_local(local, mesh, placements, run_check=False, shape=whole.shape, stride=(8, 1))
+    import unisono.torch
+
+    for mesh, placements in after:
+        plan = unisono.torch.Reshard(sources, (mesh, placements))
+        moved = plan.run(sources)
+        want = distribute_tensor(sources["rows"].full_tensor(), mesh, placements)
+        for name, tensor in moved.items():
+            assert tensor.placements == tuple(placements) and tensor.shape == whole.shape
+            if mesh.get_coordinate() is not None:
+                assert torch.equal(tensor.to_local(), want.to_local()), name
+        assert plan.run(sources, out=moved) is moved and plan.complete("rows")
+        plan.close()
+    # Summands; one DTensor, not a dict.
+    summand = DTensor.from_local(whole * (rank % 2 + 1), square, [Replicate(), Partial()], run_check=False)
+    moved = unisono.torch.reshard(summand, (pair, [Shard(1)]))
+    if rank >= 2:
+        assert torch.equal(moved.to_local(), whole[:, 4 * (rank - 2) :][:, :4] * 3)
+    for wrong, text in (
+        ((line, [Partial()]), "target's axis"),
+        ((square, [Shard(0), Shard(0)]), "9 elements are not divided"),
+        ((square, [Shard(2), Replicate()]), "with 2 dimensions"),
+        ((square, [Replicate()]), "1 placements for a mesh of 2"),
+    ):
+        try:
+            unisono.torch.reshard(sources["rows"], wrong)
+        except ValueError as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(wrong)
+    try:
+        unisono.torch.reshard({"a": whole, "b": whole}, (line, [Replicate()]))
+    except TypeError as error:
+        assert "'a', 'b'" in str(error)
+    return "right"
+
+
+def test_dtensors():
+    jobs = pytest.importorskip("jobs")
+    pytest.importorskip("torch")
+    assert jobs.run(4, move_dtensors) == ["right"] * 4

@@ -1,0 +1,581 @@
+// Name maps: patterns of names, and the places of sources in their targets.
+#include "unisono/parallel/reshard_names.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/json.h"
+#include "base/words.h"
+#include "reshard/elements.h"
+#include "unisono/error.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+constexpr std::string_view kFormat = "unisono.names/1";
+constexpr std::size_t kMostRules = 10'000;
+
+using Words = std::map<std::string, std::string, std::less<>>;
+
+// Splits off what lies before the next {word}, and the word. False: there is none.
+bool next_word(std::string_view& pattern, std::string_view& before, std::string_view& word) {
+  const std::size_t open = pattern.find('{');
+  before = pattern.substr(0, open);
+  if (open == std::string_view::npos) {
+    return false;
+  }
+  const std::size_t close = pattern.find('}', open);
+  word = pattern.substr(open + 1, close - open - 1);
+  pattern.remove_prefix(close + 1);
+  return true;
+}
+
+std::set<std::string, std::less<>> words_in(std::string_view pattern) {
+  std::set<std::string, std::less<>> words;
+  std::string_view before;
+  std::string_view word;
+  while (next_word(pattern, before, word)) {
+    words.emplace(word);
+  }
+  return words;
+}
+
+// Returns the words of a name, if it has the form of the pattern. A word ends at the first text
+// that follows it in the pattern; two words never touch.
+std::optional<Words> match(std::string_view pattern, std::string_view name) {
+  Words words;
+  std::string_view before;
+  std::string_view word;
+  while (next_word(pattern, before, word)) {
+    if (!name.starts_with(before)) {
+      return std::nullopt;
+    }
+    name.remove_prefix(before.size());
+    const std::string_view after = pattern.substr(0, pattern.find('{'));
+    std::size_t end = std::min(name.find('.'), name.size());
+    if (!after.empty() && after.front() != '.') {
+      end = std::min(name.find(after), end);
+    }
+    if (end == 0 || !words.emplace(word, name.substr(0, end)).second) {
+      return std::nullopt;
+    }
+    name.remove_prefix(end);
+  }
+  return name == before ? std::optional(std::move(words)) : std::nullopt;
+}
+
+std::string filled(std::string_view pattern, const Words& words) {
+  std::string name;
+  std::string_view before;
+  std::string_view word;
+  while (next_word(pattern, before, word)) {
+    name += std::string(before) + words.find(word)->second;
+  }
+  return name + std::string(before);
+}
+
+// A pattern of the file.
+std::string pattern_of(const JsonNode& node) {
+  const std::string& text = node.text();
+  if (text.empty()) {
+    node.fail("the name is empty");
+  }
+  std::set<std::string_view> seen;
+  bool touches = false;
+  for (std::string_view left = text;;) {
+    const std::size_t open = left.find_first_of("{}");
+    if (open == std::string_view::npos) {
+      return text;
+    }
+    const std::size_t close = left.find('}', open);
+    if (left[open] == '}' || close == std::string_view::npos || close == open + 1 ||
+        left.substr(open + 1, close - open - 1).find('{') != std::string_view::npos) {
+      node.fail(in_quotes(text) + " has a bracket that encloses no word");
+    }
+    if (touches && open == 0) {
+      node.fail(in_quotes(text) + " has two words that touch");
+    }
+    if (!seen.insert(left.substr(open + 1, close - open - 1)).second) {
+      node.fail(in_quotes(text) + " has a word twice");
+    }
+    left.remove_prefix(close + 1);
+    touches = true;
+  }
+}
+
+[[noreturn]] void refuse_all(const std::string& what, const std::vector<std::string>& problems) {
+  std::string text = what;
+  for (const std::string& problem : problems) {
+    text += "\n" + problem;
+  }
+  throw Error(ErrorCode::usage, text);
+}
+
+std::string described(const NamedTensor& tensor) {
+  return in_quotes(tensor.name) + ", " + Tensor::packed(nullptr, tensor.dtype, tensor.shape).text();
+}
+
+std::optional<std::size_t> number_in(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
+}
+
+constexpr std::size_t kNone = ~std::size_t{0};
+
+// The sources of one target: of each index of the stack (one without a stack), each name of the
+// rule.
+struct Group {
+  std::size_t rule = kNone;  // kNone: a name that is kept
+  std::map<std::size_t, std::vector<std::size_t>> rows = {};
+  Words words = {};
+};
+
+// Appends a target, if its sources fit each other; otherwise what is wrong.
+class Joiner {
+ public:
+  Joiner(std::span<const NamedTensor> sources, std::vector<std::string>& problems)
+      : sources_(sources), problems_(problems) {}
+
+  std::optional<NamedTarget> join(const std::string& name, const Group& group,
+                                  const std::vector<std::string>& from, std::size_t dim,
+                                  bool stacks) {
+    const std::size_t before = problems_.size();
+    if (stacks) {
+      check_stack(name, group);
+    }
+    for (const auto& [index, row] : group.rows) {
+      check_partners(name, from, index, row, stacks);
+    }
+    if (problems_.size() > before) {
+      return std::nullopt;
+    }
+    NamedTarget target{.tensor = {.name = name}};
+    for (const auto& [index, row] : group.rows) {
+      std::vector<std::size_t> shape;
+      std::size_t first = 0;
+      for (const std::size_t source : row) {
+        const NamedTensor& one = sources_[source];
+        if (dim >= one.shape.size() && row.size() > 1) {
+          problems_.push_back(described(one) + " has no dimension " + std::to_string(dim) +
+                              " to join along");
+          return std::nullopt;
+        }
+        target.parts.push_back({.source = source,
+                                .index = stacks ? std::optional(index) : std::nullopt,
+                                .dim = row.size() > 1 ? dim + (stacks ? 1 : 0) : 0,
+                                .first = first});
+        first += row.size() > 1 ? one.shape[dim] : 0;
+      }
+      shape = sources_[row.front()].shape;
+      if (row.size() > 1) {
+        shape[dim] = first;
+      }
+      if (!check_alike(row, shape, dim)) {
+        return std::nullopt;
+      }
+      if (stacks) {
+        shape.insert(shape.begin(), group.rows.size());
+      }
+      if (index != group.rows.begin()->first && shape != target.tensor.shape) {
+        problems_.push_back("the shapes of " + in_quotes(name) +
+                            " differ: " + described(sources_[row.front()]));
+        return std::nullopt;
+      }
+      target.tensor.shape = std::move(shape);
+    }
+    target.tensor.dtype = sources_[target.parts.front().source].dtype;
+    return target;
+  }
+
+ private:
+  // All dtypes are those of the first source, all lengths but those joined are the same.
+  bool check_alike(const std::vector<std::size_t>& row, const std::vector<std::size_t>& shape,
+                   std::size_t dim) {
+    const NamedTensor& first = sources_[row.front()];
+    for (const std::size_t source : row) {
+      const NamedTensor& one = sources_[source];
+      std::vector<std::size_t> joined = one.shape;
+      if (row.size() > 1 && dim < joined.size()) {
+        joined[dim] = shape[dim];
+      }
+      if (joined != shape || one.dtype != first.dtype) {
+        problems_.push_back(described(one) + " does not join " + described(first) +
+                            " along dimension " + std::to_string(dim));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void check_stack(const std::string& name, const Group& group) {
+    std::size_t next = 0;
+    for (const auto& [index, row] : group.rows) {
+      if (index != next) {
+        problems_.push_back("the stack " + in_quotes(name) + " has no " + std::to_string(next) +
+                            ", and has " + std::to_string(index));
+        return;
+      }
+      ++next;
+    }
+  }
+
+  void check_partners(const std::string& name, const std::vector<std::string>& from,
+                      std::size_t index, const std::vector<std::size_t>& row, bool stacks) {
+    std::string lacking;
+    std::string has;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (row[i] == kNone) {
+        lacking += (lacking.empty() ? "" : ", ") + in_quotes(from[i]);
+      } else {
+        has = sources_[row[i]].name;
+      }
+    }
+    if (!lacking.empty()) {
+      problems_.push_back(in_quotes(has) + " has no partner " + lacking + " for " +
+                          in_quotes(name) +
+                          (stacks ? " at index " + std::to_string(index) : std::string()));
+    }
+  }
+
+  std::span<const NamedTensor> sources_;
+  std::vector<std::string>& problems_;
+};
+
+}  // namespace
+
+NameMap NameMap::parse(std::string_view json) {
+  Parsed<NameMap> parsed = parse_json_as<NameMap>(json, [](const JsonNode& document) {
+    NameMap map;
+    document.allow_only({"format", "name", "rules", "leave_out", "others"});
+    if (const JsonNode format = document.at("format"); format.text() != kFormat) {
+      format.fail("the format is not " + std::string(kFormat));
+    }
+    const JsonNode rules = document.at("rules");
+    if (rules.size() > kMostRules) {
+      rules.fail("more than " + std::to_string(kMostRules) + " rules");
+    }
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      const JsonNode node = rules.item(i);
+      node.allow_only({"from", "to", "join", "stack"});
+      Rule rule{.to = pattern_of(node.at("to"))};
+      const JsonNode from = node.at("from");
+      for (std::size_t k = 0; k < from.size(); ++k) {
+        rule.from.push_back(pattern_of(from.item(k)));
+      }
+      if (rule.from.empty()) {
+        from.fail("a rule needs a name");
+      }
+      if (const auto join = node.find("join")) {
+        rule.join = static_cast<std::size_t>(join->whole(0, kMostDims - 1));
+      } else if (rule.from.size() > 1) {
+        node.fail("several names need \"join\": the dimension along which they follow each other");
+      }
+      auto words = words_in(rule.from.front());
+      for (std::size_t k = 1; k < rule.from.size(); ++k) {
+        if (words_in(rule.from[k]) != words) {
+          from.item(k).fail("the names of a rule need the same words in brackets");
+        }
+        if (std::find(rule.from.begin(), rule.from.begin() + static_cast<std::ptrdiff_t>(k),
+                      rule.from[k]) != rule.from.begin() + static_cast<std::ptrdiff_t>(k)) {
+          from.item(k).fail("the name is there twice");
+        }
+      }
+      if (const auto stack = node.find("stack")) {
+        rule.stack = stack->text();
+        if (words.erase(rule.stack) == 0) {
+          stack->fail("the names have no word {" + rule.stack + "}");
+        }
+      }
+      if (words_in(rule.to) != words) {
+        node.at("to").fail("the target's name needs the words of its sources" +
+                           std::string(rule.stack.empty() ? "" : ", without the stack's"));
+      }
+      map.rules_.push_back(std::move(rule));
+    }
+    if (const auto left_out = document.find("leave_out")) {
+      for (std::size_t i = 0; i < left_out->size(); ++i) {
+        map.left_out_.push_back(pattern_of(left_out->item(i)));
+      }
+    }
+    if (const auto others = document.find("others")) {
+      if (others->text() != "keep" && others->text() != "refuse") {
+        others->fail("is \"keep\" or \"refuse\"");
+      }
+      map.keeps_others_ = others->text() == "keep";
+    }
+    return map;
+  });
+  if (!parsed) {
+    throw Error(ErrorCode::config, "name map: " + parsed.message +
+                                       (parsed.position.empty() ? "" : "\nat " + parsed.position));
+  }
+  return std::move(*parsed.value);
+}
+
+std::vector<NamedTarget> NameMap::apply(std::span<const NamedTensor> sources) const {
+  std::vector<std::string> problems;
+  std::vector<std::string> order;
+  std::map<std::string, Group> groups;
+  std::set<std::string_view> names;
+  const auto group_of = [&](const std::string& name, std::size_t rule) -> Group* {
+    const auto [place, added] = groups.try_emplace(name);
+    if (added) {
+      place->second.rule = rule;
+      order.push_back(name);
+    } else if (place->second.rule != rule || rule == kNone) {
+      problems.push_back("two rules make " + in_quotes(name));
+      return nullptr;
+    }
+    return &place->second;
+  };
+  const auto place = [&](std::size_t source) {
+    const std::string& name = sources[source].name;
+    for (std::size_t r = 0; r < rules_.size(); ++r) {
+      for (std::size_t i = 0; i < rules_[r].from.size(); ++i) {
+        std::optional<Words> words = match(rules_[r].from[i], name);
+        if (!words) {
+          continue;
+        }
+        std::size_t index = 0;
+        if (!rules_[r].stack.empty()) {
+          const std::optional<std::size_t> number = number_in(words->at(rules_[r].stack));
+          if (!number) {
+            problems.push_back(in_quotes(name) + ": {" + rules_[r].stack + "} is no number");
+            return;
+          }
+          index = *number;
+        }
+        if (Group* const group = group_of(filled(rules_[r].to, *words), r)) {
+          std::vector<std::size_t>& row = group->rows[index];
+          row.resize(rules_[r].from.size(), kNone);
+          if (row[i] != kNone) {
+            problems.push_back(in_quotes(name) + " and " + in_quotes(sources[row[i]].name) +
+                               " have one place");
+          }
+          row[i] = source;
+        }
+        return;
+      }
+    }
+    if (std::ranges::any_of(left_out_,
+                            [&](const auto& one) { return match(one, name).has_value(); })) {
+      return;
+    }
+    if (!keeps_others_) {
+      problems.push_back(in_quotes(name) + " has no rule");
+    } else if (Group* const group = group_of(name, kNone)) {
+      group->rows[0] = {source};
+    }
+  };
+  for (std::size_t source = 0; source < sources.size(); ++source) {
+    if (!names.insert(sources[source].name).second) {
+      problems.push_back(in_quotes(sources[source].name) + " is there twice");
+    } else {
+      place(source);
+    }
+  }
+  Joiner joiner(sources, problems);
+  std::vector<NamedTarget> targets;
+  for (const std::string& name : order) {
+    const Group& group = groups.at(name);
+    const Rule kept{};
+    const Rule& rule = group.rule == kNone ? kept : rules_[group.rule];
+    if (auto target = joiner.join(name, group, rule.from, rule.join, !rule.stack.empty())) {
+      targets.push_back(std::move(*target));
+    }
+  }
+  if (!problems.empty()) {
+    refuse_all("name map: " + std::to_string(problems.size()) + " names or tensors do not fit",
+               problems);
+  }
+  return targets;
+}
+
+void check_targets(std::span<const NamedTarget> targets, std::span<const NamedTensor> engine) {
+  std::vector<std::string> problems;
+  std::map<std::string_view, const NamedTensor*> made;
+  for (const NamedTarget& target : targets) {
+    made.emplace(target.tensor.name, &target.tensor);
+  }
+  for (const NamedTensor& wanted : engine) {
+    const auto found = made.find(wanted.name);
+    if (found == made.end()) {
+      problems.push_back("no source makes " + described(wanted));
+      continue;
+    }
+    if (found->second->shape != wanted.shape || found->second->dtype != wanted.dtype) {
+      problems.push_back(
+          "the engine has " + described(wanted) + ", and the sources make " +
+          Tensor::packed(nullptr, found->second->dtype, found->second->shape).text());
+    }
+    made.erase(found);
+  }
+  for (const NamedTarget& target : targets) {
+    if (made.contains(target.tensor.name)) {
+      problems.push_back("the engine has no " + described(target.tensor));
+    }
+  }
+  if (!problems.empty()) {
+    refuse_all("name map: " + std::to_string(problems.size()) + " tensors do not fit the engine",
+               problems);
+  }
+}
+
+namespace {
+
+// The elements of a target that a part fills, in the target's coordinates.
+ElementRanges region_of(const NamedTarget& target, const NamedPart& part,
+                        const NamedTensor& source) {
+  ElementRanges region;
+  for (const std::size_t length : target.tensor.shape) {
+    region.push_back({{.first = 0, .count = length}});
+  }
+  if (part.index) {
+    region[0] = {{.first = *part.index, .count = 1}};
+  }
+  const std::size_t dim = part.dim - (part.index ? 1 : 0);
+  if (part.dim > 0 || !part.index) {
+    if (!region.empty()) {
+      region[part.dim] = {{.first = part.first, .count = source.shape[dim]}};
+    }
+  }
+  return region;
+}
+
+// The same elements in the coordinates of the source.
+ElementRanges in_source(ElementRanges elements, const NamedPart& part) {
+  if (part.first > 0) {
+    for (Range& range : elements[part.dim]) {
+      range.first -= part.first;
+    }
+  }
+  if (part.index) {
+    elements.erase(elements.begin());
+  }
+  return elements;
+}
+
+ElementRanges common_elements(const ElementRanges& a, const ElementRanges& b) {
+  ElementRanges both;
+  for (std::size_t dim = 0; dim < a.size(); ++dim) {
+    both.push_back(common(a[dim], b[dim]));
+  }
+  return both;
+}
+
+bool is_empty(const ElementRanges& elements) {
+  return std::ranges::any_of(elements, [](const auto& ranges) { return ranges.empty(); });
+}
+
+}  // namespace
+
+MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
+                          std::span<const NamedTensor> sources, const MeshLayout& layout) {
+  const NamedPart& place = target.parts.at(part);
+  const NamedTensor& source = sources[place.source];
+  const ElementRanges region = region_of(target, place, source);
+  // The ranks that have some of the part. Axes that cut a stack are left out of the mesh.
+  MeshLayout made{.mesh = layout.mesh};
+  std::string cuts_stack;
+  for (const AxisPlacement& how : layout.placements) {
+    const bool shards = how.placement.kind == Placement::Kind::shard;
+    if (place.index && shards && how.placement.dim == 0) {
+      cuts_stack += "," + how.axis + ",";
+      continue;
+    }
+    made.placements.push_back(how);
+    if (shards && how.placement.dim == place.dim && target.parts.size() > 1) {
+      made.placements.back().sections.clear();
+    }
+    if (shards && place.index) {
+      --made.placements.back().placement.dim;
+    }
+  }
+  std::vector<ElementRanges> wanted;
+  for (int position = 0; position < layout.mesh.ranks(); ++position) {
+    ElementRanges elements =
+        common_elements(elements_at(layout, target.tensor.shape, position), region);
+    if (cuts_stack.empty() || !elements[0].empty()) {
+      made.ranks.push_back(layout.rank_at(position));
+      wanted.push_back(in_source(std::move(elements), place));
+    }
+  }
+  const auto refuse = [&] {
+    throw Error(ErrorCode::usage,
+                "name map: layout " + in_quotes(layout.text()) + " of " +
+                    in_quotes(target.tensor.name) + " cuts across " + in_quotes(source.name) +
+                    "\ngive the lengths of its parts as sections: shard(0,sections=4096+2*1024)");
+  };
+  if (!cuts_stack.empty()) {
+    std::string mesh;
+    for (const Axis& axis : layout.mesh.axes()) {
+      if (cuts_stack.find("," + axis.name + ",") == std::string::npos) {
+        mesh += (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+      }
+    }
+    made.mesh = MeshShape::parse(mesh.empty() ? "rank=1" : mesh);
+    if (static_cast<std::size_t>(made.mesh.ranks()) != made.ranks.size()) {
+      refuse();
+    }
+  }
+  for (int position = 0; position < made.mesh.ranks(); ++position) {
+    const ElementRanges have = elements_at(made, source.shape, position);
+    const ElementRanges& want = wanted[static_cast<std::size_t>(position)];
+    if (have != want && !(is_empty(have) && is_empty(want))) {
+      refuse();
+    }
+  }
+  return made;
+}
+
+std::optional<LocalPart> local_part(const NamedTarget& target, std::size_t part,
+                                    std::span<const NamedTensor> sources, const MeshLayout& layout,
+                                    int rank) {
+  const NamedPart& place = target.parts.at(part);
+  for (int position = 0; position < layout.mesh.ranks(); ++position) {
+    if (layout.rank_at(position) != rank) {
+      continue;
+    }
+    const ElementRanges held = elements_at(layout, target.tensor.shape, position);
+    const ElementRanges own =
+        common_elements(held, region_of(target, place, sources[place.source]));
+    if (place.index && own[0].empty()) {
+      return std::nullopt;
+    }
+    LocalPart local;
+    for (std::size_t dim = 0; dim < held.size(); ++dim) {
+      local.ranges.push_back(
+          {.first = own[dim].empty() ? 0 : index_in(held[dim], own[dim].front().first),
+           .count = length_of(own[dim])});
+    }
+    if (place.index) {
+      local.index = local.ranges[0].first;
+    }
+    return local;
+  }
+  return std::nullopt;
+}
+
+Tensor view_of_part(const LocalPart& part, const Tensor& memory) {
+  if (memory.dims() != part.ranges.size()) {
+    throw Error(ErrorCode::usage, "name map: the memory of a part of " +
+                                      std::to_string(part.ranges.size()) + " dimensions is " +
+                                      memory.text() + "\ngive the memory of the whole target");
+  }
+  Tensor view = memory;
+  for (std::size_t dim = 0; dim < part.ranges.size(); ++dim) {
+    view = view.slice(dim, part.ranges[dim].first, part.ranges[dim].count);
+  }
+  if (part.index) {
+    view.shape.erase(view.shape.begin());
+    view.strides.erase(view.strides.begin());
+  }
+  return view;
+}
+
+}  // namespace unisono::parallel

@@ -1,0 +1,201 @@
+// Name maps: fused and stacked tensors, their parts on each rank, and mistakes.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "reshard/elements.h"
+#include "unisono/error.hpp"
+#include "unisono/parallel/reshard_names.hpp"
+
+namespace unisono::parallel {
+namespace {
+
+constexpr const char* kFused = R"({"format": "unisono.names/1", "rules": [
+  {"from": ["l.{i}.q.w", "l.{i}.k.w", "l.{i}.v.w"], "to": "l.{i}.qkv.w", "join": 0},
+  {"from": ["l.{i}.x.{e}.up", "l.{i}.x.{e}.gate"], "to": "l.{i}.w13", "join": 0, "stack": "e"},
+  {"from": ["l.{i}.x.{e}.down"], "to": "l.{i}.w2", "stack": "e"}],
+  "leave_out": ["l.{i}.rotary"], "others": "keep"})";
+
+std::string problem_of(const std::string& json) {
+  try {
+    static_cast<void>(NameMap::parse(json));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string problem_of(const std::vector<NamedTensor>& sources, const char* json = kFused) {
+  try {
+    static_cast<void>(NameMap::parse(json).apply(sources));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(NameMap, JoinsStacksKeepsAndLeavesOut) {
+  const std::vector<NamedTensor> sources = {{"l.0.q.w", Dtype::bf16, {8, 4}},
+                                            {"l.0.v.w", Dtype::bf16, {2, 4}},
+                                            {"l.0.k.w", Dtype::bf16, {2, 4}},
+                                            {"l.0.rotary", Dtype::f32, {4}},
+                                            {"l.0.x.1.up", Dtype::bf16, {6, 4}},
+                                            {"l.0.x.1.gate", Dtype::bf16, {6, 4}},
+                                            {"l.0.x.0.up", Dtype::bf16, {6, 4}},
+                                            {"l.0.x.0.gate", Dtype::bf16, {6, 4}},
+                                            {"l.0.x.0.down", Dtype::bf16, {4, 6}},
+                                            {"l.0.x.1.down", Dtype::bf16, {4, 6}},
+                                            {"norm", Dtype::f32, {4}}};
+  const std::vector<NamedTarget> targets = NameMap::parse(kFused).apply(sources);
+  ASSERT_EQ(targets.size(), 4U);
+  EXPECT_EQ(targets[0].tensor.name, "l.0.qkv.w");
+  EXPECT_EQ(targets[0].tensor.shape, (std::vector<std::size_t>{12, 4}));
+  EXPECT_EQ(targets[0].parts[1].source, 2U);  // k before v, whatever the order of the checkpoint
+  EXPECT_EQ(targets[0].parts[1].first, 8U);
+  EXPECT_EQ(targets[0].parts[2].first, 10U);
+  EXPECT_EQ(targets[1].tensor.shape, (std::vector<std::size_t>{2, 12, 4}));
+  EXPECT_EQ(targets[1].parts[3].source, 5U);
+  EXPECT_EQ(targets[1].parts[3].index, 1U);
+  EXPECT_EQ(targets[1].parts[3].dim, 1U);
+  EXPECT_EQ(targets[1].parts[3].first, 6U);
+  EXPECT_EQ(targets[2].tensor.shape, (std::vector<std::size_t>{2, 4, 6}));
+  EXPECT_EQ(targets[3].tensor.name, "norm");
+}
+
+// A rank's parts of a fused tensor, in its memory, are what the layout of the whole gives it.
+TEST(NameMap, ShowsThePartsInARanksMemory) {
+  const std::vector<NamedTensor> sources = {{"l.0.q.w", Dtype::i32, {8, 3}},
+                                            {"l.0.k.w", Dtype::i32, {4, 3}},
+                                            {"l.0.v.w", Dtype::i32, {4, 3}}};
+  const NamedTarget target = NameMap::parse(kFused).apply(sources).front();
+  const MeshLayout layout = MeshLayout::parse("dp=2,tp=2 on 4-7: tp=shard(0,sections=8+2*4)");
+  for (int position = 0; position < 4; ++position) {
+    std::vector<std::int32_t> memory(24, -1);
+    const Tensor local = Tensor::of(memory, {8, 3});
+    for (std::size_t part = 0; part < 3; ++part) {
+      const MeshLayout own = layout_of_part(target, part, sources, layout);
+      const auto place = local_part(target, part, sources, layout, 4 + position);
+      ASSERT_TRUE(place.has_value());
+      const Tensor view = view_of_part(*place, local);
+      const ElementRanges elements = elements_at(own, sources[part].shape, position);
+      EXPECT_EQ(view.shape, shape_of(elements));
+      // Writes the row of the whole target into each row of the view.
+      for (std::size_t row = 0; row < view.shape[0]; ++row) {
+        for (std::size_t column = 0; column < 3; ++column) {
+          static_cast<std::int32_t*>(
+              view.data)[view.strides[0] * static_cast<std::ptrdiff_t>(row) +
+                         view.strides[1] * static_cast<std::ptrdiff_t>(column)] =
+              static_cast<std::int32_t>(target.parts[part].first + elements[0][0].first + row);
+        }
+      }
+    }
+    std::vector<std::int32_t> rows;
+    const ElementRanges held = elements_at(layout, target.tensor.shape, position);
+    for (const Range& range : held[0]) {
+      for (std::size_t row = range.first; row < range.first + range.count; ++row) {
+        rows.insert(rows.end(), 3, static_cast<std::int32_t>(row));
+      }
+    }
+    EXPECT_EQ(memory, rows) << position;
+  }
+}
+
+// Experts over ep, and their inner widths over etp: a part has only the ranks of its expert.
+TEST(NameMap, GivesStackedPartsTheirRanks) {
+  std::vector<NamedTensor> sources;
+  for (const char* expert : {"0", "1", "2", "3"}) {
+    for (const char* name : {"up", "gate"}) {
+      sources.push_back({std::string("l.0.x.") + expert + "." + name, Dtype::i32, {4, 2}});
+    }
+  }
+  const NamedTarget target = NameMap::parse(kFused).apply(sources).front();
+  const MeshLayout layout =
+      MeshLayout::parse("edp=2,ep=2,etp=2: ep=shard(0) etp=shard(1,sections=2*4)");
+  const std::size_t gate_of_2 = 5;
+  const MeshLayout own = layout_of_part(target, gate_of_2, sources, layout);
+  EXPECT_EQ(own.text(), "edp=2,etp=2 on 2-3,6-7: etp=shard(0)");
+  std::vector<std::int32_t> memory(std::size_t{2} * 4 * 2);
+  std::iota(memory.begin(), memory.end(), 0);
+  const Tensor local = Tensor::of(memory, {2, 4, 2});
+  const auto place = local_part(target, gate_of_2, sources, layout, 3);
+  ASSERT_TRUE(place.has_value());
+  const Tensor view = view_of_part(*place, local);
+  EXPECT_EQ(view.shape, (std::vector<std::size_t>{2, 2}));
+  EXPECT_EQ(*static_cast<std::int32_t*>(view.data), 4);  // the first expert here, row 2
+  EXPECT_FALSE(local_part(target, gate_of_2, sources, layout, 1).has_value());
+}
+
+TEST(NameMap, RefusesALayoutThatCutsAcrossParts) {
+  const std::vector<NamedTensor> sources = {{"l.0.q.w", Dtype::i32, {8, 3}},
+                                            {"l.0.k.w", Dtype::i32, {4, 3}},
+                                            {"l.0.v.w", Dtype::i32, {4, 3}}};
+  const NamedTarget target = NameMap::parse(kFused).apply(sources).front();
+  EXPECT_THROW(
+      static_cast<void>(layout_of_part(target, 0, sources, MeshLayout::parse("tp=2: tp=shard(0)"))),
+      Error);
+  // Nothing is cut across where the other dimension is.
+  EXPECT_EQ(layout_of_part(target, 0, sources, MeshLayout::parse("tp=3: tp=shard(1)")).text(),
+            "tp=3 on 0-2: tp=shard(1)");
+}
+
+TEST(NameMapErrors, ListAllNamesThatDoNotFit) {
+  const std::string text = problem_of(std::vector<NamedTensor>{{"l.0.q.w", Dtype::f32, {8, 4}},
+                                                               {"l.1.q.w", Dtype::f32, {8, 4}},
+                                                               {"l.1.k.w", Dtype::f32, {2, 5}},
+                                                               {"l.1.v.w", Dtype::f32, {2, 4}},
+                                                               {"l.0.x.1.down", Dtype::f32, {4}},
+                                                               {"l.0.x.z.down", Dtype::f32, {4}},
+                                                               {"l.1.q.w", Dtype::f32, {8, 4}}});
+  EXPECT_EQ(text,
+            "usage: name map: 5 names or tensors do not fit\n"
+            "\"l.0.x.z.down\": {e} is no number\n"
+            "\"l.1.q.w\" is there twice\n"
+            "\"l.0.q.w\" has no partner \"l.{i}.k.w\", \"l.{i}.v.w\" for \"l.0.qkv.w\"\n"
+            "\"l.1.k.w\", f32 [2, 5] does not join \"l.1.q.w\", f32 [8, 4] along dimension 0\n"
+            "the stack \"l.0.w2\" has no 0, and has 1");
+  EXPECT_EQ(problem_of(std::vector<NamedTensor>{{"a"}, {"b"}},
+                       R"({"format": "unisono.names/1", "rules": []})"),
+            "usage: name map: 2 names or tensors do not fit\n\"a\" has no rule\n\"b\" has no rule");
+}
+
+TEST(NameMapErrors, CompareWithTheEngine) {
+  const std::vector<NamedTensor> sources = {{"a", Dtype::f32, {2}}, {"b", Dtype::f32, {2}}};
+  const auto targets = NameMap::parse(kFused).apply(sources);
+  EXPECT_NO_THROW(check_targets(targets, sources));
+  const std::vector<NamedTensor> engine = {{"a", Dtype::f32, {3}}, {"c", Dtype::f32, {2}}};
+  try {
+    check_targets(targets, engine);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "usage: name map: 3 tensors do not fit the engine\n"
+                 "the engine has \"a\", f32 [3], and the sources make f32 [2]\n"
+                 "no source makes \"c\", f32 [2]\n"
+                 "the engine has no \"b\", f32 [2]");
+  }
+}
+
+TEST(NameMapErrors, RefuseFilesThatAreNoMap) {
+  for (const char* rule :
+       {R"({"from": [], "to": "b"})", R"({"from": ["a", "b"], "to": "c"})",
+        R"({"from": ["a.{x}"], "to": "b"})", R"({"from": ["a"], "to": "b.{x}"})",
+        R"({"from": ["a.{x}", "b.{y}"], "to": "c.{x}", "join": 0})",
+        R"({"from": ["a", "a"], "to": "c", "join": 0})", R"({"from": ["a{x}{y}"], "to": "{x}{y}"})",
+        R"({"from": ["a{x"], "to": "b"})", R"({"from": ["a{x}"], "to": "b{x}", "stack": "y"})",
+        R"({"from": ["a{}"], "to": "b{}"})", R"({"from": ["a{x}.{x}"], "to": "{x}"})",
+        R"({"from": ["a"], "to": ""})", R"({"from": ["a"], "to": "b", "join": 9})",
+        R"({"from": ["a"], "to": "b", "jion": 0})", R"({"from": "a", "to": "b"})"}) {
+    EXPECT_NE(problem_of(std::string(R"({"format": "unisono.names/1", "rules": [)") + rule + "]}"),
+              "")
+        << rule;
+  }
+  EXPECT_NE(problem_of("{"), "");
+  EXPECT_NE(problem_of(R"({"format": "unisono.names/2", "rules": []})"), "");
+  EXPECT_NE(problem_of(R"({"format": "unisono.names/1", "rules": [], "others": "drop"})"), "");
+  EXPECT_EQ(problem_of(R"({"format": "unisono.names/1", "rules": [], "others": "refuse"})"), "");
+}
+
+}  // namespace
+}  // namespace unisono::parallel

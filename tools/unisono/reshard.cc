@@ -1,0 +1,102 @@
+// `unisono reshard`: tensors that move from one mesh to another, shown, verified and simulated.
+#include <fmt/format.h>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "plan/plan.h"
+#include "reshards/reshards.h"
+
+namespace unisono::cli {
+namespace {
+
+int run_reshard(const Arguments& arguments, const Console& console) {
+  const auto& operands = arguments.operands();
+  const std::string what = operands.empty() ? "" : operands.front();
+  if (what != "show" && what != "verify" && what != "sim") {
+    throw UsageError(what.empty() ? std::string("reshard what?")
+                                  : fmt::format("reshard has no subcommand '{}'", what),
+                     "use show, verify or sim, such as "
+                     "unisono reshard show llama3-8b \"tp=4 -> tp=2,dp=2\"",
+                     "unisono help reshard");
+  }
+  if (what != "show" && arguments.has("tensor")) {
+    throw UsageError("--tensor goes with show", {}, "unisono help reshard");
+  }
+  if (what != "verify" && arguments.has("names")) {
+    throw UsageError("--names goes with verify", {}, "unisono help reshard");
+  }
+  const ReshardQuestion question = read_reshard_question(arguments);
+  for (const std::string& note : question.notes) {
+    console.note(note);
+  }
+  if (console.verbose()) {
+    console.note(fmt::format("planned in {}", time_text(question.planned_s)));
+  }
+  if (what == "sim") {
+    return simulate_reshard(question, console);
+  }
+  return what == "verify" ? verify_reshard(question, console)
+                          : show_reshard(question, arguments, console);
+}
+
+constexpr Option kReshardOptions[] = {
+    {.name = "shape",
+     .value = "LENGTHS",
+     .help = "Without a model: the shape of one tensor, such as 4096,1024."},
+    {.name = "dtype", .value = "TYPE", .help = "The type of all elements.", .fallback = "bf16"},
+    {.name = "tensor",
+     .value = "NAME",
+     .help = "For show: draw this tensor of the model, by its name in the checkpoint."},
+    {.name = "names",
+     .value = "FILE",
+     .help = "For verify: also apply a name map (unisono.names/1), which takes the tensors of the "
+             "checkpoint to those of an engine that fuses some; all names that do not fit are "
+             "listed."},
+    {.name = "on",
+     .value = "TOPOLOGY",
+     .help = "The machine, a preset or a file, as for unisono topo. sim needs it; show and verify "
+             "take the hosts of ranks from it."},
+    {.name = "ranks-per-host",
+     .value = "N",
+     .help = "Without --on: the number of ranks on each host.",
+     .fallback = "8"}};
+
+}  // namespace
+
+const Command kReshardCommand = {
+    .name = "reshard",
+    .summary = "show, verify and simulate how tensors move to another mesh",
+    .operands = "show|verify|sim [MODEL|CONFIG.JSON] \"FROM -> TO\"",
+    .max_operands = 3,
+    .runs_program = false,
+    .examples = {{{"unisono reshard show --shape 8,8 \"tp=2: tp=shard(0) -> tp=2: tp=shard(1)\"",
+                   "Draw where each block of a tensor comes from."},
+                  {"unisono reshard verify llama3-70b \"tp=8,pp=4,dp=2 -> tp=4,dp=4 on 64-79\"",
+                   "Prove the plan of a whole model, from a trainer to an engine."},
+                  {"unisono reshard sim llama3-70b \"tp=8,pp=4,dp=2 -> tp=4,dp=4\" "
+                   "--on dgx_h100:nodes=8",
+                   "Predict its time on a machine."}}},
+    .description =
+        "With a model, FROM and TO are its layouts: axes in any order, such as tp=8,pp=4,dp=2, and "
+        "the ranks that they use (\"on 64-79\"; without it, from rank 0). Ranks are assigned as "
+        "training frameworks assign them: pp varies slowest, then dp, fsdp and cp, and tp varies "
+        "fastest. ep distributes experts over the ranks of a stage, and etp cuts them. tp cuts "
+        "heads, "
+        "inner widths and the vocabulary, and copies heads of keys and values if it is larger than "
+        "their number; pp gives each stage some of the layers; fsdp cuts dimension 0 again; dp and "
+        "cp have copies. Names are those of Llama, Qwen3-MoE and DeepSeek-V3 in a Hugging Face "
+        "checkpoint.\n\n"
+        "With --shape, FROM and TO are layouts of one tensor, as MeshLayout::parse() reads them: "
+        "\"dp=2,tp=4 on 0-7: tp=shard(0)\".\n\n"
+        "show prints the bytes of each host, or with --tensor two grids: the ranks that hold each "
+        "block before, and for each block after the ranks that receive it and from which.\n\n"
+        "verify proves that each element of each target is written once, from the right source "
+        "element, after its data have arrived, and computes the fewest bytes from the layouts "
+        "alone. Exit code 1: the plan is wrong.\n\n"
+        "sim plays the messages on the links of a topology and compares the time with the time "
+        "that the bytes need at least: into each rank, and once into each host.",
+    .options = kReshardOptions,
+    .run = run_reshard};
+
+}  // namespace unisono::cli
