@@ -24,7 +24,7 @@ SUITES ?=
 BENCH ?=
 
 .PHONY: help run test test-all parallel llm llm-build llm-layouts reliability bench viewer site release-tool check \
-        release clean
+        coverage release clean
 
 help:
 	@echo "make run      build the release, run every collective on $(RANKS) processes (7 min on 2 cores, then 1)"
@@ -37,6 +37,7 @@ help:
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine (an hour)"
 	@echo "make viewer   build the page of unisono view from viewer/ (1 min; needs Node, the rest does not)"
 	@echo "make site     build the documents as a site with the page in them, into build/site (8 min, then 1)"
+	@echo "make coverage lines and branches of src/ that the tests run, by room (two hours)"
 	@echo "make check    format, layers and spelling of the sources (1 min)"
 	@echo "make release  build all that cmake --install copies, in build/release (7 min)"
 	@echo "make clean    remove build/"
@@ -105,6 +106,10 @@ site: release-tool
 check:
 	@$(SETUP) build test
 	@scripts/check
+
+coverage:
+	@$(SETUP) build test coverage
+	@scripts/coverage
 
 clean:
 	rm -rf build

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "bootstrap/hosts.h"
-#include "diagnose/remote_records.h"
 
 namespace unisono::comm {
 namespace {
@@ -76,7 +75,8 @@ void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const 
     RemoteRecords::Report report{
         .record = record, .group_size = size(), .group_first = members_.front()};
     if (record.sequence == newest && waiting.peer >= 0) {
-      report.waiting = {.peer = world_rank(waiting.peer), .place = waiting.place};
+      report.waiting = waiting;
+      report.waiting.peer = world_rank(waiting.peer);
       report.asks = ask;
     }
     remote_->tell(ranks, id_, report);
