@@ -170,11 +170,11 @@ TEST(StepVerify, MemoryOfLatentsIsThatOfTheirPaper) {
   for (const double query_rank : {24.0, 0.0}) {
     const planner::ModelShape shape = with_latents(query_rank);
     const double norms = 72 + 72 + query_rank + 16;
-    const double layer = norms + planner::mixer_weights(shape, {}) + 3 * 72 * 160;
+    const double layer = norms + planner::attention_weights(shape) + 3 * 72 * 160;
     for (const DecoderTask& task : {DecoderTask{.tokens = 16}, DecoderTask{.context = 15}}) {
       const Memory alone = memory_of(make_decoder_step(shape, "tp=1", task)).front();
       EXPECT_EQ(alone.weights, 2 * (3 * layer + 256 * 72 + 72));
-      EXPECT_EQ(alone.cache, 2 * (3 * 16 * planner::cache_elements(shape, {})));
+      EXPECT_EQ(alone.cache, 2 * (3 * 16 * planner::cache_elements(shape)));
       const Memory cut = memory_of(make_decoder_step(shape, "tp=3", task)).front();
       EXPECT_EQ(cut.cache, alone.cache) << "one row for all heads";
     }

@@ -119,7 +119,7 @@ TEST(TrainingLatent, TakesTheFlopsOfItsWeightsAndOfAttention) {
     flops += call.flops;
   }
   constexpr double kTokens = 8 * 32;
-  const double weights = 2 * (planner::mixer_weights(shape, {}) + 3 * 64 * 128) + 64 * 64;
+  const double weights = 2 * (planner::attention_weights(shape) + 3 * 64 * 128) + 64 * 64;
   // Scores come twice, their gradients and those of queries, keys and values once; half is masked.
   const double attention = 2 * 8 * kTokens * 32 * (4 * (8 + 4) + 3 * 12);
   EXPECT_DOUBLE_EQ(flops, 6 * kTokens * weights + attention);
