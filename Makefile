@@ -23,8 +23,8 @@ SUITES ?=
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test test-all parallel llm llm-build llm-layouts reliability bench viewer site release-tool check \
-        coverage release clean
+.PHONY: help run test test-all parallel parallel-bits llm llm-build llm-layouts reliability bench viewer site release-tool check \
+        release clean
 
 help:
 	@echo "make run      build the release, run every collective on $(RANKS) processes (7 min on 2 cores, then 1)"
@@ -32,12 +32,12 @@ help:
 	@echo "make test     build and run every test once: what to run before a change (half an hour, then 15 min)"
 	@echo "make test-all make test, sanitizers, long forms, slow Python tests, PyTorch's own (hours)"
 	@echo "make parallel train a small GPT under every layout of a list, compare with one process (10 min)"
+	@echo "make parallel-bits  the same, whose losses and weights must have the same bits (10 min)"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (two hours)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine (an hour)"
 	@echo "make viewer   build the page of unisono view from viewer/ (1 min; needs Node, the rest does not)"
 	@echo "make site     build the documents as a site with the page in them, into build/site (8 min, then 1)"
-	@echo "make coverage lines and branches of src/ that the tests run, by room (two hours)"
 	@echo "make check    format, layers and spelling of the sources (1 min)"
 	@echo "make release  build all that cmake --install copies, in build/release (7 min)"
 	@echo "make clean    remove build/"
@@ -74,6 +74,14 @@ parallel:
 	@for ranks in 1 2 4 8; do \
 	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --compare build/transformer || exit 1; done
 
+# The same, where losses and weights must have the same bits.
+parallel-bits:
+	@$(SETUP) build parallel
+	@scripts/build release unisono example_transformer
+	@$(TRANSFORMER) --same-bits --save build/transformer_bits
+	@for ranks in 1 2 4 8; do \
+	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --same-bits --compare build/transformer_bits || exit 1; done
+
 llm-build:
 	@$(SETUP) build llm
 	@scripts/build release unisono example_llm
@@ -106,10 +114,6 @@ site: release-tool
 check:
 	@$(SETUP) build test
 	@scripts/check
-
-coverage:
-	@$(SETUP) build test coverage
-	@scripts/coverage
 
 clean:
 	rm -rf build
