@@ -57,8 +57,7 @@ int exit_of(const planner::Ranking<Estimate>& ranking) {
 }
 
 int train(const Arguments& arguments, const Console& console) {
-  refuse_together(arguments, "train",
-                  {"input", "output", "concurrency", "first-token", "token", "pools"});
+  refuse_together(arguments, "train", {"input", "output", "concurrency", "first-token", "token"});
   check_flags(arguments, planner::Layout());
   ModelQuestion question = read_model_question(arguments);
   if (question.shape.stored) {
@@ -67,7 +66,7 @@ int train(const Arguments& arguments, const Console& console) {
   const planner::TrainingTask task = read_training_task(arguments, question);
   const planner::Levels levels = question.levels(task);
   if (arguments.has("explain")) {
-    refuse_together(arguments, "explain", {"save", "mtbf"});
+    refuse_together(arguments, "explain", {"save"});
     planner::Layout layout = parse_layout(arguments.text("explain"), question.cluster.devices);
     layout.sequence_parallel = !task.materialised_attention;
     if (const std::string problem = problem_of(question.shape, layout, task); !problem.empty()) {
@@ -101,9 +100,7 @@ int train(const Arguments& arguments, const Console& console) {
     save_plan(arguments, plan_json(question, task, ranking), what_if_json(question, task, options));
   }
   if (console.json()) {
-    auto plan = plan_json(question, task, ranking);
-    plan["goodput"] = goodput_json(read_goodput(arguments, question, task));
-    print(plan);
+    print(plan_json(question, task, ranking));
   } else {
     print_training(question, task, ranking, arguments, console);
   }
@@ -111,17 +108,15 @@ int train(const Arguments& arguments, const Console& console) {
 }
 
 int serve(const Arguments& arguments, const Console& console) {
-  refuse_together(
-      arguments, "serve",
-      {"batch", "sequence", "explain", "measured", "stack", "step", "simulate", "mtbf"});
+  refuse_together(arguments, "serve",
+                  {"batch", "sequence", "explain", "measured", "stack", "step", "simulate"});
   check_flags(arguments, planner::ServingLayout());
   ModelQuestion question = read_model_question(arguments);
   const planner::ServingTask task = read_serving_task(arguments, question);
   const planner::ServingLimits limits{
       .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
       .token_s = arguments.seconds("token")};
-  planner::SearchOptions options = search_options(arguments, console);
-  options.tries_pools = arguments.has("pools");
+  const planner::SearchOptions options = search_options(arguments, console);
   const auto ranking = search_serving(question.shape, task, limits, question.cluster, options);
   console.end_progress();
   if (arguments.has("save")) {
@@ -187,9 +182,6 @@ constexpr Option kPlanModelOptions[] = {
      .value = "TIME",
      .help = "With --serve: the longest time between two tokens.",
      .fallback = "50ms"},
-    {.name = "pools",
-     .help = "With --serve: also layouts that read prompts on devices of their own "
-             "(disaggregated serving)."},
     {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
     {.name = "explain",
      .value = "LAYOUT",
@@ -229,18 +221,6 @@ constexpr Option kPlanModelOptions[] = {
     {.name = "offload",
      .help = "With --train: where nothing else fits, also try layouts that keep activations or the "
              "optimiser in the host's memory."},
-    {.name = "mtbf",
-     .value = "TIME",
-     .help = "With --train: mean time between failures of one device, such as 50000h; prints the "
-             "share of time that failures and checkpoints leave."},
-    {.name = "storage",
-     .value = "BYTES",
-     .help = "With --mtbf: bytes of a checkpoint that are written per second.",
-     .fallback = "100G"},
-    {.name = "restart",
-     .value = "TIME",
-     .help = "With --mtbf: time from a failure until steps are computed again.",
-     .fallback = "10m"},
     {.name = "measured",
      .value = "TABLE",
      .help = "With --train: fit the constants to your own measured steps (CSV), and judge by them "

@@ -74,26 +74,12 @@ Json estimate_json(const TrainingEstimate& estimate) {
           {"simulated_s", rounded(estimate.simulated_s)}};
 }
 
-Json layout_json(const planner::ServingLayout& layout) {
-  return {{"tp", layout.tp},
-          {"pp", layout.pp},
-          {"ep", layout.ep},
-          {"dp", layout.dp},
-          {"instances", layout.instances}};
-}
-
-// Null: prompts are read by the devices that answer.
-Json pool_json(const planner::PromptPool& pool) {
-  return pool.layout.instances == 0
-             ? Json(nullptr)
-             : Json{{"layout", layout_json(pool.layout)},
-                    {"prompt_s", rounded(pool.prompt_s)},
-                    {"bytes", parts_json(planner::memory_parts(), pool.memory)}};
-}
-
 Json estimate_json(const ServingEstimate& estimate) {
-  return {{"layout", layout_json(estimate.layout)},
-          {"prompts", pool_json(estimate.prompts)},
+  return {{"layout",
+           {{"tp", estimate.layout.tp},
+            {"pp", estimate.layout.pp},
+            {"ep", estimate.layout.ep},
+            {"instances", estimate.layout.instances}}},
           {"concurrency", estimate.concurrency},
           {"first_token_s", rounded(estimate.first_token_s)},
           {"token_s", rounded(estimate.token_s)},
@@ -160,8 +146,6 @@ Json head_json(const ModelQuestion& question, const planner::ServingTask& task) 
   json["margin"] = is_serving_measured(question.shape, question.cluster.device.name)
                        ? Json(planner::kServingMargin)
                        : Json(nullptr);
-  json["first_token_margin"] =
-      json["margin"].is_null() ? Json(nullptr) : Json(planner::kFirstTokenMargin);
   json["precision"] = planner::to_string(task.weights);
   if (task.stored) {
     json["stored"] = {{"as", task.stored->name},
@@ -230,16 +214,6 @@ Json plan_json(const ModelQuestion& question, const planner::ServingTask& task,
   Json json = head_json(question, task);
   add_ranking(ranking, json);
   return json;
-}
-
-// Null: it was not asked for.
-Json goodput_json(const std::optional<planner::Goodput>& goodput) {
-  return !goodput ? Json(nullptr)
-                  : Json{{"share", rounded(goodput->share)},
-                         {"failure_every_s", rounded(goodput->failure_every_s)},
-                         {"checkpoint_bytes", rounded(goodput->checkpoint_bytes)},
-                         {"checkpoint_s", rounded(goodput->checkpoint_s)},
-                         {"checkpoint_every_s", rounded(goodput->checkpoint_every_s)}};
 }
 
 Json explanation_json(const ModelQuestion& question, const planner::TrainingTask& task,

@@ -79,10 +79,8 @@ std::string launch_flags(std::string_view program, const planner::ServingLayout&
   if (program != "vllm") {
     throw no_flags(program, "serve");
   }
-  return fmt::format("--tensor-parallel-size {} --pipeline-parallel-size {}{}{}", layout.tp,
-                     layout.pp,
-                     layout.dp > 1 ? fmt::format(" --data-parallel-size {}", layout.dp) : "",
-                     layout.ep > 1 ? " --enable-expert-parallel" : "");
+  return fmt::format("--tensor-parallel-size {} --pipeline-parallel-size {}{}", layout.tp,
+                     layout.pp, layout.ep > 1 ? " --enable-expert-parallel" : "");
 }
 
 }  // namespace unisono::cli

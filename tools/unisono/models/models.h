@@ -10,7 +10,6 @@
 #include "cli/arguments.h"
 #include "cli/console.h"
 #include "planner/config_json.h"
-#include "planner/goodput.h"
 #include "planner/measured.h"
 #include "planner/search.h"
 #include "planner/stacks.h"
@@ -40,10 +39,6 @@ planner::DeviceModel read_device(const Arguments& arguments, const Topology& top
 ModelQuestion read_model_question(const Arguments& arguments);
 
 planner::TrainingTask read_training_task(const Arguments& arguments, const ModelQuestion& question);
-// Unset: --mtbf is not given.
-std::optional<planner::Goodput> read_goodput(const Arguments& arguments,
-                                             const ModelQuestion& question,
-                                             const planner::TrainingTask& task);
 // Weights are as the checkpoint stores them, unless --precision says another.
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
 
@@ -89,7 +84,6 @@ nlohmann::ordered_json plan_json(const ModelQuestion& question, const planner::T
                                  const planner::Ranking<planner::TrainingEstimate>& ranking);
 nlohmann::ordered_json plan_json(const ModelQuestion& question, const planner::ServingTask& task,
                                  const planner::Ranking<planner::ServingEstimate>& ranking);
-nlohmann::ordered_json goodput_json(const std::optional<planner::Goodput>& goodput);
 nlohmann::ordered_json explanation_json(const ModelQuestion& question,
                                         const planner::TrainingTask& task,
                                         const planner::TrainingEstimate& estimate);

@@ -218,10 +218,6 @@ void print_rows(const std::vector<ServingEstimate>& rows, double limit, const Co
                time_text(estimate.first_token_s), time_text(estimate.token_s),
                fmt::format("{:.1f}", estimate.tokens_per_s_device),
                bar(estimate.memory.total() / limit, 8), format_bytes(estimate.memory.total())});
-    if (const planner::PromptPool& pool = estimate.prompts; pool.layout.instances > 0) {
-      table.add({fmt::format("  prompts: {}", text_of(pool.layout)), "", "", "", "",
-                 bar(pool.memory.total() / limit, 8), format_bytes(pool.memory.total())});
-    }
   }
   fmt::print("{}", table.text(console));
 }
@@ -231,19 +227,6 @@ void print_flags(const Arguments& arguments, const Estimate& first) {
   if (arguments.has("flags")) {
     fmt::print("\n{}\n", launch_flags(arguments.text("flags"), first.layout));
   }
-}
-
-}  // namespace
-
-namespace {
-
-std::string goodput_text(const planner::Goodput& goodput, const TrainingEstimate& first) {
-  return fmt::format(
-      "goodput: {} of the time, {:.0f} tokens/s/dev; a failure every {}; a checkpoint of {} every "
-      "{} takes {}",
-      percent(goodput.share), goodput.share * first.tokens_per_s_device,
-      time_text(goodput.failure_every_s), format_bytes(goodput.checkpoint_bytes),
-      time_text(goodput.checkpoint_every_s), time_text(goodput.checkpoint_s));
 }
 
 }  // namespace
@@ -275,9 +258,6 @@ void print_training(const ModelQuestion& question, const planner::TrainingTask& 
   }
   print_reasons(ranking, console);
   print_refused(ranking, console);
-  if (const std::optional<planner::Goodput> goodput = read_goodput(arguments, question, task)) {
-    fmt::print("{}", wrap(goodput_text(*goodput, ranking.best.front()), 0, console.width()));
-  }
   fmt::print("\nthe first, part by part\n");
   print_explanation(question, task, ranking.best.front());
   print_flags(arguments, ranking.best.front());
@@ -316,9 +296,9 @@ std::string serving_evidence_text(const ModelQuestion& question) {
   const std::string& device = question.cluster.device.name;
   if (is_serving_measured(question.shape, device)) {
     return fmt::format(
-        "nine of ten measured deployments of dense models: a token within {:.0f} %, the first "
-        "within {:.0f} %",
-        planner::kServingMargin * 100, planner::kFirstTokenMargin * 100);
+        "time of a token: nine of ten measured deployments of dense models are within "
+        "{:.0f} %",
+        planner::kServingMargin * 100);
   }
   return fmt::format("no measurement of this kind, {} served on {}: no interval is known",
                      question.shape.has_experts() ? "models with experts" : "dense models", device);

@@ -345,22 +345,6 @@ planner::TrainingTask read_training_task(const Arguments& arguments,
           .moments = state("moments")};
 }
 
-std::optional<planner::Goodput> read_goodput(const Arguments& arguments,
-                                             const ModelQuestion& question,
-                                             const planner::TrainingTask& task) {
-  if (!arguments.has("mtbf")) {
-    return std::nullopt;
-  }
-  const planner::FailureRates rates{
-      .device_mtbf_s = arguments.seconds("mtbf"),
-      .storage_bytes_per_s = static_cast<double>(arguments.bytes("storage")),
-      .restart_s = arguments.seconds("restart")};
-  if (rates.device_mtbf_s <= 0 || rates.storage_bytes_per_s <= 0) {
-    throw UsageError("--mtbf and --storage must be more than 0", {}, std::string(kHelp));
-  }
-  return goodput_of(question.shape, task, question.cluster.devices, rates);
-}
-
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question) {
   const planner::DeviceModel& device = question.cluster.device;
   const std::optional<planner::StoredWeights>& stored = question.shape.stored;

@@ -88,11 +88,6 @@ step::Step step_of(const std::string& which, const Arguments& arguments, const C
   }
   planner::ModelConfig model = read_model(which, "unisono help step");
   planner::ModelShape& shape = model.shape;
-  if (!shape.is_uniform()) {
-    throw UsageError(
-        fmt::format("{} has layers or heads of several kinds, which no step describes", which),
-        "unisono plan-model plans it", "unisono help step");
-  }
   if (shape.stored) {
     model.account.left_out.push_back("quantization_config (a step's weights are in --precision)");
   }
