@@ -11,6 +11,8 @@ get_property(libraries GLOBAL PROPERTY UNISONO_LIBRARIES)
 # them.
 set(unisono_find_hwy::hwy "find_dependency(hwy)")
 set(unisono_pc_hwy::hwy -lhwy)
+set(unisono_find_fmt::fmt "find_dependency(fmt)")
+set(unisono_pc_fmt::fmt -lfmt)
 set(unisono_find_OpenSSL::Crypto "find_dependency(OpenSSL)")
 set(unisono_pc_OpenSSL::Crypto -lcrypto)
 

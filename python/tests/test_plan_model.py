@@ -29,22 +29,10 @@ def test_a_config_is_a_model():
 
 
 def test_serving_keeps_its_limits():
-    free = model.plan_serving("llama3-70b", "hgx_h200", precision="f8", token_s=0, top=1)
+    free = model.plan_serving("llama3-70b", "hgx_h200", precision="f8", top=1)
     bound = model.plan_serving("llama3-70b", "hgx_h200", precision="f8", token_s=0.02, top=1)
     assert bound["layouts"][0]["token_s"] <= 0.02
     assert bound["layouts"][0]["tokens_per_s_device"] <= free["layouts"][0]["tokens_per_s_device"]
-
-
-def test_prompts_may_have_devices_of_their_own():
-    asked = {"model": "deepseek-v3", "on": "dgx_h100:nodes=4", "precision": "f8", "input": 2000, "top": 1}
-    together = model.plan_serving(**asked)["layouts"][0]
-    pools = model.plan_serving(**asked, pools=True)["layouts"][0]
-    assert "prompts" not in together
-    prompts = pools["prompts"]
-    assert prompts["instances"] > 0
-    assert prompts["prompt_s"] > 0
-    assert pools["seconds"]["prompts"] == 0
-    assert pools["tokens_per_s_device"] >= together["tokens_per_s_device"]
 
 
 def test_nothing_fits():

@@ -26,13 +26,13 @@ WaitTarget Diagnosis::waiting() const {
   return {.what = WaitTarget::What::collective, .peer = wait.rank, .place = wait.step + 1};
 }
 
-void Diagnosis::hear_others(std::uint64_t sequence, const WaitTarget& waiting) noexcept {
+void Diagnosis::hear_others(const Operation& operation) noexcept {
   if (records_.hear_others()) {
-    records_.tell_others(sequence, waiting, false);
+    records_.tell_others(operation.sequence, waiting(), false);
   }
   try {
     if (const std::vector<int> askers = records_.take_askers(); !askers.empty()) {
-      records_.tell(askers, sequence, waiting, false);
+      records_.tell(askers, operation.sequence, waiting(), false);
     }
   } catch (const std::bad_alloc&) {
     return;  // the report is then missing in a message; nothing else
@@ -84,29 +84,38 @@ void Diagnosis::raise_disagreement(int peer, const FlightRecorder& told) {
   const int rank = records_.rank();
   const auto theirs = first_disagreement(told);
   const auto mine = theirs ? read_record(records_.mine(), theirs->sequence) : std::nullopt;
-  const std::string first = records_.name(rank);
-  const std::string second = records_.name(peer);
+  std::string first = records_.name(rank);
+  std::string second = records_.name(peer);
   if (!mine) {  // the peer continued and has overwritten it meanwhile
     raise(ErrorCode::mismatch, peer,
           first + " and " + second + " made different calls\n" +
               std::string(to_string(Advice::same_calls)));
     return;
   }
+  const std::string number = "operation #" + std::to_string(theirs->sequence) + ": ";
+  const bool same = describe(*mine) == describe(*theirs);
+  if (!same) {
+    first += " calls " + describe(*mine);
+    second += " calls " + describe(*theirs);
+  }
+  if (peer < rank) {
+    std::swap(first, second);
+  }
+  if (!same) {
+    raise(ErrorCode::mismatch, peer,
+          number + first + "; " + second + "\n" +
+              std::string(to_string(advice_on(std::array{*theirs, *mine}))));
+    return;
+  }
   const std::uint64_t before = theirs->sequence - 1;
   const bool agreed_before =
       before == 0 || (read_record(told, before) && read_record(records_.mine(), before));
-  const bool lower = rank < peer;
-  if (!agreed_before && describe(*mine) == describe(*theirs)) {
-    raise(ErrorCode::mismatch, peer,
-          "operation #" + std::to_string(theirs->sequence) + ": " + (lower ? first : second) +
-              " and " + (lower ? second : first) + " call " + describe(*mine) +
-              ", but an earlier call of theirs differed\n" +
-              std::string(to_string(Advice::same_calls)));
-    return;
-  }
   raise(ErrorCode::mismatch, peer,
-        lower ? describe_disagreement(first, *mine, second, *theirs)
-              : describe_disagreement(second, *theirs, first, *mine));
+        number + first + " and " + second + " call " + describe(*mine) +
+            (agreed_before ? ", but not alike\n" +
+                                 std::string(to_string(advice_on(std::array{*theirs, *mine})))
+                           : ", but an earlier call of theirs differed\n" +
+                                 std::string(to_string(Advice::same_calls))));
 }
 
 void Diagnosis::raise_fault(const Operation& operation) {
@@ -175,21 +184,9 @@ bool Diagnosis::find_disagreement(const Operation& operation) {
   return false;
 }
 
-// A rank on another host may wait in a group that this rank has left, in a call that differed.
-bool Diagnosis::find_late_disagreement() {
-  const RemoteRecords::Late late = records_.take_late_disagreement();
-  if (late.rank >= 0) {
-    abort_.raise(ErrorCode::mismatch, late.rank, late.text);
-  }
-  return late.rank >= 0;
-}
-
 void Diagnosis::look_back(const Operation& operation) {
   if (records_.has_remote()) {
     records_.hear_others();
-    if (find_late_disagreement()) {
-      return;
-    }
   }
   if (operation.sequence != 0 && !abort_.is_set()) {
     find_disagreement(operation);
@@ -199,10 +196,7 @@ void Diagnosis::look_back(const Operation& operation) {
 void Diagnosis::look_around(const Operation& operation) {
   note_wait(waiting(), operation.sequence);
   if (records_.has_remote()) {
-    hear_others(operation.sequence, waiting());
-    if (find_late_disagreement()) {
-      return;
-    }
+    hear_others(operation);
   }
   looks_ = looked_in_ == operation.sequence ? looks_ + 1 : 1;
   looked_in_ = operation.sequence;
@@ -236,27 +230,6 @@ void Diagnosis::look_around(const Operation& operation) {
       raise_left(rank);  // its last messages would have come since the last check
       return;
     }
-  }
-}
-
-void Diagnosis::look_around(const TransferState& transfer, TransferWait& wait) {
-  const WaitTarget waiting{.what = transfer.send ? WaitTarget::What::send : WaitTarget::What::recv,
-                           .peer = transfer.peer,
-                           .place = transfer.tag};
-  note_wait(waiting);
-  look_for_leaver(transfer.peer, wait.leaver);
-  const OperationRecord latest = newest_record(records_.mine());
-  if (records_.has_remote()) {
-    hear_others(latest.sequence, waiting);
-    if (find_late_disagreement()) {
-      return;
-    }
-    if (++wait.looks == kLooksBeforeTelling) {
-      records_.tell_others(latest.sequence, waiting, false);
-    }
-  }
-  if (latest.sequence != 0) {
-    find_disagreement({.sequence = latest.sequence, .signature = latest.signature});
   }
 }
 
@@ -301,6 +274,12 @@ void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence) noexcept {
                .sequence = sequence,
                .collective = record ? record->collective : Collective::barrier,
                .waiting = waiting});
+}
+
+void Diagnosis::note_wait(const TransferState& transfer) noexcept {
+  note_wait(WaitTarget{.what = transfer.send ? WaitTarget::What::send : WaitTarget::What::recv,
+                       .peer = transfer.peer,
+                       .place = transfer.tag});
 }
 
 }  // namespace unisono::comm

@@ -71,17 +71,14 @@ class Diagnosis {
   void raise_timeout(const Operation& operation, double seconds);
   void raise_transfer_fault(int peer, const std::string& fault);
   void raise_transfer_timeout(const TransferState& transfer, double seconds);
-  // As look_around(), for a send or receive: the peer may wait in a collective that this rank will
-  // never enter. Another thread may run a collective meanwhile.
-  struct TransferWait {
-    int leaver = -1;  // the peer that has left, as far as this wait has seen
-    int looks = 0;
-  };
-  void look_around(const TransferState& transfer, TransferWait& wait);
+  // As look_around(), for a send or receive. `leaver`: the peer that has left, as far as this wait
+  // has seen; -1 at first.
+  void look_for_leaver(int peer, int& leaver);
 
   // Publish the current wait for observers outside of the process. end_wait() costs nothing if
   // nothing was published. `sequence`: of a collective.
   void note_wait(WaitTarget waiting, std::uint64_t sequence = 0) noexcept;
+  void note_wait(const TransferState& transfer) noexcept;
   void end_wait() noexcept {
     if (notes_wait_.load(std::memory_order_relaxed)) {
       notes_wait_.store(false, std::memory_order_relaxed);
@@ -98,9 +95,7 @@ class Diagnosis {
   WaitTarget waiting() const;
   const FlightRecorder* await_record(int rank, const Operation& operation,
                                      const std::function<bool(const FlightRecorder&)>& enough);
-  void hear_others(std::uint64_t sequence, const WaitTarget& waiting) noexcept;
-  bool find_late_disagreement();
-  void look_for_leaver(int peer, int& leaver);
+  void hear_others(const Operation& operation) noexcept;
   std::vector<int> unheard(std::int64_t since_ns) const;
   std::vector<int> await_unheard(const Operation& operation, std::int64_t since_ns);
   int waits_for(int rank, std::int64_t since_ns) const;
@@ -111,7 +106,6 @@ class Diagnosis {
   bool find_disagreement(const Operation& operation);
   std::optional<OperationRecord> first_disagreement(const FlightRecorder& theirs) const;
   void raise_disagreement(int peer, const FlightRecorder& told);
-  std::string elsewhere(int rank, std::int64_t since_ns) const;
   std::string progress_of(const TransferState& transfer) const;
   std::string purpose(int rank) const;  // ", for layer 3 attention"
   void raise_left(int peer);

@@ -1,7 +1,6 @@
 #include "diagnose/flight_recorder.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <ctime>
 
@@ -118,16 +117,6 @@ std::string describe_call(const OperationRecord& record) {
 std::string describe(const OperationRecord& record) {
   const std::string call = describe_call(record);
   return record.collective == Collective::barrier ? call : call + " (" + record.algorithm + ")";
-}
-
-std::string describe_disagreement(const std::string& first_name, const OperationRecord& first,
-                                  const std::string& second_name, const OperationRecord& second) {
-  const std::string one = describe(first);
-  const std::string other = describe(second);
-  return "operation #" + std::to_string(first.sequence) + ": " + first_name +
-         (one == other ? " and " + second_name + " call " + one + ", but not alike"
-                       : " calls " + one + "; " + second_name + " calls " + other) +
-         "\n" + std::string(to_string(advice_on(std::array{first, second})));
 }
 
 PackedRecord pack(const OperationRecord& record) noexcept {

@@ -31,9 +31,6 @@ void set_algorithm(OperationRecord& record, std::string_view name) noexcept;
 std::string describe(const OperationRecord& record);
 // As above, without the algorithm.
 std::string describe_call(const OperationRecord& record);
-// "operation #3: rank 0 calls ...; rank 1 calls ..." and an advice, for two calls with one number.
-std::string describe_disagreement(const std::string& first_name, const OperationRecord& first,
-                                  const std::string& second_name, const OperationRecord& second);
 
 // The advice for ranks whose calls with one number disagree.
 enum class Advice : std::uint8_t {

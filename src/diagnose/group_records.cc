@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bootstrap/hosts.h"
+#include "diagnose/remote_records.h"
 
 namespace unisono::comm {
 namespace {
@@ -75,8 +76,7 @@ void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const 
     RemoteRecords::Report report{
         .record = record, .group_size = size(), .group_first = members_.front()};
     if (record.sequence == newest && waiting.peer >= 0) {
-      report.waiting = waiting;
-      report.waiting.peer = world_rank(waiting.peer);
+      report.waiting = {.peer = world_rank(waiting.peer), .place = waiting.place};
       report.asks = ask;
     }
     remote_->tell(ranks, id_, report);

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "diagnose/flight_recorder.h"
-#include "diagnose/remote_records.h"
 
 namespace unisono::comm {
 
 class Hosts;
+class RemoteRecords;
 
 class GroupRecords {
  public:
@@ -55,10 +55,6 @@ class GroupRecords {
   // Keeps the latest operations, up to number `newest`, for the farewell of this rank
   // (RemoteRecords::keep_last()).
   void keep_last(std::uint64_t newest) noexcept;
-  // As RemoteRecords::take_late_disagreement(). REQUIRES: has_remote().
-  RemoteRecords::Late take_late_disagreement() noexcept {
-    return remote_->take_late_disagreement();
-  }
   // Returns the ranks that have asked, in any group. REQUIRES: has_remote().
   std::vector<int> take_askers();
   // Receives the reports of others. Returns true if a rank asks. REQUIRES: has_remote().

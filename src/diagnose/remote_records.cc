@@ -1,6 +1,5 @@
 #include "diagnose/remote_records.h"
 
-#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -30,7 +29,6 @@ struct RemoteRecords::Note {
   std::int64_t place = 0;
   std::int32_t waits_for = -1;
   std::int32_t asks = 0;
-  std::uint32_t what = 0;  // it waits in: as in WaitTarget
   std::int32_t group_size = 0;
   std::int32_t group_first = 0;
 
@@ -43,26 +41,17 @@ struct RemoteRecords::Note {
         place(report.waiting.place),
         waits_for(report.waiting.peer),
         asks(report.asks ? 1 : 0),
-        what(static_cast<std::uint32_t>(report.waiting.what)),
         group_size(report.group_size),
         group_first(report.group_first) {}
 
-  WaitTarget target() const {
-    const auto last = static_cast<std::uint32_t>(WaitTarget::What::recv);
-    return {.what = static_cast<WaitTarget::What>(std::min(what, last)),
-            .peer = waits_for,
-            .place = place};
-  }
   WorldWaiting waiting(const FlightRecorder& recorder) const {
     const auto call = read_record(recorder, sequence);
-    WaitTarget now = target();
-    now.since_ns = flight_clock_ns();
     return {.group = group,
             .group_size = group_size,
             .group_first = group_first,
             .sequence = sequence,
             .collective = call ? call->collective : Collective::barrier,
-            .waiting = now};
+            .waiting = {.peer = waits_for, .place = place, .since_ns = flight_clock_ns()}};
   }
 };
 
@@ -107,16 +96,6 @@ std::string RemoteRecords::farewell() noexcept {
   }
 }
 
-std::string RemoteRecords::text_of(const Note& mine, int other,
-                                   const OperationRecord& theirs) const {
-  FlightRecorder own;
-  write_record(own, mine.sequence, mine.signature, mine.record);
-  const std::string me = "rank " + std::to_string(rank_);
-  const std::string peer = "rank " + std::to_string(other);
-  return rank_ < other ? describe_disagreement(me, newest_record(own), peer, theirs)
-                       : describe_disagreement(peer, theirs, me, newest_record(own));
-}
-
 std::string RemoteRecords::last_disagreement() noexcept {
   const std::lock_guard lock(mutex_);
   try {
@@ -126,20 +105,24 @@ std::string RemoteRecords::last_disagreement() noexcept {
         const auto theirs = found == flight_recorders_.end()
                                 ? std::nullopt
                                 : read_record(*found->second, note.sequence);
-        if (theirs && theirs->signature != note.signature) {
-          return text_of(note, other, *theirs);
+        if (!theirs || theirs->signature == note.signature) {
+          continue;
         }
+        FlightRecorder own;
+        write_record(own, note.sequence, note.signature, note.record);
+        const auto call_of = [](int rank, const OperationRecord& call) {
+          return "rank " + std::to_string(rank) + " calls " + describe(call);
+        };
+        const OperationRecord mine = newest_record(own);
+        return "operation #" + std::to_string(note.sequence) + ": " +
+               (rank_ < other ? call_of(rank_, mine) + "; " + call_of(other, *theirs)
+                              : call_of(other, *theirs) + "; " + call_of(rank_, mine));
       }
     }
-    return late_.text;
   } catch (const std::bad_alloc&) {
     return {};
   }
-}
-
-RemoteRecords::Late RemoteRecords::take_late_disagreement() noexcept {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(late_, {});
+  return {};
 }
 
 void RemoteRecords::listen() noexcept {
@@ -194,15 +177,8 @@ void RemoteRecords::take(int from, const Note& note) {
   }
   write_record(*recorder, note.sequence, note.signature, note.record);
   end_wait(*recorder);
-  const auto kept = std::find_if(last_.begin(), last_.end(), [&](const Note& mine) {
-    return mine.group == note.group && mine.sequence == note.sequence;
-  });
-  const auto theirs = read_record(*recorder, note.sequence);
-  if (late_.rank < 0 && kept != last_.end() && theirs && theirs->signature != kept->signature) {
-    late_ = {.rank = from, .text = text_of(*kept, from, *theirs)};
-  }
   if (note.waits_for >= 0) {
-    write_wait(*recorder, note.target());
+    write_wait(*recorder, {.peer = note.waits_for, .place = note.place});
     waits_[from] = note.waiting(*recorder);
   }
   if (note.asks != 0) {

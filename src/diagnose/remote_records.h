@@ -47,13 +47,6 @@ class RemoteRecords {
   // Says how a call kept differs from that of a rank which has left as well; empty: none is known.
   // REQUIRES: listen(). For a rank that leaves too: it makes no call that could tell it.
   std::string last_disagreement() noexcept;
-  // As above, for a rank that goes on: a call kept differs from that of a rank which is still in
-  // the group, and waits there.
-  struct Late {
-    int rank = -1;  // of the world; -1: none is known
-    std::string text = {};
-  };
-  Late take_late_disagreement() noexcept;
   // Takes in what has come, also in farewells. The recorders tell for whom a rank waits, and
   // since_ns is when that came.
   void listen() noexcept;
@@ -73,7 +66,6 @@ class RemoteRecords {
 
   void hear_farewells();
   void take(int from, const Note& note);
-  std::string text_of(const Note& mine, int other, const OperationRecord& theirs) const;
 
   // Reports of an authenticated peer about more groups are dropped.
   static constexpr std::size_t kMostFlightRecorders = 16384;
@@ -89,7 +81,6 @@ class RemoteRecords {
   int events_seen_ = 0;                // of the network
   std::set<int> left_;                 // ranks whose farewells were taken in
   std::vector<Note> last_;
-  Late late_;
 };
 
 }  // namespace unisono::comm

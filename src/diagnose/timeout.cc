@@ -54,7 +54,7 @@ std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64
          std::chrono::steady_clock::now() - start < kTellingTime) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     watch_.look();
-    hear_others(operation.sequence, waiting());
+    hear_others(operation);
     ranks = unheard(since_ns);
   }
   return ranks;
@@ -113,19 +113,6 @@ std::string Diagnosis::purpose(int rank) const {
   return label.empty() ? std::string() : ", for " + label;
 }
 
-// Returns ", and it waits for rank 3 in a recv, tag 8", or in another group, if the rank does.
-std::string Diagnosis::elsewhere(int rank, std::int64_t since_ns) const {
-  const auto wait = waits_.of(records_.world_rank(rank));
-  if (!wait || (records_.here(rank) == nullptr && wait->waiting.since_ns < since_ns)) {
-    return {};
-  }
-  if (wait->group != records_.id()) {
-    return ", and it " + describe(*wait);
-  }
-  return wait->waiting.what == WaitTarget::What::collective ? std::string()
-                                                            : ", and it " + describe(wait->waiting);
-}
-
 void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   const std::uint64_t sequence = operation.sequence;
   const auto mine = read_record(records_.mine(), sequence);
@@ -166,10 +153,9 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
         late = look_at(peer);
       }
       others += "\n" + records_.name(peer) + " has not entered it: ";
-      others += newest.sequence == 0 ? std::string("it has called no collective yet")
+      others += newest.sequence == 0 ? std::string("it has called nothing yet")
                                      : "its latest is #" + std::to_string(newest.sequence) + ", " +
                                            describe(newest) + purpose(peer);
-      others += elsewhere(peer, asked_ns);
     }
   }
   Culprit culprit = find_culprit(wait.rank, asked_ns);

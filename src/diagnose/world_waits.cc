@@ -10,27 +10,17 @@
 
 namespace unisono::comm {
 
-namespace {
-
-std::string waited_for(const WaitTarget& wait) {
-  return "waits for " +
-         (wait.peer < 0 ? std::string("any rank") : "rank " + std::to_string(wait.peer));
-}
-
-}  // namespace
-
-std::string describe(const WaitTarget& transfer) {
-  return waited_for(transfer) +
-         (transfer.what == WaitTarget::What::send ? " in a send" : " in a recv") + ", tag " +
-         std::to_string(transfer.place);
-}
-
 std::string describe(const WorldWaiting& waiting) {
-  const bool collects = waiting.waiting.what == WaitTarget::What::collective;
-  const std::string text = collects ? waited_for(waiting.waiting) + " in " +
-                                          std::string(to_string(waiting.collective)) + " #" +
-                                          std::to_string(waiting.sequence)
-                                    : describe(waiting.waiting) + ",";
+  std::string text = "waits for " +
+                     (waiting.waiting.peer < 0 ? std::string("any rank")
+                                               : "rank " + std::to_string(waiting.waiting.peer)) +
+                     " in ";
+  if (waiting.waiting.what == WaitTarget::What::collective) {
+    text += std::string(to_string(waiting.collective)) + " #" + std::to_string(waiting.sequence);
+  } else {
+    text += waiting.waiting.what == WaitTarget::What::send ? "a send" : "a recv";
+    text += ", tag " + std::to_string(waiting.waiting.place) + ",";
+  }
   return text + " of a group of " + std::to_string(waiting.group_size) + ", rank " +
          std::to_string(waiting.group_first) + " its first";
 }

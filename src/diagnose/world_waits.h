@@ -18,8 +18,6 @@ class RemoteRecords;
 
 // Returns "waits for rank 1 in barrier #3 of a group of 2, rank 0 its first".
 std::string describe(const WorldWaiting& waiting);
-// "waits for rank 3 in a recv, tag 8"
-std::string describe(const WaitTarget& transfer);
 
 // Any thread may call.
 class WorldWaits {

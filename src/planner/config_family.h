@@ -12,49 +12,33 @@ enum class Windows : std::uint8_t {
   none,
   all,
   every_second,  // layer 0, 2, ...: Gemma 2, gpt-oss
-  pattern,       // all but every `window_period`-th: Gemma 3, Cohere 2, OLMo 3
+  pattern,       // all but every sixth, or "sliding_window_pattern": Gemma 3
   late,          // with "use_sliding_window", from "max_window_layers" on: Qwen2
   chosen,        // with "use_sliding_window", all of them
   chunks         // chunks, in all but every fourth: Llama 4
 };
 
-// Where the inner part of a layer is made of experts, if "mlp_layer_types" does not list them.
+// Where the inner part of a layer is made of experts.
 enum class Experts : std::uint8_t {
   none,
   all,         // Mixtral: of the inner width
-  own,         // all, of "moe_intermediate_size"
   sparse,      // "decoder_sparse_step", "mlp_only_layers": Qwen
-  deepseek,    // "first_k_dense_replace", "moe_layer_freq", "moe_layers_enum"
+  deepseek,    // "first_k_dense_replace", "moe_layer_freq"
   interleaved  // "interleave_moe_layer_step", "moe_layers": Llama 4
 };
 
-// How layers mix tokens that are not attention.
-enum class Linear : std::uint8_t {
+// Vectors that a layer has besides two norms.
+enum class Vectors : std::uint8_t {
   none,
-  delta,      // Gated DeltaNet: Qwen3-Next
-  kimi,       // Kimi Delta Attention
-  mamba2,     // Nemotron-H, Bamba, Granite 4
-  lightning,  // MiniMax-01
-  short_conv  // LFM2
-};
-
-enum class HeadNorms : std::uint8_t { none, each, whole };
-
-// Whether something has a bias or a norm: as `key` says, else as the architecture does.
-struct Asked {
-  std::string_view key = {};
-  bool fallback = false;
-};
-
-// Vectors of a layer.
-struct VectorRule {
-  int norms = 2;
-  int norm_size = 1;  // 2: a bias as well; 0: a norm without weights
-  HeadNorms heads = HeadNorms::none;
-  Asked head_norms = {.fallback = true};  // where `heads` is not none
-  Asked queries = {};                     // bias of queries, keys and values
-  Asked output = {};
-  Asked inner = {};
+  query_bias,        // of queries, keys and values, always
+  asked_bias,        // of these and the output, where "attention_bias" says so
+  four_norms,        // two norms more
+  head_norms,        // norms of a head's query and key, and asked_bias
+  four_head_norms,   // both
+  whole_norms,       // norms of all heads together
+  asked_head_norms,  // where "use_qk_norm" says so; bias without the output's
+  sinks,             // bias of everything, and a number for each head
+  gpt2               // bias of everything, and of the norms
 };
 
 struct ConfigFamily {
@@ -69,27 +53,14 @@ struct ConfigFamily {
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  VectorRule vectors = {};
-  bool gated = true;
-  double ffn_times = 0;  // the width of the inner part, over that of the model, if no key says it
+  Vectors vectors = Vectors::none;
   Windows windows = Windows::none;
-  int window = 0;  // 0: none
-  int window_period = 6;
+  int window = 0;         // 0: none
   int first_window = 28;  // "max_window_layers"
   Experts experts = Experts::none;
   int dense_layers = 0;  // the first ones
   bool is_latent = false;
   bool has_score_bias = false;  // a number for each expert, added to its score
-  bool has_expert_bias = false;
-  bool has_sinks = false;      // a number for each head
-  bool has_head_bias = false;  // of the product with the vocabulary
-  bool has_embedding_norm = false;
-  bool has_dense_part = false;  // beside experts, a dense inner part: Gemma 4
-  bool gates_output = false;
-  bool has_single_parts = false;        // a layer mixes tokens, or is an inner part: Nemotron-H
-  std::string_view positions_key = {};  // of learned positions
-  Linear linear = Linear::none;
-  int attention_period = 0;  // every so many layers are attention
 };
 
 std::span<const ConfigFamily> config_families();

@@ -15,24 +15,29 @@ namespace unisono::planner {
 namespace {
 
 // Keys of what no ModelShape describes, whatever the architecture, and what each stands for.
-constexpr std::pair<std::string_view, std::string_view> kNotDescribed[] = {
-    {"hidden_size_per_layer_input", "embeddings for each layer"},
-    {"is_encoder_decoder", "an encoder"},
-    {"moe_latent_size", "experts of another width than the model"},
-    {"num_kv_shared_layers", "layers that share a cache"},
-    {"sparse_attention_config", "sparse attention"},
-    {"ssm_cfg", "state-space layers"},
-    {"use_double_wide_mlp", "inner parts of two widths"}};
-
-// The same, of architectures without layers of a linear mixer or an indexer.
-constexpr std::pair<std::string_view, std::string_view> kNotUsual[] = {
-    {"index_topk", "keys that an indexer chooses (sparse attention)"},
-    {"kda_num_heads", "linear attention"},
-    {"linear_num_value_heads", "linear attention"},
-    {"linear_attn_config", "linear attention"},
-    {"mamba_d_state", "state-space layers"},
-    {"mamba_num_heads", "state-space layers"},
-    {"state_size", "state-space layers"}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kNotDescribed = {
+    {{"attention_k_eq_v", "keys that are values too"},
+     {"attn_output_gate", "a gate behind attention"},
+     {"enable_moe_block", "experts beside a dense part"},
+     {"global_head_dim", "heads of another size in some layers"},
+     {"hidden_size_per_layer_input", "embeddings for each layer"},
+     {"index_topk", "keys that an indexer chooses (sparse attention)"},
+     {"is_encoder_decoder", "an encoder"},
+     {"kda_num_heads", "linear attention"},
+     {"linear_num_value_heads", "linear attention"},
+     {"linear_attn_config", "linear attention"},
+     {"mamba_d_state", "state-space layers"},
+     {"mamba_num_heads", "state-space layers"},
+     {"ssm_cfg", "state-space layers"},
+     {"num_global_key_value_heads", "other key-value heads in some layers"},
+     {"num_kv_shared_layers", "layers that share a cache"},
+     {"num_sliding_attention_heads", "other heads in some layers"},
+     {"attention_other_setting", "other heads in some layers"},
+     {"per_layer_config", "sizes of each layer"},
+     {"share_expert_dim", "shared experts of another width"},
+     {"sparse_attention_config", "sparse attention"},
+     {"state_size", "state-space layers"},
+     {"use_double_wide_mlp", "inner parts of two widths"}}};
 
 // A part of the model that makes text. Others, which see or hear, are left out.
 constexpr std::array<std::string_view, 4> kTextParts = {"text_config", "language_config",
@@ -53,6 +58,14 @@ constexpr std::array<std::string_view, 6> kPredictionLayers = {
     "num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers",
     "mtp_transformer_layers",   "num_mtp_layers",  "use_mtp"};
 
+std::string known_list() {
+  std::string known;
+  for (const std::string_view one : known_architectures()) {
+    known += (known.empty() ? "" : ", ") + std::string(one);
+  }
+  return known;
+}
+
 bool is_on(const JsonNode& value) {
   if (value.is(JsonValue::Kind::truth)) {
     return value.truth();
@@ -68,15 +81,13 @@ bool is_on(const JsonNode& value) {
 }
 
 // Kinds of layers in "layer_types", by the words that are not of attention as it is described.
-std::map<std::string, int> strange_layers(const JsonNode& config, const ConfigFamily* family) {
+std::map<std::string, int> strange_layers(const JsonNode& config) {
   std::map<std::string, int> strange;
   const std::optional<JsonNode> types = config.find("layer_types");
   for (std::size_t i = 0; types && types->is(JsonValue::Kind::array) && i < types->size(); ++i) {
     const JsonNode type = types->item(i);
     if (type.is(JsonValue::Kind::text) && type.text() != "full_attention" &&
-        type.text() != "sliding_attention" && type.text() != "chunked_attention" &&
-        !(family != nullptr && family->linear != Linear::none) &&
-        !(family != nullptr && family->is_latent && type.text() == "indexed_attention")) {
+        type.text() != "sliding_attention" && type.text() != "chunked_attention") {
       ++strange[type.text()];
     }
   }
@@ -84,26 +95,16 @@ std::map<std::string, int> strange_layers(const JsonNode& config, const ConfigFa
 }
 
 // Returns the parts that no ModelShape describes, the most telling first.
-std::string not_described(const JsonNode& config, const ConfigFamily* family) {
+std::string not_described(const JsonNode& config) {
   std::string text;
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
-  for (const auto& [type, count] : strange_layers(config, family)) {
+  for (const auto& [type, count] : strange_layers(config)) {
     add(in_quotes(type) + " in " + std::to_string(count) + " layers");
   }
-  const auto add_key = [&](std::string_view key, std::string_view what) {
+  for (const auto& [key, what] : kNotDescribed) {
     const std::optional<JsonNode> value = config.find(key);
     if (value && is_on(*value)) {
       add(std::string(key) + "=" + value_text(*value) + " (" + std::string(what) + ")");
-    }
-  };
-  for (const auto& [key, what] : kNotDescribed) {
-    add_key(key, what);
-  }
-  const bool is_usual = family == nullptr || family->linear == Linear::none;
-  for (const auto& [key, what] : kNotUsual) {
-    const bool is_read = key == "index_topk" && family != nullptr && family->is_latent;
-    if (is_usual && !is_read) {
-      add_key(key, what);
     }
   }
   return text;
@@ -165,7 +166,7 @@ std::string type_of(const JsonNode& part, const std::vector<JsonNode>& outer) {
 }
 
 [[noreturn]] void refuse_type(const JsonNode& part, const std::string& type, ConfigKeys& keys) {
-  std::string missing = not_described(part, nullptr);
+  std::string missing = not_described(part);
   if (missing.empty()) {
     for (const std::string& key : keys.rest()) {
       missing += (missing.empty() ? "" : ", ") + key;
@@ -173,8 +174,7 @@ std::string type_of(const JsonNode& part, const std::vector<JsonNode>& outer) {
   }
   const JsonNode place = part.find("model_type") ? part.at("model_type") : part;
   place.fail(in_quotes(type) + " is not described here" + (missing.empty() ? "" : ": " + missing) +
-             "; docs/guides/plan-a-model.md lists the " + std::to_string(config_families().size()) +
-             " architectures that are");
+             "; known are " + known_list());
 }
 
 ModelConfig read(const JsonNode& config, std::string name) {
@@ -190,7 +190,7 @@ ModelConfig read(const JsonNode& config, std::string name) {
   if (family == nullptr) {
     refuse_type(part, account.model_type, keys);
   }
-  if (const std::string missing = not_described(part, family); !missing.empty()) {
+  if (const std::string missing = not_described(part); !missing.empty()) {
     part.fail(in_quotes(account.model_type) + " with " + missing + " is not described here");
   }
   std::optional<bool> tied;
@@ -230,6 +230,14 @@ ModelConfig read(const JsonNode& config, std::string name) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> known_architectures() {
+  std::vector<std::string_view> names;
+  for (const ConfigFamily& family : config_families()) {
+    names.push_back(family.name);
+  }
+  return names;
+}
 
 Parsed<ModelConfig> parse_config_json(std::string_view text, std::string name) {
   return parse_json_as<ModelConfig>(with_quoted_infinities(text), [&](const JsonNode& config) {

@@ -16,6 +16,9 @@ struct ModelConfig {
   ConfigAccount account = {};
 };
 
+// The values of "model_type" that are understood.
+std::vector<std::string_view> known_architectures();
+
 // A problem's position is a JSON pointer. Where a model has other parts besides its text, the text
 // is read and the account names the others. An architecture with parts that are not described is
 // refused, with these parts.

@@ -8,26 +8,19 @@ namespace {
 constexpr double kElement = 2;  // bytes of an activation: bf16
 constexpr double kScore = 5;    // bytes a score takes when it is dropped out: two elements, a mask
 
-// Heads of keys and values on one of so many ranks. Where there are fewer heads than ranks, several
-// ranks have the same one.
-double local_keys(const Heads& heads, double ranks) {
-  return std::max(1.0, heads.keys / ranks);
+double query_dim(const ModelShape& shape) {
+  return shape.latent.is_used() ? shape.latent.plain_dim + shape.latent.rotary_dim : shape.head_dim;
 }
 
-// A kind of layer, and its share of all layers: work is that of the mean layer.
-struct KindShare {
-  LayerKind kind = {};
-  double share = 0;
-};
+double value_dim(const ModelShape& shape) {
+  return shape.latent.is_used() ? shape.latent.value_dim : shape.head_dim;
+}
 
-std::vector<KindShare> mixers_of(const ModelShape& shape) {
-  std::vector<KindShare> shares;
-  for (const auto& [kind, layers] : shape.kind_counts()) {
-    if (kind.mixer != Mixer::none) {
-      shares.push_back({kind, static_cast<double>(layers) / shape.layers});
-    }
-  }
-  return shares;
+// Heads of keys and values on one of so many ranks: latents unfold to as many as queries have.
+// Where there are fewer heads than ranks, several ranks have the same one.
+double kv_heads(const ModelShape& shape, double ranks) {
+  const double heads = shape.latent.is_used() ? shape.heads : shape.kv_heads;
+  return std::max(1.0, heads / ranks);
 }
 
 // Elements of a row that go into what tp cuts: instead of the row itself what it is compressed to.
@@ -39,83 +32,50 @@ double entering(const ModelShape& shape) {
 }
 
 void add_projections(const ModelShape& shape, const Layout& layout, double tokens,
-                     const KindShare& part, LayerWork& work) {
-  const double tp = layout.tp;
-  if (part.kind.mixer == Mixer::linear) {
-    work.products.push_back({tokens, shape.linear.columns / tp, shape.hidden, part.share});
-    work.products.push_back({tokens, shape.hidden, shape.linear.rows / tp, part.share});
-    return;
-  }
-  const Heads heads = heads_of(shape, part.kind);
-  const double queries = heads.queries / tp;
-  const double results = queries * heads.value_dim;
-  const double asked = queries * heads.dim + (shape.gates_output ? results : 0);
+                     LayerWork& work) {
+  const double heads = static_cast<double>(shape.heads) / layout.tp;
   if (const LatentAttention& latent = shape.latent; latent.is_used()) {
     // Compression weights are whole on all ranks, and process the rank's own rows.
-    const double rows = tokens / (layout.sequence_parallel ? tp : 1);
+    const double rows = tokens / (layout.sequence_parallel ? layout.tp : 1);
     const double down = latent.query_rank + latent.value_rank + latent.rotary_dim;
-    const double compressed = latent.query_rank > 0 ? latent.query_rank : shape.hidden;
-    work.products.push_back({rows, down, shape.hidden, part.share});
-    work.products.push_back({tokens, asked, compressed, part.share});
+    work.products.push_back({rows, down, shape.hidden});
+    work.products.push_back({tokens, heads * query_dim(shape),
+                             latent.query_rank > 0 ? latent.query_rank : shape.hidden});
     work.products.push_back(
-        {tokens, queries * (latent.plain_dim + latent.value_dim), latent.value_rank, part.share});
-    if (const Indexer& indexer = shape.indexer; indexer.chosen > 0) {
-      work.products.push_back({rows, indexer.heads * indexer.dim, compressed, part.share});
-      work.products.push_back({rows, indexer.heads + indexer.dim, shape.hidden, part.share});
-    }
+        {tokens, heads * (latent.plain_dim + latent.value_dim), latent.value_rank});
   } else {
-    const double keys = local_keys(heads, tp) * (heads.dim + heads.value_dim);
-    work.products.push_back({tokens, asked + keys, shape.hidden, part.share});
+    work.products.push_back(
+        {tokens, (heads + 2 * kv_heads(shape, layout.tp)) * shape.head_dim, shape.hidden});
   }
-  work.products.push_back({tokens, shape.hidden, results, part.share});
+  work.products.push_back({tokens, shape.hidden, heads * value_dim(shape)});
 }
 
 // Fused attention computes half of the scores of a causal mask and writes none.
 void add_attention(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
-                   const KindShare& part, LayerWork& work) {
+                   LayerWork& work) {
   const double tokens = local_tokens(layout, task) * layout.uly;
-  if (part.kind.mixer == Mixer::linear) {
-    // In chunks: an update, a decay and a read of the state.
-    const double columns = 3 * shape.linear.state / shape.linear.dim / (layout.tp * layout.uly);
-    work.attention.push_back({tokens, columns, shape.linear.dim, part.share});
-    return;
-  }
-  const Heads heads = heads_of(shape, part.kind);
-  const double queries = static_cast<double>(heads.queries) / (layout.tp * layout.uly);
+  const double heads = static_cast<double>(shape.heads) / (layout.tp * layout.uly);
   const double rows = task.sequence / layout.cp;
   if (task.materialised_attention) {
-    const double count = layout.micro_batch * queries * part.share;
-    work.attention.push_back({rows, task.sequence, heads.dim, count});
-    work.attention.push_back({rows, heads.value_dim, task.sequence, count});
+    const double count = layout.micro_batch * heads;
+    work.attention.push_back({rows, task.sequence, query_dim(shape), count});
+    work.attention.push_back({rows, value_dim(shape), task.sequence, count});
     const double scores = count * rows * task.sequence;
     work.memory_bytes += scores * (2 * kElement + kScore);
     work.backward_memory_bytes += scores * (3 * kElement + kScore);
     return;
   }
   // Scores come twice, the gradients of queries, keys and values once.
-  work.attention_backward = (3 * heads.dim + 2 * heads.value_dim) / (heads.dim + heads.value_dim);
-  const double seen = seen_in_sequence(shape, part.kind, task.sequence);
-  work.attention.push_back({tokens, seen, heads.dim, queries * part.share});
-  work.attention.push_back({tokens, heads.value_dim, seen, queries * part.share});
-  if (const Indexer& indexer = shape.indexer; indexer.chosen > 0) {
-    work.attention.push_back({tokens, task.sequence / 2, indexer.dim, indexer.heads * part.share});
-  }
-}
-
-// The share of dense layers that have an inner part at all.
-double dense_share(const ModelShape& shape) {
-  double dense = 0;
-  double inner = 0;
-  for (const auto& [kind, layers] : shape.kind_counts()) {
-    dense += kind.has_experts ? 0 : layers;
-    inner += kind.has_inner && !kind.has_experts ? layers : 0;
-  }
-  return dense > 0 ? inner / dense : 1;
+  work.attention_backward =
+      (3 * query_dim(shape) + 2 * value_dim(shape)) / (query_dim(shape) + value_dim(shape));
+  const double seen = mean_seen_in_sequence(shape, task.sequence);
+  work.attention.push_back({tokens, seen, query_dim(shape), heads});
+  work.attention.push_back({tokens, value_dim(shape), seen, heads});
 }
 
 void add_inner(const ModelShape& shape, const Layout& layout, double tokens, bool has_experts,
                LayerWork& work) {
-  const double parts = (has_experts ? shape.gated_experts : shape.gated) ? 2 : 1;
+  const double parts = shape.gated ? 2 : 1;
   const auto inner = [&](double rows, double width, double count) {
     if (rows <= 0 || width <= 0) {
       return;
@@ -126,7 +86,7 @@ void add_inner(const ModelShape& shape, const Layout& layout, double tokens, boo
     work.backward_memory_bytes += count * rows * width * (parts + 2) * kElement;
   };
   if (!has_experts) {
-    inner(tokens, shape.ffn / layout.tp, dense_share(shape));
+    inner(tokens, shape.ffn / layout.tp, 1);
     return;
   }
   work.products.push_back(
@@ -146,34 +106,20 @@ void add_inner(const ModelShape& shape, const Layout& layout, double tokens, boo
 // step behind. Over uly, all that goes into and out of attention changes between places and heads:
 // backward what went in once more and what comes back, each with its gradient, and two numbers for
 // each row of a head.
-void add_context(const ModelShape& shape, const Layout& layout, double tokens,
-                 const KindShare& part, LayerWork& work) {
-  if (part.kind.mixer != Mixer::attention) {
-    return;
-  }
-  const Heads heads = heads_of(shape, part.kind);
-  const double both = heads.dim + heads.value_dim;
-  const double here = local_keys(heads, layout.tp * layout.uly);
-  const double around = part.share * tokens * layout.uly * here * both * kElement;
-  work.context_bytes += around * (layout.cp - 1);
-  work.backward_context_bytes += layout.cp > 1 ? around * (2 * layout.cp - 1) : 0;
-  const double queries = static_cast<double>(heads.queries) / layout.tp;
-  const double keys_sent = std::max(local_keys(heads, layout.tp), layout.uly * here);
-  const double given = queries * heads.dim + keys_sent * both;
-  const double sent = part.share * tokens * kElement * (layout.uly - 1) / layout.uly;
-  work.heads_bytes += sent * (given + queries * (heads.value_dim + 1));
-  work.backward_heads_bytes += sent * (2 * given + queries * (heads.value_dim + 2));
-}
-
-// Elements of a token that go through norms or rotations of heads.
-double turned_elements(const ModelShape& shape, LayerKind kind) {
-  if (kind.mixer == Mixer::linear) {
-    return shape.linear.columns;
-  }
-  const Heads heads = heads_of(shape, kind);
-  return shape.latent.is_used()
-             ? (shape.heads + 2.0 * shape.kv_heads) * shape.head_dim
-             : (heads.queries + heads.keys) * heads.dim + heads.keys * heads.value_dim;
+void add_context(const ModelShape& shape, const Layout& layout, double tokens, LayerWork& work) {
+  const double query = query_dim(shape);
+  const double value = value_dim(shape);
+  const double keys = kv_heads(shape, layout.tp * layout.uly) * (query + value);
+  const double around = tokens * layout.uly * keys * kElement;
+  work.context_bytes = around * (layout.cp - 1);
+  work.backward_context_bytes = layout.cp > 1 ? around * (2 * layout.cp - 1) : 0;
+  const double heads = static_cast<double>(shape.heads) / layout.tp;
+  const double keys_sent =
+      std::max(kv_heads(shape, layout.tp), layout.uly * kv_heads(shape, layout.tp * layout.uly));
+  const double given = heads * query + keys_sent * (query + value);
+  const double sent = tokens * kElement * (layout.uly - 1) / layout.uly;
+  work.heads_bytes = sent * (given + heads * (value + 1));
+  work.backward_heads_bytes = sent * (2 * given + heads * (value + 2));
 }
 
 }  // namespace
@@ -183,22 +129,18 @@ LayerWork layer_work(const ModelShape& shape, const Layout& layout, const Traini
   LayerWork work;
   const double tokens = local_tokens(layout, task);
   const double tp = layout.tp;
-  double turned = 0;
-  for (const KindShare& part : mixers_of(shape)) {
-    add_projections(shape, layout, tokens, part, work);
-    add_attention(shape, layout, task, part, work);
-    add_context(shape, layout, tokens, part, work);
-    turned += part.share * turned_elements(shape, part.kind) / tp;
-  }
+  add_projections(shape, layout, tokens, work);
+  add_attention(shape, layout, task, work);
   add_inner(shape, layout, tokens, has_experts, work);
 
   // Two norms (read, written), two sums with what went around (two read, one written) and, where
   // scores are dropped out, two dropouts.
   const double row = tokens * shape.hidden * kElement;
   const double share = layout.sequence_parallel ? tp : 1;
+  const double heads = (shape.heads + 2.0 * shape.kv_heads) * shape.head_dim / tp;
   work.memory_bytes +=
-      row / share * (task.materialised_attention ? 11 : 10) + tokens * turned * kElement * 2;
-  work.backward_memory_bytes += row / share * 10 + tokens * turned * kElement * 2;
+      row / share * (task.materialised_attention ? 11 : 10) + tokens * heads * kElement * 2;
+  work.backward_memory_bytes += row / share * 10 + tokens * heads * kElement * 2;
   if (task.precision != Precision::bf16) {
     // Each input of a product is read and written once more, narrower.
     for (const MatrixProduct& product : work.products) {
@@ -211,6 +153,7 @@ LayerWork layer_work(const ModelShape& shape, const Layout& layout, const Traini
   // much with sequence parallelism as without.
   work.tensor_bytes =
       2 * tokens * kElement * (3 * shape.hidden + entering(shape)) / 2 * (tp - 1) / tp;
+  add_context(shape, layout, tokens, work);
   return work;
 }
 

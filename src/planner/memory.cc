@@ -9,27 +9,14 @@ namespace {
 constexpr double kLogit = 4;                         // bytes: in bf16, with the gradient beside it
 constexpr double kFrameworkBytes = 2.0 * (1 << 30);  // context, kernels, buffers of collectives
 
-// Elements of one token that a layer's mixer keeps, and those of its result, in the mean of the
-// layers.
-struct MixerElements {
-  double kept = 0;
-  double results = 0;
-};
-
-MixerElements mixer_elements(const ModelShape& shape) {
-  MixerElements sum;
-  for (const auto& [kind, layers] : shape.kind_counts()) {
-    const Heads heads = heads_of(shape, kind);
-    const double share = static_cast<double>(layers) / shape.layers;
-    if (kind.mixer == Mixer::attention) {
-      sum.kept += share * heads.elements();
-      sum.results += share * heads.queries * heads.value_dim;
-    } else if (kind.mixer == Mixer::linear) {
-      sum.kept += share * (shape.linear.columns + shape.linear.rows);
-      sum.results += share * shape.linear.rows;
-    }
+// Elements of a query with its key, and of a value, of all heads together.
+double attention_elements(const ModelShape& shape) {
+  const LatentAttention& latent = shape.latent;
+  if (latent.is_used()) {
+    const double query = latent.plain_dim + latent.rotary_dim;
+    return shape.heads * 2 * (query + latent.value_dim);
   }
-  return sum;
+  return (2.0 * shape.heads + 2.0 * shape.kv_heads) * shape.head_dim;
 }
 
 }  // namespace
@@ -49,8 +36,10 @@ double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingT
   const double made = shape.gated ? 2 : 1;  // what the activation function reads
   const double inner = made * kPlain + (is_selective ? 0 : input);
   // The output of attention is kept as it was made, and as it is multiplied.
-  const MixerElements mixed = mixer_elements(shape);
-  const double output = input < kPlain ? mixed.results * input : 0;
+  const double output =
+      input < kPlain
+          ? shape.heads * (shape.latent.is_used() ? shape.latent.value_dim : shape.head_dim) * input
+          : 0;
   // The masks of two dropouts are counted only if the scores go through memory.
   const double masks = task.materialised_attention ? 2 : 0;
   const double norms = 2 * kPlain + (is_selective ? 0 : 2 * input);
@@ -61,7 +50,7 @@ double kept_bytes(const ModelShape& shape, const Layout& layout, const TrainingT
     rows = shape.experts_per_token / tp * (shape.hidden * input + shape.expert_ffn * inner);
   }
   double bytes = tokens * (shape.hidden * (norms + masks) / share +
-                           (mixed.kept * kPlain + output) / tp + wide / tp + rows);
+                           (attention_elements(shape) * kPlain + output) / tp + wide / tp + rows);
   if (task.materialised_attention && layout.recompute == Recompute::none) {
     bytes += 5 * layout.micro_batch * shape.heads / tp * task.sequence * task.sequence /
              (layout.cp * layout.uly);
@@ -76,19 +65,14 @@ double stage_layers(const ModelShape& shape, const Layout& layout) {
 
 // Compression weights are whole on all ranks of tp, and so are key-value heads that are
 // fewer.
-double local_mixer_weights(const ModelShape& shape, LayerKind kind, double tp) {
-  const double all = mixer_weights(shape, kind);
-  if (kind.mixer != Mixer::attention) {
-    return all / tp;
+double local_attention_weights(const ModelShape& shape, double tp) {
+  const LatentAttention& latent = shape.latent;
+  if (!latent.is_used()) {
+    const double kv_heads = tp > shape.kv_heads ? shape.kv_heads : shape.kv_heads / tp;
+    return shape.hidden * shape.head_dim * (2 * shape.heads / tp + 2 * kv_heads);
   }
-  if (const LatentAttention& latent = shape.latent; latent.is_used()) {
-    const double down = shape.hidden * (latent.query_rank + latent.value_rank + latent.rotary_dim);
-    return down + (all - down) / tp;
-  }
-  const Heads heads = heads_of(shape, kind);
-  const double copies = tp > heads.keys ? tp : 1;
-  const double keys = shape.hidden * heads.keys * (heads.dim + heads.value_dim);
-  return (all + (copies - 1) * keys) / tp;
+  const double down = shape.hidden * (latent.query_rank + latent.value_rank + latent.rotary_dim);
+  return down + (attention_weights(shape) - down) / tp;
 }
 
 LocalWeights local_weights(const ModelShape& shape, const Layout& layout) {
@@ -97,13 +81,8 @@ LocalWeights local_weights(const ModelShape& shape, const Layout& layout) {
   const double router = shape.hidden * shape.experts;
   LocalWeights weights;
   weights.dense =
-      layers / shape.layers *
-          sum_of_layers(shape,
-                        [&](LayerKind kind) {
-                          const bool is_dense = kind.has_inner && !kind.has_experts;
-                          return local_mixer_weights(shape, kind, layout.tp) +
-                                 (is_dense ? dense_weights(shape) / layout.tp : 0);
-                        }) +
+      layers * local_attention_weights(shape, layout.tp) +
+      (layers - with_experts) * dense_weights(shape) / layout.tp +
       with_experts * (router + (shared_weights(shape) - router) / layout.tp) +
       shape.hidden * shape.vocabulary / layout.tp * (layout.pp == 1 && !shape.tied ? 2 : 1);
   weights.experts = with_experts * shape.experts * expert_weights(shape) / layout.ep;

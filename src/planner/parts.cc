@@ -21,13 +21,12 @@ std::span<const NamedPart<StepParts>> step_parts() {
 }
 
 std::span<const NamedPart<TokenParts>> token_parts() {
-  static constexpr std::array<NamedPart<TokenParts>, 8> kParts = {
+  static constexpr std::array<NamedPart<TokenParts>, 7> kParts = {
       {{"weights", &TokenParts::weights},
        {"cache", &TokenParts::cache},
        {"matrix products", &TokenParts::products},
        {"layers", &TokenParts::layers},
        {"tensor", &TokenParts::exchange},
-       {"experts", &TokenParts::experts},
        {"requests", &TokenParts::requests},
        {"prompts", &TokenParts::prompts}}};
   return kParts;

@@ -150,39 +150,19 @@ void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster&
 }
 
 // As many requests at once as memory and limits allow, by doubling.
-template <typename Keeps, typename Estimator>
-ServingEstimate most_at_once(ServingTask task, const Cluster& cluster, ServingEstimate estimate,
-                             const Keeps& keeps, const Estimator& estimate_of) {
-  constexpr int kMostAtOnce = 4096;  // of a group
+template <typename Keeps>
+ServingEstimate most_at_once(const ModelShape& shape, ServingTask task, const Cluster& cluster,
+                             ServingEstimate estimate, const Keeps& keeps) {
+  constexpr int kMostAtOnce = 4096;
   for (int more = 2; more <= kMostAtOnce; more *= 2) {
-    task.concurrency = more * estimate.layout.dp;
-    const ServingEstimate next = estimate_of(estimate.layout, task);
+    task.concurrency = more;
+    const ServingEstimate next = estimate_serving(shape, estimate.layout, task, cluster);
     if (next.memory.total() > cluster.usable_bytes() || !keeps(next)) {
       break;
     }
     estimate = next;
   }
   return estimate;
-}
-
-// All layouts of one instance that some of the devices have.
-template <typename Try>
-void each_serving_layout(const ModelShape& shape, const Cluster& cluster,
-                         const SearchOptions& options, const Try& attempt) {
-  for (const int tp : divisors(cluster.devices, shape.heads)) {
-    options.progress("layouts with tp=" + std::to_string(tp));
-    const bool spreads = shape.has_experts() && shape.experts % tp == 0;
-    for (const int pp : divisors(cluster.devices / tp, std::min(shape.layers, 64))) {
-      const int groups = cluster.devices / tp / pp;
-      for (const int dp : divisors(groups, spreads ? shape.experts / tp : 1)) {
-        const int instances = groups / dp;
-        if (dp == 1 || shape.experts % (tp * dp) == 0) {
-          attempt(ServingLayout{
-              .tp = tp, .pp = pp, .ep = spreads ? tp * dp : 1, .dp = dp, .instances = instances});
-        }
-      }
-    }
-  }
 }
 
 template <typename Parts>
@@ -269,88 +249,6 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
   return ranking;
 }
 
-namespace {
-
-// Pools of each kind of one to all devices in instances of equal layout. A pool of prompts gives
-// the cache of each to a device of the other pool, which is sent while it is read.
-std::vector<PromptPool> prompt_pools(const ModelShape& shape, const ServingTask& task,
-                                     const ServingLimits& limits, const Cluster& cluster,
-                                     const SearchOptions& options) {
-  std::vector<PromptPool> pools;
-  for (int devices = 1; devices < cluster.devices; devices *= 2) {
-    Cluster part = cluster;
-    part.devices = devices;
-    each_serving_layout(shape, part, options, [&](const ServingLayout& layout) {
-      ServingTask asked = task;
-      asked.concurrency = layout.dp;
-      if (layout.instances > 1 || !problem_of(shape, layout, asked).empty()) {
-        return;  // instances are counted where both pools share the devices
-      }
-      const PromptPool pool = estimate_prompts(shape, layout, asked, cluster);
-      const bool is_late = limits.first_token_s > 0 &&
-                           first_token_s(pool.prompt_s, layout.pp, 0) > limits.first_token_s;
-      if (!is_late && pool.memory.total() <= cluster.usable_bytes()) {
-        pools.push_back(pool);
-      }
-    });
-  }
-  return pools;
-}
-
-// Divides the devices so that prompts and answers keep pace best.
-template <typename Faster>
-void add_pools(const ModelShape& shape, const ServingTask& task, const ServingLimits& limits,
-               const Cluster& cluster, const SearchOptions& options, const Faster& faster,
-               Sieve<ServingEstimate>& sieve) {
-  const std::vector<PromptPool> pools = prompt_pools(shape, task, limits, cluster, options);
-  const auto keeps = [&](const ServingEstimate& estimate) {
-    return limits.token_s == 0 || estimate.token_s <= limits.token_s;
-  };
-  const auto estimate_of = [&](const ServingLayout& layout, const ServingTask& asked) {
-    return estimate_answers(shape, layout, asked, cluster);
-  };
-  for (int devices = 1; devices < cluster.devices; ++devices) {
-    if (devices > cluster.domain && devices % cluster.domain != 0) {
-      continue;
-    }
-    Cluster part = cluster;
-    part.devices = devices;
-    each_serving_layout(shape, part, options, [&](const ServingLayout& layout) {
-      ServingTask asked = task;
-      asked.concurrency = task.concurrency > 0 ? task.concurrency : layout.dp;
-      if (!problem_of(shape, layout, asked).empty()) {
-        return;
-      }
-      ServingEstimate answers = estimate_of(layout, asked);
-      if (task.concurrency == 0) {
-        answers = most_at_once(asked, cluster, answers, keeps, estimate_of);
-      }
-      if (!keeps(answers) || answers.memory.total() > cluster.usable_bytes()) {
-        return;
-      }
-      const double answered =
-          layout.instances * answers.concurrency / (task.output * answers.token_s);
-      std::optional<ServingEstimate> best;
-      for (const PromptPool& pool : pools) {
-        ServingEstimate both = answers;
-        both.prompts = pool;
-        both.prompts.layout.instances = (cluster.devices - devices) / pool.layout.devices();
-        const double read = both.prompts.layout.instances * pool.layout.dp / pool.prompt_s;
-        both.first_token_s = first_token_s(pool.prompt_s, pool.layout.pp, 0) + answers.token_s;
-        both.tokens_per_s_device = std::min(read, answered) * task.output / cluster.devices;
-        if (read > 0 && (!best || faster(both, *best))) {
-          best = both;
-        }
-      }
-      if (best) {
-        sieve.take(*best, faster);
-      }
-    });
-  }
-}
-
-}  // namespace
-
 Ranking<ServingEstimate> search_serving(const ModelShape& shape, const ServingTask& task,
                                         const ServingLimits& limits, const Cluster& cluster,
                                         const SearchOptions& options) {
@@ -363,28 +261,28 @@ Ranking<ServingEstimate> search_serving(const ModelShape& shape, const ServingTa
                     limits.token_s == 0 ? 0 : estimate.token_s / limits.token_s);
   };
   const auto keeps = [&](const ServingEstimate& estimate) { return times_as_long(estimate) <= 1; };
-  const auto estimate_of = [&](const ServingLayout& layout, const ServingTask& asked) {
-    return estimate_serving(shape, layout, asked, cluster);
-  };
-  each_serving_layout(shape, cluster, options, [&](const ServingLayout& layout) {
-    ServingTask asked = task;
-    asked.concurrency = task.concurrency > 0 ? task.concurrency : layout.dp;
-    if (!problem_of(shape, layout, asked).empty()) {
-      sieve.refuse("dimensions");
-      return;
+  for (const int tp : divisors(cluster.devices, shape.heads)) {
+    options.progress("layouts with tp=" + std::to_string(tp));
+    for (const int pp : divisors(cluster.devices / tp, std::min(shape.layers, 64))) {
+      const bool spreads = shape.has_experts() && shape.experts % tp == 0;
+      const ServingLayout layout{
+          .tp = tp, .pp = pp, .ep = spreads ? tp : 1, .instances = cluster.devices / tp / pp};
+      ServingTask asked = task;
+      asked.concurrency = std::max(1.0, task.concurrency);
+      if (!problem_of(shape, layout, asked).empty()) {
+        sieve.refuse("dimensions");
+        continue;
+      }
+      ServingEstimate estimate = estimate_serving(shape, layout, asked, cluster);
+      if (task.concurrency == 0) {
+        estimate = most_at_once(shape, asked, cluster, estimate, keeps);
+      }
+      if (keeps(estimate)) {
+        sieve.take(estimate, faster);
+      } else {
+        sieve.refuse_slow(estimate, times_as_long(estimate));
+      }
     }
-    ServingEstimate estimate = estimate_of(layout, asked);
-    if (task.concurrency == 0) {
-      estimate = most_at_once(asked, cluster, estimate, keeps, estimate_of);
-    }
-    if (keeps(estimate)) {
-      sieve.take(estimate, faster);
-    } else {
-      sieve.refuse_slow(estimate, times_as_long(estimate));
-    }
-  });
-  if (options.tries_pools) {
-    add_pools(shape, task, limits, cluster, options, faster, sieve);
   }
   return std::move(sieve).ranking();
 }
@@ -394,8 +292,7 @@ namespace {
 // What a token takes of all devices of an instance, as requests share them.
 TokenParts device_time(const ServingEstimate& estimate) {
   TokenParts parts = estimate.parts;
-  const double devices =
-      static_cast<double>(estimate.layout.tp) * estimate.layout.pp * estimate.layout.dp;
+  const double devices = static_cast<double>(estimate.layout.tp) * estimate.layout.pp;
   for (const NamedPart<TokenParts>& part : token_parts()) {
     parts.*part.value *= devices / estimate.concurrency;
   }

@@ -34,7 +34,6 @@ struct Ranking {
 struct SearchOptions {
   std::size_t most = 10;  // kept
   bool tries_uly = true;
-  bool tries_pools = false;        // of serving: prompts and answers on devices of their own
   bool tries_offload = false;      // to the host's memory, where nothing else fits
   const Levels* levels = nullptr;  // of training; null: the formula alone
   std::function<void(const std::string&)> progress = [](const std::string&) {};

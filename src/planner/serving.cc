@@ -31,35 +31,28 @@ PartWeights read_weights(const ModelShape& shape, double tokens) {
 }
 
 double prompt_flops(const ModelShape& shape, double tokens) {
+  const double dim = shape.latent.is_used()
+                         ? shape.latent.plain_dim + shape.latent.rotary_dim + shape.latent.value_dim
+                         : 2 * shape.head_dim;
   const double embedding = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2);
-  return (2 * (active_weights(shape) - embedding - shape.vectors) + mixing_flops(shape, tokens)) *
-         tokens;
+  return 2 * (active_weights(shape) - embedding - shape.vectors) * tokens +
+         2 * shape.layers * shape.heads * dim * tokens * mean_seen_in_sequence(shape, tokens);
 }
 
-// Elements of a sequence's caches on one rank, where each layer counts `tokens_of` tokens: heads
-// that are fewer than ranks are kept twice. What an indexer keeps counts `all` tokens.
-template <typename TokensOf>
-double local_cache(const ModelShape& shape, const ServingLayout& layout, double all,
-                   const TokensOf& tokens_of) {
-  return sum_of_layers(shape,
-                       [&](LayerKind kind) {
-                         if (kind.mixer != Mixer::attention) {
-                           return 0.0;
-                         }
-                         const double keys = heads_of(shape, kind).keys;
-                         const double share =
-                             shape.latent.is_used() ? 1 : std::max(1.0, keys / layout.tp) / keys;
-                         return tokens_of(kind) * cache_elements(shape, kind) * share +
-                                all * shape.indexer.dim;
-                       }) /
-         layout.pp;
+// Elements of a token's keys and values on one rank, in all of its layers: heads that are fewer
+// than ranks are kept twice.
+double local_cache(const ModelShape& shape, const ServingLayout& layout) {
+  const double share =
+      shape.latent.is_used()
+          ? 1
+          : std::max(1.0, static_cast<double>(shape.kv_heads) / layout.tp) / shape.kv_heads;
+  return cache_elements(shape) * share * shape.layers / layout.pp;
 }
 
 }  // namespace
 
 bool is_serving_measured(const ModelShape& shape, std::string_view device) {
-  return !shape.has_experts() && shape.is_uniform() &&
-         (device == "h100" || device == "h200" || device == "b200");
+  return !shape.has_experts() && (device == "h100" || device == "h200" || device == "b200");
 }
 
 std::string text_of(const ServingLayout& layout) {
@@ -69,9 +62,6 @@ std::string text_of(const ServingLayout& layout) {
   }
   if (layout.ep > 1) {
     text += ",ep=" + std::to_string(layout.ep);
-  }
-  if (layout.dp > 1) {
-    text += ",dp=" + std::to_string(layout.dp);
   }
   return text + ",instances=" + std::to_string(layout.instances);
 }
@@ -99,128 +89,49 @@ std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
     return std::to_string(shape.experts) +
            " experts cannot be divided by ep=" + std::to_string(layout.ep);
   }
-  if (layout.dp > 1 && layout.ep != layout.tp * layout.dp) {
-    return "groups share experts: ep is tp x dp, " + std::to_string(layout.tp * layout.dp);
-  }
-  if (task.concurrency < layout.dp) {
-    return "a group without a request";
+  if (task.concurrency < 1) {
+    return "an instance without a request";
   }
   return {};
 }
 
-namespace {
-
-// Rows of one device to their experts, narrow if the experts multiply narrow numbers, and back in
-// bf16. `once`: a row goes once to each domain that has one of its experts, and from there on; else
-// each expert gets its own copy, as decoding does that has no time to gather them.
-double experts_s(const ModelShape& shape, const ServingLayout& layout, const ServingTask& task,
-                 const Cluster& cluster, double rows, bool once) {
-  if (layout.dp == 1) {
-    return 0;
-  }
-  const double domain = std::max(1, cluster.domain / layout.pp);
-  const double domains = std::max(1.0, std::ceil(layout.ep / domain));
-  const double k = shape.experts_per_token;
-  const double bytes =
-      rows * shape.hidden * (weight_bytes(task.weights) + weight_bytes(Precision::bf16));
-  const double copies = once ? domains * (1 - std::pow(1 - 1 / domains, k)) : k;
-  return shape.expert_layers() *
-         send_s(cluster, bytes * k * (1 - 1.0 / layout.ep), bytes * copies * (1 - 1 / domains));
-}
-
-// Bytes that a token's rows move through tp, in all layers.
-double exchanged_bytes(const ModelShape& shape, const ServingLayout& layout) {
-  const double row = shape.hidden * weight_bytes(Precision::bf16);
-  return 2.0 * shape.layers * 2 * (layout.tp - 1.0) / layout.tp * row;
-}
-
-double weight_memory(const ModelShape& shape, const ServingLayout& layout,
-                     const ServingTask& task) {
-  PartWeights all = part_weights(shape);
-  const double group = static_cast<double>(layout.tp) * layout.pp;
-  const double total = stored_bytes(all, task);
-  all.experts = 0;
-  const double others = stored_bytes(all, task);
-  return others / group + (total - others) / (group * layout.dp);
-}
-
-}  // namespace
-
-PromptPool estimate_prompts(const ModelShape& shape, const ServingLayout& layout,
-                            const ServingTask& task, const Cluster& cluster,
-                            const ServingConstants& constants) {
-  const double devices = static_cast<double>(layout.tp) * layout.pp;
-  PromptPool pool{.layout = layout};
-  pool.layout.instances = 1;
-  pool.prompt_s = constants.prompts * prompt_flops(shape, task.input) / devices /
-                      cluster.device.flops(task.weights) +
-                  0.2 * ring_s(cluster, task.input * exchanged_bytes(shape, layout), layout.tp, 1) +
-                  experts_s(shape, layout, task, cluster, task.input / layout.tp, true) / layout.pp;
-  pool.memory.weights = weight_memory(shape, layout, task);
-  pool.memory.cache = kept_elements(shape, task.input) * weight_bytes(task.cache) / layout.pp;
-  pool.memory.buffers = kReserveBytes;
-  return pool;
-}
-
-ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& layout,
+ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& layout,
                                  const ServingTask& task, const Cluster& cluster,
                                  const ServingConstants& constants) {
   const DeviceModel& device = cluster.device;
-  const double batch = task.concurrency / layout.dp;  // of a group
-  const double group = static_cast<double>(layout.tp) * layout.pp;
+  const double devices = static_cast<double>(layout.tp) * layout.pp;
+  const double batch = task.concurrency;
   const double per_second = device.memory_bytes_per_s / constants.memory;
   const double context = task.input + task.output / 2;
   const double cache_byte = weight_bytes(task.cache);
 
   TokenParts parts;
   // A pipeline's stages work on parts of the batch in turn: a token meets all of them.
-  PartWeights read = read_weights(shape, task.concurrency);
-  const double total = stored_bytes(read, task);
-  read.experts = 0;
-  const double others = stored_bytes(read, task);
-  parts.weights = (others + (total - others) / layout.dp) / layout.tp / per_second;
-  const double seen = local_cache(
-      shape, layout, context, [&](LayerKind kind) { return seen_tokens(shape, kind, context); });
-  const double states = batch * state_bytes(shape) / group;
-  parts.cache = (batch * seen * cache_byte + 2 * states) / per_second;
+  parts.weights = stored_bytes(read_weights(shape, batch), task) / layout.tp / per_second;
+  parts.cache =
+      batch * mean_seen(shape, context) * local_cache(shape, layout) * cache_byte / per_second;
   const double products = batch * prompt_flops(shape, 1) / layout.tp / device.flops(task.weights);
   parts.products = std::max(0.0, products - parts.weights);
   parts.layers = shape.layers * constants.layer_s;
-  parts.exchange = ring_s(cluster, batch * exchanged_bytes(shape, layout), layout.tp, 1);
-  parts.experts = experts_s(shape, layout, task, cluster, batch / layout.tp, false);
+  const double row = shape.hidden * weight_bytes(Precision::bf16);
+  const double share = (layout.tp - 1.0) / layout.tp;
+  const double exchanges = 2.0 * shape.layers * 2 * share * row;
+  parts.exchange = ring_s(cluster, batch * exchanges, layout.tp, 1);
   parts.requests = batch * constants.request_s;
+  const double prompt =
+      constants.prompts * prompt_flops(shape, task.input) / devices / device.flops(task.weights) +
+      0.2 * ring_s(cluster, task.input * exchanges, layout.tp, 1);
+  parts.prompts = prompt * batch / task.output;
 
-  ServingEstimate result{.layout = layout, .concurrency = task.concurrency, .parts = parts};
+  ServingEstimate result{.layout = layout, .concurrency = batch, .parts = parts};
   result.token_s = parts.total();
-  result.memory.weights = weight_memory(shape, layout, task);
-  const double longest = task.input + task.output;
-  const double kept = local_cache(
-      shape, layout, longest, [&](LayerKind kind) { return kept_tokens(shape, kind, longest); });
-  result.memory.cache = batch * kept * cache_byte + states;
-  result.memory.buffers = kReserveBytes;
-  return result;
-}
-
-// What a request waits for, whoever answers: a step, its prompt, and a share of others' prompts.
-double first_token_s(double prompt_s, int stages, double others,
-                     const ServingConstants& constants) {
-  return constants.first_s +
-         prompt_s * (constants.own_prompt * stages + constants.other_prompts * others);
-}
-
-ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& layout,
-                                 const ServingTask& task, const Cluster& cluster,
-                                 const ServingConstants& constants) {
-  ServingEstimate result = estimate_answers(shape, layout, task, cluster, constants);
-  const double prompt_s = estimate_prompts(shape, layout, task, cluster, constants).prompt_s;
-  result.parts.prompts = prompt_s * task.concurrency / layout.dp / task.output;
-  result.token_s = result.parts.total();
-  const double requests = task.concurrency / layout.dp;
-  result.first_token_s = first_token_s(prompt_s, layout.pp, requests, constants) +
-                         requests * constants.first_request_s;
+  result.first_token_s = prompt * layout.pp + result.token_s;
   const double request_s = result.first_token_s + task.output * result.token_s;
-  result.tokens_per_s_device = task.concurrency * task.output / request_s /
-                               (static_cast<double>(layout.tp) * layout.pp * layout.dp);
+  result.tokens_per_s_device = batch * task.output / request_s / devices;
+  result.memory.weights = stored_bytes(part_weights(shape), task) / devices;
+  result.memory.cache =
+      batch * mean_kept(shape, task.input + task.output) * local_cache(shape, layout) * cache_byte;
+  result.memory.buffers = kReserveBytes;
   return result;
 }
 

@@ -19,16 +19,14 @@ struct ServingTask {
   Precision cache = Precision::bf16;
 };
 
-// One instance of the model: dp groups of tp x pp devices. Each group answers requests of its own
-// with all of the model but the experts, which are spread over ep devices of all groups.
+// One instance of the model: tp x pp devices, of which experts are spread over ep.
 struct ServingLayout {
   int tp = 1;
   int pp = 1;
   int ep = 1;
-  int dp = 1;
   int instances = 1;
 
-  int devices() const { return tp * pp * dp * instances; }
+  int devices() const { return tp * pp * instances; }
 };
 
 std::string text_of(const ServingLayout& layout);
@@ -39,30 +37,21 @@ struct TokenParts {
   double cache = 0;     // read from memory
   double products = 0;  // where they take longer than the weights
   double layers = 0;    // kernels and their exchanges, whatever their size
-  double exchange = 0;  // bytes between devices of tp
-  double experts = 0;   // bytes of tokens to their experts and back
+  double exchange = 0;  // bytes between devices
   double requests = 0;  // scheduling, sampling, by request
   double prompts = 0;   // of others, read in between
 
   double total() const {
-    return weights + cache + products + layers + exchange + experts + requests + prompts;
+    return weights + cache + products + layers + exchange + requests + prompts;
   }
-};
-
-// Devices that only read prompts, and give the caches to those that answer.
-struct PromptPool {
-  ServingLayout layout = {.instances = 0};  // without an instance: there is no pool
-  double prompt_s = 0;                      // of one prompt, and so of all devices of a group
-  MemoryParts memory = {};
 };
 
 struct ServingEstimate {
   ServingLayout layout = {};
-  PromptPool prompts = {};
   double concurrency = 0;  // of one instance
   TokenParts parts = {};
   MemoryParts memory = {};
-  double first_token_s = 0;  // in the mean, under this load
+  double first_token_s = 0;  // of a prompt that waits for no other
   double token_s = 0;        // between two tokens of an answer
   double tokens_per_s_device = 0;
 };
@@ -74,19 +63,11 @@ struct ServingConstants {
   double prompts = 1.54;
   double layer_s = 68e-6;
   double request_s = 25.5e-6;
-  // The first token waits for a step, its own prompt, and a share of the prompts of others, where a
-  // request follows as soon as one ends.
-  double first_s = 71.9e-3;
-  double own_prompt = 1.31;
-  double other_prompts = 0.0679;
-  double first_request_s = 1.83e-3;  // for each request that is under way
 };
 
 // Nine of ten deployments that were measured, of dense models on H100, H200 and B200, need this
 // share more or less for a token than predicted. No other kind of deployment was measured.
 inline constexpr double kServingMargin = 0.22;
-// The same of the time to the first token.
-inline constexpr double kFirstTokenMargin = 0.65;
 bool is_serving_measured(const ModelShape& shape, std::string_view device);
 
 // Weights as the checkpoint stores them, multiplied as it is meant where the device does that, else
@@ -95,19 +76,6 @@ void take_stored(const ModelShape& shape, const DeviceModel& device, ServingTask
 
 std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
                        const ServingTask& task);
-
-// Time to the first token of a prompt of `prompt_s` through `stages`, with `others` under way.
-double first_token_s(double prompt_s, int stages, double others,
-                     const ServingConstants& constants = {});
-
-// Devices that answer and read no prompts, and those that only read prompts, each as one instance.
-// REQUIRES: problem_of() is empty.
-ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& layout,
-                                 const ServingTask& task, const Cluster& cluster,
-                                 const ServingConstants& constants = {});
-PromptPool estimate_prompts(const ModelShape& shape, const ServingLayout& layout,
-                            const ServingTask& task, const Cluster& cluster,
-                            const ServingConstants& constants = {});
 
 // REQUIRES: problem_of() is empty. Concurrency is of one instance.
 ServingEstimate estimate_serving(const ModelShape& shape, const ServingLayout& layout,

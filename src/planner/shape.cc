@@ -237,38 +237,6 @@ LayerKind ModelShape::kind(int layer) const {
   return kind;
 }
 
-Heads heads_of(const ModelShape& shape, LayerKind kind) {
-  if (const LatentAttention& latent = shape.latent; latent.is_used()) {
-    return {shape.heads, shape.heads, latent.plain_dim + latent.rotary_dim, latent.value_dim};
-  }
-  if (kind.has_window && shape.window_heads.queries > 0) {
-    return shape.window_heads;
-  }
-  return {shape.heads, shape.kv_heads, shape.head_dim,
-          shape.value_dim > 0 ? shape.value_dim : shape.head_dim};
-}
-
-std::vector<KindCount> ModelShape::kind_counts() const {
-  std::vector<KindCount> counts;
-  for (int layer = 0; layer < layers; ++layer) {
-    const LayerKind each = kind(layer);
-    const auto found = std::ranges::find(counts, each, &KindCount::kind);
-    if (found == counts.end()) {
-      counts.push_back({each, 1});
-    } else {
-      ++found->layers;
-    }
-  }
-  return counts;
-}
-
-bool ModelShape::is_uniform() const {
-  return value_dim == 0 && window_heads.queries == 0 && indexer.chosen == 0 && !gates_output &&
-         std::ranges::all_of(kinds, [](const LayerKind& each) {
-           return each.mixer == Mixer::attention && each.has_inner;
-         });
-}
-
 int ModelShape::expert_layers() const {
   return count_layers(*this, &LayerKind::has_experts);
 }
@@ -285,28 +253,18 @@ std::vector<LayerKind> window_pattern(int layers, int period, int first, bool ha
   return kinds;
 }
 
-double mixer_weights(const ModelShape& shape, LayerKind kind) {
-  if (kind.mixer == Mixer::none) {
-    return 0;
-  }
-  if (kind.mixer == Mixer::linear) {
-    return shape.hidden * (shape.linear.columns + shape.linear.rows) + shape.linear.small;
-  }
-  const Heads heads = heads_of(shape, kind);
-  const double results = heads.queries * heads.value_dim;
-  const double queries = heads.queries * heads.dim + (shape.gates_output ? results : 0);
+double attention_weights(const ModelShape& shape) {
+  const double heads = shape.heads;
   if (const LatentAttention& latent = shape.latent; latent.is_used()) {
-    const double compressed = latent.query_rank > 0 ? latent.query_rank : shape.hidden;
-    const double indexed = compressed * shape.indexer.heads * shape.indexer.dim +
-                           shape.hidden * (shape.indexer.heads + shape.indexer.dim);
-    return shape.hidden * latent.query_rank + compressed * queries +
-           shape.hidden * (latent.value_rank + latent.rotary_dim) +
-           latent.value_rank * shape.heads * (latent.plain_dim + latent.value_dim) +
-           results * shape.hidden + indexed;
+    const double query = latent.plain_dim + latent.rotary_dim;
+    const double queries =
+        latent.query_rank > 0 ? shape.hidden * latent.query_rank + latent.query_rank * heads * query
+                              : shape.hidden * heads * query;
+    return queries + shape.hidden * (latent.value_rank + latent.rotary_dim) +
+           latent.value_rank * heads * (latent.plain_dim + latent.value_dim) +
+           heads * latent.value_dim * shape.hidden;
   }
-  const bool has_values = !shape.keys_are_values || kind.has_window;
-  const double values = has_values ? heads.keys * heads.value_dim : 0;
-  return shape.hidden * (queries + heads.keys * heads.dim + values + results);
+  return shape.hidden * shape.head_dim * (2 * heads + 2.0 * shape.kv_heads);
 }
 
 double dense_weights(const ModelShape& shape) {
@@ -314,25 +272,20 @@ double dense_weights(const ModelShape& shape) {
 }
 
 double shared_weights(const ModelShape& shape) {
-  return shape.hidden * (shape.shared_ffn * (shape.gated_experts ? 3 : 2) + shape.experts);
+  return shape.hidden * (shape.shared_ffn * 3 + shape.experts);
 }
 
 double expert_weights(const ModelShape& shape) {
-  return shape.hidden * shape.expert_ffn * (shape.gated_experts ? 3 : 2);
+  return shape.hidden * shape.expert_ffn * 3;
 }
 
 PartWeights part_weights(const ModelShape& shape) {
   const double experts = shape.expert_layers();
-  return {
-      .attention = sum_of_layers(shape, [&](LayerKind kind) { return mixer_weights(shape, kind); }),
-      .dense = sum_of_layers(shape,
-                             [&](LayerKind kind) {
-                               return kind.has_inner && !kind.has_experts ? dense_weights(shape)
-                                                                          : 0.0;
-                             }),
-      .shared = experts * shared_weights(shape),
-      .experts = experts * shape.experts * expert_weights(shape),
-      .ends = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2) + shape.vectors};
+  return {.attention = shape.layers * attention_weights(shape),
+          .dense = (shape.layers - experts) * dense_weights(shape),
+          .shared = experts * shared_weights(shape),
+          .experts = experts * shape.experts * expert_weights(shape),
+          .ends = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2) + shape.vectors};
 }
 
 double total_weights(const ModelShape& shape) {
@@ -351,71 +304,52 @@ double active_weights(const ModelShape& shape) {
   return total_weights(shape) - experts * left_out * expert_weights(shape);
 }
 
-double cache_elements(const ModelShape& shape, LayerKind kind) {
-  if (kind.mixer != Mixer::attention) {
-    return 0;
-  }
-  const Heads heads = heads_of(shape, kind);
+double cache_elements(const ModelShape& shape) {
   return shape.latent.is_used() ? shape.latent.value_rank + shape.latent.rotary_dim
-                                : heads.keys * (heads.dim + heads.value_dim);
+                                : 2.0 * shape.kv_heads * shape.head_dim;
 }
-
-double kept_elements(const ModelShape& shape, double tokens) {
-  return sum_of_layers(shape, [&](LayerKind kind) {
-    const double indexed = kind.mixer == Mixer::attention ? shape.indexer.dim : 0;
-    return kept_tokens(shape, kind, tokens) * (cache_elements(shape, kind) + indexed);
-  });
-}
-
-double state_bytes(const ModelShape& shape) {
-  constexpr double kFloat = 4;
-  return sum_of_layers(shape, [&](LayerKind kind) {
-    return kind.mixer == Mixer::linear ? kFloat * shape.linear.state : 0;
-  });
-}
-
-namespace {
-
-// Tokens that attention sees at most; 0: all.
-double most_seen(const ModelShape& shape, LayerKind kind) {
-  return kind.has_window ? shape.window : shape.indexer.chosen;
-}
-
-}  // namespace
 
 double kept_tokens(const ModelShape& shape, LayerKind kind, double tokens) {
   return kind.has_window ? std::min(tokens, shape.window) : tokens;
 }
 
 double seen_tokens(const ModelShape& shape, LayerKind kind, double tokens) {
-  const double most = most_seen(shape, kind);
-  if (most == 0 || tokens <= most) {
+  if (!kind.has_window || tokens <= shape.window) {
     return tokens;
   }
-  return kind.has_window && shape.is_chunked ? most / 2 : most;
+  return shape.is_chunked ? shape.window / 2 : shape.window;
 }
 
 double seen_in_sequence(const ModelShape& shape, LayerKind kind, double tokens) {
-  const double most = most_seen(shape, kind);
-  if (most == 0 || tokens <= most) {
+  if (!kind.has_window || tokens <= shape.window) {
     return tokens / 2;
   }
-  // The first `most` tokens see half of it, the others all of it; of a chunk each sees half.
-  return kind.has_window && shape.is_chunked ? most / 2 : most * (1 - most / (2 * tokens));
+  // The first `window` tokens see half of it, the others all of it; of a chunk each sees half.
+  return shape.is_chunked ? shape.window / 2 : shape.window * (1 - shape.window / (2 * tokens));
 }
 
-double mixing_flops(const ModelShape& shape, double tokens) {
-  // A state decays, is read, and takes the outer product of a key and a value.
-  constexpr double kStateFlops = 6;
-  return sum_of_layers(shape, [&](LayerKind kind) {
-    if (kind.mixer != Mixer::attention) {
-      return kind.mixer == Mixer::linear ? kStateFlops * shape.linear.state : 0;
-    }
-    const Heads heads = heads_of(shape, kind);
-    return 2 * heads.queries * (heads.dim + heads.value_dim) *
-               seen_in_sequence(shape, kind, tokens) +
-           2 * shape.indexer.heads * shape.indexer.dim * tokens / 2;
-  });
+namespace {
+
+using TokensOfKind = double (*)(const ModelShape&, LayerKind, double);
+
+double mean_of_layers(TokensOfKind of_kind, const ModelShape& shape, double tokens) {
+  const double windows = static_cast<double>(shape.window_layers()) / shape.layers;
+  return (1 - windows) * of_kind(shape, {}, tokens) +
+         windows * of_kind(shape, {.has_window = true}, tokens);
+}
+
+}  // namespace
+
+double mean_kept(const ModelShape& shape, double tokens) {
+  return mean_of_layers(kept_tokens, shape, tokens);
+}
+
+double mean_seen(const ModelShape& shape, double tokens) {
+  return mean_of_layers(seen_tokens, shape, tokens);
+}
+
+double mean_seen_in_sequence(const ModelShape& shape, double tokens) {
+  return mean_of_layers(seen_in_sequence, shape, tokens);
 }
 
 std::vector<std::string_view> known_models() {
@@ -433,12 +367,9 @@ std::optional<ModelShape> find_model(std::string_view name) {
 
 std::string problem_of(const ModelShape& shape) {
   constexpr double kMostWeights = 1e16;
-  for (const LayerKind kind : {LayerKind(), LayerKind{.has_window = true}}) {
-    const Heads heads = heads_of(shape, kind);
-    if (heads.keys < 1 || heads.queries % heads.keys != 0) {
-      return std::to_string(heads.queries) + " heads cannot share " + std::to_string(heads.keys) +
-             " heads of keys and values evenly";
-    }
+  if (shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0) {
+    return std::to_string(shape.heads) + " heads cannot share " + std::to_string(shape.kv_heads) +
+           " heads of keys and values evenly";
   }
   if (shape.experts_per_token > shape.experts) {
     return "a token cannot choose " + std::to_string(shape.experts_per_token) + " of " +

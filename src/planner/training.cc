@@ -242,9 +242,13 @@ TrainingEstimate Model::estimate() const {
 }  // namespace
 
 double model_flops(const ModelShape& shape, const TrainingTask& task) {
+  const double query = shape.latent.is_used() ? shape.latent.plain_dim + shape.latent.rotary_dim +
+                                                    shape.latent.value_dim
+                                              : 2 * shape.head_dim;
+  const double scores =
+      2 * shape.layers * shape.heads * query * mean_seen_in_sequence(shape, task.sequence);
   const double embedding = shape.tied ? 0 : shape.hidden * shape.vocabulary;
-  const double a_token =
-      2 * (active_weights(shape) - embedding - shape.vectors) + mixing_flops(shape, task.sequence);
+  const double a_token = 2 * (active_weights(shape) - embedding - shape.vectors) + scores;
   return 3 * a_token * task.batch * task.sequence;
 }
 

@@ -64,11 +64,6 @@ class Hooks(unittest.TestCase):
                 (Path(folder) / "scripts" / name).write_bytes((SCRIPTS / name).read_bytes())
                 (Path(folder) / "scripts" / name).chmod(0o755)
             hooks = Path(folder) / ".git" / "hooks"
-            for word, expected in (("--help", 0), ("--hepl", 2)):
-                status, text = run("scripts/install-hooks", word)
-                self.assertEqual(status, expected)
-                self.assertIn("Installs the git hooks", text)
-                self.assertFalse((hooks / "pre-commit").exists(), "a question installs nothing")
             (hooks / "pre-push").write_text("echo mine\n")
             status, text = run("scripts/install-hooks")
             self.assertIn("pre-push is there already; add this line to it: scripts/check --syntax", text)

@@ -170,26 +170,6 @@ std::vector<Mistake> disagreement_mistakes() {
              }
              comm.barrier();
            }},
-      // Rank 1 expects nothing of the sum, and rank 0 waits for it there.
-      {.name = "disagree_then_recv",
-       .make =
-           [](Communicator& comm) {
-             sum_all<float>(comm, comm.rank() == 0 ? 8 : 0);
-             int next = 0;
-             comm.rank() == 0 ? comm.send(&next, sizeof(next), 1)
-                              : comm.recv(&next, sizeof(next), 0);
-           }},
-      // Rank 0 has left the group in which rank 1 waits for it, and waits for rank 1 in another.
-      {.name = "disagree_in_group_left",
-       .ranks = 3,
-       .make =
-           [](Communicator& comm) {
-             Communicator group = comm.split(comm.rank() / 2, comm.rank());
-             if (comm.rank() < 2) {
-               std::vector<float> data(comm.rank() == 0 ? 0 : 8);
-               group.broadcast(std::span(data), 0);
-             }
-           }},
       {.name = "recv_of_another_size",
        .make =
            [](Communicator& comm) {

@@ -63,8 +63,15 @@ std::string without_algorithms(const std::string& text) {
   return std::regex_replace(text, std::regex(" \\([a-z_]+\\)"), "");
 }
 
+// Between hosts a rank that does not wait says nothing of itself, so that some answers know less.
+std::filesystem::path expected_at(const std::filesystem::path& folder, const std::string& name) {
+  const std::filesystem::path special = folder / "tcp" / name;
+  const bool tcp = read_env("UNISONO_TEST_WORLD") == "tcp";
+  return tcp && std::filesystem::exists(special) ? special : folder / name;
+}
+
 bool check(const Mistake& mistake, const std::filesystem::path& folder, bool update) {
-  const std::filesystem::path path = folder / (mistake.name + ".txt");
+  const std::filesystem::path path = expected_at(folder, mistake.name + ".txt");
   const std::string said = answers(mistake);
   if (update) {
     std::ofstream(path) << said;
@@ -88,8 +95,8 @@ int run(const std::filesystem::path& folder, bool update) {
       failures += check(mistake, folder, update) ? 0 : 1;
     }
   }
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (!names.contains(entry.path().filename())) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_directory() && !names.contains(entry.path().filename())) {
       std::printf("%s: no mistake has this name\n", entry.path().c_str());
       ++failures;
     }

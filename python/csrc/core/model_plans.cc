@@ -132,19 +132,9 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
   return ranking_dict(ranking, layouts);
 }
 
-py::dict axes_dict(const planner::ServingLayout& layout) {
-  py::dict axes;
-  axes["tp"] = layout.tp;
-  axes["pp"] = layout.pp;
-  axes["ep"] = layout.ep;
-  axes["dp"] = layout.dp;
-  axes["instances"] = layout.instances;
-  return axes;
-}
-
 py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>& on, double input,
                       double output, const std::string& precision, double concurrency,
-                      double first_token_s, double token_s, bool pools, const std::string& device,
+                      double first_token_s, double token_s, const std::string& device,
                       std::size_t top) {
   if (!(input >= 1) || !(output >= 1) || !(concurrency >= 0) || top < 1) {
     throw py::value_error("input, output and top must be 1 or more, and concurrency 0 or more");
@@ -163,16 +153,15 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
   {
     const py::gil_scoped_release unlocked;
     ranking = search_serving(shape, task, {.first_token_s = first_token_s, .token_s = token_s},
-                             cluster, {.most = top, .tries_pools = pools});
+                             cluster, {.most = top});
   }
   py::list layouts;
   for (const planner::ServingEstimate& one : ranking.best) {
-    py::dict row = axes_dict(one.layout);
-    if (one.prompts.layout.instances > 0) {
-      py::dict prompts = axes_dict(one.prompts.layout);
-      prompts["prompt_s"] = one.prompts.prompt_s;
-      row["prompts"] = prompts;
-    }
+    py::dict row;
+    row["tp"] = one.layout.tp;
+    row["pp"] = one.layout.pp;
+    row["ep"] = one.layout.ep;
+    row["instances"] = one.layout.instances;
     row["concurrency"] = one.concurrency;
     row["first_token_s"] = one.first_token_s;
     row["token_s"] = one.token_s;
@@ -191,7 +180,7 @@ void define_model_plans(py::module_& module) {
              arg("precision"), arg("device"), arg("top"));
   module.def("plan_serving", plan_serving, arg("model"), arg("on"), arg("input"), arg("output"),
              arg("precision"), arg("concurrency"), arg("first_token_s"), arg("token_s"),
-             arg("pools"), arg("device"), arg("top"));
+             arg("device"), arg("top"));
 }
 
 }  // namespace unisono_python

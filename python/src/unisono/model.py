@@ -92,20 +92,17 @@ def plan_training(model, on, batch=256, sequence=8192, precision="bf16", device=
 
 def plan_serving(
     model, on, input=1024, output=1024, precision="", concurrency=0,
-    first_token_s=0, token_s=0.05, pools=False, device="", top=10,
+    first_token_s=0, token_s=0, device="", top=10,
 ):  # fmt: skip
     """Returns the layouts for serving a model, by tokens per second and device.
 
     input, output: tokens of a prompt and of an answer. concurrency: concurrent requests per instance;
     0: as many as memory and the limits allow. precision: of weights and products; "": that of the
-    quantization_config in a config.json, else bf16. first_token_s, token_s: limits; 0: none.
-    pools: also try layouts that read prompts on devices of their own; such a layout has "prompts", a
-    dict with the axes of these devices and "prompt_s". The other arguments and the result are those
-    of plan_training().
+    quantization_config in a config.json, else bf16. first_token_s, token_s: limits; 0: none. The
+    other arguments and the result are those of plan_training().
     """
     return _core.plan_serving(
-        _text(model), topology(on), input, output, precision, concurrency, first_token_s, token_s, pools, device,
-        top,
+        _text(model), topology(on), input, output, precision, concurrency, first_token_s, token_s, device, top
     )  # fmt: skip
 
 
