@@ -23,8 +23,8 @@ SUITES ?=
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test test-all parallel llm llm-build llm-layouts reliability bench viewer vllm site release-tool \
-        check coverage release clean
+.PHONY: help run test test-all parallel parallel-bits llm llm-build llm-layouts reliability bench viewer vllm site \
+        release-tool check coverage release clean
 
 help:
 	@echo "make run      build the release, run every collective on $(RANKS) processes (7 min on 2 cores, then 1)"
@@ -32,6 +32,7 @@ help:
 	@echo "make test     build and run every test once: what to run before a change (half an hour, then 15 min)"
 	@echo "make test-all make test, sanitizers, long forms, slow Python tests, PyTorch's own (hours)"
 	@echo "make parallel train a small GPT under every layout of a list, compare with one process (10 min)"
+	@echo "make parallel-bits  the same, whose losses and weights must have the same bits (10 min)"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
 	@echo "make vllm     vLLM's engine on CPUs over unisono, tokens compared with one process (half an hour)"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (two hours)"
@@ -74,6 +75,14 @@ parallel:
 	@$(TRANSFORMER) --save build/transformer
 	@for ranks in 1 2 4 8; do \
 	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --compare build/transformer || exit 1; done
+
+# The same, where losses and weights must have the same bits.
+parallel-bits:
+	@$(SETUP) build parallel
+	@scripts/build release unisono example_transformer
+	@$(TRANSFORMER) --same-bits --save build/transformer_bits
+	@for ranks in 1 2 4 8; do \
+	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --same-bits --compare build/transformer_bits || exit 1; done
 
 llm-build:
 	@$(SETUP) build llm

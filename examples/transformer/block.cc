@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "compute.h"
-#include "model.h"
+#include "sequences.h"
 
 namespace transformer {
 namespace {
@@ -30,6 +30,29 @@ Block::Block(const Groups& groups, const Local& local) : groups_(groups), local_
             .dim = config.head_dim(),
             .heads_per_key = share_.heads_per_key,
             .offset = share_.offset};
+  if (local.layout.same_bits) {
+    shape_.key_value_heads = shape_.heads;
+    shape_.heads_per_key = 0;
+    shape_.offset = 0;
+  }
+}
+
+std::vector<float> Block::repeated(std::span<const float> keys) const {
+  const std::size_t row = share_.key_value.count * shape_.dim;
+  std::vector<float> out;
+  for (std::size_t at = 0; at < keys.size(); at += row) {
+    for (std::size_t head = 0; head < shape_.heads; ++head) {
+      const auto from = keys.subspan(at + share_.key_value_of(head) * shape_.dim, shape_.dim);
+      out.insert(out.end(), from.begin(), from.end());
+    }
+  }
+  return out;
+}
+
+template <typename Span>
+Span Block::rows_of_head(Span weight, std::size_t head) const {
+  const std::size_t size = shape_.dim * local_.config.width;
+  return own_rows(weight).subspan(share_.key_value_of(head) * size, size);
 }
 
 std::span<const float> Block::own_rows(std::span<const float> weight) const {
@@ -52,19 +75,22 @@ std::vector<float> Block::attention(const Unit& unit, Kept& kept) {
   kept.attention_in.resize(rows * region.width);
   up::enter_region(groups_.tp, region, normal, kept.attention_in);
   kept.q.resize(rows * shape_.heads * shape_.dim);
-  kept.k.resize(rows * shape_.key_value_heads * shape_.dim);
+  kept.k.resize(rows * share_.key_value.count * shape_.dim);
   kept.v.resize(kept.k.size());
-  linear(kept.attention_in, unit.weight(kQuery), kept.q, rows);
-  linear(kept.attention_in, own_rows(unit.weight(kKey)), kept.k, rows);
-  linear(kept.attention_in, own_rows(unit.weight(kValue)), kept.v, rows);
+  const bool same_bits = local_.layout.same_bits;
+  linear(kept.attention_in, unit.weight(kQuery), kept.q, rows, same_bits);
+  linear(kept.attention_in, own_rows(unit.weight(kKey)), kept.k, rows, same_bits);
+  linear(kept.attention_in, own_rows(unit.weight(kValue)), kept.v, rows, same_bits);
+  if (same_bits) {
+    kept.k = repeated(kept.k);
+    kept.v = repeated(kept.v);
+  }
   kept.attended.resize(kept.q.size());
   kept.log_sum.resize(rows * shape_.heads);
   up::context_attention(groups_.context, shape_, local_.config.length, attention_kernel(), kept.q,
                         kept.k, kept.v, kept.attended, kept.log_sum);
-  std::vector<float> part(rows * region.width);
-  linear(kept.attended, unit.weight(kOut), part, rows);
   std::vector<float> out(kept.x.size());
-  up::leave_region(groups_.tp, region, part, out);
+  leave(groups_, local_, kept.attended, unit.weight(kOut), local_.config.heads, out);
   return out;
 }
 
@@ -75,21 +101,43 @@ std::vector<float> Block::attention_backward(const Unit& unit, Kept& kept,
   kept.dout.resize(rows * region.width);
   up::leave_region_backward(groups_.tp, region, gradient, kept.dout);
   std::vector<float> dattended(kept.attended.size());
-  linear_backward_input(unit.weight(kOut), kept.dout, dattended, rows, false);
+  const bool same_bits = local_.layout.same_bits;
+  linear_backward_input(unit.weight(kOut), kept.dout, dattended, rows, false, same_bits);
   kept.dq.resize(kept.q.size());
   kept.dk.resize(kept.k.size());
   kept.dv.resize(kept.v.size());
   up::context_attention_backward(groups_.context, shape_, local_.config.length, attention_kernel(),
                                  kept.q, kept.k, kept.v, kept.attended, kept.log_sum, dattended,
                                  {.query = kept.dq, .key = kept.dk, .value = kept.dv});
-  std::vector<float> din(kept.attention_in.size());
-  linear_backward_input(unit.weight(kQuery), kept.dq, din, rows, false);
-  linear_backward_input(own_rows(unit.weight(kKey)), kept.dk, din, rows, true);
-  linear_backward_input(own_rows(unit.weight(kValue)), kept.dv, din, rows, true);
   std::vector<float> dnormal(kept.x.size());
-  up::enter_region_backward(groups_.tp, region, din, dnormal);
+  if (same_bits) {
+    enter_backward(
+        groups_, local_, local_.config.heads,
+        [&](const Part& head, std::span<float> din) {
+          linear_part_backward_input(unit.weight(kQuery), kept.dq, din, rows, head, false);
+          for (const auto& [index, dy] : {std::pair(kKey, &kept.dk), std::pair(kValue, &kept.dv)}) {
+            multiply({.m = rows,
+                      .n = region.width,
+                      .k = shape_.dim,
+                      .a = dy->data() + head.index * shape_.dim,
+                      .b = rows_of_head(unit.weight(index), head.index).data(),
+                      .c = din.data(),
+                      .add = true,
+                      .in_order = true,
+                      .a_step = shape_.heads * shape_.dim});
+          }
+        },
+        dnormal);
+  } else {
+    std::vector<float> din(kept.attention_in.size());
+    linear_backward_input(unit.weight(kQuery), kept.dq, din, rows, false);
+    linear_backward_input(own_rows(unit.weight(kKey)), kept.dk, din, rows, true);
+    linear_backward_input(own_rows(unit.weight(kValue)), kept.dv, din, rows, true);
+    up::enter_region_backward(groups_.tp, region, din, dnormal);
+  }
   std::vector<float> dx(kept.x.size());
-  rms_norm_backward(kept.x, unit.weight(kNorm1), dnormal, dx, unit.gradient(kNorm1));
+  rms_norm_backward(kept.x, unit.weight(kNorm1), dnormal, dx,
+                    gain_gradient(local_, unit.gradient(kNorm1), kept.dnorm1, dx.size()));
   return dx;
 }
 
@@ -101,13 +149,11 @@ std::vector<float> Block::mlp(const Unit& unit, Kept& kept) {
   kept.mlp_in.resize(rows * region.width);
   up::enter_region(groups_.tp, region, normal, kept.mlp_in);
   kept.hidden.resize(rows * (unit.weight(kUp).size() / region.width));
-  linear(kept.mlp_in, unit.weight(kUp), kept.hidden, rows);
+  linear(kept.mlp_in, unit.weight(kUp), kept.hidden, rows, local_.layout.same_bits);
   kept.active.resize(kept.hidden.size());
   gelu(kept.hidden, kept.active);
-  std::vector<float> part(rows * region.width);
-  linear(kept.active, unit.weight(kDown), part, rows);
   std::vector<float> out(kept.middle.size());
-  up::leave_region(groups_.tp, region, part, out);
+  leave(groups_, local_, kept.active, unit.weight(kDown), local_.config.parts, out);
   return out;
 }
 
@@ -118,15 +164,15 @@ std::vector<float> Block::mlp_backward(const Unit& unit, Kept& kept,
   kept.ddown.resize(rows * region.width);
   up::leave_region_backward(groups_.tp, region, gradient, kept.ddown);
   std::vector<float> dactive(kept.active.size());
-  linear_backward_input(unit.weight(kDown), kept.ddown, dactive, rows, false);
+  linear_backward_input(unit.weight(kDown), kept.ddown, dactive, rows, false,
+                        local_.layout.same_bits);
   kept.dhidden.resize(kept.hidden.size());
   gelu_backward(kept.hidden, dactive, kept.dhidden);
-  std::vector<float> din(kept.mlp_in.size());
-  linear_backward_input(unit.weight(kUp), kept.dhidden, din, rows, false);
   std::vector<float> dnormal(kept.middle.size());
-  up::enter_region_backward(groups_.tp, region, din, dnormal);
+  enter_backward(groups_, local_, unit.weight(kUp), kept.dhidden, local_.config.parts, dnormal);
   std::vector<float> dx(kept.middle.size());
-  rms_norm_backward(kept.middle, unit.weight(kNorm2), dnormal, dx, unit.gradient(kNorm2));
+  rms_norm_backward(kept.middle, unit.weight(kNorm2), dnormal, dx,
+                    gain_gradient(local_, unit.gradient(kNorm2), kept.dnorm2, dx.size()));
   return dx;
 }
 
@@ -153,16 +199,33 @@ std::vector<float> Block::backward_input(const Unit& unit, std::vector<float> gr
   return gradient;
 }
 
-void Block::backward_weight(const Unit& unit, int microbatch) {
+// Key and value heads that several query heads use.
+Factors Block::key_factors(const Kept& kept, std::span<const float> dy,
+                           std::span<float> gradient) const {
+  Factors factors{.x = kept.attention_in, .dy = dy, .gradient = own_rows(gradient)};
+  if (local_.layout.same_bits) {
+    factors.is_shared = factors.gradient.size() != gradient.size();
+    factors.gradient = gradient;
+    for (std::size_t head = 0; head < shape_.heads; ++head) {
+      factors.heads.push_back(rows_of_head(gradient, head));
+    }
+  }
+  return factors;
+}
+
+void Block::backward_weight(const Unit& unit, int microbatch, const LeafReady& leaf_ready) {
   const Kept kept = std::move(kept_.at(microbatch));
   kept_.erase(microbatch);
-  const std::size_t rows = local_.rows();
-  linear_backward_weight(kept.active, kept.ddown, unit.gradient(kDown), rows);
-  linear_backward_weight(kept.mlp_in, kept.dhidden, unit.gradient(kUp), rows);
-  linear_backward_weight(kept.attended, kept.dout, unit.gradient(kOut), rows);
-  linear_backward_weight(kept.attention_in, kept.dq, unit.gradient(kQuery), rows);
-  linear_backward_weight(kept.attention_in, kept.dk, own_rows(unit.gradient(kKey)), rows);
-  linear_backward_weight(kept.attention_in, kept.dv, own_rows(unit.gradient(kValue)), rows);
+  add_gradients(groups_, local_,
+                {{.x = kept.active, .dy = kept.ddown, .gradient = unit.gradient(kDown)},
+                 {.x = kept.mlp_in, .dy = kept.dhidden, .gradient = unit.gradient(kUp)},
+                 {.x = kept.attended, .dy = kept.dout, .gradient = unit.gradient(kOut)},
+                 {.x = kept.attention_in, .dy = kept.dq, .gradient = unit.gradient(kQuery)},
+                 key_factors(kept, kept.dk, unit.gradient(kKey)),
+                 key_factors(kept, kept.dv, unit.gradient(kValue))},
+                {{.rows = kept.dnorm1, .gradient = unit.gradient(kNorm1)},
+                 {.rows = kept.dnorm2, .gradient = unit.gradient(kNorm2)}},
+                leaf_ready);
 }
 
 }  // namespace transformer

@@ -9,6 +9,9 @@
 namespace transformer {
 
 // c[m, n] (+)= a[m, k] * b[k, n], where a or b may be stored transposed.
+//
+// A library sums over k in an order that depends on the shape. With `in_order` each element is one
+// sum over ascending k, whatever the shape, on every x86-64 processor.
 struct Product {
   std::size_t m = 0;
   std::size_t n = 0;
@@ -19,19 +22,34 @@ struct Product {
   bool transpose_a = false;
   bool transpose_b = false;
   bool add = false;
+  bool in_order = false;
+  std::size_t a_step = 0;  // elements from one row in memory to the next; 0: rows are packed
+  std::size_t b_step = 0;
 };
 void multiply(const Product& product);
 const char* product_library();  // "OpenBLAS 0.3.21", or "plain loops"
 
 // y = x W', with W [outputs, inputs]; and its gradients, of which that of W is added to dw.
 void linear(std::span<const float> x, std::span<const float> w, std::span<float> y,
-            std::size_t rows);
+            std::size_t rows, bool in_order = false);
 void linear_backward_input(std::span<const float> w, std::span<const float> dy, std::span<float> dx,
-                           std::size_t rows, bool add_dx);
+                           std::size_t rows, bool add_dx, bool in_order = false);
 void linear_backward_weight(std::span<const float> x, std::span<const float> dy,
-                            std::span<float> dw, std::size_t rows);
+                            std::span<float> dw, std::size_t rows, bool in_order = false);
+// The same in order, of one of equal parts of the inputs of linear(); in the backward pass, of its
+// outputs.
+struct Part {
+  std::size_t index = 0;
+  std::size_t parts = 1;
+};
+void linear_part(std::span<const float> x, std::span<const float> w, std::span<float> y,
+                 std::size_t rows, const Part& part);
+void linear_part_backward_input(std::span<const float> w, std::span<const float> dy,
+                                std::span<float> dx, std::size_t rows, const Part& part,
+                                bool add_dx);
 
-// Zhang and Sennrich, 2019.
+// Zhang and Sennrich, 2019. The backward pass adds the gradient of the gain to `dgain`; if that has
+// the size of x, the contribution of each row to that row.
 void rms_norm(std::span<const float> x, std::span<const float> gain, std::span<float> y);
 void rms_norm_backward(std::span<const float> x, std::span<const float> gain,
                        std::span<const float> dy, std::span<float> dx, std::span<float> dgain);
@@ -39,10 +57,6 @@ void rms_norm_backward(std::span<const float> x, std::span<const float> gain,
 // Hendrycks and Gimpel, 2016, by the hyperbolic tangent.
 void gelu(std::span<const float> x, std::span<float> y);
 void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<float> dx);
-
-// Losses of rows of logits, which become their gradients times `scale`.
-void cross_entropy(std::span<float> logits, std::span<const std::int32_t> targets, float scale,
-                   std::span<float> losses);
 
 // Scaled dot products with softmax, block by block as context_attention() calls it.
 unisono::parallel::AttentionKernel attention_kernel();

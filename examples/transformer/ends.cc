@@ -1,9 +1,8 @@
 // The ends of the model: tokens become vectors, and vectors a loss.
-#include <array>
 #include <cmath>
+#include <unisono/parallel/tensor_parallel.hpp>
 
-#include "compute.h"
-#include "model.h"
+#include "sequences.h"
 
 namespace transformer {
 namespace {
@@ -50,27 +49,48 @@ std::vector<float> Embedding::forward(const Unit& unit,
 }
 
 void Embedding::backward(const Unit& unit, std::span<const std::int32_t> tokens,
-                         std::span<const float> gradient) const {
+                         std::span<const float> gradient, const LeafReady& leaf_ready) const {
   const Config& config = local_.config;
   const auto region = local_.region(config.width);
-  if (local_.layout.vocabulary) {
-    std::vector<float> whole(tokens.size() * config.width);
+  const bool same_bits = local_.layout.same_bits;
+  up::Range rows = region.outside(groups_.tp);
+  std::vector<float> whole;
+  if (local_.layout.vocabulary || same_bits) {
+    rows = {.count = region.rows};
+    whole.resize(region.rows * config.width);
     up::leave_region_backward(groups_.tp, region, gradient, whole);
-    up::vocabulary_embedding_backward(groups_.tp, config.vocabulary, config.width, whole, tokens,
-                                      unit.gradient(0));
+    gradient = whole;
+  }
+  const auto add = [&](std::span<const std::int32_t> some, std::span<const float> slopes) {
+    if (local_.layout.vocabulary) {
+      up::vocabulary_embedding_backward(groups_.tp, config.vocabulary, config.width, slopes, some,
+                                        unit.gradient(0));
+      return;
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto token = static_cast<std::size_t>(some[i]);
+      for (std::size_t k = 0; k < config.width; ++k) {
+        unit.gradient(0)[token * config.width + k] += slopes[i * config.width + k];
+      }
+    }
+  };
+  if (!same_bits) {
+    add(tokens.subspan(rows.first, rows.count), gradient);
     return;
   }
-  const up::Range rows = region.outside(groups_.tp);
-  for (std::size_t i = 0; i < rows.count; ++i) {
-    const auto token = static_cast<std::size_t>(tokens[rows.first + i]);
-    for (std::size_t k = 0; k < config.width; ++k) {
-      unit.gradient(0)[token * config.width + k] += gradient[i * config.width + k];
-    }
+  const Sequences sequences(groups_, local_);
+  const std::vector<std::int32_t> all_tokens = sequences.exchange(tokens);
+  const std::vector<float> slopes = sequences.exchange(gradient);
+  for (std::size_t i = 0; i < sequences.mine().count; ++i) {
+    const std::size_t length = config.length;
+    add(std::span(all_tokens).subspan(i * length, length),
+        std::span(slopes).subspan(i * length * config.width, length * config.width));
+    leaf_ready(sequences.mine().first + i);
   }
 }
 
 Head::Result Head::run(const Unit& unit, std::span<const float> x,
-                       std::span<const std::int32_t> targets) const {
+                       std::span<const std::int32_t> targets, const LeafReady& leaf_ready) const {
   const Config& config = local_.config;
   const auto region = local_.region(config.width);
   const bool cuts_words = local_.layout.vocabulary;
@@ -88,31 +108,45 @@ Head::Result Head::run(const Unit& unit, std::span<const float> x,
   }
   const std::size_t rows = targets.size();
   std::vector<float> logits(rows * (unit.weight(kHead).size() / config.width));
-  linear(in, unit.weight(kHead), logits, rows);
+  const bool same_bits = local_.layout.same_bits;
+  linear(in, unit.weight(kHead), logits, rows, same_bits);
   std::vector<float> losses(rows);
   if (cuts_words) {
     up::vocabulary_cross_entropy(groups_.tp, config.vocabulary, logits, targets, scale, losses);
   } else {
-    cross_entropy(logits, targets, scale, losses);
+    up::cross_entropy(config.vocabulary, logits, targets, scale, losses);
   }
-  std::array<double, 1> loss = {0};
-  for (const float one : losses) {
-    loss[0] += one;
-  }
+  Result result{.loss = {}, .gradient = std::vector<float>(x.size())};
+  result.loss.add(losses);
   if (!cuts_words && local_.layout.sequence) {
-    groups_.tp.all_reduce(loss, unisono::sum);
+    result.loss.all_reduce(groups_.tp);
   }
-  std::vector<float> din(in.size());
-  linear_backward_input(unit.weight(kHead), logits, din, rows, false);
-  linear_backward_weight(in, logits, unit.gradient(kHead), rows);
   std::vector<float> dnormal(x.size());
   if (cuts_words) {
-    up::enter_region_backward(groups_.tp, region, din, dnormal);
+    enter_backward(groups_, local_, unit.weight(kHead), logits, config.parts, dnormal);
+  } else if (same_bits) {
+    up::sum_of_blocks(dnormal.size(), config.parts, {.count = config.parts},
+                      [&](std::size_t part, std::span<float> out) {
+                        linear_part_backward_input(unit.weight(kHead), logits, out, rows,
+                                                   {.index = part, .parts = config.parts}, false);
+                      })
+        .sum(dnormal.data());
   } else {
-    dnormal = din;
+    linear_backward_input(unit.weight(kHead), logits, dnormal, rows, false);
   }
-  Result result{.loss = loss[0], .gradient = std::vector<float>(x.size())};
-  rms_norm_backward(x, unit.weight(kNorm), dnormal, result.gradient, unit.gradient(kNorm));
+  std::vector<float> dgain;
+  rms_norm_backward(x, unit.weight(kNorm), dnormal, result.gradient,
+                    gain_gradient(local_, unit.gradient(kNorm), dgain, x.size()));
+  if (same_bits && !cuts_words) {
+    in = all_rows(groups_, local_, in, config.width);
+    logits = all_rows(groups_, local_, logits, config.vocabulary);
+  }
+  if (same_bits) {
+    add_gradients(groups_, local_, {{.x = in, .dy = logits, .gradient = unit.gradient(kHead)}},
+                  {{.rows = dgain, .gradient = unit.gradient(kNorm)}}, leaf_ready);
+  } else {
+    linear_backward_weight(in, logits, unit.gradient(kHead), rows);
+  }
   return result;
 }
 

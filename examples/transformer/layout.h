@@ -25,6 +25,7 @@ struct Layout {
   int chunks = 0;
   bool sequence = false;
   bool vocabulary = false;
+  bool same_bits = false;  // of losses and weights as under every other layout
   unisono::parallel::ContextMethod method = unisono::parallel::ContextMethod::ring;
   unisono::parallel::ContextOrder order = unisono::parallel::ContextOrder::zigzag;
 };

@@ -5,13 +5,21 @@
 //   unisono run -n 4 -- transformer --try "dp=2,tp=2 sp"     two steps, compared with nothing
 //
 // With --compare the layouts of as many ranks are trained from the same weights on the same data,
-// and a table says how far losses and weights are from those of one process. The sums of gradients
-// are formed in another order then, so that they are not the same bits; the bounds below hold for
-// 20 steps. The exit status is 1 if one is not met.
-#include <algorithm>
+// and a table says how far losses and weights are from those of one process. Sums have another
+// order then, so that they are not the same bits; the bounds below hold for 20 steps. The exit
+// status is 1 if one is not met.
+//
+// --steps N trains for so many instead of 20.
+//
+// With --same-bits before --save and --compare, sums have one order under every layout, and the
+// table shows hashes of all losses and weights, which must be those of one process.
+#include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <unisono/parallel/checkpoint.hpp>
 #include <unisono/unisono.hpp>
@@ -31,12 +39,63 @@ constexpr const char* kLosses = "training.losses";
 constexpr double kLossBound = 1e-5;
 constexpr double kWeightBound = 1e-4;
 
+// Fowler, Noll and Vo's hash of all bits.
+class BitHash {
+ public:
+  template <typename T>
+  void add(const std::vector<T>& values) {
+    for (std::size_t i = 0; i < values.size() * sizeof(T); ++i) {
+      value_ = (value_ ^ reinterpret_cast<const unsigned char*>(values.data())[i]) * 1099511628211U;
+    }
+  }
+  std::string text() const {
+    std::array<char, 17> text;
+    std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value_));
+    return text.data();
+  }
+
+ private:
+  std::uint64_t value_ = 14695981039346656037U;
+};
+
+struct Hashes {
+  std::string losses;
+  std::string weights;
+  explicit Hashes(const Trained& trained) {
+    BitHash of_losses;
+    of_losses.add(trained.losses);
+    losses = of_losses.text();
+    BitHash of_weights;
+    for (const auto& [name, values] : trained.weights) {
+      of_weights.add(values);
+    }
+    weights = of_weights.text();
+  }
+  bool operator==(const Hashes&) const = default;
+};
+
 struct Options {
   std::string save;
   std::string compare;
   std::string only;
   std::string tried;
+  std::string steps;
+  bool same_bits = false;
 };
+
+// Errors: std::invalid_argument.
+int steps_of(const Options& options) {
+  int steps = kSteps;
+  const char* const end = options.steps.data() + options.steps.size();
+  if (!options.steps.empty()) {
+    const auto [after, error] = std::from_chars(options.steps.data(), end, steps);
+    if (error != std::errc{} || after != end || steps < 1) {
+      throw std::invalid_argument("transformer: --steps must be a number, not '" + options.steps +
+                                  "'");
+    }
+  }
+  return steps;
+}
 
 void save(unisono::Communicator& world, const std::string& folder, Trained& trained) {
   std::vector<up::Saved> tensors;
@@ -78,8 +137,21 @@ bool compare(unisono::Communicator& world, const Options& options) {
     layouts = {transformer::parse_layout(options.only)};
   }
   bool right = true;
-  for (const transformer::Layout& layout : layouts) {
-    const Trained trained = transformer::train(world, layout, config, kSteps);
+  for (transformer::Layout& layout : layouts) {
+    layout.same_bits = options.same_bits;
+    const Trained trained = transformer::train(world, layout, config, steps_of(options));
+    if (options.same_bits) {
+      const Hashes hashes(trained);
+      const bool is_same = hashes == Hashes(reference);
+      right = right && is_same;
+      if (world.rank() == 0) {
+        std::printf("%2d  %-42s %8.4f  %s  %s  %7.1f  %s\n", layout.ranks, layout.text.c_str(),
+                    trained.losses.back(), hashes.losses.c_str(), hashes.weights.c_str(),
+                    trained.step_ms, is_same ? "same bits" : "OTHER BITS");
+        std::fflush(stdout);
+      }
+      continue;
+    }
     const transformer::Difference far = transformer::difference(trained, reference);
     const bool is_right = far.loss <= kLossBound && far.weight <= kWeightBound;
     right = right && is_right;
@@ -96,7 +168,9 @@ bool compare(unisono::Communicator& world, const Options& options) {
 int run(const Options& options) {
   auto world = unisono::Communicator::connect();
   if (!options.tried.empty()) {
-    transformer::train(world, transformer::parse_layout(options.tried), {}, 2);
+    transformer::Layout layout = transformer::parse_layout(options.tried);
+    layout.same_bits = options.same_bits;
+    transformer::train(world, layout, {}, 2);
     return 0;
   }
   if (!options.compare.empty()) {
@@ -106,14 +180,25 @@ int run(const Options& options) {
     std::fprintf(stderr, "transformer: --save needs a single process\n");
     return 2;
   }
-  Trained trained = transformer::train(world, transformer::parse_layout("tp=1"), {}, kSteps);
-  std::printf("# 4 layers, 256 wide, 8 heads, vocabulary 512; %d steps; products by %s\n", kSteps,
-              transformer::product_library());
+  transformer::Layout alone = transformer::parse_layout("tp=1");
+  alone.same_bits = options.same_bits;
+  Trained trained = transformer::train(world, alone, {}, steps_of(options));
+  std::printf("# 4 layers, 256 wide, 8 heads, vocabulary 512; %d steps; products by %s\n",
+              steps_of(options),
+              options.same_bits ? "loops in one order" : transformer::product_library());
   std::printf("# one process: loss %.4f -> %.4f, %.1f ms a step\n", trained.losses.front(),
               trained.losses.back(), trained.step_ms);
-  std::printf("# bounds: loss %.0e, weight %.0e from one process\n", kLossBound, kWeightBound);
-  std::printf("# n  %-36s %8s %8s   %8s   %8s  %7s\n", "layout", "first", "last", "loss+-",
-              "weight+-", "ms/step");
+  if (options.same_bits) {
+    const Hashes hashes(trained);
+    std::printf("# hash of all losses %s, of all weights %s\n", hashes.losses.c_str(),
+                hashes.weights.c_str());
+    std::printf("# n  %-42s %8s  %-16s  %-16s  %7s\n", "layout", "last", "losses", "weights",
+                "ms/step");
+  } else {
+    std::printf("# bounds: loss %.0e, weight %.0e from one process\n", kLossBound, kWeightBound);
+    std::printf("# n  %-36s %8s %8s   %8s   %8s  %7s\n", "layout", "first", "last", "loss+-",
+                "weight+-", "ms/step");
+  }
   save(world, options.save, trained);
   return 0;
 }
@@ -122,11 +207,14 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  options.same_bits = argc > 1 && std::strcmp(argv[1], "--same-bits") == 0;
+  const int first = options.same_bits ? 2 : 1;
+  for (int i = first; i + 1 < argc; i += 2) {
     std::string* value = std::strcmp(argv[i], "--save") == 0      ? &options.save
                          : std::strcmp(argv[i], "--compare") == 0 ? &options.compare
                          : std::strcmp(argv[i], "--only") == 0    ? &options.only
                          : std::strcmp(argv[i], "--try") == 0     ? &options.tried
+                         : std::strcmp(argv[i], "--steps") == 0   ? &options.steps
                                                                   : nullptr;
     if (value == nullptr) {
       break;
@@ -136,10 +224,11 @@ int main(int argc, char** argv) {
   const std::size_t tasks = static_cast<std::size_t>(!options.save.empty()) +
                             static_cast<std::size_t>(!options.compare.empty()) +
                             static_cast<std::size_t>(!options.tried.empty());
-  if (argc % 2 == 0 || tasks != 1) {
-    std::fprintf(stderr,
-                 "usage: transformer --save FOLDER | --compare FOLDER [--only LAYOUT] | "
-                 "--try LAYOUT\n");
+  if ((argc - first) % 2 != 0 || tasks != 1) {
+    std::fprintf(
+        stderr,
+        "usage: transformer [--same-bits] --save FOLDER | --compare FOLDER [--only LAYOUT] | "
+        "--try LAYOUT  [--steps N]\n");
     return 2;
   }
   try {

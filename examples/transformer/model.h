@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <unisono/exact_sum.hpp>
 #include <unisono/parallel/mesh.hpp>
 #include <unisono/parallel/sharded_state.hpp>
 #include <unisono/parallel/tensor_parallel.hpp>
@@ -30,6 +32,9 @@ struct Config {
   double rate = 1e-3;
   double max_norm = 1.0;
   std::uint64_t seed = 17;
+  // For the same bits, sums over the hidden features and the vocabulary are those of so many equal
+  // parts, and sums over attention's features those of its heads.
+  std::size_t parts = 8;
   std::size_t head_dim() const { return width / heads; }
 };
 
@@ -39,8 +44,10 @@ struct Weight {
   std::size_t rows = 0;
   std::size_t columns = 0;  // of a vector 1
   enum class Cut { none, rows, columns } cut = Cut::none;
-  bool is_summed = false;  // every tensor-parallel rank has a summand of its gradient
-  float deviation = 0;     // at first; 0: ones
+  // Every tensor-parallel rank has a summand of its gradient. For the same bits, leaves are summed
+  // over these ranks one by one instead.
+  bool is_summed = false;
+  float deviation = 0;  // at first; 0: ones
   bool is_vector() const { return columns == 1; }
 };
 
@@ -49,6 +56,8 @@ struct Groups {
   unisono::Communicator& tp;
   unisono::parallel::ContextAxes context;
 };
+// For the same bits, the axes of a context are one.
+unisono::parallel::ContextAxes context_of(unisono::parallel::Mesh& mesh, const Layout& layout);
 
 // Sizes that follow from the layout, of one microbatch.
 struct Local {
@@ -61,6 +70,10 @@ struct Local {
     return {.rows = rows(), .width = width, .sequence = layout.sequence};
   }
 };
+
+// Called with a sequence of a microbatch when the gradients of a unit are those of this sequence.
+using LeafReady = std::function<void(std::size_t sequence)>;
+struct Factors;
 
 // Weights of a unit, one after the other as in the list, and their gradients.
 class Unit {
@@ -96,7 +109,7 @@ class Embedding {
   Embedding(const Groups& groups, const Local& local) : groups_(groups), local_(local) {}
   std::vector<float> forward(const Unit& unit, std::span<const std::int32_t> tokens) const;
   void backward(const Unit& unit, std::span<const std::int32_t> tokens,
-                std::span<const float> gradient) const;
+                std::span<const float> gradient, const LeafReady& leaf_ready) const;
 
  private:
   const Groups& groups_;
@@ -111,12 +124,13 @@ class Block {
   // which the previous layer waits, and later those of the matrices. Gains belong to the first
   // half.
   std::vector<float> backward_input(const Unit& unit, std::vector<float> gradient, int microbatch);
-  void backward_weight(const Unit& unit, int microbatch);
+  void backward_weight(const Unit& unit, int microbatch, const LeafReady& leaf_ready);
 
  private:
   struct Kept {
     std::vector<float> x, attention_in, q, k, v, attended, log_sum, middle, mlp_in, hidden, active;
     std::vector<float> dout, dq, dk, dv, ddown, dhidden;  // between the two halves
+    std::vector<float> dnorm1, dnorm2;                    // for the same bits: of each row
   };
   std::vector<float> attention(const Unit& unit, Kept& kept);
   std::vector<float> attention_backward(const Unit& unit, Kept& kept,
@@ -126,6 +140,12 @@ class Block {
   // The rows of k and v that belong to this rank's heads, of weights that all ranks have whole.
   std::span<const float> own_rows(std::span<const float> weight) const;
   std::span<float> own_rows(std::span<float> weight) const;
+  // For the same bits every head has keys and values of its own, so that the sum over the heads has
+  // one order, and these are the rows of k or v of a head.
+  std::vector<float> repeated(std::span<const float> keys) const;
+  template <typename Span>
+  Span rows_of_head(Span weight, std::size_t head) const;
+  Factors key_factors(const Kept& kept, std::span<const float> dy, std::span<float> gradient) const;
 
   const Groups& groups_;
   const Local& local_;
@@ -140,11 +160,11 @@ class Head {
   // The sum of the losses of this rank's tokens, which all tensor-parallel ranks of them have, and
   // the gradient of the mean over all tokens of the step.
   struct Result {
-    double loss = 0;
+    unisono::ExactSum loss;
     std::vector<float> gradient;
   };
-  Result run(const Unit& unit, std::span<const float> x,
-             std::span<const std::int32_t> targets) const;
+  Result run(const Unit& unit, std::span<const float> x, std::span<const std::int32_t> targets,
+             const LeafReady& leaf_ready) const;
 
  private:
   const Groups& groups_;

@@ -5,7 +5,6 @@
 // they get. With DualPipe the model is there twice: two ranks of the pipeline hold the same layers,
 // and their gradients are summed as those of data-parallel ranks are.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -69,10 +68,7 @@ class PipelineTrainer {
         local_{.config = config_, .layout = layout, .positions = {}},
         embedding_(groups_, local_),
         head_(groups_, local_) {
-    groups_.context = {.outer = &mesh_.axis("cp"),
-                       .heads = &mesh_.axis("uly"),
-                       .method = layout.method,
-                       .order = layout.order};
+    groups_.context = context_of(mesh_, layout);
     local_.positions = groups_.context.positions(config.length);
     sequences_ = up::shard_range(config.batch, mesh_.size("dp"), mesh_.coordinate("dp"));
     const auto microbatches = static_cast<std::size_t>(layout.microbatches);
@@ -84,6 +80,13 @@ class PipelineTrainer {
                                "and m whose product divides them, and rep=1");
     }
     local_.batch = sequences_.count / microbatches;
+    if (layout.same_bits && groups_.context.ranks() > 1 && local_.batch > 1) {
+      throw unisono::Error(unisono::ErrorCode::config,
+                           "layout \"" + layout.text + "\": ranks of a context cannot share " +
+                               std::to_string(local_.batch) +
+                               " sequences of a microbatch\nfor the same bits with cp or uly, "
+                               "choose m so that a microbatch is one sequence");
+    }
     make_units();
     make_pipeline();
   }
@@ -99,7 +102,7 @@ class PipelineTrainer {
         one.targets.push_back(all[at + 1]);
       }
     }
-    loss_ = 0;
+    loss_ = {};
     // Ranks that hold the same units gather them in the same order, independently of the order of
     // their stages.
     parts_.clear();
@@ -115,9 +118,9 @@ class PipelineTrainer {
     }
     state_->step();
     // Each tensor-parallel rank has the loss of the same tokens.
-    std::array<double, 1> loss = {groups_.tp.rank() == 0 ? loss_ : 0};
-    world_.all_reduce(loss, unisono::sum);
-    return loss[0] / static_cast<double>(config_.batch * config_.length);
+    unisono::ExactSum loss = groups_.tp.rank() == 0 ? loss_ : unisono::ExactSum();
+    loss.all_reduce(world_);
+    return loss.value() / static_cast<double>(config_.batch * config_.length);
   }
 
   std::map<std::string, std::vector<float>> weights() {
@@ -194,6 +197,52 @@ class PipelineTrainer {
     state_ = make_state(
         config_, local_.layout.stage, lists_,
         {.data = *data_, .model = model_->size() > 1 ? &*model_ : nullptr, .tp = groups_.tp});
+    for (std::size_t i = 0; local_.layout.same_bits && i < own_.size(); ++i) {
+      state_->set_leaves(i, leaves_of(own_[i]));
+    }
+  }
+
+  // The sequences of which each rank with a unit adds its gradients. With DualPipe two ranks have
+  // it, each for the microbatches of one direction.
+  std::vector<unisono::Leaves> leaves_of(std::size_t unit) const {
+    const up::MeshShape& shape = mesh_.shape();
+    const auto size = [](int count) { return static_cast<std::size_t>(count); };
+    const auto chains = schedule_.chains();
+    std::vector<unisono::Leaves> all;
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      const int place = shape.coordinate(rank, "pp");
+      if (first_like(place) != first_like(mesh_.coordinate("pp")) ||
+          shape.coordinate(rank, "tp") != mesh_.coordinate("tp")) {
+        continue;
+      }
+      const up::Range sequences =
+          up::shard_range(config_.batch, shape.size("dp"), shape.coordinate(rank, "dp"));
+      const up::Range mine =
+          up::shard_range(local_.batch, shape.size("cp,uly"), shape.coordinate(rank, "cp,uly"));
+      unisono::Leaves leaves;
+      for (std::size_t chain = 0; chain < chains.size(); ++chain) {
+        const std::size_t microbatches = size(schedule_.microbatches()) / chains.size();
+        for (const int stage : chains[chain]) {
+          const auto& units = units_[size(stage)];
+          if (schedule_.rank_of(stage) == place &&
+              std::find(units.begin(), units.end(), unit) != units.end()) {
+            leaves = {.first = sequences.first + chain * microbatches * local_.batch + mine.first,
+                      .count = microbatches * mine.count};
+          }
+        }
+      }
+      all.push_back(leaves);
+    }
+    return all;
+  }
+
+  LeafReady leaf_ready(std::size_t unit, const up::PipelinePass& pass) {
+    const auto index =
+        static_cast<std::size_t>(std::find(own_.begin(), own_.end(), unit) - own_.begin());
+    const std::size_t first =
+        sequences_.first + static_cast<std::size_t>(pass.microbatch) * local_.batch;
+    return
+        [this, index, first](std::size_t sequence) { state_->leaf_ready(index, first + sequence); };
   }
 
   void make_pipeline() {
@@ -230,8 +279,8 @@ class PipelineTrainer {
       } else if (unit <= config_.layers) {
         x = blocks_.at(unit).forward(parts, std::move(x), pass.microbatch);
       } else {
-        Head::Result result = head_.run(parts, x, data.targets);
-        loss_ += result.loss;
+        Head::Result result = head_.run(parts, x, data.targets, leaf_ready(unit, pass));
+        loss_.add(result.loss);
         data.gradient = std::move(result.gradient);
       }
     }
@@ -262,9 +311,9 @@ class PipelineTrainer {
     Microbatch& data = data_of_[static_cast<std::size_t>(pass.microbatch)];
     for (const std::size_t unit : units_of(pass)) {
       if (unit == 0) {
-        embedding_.backward(parts_.at(unit), data.tokens, data.gradient);
+        embedding_.backward(parts_.at(unit), data.tokens, data.gradient, leaf_ready(unit, pass));
       } else if (unit <= config_.layers) {
-        blocks_.at(unit).backward_weight(parts_.at(unit), pass.microbatch);
+        blocks_.at(unit).backward_weight(parts_.at(unit), pass.microbatch, leaf_ready(unit, pass));
       }
     }
   }
@@ -284,7 +333,7 @@ class PipelineTrainer {
   std::map<std::size_t, Block> blocks_;     // by unit
   std::map<std::size_t, Unit> parts_;
   std::vector<Microbatch> data_of_;
-  double loss_ = 0;
+  unisono::ExactSum loss_;
   std::optional<unisono::Communicator> data_;
   std::optional<unisono::Communicator> model_;
   std::unique_ptr<up::ShardedState> state_;

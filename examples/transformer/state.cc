@@ -63,7 +63,8 @@ std::unique_ptr<up::ShardedState> make_state(const Config& config, int stage,
                          .optimizer = {.rate = config.rate, .epsilon = 1e-5, .decay = 0.1},
                          .max_norm = config.max_norm,
                          .replicas = axes.replicas,
-                         .model = axes.model});
+                         .model = axes.model,
+                         .leaves = axes.leaves});
   for (std::size_t unit = 0; unit < lists.size(); ++unit) {
     std::vector<float> flat;
     for (const Weight& weight : lists[unit]) {

@@ -1,7 +1,6 @@
 #include "train.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -24,10 +23,7 @@ class Trainer {
         data_(mesh_.axes("rep,dp,cp,uly")),
         embedding_(groups_, local_),
         head_(groups_, local_) {
-    groups_.context = {.outer = &mesh_.axis("cp"),
-                       .heads = &mesh_.axis("uly"),
-                       .method = layout.method,
-                       .order = layout.order};
+    groups_.context = context_of(mesh_, layout);
     local_.positions = groups_.context.positions(config.length);
     sequences_ = up::shard_range(config.batch, mesh_.size("rep,dp"), mesh_.coordinate("rep,dp"));
     local_.batch = sequences_.count;
@@ -42,7 +38,8 @@ class Trainer {
                         {.data = mesh_.axes("dp,cp,uly"),
                          .replicas = hybrid ? &mesh_.axis("rep") : nullptr,
                          .model = groups_.tp.size() > 1 ? &groups_.tp : nullptr,
-                         .tp = groups_.tp});
+                         .tp = groups_.tp,
+                         .leaves = leaves()});
   }
 
   double step(int number) {
@@ -63,23 +60,22 @@ class Trainer {
       state_->release(layer + 1);
     }
     const std::size_t last = lists_.size() - 1;
-    Head::Result result = head_.run(enter(last, last - 1), x, targets);
+    Head::Result result = head_.run(enter(last, last - 1), x, targets, leaf_ready(last));
     leave(last);
     for (std::size_t layer = blocks_.size(); layer-- > 0;) {
       const Unit unit = enter(layer + 1, std::max<std::size_t>(layer, 1));
       result.gradient = blocks_[layer].backward_input(unit, std::move(result.gradient), 0);
-      blocks_[layer].backward_weight(unit, 0);
+      blocks_[layer].backward_weight(unit, 0, leaf_ready(layer + 1));
       leave(layer + 1);
     }
     // The gradient of the embedding does not need its weights.
     embedding_.backward(
         Unit(lists_[0], groups_.tp.size(), groups_.tp.rank(), {}, state_->gradients_f32(0)), tokens,
-        result.gradient);
+        result.gradient, leaf_ready(0));
     leave(0);
     state_->step();
-    std::array<double, 1> loss = {result.loss};
-    data_.all_reduce(loss, unisono::sum);
-    return loss[0] / static_cast<double>(config_.batch * config_.length);
+    result.loss.all_reduce(data_);
+    return result.loss.value() / static_cast<double>(config_.batch * config_.length);
   }
 
   std::map<std::string, std::vector<float>> weights() {
@@ -91,6 +87,25 @@ class Trainer {
   }
 
  private:
+  // Leaves are sequences.
+  std::vector<unisono::Leaves> leaves() {
+    std::vector<unisono::Leaves> all;
+    const int groups = local_.layout.same_bits ? mesh_.size("rep,dp") : 0;
+    for (int group = 0; group < groups; ++group) {
+      const up::Range together = up::shard_range(config_.batch, groups, group);
+      for (int rank = 0; rank < mesh_.size("cp,uly"); ++rank) {
+        const up::Range one = up::shard_range(together.count, mesh_.size("cp,uly"), rank);
+        all.push_back({.first = together.first + one.first, .count = one.count});
+      }
+    }
+    return all;
+  }
+  LeafReady leaf_ready(std::size_t unit) {
+    return [this, unit](std::size_t sequence) {
+      state_->leaf_ready(unit, sequences_.first + sequence);
+    };
+  }
+
   // Returns the weights of a unit, and fetches those of the next unit meanwhile.
   Unit enter(std::size_t unit, std::size_t after) {
     const std::span<const float> weights = state_->parameters_f32(unit);
@@ -119,6 +134,16 @@ class Trainer {
 };
 
 }  // namespace
+
+up::ContextAxes context_of(up::Mesh& mesh, const Layout& layout) {
+  if (layout.same_bits) {
+    return {.heads = &mesh.axes("cp,uly"), .order = layout.order, .in_position_order = true};
+  }
+  return {.outer = &mesh.axis("cp"),
+          .heads = &mesh.axis("uly"),
+          .method = layout.method,
+          .order = layout.order};
+}
 
 Trained train(unisono::Communicator& world, const Layout& layout, const Config& config, int steps) {
   if (!layout.schedule.empty()) {

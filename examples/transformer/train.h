@@ -39,6 +39,7 @@ struct Axes {
   unisono::Communicator* replicas = nullptr;
   unisono::Communicator* model = nullptr;
   unisono::Communicator& tp;
+  std::vector<unisono::Leaves> leaves = {};  // as in ShardedOptions
 };
 std::unique_ptr<unisono::parallel::ShardedState> make_state(
     const Config& config, int stage, const std::vector<std::vector<Weight>>& lists,

@@ -36,7 +36,7 @@ std::vector<Weight> embedding_weights(const Config& config, const Layout& layout
            .rows = config.vocabulary,
            .columns = config.width,
            .cut = layout.vocabulary ? Weight::Cut::rows : Weight::Cut::none,
-           .is_summed = layout.sequence && !layout.vocabulary,
+           .is_summed = layout.sequence && !layout.vocabulary && !layout.same_bits,
            .deviation = 1.0F}};
 }
 
@@ -46,8 +46,10 @@ std::vector<Weight> block_weights(const Config& config, const Layout& layout, in
   const std::size_t keys = config.key_value_heads * config.head_dim();
   const bool shares_keys = static_cast<std::size_t>(tp) > config.key_value_heads;
   const auto norm = [&](const char* name) -> Weight {
-    return {
-        .name = prefix + name, .rows = config.width, .columns = 1, .is_summed = layout.sequence};
+    return {.name = prefix + name,
+            .rows = config.width,
+            .columns = 1,
+            .is_summed = layout.sequence && !layout.same_bits};
   };
   const auto matrix = [&](const char* name, std::size_t rows, std::size_t columns,
                           Weight::Cut cut) -> Weight {
@@ -59,7 +61,7 @@ std::vector<Weight> block_weights(const Config& config, const Layout& layout, in
   };
   Weight k = matrix("attention.k.weight", keys, config.width,
                     shares_keys ? Weight::Cut::none : Weight::Cut::rows);
-  k.is_summed = shares_keys;
+  k.is_summed = shares_keys && !layout.same_bits;
   Weight v = k;
   v.name = prefix + "attention.v.weight";
   return {norm("attention.norm.weight"),
@@ -73,12 +75,15 @@ std::vector<Weight> block_weights(const Config& config, const Layout& layout, in
 }
 
 std::vector<Weight> head_weights(const Config& config, const Layout& layout) {
-  return {{.name = "norm.weight", .rows = config.width, .columns = 1, .is_summed = layout.sequence},
+  return {{.name = "norm.weight",
+           .rows = config.width,
+           .columns = 1,
+           .is_summed = layout.sequence && !layout.same_bits},
           {.name = "head.weight",
            .rows = config.vocabulary,
            .columns = config.width,
            .cut = layout.vocabulary ? Weight::Cut::rows : Weight::Cut::none,
-           .is_summed = layout.sequence && !layout.vocabulary,
+           .is_summed = layout.sequence && !layout.vocabulary && !layout.same_bits,
            .deviation = kDeviation}};
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,8 +23,19 @@
 
 namespace unisono {
 
-// The running sum of one rank's leaves: at most 2 log2(L) vectors, as the rest is added at once.
-// Threads: one at a time.
+// Neighbouring leaves of one rank.
+struct Leaves {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  bool operator==(const Leaves&) const = default;
+};
+
+// Local. Returns the leaves of each rank if they are split as evenly as possible: rank r has leaves
+// [L * r / n, L * (r+1) / n).
+UNISONO_EXPORT std::vector<Leaves> even_leaves(std::size_t leaves, int ranks);
+
+// The running sum of one rank's leaves: at most 2 log2(L) vectors if they come in order, as the
+// rest is added at once. Threads: one at a time.
 class UNISONO_EXPORT TreeSum {
  public:
   struct Shape {
@@ -36,11 +48,15 @@ class UNISONO_EXPORT TreeSum {
   // Errors: usage.
   explicit TreeSum(const Shape& shape);
 
-  // Local. Adds the next leaf, which is not used after the call.
+  const Shape& shape() const { return shape_; }
+
+  // Local. Adds the next leaf, or that of a number, which is not used after the call. Leaves may
+  // come in any order.
   // Shapes: count elements.
-  // Errors: usage beyond the last leaf.
-  void add(const void* leaf);
-  // Local. Returns the number of the leaf that add() takes next.
+  // Errors: usage beyond the last leaf, and for a leaf that is here.
+  void add(const void* leaf) { add(next_, leaf); }
+  void add(std::size_t number, const void* leaf);
+  // Local. Returns the number of the leaf that add() takes next: the one after the last added.
   std::size_t next() const { return next_; }
 
   // Local. Writes the sum of all L leaves, if this object has all of them.
@@ -49,17 +65,40 @@ class UNISONO_EXPORT TreeSum {
   void sum(void* out) const;
 
   // Collective. Sums the leaves of all ranks. `leaves` is how many each rank has, by rank, the same
-  // list on all ranks; a rank may have none. If every rank has one whole subtree, as with equal
-  // powers of two, this is one call of the algorithm tree_order. Otherwise each rank sends all its
-  // subtrees, and more bytes are moved.
+  // list on all ranks; a rank may have none. The other form takes them in any order. If every rank
+  // has one whole subtree, in rank order, as with equal powers of two, this is one call of the
+  // algorithm tree_order. Otherwise each rank sends all its subtrees, and more bytes are moved.
   // Shapes: out: count elements.
   // Errors: usage, and those of Communicator::run().
   void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;
+  void all_reduce(Communicator& communicator, std::span<const Leaves> leaves, void* out) const;
   // Collective. The same for parts: rank r gets elements [r, r+1) * count / n of the sum.
   // Shapes: count: n times that of out.
   // Errors: usage, and those of Communicator::run().
   void reduce_scatter(Communicator& communicator, std::span<const std::size_t> leaves,
                       void* out) const;
+
+  // A sum over ranks that is in progress.
+  class UNISONO_EXPORT Scattering {
+   public:
+    Scattering();
+    Scattering(Scattering&&) noexcept;
+    Scattering& operator=(Scattering&&) noexcept;
+    ~Scattering();
+    // Waits. Returns this rank's part, with the leaves of all ranks of the communicator.
+    // Errors: those of Communicator::run().
+    TreeSum finish();
+
+   private:
+    friend class TreeSum;
+    struct State;
+    std::unique_ptr<State> state_;
+  };
+  // Collective. Starts to sum the leaves of the ranks of this communicator. Rank r gets the next
+  // parts[r] elements. Leaves of other ranks may be missing: the parts are then summed further,
+  // over another communicator. Errors: usage, and those of Communicator::run().
+  Scattering scatter_async(Communicator& communicator, std::span<const Leaves> leaves,
+                           std::span<const std::size_t> parts) &&;
 
  private:
   // The sum of leaves [first, end): a node of the tree.
@@ -68,11 +107,10 @@ class UNISONO_EXPORT TreeSum {
     std::size_t end = 0;
     std::vector<std::byte> sum = {};
   };
-  std::vector<std::size_t> starts_of(const Communicator& communicator,
-                                     std::span<const std::size_t> leaves) const;
-  std::vector<std::byte> exchange(Communicator& communicator,
-                                  const std::vector<std::size_t>& starts,
-                                  const std::vector<std::size_t>& places) const;
+  void check(const Communicator& communicator, std::span<const Leaves> leaves, bool are_all) const;
+  std::unique_ptr<Scattering::State> exchange(Communicator& communicator,
+                                              std::span<const Leaves> leaves,
+                                              std::span<const std::size_t> parts) const;
 
   Shape shape_;
   std::size_t next_;

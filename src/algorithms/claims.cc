@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/catalog.h"
+#include "schedule/tree_order.h"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -174,6 +175,11 @@ std::vector<Finding> verify_claims(const Algorithm& algorithm, const Schedule& s
     if (most != claimed) {
       findings.push_back(claim(Mistake::scratch, {most, claimed}));
     }
+  }
+  if (algorithm.name == kTreeOrder && is_in_range(schedule)) {
+    const std::vector<Finding> sums =
+        verify_tree_order(schedule, std::vector<int>(static_cast<std::size_t>(schedule.ranks), 1));
+    findings.insert(findings.end(), sums.begin(), sums.end());
   }
   return findings;
 }

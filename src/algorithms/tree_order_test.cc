@@ -96,6 +96,36 @@ TEST(TreeOrder, AnotherGroupingIsFoundAndExchangedTermsAreNot) {
   EXPECT_FALSE(sums({{3, 0}, {2, 1}, {1, 0}}));
 }
 
+TEST(TreeOrder, SaysWhatTheSumIsInstead) {
+  ScheduleBuilder builder{Collective::reduce, {.ranks = 4, .chunks = 1}};
+  for (const int from : {1, 2, 3}) {
+    builder.step();
+    builder.move({.from = from, .to = 0, .combine = Combine::reduce});
+  }
+  const Schedule schedule = std::move(builder).build();
+  const std::vector<Finding> findings = verify_tree_order(schedule, std::vector<int>{1, 1, 1, 1});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(sentence(findings.front()),
+            "claim: chunk 0 on rank 0 is 3+(2+(0+1)), not the tree over 4 leaves");
+  EXPECT_TRUE(verify(schedule).empty());
+}
+
+// An order of its own is a claim of the algorithms of this name.
+TEST(TreeOrder, IsAClaim) {
+  Schedule schedule = build_schedule(tree_order(Collective::all_reduce), {.ranks = 4});
+  EXPECT_TRUE(verify_claims(tree_order(Collective::all_reduce), schedule).empty());
+  for (Move& move : schedule.moves) {
+    for (int* rank : {&move.from, &move.to}) {
+      *rank = *rank == 1 ? 2 : *rank == 2 ? 1 : *rank;
+    }
+  }
+  bool found = false;
+  for (const Finding& finding : verify_claims(tree_order(Collective::all_reduce), schedule)) {
+    found = found || finding.mistake == Finding::Mistake::order;
+  }
+  EXPECT_TRUE(found);
+}
+
 // Renumbers two ranks. Every rank still contributes once, but only two leaves of one node give the
 // same tree.
 TEST(TreeOrder, RanksThatAreExchangedAreFoundUnlessTheyAreSiblings) {

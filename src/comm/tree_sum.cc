@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -13,51 +14,64 @@
 namespace unisono {
 namespace {
 
+struct Range {
+  std::size_t first = 0;
+  std::size_t end = 0;
+};
+
 // Where the two terms of the sum over leaves [first, end) meet. REQUIRES: at least two leaves.
 std::size_t middle_of(std::size_t first, std::size_t end) {
   return first + std::bit_floor(end - first - 1);
 }
 
-// Are the sums of [a, b) and [b, c) the terms of an addition in tree(0, leaves)?
-bool are_terms(std::size_t a, std::size_t b, std::size_t c, std::size_t leaves) {
-  std::size_t first = 0;
-  std::size_t end = leaves;
-  while (end - first >= 2) {
-    const std::size_t middle = middle_of(first, end);
-    if (first == a && end == c) {
-      return middle == b;
+// Is the sum of these leaves a node of tree(0, leaves)?
+bool is_node(Range range, std::size_t leaves) {
+  Range whole{.end = leaves};
+  while (range.first != whole.first || range.end != whole.end) {
+    if (whole.end - whole.first < 2) {
+      return false;
     }
-    if (c <= middle) {
-      end = middle;
-    } else if (a >= middle) {
-      first = middle;
+    const std::size_t middle = middle_of(whole.first, whole.end);
+    if (range.end <= middle) {
+      whole.end = middle;
+    } else if (range.first >= middle) {
+      whole.first = middle;
     } else {
       return false;
     }
   }
-  return false;
+  return true;
 }
 
-// Adds the last two nodes while they are the terms of an addition. `add(lower, upper)` leaves the
-// sum in the lower one.
+// Are the sums of [a, b) and [b, c) the terms of an addition in tree(0, leaves)?
+bool are_terms(Range lower, Range upper, std::size_t leaves) {
+  return lower.end == upper.first && middle_of(lower.first, upper.end) == lower.end &&
+         is_node({lower.first, upper.end}, leaves);
+}
+
+// Adds the node at `place` to its neighbours while they are the terms of an addition. `add(lower,
+// upper)` leaves the sum in the lower one.
 template <typename Node, typename Add>
-void settle(std::vector<Node>& nodes, std::size_t leaves, const Add& add) {
-  while (nodes.size() >= 2) {
-    Node& lower = nodes[nodes.size() - 2];
-    Node& upper = nodes.back();
-    if (!are_terms(lower.first, lower.end, upper.end, leaves)) {
-      return;
+void settle(std::vector<Node>& nodes, std::size_t place, std::size_t leaves, const Add& add) {
+  const auto join = [&](std::size_t at) {
+    Node& lower = nodes[at];
+    Node& upper = nodes[at + 1];
+    if (!are_terms({lower.first, lower.end}, {upper.first, upper.end}, leaves)) {
+      return false;
     }
     add(lower, upper);
     lower.end = upper.end;
-    nodes.pop_back();
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    return true;
+  };
+  while (true) {
+    if (place > 0 && join(place - 1)) {
+      --place;
+    } else if (place + 1 >= nodes.size() || !join(place)) {
+      return;
+    }
   }
 }
-
-struct Range {
-  std::size_t first = 0;
-  std::size_t end = 0;
-};
 
 // Appends the largest nodes of the tree over `whole` that lie inside `part`, from left to right.
 void append_subtrees(Range whole, Range part, std::vector<Range>& subtrees) {
@@ -73,10 +87,11 @@ void append_subtrees(Range whole, Range part, std::vector<Range>& subtrees) {
   append_subtrees({middle, whole.end}, part, subtrees);
 }
 
-// Is the tree over the leaves that over the ranks, where every rank has one subtree?
-bool is_tree_of_ranks(const std::vector<std::size_t>& starts, std::size_t first, std::size_t end) {
+// Is the tree over the leaves of ranks [first, end) that over the ranks, where each has one
+// subtree?
+bool is_tree_of_ranks(std::span<const std::size_t> starts, std::size_t first, std::size_t end) {
   if (end - first == 1) {
-    return true;
+    return starts[first] < starts[end];
   }
   const std::size_t middle = middle_of(first, end);
   return starts[first] < starts[middle] && starts[middle] < starts[end] &&
@@ -84,25 +99,41 @@ bool is_tree_of_ranks(const std::vector<std::size_t>& starts, std::size_t first,
          is_tree_of_ranks(starts, first, middle) && is_tree_of_ranks(starts, middle, end);
 }
 
-// Part i of n begins at element places[i].
-std::vector<std::size_t> even_places(std::size_t count, std::size_t parts) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i <= parts; ++i) {
-    places.push_back(count / parts * i + std::min(i, count % parts));
+// The same, for leaves that are listed by rank, which may be some of all.
+bool is_tree_of_ranks(std::span<const Leaves> leaves, std::size_t all) {
+  std::vector<std::size_t> starts = {leaves.front().first};
+  for (const Leaves& one : leaves) {
+    if (one.first != starts.back()) {
+      return false;
+    }
+    starts.push_back(one.first + one.count);
   }
-  return places;
+  return is_tree_of_ranks(starts, 0, leaves.size()) &&
+         is_node({starts.front(), starts.back()}, all);
 }
 
-std::vector<std::size_t> lengths_of(const std::vector<std::size_t>& places) {
-  std::vector<std::size_t> lengths;
-  for (std::size_t i = 0; i + 1 < places.size(); ++i) {
-    lengths.push_back(places[i + 1] - places[i]);
+std::vector<Leaves> in_rank_order(std::span<const std::size_t> counts) {
+  std::vector<Leaves> leaves;
+  std::size_t next = 0;
+  for (const std::size_t count : counts) {
+    leaves.push_back({.first = next, .count = count});
+    next += count;
   }
+  return leaves;
+}
+
+std::vector<std::size_t> even_parts(std::size_t count, std::size_t parts) {
+  std::vector<std::size_t> lengths(parts, count / parts);
+  std::fill_n(lengths.begin(), count % parts, count / parts + 1);
   return lengths;
 }
 
 [[noreturn]] void refuse_leaves(const std::string& what, const std::string& hint) {
   throw Error(ErrorCode::usage, "TreeSum: " + what + "\n" + hint);
+}
+
+std::string range_text(std::size_t first, std::size_t end, std::size_t all) {
+  return std::to_string(first) + " to " + std::to_string(end) + " of " + std::to_string(all);
 }
 
 void add_to(Dtype dtype, std::size_t count, std::byte* lower, const std::byte* upper) {
@@ -112,6 +143,60 @@ void add_to(Dtype dtype, std::size_t count, std::byte* lower, const std::byte* u
 }
 
 }  // namespace
+
+std::vector<Leaves> even_leaves(std::size_t leaves, int ranks) {
+  std::vector<Leaves> all;
+  const auto n = static_cast<std::size_t>(ranks);
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    const std::size_t first = leaves * rank / n;
+    all.push_back({.first = first, .count = leaves * (rank + 1) / n - first});
+  }
+  return all;
+}
+
+// The call's memory, and what becomes of it.
+struct TreeSum::Scattering::State {
+  Shape shape = {};                   // of the part
+  std::vector<Leaves> subtrees = {};  // in the order in which they arrive
+  std::vector<std::byte> in = {};
+  std::vector<std::byte> out = {};
+  std::vector<std::size_t> sent = {};
+  std::vector<std::size_t> received = {};
+  Request request = {};  // last: its destructor waits
+};
+
+TreeSum::Scattering::Scattering() = default;
+TreeSum::Scattering::Scattering(Scattering&&) noexcept = default;
+TreeSum::Scattering& TreeSum::Scattering::operator=(Scattering&&) noexcept = default;
+TreeSum::Scattering::~Scattering() = default;
+
+TreeSum TreeSum::Scattering::finish() {
+  State& state = *state_;
+  state.request.wait();
+  TreeSum part(state.shape);
+  const std::size_t bytes = state.shape.count * size_of(state.shape.dtype);
+  std::size_t at = 0;
+  for (const Leaves& subtree : state.subtrees) {
+    const auto* const from = state.out.data() + at;
+    const auto place = static_cast<std::size_t>(
+        std::ranges::lower_bound(part.nodes_, subtree.first, {}, &Node::first) -
+        part.nodes_.begin());
+    part.nodes_.insert(part.nodes_.begin() + static_cast<std::ptrdiff_t>(place),
+                       {.first = subtree.first,
+                        .end = subtree.first + subtree.count,
+                        .sum = {from, from + bytes}});
+    settle(part.nodes_, place, state.shape.leaves, [&](Node& lower, const Node& upper) {
+      add_to(state.shape.dtype, state.shape.count, lower.sum.data(), upper.sum.data());
+    });
+    at += bytes;
+  }
+  if (!part.nodes_.empty()) {
+    part.shape_.first = part.nodes_.front().first;
+    part.next_ = part.nodes_.back().end;
+  }
+  state_.reset();
+  return part;
+}
 
 TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
   if (kernels::find_reduce(shape.dtype, ReduceOp::sum) == nullptr) {
@@ -126,26 +211,33 @@ TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
   }
 }
 
-void TreeSum::add(const void* leaf) {
-  if (next_ == shape_.leaves) {
-    refuse_leaves(
-        "leaf " + std::to_string(next_) + " is not one of " + std::to_string(next_) + " leaves",
-        "give `leaves` the number of leaves of all ranks");
+void TreeSum::add(std::size_t number, const void* leaf) {
+  if (number >= shape_.leaves) {
+    refuse_leaves("leaf " + std::to_string(number) + " is not one of " +
+                      std::to_string(shape_.leaves) + " leaves",
+                  "give `leaves` the number of leaves of all ranks");
   }
+  // The first node that ends behind the leaf.
+  const auto after = std::ranges::upper_bound(nodes_, number, {}, &Node::end);
+  if (after != nodes_.end() && after->first <= number) {
+    refuse_leaves("leaf " + std::to_string(number) + " is added twice", "add each leaf once");
+  }
+  const auto place = static_cast<std::size_t>(after - nodes_.begin());
   const auto* const bytes = static_cast<const std::byte*>(leaf);
-  nodes_.push_back({.first = next_,
-                    .end = next_ + 1,
-                    .sum = {bytes, bytes + shape_.count * size_of(shape_.dtype)}});
-  ++next_;
-  settle(nodes_, shape_.leaves, [this](Node& lower, const Node& upper) {
+  nodes_.insert(after, {.first = number,
+                        .end = number + 1,
+                        .sum = {bytes, bytes + shape_.count * size_of(shape_.dtype)}});
+  next_ = number + 1;
+  settle(nodes_, place, shape_.leaves, [this](Node& lower, const Node& upper) {
     add_to(shape_.dtype, shape_.count, lower.sum.data(), upper.sum.data());
   });
 }
 
 void TreeSum::sum(void* out) const {
-  if (shape_.first != 0 || next_ != shape_.leaves) {
-    refuse_leaves("has leaves " + std::to_string(shape_.first) + " to " + std::to_string(next_) +
-                      " of " + std::to_string(shape_.leaves),
+  if (nodes_.size() != 1 || nodes_.front().first != 0 || nodes_.front().end != shape_.leaves) {
+    refuse_leaves(nodes_.empty() ? "has no leaf"
+                                 : "has leaves " + range_text(nodes_.front().first,
+                                                              nodes_.back().end, shape_.leaves),
                   "add all leaves, or sum those of all ranks with all_reduce()");
   }
   if (const std::vector<std::byte>& sum = nodes_.front().sum; !sum.empty()) {
@@ -153,86 +245,128 @@ void TreeSum::sum(void* out) const {
   }
 }
 
-// Returns the first leaf of each rank, and the number of all.
-std::vector<std::size_t> TreeSum::starts_of(const Communicator& communicator,
-                                            std::span<const std::size_t> leaves) const {
+// Throws if the list is not about this rank's leaves, names a leaf twice, or, where it should have
+// all leaves, does not.
+void TreeSum::check(const Communicator& communicator, std::span<const Leaves> leaves,
+                    bool are_all) const {
   const auto ranks = static_cast<std::size_t>(communicator.size());
   if (leaves.size() != ranks) {
     refuse_leaves("got the leaves of " + std::to_string(leaves.size()) + " ranks, not of " +
                       std::to_string(ranks),
                   "list how many leaves each rank of the communicator has");
   }
-  std::vector<std::size_t> starts = {0};
-  for (const std::size_t count : leaves) {
-    starts.push_back(starts.back() + count);
+  const Leaves mine = leaves[static_cast<std::size_t>(communicator.rank())];
+  std::size_t listed = 0;
+  for (const Leaves& one : leaves) {
+    listed += one.count;
   }
-  const auto rank = static_cast<std::size_t>(communicator.rank());
-  if (starts.back() != shape_.leaves || starts[rank] != shape_.first || starts[rank + 1] != next_) {
-    refuse_leaves("rank " + std::to_string(rank) + " has leaves " + std::to_string(shape_.first) +
-                      " to " + std::to_string(next_) + " of " + std::to_string(shape_.leaves) +
-                      ", and the list says " + std::to_string(starts[rank]) + " to " +
-                      std::to_string(starts[rank + 1]) + " of " + std::to_string(starts.back()),
-                  "ranks hold neighbouring leaves, in rank order");
+  const std::size_t all = are_all ? listed : shape_.leaves;
+  std::size_t here = 0;
+  for (const Node& node : nodes_) {
+    here += node.end - node.first;
   }
-  return starts;
-}
-
-// Returns this rank's part of the sum. Every rank sends each other one that one's part of all its
-// subtrees.
-std::vector<std::byte> TreeSum::exchange(Communicator& communicator,
-                                         const std::vector<std::size_t>& starts,
-                                         const std::vector<std::size_t>& places) const {
-  const std::size_t element = size_of(shape_.dtype);
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  const auto rank = static_cast<std::size_t>(communicator.rank());
-  const std::size_t mine = places[rank + 1] - places[rank];
-
-  std::vector<std::size_t> sent;
-  std::vector<std::byte> in;
-  for (std::size_t to = 0; to < ranks; ++to) {
-    sent.push_back(nodes_.size() * (places[to + 1] - places[to]));
-    for (const Node& node : nodes_) {
-      in.insert(in.end(), node.sum.begin() + static_cast<std::ptrdiff_t>(places[to] * element),
-                node.sum.begin() + static_cast<std::ptrdiff_t>(places[to + 1] * element));
+  const std::size_t first = nodes_.empty() ? mine.first : nodes_.front().first;
+  const std::size_t end = nodes_.empty() ? mine.first : nodes_.back().end;
+  if (mine.first != first || mine.count != end - first || here != mine.count ||
+      mine.first + mine.count > shape_.leaves || all != shape_.leaves) {
+    refuse_leaves("rank " + std::to_string(communicator.rank()) + " has leaves " +
+                      range_text(first, end, shape_.leaves) +
+                      (here == end - first ? "" : ", but not all of them") +
+                      ", and the list says " + range_text(mine.first, mine.first + mine.count, all),
+                  "add the leaves that the list names for this rank");
+  }
+  std::vector<Leaves> sorted(leaves.begin(), leaves.end());
+  std::erase_if(sorted, [](const Leaves& one) { return one.count == 0; });
+  std::ranges::sort(sorted, {}, &Leaves::first);
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i - 1].first + sorted[i - 1].count > sorted[i].first) {
+      refuse_leaves("the list gives leaf " + std::to_string(sorted[i].first) + " to two ranks",
+                    "each leaf belongs to one rank");
     }
   }
-  std::vector<std::size_t> received;
-  std::vector<Range> subtrees;
-  for (std::size_t from = 0; from < ranks; ++from) {
-    const std::size_t before = subtrees.size();
-    append_subtrees({0, shape_.leaves}, {starts[from], starts[from + 1]}, subtrees);
-    received.push_back((subtrees.size() - before) * mine);
-  }
-  std::vector<std::byte> out(subtrees.size() * mine * element);
-  communicator.run({.collective = Collective::all_to_all_v,
-                    .in = in.data(),
-                    .out = out.data(),
-                    .dtype = shape_.dtype,
-                    .counts = sent,
-                    .recv_counts = received});
+}
 
-  struct Part {
-    std::size_t first = 0;
-    std::size_t end = 0;
-    std::byte* sum = nullptr;
-  };
-  std::vector<Part> parts;
-  std::byte* next = out.data();
-  for (const Range& subtree : subtrees) {
-    parts.push_back({.first = subtree.first, .end = subtree.end, .sum = next});
-    next += mine * element;
-    settle(parts, shape_.leaves, [&](const Part& lower, const Part& upper) {
-      add_to(shape_.dtype, mine, lower.sum, upper.sum);
-    });
+// Every rank sends each other one that one's part of all its subtrees.
+std::unique_ptr<TreeSum::Scattering::State> TreeSum::exchange(
+    Communicator& communicator, std::span<const Leaves> leaves,
+    std::span<const std::size_t> parts) const {
+  const std::size_t element = size_of(shape_.dtype);
+  const std::size_t mine = parts[static_cast<std::size_t>(communicator.rank())];
+  auto state = std::make_unique<Scattering::State>();
+  std::size_t place = 0;
+  for (const std::size_t part : parts) {
+    state->sent.push_back(nodes_.size() * part);
+    for (const Node& node : nodes_) {
+      const std::byte* const from = node.sum.data() + place * element;
+      state->in.insert(state->in.end(), from, from + part * element);
+    }
+    place += part;
   }
-  out.resize(mine * element);
-  return out;
+  for (const Leaves& one : leaves) {
+    std::vector<Range> subtrees;
+    append_subtrees({0, shape_.leaves}, {one.first, one.first + one.count}, subtrees);
+    for (const Range& subtree : subtrees) {
+      state->subtrees.push_back({.first = subtree.first, .count = subtree.end - subtree.first});
+    }
+    state->received.push_back(subtrees.size() * mine);
+  }
+  state->out.resize(state->subtrees.size() * mine * element);
+  state->request = communicator.run_async({.collective = Collective::all_to_all_v,
+                                           .in = state->in.data(),
+                                           .out = state->out.data(),
+                                           .dtype = shape_.dtype,
+                                           .counts = state->sent,
+                                           .recv_counts = state->received});
+  return state;
+}
+
+TreeSum::Scattering TreeSum::scatter_async(Communicator& communicator,
+                                           std::span<const Leaves> leaves,
+                                           std::span<const std::size_t> parts) && {
+  check(communicator, leaves, false);
+  if (parts.size() != leaves.size() ||
+      std::accumulate(parts.begin(), parts.end(), std::size_t{0}) != shape_.count) {
+    refuse_leaves("the parts of " + std::to_string(parts.size()) + " ranks are not " +
+                      std::to_string(shape_.count) + " elements together",
+                  "give each rank of the communicator its part of a leaf");
+  }
+  const std::size_t mine = parts[static_cast<std::size_t>(communicator.rank())];
+  Scattering scattering;
+  if (is_tree_of_ranks(leaves, shape_.leaves)) {
+    scattering.state_ = std::make_unique<Scattering::State>();
+    Scattering::State& state = *scattering.state_;
+    std::size_t all = 0;
+    for (const Leaves& one : leaves) {
+      all += one.count;
+    }
+    state.subtrees = {{.first = leaves.front().first, .count = all}};
+    state.in = std::move(nodes_.front().sum);
+    state.out.resize(mine * size_of(shape_.dtype));
+    state.sent.assign(parts.begin(), parts.end());
+    state.request = communicator.run_async({.collective = Collective::reduce_scatter_v,
+                                            .in = state.in.data(),
+                                            .out = state.out.data(),
+                                            .dtype = shape_.dtype,
+                                            .counts = state.sent,
+                                            .algorithm = kTreeOrder});
+  } else {
+    scattering.state_ = exchange(communicator, leaves, parts);
+  }
+  nodes_.clear();
+  scattering.state_->shape = {
+      .dtype = shape_.dtype, .count = mine, .leaves = shape_.leaves, .first = 0};
+  return scattering;
 }
 
 void TreeSum::all_reduce(Communicator& communicator, std::span<const std::size_t> leaves,
                          void* out) const {
-  const std::vector<std::size_t> starts = starts_of(communicator, leaves);
-  if (is_tree_of_ranks(starts, 0, leaves.size())) {
+  all_reduce(communicator, in_rank_order(leaves), out);
+}
+
+void TreeSum::all_reduce(Communicator& communicator, std::span<const Leaves> leaves,
+                         void* out) const {
+  check(communicator, leaves, true);
+  if (is_tree_of_ranks(leaves, shape_.leaves)) {
     communicator.run({.collective = Collective::all_reduce,
                       .in = nodes_.front().sum.data(),
                       .out = out,
@@ -241,25 +375,32 @@ void TreeSum::all_reduce(Communicator& communicator, std::span<const std::size_t
                       .algorithm = kTreeOrder});
     return;
   }
-  const std::vector<std::size_t> places = even_places(shape_.count, leaves.size());
-  const std::vector<std::byte> part = exchange(communicator, starts, places);
-  const std::vector<std::size_t> lengths = lengths_of(places);
+  const std::vector<std::size_t> parts = even_parts(shape_.count, leaves.size());
+  Scattering scattering;
+  scattering.state_ = exchange(communicator, leaves, parts);
+  scattering.state_->shape = {.dtype = shape_.dtype,
+                              .count = parts[static_cast<std::size_t>(communicator.rank())],
+                              .leaves = shape_.leaves,
+                              .first = 0};
+  std::vector<std::byte> part(scattering.state_->shape.count * size_of(shape_.dtype));
+  scattering.finish().sum(part.data());
   communicator.run({.collective = Collective::all_gather_v,
                     .in = part.data(),
                     .out = out,
                     .dtype = shape_.dtype,
-                    .counts = lengths});
+                    .counts = parts});
 }
 
 void TreeSum::reduce_scatter(Communicator& communicator, std::span<const std::size_t> leaves,
                              void* out) const {
-  const std::vector<std::size_t> starts = starts_of(communicator, leaves);
+  const std::vector<Leaves> all = in_rank_order(leaves);
+  check(communicator, all, true);
   if (shape_.count % leaves.size() != 0) {
     refuse_leaves(std::to_string(shape_.count) + " elements cannot be split between " +
                       std::to_string(leaves.size()) + " ranks",
                   "pad the leaves");
   }
-  if (is_tree_of_ranks(starts, 0, leaves.size())) {
+  if (is_tree_of_ranks(all, shape_.leaves)) {
     communicator.run({.collective = Collective::reduce_scatter,
                       .in = nodes_.front().sum.data(),
                       .out = out,
@@ -268,11 +409,13 @@ void TreeSum::reduce_scatter(Communicator& communicator, std::span<const std::si
                       .algorithm = kTreeOrder});
     return;
   }
-  const std::vector<std::byte> part =
-      exchange(communicator, starts, even_places(shape_.count, leaves.size()));
-  if (!part.empty()) {
-    std::memcpy(out, part.data(), part.size());
-  }
+  Scattering scattering;
+  scattering.state_ = exchange(communicator, all, even_parts(shape_.count, leaves.size()));
+  scattering.state_->shape = {.dtype = shape_.dtype,
+                              .count = shape_.count / leaves.size(),
+                              .leaves = shape_.leaves,
+                              .first = 0};
+  scattering.finish().sum(out);
 }
 
 }  // namespace unisono

@@ -1,8 +1,11 @@
 // The same bits in a hundred runs, for any timing and any transport.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -90,6 +93,54 @@ TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
   EXPECT_EQ(run_often({}, 2), shared);    // two ranks on one host, one on the other
   EXPECT_NE(shared[0][0], shared[0][1]);  // i8 differs from f32
   EXPECT_NE(shared[0][1], shared[0][2]);
+}
+
+// A token's choices are added in their order, wherever its experts are.
+TEST(ExpertDeterminism, CombineHasTheSameBitsOnAnyNumberOfRanks) {
+  constexpr std::size_t kAll = 12;
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> tokens(kAll * kHidden);
+  std::vector<float> weights(kAll * kChoices);
+  std::vector<std::int32_t> chosen;
+  for (std::vector<float>* values : {&tokens, &weights}) {
+    std::ranges::generate(*values, [&] { return normal(random); });
+  }
+  for (std::size_t token = 0; token < kAll; ++token) {
+    for (int slot = 0; slot < kChoices; ++slot) {
+      chosen.push_back(
+          static_cast<std::int32_t>((token * 5 + 7 * static_cast<unsigned>(slot)) % 12));
+    }
+  }
+  std::vector<float> alone;
+  for (const int ranks : {1, 2, 3, 4, 6}) {
+    const std::string job = comm::testing::unique_name("experts-ranks");
+    comm::testing::as_threads(ranks, [&](int rank) {
+      Communicator comm = Communicator::connect(comm::testing::options_for(rank, ranks, job));
+      Exchange exchange(comm, {.experts = 12, .k = kChoices});
+      const std::size_t count = kAll / static_cast<std::size_t>(ranks);
+      const std::size_t first = count * static_cast<std::size_t>(rank);
+      const auto mine = [&](auto& all, std::size_t width) {
+        return std::span(all).subspan(first * width, count * width);
+      };
+      const Routing routing = exchange.route(std::span<const std::int32_t>(mine(chosen, kChoices)));
+      std::vector<float> rows(routing.rows() * kHidden);
+      exchange.dispatch(routing, {{.in = std::as_bytes(mine(tokens, kHidden)),
+                                   .out = std::as_writable_bytes(std::span(rows)),
+                                   .row_bytes = kHidden * sizeof(float)}});
+      std::vector<float> out(count * kHidden);
+      exchange.combine(routing, {.rows = std::as_bytes(std::span(rows)),
+                                 .out = std::as_writable_bytes(std::span(out)),
+                                 .dtype = Dtype::f32,
+                                 .hidden = kHidden,
+                                 .weights = mine(weights, kChoices)});
+      if (alone.empty()) {
+        alone = out;
+      }
+      EXPECT_TRUE(std::ranges::equal(out, mine(alone, kHidden))) << ranks << " ranks";
+      return std::string();
+    });
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,6 +42,34 @@ struct Room {
   AnySpan span;
 };
 
+// Returns where the smallest, the next, ... of the positions is.
+std::vector<std::size_t> places_by_position(const std::vector<std::size_t>& positions) {
+  std::vector<std::size_t> places(positions.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::ranges::sort(places, {}, [&](std::size_t place) { return positions[place]; });
+  return places;
+}
+
+// Moves the rows of each of `batch` sequences: row i becomes row places[i], or comes from there.
+void reorder_rows(const std::vector<std::size_t>& places, std::size_t batch, AnySpan data,
+                  bool comes_from) {
+  const std::size_t rows = batch * places.size();
+  if (rows == 0) {
+    return;
+  }
+  const std::size_t row_bytes = data.size() / rows * size_of(data.dtype());
+  auto* const to = static_cast<std::byte*>(data.data());
+  const std::vector<std::byte> before(to, to + rows * row_bytes);
+  for (std::size_t b = 0; b < batch; ++b) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::size_t one = b * places.size() + i;
+      const std::size_t other = b * places.size() + places[i];
+      std::memcpy(to + (comes_from ? one : other) * row_bytes,
+                  before.data() + (comes_from ? other : one) * row_bytes, row_bytes);
+    }
+  }
+}
+
 // A context that is sharded only along the outer axis: after Ulysses, or without it.
 class Context {
  public:
@@ -55,6 +85,12 @@ class Context {
         check_part(part.size(), length);
       }
       positions_.push_back(std::move(places));
+    }
+    if (axes.in_position_order) {
+      order_ = places_by_position(mine());
+      for (auto& places : positions_) {
+        std::ranges::sort(places);
+      }
     }
     const auto u = static_cast<std::size_t>(inside);
     const bool is_even = shape.key_value_heads != 0 && shape.heads % shape.key_value_heads == 0;
@@ -88,6 +124,16 @@ class Context {
   }
   const std::vector<std::vector<std::size_t>>& positions() const { return positions_; }
 
+  // Sums of several ranks have no order of positions.
+  void check_sums(bool is_backward) const {
+    if (axes_.in_position_order && axes_.outer != nullptr && axes_.outer->size() > 1 &&
+        (is_backward || axes_.method == ContextMethod::ring)) {
+      refuse(is_backward ? "gradients over an outer axis cannot be summed in the order of positions"
+                         : "a ring cannot merge in the order of positions",
+             "pass the communicator of all axes as ContextAxes::heads");
+    }
+  }
+
   // Transposes from rows to heads. `heads`: the number of heads in `data` on this rank. If nothing
   // moves, returns `data`; else the result is in `room`.
   ConstAnySpan to_heads(ConstAnySpan data, std::size_t heads, std::size_t dim,
@@ -99,6 +145,9 @@ class Context {
     room.emplace(shape_.batch * rows() * heads / u * dim, data.dtype());
     redistribute(*axes_.heads, tensor(data, shape_.batch, local_rows_, heads, dim), Shard(1),
                  tensor(room->span, shape_.batch, rows(), heads / u, dim), Shard(2));
+    if (axes_.in_position_order) {
+      reorder_rows(order_, shape_.batch, room->span, true);
+    }
     return room->span;
   }
   // Transposes back, rounding to the type of `out` before sending.
@@ -110,10 +159,13 @@ class Context {
     const auto u = static_cast<std::size_t>(axes_.heads->size());
     ConstAnySpan from = data;
     std::optional<Room> room;
-    if (out.dtype() != Dtype::f32) {
+    if (out.dtype() != Dtype::f32 || axes_.in_position_order) {
       room.emplace(data.size(), out.dtype());
       convert(data, room->span);
       from = room->span;
+    }
+    if (axes_.in_position_order) {
+      reorder_rows(order_, shape_.batch, room->span, false);
     }
     redistribute(*axes_.heads, tensor(from, shape_.batch, rows(), heads / u, dim), Shard(2),
                  tensor(out, shape_.batch, local_rows_, heads, dim), Shard(1));
@@ -136,6 +188,7 @@ class Context {
   const AttentionShape& shape_;
   AttentionShape inside_;
   std::vector<std::vector<std::size_t>> positions_;
+  std::vector<std::size_t> order_;  // where the rows of the smallest positions arrive
   std::size_t local_rows_ = 0;
 };
 
@@ -147,7 +200,8 @@ ContextJob job_of(const ContextAxes& axes, const Context& context, const Attenti
           .positions = context.positions(),
           .query = query,
           .key = key,
-          .value = value};
+          .value = value,
+          .in_position_order = axes.in_position_order};
 }
 
 AttentionBlock block_of(const Context& context, ConstAnySpan query, ConstAnySpan key,
@@ -160,6 +214,14 @@ AttentionBlock block_of(const Context& context, ConstAnySpan query, ConstAnySpan
           .value = value};
 }
 
+std::vector<std::size_t> arrived_positions(const ContextJob& job) {
+  std::vector<std::size_t> all;
+  for (const auto& part : job.positions) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
 // Returns all keys or values of the axis.
 Room gather(const ContextJob& job, ConstAnySpan part) {
   const auto n = static_cast<std::size_t>(job.axis.size());
@@ -169,13 +231,16 @@ Room gather(const ContextJob& job, ConstAnySpan part) {
   redistribute(
       job.axis, tensor(part, shape.batch, rows, shape.key_value_heads, shape.dim), Shard(1),
       tensor(whole.span, shape.batch, rows * n, shape.key_value_heads, shape.dim), Replicate());
+  if (job.in_position_order) {
+    reorder_rows(places_by_position(arrived_positions(job)), shape.batch, whole.span, true);
+  }
   return whole;
 }
 
 std::vector<std::size_t> all_positions(const ContextJob& job) {
-  std::vector<std::size_t> all;
-  for (const auto& part : job.positions) {
-    all.insert(all.end(), part.begin(), part.end());
+  std::vector<std::size_t> all = arrived_positions(job);
+  if (job.in_position_order) {
+    std::ranges::sort(all);
   }
   return all;
 }
@@ -230,6 +295,7 @@ void context_attention(const ContextAxes& axes, const AttentionShape& shape, std
                        const AttentionKernel& kernel, ConstAnySpan query, ConstAnySpan key,
                        ConstAnySpan value, AnySpan out, std::span<float> log_sum) {
   const Context context(axes, shape, length);
+  context.check_sums(false);
   const std::size_t tokens = shape.batch * context.local_rows();
   const Dtype dtype = query.dtype();
   expect("query", query, tokens * shape.heads * shape.dim, dtype);
@@ -261,6 +327,7 @@ void context_attention_backward(const ContextAxes& axes, const AttentionShape& s
                                 ConstAnySpan out, std::span<const float> log_sum,
                                 ConstAnySpan gradient, const ContextGradients& gradients) {
   const Context context(axes, shape, length);
+  context.check_sums(true);
   const std::size_t tokens = shape.batch * context.local_rows();
   const Dtype dtype = query.dtype();
   expect("query", query, tokens * shape.heads * shape.dim, dtype);

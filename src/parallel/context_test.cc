@@ -150,10 +150,11 @@ std::vector<float> rows_of(const std::vector<float>& whole, const std::vector<st
   return rows;
 }
 
-void expect_near(const std::vector<float>& is, const std::vector<float>& right, const char* what) {
+void expect_near(const std::vector<float>& is, const std::vector<float>& right, const char* what,
+                 double distance = 2e-4) {
   ASSERT_EQ(is.size(), right.size()) << what;
   for (std::size_t i = 0; i < is.size(); ++i) {
-    ASSERT_NEAR(is[i], right[i], 2e-4) << what << " " << i;
+    ASSERT_NEAR(is[i], right[i], distance) << what << " " << i;
   }
 }
 
@@ -189,6 +190,7 @@ Whole whole_of(const AttentionShape& shape, std::size_t length) {
 }
 
 void expect_as_one(const ContextAxes& axes, const Whole& w) {
+  const double distance = axes.in_position_order ? 0 : 2e-4;
   const auto places = axes.positions(w.length);
   const std::size_t wide = w.shape.heads * w.shape.dim;
   const std::size_t narrow = w.shape.key_value_heads * w.shape.dim;
@@ -201,16 +203,16 @@ void expect_as_one(const ContextAxes& axes, const Whole& w) {
   std::vector<float> out(q.size());
   std::vector<float> log_sum(q.size() / w.shape.dim);
   context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum);
-  expect_near(out, part(w.out, wide), "out");
-  expect_near(log_sum, part(w.log_sum, w.shape.heads), "log_sum");
+  expect_near(out, part(w.out, wide), "out", distance);
+  expect_near(log_sum, part(w.log_sum, w.shape.heads), "log_sum", distance);
   std::vector<float> dq(q.size(), 7.0F);
   std::vector<float> dk(k.size(), 7.0F);
   std::vector<float> dv(k.size(), 7.0F);
   context_attention_backward(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum,
                              part(w.g, wide), {.query = dq, .key = dk, .value = dv});
-  expect_near(dq, part(w.dq, wide), "dq");
-  expect_near(dk, part(w.dk, narrow), "dk");
-  expect_near(dv, part(w.dv, narrow), "dv");
+  expect_near(dq, part(w.dq, wide), "dq", distance);
+  expect_near(dk, part(w.dk, narrow), "dk", distance);
+  expect_near(dv, part(w.dv, narrow), "dv", distance);
 }
 
 TEST(Context, BackwardIsTheSlopeOfForward) {
@@ -267,6 +269,44 @@ TEST_P(Orders, EveryMethodIsAsOneRank) {
       }
     });
   }
+}
+
+// The kernel sees what it sees on one rank.
+TEST_P(Orders, ThatOfPositionsHasTheBitsOfOneRank) {
+  const auto [order, causal] = GetParam();
+  const Whole w =
+      whole_of({.batch = 2, .heads = 8, .key_value_heads = 4, .dim = 3, .causal = causal}, 16);
+  for (const int ranks : {1, 2, 4}) {
+    run_threads(ranks, [&](Communicator& comm) {
+      expect_as_one({.heads = &comm, .order = order, .in_position_order = true}, w);
+    });
+  }
+  run_threads(4, [&](Communicator& comm) {
+    Mesh mesh = Mesh::create(comm, "cp=2,uly=2");
+    ContextAxes axes{.outer = &mesh.axis("cp"),
+                     .heads = &mesh.axis("uly"),
+                     .method = ContextMethod::all_gather,
+                     .order = order,
+                     .in_position_order = true};
+    const auto part = [&](const std::vector<float>& all, std::size_t width) {
+      return rows_of(all, axes.positions(w.length), w.shape.batch, w.length, width);
+    };
+    const auto q = part(w.q, 24);
+    const auto k = part(w.k, 12);
+    const auto v = part(w.v, 12);
+    std::vector<float> out(q.size());
+    std::vector<float> log_sum(q.size() / 3);
+    context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum);
+    EXPECT_EQ(out, part(w.out, 24));
+    EXPECT_EQ(log_sum, part(w.log_sum, 8));
+    std::vector<float> dq(q.size());
+    std::vector<float> dk(k.size());
+    EXPECT_THROW(context_attention_backward(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum,
+                                            part(w.g, 24), {.query = dq, .key = dk, .value = dk}),
+                 Error);
+    axes.method = ContextMethod::ring;
+    EXPECT_THROW(context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum), Error);
+  });
 }
 
 TEST_P(Orders, RingsTakeUnevenParts) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,6 +46,11 @@ struct FlatUnit {
   std::vector<float> master = {};  // empty if the parameters are f32
   std::vector<float> mean = {};
   std::vector<float> variance = {};
+
+  // Sums over a tree: the leaves of each rank, this rank's running sum, and the sum in progress.
+  std::vector<Leaves> leaves = {};
+  std::optional<TreeSum> tree = {};
+  TreeSum::Scattering scattering = {};
 
   Request gathering = {};
   SumOnce sum = {};  // the operation of `reducing`

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Bucket {
   std::size_t gradients = 0;
   std::size_t missing = 0;
   Request request = {};
+  std::optional<TreeSum> tree = {};  // of the leaves so far
+  TreeSum::Scattering scattering = {};
 };
 
 }  // namespace
@@ -106,9 +109,67 @@ struct GradientBuckets::State {
       ++buckets.back().gradients;
     }
   }
+  bool has_leaves() const { return !options.leaves.empty(); }
+  // Adds a bucket to the sum of its leaves.
+  void add_leaf(Bucket& bucket) const {
+    if (!bucket.tree) {
+      std::size_t all = 0;
+      for (const Leaves& leaves : options.leaves) {
+        all += leaves.count;
+      }
+      bucket.tree.emplace(
+          TreeSum::Shape{.count = bucket.data.size(),
+                         .leaves = all,
+                         .first = options.leaves[static_cast<std::size_t>(axis.rank())].first});
+    }
+    bucket.tree->add(bucket.data.data());
+  }
+  std::vector<std::size_t> parts_of(const Bucket& bucket) const {
+    std::vector<std::size_t> parts;
+    for (const Leaves& part : even_leaves(bucket.data.size(), axis.size())) {
+      parts.push_back(part.count);
+    }
+    return parts;
+  }
+  void start(Bucket& bucket) {
+    if (!has_leaves()) {
+      bucket.request = axis.all_reduce_async(bucket.data, options.op);
+      return;
+    }
+    add_leaf(bucket);
+    const Leaves mine = options.leaves[static_cast<std::size_t>(axis.rank())];
+    if (bucket.tree->next() != mine.first + mine.count) {
+      abort("reduces after leaf " + std::to_string(bucket.tree->next() - 1) + " of leaves " +
+                std::to_string(mine.first) + " to " + std::to_string(mine.first + mine.count - 1),
+            "call begin(false) for each leaf but the last one");
+    }
+    bucket.scattering =
+        std::move(*bucket.tree).scatter_async(axis, options.leaves, parts_of(bucket));
+    bucket.tree.reset();
+  }
+  void wait(Bucket& bucket) const {
+    if (!has_leaves()) {
+      bucket.request.wait();
+      return;
+    }
+    const TreeSum sum = bucket.scattering.finish();
+    std::vector<float> part(sum.shape().count);
+    sum.sum(part.data());
+    if (options.op == ReduceOp::avg) {
+      for (float& value : part) {
+        value /= static_cast<float>(sum.shape().leaves);
+      }
+    }
+    const std::vector<std::size_t> parts = parts_of(bucket);
+    axis.run({.collective = Collective::all_gather_v,
+              .in = part.data(),
+              .out = bucket.data.data(),
+              .dtype = Dtype::f32,
+              .counts = parts});
+  }
   void start_full() {
     while (started < buckets.size() && buckets[started].missing == 0) {
-      buckets[started].request = axis.all_reduce_async(buckets[started].data, options.op);
+      start(buckets[started]);
       ++started;
     }
   }
@@ -137,6 +198,16 @@ GradientBuckets::GradientBuckets(Communicator& axis, const BucketOptions& option
   if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
     refuse("gradients cannot be combined by " + std::string(to_string(options.op)),
            "use avg or sum");
+  }
+  if (!options.leaves.empty()) {
+    if (options.leaves.size() != static_cast<std::size_t>(axis.size())) {
+      refuse("got the leaves of " + std::to_string(options.leaves.size()) + " ranks, not of " +
+                 std::to_string(axis.size()),
+             "list the leaves of each rank of the axis");
+    }
+    if (std::ranges::any_of(options.leaves, [](const Leaves& one) { return one.count == 0; })) {
+      refuse("a rank without leaves", "give each rank at least one, because each makes a step");
+    }
   }
 }
 GradientBuckets::GradientBuckets(GradientBuckets&&) noexcept = default;
@@ -192,7 +263,7 @@ void GradientBuckets::begin(bool reduce) {
   }
   for (Bucket& bucket : state.buckets) {
     bucket.missing = bucket.gradients;
-    if (!state.keeps && state.options.zeroed) {
+    if ((!state.keeps || state.has_leaves()) && state.options.zeroed) {
       std::fill(bucket.data.begin(), bucket.data.end(), 0.0F);
     }
   }
@@ -231,14 +302,15 @@ void GradientBuckets::finish() {
   state.check_begun("finish()");
   state.watch.change(false, [] {});
   const std::string missing = state.missing_text();
-  if (!missing.empty() && !state.options.allow_unused && state.is_reducing) {
+  const bool is_used = state.is_reducing || state.has_leaves();
+  if (!missing.empty() && !state.options.allow_unused && is_used) {
     state.abort("the gradients of " + missing + " never became ready",
                 "call ready() for each, or set BucketOptions::allow_unused");
   }
   state.is_begun = false;
-  const bool has_kept = state.keeps;
+  const bool has_kept = state.keeps && !state.has_leaves();
   state.keeps = !state.is_reducing;
-  if (!state.is_reducing) {
+  if (!is_used) {
     return;
   }
   for (std::size_t index = 0; index < state.gradients.size(); ++index) {
@@ -250,10 +322,16 @@ void GradientBuckets::finish() {
       --state.buckets[state.gradients[index].bucket].missing;
     }
   }
+  if (!state.is_reducing) {
+    for (Bucket& bucket : state.buckets) {
+      state.add_leaf(bucket);
+    }
+    return;
+  }
   state.start_full();
   state.waits.time([&] {
     for (Bucket& bucket : state.buckets) {
-      bucket.request.wait();
+      state.wait(bucket);
     }
   });
 }

@@ -20,6 +20,7 @@ struct ContextJob {
   ConstAnySpan query = {};
   ConstAnySpan key = {};
   ConstAnySpan value = {};
+  bool in_position_order = false;
 
   const std::vector<std::size_t>& mine() const {
     return positions[static_cast<std::size_t>(axis.rank())];

@@ -65,8 +65,18 @@ struct ShardedState::State {
       one.is_gathering = false;
     }
   }
+  std::size_t replica() const {
+    return options.replicas == nullptr ? 0 : static_cast<std::size_t>(options.replicas->rank());
+  }
+  std::size_t replicas() const {
+    return options.replicas == nullptr ? 1 : static_cast<std::size_t>(options.replicas->size());
+  }
+  void check_leaves(const std::vector<Leaves>& leaves) const;
+  TreeSum& tree(FlatUnit& one) const;
   void start_reducing(FlatUnit& one);
+  void start_tree(FlatUnit& one);
   void finish_reducing(FlatUnit& one);
+  void finish_tree(FlatUnit& one);
   void finish_first() {
     finish_reducing(units[reducing.front()]);
     reducing.pop_front();

@@ -26,6 +26,7 @@ ShardedState::ShardedState(Communicator& axis, std::vector<std::vector<Parameter
     refuse_state("gradients cannot be combined by " + std::string(to_string(options.op)),
                  "use avg or sum");
   }
+  state_->check_leaves(options.leaves);
   const std::size_t n = state_->ranks();
   for (std::vector<Parameter>& list : units) {
     FlatUnit one;
@@ -33,6 +34,7 @@ ShardedState::ShardedState(Communicator& axis, std::vector<std::vector<Parameter
       one.count += parameter.count;
     }
     one.list = std::move(list);
+    one.leaves = options.leaves;
     one.share = (one.count + n - 1) / n;
     one.padded = one.share * n;
     if (options.stage == 3) {
@@ -149,6 +151,28 @@ std::span<float> ShardedState::gradients_f32(std::size_t unit) {
                  "write them with gradients()");
   }
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+void ShardedState::leaf_ready(std::size_t unit, std::size_t leaf) {
+  const std::span<std::byte> values = gradients(unit);
+  FlatUnit& one = state_->unit(unit);
+  if (one.leaves.empty()) {
+    refuse_state("unit " + std::to_string(unit) + " has no leaves",
+                 "list the leaves of each rank in ShardedOptions::leaves");
+  }
+  const ReadFloats floats(ConstAnySpan(one.gradients.at(0), one.padded, state_->options.dtype));
+  state_->tree(one).add(leaf, floats.span().data());
+  std::ranges::fill(values, std::byte{});
+}
+
+void ShardedState::set_leaves(std::size_t unit, std::vector<Leaves> leaves) {
+  FlatUnit& one = state_->unit(unit);
+  state_->check_leaves(leaves);
+  if (one.tree || one.is_ready) {
+    refuse_state("the leaves of unit " + std::to_string(unit) + " are being summed",
+                 "call set_leaves() before the first leaf of a step");
+  }
+  one.leaves = std::move(leaves);
 }
 
 void ShardedState::gradients_ready(std::size_t unit) {

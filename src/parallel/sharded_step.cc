@@ -1,9 +1,10 @@
 // A training step on a sharded state: gradients are reduced and clipped, and AdamW is applied.
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "parallel/sharded_impl.h"
+#include "unisono/exact_sum.hpp"
 
 namespace unisono::parallel {
 
@@ -27,7 +28,87 @@ void Elements::set(std::size_t element, float value) {
   std::memcpy(at(element), &bits, sizeof(bits));
 }
 
+void ShardedState::State::check_leaves(const std::vector<Leaves>& leaves) const {
+  if (!leaves.empty() && leaves.size() != ranks() * replicas()) {
+    refuse_state("got the leaves of " + std::to_string(leaves.size()) + " ranks, not of " +
+                     std::to_string(ranks() * replicas()),
+                 "list the leaves of each rank, by replica, then by rank of the axis");
+  }
+}
+
+// This rank's running sum.
+TreeSum& ShardedState::State::tree(FlatUnit& one) const {
+  if (!one.tree) {
+    std::size_t all = 0;
+    for (const Leaves& leaves : one.leaves) {
+      all += leaves.count;
+    }
+    one.tree.emplace(TreeSum::Shape{.count = one.padded,
+                                    .leaves = all,
+                                    .first = one.leaves[replica() * ranks() + rank()].first});
+  }
+  return *one.tree;
+}
+
+void ShardedState::State::start_tree(FlatUnit& one) {
+  const std::vector<std::size_t> parts(ranks(), one.share);
+  try {
+    one.scattering = std::move(tree(one)).scatter_async(
+        axis, std::span(one.leaves).subspan(replica() * ranks(), ranks()), parts);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) {  // the other ranks would wait for ever
+      axis.abort("rank " + std::to_string(axis.rank()) + ": " + std::string(error.summary()));
+    }
+    throw;
+  }
+  one.tree.reset();
+}
+
+void ShardedState::State::finish_tree(FlatUnit& one) {
+  std::vector<float> mine(one.share);
+  std::size_t all = 0;
+  waits.time([&] {
+    const TreeSum part = one.scattering.finish();
+    all = part.shape().leaves;
+    if (options.replicas == nullptr) {
+      part.sum(mine.data());
+    } else {
+      std::vector<Leaves> of_replicas;
+      for (std::size_t i = 0; i < replicas(); ++i) {
+        Leaves together;
+        for (const Leaves& leaves : std::span(one.leaves).subspan(i * ranks(), ranks())) {
+          if (leaves.count != 0) {
+            together.first =
+                together.count == 0 ? leaves.first : std::min(together.first, leaves.first);
+            together.count += leaves.count;
+          }
+        }
+        of_replicas.push_back(together);
+      }
+      part.all_reduce(*options.replicas, of_replicas, mine.data());
+    }
+  });
+  if (options.op == ReduceOp::avg) {
+    for (float& value : mine) {
+      value /= static_cast<float>(all);
+    }
+  }
+  std::vector<float> whole;
+  if (options.stage == 0) {
+    whole.resize(one.padded);
+    waits.time([&] { axis.all_gather(mine, whole); });
+  } else if (options.stage >= 2) {
+    one.reduced.make(options.dtype, one.share);
+  }
+  const std::span<const float> values = options.stage == 0 ? whole : mine;
+  convert(values, AnySpan(sums(one).at(sums_from(one)), values.size(), options.dtype));
+}
+
 void ShardedState::State::start_reducing(FlatUnit& one) {
+  if (!one.leaves.empty()) {
+    start_tree(one);
+    return;
+  }
   Call call{.collective = Collective::reduce_scatter,
             .in = one.gradients.at(0),
             .out = one.gradients.at(first(one)),  // in place
@@ -46,13 +127,17 @@ void ShardedState::State::start_reducing(FlatUnit& one) {
 }
 
 void ShardedState::State::finish_reducing(FlatUnit& one) {
-  waits.time([&] { one.reducing.wait(); });
-  one.sum.finish();
-  one.sum = {};
+  if (one.leaves.empty()) {
+    waits.time([&] { one.reducing.wait(); });
+    one.sum.finish();
+    one.sum = {};
+  } else {
+    finish_tree(one);
+  }
   if (options.stage >= 2) {
     one.gradients.free();
   }
-  if (options.replicas != nullptr) {
+  if (options.replicas != nullptr && one.leaves.empty()) {
     std::byte* mine = sums(one).at(sums_from(one));
     SumOnce sum(*options.replicas, {.collective = Collective::all_reduce,
                                     .in = mine,
@@ -66,30 +151,27 @@ void ShardedState::State::finish_reducing(FlatUnit& one) {
 }
 
 double ShardedState::State::norm() {
-  double squares = 0;
+  ExactSum squares;
   for (FlatUnit& one : units) {
     const std::size_t begin = first(one);
-    const Elements& gradients = sums(one);
     one.for_each_in(begin, begin + updated(one),
                     [&](const Parameter& parameter, std::size_t from, std::size_t to) {
-                      double own = 0;
-                      for (std::size_t i = from; i < to; ++i) {
-                        const double value = gradients.get(i - begin + sums_from(one));
-                        own += value * value;
+                      if (parameter.counted) {
+                        const ReadFloats own(ConstAnySpan(
+                            sums(one).at(from - begin + sums_from(one)), to - from, options.dtype));
+                        squares.add_squares(own.span());
                       }
-                      squares += parameter.counted ? own : 0;
                     });
   }
-  std::array<double, 1> all = {squares};
   waits.time([&] {
     if (options.stage != 0) {
-      axis.all_reduce(all, sum);
+      squares.all_reduce(axis);
     }
     if (options.model != nullptr) {
-      options.model->all_reduce(all, sum);
+      squares.all_reduce(*options.model);
     }
   });
-  return std::sqrt(all[0]);
+  return std::sqrt(squares.value());
 }
 
 void ShardedState::State::update(FlatUnit& one, double scale) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "parallel/floats.h"
 
@@ -46,7 +48,52 @@ struct RegionConversion {
   }
 };
 
+void leave_by_tree(const char* name, Communicator& axis, const RegionShape& shape, TreeSum inside,
+                   std::span<const Leaves> leaves, AnySpan outside) {
+  const std::size_t rows = shape.outside(axis).count;
+  expect_float(name, "out", outside.dtype(), outside.dtype());
+  expect_rows(name, "inside", inside.shape().count, shape.rows, shape.width);
+  expect_rows(name, "outside", outside.size(), rows, shape.width);
+  if (inside.shape().dtype != Dtype::f32) {
+    throw Error(ErrorCode::usage, std::string(name) + ": the blocks are " +
+                                      std::string(to_string(inside.shape().dtype)) +
+                                      "\nsum them in f32; the result is rounded once");
+  }
+  const WrittenFloats out(outside);
+  if (shape.sequence) {
+    std::vector<std::size_t> parts;
+    for (int rank = 0; rank < axis.size(); ++rank) {
+      parts.push_back(shard_range(shape.rows, axis.size(), rank).count * shape.width);
+    }
+    std::move(inside).scatter_async(axis, leaves, parts).finish().sum(out.span().data());
+  } else {
+    inside.all_reduce(axis, leaves, out.span().data());
+  }
+  out.finish();
+}
+
 }  // namespace
+
+TreeSum sum_of_blocks(std::size_t count, std::size_t blocks, const Leaves& mine,
+                      const std::function<void(std::size_t block, std::span<float> out)>& product) {
+  TreeSum sum({.count = count, .leaves = blocks, .first = mine.first});
+  std::vector<float> out(count);
+  for (std::size_t block = mine.first; block < mine.first + mine.count; ++block) {
+    product(block, out);
+    sum.add(block, out.data());
+  }
+  return sum;
+}
+
+void enter_region_backward(Communicator& axis, const RegionShape& shape, TreeSum inside,
+                           std::span<const Leaves> leaves, AnySpan outside) {
+  leave_by_tree("enter_region_backward", axis, shape, std::move(inside), leaves, outside);
+}
+
+void leave_region(Communicator& axis, const RegionShape& shape, TreeSum inside,
+                  std::span<const Leaves> leaves, AnySpan outside) {
+  leave_by_tree("leave_region", axis, shape, std::move(inside), leaves, outside);
+}
 
 void enter_region(Communicator& axis, const RegionShape& shape, ConstAnySpan outside,
                   AnySpan inside) {

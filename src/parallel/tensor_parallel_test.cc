@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -51,6 +52,72 @@ TEST(TensorParallel, CrossEntropyIsThatOfAllLogits) {
         }
       }
     });
+  }
+}
+
+TEST(TensorParallel, CrossEntropyHasTheSameBitsOnAnyNumberOfRanks) {
+  constexpr std::size_t kWords = 1000;
+  constexpr std::size_t kRows = 3;
+  const std::vector<std::int32_t> targets = {0, 999, 4};
+  std::vector<float> whole = random_values(kRows * kWords, 5);
+  const std::vector<float> logits = whole;
+  std::vector<float> wanted(kRows);
+  cross_entropy(kWords, whole, targets, 0.25F, wanted);
+  for (const int ranks : {1, 2, 3, 4, 7}) {
+    run_threads(ranks, [&](Communicator& comm) {
+      const Range words = shard_range(kWords, comm.size(), comm.rank());
+      std::vector<float> mine;
+      std::vector<float> slopes;
+      for (std::size_t i = 0; i < kRows; ++i) {
+        for (std::size_t w = 0; w < words.count; ++w) {
+          mine.push_back(logits[i * kWords + words.first + w]);
+          slopes.push_back(whole[i * kWords + words.first + w]);
+        }
+      }
+      std::vector<float> losses(kRows);
+      vocabulary_cross_entropy(comm, kWords, mine, targets, 0.25F, losses);
+      EXPECT_EQ(losses, wanted);
+      EXPECT_EQ(mine, slopes);
+    });
+  }
+  std::vector<float> invalid = {0, std::numeric_limits<float>::quiet_NaN(), 1};
+  std::vector<float> loss(1);
+  cross_entropy(3, invalid, std::vector<std::int32_t>{0}, 1, loss);
+  EXPECT_TRUE(std::isnan(loss.front()));
+}
+
+// A row-parallel product whose inner dimension has 12 blocks.
+TEST(TensorParallel, BlocksHaveTheSameBitsOnAnyNumberOfRanks) {
+  constexpr std::size_t kBlocks = 12;
+  constexpr std::size_t kRows = 5;
+  constexpr std::size_t kWidth = 7;
+  std::vector<float> alone;
+  for (const bool backward : {false, true}) {
+    for (const int ranks : {1, 2, 3, 4, 5}) {
+      for (const bool sequence : {false, true}) {
+        run_threads(ranks, [&](Communicator& comm) {
+          const std::vector<Leaves> leaves = even_leaves(kBlocks, ranks);
+          const RegionShape shape{.rows = kRows, .width = kWidth, .sequence = sequence};
+          TreeSum sum = sum_of_blocks(
+              kRows * kWidth, kBlocks, leaves[static_cast<std::size_t>(comm.rank())],
+              [](std::size_t block, std::span<float> out) {
+                const auto values = random_values(out.size(), static_cast<unsigned>(block) + 100);
+                std::ranges::copy(values, out.begin());
+              });
+          const Range outside = shape.outside(comm);
+          std::vector<float> out(outside.count * kWidth);
+          backward ? enter_region_backward(comm, shape, std::move(sum), leaves, out)
+                   : leave_region(comm, shape, std::move(sum), leaves, out);
+          if (alone.empty()) {
+            alone = out;
+          }
+          for (std::size_t i = 0; i < out.size(); ++i) {
+            ASSERT_EQ(out[i], alone[outside.first * kWidth + i])
+                << ranks << " ranks, rank " << comm.rank() << ", element " << i;
+          }
+        });
+      }
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // A vocabulary sharded over ranks: embedding, cross entropy, sampling.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <compare>
 #include <limits>
@@ -37,9 +38,8 @@ void check_token(const char* call, std::int32_t token, std::size_t vocabulary) {
 
 // Calls body(position of the token, local row of the table) for tokens whose rows are here.
 template <typename Body>
-void for_each_here(const char* call, const Communicator& axis, std::size_t vocabulary,
+void for_each_here(const char* call, const Range& words, std::size_t vocabulary,
                    std::span<const std::int32_t> tokens, const Body& body) {
-  const Range words = shard_range(vocabulary, axis.size(), axis.rank());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     check_token(call, tokens[i], vocabulary);
     const auto word = static_cast<std::size_t>(tokens[i]);
@@ -54,6 +54,105 @@ template <typename Span>
 Span part_of(Span all, std::size_t first, std::size_t count) {
   using Byte = std::conditional_t<std::is_same_v<Span, AnySpan>, std::byte, const std::byte>;
   return {static_cast<Byte*>(all.data()) + first * size_of(all.dtype()), count, all.dtype()};
+}
+
+// The sum of a token's exponentials over any words, none above 1, and the logit of its target: two
+// integers, which ranks can add in any order.
+class LossSums {
+ public:
+  // The unit is such that a sum over the vocabulary has at most 62 bits.
+  LossSums(std::size_t rows, std::size_t vocabulary)
+      : words_(2 * rows),
+        unit_(std::ldexp(1.0, 62 - static_cast<int>(std::bit_width(vocabulary)))) {}
+
+  void add(std::size_t row, float exponential) {
+    if (std::isnan(exponential)) {
+      words_[2 * row + 1] += kOneInvalid;
+    } else {
+      words_[2 * row] += static_cast<std::int64_t>(static_cast<double>(exponential) * unit_ + 0.5);
+    }
+  }
+  void target(std::size_t row, float logit) {
+    words_[2 * row + 1] += std::bit_cast<std::uint32_t>(logit);
+  }
+  void all_reduce(Communicator& axis) { axis.all_reduce(words_, sum); }
+
+  double total(std::size_t row) const {
+    return words_[2 * row + 1] >= kOneInvalid ? std::numeric_limits<double>::quiet_NaN()
+                                              : static_cast<double>(words_[2 * row]) / unit_;
+  }
+  float target_logit(std::size_t row) const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(words_[2 * row + 1] & 0xFFFFFFFF));
+  }
+
+ private:
+  static constexpr std::int64_t kOneInvalid = std::int64_t{1} << 32U;
+  std::vector<std::int64_t> words_;
+  double unit_;
+};
+
+// `axis`: nullptr if all words are here.
+void cross_entropy_over(const char* call, Communicator* axis, std::size_t vocabulary,
+                        const Range& words_here, AnySpan logits,
+                        std::span<const std::int32_t> targets, float scale,
+                        std::span<float> losses) {
+  const std::size_t words = words_here.count;
+  const std::size_t rows = targets.size();
+  expect(call, "logits", logits.size(), rows * words);
+  expect(call, "losses", losses.size(), rows);
+  expect_float(call, "logits", logits.dtype(), logits.dtype());
+  const bool is_wide = logits.dtype() == Dtype::f32;
+  std::vector<float> narrow(is_wide ? 0 : words);
+  // The logits of a token: in place, or a copy that the next call overwrites.
+  const auto row_of = [&](std::size_t i) {
+    const AnySpan row = part_of(logits, i * words, words);
+    if (is_wide) {
+      return row.as<float>();
+    }
+    convert(row, narrow);
+    return std::span<float>(narrow);
+  };
+  std::vector<std::size_t> targets_here(rows, words);  // words: another rank has it
+  for_each_here(call, words_here, vocabulary, targets,
+                [&](std::size_t i, std::size_t word) { targets_here[i] = word; });
+  std::vector<float> largest(rows, -std::numeric_limits<float>::infinity());
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (const float logit : row_of(i)) {
+      largest[i] = std::max(largest[i], logit);
+    }
+  }
+  if (axis != nullptr) {
+    axis->all_reduce(largest, max);
+  }
+  LossSums sums(rows, vocabulary);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::span<float> row = row_of(i);
+    if (targets_here[i] != words) {
+      sums.target(i, row[targets_here[i]] - largest[i]);
+    }
+    for (float& logit : row) {
+      logit = std::exp(logit - largest[i]);
+      sums.add(i, logit);
+    }
+  }
+  if (axis != nullptr) {
+    sums.all_reduce(*axis);
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    losses[i] =
+        static_cast<float>(std::log(sums.total(i)) - static_cast<double>(sums.target_logit(i)));
+    const auto factor = static_cast<float>(scale / sums.total(i));
+    const std::span<float> row = row_of(i);
+    for (float& value : row) {
+      value = (is_wide ? value : std::exp(value - largest[i])) * factor;
+    }
+    if (targets_here[i] != words) {
+      row[targets_here[i]] -= scale;
+    }
+    if (!is_wide) {
+      convert(narrow, part_of(logits, i * words, words));
+    }
+  }
 }
 
 bool likelier(const Candidate& a, const Candidate& b) {
@@ -74,9 +173,10 @@ void vocabulary_embedding(const Communicator& axis, std::size_t vocabulary, std:
   const auto* from = static_cast<const std::byte*>(table.data());
   auto* to = static_cast<std::byte*>(out.data());
   std::fill_n(to, tokens.size() * row_bytes, std::byte{});
-  for_each_here(kCall, axis, vocabulary, tokens, [&](std::size_t i, std::size_t row) {
-    std::copy_n(from + row * row_bytes, row_bytes, to + i * row_bytes);
-  });
+  for_each_here(kCall, shard_range(vocabulary, axis.size(), axis.rank()), vocabulary, tokens,
+                [&](std::size_t i, std::size_t row) {
+                  std::copy_n(from + row * row_bytes, row_bytes, to + i * row_bytes);
+                });
 }
 
 void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabulary,
@@ -96,7 +196,7 @@ void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabul
     auto operator<=>(const Here&) const = default;
   };
   std::vector<Here> here;
-  for_each_here(kCall, axis, vocabulary, tokens,
+  for_each_here(kCall, shard_range(vocabulary, axis.size(), axis.rank()), vocabulary, tokens,
                 [&](std::size_t i, std::size_t row) { here.push_back({row, i}); });
   const bool is_wide = table_gradient.dtype() == Dtype::f32;
   if (!is_wide) {
@@ -126,60 +226,15 @@ void vocabulary_embedding_backward(const Communicator& axis, std::size_t vocabul
 void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary, AnySpan logits,
                               std::span<const std::int32_t> targets, float scale,
                               std::span<float> losses) {
-  constexpr const char* kCall = "vocabulary_cross_entropy";
-  const std::size_t words = shard_range(vocabulary, axis.size(), axis.rank()).count;
-  const std::size_t rows = targets.size();
-  expect(kCall, "logits", logits.size(), rows * words);
-  expect(kCall, "losses", losses.size(), rows);
-  expect_float(kCall, "logits", logits.dtype(), logits.dtype());
-  const bool is_wide = logits.dtype() == Dtype::f32;
-  std::vector<float> narrow(is_wide ? 0 : words);
-  // The logits of a token: in place, or a copy that the next call overwrites.
-  const auto row_of = [&](std::size_t i) {
-    const AnySpan row = part_of(logits, i * words, words);
-    if (is_wide) {
-      return row.as<float>();
-    }
-    convert(row, narrow);
-    return std::span<float>(narrow);
-  };
-  std::vector<std::size_t> targets_here(rows, words);  // words: another rank has it
-  for_each_here(kCall, axis, vocabulary, targets,
-                [&](std::size_t i, std::size_t word) { targets_here[i] = word; });
-  std::vector<float> largest(rows, -std::numeric_limits<float>::infinity());
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (const float logit : row_of(i)) {
-      largest[i] = std::max(largest[i], logit);
-    }
-  }
-  axis.all_reduce(largest, max);
-  // For each token the sum of the exponentials, and the logit of its target.
-  std::vector<double> sums(2 * rows);
-  for (std::size_t i = 0; i < rows; ++i) {
-    const std::span<float> row = row_of(i);
-    if (targets_here[i] != words) {
-      sums[2 * i + 1] = row[targets_here[i]] - largest[i];
-    }
-    for (float& logit : row) {
-      logit = std::exp(logit - largest[i]);
-      sums[2 * i] += logit;
-    }
-  }
-  axis.all_reduce(sums, sum);
-  for (std::size_t i = 0; i < rows; ++i) {
-    losses[i] = static_cast<float>(std::log(sums[2 * i]) - sums[2 * i + 1]);
-    const auto factor = static_cast<float>(scale / sums[2 * i]);
-    const std::span<float> row = row_of(i);
-    for (float& value : row) {
-      value = (is_wide ? value : std::exp(value - largest[i])) * factor;
-    }
-    if (targets_here[i] != words) {
-      row[targets_here[i]] -= scale;
-    }
-    if (!is_wide) {
-      convert(narrow, part_of(logits, i * words, words));
-    }
-  }
+  cross_entropy_over("vocabulary_cross_entropy", &axis, vocabulary,
+                     shard_range(vocabulary, axis.size(), axis.rank()), logits, targets, scale,
+                     losses);
+}
+
+void cross_entropy(std::size_t vocabulary, AnySpan logits, std::span<const std::int32_t> targets,
+                   float scale, std::span<float> losses) {
+  cross_entropy_over("cross_entropy", nullptr, vocabulary, {.count = vocabulary}, logits, targets,
+                     scale, losses);
 }
 
 std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary,

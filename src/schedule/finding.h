@@ -43,6 +43,7 @@ struct Finding {
     sent_by_all,
     sent_by_one,
     scratch,
+    order,
     cannot_copy,
     cannot_send,
     cannot_receive,

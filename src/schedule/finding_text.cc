@@ -54,6 +54,8 @@ constexpr std::array kWords = {
     Words{Mistake::sent_by_all, "sent_by_all", "claim: {0} chunks sent by all ranks, not {1}"},
     Words{Mistake::sent_by_one, "sent_by_one", "claim: {0} chunks sent by one rank, not {1}"},
     Words{Mistake::scratch, "scratch", "claim: {0} chunks in scratch of one rank, not {1}"},
+    Words{Mistake::order, "order",
+          "claim: chunk {chunk} on rank {rank} is {0}, not the tree over {1} leaves"},
     Words{Mistake::cannot_copy, "cannot_copy",
           "rank {rank} cannot copy chunk {chunk}: waits for ever with one message a lane"},
     Words{Mistake::cannot_send, "cannot_send",

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,13 +28,44 @@ class Expressions {
     const int left = tree(first, first + half);
     return sum(left, tree(first + half, end));
   }
+  // "(0+1)+(2+3)", as much of it as a line can hold.
+  std::string text(int number) const {
+    constexpr std::size_t kLongest = 60;
+    std::string text;
+    append(number, text, kLongest);
+    return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+  }
 
  private:
   int find(std::pair<int, int> key) {
-    return numbers_.try_emplace(key, static_cast<int>(numbers_.size())).first->second;
+    const auto [found, is_new] = numbers_.try_emplace(key, static_cast<int>(terms_.size()));
+    if (is_new) {
+      terms_.push_back(key);
+    }
+    return found->second;
+  }
+  void append(int number, std::string& text, std::size_t longest) const {
+    if (text.size() > longest) {
+      return;
+    }
+    const auto [a, b] = terms_[static_cast<std::size_t>(number)];
+    if (a < 0) {
+      text += std::to_string(b);
+      return;
+    }
+    const auto append_term = [&](int term) {
+      const bool is_sum = terms_[static_cast<std::size_t>(term)].first >= 0;
+      text += is_sum ? "(" : "";
+      append(term, text, longest);
+      text += is_sum ? ")" : "";
+    };
+    append_term(a);
+    text += "+";
+    append_term(b);
   }
 
   std::map<std::pair<int, int>, int> numbers_;
+  std::vector<std::pair<int, int>> terms_;  // of each number; {-1, i}: leaf i
 };
 
 class TreeFlow {
@@ -43,6 +76,7 @@ class TreeFlow {
       inputs_.push_back(expressions_.tree(next, next + count));
       next += count;
     }
+    leaves_ = next;
     whole_ = expressions_.tree(0, next);
   }
 
@@ -72,15 +106,21 @@ class TreeFlow {
     }
   }
 
-  bool ends_as_the_tree() const {
+  std::vector<Finding> findings() const {
+    std::vector<Finding> findings;
     for (int rank = 0; rank < schedule_.ranks; ++rank) {
       for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
         if (needs_output(schedule_, rank, chunk) && read(rank, Buffer::output, chunk) != whole_) {
-          return false;
+          findings.push_back({.kind = Finding::Kind::claim,
+                              .mistake = Finding::Mistake::order,
+                              .rank = rank,
+                              .chunk = chunk,
+                              .arguments = {expressions_.text(read(rank, Buffer::output, chunk)),
+                                            std::int64_t{leaves_}}});
         }
       }
     }
-    return true;
+    return findings;
   }
 
  private:
@@ -100,19 +140,24 @@ class TreeFlow {
   const Schedule& schedule_;
   Expressions expressions_;
   std::vector<int> inputs_;  // by rank
+  int leaves_ = 0;
   int whole_ = 0;
   std::unordered_map<std::size_t, int> cells_;  // what was written
 };
 
 }  // namespace
 
-bool sums_in_tree_order(const Schedule& schedule, std::span<const int> leaves) {
+std::vector<Finding> verify_tree_order(const Schedule& schedule, std::span<const int> leaves) {
   if (!reduces(schedule.collective)) {
-    return true;
+    return {};
   }
   TreeFlow flow(schedule, leaves);
   flow.run();
-  return flow.ends_as_the_tree();
+  return flow.findings();
+}
+
+bool sums_in_tree_order(const Schedule& schedule, std::span<const int> leaves) {
+  return verify_tree_order(schedule, leaves).empty();
 }
 
 bool sums_in_tree_order(const Schedule& schedule) {

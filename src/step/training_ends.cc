@@ -64,7 +64,7 @@ void losses(TrainingParts& p) {
                    .pointwise = p.rows,
                    .summed = {"vocabulary"}});
   tell("sums added", "sums");
-  p.build.element_bytes(8);
+  p.build.element_bytes(kExactSumBytes);
   p.activation("loss", {"one"});
   p.build.element_bytes(p.task.element_bytes);
   p.build.compute(

@@ -7,8 +7,12 @@
 #include "planner/shape.h"
 #include "step/builder.h"
 #include "step/training_task.h"
+#include "unisono/exact_sum.hpp"
 
 namespace unisono::step {
+
+// A scalar that ranks sum exactly takes more words than one.
+inline constexpr double kExactSumBytes = 8.0 * ExactSum::kWords;
 
 // A weight of a unit (the embedding, a layer, the head), which ZeRO gathers and reduces together.
 struct UnitWeight {

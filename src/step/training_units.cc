@@ -70,7 +70,7 @@ void Units::reduce(std::size_t unit) {
 
 void Units::add_squares(std::size_t begin, std::size_t end, int stage, const std::string& sum) {
   Names squares;
-  build_.element_bytes(8);
+  build_.element_bytes(kExactSumBytes);
   for (std::size_t unit = begin; unit < end; ++unit) {
     section("squares", unit, stage);
     for (const UnitWeight& weight : all_[unit]) {

@@ -270,6 +270,67 @@ TEST(TreeSum, HasTheBitsOfTheOracleInRandomCases) {
   }
 }
 
+// Leaves of any rank, in any order: rank r has every part but in reverse, and adds its last leaf
+// first.
+TEST(TreeSum, TakesLeavesAndRanksInAnyOrder) {
+  constexpr std::size_t kCount = 37;
+  constexpr std::size_t kLeaves = 11;
+  for (const int ranks : {1, 2, 3, 4, 6}) {
+    expect_all_right(
+        on_layout({.ranks = ranks, .ranks_per_host = ranks}, "", 0,
+                  [&](Communicator& communicator) {
+                    std::vector<Leaves> leaves = even_leaves(kLeaves, ranks);
+                    std::ranges::reverse(leaves);
+                    const Leaves mine = leaves[static_cast<std::size_t>(communicator.rank())];
+                    TreeSum sum({.count = kCount, .leaves = kLeaves, .first = mine.first});
+                    for (std::size_t i = mine.count; i-- > 0;) {
+                      sum.add(mine.first + i, leaf_of<float>(mine.first + i, kCount).data());
+                    }
+                    std::vector<float> out(kCount);
+                    sum.all_reduce(communicator, leaves, out.data());
+                    return compare(out, kLeaves, 0);
+                  }),
+        {.ranks = ranks, .ranks_per_host = ranks});
+  }
+}
+
+// Over rows and then over columns of a grid of ranks, as replicas of a sharded state are summed.
+TEST(TreeSum, SumsFurtherOverAnotherCommunicator) {
+  constexpr std::size_t kCount = 24;
+  for (const std::size_t all : {8U, 12U, 7U}) {
+    expect_all_right(
+        on_layout({.ranks = 6, .ranks_per_host = 6}, "", 0,
+                  [&](Communicator& communicator) {
+                    const int row = communicator.rank() / 3;
+                    Communicator inside = communicator.split(row, communicator.rank());
+                    Communicator between =
+                        communicator.split(communicator.rank() % 3, communicator.rank());
+                    const std::vector<Leaves> leaves = even_leaves(all, 6);
+                    const Leaves mine = leaves[static_cast<std::size_t>(communicator.rank())];
+                    TreeSum sum({.count = kCount, .leaves = all, .first = mine.first});
+                    for (std::size_t i = 0; i < mine.count; ++i) {
+                      sum.add(leaf_of<float>(sum.next(), kCount).data());
+                    }
+                    const std::vector<std::size_t> parts = {8, 9, 7};
+                    const TreeSum part =
+                        std::move(sum)
+                            .scatter_async(inside, std::span(leaves).subspan(row == 0 ? 0 : 3, 3),
+                                           parts)
+                            .finish();
+                    std::vector<Leaves> rows(2);
+                    for (std::size_t rank = 0; rank < 6; ++rank) {
+                      rows[rank / 3].count += leaves[rank].count;
+                    }
+                    rows[1].first = rows[0].count;
+                    std::vector<float> out(part.shape().count);
+                    part.all_reduce(between, rows, out.data());
+                    constexpr std::size_t kFirst[] = {0, 8, 17};
+                    return compare(out, all, kFirst[inside.rank()]);
+                  }),
+        {.ranks = 6, .ranks_per_host = 6});
+  }
+}
+
 TEST(TreeOrderCalls, HaveTheBitsOfTheOracleByOptionAndByCall) {
   for (const TreeLayout& layout : tree_layouts()) {
     for (const bool by_call : {true, false}) {
@@ -322,12 +383,21 @@ TEST(TreeSum, RefusesLeavesThatDoNotFit) {
   sum.sum(&out);
   EXPECT_EQ(out, 2);
   EXPECT_EQ(error_of([&] { sum.add(&one); }), "usage: TreeSum: leaf 2 is not one of 2 leaves");
+  EXPECT_EQ(error_of([&] { sum.add(1, &one); }), "usage: TreeSum: leaf 1 is added twice");
   const auto said = on_ranks(Ranks::threads, 1, [&](Communicator& communicator) {
     const std::vector<std::size_t> two_ranks = {1, 1};
     const std::vector<std::size_t> too_many = {3};
     return error_of([&] { sum.all_reduce(communicator, two_ranks, &out); }) + "; " +
            error_of([&] { sum.all_reduce(communicator, too_many, &out); });
   });
+  const auto twice = on_ranks(Ranks::threads, 2, [&](Communicator& communicator) {
+    TreeSum own({.count = 1, .leaves = 2});
+    own.add(&one);
+    const std::vector<Leaves> both = {{.count = 1}, {.count = 1}};
+    const std::vector<std::size_t> parts = {1, 0};
+    return error_of([&] { std::move(own).scatter_async(communicator, both, parts); });
+  });
+  EXPECT_EQ(twice.front(), "usage: TreeSum: the list gives leaf 0 to two ranks");
   EXPECT_EQ(said.front(),
             "usage: TreeSum: got the leaves of 2 ranks, not of 1; usage: TreeSum: rank 0 has "
             "leaves 0 to 2 of 2, and the list says 0 to 3 of 3");

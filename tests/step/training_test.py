@@ -74,8 +74,8 @@ def recorded(args, layout, ranks, folder):
 def is_of_step(call, has_stages):
     """The world sums the loss of a pipeline alone."""
     if call.group == "world":
-        return has_stages and (call.what, call.dtype) == ("all_reduce", "f64")
-    return call.what != "barrier" and call.dtype in ("f32", "f64")
+        return has_stages and (call.what, call.dtype) == ("all_reduce", "i64")
+    return call.what != "barrier" and call.dtype in ("f32", "i64")
 
 
 def stages_of(layout, ranks, rank):

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
@@ -19,6 +20,7 @@
 #include "mscclpp/json.h"
 #include "mscclpp/verify_file.h"
 #include "schedule/final_state.h"
+#include "schedule/tree_order.h"
 
 namespace unisono::cli {
 namespace {
@@ -44,9 +46,58 @@ bool lies_alike(const Counts& counts) {
   return true;
 }
 
-Checked check(Schedule schedule, const Algorithm* algorithm) {
+bool has_sound_structure(const std::vector<unisono::Finding>& findings) {
+  return std::none_of(findings.begin(), findings.end(), [](const unisono::Finding& finding) {
+    return finding.kind == unisono::Finding::Kind::structure;
+  });
+}
+
+// The leaves of each rank, as --leaves gives them: one number for all, or one for each.
+std::vector<int> leaves_of_ranks(const std::string& text, int ranks) {
+  constexpr int kMostLeaves = 1024;
+  std::vector<int> leaves;
+  const char* next = text.data();
+  const char* const end = next + text.size();
+  while (next != end) {
+    int count = 0;
+    const auto [after, error] = std::from_chars(next, end, count);
+    const bool goes_on = after != end && *after == ',' && after + 1 != end;
+    if (error != std::errc{} || count < 1 || count > kMostLeaves || (after != end && !goes_on)) {
+      break;
+    }
+    leaves.push_back(count);
+    next = goes_on ? after + 1 : after;
+  }
+  if (next == end && leaves.size() == 1) {
+    leaves.resize(static_cast<std::size_t>(ranks), leaves.front());
+  }
+  if (next != end || leaves.size() != static_cast<std::size_t>(ranks)) {
+    throw UsageError(
+        fmt::format("--leaves cannot be '{}' for {} rank{}", text, ranks, ranks == 1 ? "" : "s"),
+        fmt::format("give one number from 1 to {} for all ranks, or one for each, "
+                    "such as 4,4,3",
+                    kMostLeaves),
+        "unisono help verify");
+  }
+  return leaves;
+}
+
+// `leaves`: of --leaves; empty: the order of sums is not asked for.
+Checked check(Schedule schedule, const Algorithm* algorithm, const std::string& leaves) {
   Checked result{.schedule = std::move(schedule), .findings = {}, .in_place = true};
   result.findings = engine::verify_with_sizes(result.schedule);
+  if (!leaves.empty()) {
+    if (!reduces(result.schedule.collective)) {
+      throw UsageError(
+          fmt::format("--leaves: {} sums nothing", to_string(result.schedule.collective)),
+          "give a schedule of reduce, all_reduce or reduce_scatter", "unisono help verify");
+    }
+    const std::vector<int> each = leaves_of_ranks(leaves, result.schedule.ranks);
+    if (has_sound_structure(result.findings)) {
+      const std::vector<unisono::Finding> sums = verify_tree_order(result.schedule, each);
+      result.findings.insert(result.findings.end(), sums.begin(), sums.end());
+    }
+  }
   if (algorithm != nullptr) {
     const std::vector<unisono::Finding> claims = verify_claims(*algorithm, result.schedule);
     result.findings.insert(result.findings.end(), claims.begin(), claims.end());
@@ -113,12 +164,6 @@ void print_checked(const Checked& checked, const Console& console) {
   } else if (!checked.in_place && !console.quiet()) {
     fmt::print("  in place, the input must be copied first\n");
   }
-}
-
-bool has_sound_structure(const std::vector<unisono::Finding>& findings) {
-  return std::none_of(findings.begin(), findings.end(), [](const unisono::Finding& finding) {
-    return finding.kind == unisono::Finding::Kind::structure;
-  });
 }
 
 nlohmann::ordered_json json_of(const Checked& checked) {
@@ -223,7 +268,8 @@ class Verifier {
         console_.progress(fmt::format("{}/{} n={} root={}", to_string(algorithm.collective),
                                       algorithm.name, ranks, root));
         const Shape shape{.ranks = ranks, .root = root, .parameters = parameters_};
-        Checked checked = check(build_schedule(algorithm, shape), &algorithm);
+        Checked checked =
+            check(build_schedule(algorithm, shape), &algorithm, arguments_.text("leaves"));
         ++result.schedules;
         result.moves += static_cast<std::int64_t>(checked.schedule.moves.size());
         if (!checked.findings.empty()) {
@@ -296,10 +342,12 @@ int verify_one(Checked checked, const Console& console) {
 
 int run_verify(const Arguments& arguments, const Console& console) {
   if (arguments.has("all")) {
-    if (!arguments.operands().empty() || arguments.has("counts")) {
-      throw UsageError(fmt::format("--all cannot be used with {}",
-                                   arguments.has("counts") ? "--counts" : "a schedule"),
-                       {}, "unisono help verify");
+    if (!arguments.operands().empty() || arguments.has("counts") || arguments.has("leaves")) {
+      throw UsageError(
+          fmt::format("--all cannot be used with {}", arguments.has("counts")   ? "--counts"
+                                                      : arguments.has("leaves") ? "--leaves"
+                                                                                : "a schedule"),
+          {}, "unisono help verify");
     }
     return verify_sweep(catalog(), {}, arguments, console);
   }
@@ -323,20 +371,27 @@ int run_verify(const Arguments& arguments, const Console& console) {
                                    is_plan ? "plan of MSCCL++" : "program of MSCCL"),
                        "unisono help verify");
     }
+    if ((is_msccl_file(target) || is_plan) && arguments.has("leaves")) {
+      throw UsageError(fmt::format("--leaves cannot be used with {}", target),
+                       "the order of sums is proved for schedules of unisono",
+                       "unisono help verify");
+    }
     if (is_msccl_file(target)) {
       return verify_msccl(target, text, console);
     }
     if (is_plan) {
       return verify_plan(target, text, console);
     }
-    return verify_one(check(asked_schedule(arguments, "verify", asked_counts(arguments)), nullptr),
+    return verify_one(check(asked_schedule(arguments, "verify", asked_counts(arguments)), nullptr,
+                            arguments.text("leaves")),
                       console);
   }
   const Algorithm& algorithm = algorithm_of(target);
   const AlgorithmParameters parameters = parameters_of(algorithm, target);
   if (arguments.has("counts")) {
-    return verify_one(
-        check(asked_schedule(arguments, "verify", asked_counts(arguments)), &algorithm), console);
+    return verify_one(check(asked_schedule(arguments, "verify", asked_counts(arguments)),
+                            &algorithm, arguments.text("leaves")),
+                      console);
   }
   const Range range = arguments.has("ranks") ? verified_ranks(arguments) : Range{};
   if (arguments.has("ranks") && range.first == range.last &&
@@ -344,7 +399,8 @@ int run_verify(const Arguments& arguments, const Console& console) {
     const int root =
         arguments.has("root") ? static_cast<int>(arguments.number("root", 0, range.first - 1)) : 0;
     const Shape shape{.ranks = range.first, .root = root, .parameters = parameters};
-    return verify_one(check(build_checked(algorithm, shape), &algorithm), console);
+    return verify_one(check(build_checked(algorithm, shape), &algorithm, arguments.text("leaves")),
+                      console);
   }
   const Algorithm* const chosen = &algorithm;
   return verify_sweep(std::span(&chosen, 1), parameters, arguments, console);
@@ -361,7 +417,11 @@ constexpr Option kVerifyOptions[] = {
     {.name = "counts",
      .value = "FILE",
      .help = "For all_to_all_v: how much each rank sends to every other rank, one row per sender. "
-             "Also proves the sizes."}};
+             "Also proves the sizes."},
+    {.name = "leaves",
+     .value = "LIST",
+     .help = "Also prove that every sum is the fixed tree over leaves (tree_order), of which each "
+             "rank has so many: one number, or one for each rank, such as 4,4,3."}};
 
 }  // namespace
 
@@ -382,6 +442,9 @@ const Command kVerifyCommand = {
         "With --counts it also proves that both ends of each block know the same size, that no "
         "rank forwards a block of unknown size, and that each rank ends with its blocks packed in "
         "rank order.\n\n"
+        "With --leaves it also proves the order of every sum, as an expression: the terms of an "
+        "addition may be exchanged, but any other grouping is wrong. The algorithms named "
+        "tree_order are always proved for one leaf on each rank.\n\n"
         "An XML file is an MSCCL program, and a JSON file with GPUs is an MSCCL++ plan, of unisono "
         "or another tool. They are proved as they are, for the forms that they declare (in place, "
         "out of place): every contribution counts once, there is no deadlock, and no two thread "

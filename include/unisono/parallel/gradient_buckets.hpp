@@ -15,10 +15,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
 #include "unisono/parallel/any_span.hpp"
+#include "unisono/tree_sum.hpp"
 
 namespace unisono::parallel {
 
@@ -36,6 +38,11 @@ struct BucketOptions {
   // wait; 0: no limit. Choose less than the communicator's timeout, so that the other ranks learn
   // which gradient was late before they give up.
   int timeout_ms = 20'000;
+  // The leaves of each rank (unisono/tree_sum.hpp): each step from begin() to finish() is the next
+  // leaf of this rank, and the step that reduces is the last one. Sums then have the same bits for
+  // any number of ranks with the same leaves; `avg` divides by the number of leaves. Empty: sums
+  // have the order of the algorithm.
+  std::vector<Leaves> leaves = {};
 };
 
 class UNISONO_EXPORT GradientBuckets {
@@ -67,8 +74,8 @@ class UNISONO_EXPORT GradientBuckets {
   // Errors: usage, naming the gradient, if it is ready twice; the other ranks get aborted.
   void ready(std::size_t index);
   // Collective. Waits until all gradients are combined.
-  // Errors: usage, naming the gradients that never became ready; the other ranks get aborted,
-  // because they would wait for ever.
+  // Errors: usage, naming the gradients that never became ready, or the leaves that are missing;
+  // the other ranks get aborted, because they would wait for ever.
   void finish();
 
   std::size_t buckets() const;

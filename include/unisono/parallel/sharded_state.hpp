@@ -20,6 +20,12 @@
 // `epsilon`; scale max_norm too. f8 is refused: a gradient sum in f8 keeps only 3 or 4 binary
 // digits.
 //
+// With ShardedOptions::leaves, gradients are summed over a fixed tree of microbatches
+// (unisono/tree_sum.hpp): the same bits for any number of ranks, stage and replicas, as long as the
+// microbatches are the same. The tree is summed in f32 and rounded to the dtype once; each rank
+// keeps at most 2 log2(L) f32 copies of a unit's gradients until they are reduced. The norm of all
+// gradients is an exact sum and has the same bits under every layout, with or without leaves.
+//
 // A training step: for each unit call parameters() before its use and release() after it, forward
 // and backward; add to gradients(), and call gradients_ready() as soon as they are complete; then
 // call step(). All ranks make these calls for the same units in the same order.
@@ -36,6 +42,7 @@
 
 #include "unisono/communicator.hpp"
 #include "unisono/export.hpp"
+#include "unisono/tree_sum.hpp"
 
 namespace unisono::parallel {
 
@@ -67,6 +74,9 @@ struct ShardedOptions {
   // The axes that hold the model's other parameters (tensor, pipeline); the norm includes them.
   // nullptr: none.
   Communicator* model = nullptr;
+  // The leaves (microbatches) of each rank in a step: by replica, then by rank of the axis. Empty:
+  // gradients are summed in the order of the algorithm. `avg` divides by the number of leaves.
+  std::vector<Leaves> leaves = {};
 };
 
 class UNISONO_EXPORT ShardedState {
@@ -98,9 +108,17 @@ class UNISONO_EXPORT ShardedState {
   // stages 2 and 3 the memory exists from the first call until the gradients are reduced.
   std::span<std::byte> gradients(std::size_t unit);
   std::span<float> gradients_f32(std::size_t unit);
+  // Local. Takes what gradients() holds as the gradient of a leaf, and clears it for the next leaf.
+  // Leaves may come in any order.
+  // Errors: usage without ShardedOptions::leaves, or for a leaf that was added before.
+  void leaf_ready(std::size_t unit, std::size_t leaf);
+  // Local. Replaces the leaves of one unit, which must be the same list on all ranks; for pipelines
+  // in which a rank has other microbatches of some units (DualPipe). Call it before the first leaf.
+  // Errors: usage.
+  void set_leaves(std::size_t unit, std::vector<Leaves> leaves);
   // Collective. Marks the unit's gradients as complete and starts their reduction, which continues
   // while other gradients are computed.
-  // Errors: usage if a unit is ready twice.
+  // Errors: usage if a unit is ready twice, or without one of its leaves.
   void gradients_ready(std::size_t unit);
 
   // Collective. Waits for the reductions in progress, as step() also does.

@@ -15,10 +15,17 @@
 //
 // With sequence parallelism, tokens are sharded outside of such regions, by shard_range() of the
 // rows.
+//
+// The same bits for any number of ranks: a row-parallel product is a sum over its inner dimension.
+// Cut that dimension into blocks, whose number belongs to the model and not to the layout; each
+// rank has the blocks that even_leaves() gives it. sum_of_blocks() multiplies block by block and
+// adds the products over a fixed tree, which the forms of leave_region() and
+// enter_region_backward() with leaves continue over the ranks.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,6 +33,7 @@
 #include "unisono/export.hpp"
 #include "unisono/parallel/any_span.hpp"
 #include "unisono/parallel/placement.hpp"
+#include "unisono/tree_sum.hpp"
 
 namespace unisono::parallel {
 
@@ -51,6 +59,23 @@ UNISONO_EXPORT void leave_region(Communicator& axis, const RegionShape& shape, C
                                  AnySpan outside);
 UNISONO_EXPORT void leave_region_backward(Communicator& axis, const RegionShape& shape,
                                           ConstAnySpan outside, AnySpan inside);
+
+// Local. Calls product(block, out) for each block that this rank has: it writes the product of that
+// block, `count` elements. Returns their sum over the tree of all blocks.
+UNISONO_EXPORT TreeSum
+sum_of_blocks(std::size_t count, std::size_t blocks, const Leaves& mine,
+              const std::function<void(std::size_t block, std::span<float> out)>& product);
+
+// Collective. The two conversions that sum over ranks, over the tree of the blocks. `leaves`: the
+// blocks of each rank, the same list on all ranks. Each result is rounded once to the type of
+// `outside`.
+// Shapes: as above; `inside`: all rows, in f32.
+// Errors: usage, those of Communicator::run().
+UNISONO_EXPORT void enter_region_backward(Communicator& axis, const RegionShape& shape,
+                                          TreeSum inside, std::span<const Leaves> leaves,
+                                          AnySpan outside);
+UNISONO_EXPORT void leave_region(Communicator& axis, const RegionShape& shape, TreeSum inside,
+                                 std::span<const Leaves> leaves, AnySpan outside);
 
 // The attention heads of a rank. If several ranks have a copy of one key-value head (grouped-query
 // attention), the caller sums the gradients of the copies.
@@ -86,12 +111,22 @@ UNISONO_EXPORT void vocabulary_embedding_backward(const Communicator& axis, std:
 // of the vocabulary for each token and becomes its gradient times `scale`, each element rounded
 // once. f8 holds few gradients: they vanish below 2^-10 (f8e4m3) or 2^-17 (f8e5m2), so choose
 // `scale` accordingly. Costs two all_reduces, of 4 and of 16 bytes per token.
+// Sums of exponentials are integers, exact in any order: the same bits for any number of ranks and
+// in cross_entropy(). Their unit is 2^-(62 - log2(vocabulary)).
 // Shapes: `losses`: one per token, on all ranks.
 // In place: `logits` always.
 // Errors: usage, those of Communicator::run().
 UNISONO_EXPORT void vocabulary_cross_entropy(Communicator& axis, std::size_t vocabulary,
                                              AnySpan logits, std::span<const std::int32_t> targets,
                                              float scale, std::span<float> losses);
+
+// Local. The same for logits of the whole vocabulary.
+// Shapes: logits: targets.size() rows of `vocabulary`.
+// In place: `logits` always.
+// Errors: usage.
+UNISONO_EXPORT void cross_entropy(std::size_t vocabulary, AnySpan logits,
+                                  std::span<const std::int32_t> targets, float scale,
+                                  std::span<float> losses);
 
 struct Candidate {
   float logit = 0;
