@@ -29,10 +29,10 @@ constexpr ConfigFamily sized(std::string_view name, const Sizes& sizes, ConfigFa
   return others;
 }
 
-constexpr Asked kYes = {.fallback = true};
-constexpr Asked kAttentionBias = {.key = "attention_bias"};
-constexpr Asked kInnerBias = {.key = "mlp_bias"};
-constexpr Asked kUseBias = {.key = "use_bias"};
+constexpr KeyRule kYes = {.fallback = true};
+constexpr KeyRule kAttentionBias = {.key = "attention_bias"};
+constexpr KeyRule kInnerBias = {.key = "mlp_bias"};
+constexpr KeyRule kUseBias = {.key = "use_bias"};
 
 constexpr VectorRule kAskedBias = {
     .queries = kAttentionBias, .output = kAttentionBias, .inner = kInnerBias};

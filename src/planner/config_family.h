@@ -41,7 +41,7 @@ enum class Linear : std::uint8_t {
 enum class HeadNorms : std::uint8_t { none, each, whole };
 
 // Whether something has a bias or a norm: as `key` says, else as the architecture does.
-struct Asked {
+struct KeyRule {
   std::string_view key = {};
   bool fallback = false;
 };
@@ -51,10 +51,10 @@ struct VectorRule {
   int norms = 2;
   int norm_size = 1;  // 2: a bias as well; 0: a norm without weights
   HeadNorms heads = HeadNorms::none;
-  Asked head_norms = {.fallback = true};  // where `heads` is not none
-  Asked queries = {};                     // bias of queries, keys and values
-  Asked output = {};
-  Asked inner = {};
+  KeyRule head_norms = {.fallback = true};  // where `heads` is not none
+  KeyRule queries = {};                     // bias of queries, keys and values
+  KeyRule output = {};
+  KeyRule inner = {};
 };
 
 struct ConfigFamily {

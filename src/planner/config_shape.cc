@@ -336,7 +336,7 @@ class ConfigReader {
     }
   }
 
-  bool is_asked(const Asked& asked) {
+  bool is_asked(const KeyRule& asked) {
     return asked.key.empty() ? asked.fallback : keys_.truth(asked.key, asked.fallback);
   }
 

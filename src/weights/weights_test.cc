@@ -160,7 +160,7 @@ TEST(NameMaps, FitTheirModels) {
     std::size_t joined = 0;
     for (const parallel::NamedTarget& target : made) {
       parts += target.parts.size();
-      joined += target.parts.size() > 1 ? 1 : 0;
+      joined += target.parts.size() > 1 ? 1U : 0U;
     }
     EXPECT_EQ(parts, sources.size()) << file;
     EXPECT_EQ(made.size(), targets) << file;

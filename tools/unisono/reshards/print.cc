@@ -71,7 +71,7 @@ struct Renaming {
 Renaming renaming_of(const ReshardQuestion& question) {
   Renaming count{.targets = question.targets.size()};
   for (const parallel::NamedTarget& target : question.targets) {
-    count.fused += target.parts.size() > 1 ? 1 : 0;
+    count.fused += target.parts.size() > 1 ? 1U : 0U;
   }
   return count;
 }
