@@ -67,6 +67,8 @@ int run(Communicator& comm, const std::string& what) {
     work_for_ever(comm);
   } else if (what == "dies") {
     ::raise(SIGKILL);
+  } else if (what == "stands still") {
+    ::pause();
   } else if (what == "ends last") {  // as a process does that leaves a core dump
     {
       const Communicator last = std::move(comm);

@@ -102,7 +102,27 @@ class FirstFailure(unittest.TestCase):
     def test_names_a_rank_that_ended_well_too_soon(self):
         done = run("-n", "3", "--", LAUNCHED, "leaves")
         self.assertNotEqual(done.returncode, 0)
-        self.assertRegex(done.stderr, r"rank 2 +done.*<- the rank that rank [01] blames")
+        self.assertRegex(done.stderr, r"rank 2 +done.*<- the cause, says rank [01]")
+        self.assertIn("rank 2 left while others waited for it", done.stderr)
+        self.assertNotIn("first failure", done.stderr)
+
+    def test_is_no_rank_that_waited_for_one_that_stood_still(self):
+        done = run("-n", "3", "--json", "--", LAUNCHED, "stands still", env={"UNISONO_TIMEOUT_MS": "500"})
+        self.assertRegex(done.stderr, r"rank 2 +stopped by the launcher.*<- the cause, says rank [01]")
+        self.assertIn("rank 2 held the others up", done.stderr)
+        self.assertNotIn("first failure", done.stderr)
+        self.assertEqual(json.loads(done.stdout.splitlines()[-1])["cause"], 2)
+
+    def test_is_found_behind_a_rank_that_the_launcher_ends(self):
+        """Rank 0 blames rank 1, which does not end by itself, and which blames rank 2."""
+        done = run("-n", "3", "--", "sh", "-c", """
+            case $RANK in
+              0) echo "failed 0 1 rank 1 is gone" >> $UNISONO_LAUNCHER; exit 3;;
+              1) echo "failed 1 2 rank 2 is gone" >> $UNISONO_LAUNCHER; exec sleep 1000;;
+              2) until grep -q "^end 0 " $UNISONO_LAUNCHER; do sleep 0.01; done; exit 7;;
+            esac""")
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertRegex(done.stderr, r"rank 2 +exited with code 7.*<- first failure")
 
     def test_shows_no_line_twice(self):
         done = run("-n", "2", "--", "sh", "-c", "[ $RANK = 0 ] && exit 0; echo goodbye from rank 1 >&2; exit 5")

@@ -207,6 +207,10 @@ void print_json(const JobResult& result, const LaunchOptions& options) {
   if (result.first_failure >= 0) {
     row["first_failure"] = result.first_failure;
   }
+  row["cause"] = nullptr;
+  if (result.cause >= 0) {
+    row["cause"] = result.cause;
+  }
   row["never_joined"] = nullptr;
   if (result.never_joined >= 0) {
     row["never_joined"] = result.never_joined;

@@ -330,10 +330,11 @@ void Launcher::note_end(int rank) {
   }
 }
 
-// The first that failed, unless it has said that another one is to blame which failed as well: a
-// process that had much memory, or that leaves a core dump, ends after the ranks that its death
-// ends. Among those that were found dead at once, a signal comes before an exit code, and both
-// before the code that says "could not run, a peer is gone".
+// The first that failed, unless it has said that another one is to blame: a process that had much
+// memory, or that leaves a core dump, ends after the ranks that its death ends. The rank to blame
+// may in turn blame another one, also if the launcher ended it. Among those that were found dead at
+// once, a signal comes before an exit code, and both before the code that says "could not run, a
+// peer is gone".
 void Launcher::choose_first_failure() {
   const auto has_failed = [this](int rank) {
     if (rank < 0 || rank >= options_.ranks) {
@@ -353,13 +354,17 @@ void Launcher::choose_first_failure() {
     }
   }
   const std::map<int, comm::JobFailure> failures = log_.read().failures;
+  int cause = first;
   std::set<int> passed;
-  for (auto said = failures.find(first);
-       said != failures.end() && has_failed(said->second.culprit) && passed.insert(first).second;
-       said = failures.find(first)) {
-    first = said->second.culprit;
+  for (auto said = failures.find(cause);
+       said != failures.end() && said->second.culprit >= 0 &&
+       said->second.culprit < options_.ranks && passed.insert(cause).second;
+       said = failures.find(cause)) {
+    cause = said->second.culprit;
+    first = has_failed(cause) ? cause : first;
   }
   result_.first_failure = first;
+  result_.cause = cause;
 }
 
 void Launcher::check_clock(Time now) {

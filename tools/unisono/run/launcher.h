@@ -66,6 +66,9 @@ struct JobResult {
   std::vector<ProcessEnd> ends;
   ProcessEnd::Time start;
   int first_failure = -1;  // rank; -1: none
+  // The rank to which the errors of the ranks lead, first_failure if that one failed by itself. It
+  // may have ended well while others waited for it, or been ended by the launcher or --chaos.
+  int cause = -1;
   // Why the world of each rank ended, as these ranks have said, if they have no other since.
   std::map<int, comm::JobFailure> failures = {};
   int never_joined = -1;  // a rank that had ended while others waited for it in connect()

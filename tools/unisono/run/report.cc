@@ -133,18 +133,6 @@ void report_never_joined(const JobResult& result, const LaunchOptions& options,
               hint(result, rank, options));
 }
 
-// The rank that a rank's own error names, unless that one has failed too and so is the first
-// failure itself, or was killed by --chaos; -1: there is none.
-int blamed_by(const JobResult& result, int rank) {
-  const auto failure = result.failures.find(rank);
-  const int blamed = failure == result.failures.end() ? -1 : failure->second.culprit;
-  if (blamed < 0 || blamed == rank || static_cast<std::size_t>(blamed) >= result.ends.size()) {
-    return -1;
-  }
-  const ProcessEnd& end = result.ends[static_cast<std::size_t>(blamed)];
-  return end.by_launcher || !end.failed() ? blamed : -1;
-}
-
 void report_swallowed(const JobResult& result, const Console& console) {
   std::map<std::string, std::vector<int>> by_reason;
   for (const auto& [rank, failure] : result.failures) {
@@ -161,12 +149,29 @@ void report_swallowed(const JobResult& result, const Console& console) {
               "exit with another code after an error from which the program cannot recover");
 }
 
+// The cause if it is not a failure by itself: it ended well while others waited for it, or held
+// them up until the launcher ended it. -1: there is none.
+int silent_cause(const JobResult& result) {
+  const int cause = result.cause;
+  if (cause < 0 || cause == result.first_failure) {
+    return -1;
+  }
+  return result.ends[static_cast<std::size_t>(cause)].killed_by_chaos() ? -1 : cause;
+}
+
 void report_rank(const JobResult& result, const LaunchOptions& options, const OutputMerger& output,
                  const Console& console) {
   const int rank = result.first_failure;
   const ProcessEnd& end = result.ends[static_cast<std::size_t>(rank)];
   std::vector<int> told = killed_before(result);
+  const int cause = silent_cause(result);
   std::string message = fmt::format("rank {} {}", rank, end.signal != 0 ? "is gone" : "gave up");
+  if (cause >= 0) {
+    message = fmt::format("rank {} {}", cause,
+                          result.ends[static_cast<std::size_t>(cause)].by_launcher
+                              ? "held the others up"
+                              : "left while others waited for it");
+  }
   if (!told.empty()) {
     message = fmt::format("--chaos killed {}, and {}", ranks_text(told), message);
   }
@@ -174,12 +179,13 @@ void report_rank(const JobResult& result, const LaunchOptions& options, const Ou
   for (const int killed : told) {
     lines.push_back(line_of(result, options, killed, "what --chaos did"));
   }
-  lines.push_back(line_of(result, options, rank, "first failure"));
-  told.push_back(rank);
-  if (const int blamed = blamed_by(result, rank); blamed >= 0) {
+  if (cause >= 0) {
+    lines.push_back(line_of(result, options, cause, fmt::format("the cause, says rank {}", rank)));
+    told.push_back(cause);
+  } else {
     lines.push_back(
-        line_of(result, options, blamed, fmt::format("the rank that rank {} blames", rank)));
-    told.push_back(blamed);
+        line_of(result, options, rank, told.empty() ? "first failure" : "first to give up"));
+    told.push_back(rank);
   }
   add_others(result, told, lines);
   std::string detail = table_of(lines) + tail_of(result, output, rank);
