@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Where each version is written: file and pattern.
+# Files and patterns that hold the version.
 VERSIONS = {
     "CMakeLists.txt": r"^project\(unisono VERSION (\S+)",
     "python/pyproject.toml": r'^version = "([^"]+)"',
@@ -33,7 +33,7 @@ VERSIONS = {
 # newest policy that their lintian knows.
 SUITES = {"bookworm": ("deb12", "4.6.2"), "trixie": ("deb13", "4.7.2")}
 
-# What the build needs from outside (scripts/packages/build.txt): SPDX name, licence, and how unisono uses it.
+# Software that the build needs from outside (scripts/packages/build.txt): SPDX name, licence, and how unisono uses it.
 OUTSIDE = {
     "libcli11-dev": ("CLI11", "BSD-3-Clause", "BUILD_DEPENDENCY_OF", "headers compiled into the program"),
     "libexpat1-dev": ("expat", "MIT", "DEPENDENCY_OF", "linked to by the program"),

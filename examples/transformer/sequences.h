@@ -35,7 +35,7 @@ std::vector<float> all_rows(const Groups& groups, const Local& local, std::span<
 class Sequences {
  public:
   Sequences(const Groups& groups, const Local& local);
-  // Those that this rank sums, numbered as in the microbatch.
+  // The sequences that this rank sums, numbered as in the microbatch.
   const unisono::parallel::Range& mine() const { return mine_; }
   // Collective over the ranks that share sequences. Returns the rows of whole sequences.
   template <typename T>

@@ -12,7 +12,7 @@ from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicat
 from unisono.vllm import communicator, patches  # noqa: E402
 
 OURS = communicator.UnisonoCommunicator
-# What the issue of a communicator is: calls that move data or own something.
+# Calls of a communicator that move data or own something.
 CALLS = sorted(
     {name for cls in (base.DeviceCommunicatorBase, CpuCommunicator) for name, _ in inspect.getmembers(cls, inspect.isfunction)}
     - communicator.KEPT - {"_all_group_ranks_share_shm_group_name"}

@@ -19,7 +19,8 @@ struct Range {
   std::size_t end = 0;
 };
 
-// Where the two terms of the sum over leaves [first, end) meet. REQUIRES: at least two leaves.
+// Returns the leaf where the two terms of the sum over leaves [first, end) meet. REQUIRES: at least
+// two leaves.
 std::size_t middle_of(std::size_t first, std::size_t end) {
   return first + std::bit_floor(end - first - 1);
 }

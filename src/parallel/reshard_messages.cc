@@ -88,7 +88,7 @@ class Builder {
     message = std::move(next);
   }
 
-  // What passes a sum on waits for all its summands.
+  // A message that passes a sum on waits for all its summands.
   void add_sums() {
     const auto same = [&](std::size_t a, std::size_t b) {
       const ReshardMove& one = plan_.moves[a];

@@ -18,7 +18,7 @@ enum class Windows : std::uint8_t {
   chunks         // chunks, in all but every fourth: Llama 4
 };
 
-// Where the inner part of a layer is made of experts, if "mlp_layer_types" does not list them.
+// The layers that have experts, if "mlp_layer_types" does not list them.
 enum class Experts : std::uint8_t {
   none,
   all,         // Mixtral: of the inner width
@@ -28,7 +28,7 @@ enum class Experts : std::uint8_t {
   interleaved  // "interleave_moe_layer_step", "moe_layers": Llama 4
 };
 
-// How layers mix tokens that are not attention.
+// The mixer of layers that are not attention.
 enum class Linear : std::uint8_t {
   none,
   delta,      // Gated DeltaNet: Qwen3-Next
@@ -40,7 +40,7 @@ enum class Linear : std::uint8_t {
 
 enum class HeadNorms : std::uint8_t { none, each, whole };
 
-// Whether something has a bias or a norm: as `key` says, else as the architecture does.
+// A bias or a norm is there if `key` says so, or without it if the architecture does.
 struct KeyRule {
   std::string_view key = {};
   bool fallback = false;

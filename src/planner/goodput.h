@@ -1,4 +1,4 @@
-// How much of a training's throughput is left when devices fail and checkpoints are written.
+// The share of a training's throughput that failures and checkpoints leave.
 #pragma once
 
 #include "planner/layout.h"

@@ -201,7 +201,7 @@ ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& l
   return result;
 }
 
-// What a request waits for, whoever answers: a step, its prompt, and a share of others' prompts.
+// A request waits for a step, its own prompt, and a share of others' prompts.
 double first_token_s(double prompt_s, int stages, double others,
                      const ServingConstants& constants) {
   return constants.first_s +

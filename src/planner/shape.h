@@ -55,7 +55,7 @@ struct Heads {
   bool operator==(const Heads&) const = default;
 };
 
-// How a layer mixes its tokens.
+// The mixer of a layer.
 enum class Mixer : std::uint8_t { attention, linear, none };
 
 // What a layer is, where layers of a model differ.
@@ -110,7 +110,7 @@ struct ModelShape {
   LayerKind kind(int layer) const;
   int expert_layers() const;
   int window_layers() const;
-  // How many layers there are of each kind.
+  // Counts the layers of each kind.
   std::vector<KindCount> kind_counts() const;
   // All layers are attention and an inner part, and all heads are alike.
   bool is_uniform() const;

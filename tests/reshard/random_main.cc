@@ -20,7 +20,7 @@
 namespace unisono::parallel::testing {
 namespace {
 
-// Which positions have each element, in row-major order of the elements.
+// The positions that have each element, in row-major order of the elements.
 std::vector<std::vector<std::size_t>> owners(const Drawn& side, const Index& shape) {
   std::size_t count = 1;
   for (const std::size_t size : shape) {

@@ -29,7 +29,7 @@
 
 namespace unisono::parallel {
 
-// How one axis of a mesh, or several as one ("dp,cp"), holds a tensor.
+// The placement of a tensor on one axis of a mesh, or on several as one ("dp,cp").
 struct AxisPlacement {
   std::string axis = {};
   Placement placement = {};

@@ -62,7 +62,7 @@ Json bytes_json(const Bytes& bytes) {
           {"own_memory", bytes.kept}};
 }
 
-// What --names makes of the tensors.
+// The tensors as --names makes them.
 struct Renaming {
   std::size_t targets = 0;
   std::size_t fused = 0;  // of these, from several sources
