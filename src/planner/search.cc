@@ -271,11 +271,10 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
 
 namespace {
 
-// Pools of each kind of one to all devices in instances of equal layout. A pool of prompts gives
-// the cache of each to a device of the other pool, which is sent while it is read.
+// Instances that read prompts, of 1, 2, 4, ... devices. The cache of a prompt is sent to a device
+// that answers while it is read.
 std::vector<PromptPool> prompt_pools(const ModelShape& shape, const ServingTask& task,
-                                     const ServingLimits& limits, const Cluster& cluster,
-                                     const SearchOptions& options) {
+                                     const Cluster& cluster, const SearchOptions& options) {
   std::vector<PromptPool> pools;
   for (int devices = 1; devices < cluster.devices; devices *= 2) {
     Cluster part = cluster;
@@ -287,9 +286,7 @@ std::vector<PromptPool> prompt_pools(const ModelShape& shape, const ServingTask&
         return;  // instances are counted where both pools share the devices
       }
       const PromptPool pool = estimate_prompts(shape, layout, asked, cluster);
-      const bool is_late = limits.first_token_s > 0 &&
-                           first_token_s(pool.prompt_s, layout.pp, 0) > limits.first_token_s;
-      if (!is_late && pool.memory.total() <= cluster.usable_bytes()) {
+      if (pool.memory.total() <= cluster.usable_bytes()) {
         pools.push_back(pool);
       }
     });
@@ -302,7 +299,7 @@ template <typename Faster>
 void add_pools(const ModelShape& shape, const ServingTask& task, const ServingLimits& limits,
                const Cluster& cluster, const SearchOptions& options, const Faster& faster,
                Sieve<ServingEstimate>& sieve) {
-  const std::vector<PromptPool> pools = prompt_pools(shape, task, limits, cluster, options);
+  const std::vector<PromptPool> pools = prompt_pools(shape, task, cluster, options);
   const auto keeps = [&](const ServingEstimate& estimate) {
     return limits.token_s == 0 || estimate.token_s <= limits.token_s;
   };
@@ -338,7 +335,8 @@ void add_pools(const ModelShape& shape, const ServingTask& task, const ServingLi
         const double read = both.prompts.layout.instances * pool.layout.dp / pool.prompt_s;
         both.first_token_s = first_token_s(pool.prompt_s, pool.layout.pp, 0) + answers.token_s;
         both.tokens_per_s_device = std::min(read, answered) * task.output / cluster.devices;
-        if (read > 0 && (!best || faster(both, *best))) {
+        const bool is_late = limits.first_token_s > 0 && both.first_token_s > limits.first_token_s;
+        if (read > 0 && !is_late && (!best || faster(both, *best))) {
           best = both;
         }
       }
