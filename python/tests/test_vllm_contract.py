@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-pytest.importorskip("vllm.distributed")
+pytest.importorskip("vllm.distributed", reason="vLLM is not installed: make vllm")
 
 from vllm.distributed.device_communicators import all2all, base_device_communicator as base  # noqa: E402
 from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator  # noqa: E402
