@@ -70,6 +70,11 @@ def test_a_limit_that_is_set_later_is_that_of_kernels_too():
     assert kind == "DistBackendError" and "rank 1 has not arrived for 1000 ms" in text, text
 
 
+def tells_of_disagreement(text):
+    # A kernel finds it, or the host's calls do: whichever compares first.
+    return "mismatch" in text or "makes another call than rank" in text
+
+
 def other_lengths():
     x = torch.ones(1_000 + dist.get_rank(), device=NAME)
     return caught(waits_for_it, x)
@@ -80,8 +85,7 @@ def test_ranks_that_disagree_are_told():
         endings = [job.ending(rank) for rank in range(2)]
     for ending in endings:
         kind, text = ending.value
-        # The rank that hears of it second says who found it, and what.
-        assert kind == "DistBackendError" and "makes another call than rank" in text, text
+        assert kind == "DistBackendError" and tells_of_disagreement(text), text
 
 
 def on_other_devices():
@@ -93,8 +97,7 @@ def test_ranks_that_have_other_devices_are_told():
     with jobs.Job(2, on_other_devices, backend=BACKEND, prepare=fake_gpu.load) as job:
         endings = [job.ending(rank).value for rank in range(2)]
     for kind, text in endings:
-        # The rank that hears of it second says who found it, and what.
-        assert kind == "DistBackendError" and "makes another call than rank" in text, text
+        assert kind == "DistBackendError" and tells_of_disagreement(text), text
 
 
 def leaves_without_a_word():
