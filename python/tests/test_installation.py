@@ -52,17 +52,42 @@ def test_an_error_in_it_does_not_break_import_torch():
 
 def test_another_minor_of_torch_is_told():
     code = (
-        "import torch, unisono.torch, unisono.torch._built_for as built\n"
-        "built.TORCH = '2.99'\n"
+        "import torch, unisono.torch\n"
+        "unisono.torch.built_for = lambda: ['2.98', '2.99']\n"
         "try:\n    unisono.torch.extension()\nexcept ImportError as error:\n    print(error)"
     )
-    assert python(code)[1].startswith(f"unisono was built for PyTorch 2.99, but this is {torch.__version__}")
+    said = python(code)[1]
+    assert said.startswith(f"unisono was built for 2.98, 2.99, but this is PyTorch {torch.__version__}; use one")
+
+
+def test_an_installation_without_extensions_is_told(tmp_path):
+    code = (
+        "import unisono.torch\n"
+        f"unisono.torch._EXTENSIONS = {str(tmp_path / 'none')!r}\n"
+        "try:\n    unisono.torch.extension()\nexcept ImportError as error:\n    print(error)"
+    )
+    said = python(code)[1]
+    assert said.startswith(f"unisono was built for no PyTorch, but this is PyTorch {torch.__version__}; use one")
+
+
+def test_versions_are_ordered_as_numbers(tmp_path, monkeypatch):
+    import unisono.torch
+
+    for minor in ("2.9", "2.15", "2.13"):
+        (tmp_path / minor).mkdir()
+    monkeypatch.setattr(unisono.torch, "_EXTENSIONS", str(tmp_path))
+    assert unisono.torch.built_for() == ["2.9", "2.13", "2.15"]
 
 
 def test_an_unknown_release_is_tried_with_one_warning():
     code = (
-        "import warnings, unisono.torch, unisono.torch._built_for as built\n"
-        "built.TESTED = ('2.1',)\n"
+        "import importlib, warnings, torch, unisono.torch\n"
+        "real = importlib.import_module\n"
+        "def untested(name):\n"
+        "    module = real(name)\n"
+        "    if name == 'unisono.torch._C': module.tested = ['2.1']\n"
+        "    return module\n"
+        "importlib.import_module = untested\n"
         "with warnings.catch_warnings(record=True) as heard:\n"
         "    warnings.simplefilter('always')\n"
         "    unisono.torch.extension(); unisono.torch.extension()\n"
@@ -81,8 +106,24 @@ def test_the_doctor():
     assert f"works with torch {torch.__version__}: all_reduce of 8 bytes takes " in done.stdout
 
 
+def test_the_doctor_of_the_package():
+    done = subprocess.run([sys.executable, "-m", "unisono", "doctor"], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok ") == 7 and f"ok  unisono: {unisono.__version__}, " in done.stdout, done.stdout
+
+
+def test_the_doctor_needs_no_torch():
+    code = (
+        "import importlib.util, unisono.doctor\n"
+        "importlib.util.find_spec = lambda name: None\n"
+        "raise SystemExit(unisono.doctor.main())"
+    )
+    status, said, _ = python(code)
+    assert status == 0 and said.endswith("torch: not installed") and "ok  two ranks: a barrier takes " in said, said
+
+
 def test_the_doctor_says_what_was_raised_and_what_to_do():
-    from unisono.torch.doctor import reason
+    from unisono.doctor import reason
 
     raised = "Traceback (most recent call last):\n  File x\ntorch.DistBackendError: no memory\nraise the limit\n"
     assert reason(raised) == "torch.DistBackendError: no memory; raise the limit"
@@ -90,7 +131,7 @@ def test_the_doctor_says_what_was_raised_and_what_to_do():
 
 
 def test_the_doctor_says_that_others_compete():
-    from unisono.torch.doctor import contention, running_now
+    from unisono.doctor import contention, running_now
 
     assert contention(0, 2) == "" and contention(14, 16) == ""
     assert contention(3, 2) == ", with 3 other threads running on 2 CPUs: a quiet machine is quicker"

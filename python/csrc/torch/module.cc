@@ -14,6 +14,8 @@ using unisono_torch::Backend;
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::module_::import("torch.distributed");  // registers the bases
+  module.attr("built_for") = UNISONO_TORCH_VERSION;
+  module.attr("tested") = py::str(UNISONO_TORCH_TESTED).attr("split")();
   py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(
       module, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)

@@ -5,6 +5,11 @@ from typing import Any
 
 import torch.distributed
 
+built_for: str
+"""The version of PyTorch that it was built for."""
+tested: list[str]
+"""The minor versions of PyTorch that its tests know."""
+
 class Options:
     """The options of a group."""
 

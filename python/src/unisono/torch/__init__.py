@@ -23,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 _extension = None
+_EXTENSIONS = os.path.join(os.path.dirname(__file__), "extensions")
 
 
 def __getattr__(name):
@@ -35,31 +36,33 @@ def __getattr__(name):
     raise AttributeError(f"module 'unisono.torch' has no attribute '{name}'")
 
 
+def built_for():
+    """Returns the minor versions of PyTorch that this installation has an extension for, oldest first."""
+    if not os.path.isdir(_EXTENSIONS):
+        return []
+    return sorted(os.listdir(_EXTENSIONS), key=lambda minor: [int(part) for part in minor.split(".")])
+
+
 def extension():
     """The loaded extension. ImportError says what to do if it does not fit this PyTorch."""
     global _extension
     if _extension is None:
         import torch
 
-        try:
-            built_for = importlib.import_module("unisono.torch._built_for")
-        except ImportError:
-            raise ImportError(
-                "unisono was installed without its extension for PyTorch; install it again where "
-                "torch is installed: pip install --force-reinstall ./python"
-            ) from None
         minor = ".".join(torch.__version__.split(".")[:2])
-        if minor != built_for.TORCH:
+        if minor not in built_for():
+            has = ", ".join(built_for()) or "no PyTorch"
             raise ImportError(
-                f"unisono was built for PyTorch {built_for.TORCH}, but this is {torch.__version__}; "
-                "build it again: pip install --force-reinstall ./python"
+                f"unisono was built for {has}, but this is PyTorch {torch.__version__}; use one that it was "
+                "built for, or build unisono where torch is installed: pip install --force-reinstall ./python"
             )
-        if minor not in built_for.TESTED:
+        __path__.append(os.path.join(_EXTENSIONS, minor))
+        _extension = importlib.import_module("unisono.torch._C")
+        if minor not in _extension.tested:
             warnings.warn(
-                f"unisono is tested with PyTorch {', '.join(built_for.TESTED)}, and tried with this {torch.__version__}",
+                f"unisono is tested with PyTorch {', '.join(_extension.tested)}, and tried with this {torch.__version__}",
                 stacklevel=2,
             )
-        _extension = importlib.import_module("unisono.torch._C")
         _extension.register_symmetric_memory()
         # A process that ends without destroy_process_group() leaves in order, and is not mistaken
         # for one that died.

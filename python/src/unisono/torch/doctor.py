@@ -2,12 +2,10 @@
 
 import argparse
 import os
-import re
-import subprocess
 import sys
-import tempfile
 
-LIMIT_S = 100
+from unisono.doctor import check_ranks, say
+
 PROBE = """
 import sys, time
 import torch, torch.distributed as dist
@@ -23,11 +21,6 @@ if rank == 0:
     print(f"{(time.perf_counter() - begin) * 1e3:.1f}")
 dist.destroy_process_group()
 """
-
-
-def say(what, good, text):
-    print(f"{'ok ' if good else 'BAD'} {what}: {text}")
-    return good
 
 
 def check_torch():
@@ -48,11 +41,9 @@ def check_extension():
         loaded = extension()
     except ImportError as error:
         return say("extension", False, str(error))
-    from unisono.torch import _built_for
-
-    known = ".".join(_built_for.TORCH_VERSION.split(".")[:2]) in _built_for.TESTED
-    tested = "" if known else f"; the tests know {', '.join(_built_for.TESTED)}"
-    say("extension", True, f"{loaded.__file__}, built for torch {_built_for.TORCH_VERSION}{tested}")
+    known = ".".join(loaded.built_for.split(".")[:2]) in loaded.tested
+    tested = "" if known else f"; the tests know {', '.join(loaded.tested)}"
+    say("extension", True, f"{loaded.__file__}, built for torch {loaded.built_for}{tested}")
     return say("host", True, f"{loaded.host_identity()}: ranks with the same value can share memory")
 
 
@@ -68,62 +59,18 @@ def check_registration():
     return good
 
 
-def reason(text):
-    """Returns the error of a traceback: the last error that begins a line, and its advice."""
-    lines = text.strip().splitlines()
-    begins = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return "; ".join(lines[begins[-1] :] if begins else lines[-1:])
-
-
-def contention(runnable, cpus):
-    """Returns a remark about the measured time if `runnable` other threads compete for CPUs; empty if none do."""
-    if runnable + 2 <= cpus:
-        return ""
-    return f", with {runnable} other threads running on {cpus} CPUs: a quiet machine is quicker"
-
-
-def running_now():
-    """Threads of this machine that run or want to, but for this one."""
-    try:
-        with open("/proc/loadavg") as file:
-            return int(file.read().split()[3].split("/")[0]) - 1
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def check_ranks():
-    others = running_now()
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [
-            subprocess.Popen(
-                [sys.executable, "-c", PROBE, str(rank), os.path.join(folder, "store")],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            )
-            for rank in range(2)
-        ]  # fmt: skip
-        said = []
-        for rank in ranks:
-            try:
-                said.append(rank.communicate(timeout=LIMIT_S))
-            except subprocess.TimeoutExpired:
-                rank.kill()
-                said.append((rank.communicate()[0], f"one process did not end within {LIMIT_S} s"))
-    if any(rank.returncode != 0 for rank in ranks):
-        why = next((err for _, err in said if err.strip()), "they ended without output")
-        return say("two ranks", False, reason(why))
-    cpus = len(os.sched_getaffinity(0))
+def check():
+    if not (check_torch() and check_extension() and check_registration()):
+        return False
     import torch
 
-    took = f"works with torch {torch.__version__}: all_reduce of 8 bytes takes {said[0][0].strip()} us"
-    return say("two ranks", True, took + contention(others, cpus))
+    return check_ranks(PROBE, f"works with torch {torch.__version__}: all_reduce of 8 bytes")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m unisono.torch.doctor", description=__doc__.partition(": ")[2])
     parser.parse_args()
-    good = check_torch() and check_extension()
-    good = good and check_registration() and check_ranks()
-    return 0 if good else 1
+    return 0 if check() else 1
 
 
 if __name__ == "__main__":
