@@ -88,6 +88,12 @@ RUNS = {
         "WAKE_ONE": ("stuck", "LANES=2"),
         "WOKEN_WITHOUT_A_RING": ("stuck", ""),
     }),
+    "event_counts on weakly ordered cores": (SAFETY, ["WEAK", "WEAK CAP=2"], {
+        "BARRIER_BEFORE_ANNOUNCEMENT": ("stuck", "WEAK"),
+        "NO_MEMBARRIER": ("stuck", "WEAK"),
+        "NO_SECOND_LOOK": ("stuck", "WEAK"),
+        "RING_BEFORE_SEND": ("stuck", "WEAK"),
+    }),
     "event_counts without membarrier": (PROGRESS, ["NO_MEMBARRIER LIMIT"], {}),
     "requests": (SAFETY, [""], {"DONE_NOT_LOOKED_AT": ("stuck", "")}),
     "abort": (CLAIM, ["DEATHS=0", "DEATHS=1 RANKS=2", "DEATHS=1 OPERATIONS=1",

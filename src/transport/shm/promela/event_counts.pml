@@ -21,7 +21,9 @@
 
    Only the data goes through the store buffers: all else is written by atomic additions, which
    empty the buffer of their own core first. The relaxed ones in cancel() need not, and do not here.
-   Loads and stores of a thread are in order otherwise, as on x86. */
+   Loads and stores of a thread are in order otherwise, as on x86. WEAK is an Arm core: the two loads
+   of a sender, and the two relaxed additions of cancel(), happen in either order; an announcement
+   does not empty the buffer of its core. Release additions and the membarrier still do. */
 #ifndef LANES
 #define LANES 1
 #endif
@@ -40,6 +42,12 @@ byte sleepers;
 bool rung[THREADS];
 bool asleep[THREADS];
 
+#ifdef WEAK
+#define UNREAD 255
+#define SLEEPING(rank) early
+#else
+#define SLEEPING(rank) sleeping[rank]
+#endif
 #define HAS_MESSAGE(l) (sent[l] != own_taken[l])
 #define HAS_ROOM(l) ((own_sent[l] + COUNT - taken[l]) % COUNT < CAP)
 
@@ -62,12 +70,23 @@ inline membarrier() {
 #endif
 }
 
-inline cancel(me) {
-  sleepers--;
+inline wakes_up(me) {
 #ifdef SLEEPING_IS_A_FLAG
   sleeping[RANK(me)] = 0
 #else
   sleeping[RANK(me)]--
+#endif
+}
+
+inline cancel(me) {
+#ifdef WEAK
+  if
+  :: wakes_up(me); sleepers--
+  :: sleepers--; wakes_up(me)
+  fi
+#else
+  sleepers--;
+  wakes_up(me)
 #endif
 }
 
@@ -83,7 +102,9 @@ inline await(me, something) {
      rung[me] = false;
 #endif
      atomic {
+#ifndef WEAK
        drain(me);
+#endif
 #ifdef SLEEPING_IS_A_FLAG
        sleeping[RANK(me)] = 1
 #else
@@ -137,10 +158,23 @@ inline futex_wake(rank) {
 
 /* anybody_sleeps() and ring() */
 inline ring(me, rank) {
+#ifdef WEAK
+  early = UNREAD;
+  if
+  :: early = sleeping[rank]
+  :: skip
+  fi;
+#endif
   if
   :: sleepers != 0 ->
+#ifdef WEAK
      if
-     :: sleeping[rank] != 0 ->
+     :: early == UNREAD -> early = sleeping[rank]
+     :: else
+     fi;
+#endif
+     if
+     :: SLEEPING(rank) != 0 ->
 #ifndef WOKEN_WITHOUT_A_RING
         atomic {
           drain(me);
@@ -159,6 +193,9 @@ inline ring(me, rank) {
 
 active proctype Writer() {
   byte lane;
+#ifdef WEAK
+  byte early;
+#endif
   do
   :: if
      :: lane = 0
@@ -178,6 +215,9 @@ active proctype Writer() {
 }
 
 proctype Reader(byte lane) {
+#ifdef WEAK
+  byte early;
+#endif
   do
   :: await(lane + 1, HAS_MESSAGE(lane));
 progress:
