@@ -18,6 +18,8 @@ import sys
 from links import broken_links
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "bench" / "report"))
+import history
 FIGURE = re.compile(r"^<!-- figure: (#\S+) -->$", re.MULTILINE)
 HEADING = re.compile(r"^##+ .+$", re.MULTILINE)
 CODE = re.compile(r"(```.*?```)", re.DOTALL)
@@ -125,6 +127,11 @@ def stage(program):
         target = STAGED / image.relative_to(ROOT / "docs")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(image, target)
+    kept = ROOT / "docs" / "benchmarks"
+    (STAGED / "benchmarks.md").write_text(history.page(kept))
+    for record in kept.glob("*.json"):
+        (STAGED / "benchmarks").mkdir(exist_ok=True)
+        shutil.copyfile(record, STAGED / "benchmarks" / record.name)
     shutil.copyfile(ROOT / "site" / "extra.css", STAGED / "extra.css")
     subprocess.run([program, "view", "--no-open", "--quiet", "-o", STAGED / "unisono.html"],
                    check=True)

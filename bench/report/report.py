@@ -15,12 +15,15 @@ sockets need to carry the bytes that an all_reduce moves at least, between pairs
 """
 
 import argparse
+import datetime
 import json
 import os
 import platform
 import signal
+import subprocess
 import sys
 
+import history
 import plot
 import table
 from cases import COLLECTIVES, DTYPE_BYTES, SIZES, crossed_cases, default_cases, parse_size, tcp_cases
@@ -47,6 +50,7 @@ def parse_arguments():
     parser.add_argument("--budget-ms", type=int, help="timed calls of one turn (default: 60)")
     parser.add_argument("--without", default="", help="leave out: openmpi,mpich,gloo,unisono")
     parser.add_argument("--json", metavar="FILE", help="write the results, one JSON a line")
+    parser.add_argument("--keep", metavar="FOLDER", help="write DATE-MACHINE.json, of which the site makes its history")
     parser.add_argument("--svg", metavar="FILE", help="write a plot: time against bytes")
     return parser.parse_args()
 
@@ -93,15 +97,6 @@ def show_progress(done, total):
     return progress
 
 
-def json_line(result):
-    case = result["case"]
-    return json.dumps({"ranks": case.ranks, "collective": case.collective, "bytes": case.bytes,
-                       "dtype": case.dtype, "data": "fresh" if case.fresh else "repeat",
-                       **{key: value for key, value in result.items() if key != "case"},
-                       "ratios": table.ratios(result), "limit_ratio": table.limit_ratio(result),
-                       "verdict": table.verdict(result)})
-
-
 def machine():
     """The processor, in its own words."""
     try:
@@ -112,6 +107,14 @@ def machine():
         names = []
     name = names[0] if names else platform.machine()
     return f"{name}, {len(os.sched_getaffinity(0))} CPUs, Linux {platform.release()}"
+
+
+def own_version():
+    """The version of the source, and the commit where there is one."""
+    with open(os.path.join(ROOT, "python", "pyproject.toml")) as file:
+        version = next(line.split('"')[1] for line in file if line.startswith("version"))
+    found = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return f"{version} {found.stdout.strip()}".strip()
 
 
 def closing_lines(results, bench):
@@ -157,13 +160,17 @@ def main():
                 print("\r\033[K", end="", file=sys.stderr, flush=True)
             print(table.line(results[-1]), flush=True)
             if json_file:
-                print(json_line(results[-1]), file=json_file, flush=True)
+                print(json.dumps(history.row_of(results[-1])), file=json_file, flush=True)
     finally:
         bench.close()
         network.close()
     print()
     for text in closing_lines(results, bench):
         print(text)
+    if arguments.keep:
+        print("kept:", history.keep(arguments.keep, history.record(
+            results, date=datetime.date.today().isoformat(), machine=machine(), unisono=own_version(),
+            versions=bench.versions)))
     if arguments.svg:
         with open(arguments.svg, "w") as file:
             file.write(plot.draw(results, bench.versions))

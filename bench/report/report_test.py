@@ -6,6 +6,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
+import history
 import plot
 import table
 from cases import Case, crossed_cases, default_cases, parse_size, size_text, target, tcp_target
@@ -202,6 +203,30 @@ exec sleep 1000
         command, environment = in_one_session(commands)
         self.assertNotIn(commands[0][1]["UNISONO_TOKEN"], " ".join(command))
         self.assertIn(commands[0][1]["UNISONO_TOKEN"], environment["UNISONO_BENCH_JOB"])
+
+
+class History(unittest.TestCase):
+    def kept(self, date, **times):
+        result = {**result_of(Case(2, "all_reduce", 4096, True, "f32"), **times), "network": "shm"}
+        other = {**result_of(Case(2, "broadcast", 8, True, "f32"), openmpi=1.0, ordinary=4.0), "network": "shm"}
+        return history.record([result, other], date=date, machine="Some CPU (R) 7, 2 CPUs, Linux 6.1",
+                              unisono="0.1.0 abc", versions={"openmpi": "5.0.8", "unisono": "0.1.0"})
+
+    def test_a_run_is_kept_and_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first = history.keep(folder, self.kept("2026-11-29", openmpi=2.0, mpich=3.0, ordinary=1.0))
+            history.keep(folder, self.kept("2026-11-30", openmpi=2.0, ordinary=4.0, registered=1.0))
+            page = history.page(folder)
+        self.assertEqual(first.name, "2026-11-29-some-cpu-r-7-2-cpus.json")
+        self.assertLess(page.index("2026-11-30"), page.index("2026-11-29"))
+        self.assertEqual(page.count("Peers: openmpi 5.0.8."), 2)
+        # 0.5 and 4 have the mean 1.41; 2 and 4 have 2.83.
+        self.assertIn("| shm | 2 | fresh | 2 | 1.41 | - | - | 1 | broadcast 8 B 4.00, all_reduce 4 KiB 0.50 | 0 |", page)
+        self.assertIn("| shm | 2 | fresh | 2 | 2.83 | 0.50 | - | 2 | broadcast 8 B 4.00, all_reduce 4 KiB 2.00 | 0 |", page)
+
+    def test_nothing_kept_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn("No run has been kept yet.", history.page(folder))
 
 
 if __name__ == "__main__":
