@@ -90,3 +90,37 @@ def test_the_plugin_is_asked_for(monkeypatch):
     monkeypatch.setenv("VLLM_PLUGINS", "other,unisono")
     unisono.vllm.register()
     assert [platform.__name__ for platform in applied] == ["CpuPlatform"]
+
+
+class Worker:
+    """As the executor keeps them."""
+
+    def __init__(self, rank, exitcode):
+        self.rank = rank
+        self.proc = type("Process", (), {"pid": 100 + rank, "exitcode": exitcode})
+
+
+def test_the_last_error_names_the_lost_rank(monkeypatch):
+    from vllm.v1.engine import core
+
+    assert patches.lost_rank([]) is None
+    assert patches.lost_rank([Worker(0, None), Worker(1, 0), Worker(2, -15)]) is None  # asked to end, or not ended
+    assert patches.lost_rank([Worker(0, -15), Worker(1, -9)]) == "peer_lost: rank 1 (pid 101) is gone: killed by SIGKILL"
+    assert patches.lost_rank([Worker(3, 7)]) == "peer_lost: rank 3 (pid 103) is gone: ended with status 7"
+
+    for cls in (core.EngineCoreProc, core.DPEngineCoreProc):
+
+        class Engine(cls):
+            def __init__(self, workers, error):
+                self.model_executor, self.error = type("Executor", (), {"workers": workers}), error
+
+            def _handle_shutdown(self):
+                raise self.error
+
+        patches._name_lost_ranks()
+        monkeypatch.setattr(cls, "__del__", lambda self: None, raising=False)
+        with pytest.raises(RuntimeError, match="peer_lost: rank 1 .*SIGKILL"):
+            Engine([Worker(0, None), Worker(1, -9)], RuntimeError("Executor failed.")).run_busy_loop()
+        for workers, said in ([Worker(0, None)], "Executor failed."), ([Worker(1, -9)], "a sentence with peer_lost"):
+            with pytest.raises(RuntimeError, match=said):
+                Engine(workers, RuntimeError(said)).run_busy_loop()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Servers as a user starts them, asked over HTTP: serve.py [ROW...], or all rows.
 
-`vllm serve` with the executor that it chooses: one process for HTTP, one for the engine, one per rank. Greedy
-tokens of 20 prompts must be those of a server of one process. Models are those that models.py writes.
+`python -m unisono.vllm serve` with the executor that it chooses: one process for HTTP, one for the engine, one per rank. Greedy
+tokens of 20 prompts must be those of a server of one process. Some rows then kill a rank while it answers.
+Models are those that models.py writes.
 The last line counts the rows.
 """
 
@@ -39,16 +40,16 @@ SMALL_SHM = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64m tmpfs /dev
 TRACED = ["--compilation-config", '{"mode": 2, "backend": "eager"}']
 EAGER = ["--enforce-eager"]
 TP = ["--tensor-parallel-size", "2", *EAGER]
-# name: (model, options, command before vllm)
+# name: (model, options, command before vllm, the worker that is killed after the answers or None)
 ROWS = {
-    "tp=2": ("served_llama", TP, []),
-    "pp=2": ("served_llama", ["--pipeline-parallel-size", "2", *TRACED], []),
-    "dp=2 ep": ("served_qwen3_moe", ["--data-parallel-size", "2", "--enable-expert-parallel", *EAGER], []),
-    "tp=2, 64 MiB of /dev/shm": ("served_llama", TP, SMALL_SHM),
-    "tp=3, real weights": ("smollm2", ["--tensor-parallel-size", "3", *EAGER], []),
-}  # SmolLM2 has 9 heads, which 2 ranks cannot share
-TWO_SERVERS = "two servers on one host"
-KILLED = {f"rank {rank} is killed": rank for rank in (0, 1)}
+    "tp=2 on two servers": ("served_llama", TP, [], "Worker_TP1"),
+    "tp=2 in 64 MiB of /dev/shm": ("served_llama", TP, SMALL_SHM, "Worker_TP0"),
+    "pp=2": ("served_llama", ["--pipeline-parallel-size", "2", *TRACED], [], None),
+    "dp=2 ep": ("served_qwen3_moe", ["--data-parallel-size", "2", "--enable-expert-parallel", *EAGER], [], None),
+    # 9 heads, which 2 ranks cannot share
+    "tp=3 with real weights": ("smollm2", ["--tensor-parallel-size", "3", *EAGER], [], None),
+}
+TWO_SERVERS = "tp=2 on two servers"
 
 
 def free_port():
@@ -60,16 +61,16 @@ def free_port():
 class Server:
     """`vllm serve`, and the lines that it writes, with the time of each."""
 
-    def __init__(self, place, model, options, before=(), plugins="unisono"):
+    def __init__(self, place, model, options, before=()):
         self.port, self.lines = free_port(), []
         command = [
-            *before, str(Path(sys.executable).parent / "vllm"), "serve", model, "--port", str(self.port),
+            *before, sys.executable, "-m", "unisono.vllm", "serve", model, "--port", str(self.port),
             "--dtype", "float32", "--max-model-len", "256", "--max-num-seqs", "32", "--seed", "0",
             "--no-enable-prefix-caching", "--kv-cache-memory-bytes", str(64 << 20), *options,
         ]  # fmt: skip
         environment = {
             "OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "TOKENIZERS_PARALLELISM": "false",
-            "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_PLUGINS": plugins,
+            "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
         }  # fmt: skip
         self.log = Path(place)
         self.process = subprocess.Popen(
@@ -156,45 +157,68 @@ class Server:
         return code
 
 
-def answers(folder, name, row, plugins="unisono"):
-    model, options, before = row
-    server = Server(f"{folder}/{re.sub(r'[^a-z0-9]+', '-', name)}.log", f"{folder}/models/{model}", options, before, plugins)
+def start(folder, name, row):
+    model, options, before, _ = row
+    file = re.sub("[^a-z0-9]+", "-", name)
+    return Server(f"{folder}/{file}.log", f"{folder}/models/{model}", options, before)
+
+
+def answers(folder, name, row):
+    server = start(folder, name, row)
     try:
         return server.wait_until_ready().complete()
     finally:
         server.stop()
 
 
-def kill_a_rank(folder, name, rank):
-    before = set(os.listdir("/dev/shm"))
-    model, options, _ = ROWS["tp=2"]
-    server = Server(f"{folder}/killed-{rank}.log", f"{folder}/models/{model}", options)
+def check(folder, name, alone):
+    """(right or not, what is to be said)"""
+    row, shm = ROWS[name], set(os.listdir("/dev/shm"))
+    servers = [start(folder, name, row)]
+    if name == TWO_SERVERS:
+        servers.append(start(folder, f"{name} 2", row))
     try:
-        server.wait_until_ready()
-        answer = server.start_answer()
-        os.kill(server.pid(f"Worker_TP{rank}"), signal.SIGKILL)
-        killed_at = time.monotonic()
-        code = server.end()
-        answer.close()
+        for server in servers:
+            server.wait_until_ready()
+        with ThreadPoolExecutor() as together:
+            found = list(together.map(Server.complete, servers))
+        judged = [compare(one, alone) for one in found]
+        if row[3] is not None:
+            judged.append(kill_a_rank(servers[0], row[3]))
+        for server in servers[1:]:  # which has not noticed
+            right, say = compare(server.complete(), alone)
+            judged.append((right, f"the other server still answers: {say}"))
     finally:
-        server.stop()
+        for server in servers:
+            server.stop()
+    left = sorted(set(os.listdir("/dev/shm")) - shm)
+    judged.append((not left, f"left in /dev/shm: {', '.join(left) or 'nothing'}"))
+    return all(right for right, _ in judged), "; ".join(say for _, say in judged)
+
+
+def kill_a_rank(server, worker):
+    """Kills it while the server answers: another rank names it within a second, and the server ends with that."""
+    answer = server.start_answer()
+    rank = worker.removeprefix("Worker_TP")
+    os.kill(server.pid(worker), signal.SIGKILL)
+    killed_at = time.monotonic()
+    code = server.end()
+    answer.close()
     sentence = f"peer_lost: rank {rank} "
     named = [(at - killed_at, line) for at, line in server.lines if sentence in line]
-    left = sorted(set(os.listdir("/dev/shm")) - before)
     if not named:
-        return False, f"ends with {code}, and nobody names rank {rank}: {server.last_words()}"
-    # The engine is the process that ends the server: its last error is the server's.
-    last = [line for _, line in named if "EngineCore" in line]
-    said = re.search(r"peer_lost: [^'\\,]*", named[0][1])[0]
-    right = named[0][0] < 1 and bool(last) and code != 0 and not left
-    return right, (
-        f"after {named[0][0]:.2f} s: {said}; "
-        f"the server ends with {code}{', and says so' if last else ', without that sentence'}; left in /dev/shm: {left}"
+        return False, f"{worker} is killed: ends with {code}, and nobody names it: {server.last_words()}"
+    after, line = named[0]
+    said = re.search(sentence + r"[^'\\,]*", line)[0]
+    by_engine = any("EngineCore" in line for _, line in named)  # its error ends the server
+    return after < 1 and by_engine and code != 0, (
+        f"{worker} is killed: after {after:.2f} s {said}; "
+        f"the server ends with {code}{' and that sentence' if by_engine else ', but without that sentence'}"
     )
 
 
 def main():
-    names = [*ROWS, TWO_SERVERS, *KILLED]
+    names = list(ROWS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", help="; ".join(names))
     parser.add_argument("--folder", help="with the models in models/; for logs")
@@ -205,25 +229,12 @@ def main():
     folder = options.folder or tempfile.mkdtemp(prefix="unisono-vllm-")
     alone, passed, failed = {}, 0, 0
 
-    def of_one_process(model):
-        if model not in alone:
-            alone[model] = answers(folder, f"one {model}", (model, EAGER, []), plugins="")
-        return alone[model]
-
     for name in options.rows or names:
-        begin = time.monotonic()
+        begin, model = time.monotonic(), ROWS[name][0]
         try:
-            if name in KILLED:
-                right, say = kill_a_rank(folder, name, KILLED[name])
-            elif name == TWO_SERVERS:
-                wanted = of_one_process(ROWS["tp=2"][0])
-                with ThreadPoolExecutor() as both:
-                    found = list(both.map(lambda which: answers(folder, f"server {which}", ROWS["tp=2"]), "ab"))
-                judged = [compare(one, wanted) for one in found]
-                right, say = all(one for one, _ in judged), "; ".join(f"{which}: {one[1]}" for which, one in zip("ab", judged))
-            else:
-                wanted = of_one_process(ROWS[name][0])
-                right, say = compare(answers(folder, name, ROWS[name]), wanted)
+            if model not in alone:
+                alone[model] = answers(folder, f"one {model}", (model, EAGER, [], None))
+            right, say = check(folder, name, alone[model])
         except (RuntimeError, OSError, http.client.HTTPException) as error:
             right, say = False, str(error)
         passed, failed = passed + right, failed + (not right)

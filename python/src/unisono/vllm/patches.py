@@ -3,6 +3,7 @@
 import dis
 import functools
 import inspect
+import signal
 
 import torch
 from vllm.logger import init_logger
@@ -137,7 +138,38 @@ def _hide_experts():
     _once(MoERunner, "_select_forward", wrap)
 
 
+def _name_lost_ranks():
+    """The last error of an engine names the rank that died: vLLM's own depends on which of its threads is first."""
+    from vllm.v1.engine import core
+
+    def wrap(original):
+        def run_busy_loop(self, *args, **kwargs):
+            try:
+                return original(self, *args, **kwargs)
+            except Exception as error:
+                sentence = lost_rank(getattr(self.model_executor, "workers", None) or ())
+                if sentence is None or "peer_lost" in str(error):
+                    raise
+                raise RuntimeError(sentence) from error
+
+        return run_busy_loop
+
+    for cls in (core.EngineCoreProc, core.DPEngineCoreProc):
+        _once(cls, "run_busy_loop", wrap)
+
+
+def lost_rank(workers):
+    """Returns the sentence about the worker process that died; None if each runs, ended well or was asked to end."""
+    for worker in workers:
+        code = worker.proc.exitcode
+        if code not in (None, 0, -signal.SIGTERM):
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+            return f"peer_lost: rank {worker.rank} (pid {worker.proc.pid}) is gone: {how}"
+    return None
+
+
 _CHANGES = {
+    "the name of a lost rank": _name_lost_ranks,
     "labels by layer": _name_layers,
     "expert parallelism by exchange of tokens": _tell_experts,
     "expert parallelism in CPU kernels": _respect_expert_maps,
