@@ -9,7 +9,7 @@ pytest.importorskip("vllm.distributed", reason="vLLM is not installed: make vllm
 from vllm.distributed.device_communicators import all2all, base_device_communicator as base  # noqa: E402
 from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator  # noqa: E402
 
-from unisono.vllm import communicator, patches  # noqa: E402
+from unisono.vllm import communicator, here, patches  # noqa: E402
 
 OURS = communicator.UnisonoCommunicator
 # Calls of a communicator that move data or own something.
@@ -124,3 +124,23 @@ def test_the_last_error_names_the_lost_rank(monkeypatch):
         for workers, said in ([Worker(0, None)], "Executor failed."), ([Worker(1, -9)], "a sentence with peer_lost"):
             with pytest.raises(RuntimeError, match=said):
                 Engine(workers, RuntimeError(said)).run_busy_loop()
+
+
+def test_calls_are_named_by_layer():
+    from vllm.model_executor.layers import linear, logits_processor, vocab_parallel_embedding
+
+    patches._name_layers()
+    for cls in (linear.ColumnParallelLinear, linear.RowParallelLinear, vocab_parallel_embedding.VocabParallelEmbedding):
+        assert hasattr(cls.forward, "_unisono"), cls
+
+    class Logits(logits_processor.LogitsProcessor):
+        logits_as_input, soft_cap, scale = False, None, 1.0
+
+        def __init__(self):
+            pass
+
+        def _get_logits(self, *args):
+            return here.layer_name()
+
+    assert Logits.forward(object.__new__(Logits), None, None) == "logits"
+    assert here.layer_name() == ""

@@ -45,22 +45,26 @@ def _once(owner, name, wrap):
 
 def _name_layers():
     """Labels of calls by the layer, where Python runs for each layer."""
-    from vllm.model_executor.layers.linear import RowParallelLinear
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
+    from vllm.model_executor.layers.linear import ColumnParallelLinear, RowParallelLinear
+    from vllm.model_executor.layers.logits_processor import LogitsProcessor
+    from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 
-    def within(attribute):
+    def within(attribute, otherwise=""):
         def wrap(original):
             def forward(self, *args, **kwargs):
                 if torch.compiler.is_compiling():
                     return original(self, *args, **kwargs)
-                with here.layer(getattr(self, attribute, "")):
+                with here.layer(getattr(self, attribute, otherwise)):
                     return original(self, *args, **kwargs)
 
             return forward
 
         return wrap
 
-    _once(RowParallelLinear, "forward", within("prefix"))
+    for cls in (ColumnParallelLinear, RowParallelLinear, VocabParallelEmbedding):
+        _once(cls, "forward", within("prefix"))
+    _once(LogitsProcessor, "forward", within("prefix", "logits"))
     _once(MoERunner, "_forward_impl", within("layer_name"))
 
 
