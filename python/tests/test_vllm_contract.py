@@ -100,6 +100,23 @@ class Worker:
         self.proc = type("Process", (), {"pid": 100 + rank, "exitcode": exitcode})
 
 
+def test_a_dead_worker_is_named_at_once(monkeypatch):
+    from vllm.v1.executor.multiproc_executor import MultiprocExecutor
+
+    patches._name_lost_ranks()
+    said = []
+    monkeypatch.setattr(patches.logger, "error", lambda *args: said.append(args))
+    executor = object.__new__(MultiprocExecutor)
+    executor.shutting_down, executor.workers = True, [Worker(1, -9)]
+    executor.shutdown()
+    assert said == []  # it was asked to end
+    monkeypatch.setattr(MultiprocExecutor, "_ensure_worker_termination", lambda workers: None)
+    executor.shutting_down = False
+    executor.workers[0].death_writer = executor.workers[0].worker_response_mq = None
+    executor.shutdown()
+    assert said == [("unisono: %s", "peer_lost: rank 1 (pid 101) is gone: killed by SIGKILL")]
+
+
 def test_the_last_error_names_the_lost_rank(monkeypatch):
     from vllm.v1.engine import core
 
@@ -111,6 +128,8 @@ def test_the_last_error_names_the_lost_rank(monkeypatch):
     for cls in (core.EngineCoreProc, core.DPEngineCoreProc):
 
         class Engine(cls):
+            enable_fault_tolerance = False
+
             def __init__(self, workers, error):
                 self.model_executor, self.error = type("Executor", (), {"workers": workers}), error
 

@@ -143,10 +143,24 @@ def _hide_experts():
 
 
 def _name_lost_ranks():
-    """The last error of an engine names the rank that died: vLLM's own depends on which of its threads is first."""
-    from vllm.v1.engine import core
+    """The engine names a rank that died: at once, and in its last error.
 
-    def wrap(original):
+    Ranks that wait for the dead one name it too, but between two steps none waits. vLLM's own last error is
+    "Executor failed.", "cancelled" or that of a rank, whichever of its threads is first.
+    """
+    from vllm.v1.engine import core
+    from vllm.v1.executor.multiproc_executor import MultiprocExecutor
+
+    def wrap_shutdown(original):
+        def shutdown(self):
+            sentence = lost_rank(getattr(self, "workers", None) or ())
+            if sentence is not None and not getattr(self, "shutting_down", False):
+                logger.error("unisono: %s", sentence)
+            return original(self)
+
+        return shutdown
+
+    def wrap_loop(original):
         def run_busy_loop(self, *args, **kwargs):
             try:
                 return original(self, *args, **kwargs)
@@ -158,8 +172,9 @@ def _name_lost_ranks():
 
         return run_busy_loop
 
+    _once(MultiprocExecutor, "shutdown", wrap_shutdown)
     for cls in (core.EngineCoreProc, core.DPEngineCoreProc):
-        _once(cls, "run_busy_loop", wrap)
+        _once(cls, "run_busy_loop", wrap_loop)
 
 
 def lost_rank(workers):
