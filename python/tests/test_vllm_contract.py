@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+import torch
 
 pytest.importorskip("vllm.distributed", reason="vLLM is not installed: make vllm")
 
@@ -162,4 +163,16 @@ def test_calls_are_named_by_layer():
             return here.layer_name()
 
     assert Logits.forward(object.__new__(Logits), None, None) == "logits"
+
+    class Embedding(vocab_parallel_embedding.VocabParallelEmbedding):
+        tp_size, prefix = 1, ""  # Llama gives it none
+        quant_method = type("Method", (), {"embedding": staticmethod(lambda *args: here.layer_name())})
+
+        def __init__(self):
+            pass
+
+    embedding = object.__new__(Embedding)
+    assert Embedding.forward(embedding, torch.zeros(1)) == "embedding"
+    Embedding.prefix = "model.embed_tokens"
+    assert Embedding.forward(embedding, torch.zeros(1)) == "embed_tokens"
     assert here.layer_name() == ""

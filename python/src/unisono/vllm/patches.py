@@ -55,15 +55,16 @@ def _name_layers():
             def forward(self, *args, **kwargs):
                 if torch.compiler.is_compiling():
                     return original(self, *args, **kwargs)
-                with here.layer(getattr(self, attribute, otherwise)):
+                with here.layer(getattr(self, attribute, "") or otherwise):
                     return original(self, *args, **kwargs)
 
             return forward
 
         return wrap
 
-    for cls in (ColumnParallelLinear, RowParallelLinear, VocabParallelEmbedding):
+    for cls in (ColumnParallelLinear, RowParallelLinear):
         _once(cls, "forward", within("prefix"))
+    _once(VocabParallelEmbedding, "forward", within("prefix", "embedding"))
     _once(LogitsProcessor, "forward", within("prefix", "logits"))
     _once(MoERunner, "_forward_impl", within("layer_name"))
 
