@@ -111,7 +111,7 @@ def test_a_dead_worker_is_named_at_once(monkeypatch):
     executor.shutting_down, executor.workers = True, [Worker(1, -9)]
     executor.shutdown()
     assert said == []  # it was asked to end
-    monkeypatch.setattr(MultiprocExecutor, "_ensure_worker_termination", lambda workers: None)
+    monkeypatch.setattr(MultiprocExecutor, "_ensure_worker_termination", staticmethod(lambda workers: None))
     executor.shutting_down = False
     executor.workers[0].death_writer = executor.workers[0].worker_response_mq = None
     executor.shutdown()

@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 import table  # noqa: E402  sets the environment before vLLM is imported
-from namespaces import TwoNodes  # noqa: E402
+from namespaces import RUN_WITH, TwoNodes  # noqa: E402
 
 OURS = "unisono"
 ROW_BYTES = 4 * table.models.SHAPE["hidden_size"]
@@ -179,6 +180,9 @@ def main():
             if nodes is not None:
                 nodes.make()
             results = table.fork(body, f"speed {hosts}", 2, folder)
+        except subprocess.CalledProcessError as error:
+            print(f"two hosts: left out: {error.stderr.strip()}; {RUN_WITH}")
+            continue
         finally:
             if nodes is not None:
                 nodes.remove()
