@@ -1,6 +1,7 @@
 """Our classes against those of the installed vLLM: each call that it names, with its parameters."""
 
 import inspect
+import threading
 
 import pytest
 import torch
@@ -176,3 +177,32 @@ def test_calls_are_named_by_layer():
     Embedding.prefix = "model.embed_tokens"
     assert Embedding.forward(embedding, torch.zeros(1)) == "embed_tokens"
     assert here.layer_name() == ""
+
+
+def test_queues_fit_into_a_small_shm(monkeypatch):
+    """And longer messages still arrive."""
+    from vllm.distributed.device_communicators import shm_broadcast
+
+    patches._fit_queues()
+    usage = shm_broadcast.shutil.disk_usage(shm_broadcast.SHM_PATH)
+    monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path: usage._replace(free=64 << 20))
+    writer = shm_broadcast.MessageQueue(1, 1)
+    assert 300 << 10 < writer.buffer.max_chunk_bytes <= (64 << 20) / 16 / 10
+    reader = shm_broadcast.MessageQueue.create_from_handle(writer.export_handle(), 0)
+    assert reader.buffer.max_chunk_bytes == writer.buffer.max_chunk_bytes
+    waits = threading.Thread(target=reader.wait_until_ready)
+    waits.start()
+    writer.wait_until_ready()
+    waits.join()
+    for message in (b"short", bytes(range(256)) * 8000):
+        writer.enqueue(message)
+        assert reader.dequeue(timeout=300) == message
+    monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path: usage._replace(free=64 << 30))
+    assert shm_broadcast.ShmRingBuffer(1, 1 << 16, 10).max_chunk_bytes == 1 << 16
+    for free in (0, 1 << 20):  # vLLM then says how much there is
+        monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path, free=free: usage._replace(free=free))
+        if free == 0:
+            with pytest.raises(RuntimeError, match="0 MiB free"):
+                shm_broadcast.ShmRingBuffer(1, 1 << 20, 10)
+        else:
+            assert shm_broadcast.ShmRingBuffer(1, 1 << 20, 10).max_chunk_bytes == 4096

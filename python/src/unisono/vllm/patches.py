@@ -3,6 +3,8 @@
 import dis
 import functools
 import inspect
+import os
+import shutil
 import signal
 
 import torch
@@ -188,7 +190,32 @@ def lost_rank(workers):
     return None
 
 
+# A queue takes at most this share of the free memory in /dev/shm: the executor has one, and one per rank.
+QUEUE_SHARE = 16
+LEAST_CHUNK = 4096
+
+
+def _fit_queues():
+    """The queues between vLLM's processes fit into a small /dev/shm, such as the 64 MiB of a container.
+
+    They ask for 160 MiB, and for 240 more per rank. Messages longer than a chunk go over a socket in any case.
+    """
+    from vllm.distributed.device_communicators.shm_broadcast import SHM_PATH, ShmRingBuffer
+
+    def wrap(original):
+        def __init__(self, n_reader, max_chunk_bytes, max_chunks, name=None):
+            if name is None and os.path.isdir(SHM_PATH):
+                chunk = shutil.disk_usage(SHM_PATH).free // QUEUE_SHARE // max_chunks // LEAST_CHUNK * LEAST_CHUNK
+                max_chunk_bytes = min(max_chunk_bytes, max(chunk, LEAST_CHUNK))
+            original(self, n_reader, max_chunk_bytes, max_chunks, name)
+
+        return __init__
+
+    _once(ShmRingBuffer, "__init__", wrap)
+
+
 _CHANGES = {
+    "queues in a small /dev/shm": _fit_queues,
     "the name of a lost rank": _name_lost_ranks,
     "labels by layer": _name_layers,
     "expert parallelism by exchange of tokens": _tell_experts,
