@@ -37,13 +37,13 @@ def register():
 class _Calls(GroupCalls):
     """The calls on one of SGLang's groups."""
 
-    def __init__(self, group):
+    def __init__(self, group, number):
         world = dist.group.WORLD
         if world not in _worlds:
             from unisono.torch.experts import _connect
 
             _worlds[world] = _connect(None, "sglang")
-        self.comm = _worlds[world].subgroup(list(group.ranks), group_number(group.unique_name))
+        self.comm = _worlds[world].subgroup(list(group.ranks), number)
         self.rank_in_group, self.world_size = group.rank_in_group, group.world_size
         self.name = group.unique_name.partition(":")[0]
 
@@ -53,8 +53,9 @@ class _Calls(GroupCalls):
 
 def made(result, group, *args, **kwargs):
     """After GroupCoordinator(): all ranks make their groups together, in the same order."""
+    number = group_number(group.unique_name)  # counts groups of one rank too: others may have more in theirs
     if group.world_size > 1 and group.device.type == "cpu":
-        _calls[group] = _Calls(group)
+        _calls[group] = _Calls(group, number)
 
 
 def _ours(group, *tensors):
