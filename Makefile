@@ -34,7 +34,7 @@ help:
 	@echo "make parallel train a small GPT under every layout of a list, compare with one process (10 min)"
 	@echo "make parallel-bits  the same, whose losses and weights must have the same bits (10 min)"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
-	@echo "make vllm     vLLM's engine on CPUs over unisono, tokens compared with one process (half an hour)"
+	@echo "make vllm     vLLM on CPUs over unisono: layouts, servers, killed ranks, speed (half an hour or more)"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (two hours)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine (an hour)"
 	@echo "make viewer   build the page of unisono view from viewer/ (1 min; needs Node, the rest does not)"

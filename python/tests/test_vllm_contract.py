@@ -1,15 +1,17 @@
 """Our classes against those of the installed vLLM: each call that it names, with its parameters."""
 
 import inspect
+import threading
 
 import pytest
+import torch
 
 pytest.importorskip("vllm.distributed", reason="vLLM is not installed: make vllm")
 
 from vllm.distributed.device_communicators import all2all, base_device_communicator as base  # noqa: E402
 from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator  # noqa: E402
 
-from unisono.vllm import communicator, patches  # noqa: E402
+from unisono.vllm import communicator, here, patches  # noqa: E402
 
 OURS = communicator.UnisonoCommunicator
 # Calls of a communicator that move data or own something.
@@ -90,3 +92,117 @@ def test_the_plugin_is_asked_for(monkeypatch):
     monkeypatch.setenv("VLLM_PLUGINS", "other,unisono")
     unisono.vllm.register()
     assert [platform.__name__ for platform in applied] == ["CpuPlatform"]
+
+
+class Worker:
+    """As the executor keeps them."""
+
+    def __init__(self, rank, exitcode):
+        self.rank = rank
+        self.proc = type("Process", (), {"pid": 100 + rank, "exitcode": exitcode})
+
+
+def test_a_dead_worker_is_named_at_once(monkeypatch):
+    from vllm.v1.executor.multiproc_executor import MultiprocExecutor
+
+    patches._name_lost_ranks()
+    said = []
+    monkeypatch.setattr(patches.logger, "error", lambda *args: said.append(args))
+    executor = object.__new__(MultiprocExecutor)
+    executor.shutting_down, executor.workers = True, [Worker(1, -9)]
+    executor.shutdown()
+    assert said == []  # it was asked to end
+    monkeypatch.setattr(MultiprocExecutor, "_ensure_worker_termination", staticmethod(lambda workers: None))
+    executor.shutting_down = False
+    executor.workers[0].death_writer = executor.workers[0].worker_response_mq = None
+    executor.shutdown()
+    assert said == [("unisono: %s", "peer_lost: rank 1 (pid 101) is gone: killed by SIGKILL")]
+
+
+def test_the_last_error_names_the_lost_rank(monkeypatch):
+    from vllm.v1.engine import core
+
+    assert patches.lost_rank([]) is None
+    assert patches.lost_rank([Worker(0, None), Worker(1, 0), Worker(2, -15)]) is None  # asked to end, or not ended
+    assert patches.lost_rank([Worker(0, -15), Worker(1, -9)]) == "peer_lost: rank 1 (pid 101) is gone: killed by SIGKILL"
+    assert patches.lost_rank([Worker(3, 7)]) == "peer_lost: rank 3 (pid 103) is gone: ended with status 7"
+
+    for cls in (core.EngineCoreProc, core.DPEngineCoreProc):
+
+        class Engine(cls):
+            enable_fault_tolerance = False
+
+            def __init__(self, workers, error):
+                self.model_executor, self.error = type("Executor", (), {"workers": workers}), error
+
+            def _handle_shutdown(self):
+                raise self.error
+
+        patches._name_lost_ranks()
+        monkeypatch.setattr(cls, "__del__", lambda self: None, raising=False)
+        with pytest.raises(RuntimeError, match="peer_lost: rank 1 .*SIGKILL"):
+            Engine([Worker(0, None), Worker(1, -9)], RuntimeError("Executor failed.")).run_busy_loop()
+        for workers, said in ([Worker(0, None)], "Executor failed."), ([Worker(1, -9)], "a sentence with peer_lost"):
+            with pytest.raises(RuntimeError, match=said):
+                Engine(workers, RuntimeError(said)).run_busy_loop()
+
+
+def test_calls_are_named_by_layer():
+    from vllm.model_executor.layers import linear, logits_processor, vocab_parallel_embedding
+
+    patches._name_layers()
+    for cls in (linear.ColumnParallelLinear, linear.RowParallelLinear, vocab_parallel_embedding.VocabParallelEmbedding):
+        assert hasattr(cls.forward, "_unisono"), cls
+
+    class Logits(logits_processor.LogitsProcessor):
+        logits_as_input, soft_cap, scale = False, None, 1.0
+
+        def __init__(self):
+            pass
+
+        def _get_logits(self, *args):
+            return here.layer_name()
+
+    assert Logits.forward(object.__new__(Logits), None, None) == "logits"
+
+    class Embedding(vocab_parallel_embedding.VocabParallelEmbedding):
+        tp_size, prefix = 1, ""  # Llama gives it none
+        quant_method = type("Method", (), {"embedding": staticmethod(lambda *args: here.layer_name())})
+
+        def __init__(self):
+            pass
+
+    embedding = object.__new__(Embedding)
+    assert Embedding.forward(embedding, torch.zeros(1)) == "embedding"
+    Embedding.prefix = "model.embed_tokens"
+    assert Embedding.forward(embedding, torch.zeros(1)) == "embed_tokens"
+    assert here.layer_name() == ""
+
+
+def test_queues_fit_into_a_small_shm(monkeypatch):
+    """And longer messages still arrive."""
+    from vllm.distributed.device_communicators import shm_broadcast
+
+    patches._fit_queues()
+    usage = shm_broadcast.shutil.disk_usage(shm_broadcast.SHM_PATH)
+    monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path: usage._replace(free=64 << 20))
+    writer = shm_broadcast.MessageQueue(1, 1)
+    assert 300 << 10 < writer.buffer.max_chunk_bytes <= (64 << 20) / 16 / 10
+    reader = shm_broadcast.MessageQueue.create_from_handle(writer.export_handle(), 0)
+    assert reader.buffer.max_chunk_bytes == writer.buffer.max_chunk_bytes
+    waits = threading.Thread(target=reader.wait_until_ready)
+    waits.start()
+    writer.wait_until_ready()
+    waits.join()
+    for message in (b"short", bytes(range(256)) * 8000):
+        writer.enqueue(message)
+        assert reader.dequeue(timeout=300) == message
+    monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path: usage._replace(free=64 << 30))
+    assert shm_broadcast.ShmRingBuffer(1, 1 << 16, 10).max_chunk_bytes == 1 << 16
+    for free in (0, 1 << 20):  # vLLM then says how much there is
+        monkeypatch.setattr(shm_broadcast.shutil, "disk_usage", lambda path, free=free: usage._replace(free=free))
+        if free == 0:
+            with pytest.raises(RuntimeError, match="0 MiB free"):
+                shm_broadcast.ShmRingBuffer(1, 1 << 20, 10)
+        else:
+            assert shm_broadcast.ShmRingBuffer(1, 1 << 20, 10).max_chunk_bytes == 4096

@@ -170,7 +170,7 @@ def commands(options):
 NOT_RUN = {
     "cmake ": "a build", "make ": "a build", "scripts/": "a build", "pip ": "a build", "build/venv": "PyTorch", "bench/": "a build",
     "pkg-config": "an installation", "unisono tune": "minutes", "UNISONO_NETWORK=ucx": "UCX",
-    "nccl_trace_rank_": "dumps of a job", "vllm serve": "vLLM",
+    "nccl_trace_rank_": "dumps of a job", "vllm serve": "vLLM", "unisono.vllm serve": "vLLM",
 }
 # Replacements in a guide's commands: fewer ranks, fewer tries; a rank that --chaos kills may end
 # the job.

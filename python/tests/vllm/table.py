@@ -26,13 +26,12 @@ import torch  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 import models  # noqa: E402
+from compare import PLACES, compare, gaps_of  # noqa: E402
 
 PROMPTS = [
     {"prompt_token_ids": [(7 * number + 13 * i * i + 3) % models.WORDS for i in range(4 + number % 9)]}
     for number in range(20)
 ]
-TOKENS = 24
-TIE = 1e-3  # of log probabilities of f32: below it rounding decides which token is likeliest
 LIMIT_S = 600
 
 EXPERTS = {"enable_expert_parallel": True}
@@ -80,14 +79,14 @@ def prompts_of(rank, ranks, options):
 def generate(made, numbers):
     from vllm import SamplingParams
 
-    wanted = SamplingParams(temperature=0, max_tokens=TOKENS, ignore_eos=True, detokenize=False, logprobs=2)
+    wanted = SamplingParams(temperature=0, max_tokens=PLACES, ignore_eos=True, detokenize=False, logprobs=2)
     begin = time.monotonic()
     answers = made.generate([PROMPTS[number] for number in numbers], wanted, use_tqdm=False)
     duration = time.monotonic() - begin
     found = {}
     for number, answer in zip(numbers, answers):
-        best = [sorted((one.logprob for one in place.values()), reverse=True)[:2] for place in answer.outputs[0].logprobs]
-        found[number] = list(answer.outputs[0].token_ids), [first - second for first, second in best]
+        places = [[one.logprob for one in place.values()] for place in answer.outputs[0].logprobs]
+        found[number] = list(answer.outputs[0].token_ids), gaps_of(places)
     return found, duration
 
 
@@ -211,17 +210,8 @@ def judge(name, results, alone):
     say = f"{max(result['s'] for _, result, _ in results):.1f} s" + (f", {sent} rows sent to experts and back" if sent else "")
     if alone is None:
         return True, say
-    equal, ties, wrong = 0, [], []
-    for number, (tokens, _) in found.items():
-        wanted, gaps = alone[number]
-        first = next((i for i in range(TOKENS) if tokens[i] != wanted[i]), None)
-        if first is None:
-            equal += 1
-        else:
-            (ties if gaps[first] < TIE else wrong).append(f"{number} from token {first} on (gap {gaps[first]:.2g})")
-    say = f"{equal} of {len(alone)} prompts as one process, {say}"
-    say += "".join(f"; {what}: " + ", ".join(which) for what, which in (("ties", ties), ("WRONG", wrong)) if which)
-    return not wrong and len(found) == len(alone), say
+    right, equal = compare(found, alone)
+    return right, f"{equal}; {say}"
 
 
 def kill_a_rank(folder):
@@ -243,6 +233,17 @@ def kill_a_rank(folder):
     return late < 1 and "rank 1" in text and not left, f"after {late:.2f} s: {result['error']}: {text}; left in /dev/shm: {left}"
 
 
+def prepare(folder):
+    """Writes the models, and loads vLLM once, for all ranks that fork() makes."""
+    models.write(f"{folder}/models")
+    import vllm.model_executor.models.llama  # noqa: F401
+    import vllm.model_executor.models.qwen3_moe  # noqa: F401
+    import vllm.v1.worker.cpu_worker  # noqa: F401
+    from vllm import LLM  # noqa: F401
+
+    torch.set_num_threads(1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", help="; ".join([*ROWS, KILLED]))
@@ -252,14 +253,7 @@ def main():
     if unknown:
         parser.error(f"there is no row {unknown[0]!r}; there are: {'; '.join([*ROWS, KILLED])}")
     folder = options.folder or tempfile.mkdtemp(prefix="unisono-vllm-")
-    if not os.path.exists(f"{folder}/models/qwen3_moe/model.safetensors"):
-        models.write(f"{folder}/models")
-    import vllm.model_executor.models.llama  # noqa: F401  loaded once, for all ranks
-    import vllm.model_executor.models.qwen3_moe  # noqa: F401
-    import vllm.v1.worker.cpu_worker  # noqa: F401
-    from vllm import LLM  # noqa: F401
-
-    torch.set_num_threads(1)
+    prepare(folder)
     alone, passed, failed = {}, 0, 0
     for name in options.rows or [*ROWS, KILLED]:
         if name == KILLED:

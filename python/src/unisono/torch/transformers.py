@@ -1,4 +1,4 @@
-"""Expert parallelism of Hugging Face transformers (5.23) by dispatch and combine.
+"""Expert parallelism of Hugging Face transformers (5.23, 5.24) by dispatch and combine.
 
     import unisono.torch.transformers  # registers it
     from transformers.distributed import DistributedConfig

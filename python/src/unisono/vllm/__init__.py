@@ -1,9 +1,9 @@
 """The plug-in for vLLM on CPUs: unisono as the communicator of all parallel groups.
 
-    VLLM_PLUGINS=unisono vllm serve MODEL --tensor-parallel-size 2
+    python -m unisono.vllm serve MODEL --tensor-parallel-size 2
 
 Installing the package makes the plug-in known to vLLM (entry point ``vllm.general_plugins``), and
-naming it in VLLM_PLUGINS switches it on. docs/guides/vllm.md is the guide.
+naming it in VLLM_PLUGINS switches it on, as that command does. docs/guides/vllm.md is the guide.
 """
 
 import os

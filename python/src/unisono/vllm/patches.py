@@ -3,6 +3,9 @@
 import dis
 import functools
 import inspect
+import os
+import shutil
+import signal
 
 import torch
 from vllm.logger import init_logger
@@ -44,22 +47,27 @@ def _once(owner, name, wrap):
 
 def _name_layers():
     """Labels of calls by the layer, where Python runs for each layer."""
-    from vllm.model_executor.layers.linear import RowParallelLinear
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
+    from vllm.model_executor.layers.linear import ColumnParallelLinear, RowParallelLinear
+    from vllm.model_executor.layers.logits_processor import LogitsProcessor
+    from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 
-    def within(attribute):
+    def within(attribute, otherwise=""):
         def wrap(original):
             def forward(self, *args, **kwargs):
                 if torch.compiler.is_compiling():
                     return original(self, *args, **kwargs)
-                with here.layer(getattr(self, attribute, "")):
+                with here.layer(getattr(self, attribute, "") or otherwise):
                     return original(self, *args, **kwargs)
 
             return forward
 
         return wrap
 
-    _once(RowParallelLinear, "forward", within("prefix"))
+    for cls in (ColumnParallelLinear, RowParallelLinear):
+        _once(cls, "forward", within("prefix"))
+    _once(VocabParallelEmbedding, "forward", within("prefix", "embedding"))
+    _once(LogitsProcessor, "forward", within("prefix", "logits"))
     _once(MoERunner, "_forward_impl", within("layer_name"))
 
 
@@ -137,7 +145,78 @@ def _hide_experts():
     _once(MoERunner, "_select_forward", wrap)
 
 
+def _name_lost_ranks():
+    """The engine names a rank that died: at once, and in its last error.
+
+    Ranks that wait for the dead one name it too, but between two steps none waits. vLLM's own last error is
+    "Executor failed.", "cancelled" or that of a rank, whichever of its threads is first.
+    """
+    from vllm.v1.engine import core
+    from vllm.v1.executor.multiproc_executor import MultiprocExecutor
+
+    def wrap_shutdown(original):
+        def shutdown(self):
+            sentence = lost_rank(getattr(self, "workers", None) or ())
+            if sentence is not None and not getattr(self, "shutting_down", False):
+                logger.error("unisono: %s", sentence)
+            return original(self)
+
+        return shutdown
+
+    def wrap_loop(original):
+        def run_busy_loop(self, *args, **kwargs):
+            try:
+                return original(self, *args, **kwargs)
+            except Exception as error:
+                sentence = lost_rank(getattr(self.model_executor, "workers", None) or ())
+                if sentence is None or "peer_lost" in str(error):
+                    raise
+                raise RuntimeError(sentence) from error
+
+        return run_busy_loop
+
+    _once(MultiprocExecutor, "shutdown", wrap_shutdown)
+    for cls in (core.EngineCoreProc, core.DPEngineCoreProc):
+        _once(cls, "run_busy_loop", wrap_loop)
+
+
+def lost_rank(workers):
+    """Returns the sentence about the worker process that died; None if each runs, ended well or was asked to end."""
+    for worker in workers:
+        code = worker.proc.exitcode
+        if code not in (None, 0, -signal.SIGTERM):
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+            return f"peer_lost: rank {worker.rank} (pid {worker.proc.pid}) is gone: {how}"
+    return None
+
+
+# A queue takes at most this share of the free memory in /dev/shm: the executor has one, and one per rank.
+QUEUE_SHARE = 16
+LEAST_CHUNK = 4096
+
+
+def _fit_queues():
+    """The queues between vLLM's processes fit into a small /dev/shm, such as the 64 MiB of a container.
+
+    They ask for 160 MiB, and for 240 more per rank. Messages longer than a chunk go over a socket in any case.
+    """
+    from vllm.distributed.device_communicators.shm_broadcast import SHM_PATH, ShmRingBuffer
+
+    def wrap(original):
+        def __init__(self, n_reader, max_chunk_bytes, max_chunks, name=None):
+            if name is None and os.path.isdir(SHM_PATH):
+                chunk = shutil.disk_usage(SHM_PATH).free // QUEUE_SHARE // max_chunks // LEAST_CHUNK * LEAST_CHUNK
+                max_chunk_bytes = min(max_chunk_bytes, max(chunk, LEAST_CHUNK))
+            original(self, n_reader, max_chunk_bytes, max_chunks, name)
+
+        return __init__
+
+    _once(ShmRingBuffer, "__init__", wrap)
+
+
 _CHANGES = {
+    "queues in a small /dev/shm": _fit_queues,
+    "the name of a lost rank": _name_lost_ranks,
     "labels by layer": _name_layers,
     "expert parallelism by exchange of tokens": _tell_experts,
     "expert parallelism in CPU kernels": _respect_expert_maps,
