@@ -99,6 +99,7 @@ TEST(Region, AdoptedMemoryIsFreedWhileAThreadReadsIt) {
 
 // peer_memory() promises less, but its readers cannot know of a failure in time either.
 TEST(Region, OfAPeerStaysReadableInAFailedWorld) {
+  testing::SharedEvent found;
   testing::SharedEvent freed;
   testing::run_ranks(2, [&](Communicator& all) {
     Memory memory = adopted(all);
@@ -108,14 +109,15 @@ TEST(Region, OfAPeerStaysReadableInAFailedWorld) {
     all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(places)));
     const std::byte* const peers = all.peer_memory(1, places[1], kBytes);
     ASSERT_NE(peers, nullptr);
-    all.barrier();
     if (all.rank() == 1) {
+      EXPECT_TRUE(found.wait());
       all.abort("the test ends the world");
       memory.region = Region();
       memory.free();
       freed.happen();
       return;
     }
+    found.happen();
     EXPECT_TRUE(freed.wait());
     EXPECT_EQ(std::count(peers, peers + kBytes, std::byte{7}), kBytes);
     memory.region = Region();
