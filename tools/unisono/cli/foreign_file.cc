@@ -33,13 +33,13 @@ constexpr Foreign kForeign[] = {
     {{"GPU0", "Legend:", "OK "}, "a matrix of nvidia-smi topo -p2p (it has no link speeds)"},
     {{"<nvidia_smi_log"}, "a report of nvidia-smi -q -x"},
     {{"LINK TYPE TABLE"}, "a report of amd-smi topology"},
-    {{"Machine (", "NUMANode L#"}, "an answer of lstopo"},
-    {{"available: ", "node distances:"}, "an answer of numactl --hardware"},
-    {{"-[0000:"}, "an answer of lspci -t"},
-    {{"vendid=", "switchguid"}, "an answer of ibnetdiscover"},
+    {{"Machine (", "NUMANode L#"}, "the output of lstopo"},
+    {{"available: ", "node distances:"}, "the output of numactl --hardware"},
+    {{"-[0000:"}, "the output of lspci -t"},
+    {{"vendid=", "switchguid"}, "the output of ibnetdiscover"},
     {{"SwitchName="}, "a topology.conf of Slurm"},
     {{"<platform", "<host "}, "a platform of SimGrid"},
-    {{"GPU 0:", "Link 0:", "GB/s"}, "an answer of nvidia-smi nvlink --status"},
+    {{"GPU 0:", "Link 0:", "GB/s"}, "the output of nvidia-smi nvlink --status"},
     {{"ROCm System Management Interface", "GPU0"}, "a report of rocm-smi"},
     {{"\"coll_perf\"", "\"metadata\""}, "a report of NCCL Inspector"},
     {{"Job summary", "Communicators...", "====="}, "an answer of NCCL's RAS (ncclras)"},
@@ -67,11 +67,11 @@ bool is_safetensors(std::string_view text) {
 std::string_view binary_file(std::string_view text) {
   return is_chakra(text)                   ? "an execution trace of Chakra (protobuf)"
          : text.starts_with("GGUF")        ? "a model as GGUF"
-         : is_safetensors(text)            ? "a file of weights (safetensors)"
+         : is_safetensors(text)            ? "a weights file (safetensors)"
          : text.starts_with("PK\x03\x04")  ? "a ZIP archive, as torch.save() writes it"
          : text.starts_with("\x89HDF\r\n") ? "an HDF5 file"
          : text.starts_with("SQLite format 3")
-             ? "a database of SQLite, as Nsight Systems exports it"
+             ? "an SQLite database, as Nsight Systems exports it"
              : "";
 }
 
