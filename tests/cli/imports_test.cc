@@ -357,8 +357,8 @@ std::string nccl_call(const char* address, int count, int ranks = 2) {
 
 TEST(ReadNcclLogs, MayBeginWithTheOutputOfOtherPrograms) {
   const std::string matrix = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-55\n";
-  const std::vector<ImportedRank> ranks =
-      read_imports({{.path = "a", .text = matrix + nccl_rank(0, "0x1", "1b") + nccl_call("0x1", 8)}});
+  const std::vector<ImportedRank> ranks = read_imports(
+      {{.path = "a", .text = matrix + nccl_rank(0, "0x1", "1b") + nccl_call("0x1", 8)}});
   ASSERT_EQ(ranks.size(), 1U);
   EXPECT_EQ(ranks[0].calls.size(), 1U);
 }

@@ -65,14 +65,13 @@ bool is_safetensors(std::string_view text) {
 }
 
 std::string_view binary_file(std::string_view text) {
-  return is_chakra(text)                   ? "an execution trace of Chakra (protobuf)"
-         : text.starts_with("GGUF")        ? "a model as GGUF"
-         : is_safetensors(text)            ? "a weights file (safetensors)"
-         : text.starts_with("PK\x03\x04")  ? "a ZIP archive, as torch.save() writes it"
-         : text.starts_with("\x89HDF\r\n") ? "an HDF5 file"
-         : text.starts_with("SQLite format 3")
-             ? "an SQLite database, as Nsight Systems exports it"
-             : "";
+  return is_chakra(text)                       ? "an execution trace of Chakra (protobuf)"
+         : text.starts_with("GGUF")            ? "a model as GGUF"
+         : is_safetensors(text)                ? "a weights file (safetensors)"
+         : text.starts_with("PK\x03\x04")      ? "a ZIP archive, as torch.save() writes it"
+         : text.starts_with("\x89HDF\r\n")     ? "an HDF5 file"
+         : text.starts_with("SQLite format 3") ? "an SQLite database, as Nsight Systems exports it"
+                                               : "";
 }
 
 }  // namespace
