@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "bootstrap/local_world.h"
 #include "bootstrap/testing.h"
@@ -27,7 +28,8 @@ std::string found_after_removal(int rank, const std::string& job, bool is_world_
     const UniqueFd memory = shm::create_memory("unisono-test", kBytes);
     const shm::Mapping mapping(memory.get(), kBytes);
     mapping.data()[kBytes - 1] = std::byte{7};
-    const std::uint32_t number = host->regions().add(mapping.data(), kBytes, memory.get());
+    const std::uint32_t number =
+        host->regions().add(mapping.data(), kBytes, memory.get(), mapping.data());
     host->all_gather(std::as_bytes(std::span(&number, 1)));
     host->all_gather({});  // found
     if (is_world_ended) {
@@ -51,6 +53,22 @@ std::string found_after_removal(int rank, const std::string& job, bool is_world_
     return "no more";
   }
   return found->base[kBytes - 1] == std::byte{7} ? "still" : "with other bytes";
+}
+
+// The rank that gives a segment may fail, and drop it, before the others have taken it.
+TEST(ProcessMemory, KeepsASegmentUntilAllHaveTakenIt) {
+  const UniqueFd file = shm::create_memory("unisono-test", kBytes);
+  ProcessMemory memory(file.get(), kBytes);
+  auto segment = std::make_shared<shm::Mapping>(file.get(), kBytes);
+  const std::weak_ptr<shm::Mapping> seen = segment;
+  memory.give(3, 7, std::move(segment), 2);
+  EXPECT_EQ(memory.take(3, 8), nullptr);
+  EXPECT_EQ(memory.take(4, 7), nullptr);
+  EXPECT_EQ(memory.take(3, 7), seen.lock());
+  EXPECT_FALSE(seen.expired());
+  EXPECT_NE(memory.take(3, 7), nullptr);
+  EXPECT_TRUE(seen.expired());
+  EXPECT_EQ(memory.take(3, 7), nullptr);
 }
 
 TEST(LocalHost, MemoryOfAPeerGoesWhenThePeerTakesItBack) {

@@ -5,16 +5,17 @@
 #include <atomic>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace unisono::comm {
 namespace {
 
 // Ranks of one process use one mapping: the first one makes it and the others share its ownership.
-struct MappingNote {
-  const std::shared_ptr<shm::Mapping>* mapping = nullptr;
+struct MemoryNote {
+  const std::shared_ptr<ProcessMemory>* process = nullptr;
 };
 
-std::shared_ptr<shm::Mapping> share_mapping(LocalWorld& ranks, std::size_t bytes) {
+std::shared_ptr<ProcessMemory> share_memory(LocalWorld& ranks, std::size_t bytes) {
   const int me = ranks.rank();
   UniqueFd created;
   if (me == 0) {
@@ -25,25 +26,49 @@ std::shared_ptr<shm::Mapping> share_mapping(LocalWorld& ranks, std::size_t bytes
   while (!ranks.peer(first).same_process) {
     ++first;
   }
-  std::shared_ptr<shm::Mapping> mapping;
-  MappingNote note;
+  std::shared_ptr<ProcessMemory> process;
+  MemoryNote note;
   if (first == me) {
-    mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
-    note.mapping = &mapping;
+    process = std::make_shared<ProcessMemory>(memory.get(), bytes);
+    note.process = &process;
   }
   const auto notes = ranks.all_gather(std::as_bytes(std::span(&note, 1)));
   if (first != me) {
     std::memcpy(&note, notes[static_cast<std::size_t>(first)].data(), sizeof(note));
-    mapping = *note.mapping;
+    process = *note.process;
   }
   ranks.all_gather({});  // the first rank's pointer is valid until all have copied it
-  return mapping;
+  return process;
 }
 
 }  // namespace
 
+void ProcessMemory::keep(std::unique_ptr<shm::Mapping> mapping) {
+  const std::lock_guard lock(changing_);
+  kept_.push_back(std::move(mapping));
+}
+
+void ProcessMemory::give(int rank, std::uint64_t number, std::shared_ptr<shm::Mapping> segment,
+                         int takers) {
+  const std::lock_guard lock(changing_);
+  given_[{rank, number}] = {.segment = std::move(segment), .takers = takers};
+}
+
+std::shared_ptr<shm::Mapping> ProcessMemory::take(int rank, std::uint64_t number) {
+  const std::lock_guard lock(changing_);
+  const auto given = given_.find({rank, number});
+  if (given == given_.end()) {
+    return nullptr;
+  }
+  std::shared_ptr<shm::Mapping> segment = given->second.segment;
+  if (--given->second.takers == 0) {
+    given_.erase(given);
+  }
+  return segment;
+}
+
 WorldMemory::WorldMemory(LocalWorld& ranks)
-    : layout_(ranks.size()), mapping_(share_mapping(ranks, layout_.bytes)) {}
+    : layout_(ranks.size()), process_(share_memory(ranks, layout_.bytes)) {}
 
 void WorldMemory::introduce(int rank, int ranks, std::string_view job) noexcept {
   auto& pid = reinterpret_cast<std::atomic<std::int32_t>*>(data() + layout_.pids)[rank];

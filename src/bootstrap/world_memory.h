@@ -4,14 +4,43 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bootstrap/host_memory.h"
 #include "bootstrap/local_world.h"
 #include "transport/shm/segment.h"
 
 namespace unisono::comm {
+
+// The mappings that the ranks of one process share, until the last of them ends its world.
+class ProcessMemory {
+ public:
+  ProcessMemory(int fd, std::size_t bytes) : world_(fd, bytes) {}
+  std::byte* world() const noexcept { return world_.data(); }
+
+  // Keeps a mapping that other ranks may still be reading, because the world has failed.
+  void keep(std::unique_ptr<shm::Mapping> mapping);
+  // Gives a segment of `rank` to `takers` other ranks of this process.
+  void give(int rank, std::uint64_t number, std::shared_ptr<shm::Mapping> segment, int takers);
+  // Returns nullptr if no such segment has been given.
+  std::shared_ptr<shm::Mapping> take(int rank, std::uint64_t number);
+
+ private:
+  struct Given {
+    std::shared_ptr<shm::Mapping> segment;
+    int takers = 0;  // that have not taken it
+  };
+  shm::Mapping world_;
+  std::mutex changing_;  // guards the members below
+  std::vector<std::unique_ptr<shm::Mapping>> kept_;
+  std::map<std::pair<int, std::uint64_t>, Given> given_;
+};
 
 class WorldMemory {
  public:
@@ -21,7 +50,8 @@ class WorldMemory {
   // Marks the memory as that of a world, for observers outside of the process.
   void introduce(int rank, int ranks, std::string_view job) noexcept;
 
-  std::byte* data() const noexcept { return mapping_->data(); }  // laid out as WorldLayout
+  std::byte* data() const noexcept { return process_->world(); }  // laid out as WorldLayout
+  ProcessMemory& process() const noexcept { return *process_; }
   std::byte* first_group() const noexcept { return data() + layout_.group; }
   std::byte* event_counts() const noexcept { return data() + layout_.event_counts; }
   std::byte* pool(int rank) const noexcept {
@@ -43,7 +73,7 @@ class WorldMemory {
 
  private:
   WorldLayout layout_;
-  std::shared_ptr<shm::Mapping> mapping_;  // shared by all ranks of a process
+  std::shared_ptr<ProcessMemory> process_;  // shared by all ranks of a process
 };
 
 }  // namespace unisono::comm

@@ -67,7 +67,6 @@ void check_whole(comm::Group& group, const char* call) {
 }
 
 std::shared_ptr<Core> split_off(Core& core, int color, int key) {
-  using Offer = comm::GroupSegments::Offer;
   comm::Group& group = core.group();
   comm::World& world = group.world();
   const auto n = static_cast<std::size_t>(group.size());
@@ -93,13 +92,13 @@ std::shared_ptr<Core> split_off(Core& core, int color, int key) {
   const auto first = static_cast<std::size_t>(std::distance(
       members.begin(), std::find_if(members.begin(), members.end(),
                                     [&hosts](int member) { return hosts.is_here(member); })));
-  Offer offer;
+  std::uint64_t offer = 0;
   std::shared_ptr<shm::Mapping> segment;
   const bool offers = color >= 0 && static_cast<std::size_t>(rank) == first;
   if (offers) {
-    or_tell_all(world, [&] { offer = world.segments().offer(members, layout.bytes, segment); });
+    or_tell_all(world, [&] { segment = world.segments().offer(members, layout.bytes, offer); });
   }
-  std::vector<Offer> all_offers(n);
+  std::vector<std::uint64_t> all_offers(n);
   core.run({.collective = Collective::all_gather,
             .in = &offer,
             .out = all_offers.data(),

@@ -22,12 +22,15 @@ using Kind = LocalHost::SegmentName::Kind;
 
 }  // namespace
 
-GroupSegments::Offer GroupSegments::offer(std::span<const int> members, std::size_t bytes,
-                                          std::shared_ptr<shm::Mapping>& mapping) {
+std::shared_ptr<shm::Mapping> GroupSegments::offer(std::span<const int> members, std::size_t bytes,
+                                                   std::uint64_t& number) {
   const UniqueFd memory = shm::create_memory("unisono-group", bytes);
-  mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
+  auto mapping = std::make_shared<shm::Mapping>(memory.get(), bytes);
   const LocalHost::SegmentName name{.kind = Kind::group, .number = next_++};
+  number = name.number;
+  int takers = -1;  // without this rank
   for (const int member : members) {
+    takers += watch_.same_process_as(member) ? 1 : 0;
     if (hosts_.is_here(member) && !watch_.same_process_as(member) && !sent([&] {
           return host_.send_segment(hosts_.local(member), name, *mapping, memory.get());
         })) {
@@ -36,15 +39,17 @@ GroupSegments::Offer GroupSegments::offer(std::span<const int> members, std::siz
                                            "\nsplit fewer groups at once");
     }
   }
-  return {.number = static_cast<std::uint32_t>(name.number), .mapping = &mapping};
+  if (takers > 0) {
+    host_.memory().process().give(host_.rank(), number, mapping, takers);
+  }
+  return mapping;
 }
 
-std::shared_ptr<shm::Mapping> GroupSegments::take(int offerer, const Offer& offer) {
-  if (watch_.same_process_as(offerer)) {
-    return *offer.mapping;
-  }
-  auto mapping =
-      host_.take_segment(hosts_.local(offerer), {.kind = Kind::group, .number = offer.number});
+std::shared_ptr<shm::Mapping> GroupSegments::take(int offerer, std::uint64_t number) {
+  const int from = hosts_.local(offerer);
+  auto mapping = watch_.same_process_as(offerer)
+                     ? host_.memory().process().take(from, number)
+                     : host_.take_segment(from, {.kind = Kind::group, .number = number});
   if (mapping == nullptr) {
     throw Error(ErrorCode::internal,
                 "the segment of a new group did not arrive from rank " + std::to_string(offerer));

@@ -25,16 +25,10 @@ class GroupSegments {
                 Rosters& rosters)
       : hosts_(hosts), host_(host), watch_(watch), abort_(abort), rosters_(rosters) {}
 
-  struct Offer {
-    std::uint32_t number = 0;
-    std::uint32_t reserved = 0;
-    const std::shared_ptr<shm::Mapping>* mapping = nullptr;  // in the offering process
-  };
-  // The offer must live until all members have taken it, because ranks in the same process share
-  // its mapping.
-  Offer offer(std::span<const int> members, std::size_t bytes,
-              std::shared_ptr<shm::Mapping>& mapping);
-  std::shared_ptr<shm::Mapping> take(int offerer, const Offer& offer);
+  // Makes a segment for `members`. Sets `number`, by which the other members take it.
+  std::shared_ptr<shm::Mapping> offer(std::span<const int> members, std::size_t bytes,
+                                      std::uint64_t& number);
+  std::shared_ptr<shm::Mapping> take(int offerer, std::uint64_t number);
   // Shares a segment without an exchange: the first of `members` makes the segment of the group
   // `id`, and the others wait for it for the given time (0: no limit). No member may be a thread of
   // this process. Throws connection.
@@ -50,7 +44,7 @@ class GroupSegments {
   Watch& watch_;
   AbortWord& abort_;
   Rosters& rosters_;
-  std::uint32_t next_ = 1;
+  std::uint64_t next_ = 1;
 };
 
 }  // namespace unisono::comm

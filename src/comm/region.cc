@@ -56,6 +56,14 @@ void give_back(std::byte* base, std::size_t bytes) noexcept {
   munmap(copy, kPiece);
 }
 
+// Returns true if other ranks are threads of this process.
+bool has_ranks_beside(comm::World& world) {
+  const std::span<const int> here = world.hosts().here();
+  return std::any_of(here.begin(), here.end(), [&world](int rank) {
+    return rank != world.rank() && world.membership().watch().same_process_as(rank);
+  });
+}
+
 }  // namespace
 
 RegionState::~RegionState() {
@@ -67,8 +75,11 @@ RegionState::~RegionState() {
   }
   if (adopted) {
     give_back(base, bytes);
-  } else {
-    munmap(base, bytes);
+  }
+  // In a failed world, other threads of the process may still be reading the memory. Other
+  // processes keep their own mappings (LocalHost::drain_announcements()).
+  if (shared != nullptr && world->membership().abort().is_set() && has_ranks_beside(*world)) {
+    world->host().memory().process().keep(std::move(shared));
   }
 }
 
@@ -88,13 +99,10 @@ std::unique_ptr<RegionState> allocate(const std::shared_ptr<comm::World>& world,
     fail("an allocation", bytes);
   }
   const UniqueFd memory = shm::create_memory("unisono-region", size);
-  void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
-  if (base == MAP_FAILED) {
-    fail("an allocation", bytes);
-  }
-  region->base = static_cast<std::byte*>(base);
+  region->shared = std::make_unique<shm::Mapping>(memory.get(), size);
+  region->base = region->shared->data();
   region->bytes = size;
-  region->number = world->host().regions().add(region->base, size, memory.get());
+  region->number = world->host().regions().add(region->base, size, memory.get(), region->base);
   return region;
 }
 
@@ -141,13 +149,17 @@ std::unique_ptr<RegionState> adopt(const std::shared_ptr<comm::World>& world,
     }
     done += static_cast<std::size_t>(wrote);
   }
+  if (has_ranks_beside(*world)) {
+    region->shared = std::make_unique<shm::Mapping>(shared.get(), size);
+  }
   if (mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, shared.get(), 0) ==
       MAP_FAILED) {
     fail("adopting memory", size);
   }
   region->base = base;
   region->bytes = size;
-  region->number = world->host().regions().add(base, size, shared.get());
+  region->number = world->host().regions().add(
+      base, size, shared.get(), region->shared == nullptr ? base : region->shared->data());
   return region;
 }
 
@@ -157,9 +169,10 @@ SharedPlace place_of(comm::World& world, const void* data, std::size_t bytes) {
   if (!region) {
     return {};
   }
-  const auto* first = static_cast<const std::byte*>(data);
-  return {.address = reinterpret_cast<std::uint64_t>(first),
-          .offset = static_cast<std::uint64_t>(first - region->base),
+  const auto offset =
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - region->base);
+  return {.address = reinterpret_cast<std::uint64_t>(region->in_process + offset),
+          .offset = offset,
           .region = region->number};
 }
 

@@ -389,6 +389,8 @@ TEST(Config, SaysWhatIsWrong) {
             "hidden_size is \"Infinity\", which is no size at /hidden_size");
   EXPECT_EQ(problem(sample("bad_layer_types_short")),
             "layer_types has 3 values for 26 layers at /layer_types");
+  EXPECT_EQ(problem(qwen2(R"("layer_types": ["full_attention"])")),
+            "layer_types has 1 values for 6 layers at /layer_types");
   EXPECT_NE(problem(sample("bad_two_expert_counts")).find("another name"), std::string::npos);
   EXPECT_NE(problem(qwen2(R"("head_dim": 0)")).find("head_dim is 0"), std::string::npos);
   EXPECT_NE(problem(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1,

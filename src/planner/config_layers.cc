@@ -288,6 +288,9 @@ class LayerReader {
     const bool is_asked = family_.windows == Windows::late || family_.windows == Windows::chosen;
     const bool is_used = !is_asked || keys_.truth("use_sliding_window", false);
     shape_.is_chunked = family_.windows == Windows::chunks;
+    if (const std::optional<JsonNode> types = keys_.node().find("layer_types")) {
+      check_length(*types, "layer_types");
+    }
     if (is_asked && !is_used) {
       for (const char* key : {"sliding_window", "max_window_layers", "layer_types"}) {
         keys_.find(key);  // without effect
@@ -385,7 +388,6 @@ class LayerReader {
 
   // Layers that predict further tokens may stand behind the others.
   void read_layer_types(const JsonNode& types) {
-    check_length(types, "layer_types");
     bool has_window = false;
     for (std::size_t i = 0; i < shape_.kinds.size(); ++i) {
       shape_.kinds[i].has_window = types.item(i).text() != "full_attention";

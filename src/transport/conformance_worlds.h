@@ -85,8 +85,8 @@ class ShmWorld final : public World {
   bool offers() const override { return can_fetch_; }
   Transport& at(int rank) override { return *ranks_[static_cast<std::size_t>(rank)]->transport; }
   bool let_share(int rank, const std::vector<std::byte>& memory) override {
-    return ranks_[static_cast<std::size_t>(rank)]->regions.add(memory.data(), memory.size(), -1) !=
-           0;
+    return ranks_[static_cast<std::size_t>(rank)]->regions.add(memory.data(), memory.size(), -1,
+                                                               memory.data()) != 0;
   }
 
  private:

@@ -142,7 +142,7 @@ TEST(ReadKineto, DoesNotTakeALaunchForTheCollective) {
   EXPECT_TRUE(rank.calls.empty());
   EXPECT_NE(left_out(rank).find("1 launches without a kernel"), std::string::npos)
       << left_out(rank);
-  EXPECT_NE(left_out(rank).find("1 NCCL kernels"), std::string::npos) << left_out(rank);
+  EXPECT_NE(left_out(rank).find("1 kernels of NCCL"), std::string::npos) << left_out(rank);
 }
 
 nlohmann::json kernel_of(const char* group, double at_us) {
@@ -162,7 +162,45 @@ TEST(ReadKineto, CountsComputingKernelsAsSuch) {
                    event("kernel", "ncclDevKernel_Generic", 20, 50), kernel_of("0", 700)}),
       "a");
   EXPECT_EQ(rank.calls.size(), 1U);
-  EXPECT_EQ(left_out(rank), "1 kernels that compute; 1 NCCL kernels whose collective is unknown");
+  EXPECT_EQ(left_out(rank),
+            "1 kernels that compute; 1 kernels of NCCL or a relative whose collective is unknown");
+}
+
+TEST(ReadKineto, CountsKernelsOfAscendAsCollectives) {
+  const ImportedRank rank =
+      read_kineto(trace_of(0, {event("kernel", "hcom_allReduce__950_0_1", 10, 50)}), "a");
+  EXPECT_EQ(left_out(rank), "1 kernels of NCCL or a relative whose collective is unknown");
+}
+
+TEST(ReadKineto, LeavesOutEventsWithoutATime) {
+  nlohmann::json timeless = kernel_of("0", 700);
+  timeless.erase("dur");
+  nlohmann::json worded = kernel_of("0", 800);
+  worded["ts"] = "800";
+  const ImportedRank rank = read_kineto(trace_of(0, {timeless, worded, kernel_of("0", 900)}), "a");
+  EXPECT_EQ(rank.calls.size(), 1U);
+  EXPECT_EQ(left_out(rank), "2 without a time or a duration");
+}
+
+TEST(ReadKineto, LeavesOutGroupsThatContradictTheFile) {
+  nlohmann::json larger = kernel_of("", 700);
+  larger["args"]["Group size"] = 4;
+  const ImportedRank first = read_kineto(trace_of(0, {larger, kernel_of("", 900)}), "a");
+  EXPECT_EQ(first.calls.size(), 1U);
+  EXPECT_EQ(left_out(first), "1 whose group size contradicts the list of the group's members");
+  const ImportedRank stranger = read_kineto(trace_of(5, {kernel_of("", 700)}), "a");
+  EXPECT_TRUE(stranger.calls.empty());
+  EXPECT_EQ(left_out(stranger), "1 of groups without rank 5, which wrote the file");
+}
+
+TEST(ReadKineto, SaysThatTheSizeOfAnUnknownTypeIsAssumed) {
+  nlohmann::json kernel = kernel_of("", 700);
+  kernel["args"]["dtype"] = "Float128";
+  const ImportedRank rank = read_kineto(trace_of(0, {kernel}), "a");
+  ASSERT_EQ(rank.account.assumed.size(), 1U);
+  EXPECT_EQ(rank.account.assumed[0], "elements of \"Float128\" take 1 byte: the type is not known");
+  kernel["args"]["dtype"] = "Float8_e8m0fnu";
+  EXPECT_TRUE(read_kineto(trace_of(0, {kernel}), "a").account.assumed.empty());
 }
 
 // Kernels of one backend do not make the calls of another one vanish.
@@ -291,6 +329,19 @@ TEST(ReadFlightRecorder, BelievesTheStateOfACall) {
   EXPECT_EQ(rank.account.assumed.size(), 1U);
 }
 
+TEST(ReadFlightRecorder, LeavesOutGroupsWithoutTheRank) {
+  const ImportedRank rank = read_flight_recorder(dump_of(3, "[0, 1]"), "a");
+  EXPECT_TRUE(rank.calls.empty());
+  EXPECT_EQ(left_out(rank), "1 of groups without rank 3, which wrote the file");
+}
+
+TEST(ReadFlightRecorder, AddsTensorsOfSeveralTypes) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  dump["entries"][0]["input_sizes"] = {{10}, {10}};
+  dump["entries"][0]["input_dtypes"] = {"Float", "Half"};
+  EXPECT_DOUBLE_EQ(read_flight_recorder(dump, "a").calls.at(0).bytes, 60);
+}
+
 // Containers: two processes with one host name and number, and one device each.
 std::string nccl_rank(int rank, const char* address, const char* bus) {
   const std::string place = "gpuhost:7:4" + std::to_string(rank) + " [0] NCCL INFO ";
@@ -302,6 +353,14 @@ std::string nccl_call(const char* address, int count, int ranks = 2) {
   return "gpuhost:7:7 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x7 recvbuff 0x7 count " +
          std::to_string(count) + " datatype 7 op 0 root 0 comm " + address +
          " [nranks=" + std::to_string(ranks) + "] stream 0x55\n";
+}
+
+TEST(ReadNcclLogs, MayBeginWithTheOutputOfOtherPrograms) {
+  const std::string matrix = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-55\n";
+  const std::vector<ImportedRank> ranks = read_imports(
+      {{.path = "a", .text = matrix + nccl_rank(0, "0x1", "1b") + nccl_call("0x1", 8)}});
+  ASSERT_EQ(ranks.size(), 1U);
+  EXPECT_EQ(ranks[0].calls.size(), 1U);
 }
 
 TEST(ReadNcclLogs, TellsRanksInContainersApart) {

@@ -65,18 +65,20 @@ std::optional<Collective> collective_named_by_benchmark(std::string_view name) {
     std::string_view name;
     Collective collective;
   };
-  constexpr std::array<Known, 12> kKnown = {{{"allreduce", Collective::all_reduce},
-                                             {"allgather", Collective::all_gather},
-                                             {"allgatherv", Collective::all_gather},
-                                             {"reducescatter", Collective::reduce_scatter},
-                                             {"reducescatterblock", Collective::reduce_scatter},
-                                             {"alltoall", Collective::all_to_all},
-                                             {"broadcast", Collective::broadcast},
-                                             {"bcast", Collective::broadcast},
-                                             {"reduce", Collective::reduce},
-                                             {"gather", Collective::gather},
-                                             {"scatter", Collective::scatter},
-                                             {"barrier", Collective::barrier}}};
+  constexpr std::array<Known, 13> kKnown = {
+      {{"allreduce", Collective::all_reduce},
+       {"allgather", Collective::all_gather},
+       {"allgatherv", Collective::all_gather},
+       {"reducescatter", Collective::reduce_scatter},
+       {"reducescatterblock", Collective::reduce_scatter},
+       {"alltoall", Collective::all_to_all},
+       {"alltoallpersonalizedexchange", Collective::all_to_all},
+       {"broadcast", Collective::broadcast},
+       {"bcast", Collective::broadcast},
+       {"reduce", Collective::reduce},
+       {"gather", Collective::gather},
+       {"scatter", Collective::scatter},
+       {"barrier", Collective::barrier}}};
   std::string letters;
   name = name.substr(0, std::min(name.find("_test"), name.find("_perf")));
   for (const char sign : name) {

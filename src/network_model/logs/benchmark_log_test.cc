@@ -458,6 +458,51 @@ TEST(BenchmarkLog, ReadsTablesOfOsu) {
   EXPECT_NE(unsaid.message.find("add -n RANKS"), std::string::npos);
 }
 
+TEST(BenchmarkLog, ReadsTheNameThatOsuGivesToAllToAll) {
+  const auto log = parse(
+      "# OSU MPI All-to-All Personalized Exchange Latency Test v7.5\n"
+      "# Datatype: MPI_CHAR.\n"
+      "# Size       Avg Latency(us)\n"
+      "1024                   10.29\n",
+      {.ranks = 4});
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_EQ(log.value->table.rows[0].point.collective, Collective::all_to_all);
+  EXPECT_DOUBLE_EQ(log.value->table.rows[0].point.bytes, 4096);
+}
+
+TEST(BenchmarkLog, SaysThatDataTypesAndOperationsAreMixed) {
+  const auto assumed = [](const std::string& text) {
+    const auto log = parse(text, {.ranks = 2});
+    EXPECT_TRUE(log) << log.message;
+    return log && !log.value->account.assumed.empty() ? log.value->account.assumed.back()
+                                                      : std::string();
+  };
+  const auto row = [](const char* kind) {
+    return std::string("     1048576        262144     ") + kind +
+           "      -1    44.20   23.72   23.72      0    41.90   25.03   25.03      0\n";
+  };
+  EXPECT_EQ(assumed(log_of(kReduce, row("float     sum") + row("float     sum"))), "");
+  EXPECT_EQ(assumed(log_of(kReduce, row("float     sum") + row(" half     sum"))),
+            "all_reduce of float sum and half sum takes the same time");
+  EXPECT_EQ(assumed(log_of("# Collective test starting: broadcast_perf\n",
+                           row("float    none") + row(" int8    none") + row("uint8    none"))),
+            "broadcast of float, int8 and uint8 takes the same time");
+  const std::string osu =
+      "# OSU MPI Allreduce Latency Test v7.5\n# Datatype: MPI_FLOAT.\n# Size  Avg Latency(us)\n"
+      "1024 4.21\n";
+  std::string other = osu;
+  other.replace(other.find("MPI_FLOAT"), 9, "MPI_INT");
+  EXPECT_EQ(assumed(osu + other), "all_reduce of MPI_FLOAT and MPI_INT takes the same time");
+  const std::string intel =
+      "datatype: float32\nreduction: sum\n# Benchmarking: allreduce\n# #processes: 2\n"
+      "#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec] stddev[%]\n4 16 4.20 4.40 4.30 "
+      "1.0\n";
+  other = intel;
+  other.replace(other.find("sum"), 3, "max");
+  EXPECT_EQ(assumed(intel + other),
+            "all_reduce of float32 max and float32 sum takes the same time");
+}
+
 TEST(BenchmarkLog, ReadsTheRanksOfOsuFromItsCommand) {
   const std::string table =
       "# OSU NCCL-CUDA Allreduce Latency Test v7.2\n"

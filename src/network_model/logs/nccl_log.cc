@@ -40,6 +40,8 @@ struct Half {
 
 struct Columns {
   std::size_t count = 0;  // without that of timestamps; 0: no heading yet
+  std::size_t type = kNoPlace;
+  std::size_t redop = kNoPlace;
   Half out_of_place = {};
   Half in_place = {};
   bool is_cpu_time = false;     // -C 1
@@ -78,10 +80,16 @@ Columns columns_of(std::string_view line, bool is_in_place_first) {
     }
   }
   halves.resize(2);
+  const auto place_of = [&words](std::string_view word) {
+    const auto found = std::ranges::find(words, word);
+    return found == words.end() ? kNoPlace : static_cast<std::size_t>(found - words.begin());
+  };
   if (is_in_place_first) {
     std::swap(halves[0], halves[1]);
   }
   return {.count = words.size(),
+          .type = place_of("type"),
+          .redop = place_of("redop"),
           .out_of_place = halves[0],
           .in_place = halves[1],
           .is_cpu_time = has("cputime"),
@@ -250,6 +258,8 @@ class NcclTests : public LogFormat {
       }
       begin_unless_new(line.number);
       columns_ = {.count = words.size(),
+                  .type = 2,
+                  .redop = 3,
                   .out_of_place = {.us = 5, .algbw = 6, .busbw = 7, .wrong = 8},
                   .in_place = {.us = 9, .algbw = 10, .busbw = 11, .wrong = 12}};
     }
@@ -264,7 +274,19 @@ class NcclTests : public LogFormat {
     } else if (!read_halves(words, row) && !read_one_half(line.text, words, row)) {
       row.flaw = "that are cut off, or mixed with other output";
     }
+    row.kind = kind_in(words);
     add(std::move(row));
+  }
+
+  // The data type and the operation, which is "none" or blank without one.
+  std::string kind_in(const std::vector<std::string_view>& words) const {
+    std::string kind;
+    for (const std::size_t column : {columns_.type, columns_.redop}) {
+      if (column < words.size() && !number_of(words[column]) && words[column] != "none") {
+        kind += (kind.empty() ? "" : " ") + std::string(words[column]);
+      }
+    }
+    return kind;
   }
 
   // Some versions leave the operation or the root blank: the halves are the last columns.
@@ -340,6 +362,13 @@ PrintedTime time_in(const JsonNode& result, std::string_view key) {
   return time;
 }
 
+// As NcclTests::kind_in().
+std::string kind_in(const JsonNode& result) {
+  std::string kind = text_in(result, "type");
+  const std::string operation = text_in(result, "redop");
+  return operation.empty() || operation == "none" ? kind : kind + " " + operation;
+}
+
 // Returns the heading of the whole run: the test from its program, its ranks and devices.
 PrintedTable json_heading(const JsonNode& document) {
   PrintedTable table{.line = 1};
@@ -399,6 +428,7 @@ Parsed<std::vector<PrintedTable>> read_nccl_tests_json(std::string_view text) {
           }
           tables.back().rows.push_back({.line = 1,
                                         .bytes = number_in(result, "size").value_or(-1),
+                                        .kind = kind_in(result),
                                         .out_of_place = time_in(result, "out_of_place"),
                                         .in_place = time_in(result, "in_place")});
         }

@@ -23,6 +23,13 @@ bool are_numbers(const std::vector<std::string_view>& words) {
                              [](std::string_view word) { return number_of(word).has_value(); });
 }
 
+// Appends a data type or an operation; "N/A" and "none": there is none.
+void add_to_kind(std::string& kind, std::string_view word) {
+  if (word != "N/A" && word != "none") {
+    kind += (kind.empty() ? "" : " ") + std::string(word);
+  }
+}
+
 //   # OSU MPI Allreduce Latency Test v7.2
 //   # Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
 //   4                       1.87              1.80              1.95        1000
@@ -44,12 +51,16 @@ class Osu : public LogFormat {
       return;
     }
     const std::vector<std::string_view> words = words_of(line.text);
+    if (words.size() > 2 && words[0] == "#" && words[1] == "Datatype:") {
+      kind_ = words[2].substr(0, words[2].find('.'));
+    }
     const bool has_size = table().collective != Collective::barrier;
     const std::size_t us = has_size ? 1 : 0;
     if (words.size() <= us || !number_of(words[0]) || !number_of(words[us])) {
       return;
     }
-    PrintedRow row{.line = line.number, .bytes = has_size ? *number_of(words[0]) : 0};
+    PrintedRow row{
+        .line = line.number, .bytes = has_size ? *number_of(words[0]) : 0, .kind = kind_};
     row.out_of_place = {.us = number_of(words[us]), .is_wrong = words.back() == "Fail"};
     row.flaw = has_size ? "" : kBarrier;
     add(std::move(row));
@@ -97,8 +108,10 @@ class Osu : public LogFormat {
                    : std::nullopt;
     made.is_size_of_part = is_of_parts(made.collective);
     made.ranks_said = std::exchange(ranks_, 0);
+    kind_.clear();
   }
 
+  std::string kind_;
   int ranks_ = 0;  // that the last command says; 0: none has since the last table
 };
 
@@ -122,7 +135,11 @@ class Ucc : public LogFormat {
       begin(std::string(words[1]), line.number);
       table().is_size_of_part = is_of_parts(table().collective);
       table().is_bandwidth_loose = true;
+      kind_.clear();
       return;
+    }
+    if (words.size() == 2 && (words[0] == "Datatype:" || words[0] == "Reduction:")) {
+      add_to_kind(kind_, words[1]);
     }
     constexpr std::size_t kLeast = 3;  // count, size, time
     if (!has_table() || words.size() < kLeast || !number_of(words[2])) {
@@ -138,7 +155,7 @@ class Ucc : public LogFormat {
  private:
   void read_row(const std::vector<std::string_view>& words, std::size_t line) {
     constexpr std::size_t kAll = 8;  // count, size, three times and three bandwidths
-    PrintedRow row{.line = line, .bytes = *number_of(words[1])};
+    PrintedRow row{.line = line, .bytes = *number_of(words[1]), .kind = kind_};
     row.out_of_place.us = number_of(words[2]);
     if (words.size() == kAll && *row.out_of_place.us > 0 && number_of(words[5])) {
       row.out_of_place.algbw = row.bytes / *row.out_of_place.us / 1e3;
@@ -158,8 +175,12 @@ class Ucc : public LogFormat {
     table().is_bandwidth_of_part =
         table().is_size_of_part || (table().collective == Collective::all_reduce && factor > 2);
   }
+
+  std::string kind_;
 };
 
+//   datatype: float32
+//   reduction: sum
 //   # Benchmarking: allreduce
 //   # #processes: 2
 //           #bytes  #elem_count #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]  stddev[%]
@@ -174,6 +195,15 @@ class Intel : public LogFormat {
       return at;
     }
     return columns != kNoPlace && line.find("#repetitions") != kNoPlace ? columns : kNoPlace;
+  }
+
+  void see(std::string_view line) override {
+    const std::vector<std::string_view> words = words_of(line);
+    if (words.size() == 2 && words[0] == "datatype:") {
+      kind_ = words[1];
+    } else if (words.size() == 2 && words[0] == "reduction:") {
+      add_to_kind(kind_, words[1]);
+    }
   }
 
   void read(const LogLine& line) override {
@@ -200,7 +230,7 @@ class Intel : public LogFormat {
     } else if (!words.empty() && words[0] == "#bytes") {
       read_columns(words, line.number);
     } else if (us_ < words.size() && words.size() == columns_ && are_numbers(words)) {
-      PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
+      PrintedRow row{.line = line.number, .bytes = *number_of(words[0]), .kind = kind_};
       row.out_of_place.us = number_of(words[us_]);
       row.flaw = table().collective == Collective::barrier ? kBarrier : "";
       add(std::move(row));
@@ -217,6 +247,7 @@ class Intel : public LogFormat {
     us_ = found == words.end() ? kNoPlace : static_cast<std::size_t>(found - words.begin());
   }
 
+  std::string kind_;
   std::size_t columns_ = 0;
   std::size_t us_ = kNoPlace;  // the column of the mean time
 };

@@ -259,9 +259,34 @@ class Collector {
     return add_rows(table, collective);
   }
 
-  BenchmarkLog take() { return std::move(log_); }
+  BenchmarkLog take() {
+    for (const auto& [collective, kinds] : kinds_) {
+      if (kinds.size() > 1) {
+        log_.account.assume(std::string(to_string(collective)) + " of " + listed(kinds) +
+                            " takes the same time");
+      }
+    }
+    return std::move(log_);
+  }
 
  private:
+  // "float sum, half max and 3 others"
+  static std::string listed(const std::set<std::string>& kinds) {
+    constexpr std::size_t kMostNamed = 4;
+    std::string text;
+    std::size_t named = 0;
+    for (const std::string& kind : kinds) {
+      if (named == kMostNamed) {
+        break;
+      }
+      text += (named == 0 ? "" : named + 1 == kinds.size() ? " and " : ", ") + kind;
+      ++named;
+    }
+    return text + (kinds.size() > named
+                       ? " and " + std::to_string(kinds.size() - named) + " other kinds"
+                       : "");
+  }
+
   std::string add_rows(const PrintedTable& table, Collective collective) {
     std::vector<const PrintedRow*> good;
     bool has_wrong = false;
@@ -308,6 +333,9 @@ class Collector {
     const double us = is_time(row.out_of_place.us) ? *row.out_of_place.us : *row.in_place.us;
     constexpr double kSecondsPerUs = 1e-6;
     ++log_.account.used;
+    if (!row.kind.empty()) {
+      kinds_[collective].insert(row.kind);
+    }
     log_.table.rows.push_back(
         {.machine = device.empty() ? "" : device + " x " + std::to_string(ranks),
          .point = {.collective = collective,
@@ -319,6 +347,7 @@ class Collector {
 
   LogQuestion question_;
   BenchmarkLog log_;
+  std::map<Collective, std::set<std::string>> kinds_;  // of the rows that are used
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct PrintedTime {
 struct PrintedRow {
   std::size_t line = 0;
   double bytes = 0;
+  std::string kind = {};  // data type and operation: "float sum"; empty: not printed
   PrintedTime out_of_place = {};
   PrintedTime in_place = {};
   std::string flaw = {};  // why it cannot count, as Account says it; empty: none

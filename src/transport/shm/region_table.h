@@ -16,6 +16,8 @@ namespace unisono::shm {
 
 struct SharedRegion {
   const std::byte* base = nullptr;
+  // A region of this rank: where the other ranks of this process read it.
+  const std::byte* in_process = nullptr;
   std::size_t bytes = 0;
   std::uint32_t number = 0;
   int owner = -1;  // world rank
@@ -72,6 +74,7 @@ class RegionTable {
     std::atomic<std::uint32_t> number = 0;
     std::atomic<int> owner = -1;
     std::atomic<const std::byte*> base = nullptr;
+    std::atomic<const std::byte*> in_process = nullptr;
     std::atomic<std::size_t> bytes = 0;  // 0: empty
 
     void set(const SharedRegion& region) noexcept {
@@ -81,12 +84,14 @@ class RegionTable {
       number.store(region.number, std::memory_order_release);
       owner.store(region.owner, std::memory_order_release);
       base.store(region.base, std::memory_order_release);
+      in_process.store(region.in_process, std::memory_order_release);
       bytes.store(region.bytes, std::memory_order_release);
       version.store(before + 2, std::memory_order_release);
     }
     std::optional<SharedRegion> get() const noexcept {
       const std::uint32_t before = version.load(std::memory_order_acquire);
       const SharedRegion region{.base = base.load(std::memory_order_acquire),
+                                .in_process = in_process.load(std::memory_order_acquire),
                                 .bytes = bytes.load(std::memory_order_acquire),
                                 .number = number.load(std::memory_order_acquire),
                                 .owner = owner.load(std::memory_order_acquire)};

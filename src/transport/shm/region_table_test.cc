@@ -15,6 +15,7 @@ std::byte memory[1 << 12];
 // All fields follow from the number.
 SharedRegion region(std::uint32_t number) {
   return {.base = memory + number % 4096,
+          .in_process = memory + number % 4093,
           .bytes = number,
           .number = number,
           .owner = static_cast<int>(number % 7)};
@@ -22,7 +23,8 @@ SharedRegion region(std::uint32_t number) {
 
 bool is_whole(const SharedRegion& found) {
   const SharedRegion right = region(found.number);
-  return found.base == right.base && found.bytes == right.bytes && found.owner == right.owner;
+  return found.base == right.base && found.in_process == right.in_process &&
+         found.bytes == right.bytes && found.owner == right.owner;
 }
 
 std::optional<SharedRegion> find(const RegionTable& table, std::uint32_t number) {

@@ -7,7 +7,8 @@ namespace unisono::shm {
 Regions::Regions(int rank, Announce announce, Drain drain)
     : rank_(rank), announce_(std::move(announce)), drain_(std::move(drain)) {}
 
-std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd) {
+std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd,
+                           const std::byte* in_process) {
   const std::lock_guard lock(changing_);
   drain_();  // ranks that only register must not fill each other's sockets
   const std::uint32_t number = next_number_++;
@@ -15,7 +16,8 @@ std::uint32_t Regions::add(const std::byte* base, std::size_t bytes, int fd) {
     announce_(number, 0, -1);  // announced to the ranks that know it
     return 0;
   }
-  table_.add({.base = base, .bytes = bytes, .number = number, .owner = rank_});
+  table_.add(
+      {.base = base, .in_process = in_process, .bytes = bytes, .number = number, .owner = rank_});
   return number;
 }
 
@@ -61,7 +63,11 @@ void Regions::learn(int owner, std::uint32_t number, std::size_t bytes, int fd) 
   if (!is_new) {
     return;
   }
-  table_.add({.base = mapped->second.data(), .bytes = bytes, .number = number, .owner = owner});
+  table_.add({.base = mapped->second.data(),
+              .in_process = nullptr,
+              .bytes = bytes,
+              .number = number,
+              .owner = owner});
 }
 
 void Regions::forget(int owner, std::uint32_t number) noexcept {

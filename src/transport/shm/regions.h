@@ -25,9 +25,10 @@ class Regions {
   using Drain = std::function<void()>;
   Regions(int rank, Announce announce, Drain drain);
 
-  // Adds memory of this rank. Returns 0 if a peer has too many unread announcements; the memory is
-  // then not shared, and its data goes through slots.
-  std::uint32_t add(const std::byte* base, std::size_t bytes, int fd);
+  // Adds memory of this rank, which other ranks of this process read at `in_process`. Returns 0 if
+  // a peer has too many unread announcements; the memory is then not shared, and its data goes
+  // through slots.
+  std::uint32_t add(const std::byte* base, std::size_t bytes, int fd, const std::byte* in_process);
   void remove(std::uint32_t number) noexcept;
   // Returns this rank's region that contains all of this memory.
   std::optional<SharedRegion> holding(const void* data, std::size_t bytes) const noexcept {

@@ -242,10 +242,11 @@ bool ShmTransport::share(int lane, const void* data, std::size_t bytes,
   if (!region || !writer.has_room(1)) {
     return false;
   }
-  const auto* first = static_cast<const std::byte*>(data);
+  const auto offset =
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - region->base);
   const Reference reference{.bytes = bytes,
-                            .offset = static_cast<std::uint64_t>(first - region->base),
-                            .address = reinterpret_cast<std::uint64_t>(first),
+                            .offset = offset,
+                            .address = reinterpret_cast<std::uint64_t>(region->in_process + offset),
                             .region = region->number,
                             .reserved = 0};
   writer.put_reference(reference, CellKind::region, signature);

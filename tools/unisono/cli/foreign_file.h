@@ -8,5 +8,10 @@ namespace unisono::cli {
 
 // "an execution trace of Chakra (protobuf)". Empty: nothing that is known.
 std::string foreign_file(std::string_view text);
+// As foreign_file(), for files that are no text. Reads no more than their beginning.
+std::string foreign_binary_file(const std::string& path);
+
+// Returns whether a text can be a JSON object or array.
+bool begins_as_json(std::string_view text);
 
 }  // namespace unisono::cli

@@ -113,13 +113,27 @@ class DumpReader {
                                      name.substr(0, name.find(' ')), is_kernel));
   }
 
+  // A coalesced call may have tensors of several types.
+  static double bytes_of(const json& sizes, const json& types, const TorchType& first) {
+    if (!sizes.is_array() || !types.is_array() || sizes.size() != types.size()) {
+      return elements(sizes) * first.bytes;
+    }
+    double bytes = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      bytes += elements(sizes[i]) * type_named_by_torch(text(types[i])).bytes;
+    }
+    return bytes;
+  }
+
   ImportedCall call_of(const json& entry, const std::string& group, const std::string& collective,
                        bool is_kernel) {
     const TorchType of_input = first_type(member(entry, "input_dtypes"));
     const TorchType type =
         of_input.name.empty() ? first_type(member(entry, "output_dtypes")) : of_input;
-    const double sent = elements(member(entry, "input_sizes")) * type.bytes;
-    const double received = elements(member(entry, "output_sizes")) * type.bytes;
+    note_type(type, rank_.account);
+    const double sent = bytes_of(member(entry, "input_sizes"), member(entry, "input_dtypes"), type);
+    const double received =
+        bytes_of(member(entry, "output_sizes"), member(entry, "output_dtypes"), type);
     const double created = number(member(entry, "time_created_ns"), 0);
     const double started = moment(entry, "time_discovered_started_ns");
     double completed = moment(entry, "time_discovered_completed_ns");

@@ -75,10 +75,11 @@ std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files);
 
 // The name that a collective has here ("_allgather_base" -> "all_gather"); empty: none.
 std::string collective_named_by_torch(std::string_view name);
-// "Float" -> "f32", 4 bytes. REQUIRES nothing: unknown ones are {"", 1}.
+// "Float" -> "f32", 4 bytes.
 struct TorchType {
   std::string name = {};
   int bytes = 1;
+  std::string unknown = {};  // the name of a type that is not known
 };
 TorchType type_named_by_torch(std::string_view name);
 

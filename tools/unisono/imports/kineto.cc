@@ -60,10 +60,12 @@ std::int64_t id_in(const json& arguments, const char* key) {
   return static_cast<std::int64_t>(std::clamp(number(member(arguments, key), -1), -1.0, 1e15));
 }
 
-// By its name in small letters: ncclDevKernel_..., ncclKernel_..., rcclGenericKernel.
+// By its name in small letters: ncclDevKernel_..., ncclKernel_..., rcclGenericKernel, hcom_...
 bool is_of_collectives(const std::string& kernel) {
   return kernel.find("nccl") != std::string::npos || kernel.find("rccl") != std::string::npos ||
-         kernel.find("msccl") != std::string::npos || kernel.find("oneccl") != std::string::npos;
+         kernel.find("msccl") != std::string::npos || kernel.find("oneccl") != std::string::npos ||
+         kernel.find("hccl") != std::string::npos || kernel.starts_with("hcom_") ||
+         kernel.find("cncl") != std::string::npos;
 }
 
 // Returns true if a kernel of that name can be part of the collective.
@@ -94,6 +96,7 @@ struct Events {
   std::vector<Event> on_cpu = {};     // annotations of a CPU's backend
   std::vector<Launch> launches = {};  // sorted
   std::int64_t computing = 0;
+  std::int64_t timeless = 0;    // kernels and annotations without a time or a duration
   std::int64_t parameters = 0;  // of calls, on the CPU (record_param_comms)
 };
 
@@ -117,6 +120,11 @@ std::pair<std::string, std::string> backend_and_name(const std::string& name) {
 
 void add_event(const json& event, double base_us, Events& events) {
   const std::string category = lower(text(member(event, "cat")));
+  const bool is_timed = member(event, "ts").is_number() && member(event, "dur").is_number();
+  if (!is_timed && (category == "kernel" || category.ends_with("user_annotation"))) {
+    ++events.timeless;
+    return;
+  }
   const double start = base_us + number(member(event, "ts"), 0);
   Event made{.arguments = &member(event, "args"),
              .span = {.start = start, .end = start + number(member(event, "dur"), 0)},
@@ -275,6 +283,7 @@ class Reader {
 
   ImportedRank read(Events events) {
     rank_.account.leave_out(events.computing, kComputing);
+    rank_.account.leave_out(events.timeless, "without a time or a duration");
     std::map<std::int64_t, double> launched_at;
     for (const Launch& launch : events.launches) {
       launched_at.emplace(launch.correlation, launch.at);
@@ -295,7 +304,7 @@ class Reader {
       add_launched(events);
     }
     rank_.account.leave_out(std::ranges::count(events.bare, false, &Event::is_taken),
-                            "NCCL kernels whose collective is unknown");
+                            "kernels of NCCL or a relative whose collective is unknown");
     for (const Event& event : events.on_cpu) {
       add_annotation(event, event.span);
       if (!is_cpu_backend(event.backend)) {
@@ -306,7 +315,9 @@ class Reader {
       }
     }
     if (launched == 0 && events.described.empty()) {
-      rank_.account.leave_out(events.parameters, kNoKernel);
+      rank_.account.leave_out(events.parameters, events.on_cpu.empty()
+                                                     ? kNoKernel
+                                                     : "parameters of calls (record_param_comms)");
     }
     finish_calls(rank_);
     return std::move(rank_);
@@ -374,6 +385,11 @@ class Reader {
       rank_.account.leave_out(1, "of groups whose members the trace does not list");
       return nullptr;
     }
+    const auto size = static_cast<double>(rank_.groups[group].size());
+    if (size > 0 && number(member(*event.arguments, "Group size"), size) != size) {
+      rank_.account.leave_out(1, "whose group size contradicts the list of the group's members");
+      return nullptr;
+    }
     return &rank_.calls.emplace_back(ImportedCall{.group = group,
                                                   .collective = collective,
                                                   .start_us = span.start,
@@ -381,7 +397,8 @@ class Reader {
                                                   .backend = backend});
   }
 
-  static void set_size(ImportedCall& call, const TorchType& type, double count) {
+  void set_size(ImportedCall& call, const TorchType& type, double count) {
+    note_type(type, rank_.account);
     call.dtype = type.name;
     call.bytes = std::clamp(count * type.bytes, 0.0, kMostCallBytes);
   }

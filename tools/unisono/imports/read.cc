@@ -79,9 +79,10 @@ ImportedRank read_import(const ImportFile& file) {
 }  // namespace
 
 std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
+  // A job's log may begin with the output of other programs.
   const auto is_log = [](const ImportFile& file) {
     return !is_pickle(file.text) && !file.text.starts_with("{") && is_nccl_log(file.text) &&
-           foreign_file(file.text).empty();
+           (file.text.find(" NCCL INFO ") != std::string::npos || foreign_file(file.text).empty());
   };
   const auto first_log = std::ranges::find_if(files, is_log);
   if (first_log != files.end()) {

@@ -45,7 +45,7 @@ struct Type {
   int bytes;
 };
 // Some have no name here, but a size.
-constexpr std::array<Type, 36> kTypes = {{{"Float", "f32", 4},
+constexpr std::array<Type, 44> kTypes = {{{"Float", "f32", 4},
                                           {"float", "f32", 4},
                                           {"BFloat16", "bf16", 2},
                                           {"c10::BFloat16", "bf16", 2},
@@ -80,7 +80,15 @@ constexpr std::array<Type, 36> kTypes = {{{"Float", "f32", 4},
                                           {"unsigned int", "u32", 4},
                                           {"long unsigned int", "u64", 8},
                                           {"c10::Float8_e4m3fn", "f8e4m3", 1},
-                                          {"c10::Float8_e5m2", "f8e5m2", 1}}};
+                                          {"c10::Float8_e5m2", "f8e5m2", 1},
+                                          {"Float8_e4m3fnuz", "", 1},
+                                          {"Float8_e5m2fnuz", "", 1},
+                                          {"Float8_e8m0fnu", "", 1},
+                                          {"Float4_e2m1fn_x2", "", 1},
+                                          {"c10::Float8_e4m3fnuz", "", 1},
+                                          {"c10::Float8_e5m2fnuz", "", 1},
+                                          {"c10::Float8_e8m0fnu", "", 1},
+                                          {"c10::Float4_e2m1fn_x2", "", 1}}};
 
 }  // namespace
 
@@ -91,7 +99,7 @@ std::string collective_named_by_torch(std::string_view name) {
 
 TorchType type_named_by_torch(std::string_view name) {
   const auto* const found = std::ranges::find(kTypes, name, &Type::torch);
-  return found == kTypes.end() ? TorchType{}
+  return found == kTypes.end() ? TorchType{.unknown = std::string(name)}
                                : TorchType{.name = std::string(found->name), .bytes = found->bytes};
 }
 

@@ -94,6 +94,13 @@ TorchType first_type(const json& types) {
   return type_named_by_torch(types.is_array() && !types.empty() ? text(types.front()) : "");
 }
 
+void note_type(const TorchType& type, Account& account) {
+  if (!type.unknown.empty()) {
+    account.assume(
+        fmt::format("elements of {} take 1 byte: the type is not known", in_quotes(type.unknown)));
+  }
+}
+
 std::int64_t sequence_of(const json& value) {
   return static_cast<std::int64_t>(std::clamp(number(value, -1), -1.0, 1e15));
 }
@@ -129,6 +136,13 @@ void finish_calls(ImportedRank& rank) {
   const auto turned =
       std::erase_if(rank.calls, is_turned) + std::erase_if(rank.messages, is_turned);
   rank.account.leave_out(static_cast<std::int64_t>(turned), "that end before they begin");
+  const auto foreign = std::erase_if(rank.calls, [&rank](const ImportedCall& call) {
+    const auto group = rank.groups.find(call.group);
+    return group != rank.groups.end() && !group->second.empty() &&
+           std::ranges::find(group->second, rank.rank) == group->second.end();
+  });
+  rank.account.leave_out(static_cast<std::int64_t>(foreign),
+                         fmt::format("of groups without rank {}, which wrote the file", rank.rank));
   // A watchdog sees a call begin later than it was asked for, perhaps after later ones were.
   for (std::vector<ImportedCall>* calls : {&rank.calls, &rank.messages}) {
     std::ranges::stable_sort(*calls, {}, [](const ImportedCall& call) {

@@ -24,13 +24,15 @@ std::vector<int> ranks_in(const nlohmann::json& value);
 double elements(const nlohmann::json& dims);
 // Returns the type of the first tensor of a list; bytes if there is none.
 TorchType first_type(const nlohmann::json& types);
+// Notes that the size of an unknown type is assumed.
+void note_type(const TorchType& type, Account& account);
 std::int64_t sequence_of(const nlohmann::json& value);
 // The rank that a file says it is of, or else its name. Throws UsageError: neither does.
 int rank_said(const nlohmann::json& value, const std::string& path);
 
 // Empty, and counted as left out: a send, a receive, or no collective of unisono.
 std::string known_collective(const std::string& name, ImportedRank& rank);
-// Sorts the calls by start, and drops impossible ones.
+// Sorts the calls by start, and leaves impossible ones out.
 void finish_calls(ImportedRank& rank);
 
 }  // namespace unisono::cli

@@ -33,11 +33,33 @@ std::string listed(const std::vector<std::string_view>& names) {
   return text;
 }
 
+constexpr const char* kConfig = "config.json";
+
+[[noreturn]] void refuse_model(const std::filesystem::path& path, const std::string& what,
+                               std::string_view help) {
+  const std::filesystem::path config = path.parent_path() / kConfig;
+  throw UsageError(fmt::format("{} is {}", path.string(), what),
+                   "unisono reads the config.json of a model as Hugging Face publishes it",
+                   config != path && std::filesystem::is_regular_file(config)
+                       ? fmt::format("give {}", config.string())
+                       : std::string(help));
+}
+
 }  // namespace
 
 planner::ModelConfig read_model(const std::string& name, std::string_view help) {
   if (const std::optional<planner::ModelShape> known = planner::find_model(name)) {
     return {.shape = *known};
+  }
+  if (std::filesystem::is_directory(name)) {
+    const std::filesystem::path config = (std::filesystem::path(name) / kConfig).lexically_normal();
+    if (!std::filesystem::is_regular_file(config)) {
+      throw UsageError(fmt::format("the folder {} has no config.json", name),
+                       "a model's folder has one beside its weights; in the cache of Hugging Face "
+                       "it is models--NAME/snapshots/COMMIT",
+                       std::string(help));
+    }
+    return read_model(config.string(), help);
   }
   if (!std::filesystem::is_regular_file(name)) {
     const std::vector<std::string_view> names = planner::known_models();
@@ -45,14 +67,18 @@ planner::ModelConfig read_model(const std::string& name, std::string_view help) 
     throw UsageError(fmt::format("{} is neither a model known by name nor a config.json", name),
                      near.empty() ? "known are " + listed(names) : near, std::string(help));
   }
+  if (const std::string binary = foreign_binary_file(name); !binary.empty()) {
+    refuse_model(name, binary, help);
+  }
   const std::string text = read_text_file(name);
   Parsed<planner::ModelConfig> parsed = planner::parse_config_json(
       text, std::filesystem::path(name).parent_path().filename().string());
   if (!parsed) {
     if (const std::string foreign = foreign_file(text); !foreign.empty()) {
-      throw UsageError(fmt::format("{} is {}, which unisono does not read", name, foreign),
-                       "it reads the config.json of a model as Hugging Face publishes it",
-                       std::string(help));
+      refuse_model(name, foreign, help);
+    }
+    if (!begins_as_json(text)) {
+      refuse_model(name, "not a config.json, which is JSON", help);
     }
     throw UsageError(fmt::format("{}: {}", name, parsed.message),
                      parsed.position.empty() ? "" : "at " + parsed.position, std::string(help));

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "cli/failure.h"
+#include "cli/foreign_file.h"
 #include "cli/text_file.h"
 #include "models/models.h"
 #include "step/decoder.h"
@@ -22,7 +23,7 @@ constexpr std::size_t kMostSequences = 1'000'000;
 
 // A file of a step says so; a config.json does not.
 bool is_step(const std::string& which) {
-  return std::filesystem::is_regular_file(which) &&
+  return std::filesystem::is_regular_file(which) && foreign_binary_file(which).empty() &&
          read_text_file(which).find(step::kStepFormat) != std::string::npos;
 }
 

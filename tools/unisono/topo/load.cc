@@ -26,8 +26,11 @@ Parsed<Topology> parse_topology(const std::string& target, const std::string& te
   }
   Parsed<Topology> parsed = parse_topology_json(text);
   if (!parsed) {
-    if (const std::string foreign = foreign_file(text); !foreign.empty()) {
-      throw UsageError(fmt::format("{} is {}, which unisono does not read", target, foreign),
+    const std::string foreign = foreign_file(text);
+    if (!foreign.empty() || !begins_as_json(text)) {
+      throw UsageError(foreign.empty()
+                           ? fmt::format("{} is not a topology that unisono reads", target)
+                           : fmt::format("{} is {}, which unisono does not read", target, foreign),
                        "it reads unisono.topology/1, the matrix of nvidia-smi topo -m, the report "
                        "of rocm-smi --showtopo and the XML of NCCL_TOPO_DUMP_FILE",
                        "unisono topo --discover --json > host.json describes this machine");
