@@ -23,7 +23,7 @@ SUITES ?=
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test test-all parallel parallel-bits llm llm-build llm-layouts reliability bench viewer vllm site \
+.PHONY: help run test test-all parallel parallel-bits llm llm-build llm-layouts llm-bits reliability bench viewer vllm site \
         release-tool check coverage release clean
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make parallel train a small GPT under every layout of a list, compare with one process (10 min)"
 	@echo "make parallel-bits  the same, whose losses and weights must have the same bits (10 min)"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
+	@echo "make llm-bits the same, where all logits must have the same bits (an hour)"
 	@echo "make vllm     vLLM on CPUs over unisono: layouts, servers, killed ranks, speed (half an hour or more)"
 	@echo "make reliability  the tests of docs/reliability.md with their full numbers (two hours)"
 	@echo "make bench    compare with Open MPI, MPICH, Gloo and the limits of this machine (an hour)"
@@ -95,6 +96,10 @@ llm: llm-build
 
 llm-layouts: llm-build
 	@file=$$(scripts/fetch-model $(MODEL)) && scripts/llm-layouts build/release $$file
+
+# The same, where all logits must have the same bits.
+llm-bits: llm-build
+	@file=$$(scripts/fetch-model $(MODEL)) && scripts/llm-layouts --same-bits build/release $$file
 
 vllm:
 	@$(SETUP) build test python

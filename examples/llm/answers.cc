@@ -57,7 +57,9 @@ std::vector<Said> answer(Model& model, std::span<const std::int32_t> prompt, std
     const double number = static_cast<double>(random() >> 11) * 0x1p-53;
     const std::int32_t token =
         sampling.temperature > 0 ? draw(next, sampling.temperature, number) : next.front().token;
-    said.push_back({.token = token, .margin = next.size() < 2 ? 0 : next[0].logit - next[1].logit});
+    said.push_back({.token = token,
+                    .margin = next.size() < 2 ? 0 : next[0].logit - next[1].logit,
+                    .bits = model.logit_bits()});
     if (!goes_on(token) || said.size() == most) {
       break;
     }
@@ -74,7 +76,11 @@ void save_answers(const std::string& path, const std::vector<std::vector<Said>>&
   std::ofstream out(path);
   for (const auto& said : answers) {
     for (const Said& one : said) {
-      out << one.token << ':' << one.margin << ' ';
+      out << one.token << ':' << one.margin;
+      if (one.bits != 0) {
+        out << ':' << std::hex << one.bits << std::dec;
+      }
+      out << ' ';
     }
     out << '\n';
   }
@@ -92,26 +98,35 @@ std::vector<std::vector<Said>> load_answers(const std::string& path) {
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::vector<Said>& said = answers.emplace_back();
-    char colon = 0;
-    for (Said one; words >> one.token >> colon >> one.margin;) {
-      said.push_back(one);
+    bool is_answer = true;
+    for (std::string word; is_answer && words >> word;) {
+      std::istringstream parts(word);
+      char colon = 0;
+      Said& one = said.emplace_back();
+      parts >> one.token >> colon >> one.margin;
+      if (!parts.eof()) {
+        parts >> colon >> std::hex >> one.bits;
+      }
+      is_answer = !parts.fail() && parts.eof();
     }
-    if (!words.eof()) {
+    if (!is_answer) {
       throw std::runtime_error(path + " has a line that is not an answer");
     }
   }
   return answers;
 }
 
-Comparison compare(std::span<const Said> said, std::span<const Said> saved) {
+Comparison compare(std::span<const Said> said, std::span<const Said> saved, bool by_bits) {
   std::size_t i = 0;
-  while (i < said.size() && i < saved.size() && said[i].token == saved[i].token) {
+  while (i < said.size() && i < saved.size() && said[i].token == saved[i].token &&
+         (!by_bits || said[i].bits == saved[i].bits)) {
     ++i;
   }
   if (i == said.size() && i == saved.size()) {
     return {};
   }
-  const bool is_tie = i < saved.size() && i < said.size() && saved[i].margin <= kTieMargin;
+  const bool is_tie =
+      !by_bits && i < saved.size() && i < said.size() && saved[i].margin <= kTieMargin;
   return {.kind = is_tie ? Comparison::Kind::tie : Comparison::Kind::different, .place = i};
 }
 

@@ -18,7 +18,8 @@ struct Sampling {
 
 struct Said {
   std::int32_t token = 0;
-  float margin = 0;  // by how much its logit was larger than the next one's
+  float margin = 0;        // by how much its logit was larger than the next one's
+  std::uint64_t bits = 0;  // a hash of all logits before it, if they were computed in order
 };
 
 // Returns the tokens after a prompt: up to `most`, or until `goes_on` returns false.
@@ -29,17 +30,19 @@ std::vector<Said> answer(Model& model, std::span<const std::int32_t> prompt, std
 // The ten prompts that layouts are compared over.
 std::span<const char* const> prompts();
 
-// One line of text a prompt: "token:margin token:margin". Errors: std::runtime_error.
+// One line of text a prompt: "token:margin token:margin", each with ":" and a hash of its logits if
+// they were computed in order. Errors: std::runtime_error.
 void save_answers(const std::string& path, const std::vector<std::vector<Said>>& answers);
 std::vector<std::vector<Said>> load_answers(const std::string& path);
 
 // Compares a prompt's answer with the saved one. They diverge at a tie if the saved margin is
-// within the rounding error of sums in another order; the tokens after it cannot be compared.
+// within the rounding error of sums in another order; the tokens after it cannot be compared. With
+// `by_bits` all logits must have the same bits.
 struct Comparison {
   enum class Kind : unsigned char { same, tie, different } kind = Kind::same;
   std::size_t place = 0;
 };
 inline constexpr float kTieMargin = 1e-3F;
-Comparison compare(std::span<const Said> said, std::span<const Said> saved);
+Comparison compare(std::span<const Said> said, std::span<const Said> saved, bool by_bits);
 
 }  // namespace llm

@@ -153,7 +153,7 @@ void rotate(const Turns& turns, std::span<float> x) {
   }
 }
 
-up::AttentionKernel attention_kernel(std::size_t window) {
+up::AttentionKernel attention_kernel(std::size_t window, bool in_order) {
   const auto forward = [=](const up::AttentionBlock& block, float* out, float* log_sum) {
     const up::AttentionShape& shape = block.shape;
     const float* query = block.query.as<float>().data();
@@ -172,16 +172,21 @@ up::AttentionKernel attention_kernel(std::size_t window) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(shape.dim));
     for (std::size_t head = 0; head < shape.heads; ++head) {
       const std::size_t shared = shape.key_value_of(head);
-      multiply(
-          {.rows = queries, .columns = keys, .inner = shape.dim, .scale = scale, .is_turned = true},
-          {query + head * shape.dim, row}, {key + shared * shape.dim, key_row}, scores.data(),
-          keys);
+      multiply({.rows = queries,
+                .columns = keys,
+                .inner = shape.dim,
+                .scale = scale,
+                .is_turned = true,
+                .in_order = in_order},
+               {query + head * shape.dim, row}, {key + shared * shape.dim, key_row}, scores.data(),
+               keys);
       for (std::size_t q = 0; q < queries; ++q) {
         log_sum[q * shape.heads + head] = softmax(
             {&scores[q * keys], keys}, block.query_positions[q], block.key_positions, window);
       }
-      multiply({.rows = queries, .columns = shape.dim, .inner = keys}, {scores.data(), keys},
-               {value + shared * shape.dim, key_row}, out + head * shape.dim, row);
+      multiply({.rows = queries, .columns = shape.dim, .inner = keys, .in_order = in_order},
+               {scores.data(), keys}, {value + shared * shape.dim, key_row}, out + head * shape.dim,
+               row);
     }
   };
   return {.forward = forward};

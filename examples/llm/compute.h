@@ -44,7 +44,8 @@ Turns turns_of(const Rope& rope, std::span<const std::size_t> positions);
 void rotate(const Turns& turns, std::span<float> x);
 
 // Attention of this rank's heads. `window`: the most keys that a query sees, its own included; 0:
-// all before.
-unisono::parallel::AttentionKernel attention_kernel(std::size_t window);
+// all before. `in_order`: with keys in the order of positions, a query's row has the same bits for
+// any number of queries, and of keys that it does not see.
+unisono::parallel::AttentionKernel attention_kernel(std::size_t window, bool in_order = false);
 
 }  // namespace llm

@@ -1,8 +1,10 @@
 // Answers a question with a language model that is laid over ranks; kUsage says how.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <ranges>
 #include <stdexcept>
 #include <unisono/unisono.hpp>
 
@@ -107,26 +109,54 @@ void say(const llm::Options& options, const Source& source, llm::Model& model, b
                static_cast<double>(model.weight_bytes()) / 0x1p20);
 }
 
+// Reads a prompt and its answer at once: the last logits must have the bits that they had token by
+// token.
+void must_be_same_at_once(llm::Model& model, std::vector<std::int32_t> tokens,
+                          const std::vector<llm::Said>& said) {
+  for (std::size_t i = 0; i + 1 < said.size(); ++i) {
+    tokens.push_back(said[i].token);
+  }
+  model.clear();
+  model.append(tokens, 1);
+  if (!said.empty() && model.logit_bits() != said.back().bits) {
+    throw std::runtime_error("llm: after " + std::to_string(tokens.size()) +
+                             " tokens, logits have other bits at once than token by token");
+  }
+}
+
 std::vector<std::vector<llm::Said>> answer_all(const llm::Options& options, const Source& source,
                                                llm::Model& model) {
   std::vector<std::vector<llm::Said>> answers;
   for (const char* prompt : llm::prompts()) {
-    answers.push_back(llm::answer(model, source.encode(prompt, options.is_raw), options.tokens,
-                                  options.sampling, [](std::int32_t) { return true; }));
+    const auto tokens = source.encode(prompt, options.is_raw);
+    answers.push_back(llm::answer(model, tokens, options.tokens, options.sampling,
+                                  [](std::int32_t) { return true; }));
+    if (options.same_bits) {
+      must_be_same_at_once(model, tokens, answers.back());
+    }
   }
   return answers;
 }
 
-bool compare(const llm::Options& options, const std::vector<std::vector<llm::Said>>& answers,
-             const std::string& layout, bool is_speaker) {
-  const auto saved = llm::load_answers(options.compare);
-  if (saved.size() != answers.size()) {
+std::vector<std::vector<llm::Said>> load_comparable(const llm::Options& options) {
+  auto saved = llm::load_answers(options.compare);
+  if (saved.size() != llm::prompts().size()) {
     throw std::runtime_error(options.compare + " has another number of prompts");
   }
+  const auto has_no_bits = [](const llm::Said& one) { return one.bits == 0; };
+  if (options.same_bits && std::ranges::any_of(saved | std::views::join, has_no_bits)) {
+    throw std::runtime_error(options.compare + " was saved without --same-bits");
+  }
+  return saved;
+}
+
+bool compare(const llm::Options& options, const std::vector<std::vector<llm::Said>>& answers,
+             const std::vector<std::vector<llm::Said>>& saved, const std::string& layout,
+             bool is_speaker) {
   bool is_right = true;
   std::size_t ties = 0;
   for (std::size_t i = 0; i < saved.size(); ++i) {
-    const llm::Comparison found = llm::compare(answers[i], saved[i]);
+    const llm::Comparison found = llm::compare(answers[i], saved[i], options.same_bits);
     if (found.kind == llm::Comparison::Kind::same) {
       continue;
     }
@@ -135,12 +165,17 @@ bool compare(const llm::Options& options, const std::vector<std::vector<llm::Sai
     ties += is_tie ? 1 : 0;
     if (is_speaker) {
       std::printf("  prompt %zu: %s at token %zu\n", i + 1,
-                  is_tie ? "logits tie within rounding" : "another answer", found.place + 1);
+                  is_tie              ? "logits tie within rounding"
+                  : options.same_bits ? "other bits"
+                                      : "another answer",
+                  found.place + 1);
     }
   }
   if (is_speaker) {
     std::printf("%-28s %zu prompts, %zu ties: %s\n", layout.c_str(), saved.size(), ties,
-                is_right ? "same tokens" : "WRONG");
+                !is_right           ? "WRONG"
+                : options.same_bits ? "same bits"
+                                    : "same tokens");
   }
   return is_right;
 }
@@ -161,10 +196,12 @@ bool run(unisono::Communicator& world, const llm::Options& options, const std::s
     say(options, source, model, is_speaker);
     return true;
   }
-  const auto answers = answer_all(options, source, model);
   if (!options.compare.empty()) {
-    return compare(options, answers, layout.empty() ? mesh.shape().text() : layout, is_speaker);
+    const auto saved = load_comparable(options);
+    return compare(options, answer_all(options, source, model), saved,
+                   layout.empty() ? mesh.shape().text() : layout, is_speaker);
   }
+  const auto answers = answer_all(options, source, model);
   if (is_speaker) {
     llm::save_answers(options.save, answers);
   }

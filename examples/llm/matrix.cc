@@ -4,9 +4,13 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
+#include <array>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "in_order/product.h"
 
 namespace llm {
 namespace {
@@ -30,6 +34,7 @@ struct Matrix::Packed {
   std::size_t inputs = 0;
   Precision precision = Precision::f32;
   memory weights;
+  std::span<float> tiles = {};  // in order: [tile of outputs][inputs][outputs of a tile]
   // A product of one row, and of as many as the last other call had.
   struct Prepared {
     std::size_t rows = 0;
@@ -47,6 +52,17 @@ struct Matrix::Packed {
   }
   dnnl::matmul::primitive_desc describe(std::size_t rows, const memory::desc& w) const {
     return {dnnl::matmul::desc(x_of(rows, precision), w, y_of(rows)), engine};
+  }
+  void pack(std::span<const float> w, Arena& arena) {
+    constexpr std::size_t kColumns = in_order::kTileColumns;
+    const std::size_t count = (outputs + kColumns - 1) / kColumns;
+    tiles = {reinterpret_cast<float*>(arena.take(count * kColumns * inputs * sizeof(float))),
+             count * kColumns * inputs};
+    for (std::size_t tile = 0; tile < count; ++tile) {
+      const std::size_t first = tile * kColumns;
+      in_order::pack({w.data() + first * inputs, 1, inputs}, inputs,
+                     std::min(kColumns, outputs - first), &tiles[first * inputs]);
+    }
   }
   void prepare(Prepared& prepared, std::size_t rows) const {
     prepared = {.rows = rows,
@@ -76,6 +92,10 @@ Matrix::Matrix(std::span<const float> w, std::size_t outputs, Precision precisio
   p.outputs = outputs;
   p.inputs = w.size() / outputs;
   p.precision = precision;
+  if (precision == Precision::f32_in_order) {
+    p.pack(w, arena);
+    return;
+  }
   const memory::dims dims = {size(p.inputs), size(outputs)};
   // The layout is that for a single row: an answer is made of them.
   const memory::desc any(dims, type_of(precision), memory::format_tag::any);
@@ -99,7 +119,11 @@ std::size_t Matrix::outputs() const {
 }
 
 std::size_t Matrix::bytes() const {
-  return packed_ == nullptr ? 0 : packed_->weights.get_desc().get_size();
+  if (packed_ == nullptr) {
+    return 0;
+  }
+  return packed_->tiles.empty() ? packed_->weights.get_desc().get_size()
+                                : packed_->tiles.size_bytes();
 }
 
 void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t rows) const {
@@ -113,6 +137,11 @@ void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t row
   Packed& p = *packed_;
   if (x.size() != rows * p.inputs || y.size() != rows * p.outputs) {
     throw std::logic_error("llm: a product with a wrong number of rows");
+  }
+  if (p.precision == Precision::f32_in_order) {
+    const std::array<std::size_t, 1> whole = {p.inputs};
+    times(x, y, rows, {.ends = whole});
+    return;
   }
   Packed::Prepared& prepared = rows == 1 ? p.one : p.other;
   if (prepared.rows != rows) {
@@ -130,7 +159,51 @@ void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t row
   p.stream.wait();
 }
 
+void Matrix::times(std::span<const float> x, std::span<float> y, std::size_t rows,
+                   const Blocks& blocks) const {
+  if (rows == 0 || y.empty()) {
+    return;
+  }
+  const Packed& p = *packed_;
+  std::vector<in_order::Term> terms;
+  std::size_t begin = 0;
+  for (const std::size_t end : blocks.ends) {
+    terms.push_back({.a = {x.data() + blocks.first + begin, p.inputs, 1}, .depth = end - begin});
+    begin = end;
+  }
+  constexpr std::size_t kWorthThreads = 1 << 18;  // multiplications
+  const bool is_long = rows * p.outputs * begin >= kWorthThreads;
+#pragma omp parallel for if (is_long)
+  for (std::size_t first = 0; first < p.outputs; first += in_order::kTileColumns) {
+    in_order::multiply(
+        in_order::Tile{.rows = rows,
+                       .columns = std::min(in_order::kTileColumns, p.outputs - first),
+                       .terms = terms,
+                       .b = &p.tiles[first * p.inputs + blocks.first * in_order::kTileColumns],
+                       .c = y.data() + first,
+                       .c_step = p.outputs});
+  }
+}
+
 void multiply(const Product& product, Rows a, Rows b, float* c, std::size_t c_step) {
+  if (product.in_order) {
+    const std::array<in_order::Term, 1> terms = {
+        {{.a = {a.data, a.step, 1},
+          .b = product.is_turned ? in_order::View{b.data, 1, b.step}
+                                 : in_order::View{b.data, b.step, 1},
+          .depth = product.inner}}};
+    in_order::multiply(in_order::Product{.rows = product.rows,
+                                         .columns = product.columns,
+                                         .terms = terms,
+                                         .c = c,
+                                         .c_step = c_step});
+    for (std::size_t i = 0; product.scale != 1 && i < product.rows; ++i) {
+      for (std::size_t j = 0; j < product.columns; ++j) {
+        c[i * c_step + j] *= product.scale;
+      }
+    }
+    return;
+  }
   const auto lead = [](std::size_t step) { return size(std::max<std::size_t>(step, 1)); };
   const dnnl_status_t status =
       dnnl_sgemm('N', product.is_turned ? 'T' : 'N', size(product.rows), size(product.columns),

@@ -1,4 +1,5 @@
-// Products with the weights of a model, by oneDNN, and the precision that they have in them.
+// Products with the weights of a model, by oneDNN or in one order, and the precision that they have
+// in them.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,11 @@
 namespace llm {
 
 // bf16: weights are stored in 16 bits, and their factors are rounded to 16 bits; sums are f32.
-enum class Precision : unsigned char { f32, bf16 };
+// f32_in_order: the sums of a row have the same bits for any number of rows and for any part of the
+// outputs (in_order/product.h).
+enum class Precision : unsigned char { f32, bf16, f32_in_order };
 
-// Weights [outputs, inputs], laid out as oneDNN reads them fastest. Thread rule: one at a time.
+// Weights [outputs, inputs], laid out as products read them fastest. Thread rule: one at a time.
 class Matrix {
  public:
   Matrix();
@@ -22,11 +25,18 @@ class Matrix {
   Matrix& operator=(Matrix&&) noexcept;
   ~Matrix();
 
-  bool is_empty() const { return packed_ == nullptr; }
   std::size_t outputs() const;
   std::size_t bytes() const;
   // y[rows, outputs] = x[rows, inputs] W'
   void times(std::span<const float> x, std::span<float> y, std::size_t rows) const;
+  // In order only: the part of that product over some neighbouring inputs, blocks whose sums are
+  // added by the tree. `ends`: where the blocks end, counted from `first`.
+  struct Blocks {
+    std::size_t first = 0;
+    std::span<const std::size_t> ends = {};
+  };
+  void times(std::span<const float> x, std::span<float> y, std::size_t rows,
+             const Blocks& blocks) const;
 
  private:
   struct Packed;
@@ -41,6 +51,7 @@ struct Product {
   std::size_t inner = 0;
   float scale = 1;
   bool is_turned = false;
+  bool in_order = false;
 };
 struct Rows {
   const float* data = nullptr;

@@ -1,6 +1,7 @@
 #include "model.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -11,6 +12,9 @@ namespace llm {
 namespace {
 
 namespace up = unisono::parallel;
+
+// In which in-order sums over the hidden features are cut.
+constexpr std::size_t kHiddenBlocks = 32;
 
 up::Range whole(std::size_t count) {
   return {.first = 0, .count = count};
@@ -34,10 +38,16 @@ class Model::Timed {
 };
 
 Model::Model(up::Mesh& mesh, const Weights& weights, Precision precision)
-    : mesh_(mesh), weights_(weights), shape_(weights.shape()) {
+    : mesh_(mesh),
+      weights_(weights),
+      shape_(weights.shape()),
+      in_order_(precision == Precision::f32_in_order) {
   unisono::Communicator& tp = mesh_.axis("tp");
   share_ = up::head_share(shape_.heads, shape_.key_value_heads, tp.size(), tp.rank());
-  hidden_ = up::shard_range(shape_.hidden, tp.size(), tp.rank());
+  heads_cut_ = cut_heads();
+  hidden_cut_ = cut_hidden();
+  hidden_ = in_order_ ? hidden_cut_.range(tp.rank())
+                      : up::shard_range(shape_.hidden, tp.size(), tp.rank());
   words_ = up::shard_range(shape_.vocabulary, tp.size(), tp.rank());
   layers_range_ = up::shard_range(shape_.layers, mesh_.size("pp"), mesh_.coordinate("pp"));
   if (mesh_.size("ep") > 1) {
@@ -53,6 +63,33 @@ Model::Model(up::Mesh& mesh, const Weights& weights, Precision precision)
                         .dtype = unisono::Dtype::f32});
   }
   load(precision);
+}
+
+up::Range Model::CutInputs::range(int rank) const {
+  const unisono::Leaves& mine = of_ranks[static_cast<std::size_t>(rank)];
+  const std::size_t first = bounds[mine.first];
+  return {.first = first, .count = bounds[mine.first + mine.count] - first};
+}
+
+Model::CutInputs Model::cut_heads() const {
+  CutInputs cut;
+  const int ranks = mesh_.size("tp");
+  for (int rank = 0; rank < ranks; ++rank) {
+    const up::Range heads = up::head_share(shape_.heads, shape_.key_value_heads, ranks, rank).query;
+    cut.of_ranks.push_back({.first = heads.first, .count = heads.count});
+  }
+  for (std::size_t head = 0; head <= shape_.heads; ++head) {
+    cut.bounds.push_back(head * shape_.dim);
+  }
+  return cut;
+}
+
+Model::CutInputs Model::cut_hidden() const {
+  CutInputs cut{.of_ranks = unisono::even_leaves(kHiddenBlocks, mesh_.size("tp")), .bounds = {}};
+  for (std::size_t block = 0; block <= kHiddenBlocks; ++block) {
+    cut.bounds.push_back(shape_.hidden * block / kHiddenBlocks);
+  }
+  return cut;
 }
 
 void Model::load(Precision precision) {
@@ -167,7 +204,9 @@ void Model::sum_over_tp() {
 
 // Adds the results of the tp ranks to x, and normalises it for the next layer, if this rank has it.
 void Model::add_given(std::span<const float> after, std::span<const float> norm) {
-  sum_over_tp();
+  if (!in_order_) {
+    sum_over_tp();
+  }
   if (!after.empty()) {
     rms_norm(given_, after, shape_.epsilon, given_);
   }
@@ -176,6 +215,35 @@ void Model::add_given(std::span<const float> after, std::span<const float> norm)
   } else {
     add_and_norm(given_, x_, norm, shape_.epsilon, normal_);
   }
+}
+
+void Model::multiply_cut(const Matrix& matrix, const CutInputs& inputs, std::span<const float> in,
+                         std::size_t rows, std::span<float> out) {
+  if (!in_order_) {
+    matrix.times(in, out, rows);
+    return;
+  }
+  unisono::Communicator& tp = mesh_.axis("tp");
+  const std::size_t all = inputs.bounds.size() - 1;
+  const unisono::Leaves& mine = inputs.of_ranks[static_cast<std::size_t>(tp.rank())];
+  unisono::TreeSum sum({.count = out.size(), .leaves = all, .first = mine.first});
+  std::vector<float> part(tp.size() == 1 ? 0 : out.size());
+  for (const unisono::Leaves& node : unisono::subtrees(all, mine)) {
+    std::vector<std::size_t> ends;
+    for (std::size_t block = 0; block < node.count; ++block) {
+      ends.push_back(inputs.bounds[node.first + block + 1] - inputs.bounds[node.first]);
+    }
+    const Matrix::Blocks blocks{.first = inputs.bounds[node.first] - inputs.bounds[mine.first],
+                                .ends = ends};
+    if (tp.size() == 1) {
+      matrix.times(in, out, rows, blocks);
+      return;
+    }
+    matrix.times(in, part, rows, blocks);
+    sum.add(node, part.data());
+  }
+  const Timed timed(times_.communication);
+  sum.all_reduce(tp, inputs.of_ranks, out.data());
 }
 
 void Model::embed(std::span<const std::int32_t> tokens) {
@@ -209,12 +277,41 @@ void Model::attention(Layer& layer, std::size_t number) {
   rotate(has_window ? window_turns_ : turns_, q);
   rotate(has_window ? window_turns_ : turns_, k);
   const std::vector<float> attended = attend(layer, has_window ? shape_.window : 0, q, k, v);
-  layer.o.times(attended, given_, rows);
+  multiply_cut(layer.o, heads_cut_, attended, rows, given_);
   add_given(layer.after_attention, layer.mlp_norm);
 }
 
-// Keys and values of new tokens are kept by the rank that has their positions; a single token is
-// everywhere, and kept by one rank of cp in turn.
+// Keeps the keys and values of all ranks of cp, in the order of positions.
+void Model::keep_all(Layer& layer, std::span<const float> k, std::span<const float> v) {
+  if (mesh_.size("cp") == 1 || call_length_ == 1) {
+    layer.keys.insert(layer.keys.end(), k.begin(), k.end());
+    layer.values.insert(layer.values.end(), v.begin(), v.end());
+    return;
+  }
+  unisono::Communicator& cp = mesh_.axis("cp");
+  const std::size_t width = share_.key_value.count * shape_.dim;
+  std::vector<std::size_t> places;
+  std::vector<std::size_t> counts;
+  for (int rank = 0; rank < cp.size(); ++rank) {
+    const auto positions =
+        up::context_positions(up::ContextAxes{}.order, call_length_, cp.size(), rank);
+    places.insert(places.end(), positions.begin(), positions.end());
+    counts.push_back(positions.size() * width);
+  }
+  std::vector<float> all(call_length_ * width);
+  for (auto [kept, own] : {std::pair(&layer.keys, k), std::pair(&layer.values, v)}) {
+    const Timed timed(times_.communication);
+    cp.all_gather_v(own, all, counts);
+    const std::size_t begin = kept->size();
+    kept->resize(begin + all.size());
+    for (std::size_t row = 0; row < places.size(); ++row) {
+      std::copy_n(&all[row * width], width, &(*kept)[begin + places[row] * width]);
+    }
+  }
+}
+
+// Keys and values of new tokens are kept by the rank that has their positions, in order by all; a
+// single token is everywhere, and kept by one rank of cp in turn.
 std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<const float> q,
                                  std::span<const float> k, std::span<const float> v) {
   const up::AttentionShape shape{.heads = share_.query.count,
@@ -222,10 +319,13 @@ std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<con
                                  .dim = shape_.dim,
                                  .heads_per_key = share_.heads_per_key,
                                  .offset = share_.offset};
-  const auto kernel = attention_kernel(window);
-  const auto cp = static_cast<std::size_t>(mesh_.size("cp"));
+  const auto kernel = attention_kernel(window, in_order_);
+  const auto cp = static_cast<std::size_t>(in_order_ ? 1 : mesh_.size("cp"));
   const bool is_cut = cp > 1 && call_length_ > 1;
-  if (cp == 1 || is_cut || length_ % cp == static_cast<std::size_t>(mesh_.coordinate("cp"))) {
+  if (in_order_) {
+    keep_all(layer, k, v);
+  } else if (cp == 1 || is_cut ||
+             length_ % cp == static_cast<std::size_t>(mesh_.coordinate("cp"))) {
     layer.keys.insert(layer.keys.end(), k.begin(), k.end());
     layer.values.insert(layer.values.end(), v.begin(), v.end());
   }
@@ -252,17 +352,18 @@ std::vector<float> Model::attend(Layer& layer, std::size_t window, std::span<con
 }
 
 void Model::dense(const Layer& layer, std::span<const float> in, std::size_t rows,
-                  std::span<float> out) const {
+                  std::span<float> out) {
   std::vector<float> gate(rows * hidden_.count);
   std::vector<float> up(gate.size());
   layer.gate.times(in, gate, rows);
   layer.up.times(in, up, rows);
   gated(gate, up, shape_.is_gemma);
-  layer.down.times(gate, out, rows);
+  multiply_cut(layer.down, hidden_cut_, gate, rows, out);
 }
 
 // Tokens are cut over ep, sent to two experts each, and returned to all ranks of ep. Where tp cuts
-// experts, their results are partial sums, so they are summed over tp like those of the dense MLP.
+// experts, their results are partial sums, which are summed over tp behind the exchange like those
+// of the dense MLP, in order before it.
 void Model::experts(const Layer& layer, std::size_t rows) {
   unisono::Communicator& ep = mesh_.axis("ep");
   const up::Range mine = up::shard_range(rows, ep.size(), ep.rank());
@@ -280,7 +381,8 @@ void Model::experts(const Layer& layer, std::size_t rows) {
     const float most = row[static_cast<std::size_t>(first)];
     row[static_cast<std::size_t>(first)] = -std::numeric_limits<float>::infinity();
     const auto second = std::ranges::max_element(row) - row.begin();
-    const float share = 1 / (1 + std::exp(row[static_cast<std::size_t>(second)] - most));
+    const float share =
+        in_order_ ? 0.5F : 1 / (1 + std::exp(row[static_cast<std::size_t>(second)] - most));
     chosen.insert(chosen.end(),
                   {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second)});
     weights.insert(weights.end(), {share, 1 - share});
@@ -315,6 +417,21 @@ void Model::mlp(const Layer& layer, std::span<const float> next_norm) {
   add_given(layer.after_mlp, next_norm);
 }
 
+// Fowler, Noll and Vo's hash of the logits of all words.
+void Model::hash(std::span<const float> logits) {
+  unisono::Communicator& tp = mesh_.axis("tp");
+  std::vector<std::size_t> counts;
+  for (int rank = 0; rank < tp.size(); ++rank) {
+    counts.push_back(up::shard_range(shape_.vocabulary, tp.size(), rank).count);
+  }
+  std::vector<float> all(shape_.vocabulary);
+  tp.all_gather_v(logits, all, counts);
+  logit_bits_ = 0xCBF29CE484222325U;
+  for (const float logit : all) {
+    logit_bits_ = (logit_bits_ ^ std::bit_cast<std::uint32_t>(logit)) * 0x100000001B3U;
+  }
+}
+
 // The rank of cp that has the last token gives its row to the others.
 std::vector<up::Candidate> Model::head(std::size_t count) {
   std::vector<float> last(shape_.width);
@@ -332,6 +449,9 @@ std::vector<up::Candidate> Model::head(std::size_t count) {
   }
   std::vector<float> logits(words_.count);
   output_.times(last, logits, 1);
+  if (in_order_) {
+    hash(logits);
+  }
   const Timed timed(times_.communication);
   return up::top_candidates(mesh_.axis("tp"), shape_.vocabulary, logits, count);
 }
@@ -352,9 +472,13 @@ std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, s
       positions_.push_back(length_ + i);
     }
   }
-  if (mesh_.size("cp") == 1 || is_cut ||
-      length_ % static_cast<std::size_t>(mesh_.size("cp")) ==
-          static_cast<std::size_t>(mesh_.coordinate("cp"))) {
+  if (in_order_) {
+    for (std::size_t i = 0; i < call_length_; ++i) {
+      cached_.push_back(length_ + i);
+    }
+  } else if (mesh_.size("cp") == 1 || is_cut ||
+             length_ % static_cast<std::size_t>(mesh_.size("cp")) ==
+                 static_cast<std::size_t>(mesh_.coordinate("cp"))) {
     cached_.insert(cached_.end(), positions_.begin(), positions_.end());
   }
   const int stage = mesh_.coordinate("pp");
@@ -387,6 +511,9 @@ std::vector<up::Candidate> Model::append(std::span<const std::int32_t> tokens, s
   if (last > 0) {
     const Timed waiting(times_.communication);
     pp.broadcast(std::as_writable_bytes(std::span(best)), last);
+    if (in_order_) {
+      pp.broadcast(std::as_writable_bytes(std::span(&logit_bits_, 1)), last);
+    }
   }
   length_ += call_length_;
   times_.waiting = waited();

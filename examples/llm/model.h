@@ -5,6 +5,11 @@
 //   cp   the prompt and the cache of keys and values are cut over the sequence
 //   ep   the MLP is a mixture of experts, copies of the dense one (upcycling: Komatsuzaki et al.,
 //        2022), whose weighted mean equals the dense MLP for any routing
+//
+// With Precision::f32_in_order logits have the same bits under every layout, of a prompt and of
+// single tokens: inputs of matrices that tp cuts have blocks, which are summed by a tree; every
+// rank of cp has all keys and values; and the two experts of a token have equal weights, because
+// halves of equal rows add up to exactly that row.
 #pragma once
 
 #include <array>
@@ -16,6 +21,7 @@
 #include <unisono/parallel/experts.hpp>
 #include <unisono/parallel/mesh.hpp>
 #include <unisono/parallel/tensor_parallel.hpp>
+#include <unisono/tree_sum.hpp>
 #include <vector>
 
 #include "compute.h"
@@ -51,6 +57,8 @@ class Model {
   // have several tokens. Errors: as of Communicator::run().
   std::vector<unisono::parallel::Candidate> append(std::span<const std::int32_t> tokens,
                                                    std::size_t count);
+  // In order only: a hash of all logits after the last token, the same on all ranks.
+  std::uint64_t logit_bits() const { return logit_bits_; }
   bool has_experts() const { return exchange_ != nullptr; }
   std::size_t weight_bytes() const;
   const Times& times() const { return times_; }
@@ -58,6 +66,14 @@ class Model {
 
  private:
   class Timed;
+  // The inputs of a matrix that tp cuts, in blocks that do not depend on the layout.
+  struct CutInputs {
+    std::vector<unisono::Leaves> of_ranks;  // blocks of each rank of tp
+    std::vector<std::size_t> bounds;        // block i has inputs [bounds[i], bounds[i + 1])
+    unisono::parallel::Range range(int rank) const;
+  };
+  CutInputs cut_heads() const;
+  CutInputs cut_hidden() const;
   void load(Precision precision);
   double waited() const;
   void prepare(std::size_t rows);
@@ -66,8 +82,12 @@ class Model {
   std::vector<float> attend(Layer& layer, std::size_t window, std::span<const float> q,
                             std::span<const float> k, std::span<const float> v);
   void mlp(const Layer& layer, std::span<const float> next_norm);
-  void dense(const Layer& layer, std::span<const float> in, std::size_t rows,
-             std::span<float> out) const;
+  void dense(const Layer& layer, std::span<const float> in, std::size_t rows, std::span<float> out);
+  // A product whose inputs tp cuts: this rank's summand, or in order the sum.
+  void multiply_cut(const Matrix& matrix, const CutInputs& inputs, std::span<const float> in,
+                    std::size_t rows, std::span<float> out);
+  void keep_all(Layer& layer, std::span<const float> k, std::span<const float> v);
+  void hash(std::span<const float> logits);
   void experts(const Layer& layer, std::size_t rows);
   void sum_over_tp();
   void add_given(std::span<const float> after, std::span<const float> norm);
@@ -76,7 +96,9 @@ class Model {
   unisono::parallel::Mesh& mesh_;
   const Weights& weights_;
   Shape shape_;
+  bool in_order_;
   unisono::parallel::HeadShare share_;
+  CutInputs heads_cut_, hidden_cut_;
   unisono::parallel::Range layers_range_;
   unisono::parallel::Range hidden_;
   unisono::parallel::Range words_;
@@ -93,6 +115,7 @@ class Model {
   std::vector<std::size_t> positions_;  // positions of this call's tokens on this rank
   std::vector<std::size_t> cached_;     // positions of the cache's rows
   std::size_t call_length_ = 0;
+  std::uint64_t logit_bits_ = 0;
   // The state of this call: the residual stream, its normed form, and a layer's output.
   std::vector<float> x_, normal_, many_;
   std::span<float> given_;

@@ -20,6 +20,8 @@ with an encoder of BERT's kind. The model is distributed over the ranks.
                     safetensors and tokenizer.json; "random": a small random model
   --layout TEXT     axes pp, cp, ep, tp, such as "pp=2,tp=2"; default: tp over all ranks
   --precision P     type of the weights in products: f32, or bf16, in half the memory
+  --same-bits       logits with the same bits under every layout, which --save and --compare
+                    then compare; slower, and with cp every rank keeps all keys and values
   --prompt TEXT     the question
   --embed TEXT      a text for an encoder: prints its vector; with several texts, the cosine
                     similarity of each further text with the first
@@ -65,6 +67,10 @@ Options parse_options(const std::vector<std::string>& words) {
       {"--compare", &options.compare}, {"--seed", &seed},
       {"--temperature", &temperature}, {"--show-tokens", &options.tokens_of}};
   for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--same-bits") {
+      options.same_bits = true;
+      continue;
+    }
     if (words[i] == "--raw" || words[i] == "--keep-going") {
       (words[i] == "--raw" ? options.is_raw : options.keep_going) = true;
       continue;
@@ -88,7 +94,12 @@ Options parse_options(const std::vector<std::string>& words) {
   if (precision != "f32" && precision != "bf16") {
     throw std::invalid_argument("llm: --precision must be f32 or bf16, not '" + precision + "'");
   }
-  options.precision = precision == "bf16" ? Precision::bf16 : Precision::f32;
+  if (options.same_bits && precision != "f32") {
+    throw std::invalid_argument("llm: --same-bits has products of f32 only, not of " + precision);
+  }
+  options.precision = options.same_bits     ? Precision::f32_in_order
+                      : precision == "bf16" ? Precision::bf16
+                                            : Precision::f32;
   if (!tokens.empty()) {
     options.tokens = static_cast<std::size_t>(number("--tokens", tokens, 1));
   }

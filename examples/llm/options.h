@@ -19,6 +19,7 @@ struct Options {
   std::string compare;
   std::size_t tokens = 64;
   Precision precision = Precision::f32;
+  bool same_bits = false;  // then precision is f32_in_order
   bool is_raw = false;
   bool keep_going = false;
   Sampling sampling = {};

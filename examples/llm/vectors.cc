@@ -103,6 +103,9 @@ up::Mesh mesh_of(unisono::Communicator& world, const Options& options, const std
     throw std::invalid_argument("llm: " + options.model +
                                 " is an encoder, which cannot answer; use --embed");
   }
+  if (options.same_bits) {
+    throw std::invalid_argument("llm: an encoder has no --same-bits");
+  }
   up::Mesh mesh = up::Mesh::create(world, mesh_text(layout, world.size()));
   if (mesh.size("tp") != world.size()) {
     throw std::invalid_argument("llm: an encoder supports only tp, not '" + layout + "'");

@@ -113,19 +113,20 @@ std::vector<float> Block::attention_backward(const Unit& unit, Kept& kept,
   if (same_bits) {
     enter_backward(
         groups_, local_, local_.config.heads,
-        [&](const Part& head, std::span<float> din) {
-          linear_part_backward_input(unit.weight(kQuery), kept.dq, din, rows, head, false);
-          for (const auto& [index, dy] : {std::pair(kKey, &kept.dk), std::pair(kValue, &kept.dv)}) {
-            multiply({.m = rows,
-                      .n = region.width,
-                      .k = shape_.dim,
-                      .a = dy->data() + head.index * shape_.dim,
-                      .b = rows_of_head(unit.weight(index), head.index).data(),
-                      .c = din.data(),
-                      .add = true,
-                      .in_order = true,
-                      .a_step = shape_.heads * shape_.dim});
-          }
+        [&](std::size_t head, std::vector<in_order::Term>& terms) {
+          const std::size_t features = shape_.heads * shape_.dim;
+          const std::size_t first = head * shape_.dim;
+          const auto query = unit.weight(kQuery).subspan(first * region.width);
+          const auto add_term = [&](std::span<const float> dy, std::span<const float> w) {
+            terms.push_back({.a = {dy.data() + first, features, 1},
+                             .b = {w.data(), region.width, 1},
+                             .depth = shape_.dim,
+                             .ends_block = false});
+          };
+          add_term(kept.dq, query);
+          add_term(kept.dk, rows_of_head(unit.weight(kKey), head));
+          add_term(kept.dv, rows_of_head(unit.weight(kValue), head));
+          terms.back().ends_block = true;
         },
         dnormal);
   } else {

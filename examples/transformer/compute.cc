@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
+
+#include "in_order/product.h"
 
 #ifdef TRANSFORMER_OPENBLAS
 #include <cblas.h>
@@ -18,72 +19,13 @@ namespace up = unisono::parallel;
 
 constexpr float kNormEpsilon = 1e-5F;
 
-// Products in order go by tiles; those at the edge are filled up with zeros.
-constexpr std::size_t kTileRows = 4;
-constexpr std::size_t kTileColumns = 16;
-
-// Not contracted to fused multiply-adds, which not all processors have.
-#if defined(__x86_64__) && defined(__GNUC__)
-[[gnu::target_clones("avx2", "default")]]
-#endif
-void multiply_tile(const float* a, const float* b, std::size_t depth, float* c) {
-  using Eight [[gnu::vector_size(32)]] = float;
-  Eight sums[kTileRows][2] = {};
-  for (std::size_t k = 0; k < depth; ++k, a += kTileRows, b += kTileColumns) {
-    Eight low;
-    Eight high;
-    std::memcpy(&low, b, sizeof(low));
-    std::memcpy(&high, b + 8, sizeof(high));
-    for (std::size_t i = 0; i < kTileRows; ++i) {
-      sums[i][0] += a[i] * low;
-      sums[i][1] += a[i] * high;
-    }
-  }
-  std::memcpy(c, sums, sizeof(sums));
-}
-
-// Lays elements out as tiles read them: [tile][k][lane].
-template <typename At>
-std::vector<float> tiles_of(std::size_t lanes, std::size_t depth, std::size_t tile, const At& at) {
-  const std::size_t tiles = (lanes + tile - 1) / tile;
-  std::vector<float> out(tiles * depth * tile);
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    float* const to = &out[lane / tile * depth * tile + lane % tile];
-    for (std::size_t k = 0; k < depth; ++k) {
-      to[k * tile] = at(lane, k);
-    }
-  }
-  return out;
-}
-
-void multiply_in_order(const Product& p, std::size_t a_step, std::size_t b_step) {
-  const std::vector<float> a = tiles_of(p.m, p.k, kTileRows, [&](std::size_t i, std::size_t k) {
-    return p.transpose_a ? p.a[k * a_step + i] : p.a[i * a_step + k];
-  });
-  const std::vector<float> b = tiles_of(p.n, p.k, kTileColumns, [&](std::size_t j, std::size_t k) {
-    return p.transpose_b ? p.b[j * b_step + k] : p.b[k * b_step + j];
-  });
-  std::array<float, kTileRows * kTileColumns> tile;
-  for (std::size_t j = 0; j < p.n; j += kTileColumns) {
-    for (std::size_t i = 0; i < p.m; i += kTileRows) {
-      multiply_tile(a.data() + i * p.k, b.data() + j * p.k, p.k, tile.data());
-      for (std::size_t row = i; row < std::min(i + kTileRows, p.m); ++row) {
-        for (std::size_t column = j; column < std::min(j + kTileColumns, p.n); ++column) {
-          const float sum = tile[(row - i) * kTileColumns + column - j];
-          float& to = p.c[row * p.n + column];
-          to = p.add ? to + sum : sum;
-        }
-      }
-    }
-  }
-}
-
-// The distances between rows in memory.
-std::size_t a_step_of(const Product& p) {
-  return p.a_step != 0 ? p.a_step : p.transpose_a ? p.m : p.k;
-}
-std::size_t b_step_of(const Product& p) {
-  return p.b_step != 0 ? p.b_step : p.transpose_b ? p.k : p.n;
+void multiply_in_order(const Product& p) {
+  const std::array<in_order::Term, 1> terms = {
+      {{.a = p.transpose_a ? in_order::View{p.a, 1, p.m} : in_order::View{p.a, p.k, 1},
+        .b = p.transpose_b ? in_order::View{p.b, 1, p.k} : in_order::View{p.b, p.n, 1},
+        .depth = p.k}}};
+  in_order::multiply(in_order::Product{
+      .rows = p.m, .columns = p.n, .terms = terms, .c = p.c, .c_step = p.n, .add = p.add});
 }
 
 }  // namespace
@@ -98,16 +40,17 @@ void multiply(const Product& p) {
     return;
   }
   if (p.in_order) {
-    multiply_in_order(p, a_step_of(p), b_step_of(p));
+    multiply_in_order(p);
     return;
   }
-  const auto lead = [](std::size_t columns) {
-    return static_cast<blasint>(std::max<std::size_t>(columns, 1));
+  const auto lead = [](bool is_turned, std::size_t rows, std::size_t columns) {
+    return static_cast<blasint>(std::max<std::size_t>(is_turned ? rows : columns, 1));
   };
   cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans,
               p.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(p.m),
-              static_cast<blasint>(p.n), static_cast<blasint>(p.k), 1.0F, p.a, lead(a_step_of(p)),
-              p.b, lead(b_step_of(p)), p.add ? 1.0F : 0.0F, p.c, lead(p.n));
+              static_cast<blasint>(p.n), static_cast<blasint>(p.k), 1.0F, p.a,
+              lead(p.transpose_a, p.m, p.k), p.b, lead(p.transpose_b, p.k, p.n),
+              p.add ? 1.0F : 0.0F, p.c, static_cast<blasint>(p.n));
 }
 
 const char* product_library() {
@@ -117,10 +60,8 @@ const char* product_library() {
 #else
 
 void multiply(const Product& p) {
-  const std::size_t a_step = a_step_of(p);
-  const std::size_t b_step = b_step_of(p);
   if (p.in_order) {
-    multiply_in_order(p, a_step, b_step);
+    multiply_in_order(p);
     return;
   }
   for (std::size_t i = 0; i < p.m; ++i) {
@@ -129,9 +70,9 @@ void multiply(const Product& p) {
       std::fill_n(row, p.n, 0.0F);
     }
     for (std::size_t k = 0; k < p.k; ++k) {
-      const float a = p.transpose_a ? p.a[k * a_step + i] : p.a[i * a_step + k];
+      const float a = p.transpose_a ? p.a[k * p.m + i] : p.a[i * p.k + k];
       for (std::size_t j = 0; j < p.n; ++j) {
-        row[j] += a * (p.transpose_b ? p.b[j * b_step + k] : p.b[k * b_step + j]);
+        row[j] += a * (p.transpose_b ? p.b[j * p.k + k] : p.b[k * p.n + j]);
       }
     }
   }
@@ -157,45 +98,6 @@ void linear(std::span<const float> x, std::span<const float> w, std::span<float>
             .c = y.data(),
             .transpose_b = true,
             .in_order = in_order});
-}
-
-void linear_part(std::span<const float> x, std::span<const float> w, std::span<float> y,
-                 std::size_t rows, const Part& part) {
-  if (rows == 0) {
-    return;
-  }
-  const std::size_t inputs = x.size() / rows;
-  const std::size_t depth = inputs / part.parts;
-  multiply({.m = rows,
-            .n = y.size() / rows,
-            .k = depth,
-            .a = x.data() + part.index * depth,
-            .b = w.data() + part.index * depth,
-            .c = y.data(),
-            .transpose_b = true,
-            .in_order = true,
-            .a_step = inputs,
-            .b_step = inputs});
-}
-
-void linear_part_backward_input(std::span<const float> w, std::span<const float> dy,
-                                std::span<float> dx, std::size_t rows, const Part& part,
-                                bool add_dx) {
-  if (rows == 0) {
-    return;
-  }
-  const std::size_t outputs = dy.size() / rows;
-  const std::size_t depth = outputs / part.parts;
-  const std::size_t inputs = dx.size() / rows;
-  multiply({.m = rows,
-            .n = inputs,
-            .k = depth,
-            .a = dy.data() + part.index * depth,
-            .b = w.data() + part.index * depth * inputs,
-            .c = dx.data(),
-            .add = add_dx,
-            .in_order = true,
-            .a_step = outputs});
 }
 
 void linear_backward_input(std::span<const float> w, std::span<const float> dy, std::span<float> dx,

@@ -11,7 +11,7 @@ namespace transformer {
 // c[m, n] (+)= a[m, k] * b[k, n], where a or b may be stored transposed.
 //
 // A library sums over k in an order that depends on the shape. With `in_order` each element is one
-// sum over ascending k, whatever the shape, on every x86-64 processor.
+// sum over ascending k, whatever the shape (in_order/product.h).
 struct Product {
   std::size_t m = 0;
   std::size_t n = 0;
@@ -23,8 +23,6 @@ struct Product {
   bool transpose_b = false;
   bool add = false;
   bool in_order = false;
-  std::size_t a_step = 0;  // elements from one row in memory to the next; 0: rows are packed
-  std::size_t b_step = 0;
 };
 void multiply(const Product& product);
 const char* product_library();  // "OpenBLAS 0.3.21", or "plain loops"
@@ -36,17 +34,6 @@ void linear_backward_input(std::span<const float> w, std::span<const float> dy, 
                            std::size_t rows, bool add_dx, bool in_order = false);
 void linear_backward_weight(std::span<const float> x, std::span<const float> dy,
                             std::span<float> dw, std::size_t rows, bool in_order = false);
-// The same in order, of one of equal parts of the inputs of linear(); in the backward pass, of its
-// outputs.
-struct Part {
-  std::size_t index = 0;
-  std::size_t parts = 1;
-};
-void linear_part(std::span<const float> x, std::span<const float> w, std::span<float> y,
-                 std::size_t rows, const Part& part);
-void linear_part_backward_input(std::span<const float> w, std::span<const float> dy,
-                                std::span<float> dx, std::size_t rows, const Part& part,
-                                bool add_dx);
 
 // Zhang and Sennrich, 2019. The backward pass adds the gradient of the gain to `dgain`; if that has
 // the size of x, the contribution of each row to that row.

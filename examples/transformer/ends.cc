@@ -85,7 +85,7 @@ void Embedding::backward(const Unit& unit, std::span<const std::int32_t> tokens,
     const std::size_t length = config.length;
     add(std::span(all_tokens).subspan(i * length, length),
         std::span(slopes).subspan(i * length * config.width, length * config.width));
-    leaf_ready(sequences.mine().first + i);
+    leaf_ready.ready({.first = leaf_ready.first + sequences.mine().first + i, .count = 1});
   }
 }
 
@@ -125,12 +125,8 @@ Head::Result Head::run(const Unit& unit, std::span<const float> x,
   if (cuts_words) {
     enter_backward(groups_, local_, unit.weight(kHead), logits, config.parts, dnormal);
   } else if (same_bits) {
-    up::sum_of_blocks(dnormal.size(), config.parts, {.count = config.parts},
-                      [&](std::size_t part, std::span<float> out) {
-                        linear_part_backward_input(unit.weight(kHead), logits, out, rows,
-                                                   {.index = part, .parts = config.parts}, false);
-                      })
-        .sum(dnormal.data());
+    sum_parts(rows, {.count = config.parts},
+              backward_terms(unit.weight(kHead), logits, rows, config.parts), dnormal);
   } else {
     linear_backward_input(unit.weight(kHead), logits, dnormal, rows, false);
   }

@@ -14,6 +14,7 @@
 #include <unisono/parallel/mesh.hpp>
 #include <unisono/parallel/sharded_state.hpp>
 #include <unisono/parallel/tensor_parallel.hpp>
+#include <unisono/tree_sum.hpp>
 #include <vector>
 
 #include "layout.h"
@@ -71,8 +72,12 @@ struct Local {
   }
 };
 
-// Called with a sequence of a microbatch when the gradients of a unit are those of this sequence.
-using LeafReady = std::function<void(std::size_t sequence)>;
+// For the same bits, sequences are leaves of all gradients. Those of a microbatch are numbered from
+// `first`; ready() is called when the gradients of a unit are the sum of a node of the tree.
+struct LeafReady {
+  std::size_t first = 0;
+  std::function<void(const unisono::Leaves& node)> ready = {};
+};
 struct Factors;
 
 // Weights of a unit, one after the other as in the list, and their gradients.

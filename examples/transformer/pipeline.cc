@@ -241,8 +241,9 @@ class PipelineTrainer {
         static_cast<std::size_t>(std::find(own_.begin(), own_.end(), unit) - own_.begin());
     const std::size_t first =
         sequences_.first + static_cast<std::size_t>(pass.microbatch) * local_.batch;
-    return
-        [this, index, first](std::size_t sequence) { state_->leaf_ready(index, first + sequence); };
+    return {.first = first, .ready = [this, index](const unisono::Leaves& node) {
+              state_->leaf_ready(index, node);
+            }};
   }
 
   void make_pipeline() {

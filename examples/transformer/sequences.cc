@@ -12,15 +12,24 @@ namespace up = unisono::parallel;
 
 // Sums over the parts that this rank has; calls sum(TreeSum, leaves of all ranks).
 template <typename Sum>
-void with_sum_of_parts(const Groups& groups, std::size_t count, std::size_t parts,
-                       const PartProduct& product, const Sum& sum) {
+void with_sum_of_parts(const Groups& groups, const up::RegionShape& region, std::size_t parts,
+                       const PartTerms& terms, const Sum& sum) {
   const std::vector<unisono::Leaves> all = unisono::even_leaves(parts, groups.tp.size());
   const unisono::Leaves mine = all[static_cast<std::size_t>(groups.tp.rank())];
-  sum(up::sum_of_blocks(count, parts, mine,
-                        [&](std::size_t block, std::span<float> out) {
-                          product({.index = block - mine.first, .parts = mine.count}, out);
-                        }),
-      all);
+  const std::size_t count = region.rows * region.width;
+  unisono::TreeSum inside({.count = count, .leaves = parts, .first = mine.first});
+  std::vector<float> part(count);
+  for (const unisono::Leaves& node : unisono::subtrees(parts, mine)) {
+    sum_parts(region.rows, {.first = node.first - mine.first, .count = node.count}, terms, part);
+    inside.add(node, part.data());
+  }
+  sum(std::move(inside), all);
+}
+
+// How many of the parts of the whole model this rank has.
+std::size_t parts_here(const Groups& groups, std::size_t parts) {
+  return unisono::even_leaves(parts, groups.tp.size())[static_cast<std::size_t>(groups.tp.rank())]
+      .count;
 }
 
 void add_to(std::span<float> target, std::span<const float> more) {
@@ -29,60 +38,99 @@ void add_to(std::span<float> target, std::span<const float> more) {
   }
 }
 
-// The gradients of heads that share rows, by the tree over these heads.
+// The term dy' x over some rows.
+in_order::Term weight_term(std::span<const float> x, std::span<const float> dy, std::size_t rows) {
+  return {
+      .a = {dy.data(), 1, dy.size() / rows}, .b = {x.data(), x.size() / rows, 1}, .depth = rows};
+}
+
+// The gradients of heads that share rows, by the tree over these heads. `out` is laid out as
+// `gradient`, of which `heads` are parts.
 void add_heads(std::span<const float> x, std::span<const float> dy, std::size_t rows,
-               const std::vector<std::span<float>>& heads) {
+               const std::vector<std::span<float>>& heads, std::span<float> gradient,
+               std::span<float> out) {
   const std::size_t outputs = dy.size() / rows;
   const std::size_t dim = outputs / heads.size();
   const std::size_t inputs = x.size() / rows;
-  std::vector<float> whole(dim * inputs);
   for (std::size_t first = 0; first < heads.size();) {
-    std::size_t end = first + 1;
-    while (end < heads.size() && heads[end].data() == heads[first].data()) {
-      ++end;
+    std::vector<in_order::Term> terms;
+    std::size_t head = first;
+    for (; head < heads.size() && heads[head].data() == heads[first].data(); ++head) {
+      terms.push_back(
+          {.a = {dy.data() + head * dim, 1, outputs}, .b = {x.data(), inputs, 1}, .depth = rows});
     }
-    up::sum_of_blocks(whole.size(), end - first, {.count = end - first},
-                      [&](std::size_t head, std::span<float> out) {
-                        multiply({.m = dim,
-                                  .n = inputs,
-                                  .k = rows,
-                                  .a = dy.data() + (first + head) * dim,
-                                  .b = x.data(),
-                                  .c = out.data(),
-                                  .transpose_a = true,
-                                  .in_order = true,
-                                  .a_step = outputs});
-                      })
-        .sum(whole.data());
-    add_to(heads[first], whole);
-    first = end;
+    const auto at = static_cast<std::size_t>(heads[first].data() - gradient.data());
+    in_order::multiply(in_order::Product{
+        .rows = dim, .columns = inputs, .terms = terms, .c = &out[at], .c_step = inputs});
+    first = head;
   }
+}
+
+// The sum over the leaves of a node.
+void sum_of_leaves(std::size_t count, std::span<float> out,
+                   const std::function<void(std::size_t leaf, std::span<float> out)>& leaf) {
+  up::sum_of_blocks(out.size(), count, {.count = count}, leaf).sum(out.data());
 }
 
 }  // namespace
 
+PartTerms backward_terms(std::span<const float> w, std::span<const float> dy, std::size_t rows,
+                         std::size_t parts) {
+  const std::size_t outputs = rows == 0 ? 0 : dy.size() / rows;
+  const std::size_t depth = outputs / parts;
+  const std::size_t inputs = outputs == 0 ? 0 : w.size() / outputs;
+  return [=](std::size_t part, std::vector<in_order::Term>& terms) {
+    terms.push_back({.a = {dy.data() + part * depth, outputs, 1},
+                     .b = {w.data() + part * depth * inputs, inputs, 1},
+                     .depth = depth});
+  };
+}
+
+void sum_parts(std::size_t rows, const up::Range& parts, const PartTerms& terms,
+               std::span<float> out) {
+  std::vector<in_order::Term> all;
+  for (std::size_t part = parts.first; part < parts.first + parts.count; ++part) {
+    terms(part, all);
+  }
+  const std::size_t columns = rows == 0 ? 0 : out.size() / rows;
+  in_order::multiply(in_order::Product{
+      .rows = rows, .columns = columns, .terms = all, .c = out.data(), .c_step = columns});
+}
+
 void leave(const Groups& groups, const Local& local, std::span<const float> x,
            std::span<const float> w, std::size_t parts, std::span<float> out) {
   const up::RegionShape region = local.region(local.config.width);
-  const std::size_t count = region.rows * region.width;
   if (!local.layout.same_bits) {
-    std::vector<float> part(count);
+    std::vector<float> part(region.rows * region.width);
     linear(x, w, part, region.rows);
     up::leave_region(groups.tp, region, part, out);
     return;
   }
-  with_sum_of_parts(
-      groups, count, parts,
-      [&](const Part& part, std::span<float> y) { linear_part(x, w, y, region.rows, part); },
-      [&](unisono::TreeSum sum, std::span<const unisono::Leaves> leaves) {
-        up::leave_region(groups.tp, region, std::move(sum), leaves, out);
-      });
+  const std::size_t inputs = w.size() / region.width;
+  const std::size_t depth = inputs / parts_here(groups, parts);
+  const PartTerms terms = [&](std::size_t part, std::vector<in_order::Term>& list) {
+    list.push_back({.a = {x.data() + part * depth, inputs, 1},
+                    .b = {w.data() + part * depth, 1, inputs},
+                    .depth = depth});
+  };
+  if (groups.tp.size() == 1) {
+    sum_parts(region.rows, {.count = parts}, terms, out);
+    return;
+  }
+  with_sum_of_parts(groups, region, parts, terms,
+                    [&](unisono::TreeSum sum, std::span<const unisono::Leaves> leaves) {
+                      up::leave_region(groups.tp, region, std::move(sum), leaves, out);
+                    });
 }
 
 void enter_backward(const Groups& groups, const Local& local, std::size_t parts,
-                    const PartProduct& product, std::span<float> out) {
+                    const PartTerms& terms, std::span<float> out) {
   const up::RegionShape region = local.region(local.config.width);
-  with_sum_of_parts(groups, region.rows * region.width, parts, product,
+  if (groups.tp.size() == 1) {
+    sum_parts(region.rows, {.count = parts}, terms, out);
+    return;
+  }
+  with_sum_of_parts(groups, region, parts, terms,
                     [&](unisono::TreeSum sum, std::span<const unisono::Leaves> leaves) {
                       up::enter_region_backward(groups.tp, region, std::move(sum), leaves, out);
                     });
@@ -97,12 +145,8 @@ void enter_backward(const Groups& groups, const Local& local, std::span<const fl
     up::enter_region_backward(groups.tp, region, din, out);
     return;
   }
-  enter_backward(
-      groups, local, parts,
-      [&](const Part& part, std::span<float> dx) {
-        linear_part_backward_input(w, dy, dx, region.rows, part, false);
-      },
-      out);
+  enter_backward(groups, local, parts,
+                 backward_terms(w, dy, region.rows, parts_here(groups, parts)), out);
 }
 
 std::vector<float> all_rows(const Groups& groups, const Local& local, std::span<const float> rows,
@@ -173,32 +217,51 @@ void add_gradients(const Groups& groups, const Local& local, const std::vector<F
     const std::vector<float> all = all_rows(groups, local, one.rows, one.gradient.size());
     rows[one.rows.data()] = sequences.exchange(std::span<const float>(all));
   }
-  for (std::size_t i = 0; i < sequences.mine().count; ++i) {
-    const auto of_sequence = [&](std::span<const float> some) {
+  const std::size_t length = local.config.length;
+  const unisono::Leaves mine{.first = leaf_ready.first + sequences.mine().first,
+                             .count = sequences.mine().count};
+  for (const unisono::Leaves& node : unisono::subtrees(local.config.batch, mine)) {
+    const auto of_leaf = [&](std::span<const float> some, std::size_t leaf) {
       const std::vector<float>& all = rows.at(some.data());
-      const std::size_t size = all.size() / sequences.mine().count;
-      return std::span(all).subspan(i * size, size);
+      const std::size_t size = all.size() / mine.count;
+      return std::span(all).subspan((node.first + leaf - mine.first) * size, size);
     };
     for (const Factors& one : factors) {
-      const std::size_t length = local.config.length;
       if (one.heads.empty()) {
-        linear_backward_weight(of_sequence(one.x), of_sequence(one.dy), one.gradient, length, true);
-      } else {
-        add_heads(of_sequence(one.x), of_sequence(one.dy), length, one.heads);
+        std::vector<in_order::Term> terms;
+        for (std::size_t leaf = 0; leaf < node.count; ++leaf) {
+          terms.push_back(weight_term(of_leaf(one.x, leaf), of_leaf(one.dy, leaf), length));
+        }
+        const std::size_t outputs = terms.front().a.column;
+        const std::size_t inputs = terms.front().b.row;
+        in_order::multiply(in_order::Product{.rows = outputs,
+                                             .columns = inputs,
+                                             .terms = terms,
+                                             .c = one.gradient.data(),
+                                             .c_step = inputs});
+        continue;
       }
-      if (one.is_shared) {
-        groups.tp.run({.collective = unisono::Collective::all_reduce,
-                       .in = one.gradient.data(),
-                       .out = one.gradient.data(),
-                       .count = one.gradient.size(),
-                       .dtype = unisono::Dtype::f32,
-                       .algorithm = "tree_order"});
-      }
+      sum_of_leaves(node.count, one.gradient, [&](std::size_t leaf, std::span<float> out) {
+        std::ranges::fill(out, 0.0F);
+        add_heads(of_leaf(one.x, leaf), of_leaf(one.dy, leaf), length, one.heads, one.gradient,
+                  out);
+        if (one.is_shared) {
+          groups.tp.run({.collective = unisono::Collective::all_reduce,
+                         .in = out.data(),
+                         .out = out.data(),
+                         .count = out.size(),
+                         .dtype = unisono::Dtype::f32,
+                         .algorithm = "tree_order"});
+        }
+      });
     }
     for (const Summands& one : summands) {
-      add_to(one.gradient, of_sequence(one.rows));
+      sum_of_leaves(node.count, one.gradient, [&](std::size_t leaf, std::span<float> out) {
+        std::ranges::fill(out, 0.0F);
+        add_to(out, of_leaf(one.rows, leaf));
+      });
     }
-    leaf_ready(sequences.mine().first + i);
+    leaf_ready.ready(node);
   }
 }
 

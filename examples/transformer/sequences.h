@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compute.h"
+#include "in_order/product.h"
 #include "model.h"
 
 namespace transformer {
@@ -22,10 +23,16 @@ void leave(const Groups& groups, const Local& local, std::span<const float> x,
            std::span<const float> w, std::size_t parts, std::span<float> out);
 void enter_backward(const Groups& groups, const Local& local, std::span<const float> w,
                     std::span<const float> dy, std::size_t parts, std::span<float> out);
-// The second one, for products of another kind.
-using PartProduct = std::function<void(const Part& part, std::span<float> out)>;
+// The second one, for products of another kind: appends the terms of one of this rank's parts.
+using PartTerms = std::function<void(std::size_t part, std::vector<in_order::Term>& terms)>;
 void enter_backward(const Groups& groups, const Local& local, std::size_t parts,
-                    const PartProduct& product, std::span<float> out);
+                    const PartTerms& terms, std::span<float> out);
+// Those of dy W, whose inner dimension has so many equal parts on this rank.
+PartTerms backward_terms(std::span<const float> w, std::span<const float> dy, std::size_t rows,
+                         std::size_t parts);
+// Their sum over a node of the tree over all parts, which this rank has.
+void sum_parts(std::size_t rows, const unisono::parallel::Range& parts, const PartTerms& terms,
+               std::span<float> out);
 
 // Collective over tp. Returns all rows, of those that a rank has outside of a region.
 std::vector<float> all_rows(const Groups& groups, const Local& local, std::span<const float> rows,

@@ -101,9 +101,8 @@ class Trainer {
     return all;
   }
   LeafReady leaf_ready(std::size_t unit) {
-    return [this, unit](std::size_t sequence) {
-      state_->leaf_ready(unit, sequences_.first + sequence);
-    };
+    return {.first = sequences_.first,
+            .ready = [this, unit](const unisono::Leaves& node) { state_->leaf_ready(unit, node); }};
   }
 
   // Returns the weights of a unit, and fetches those of the next unit meanwhile.

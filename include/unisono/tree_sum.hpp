@@ -34,6 +34,10 @@ struct Leaves {
 // [L * r / n, L * (r+1) / n).
 UNISONO_EXPORT std::vector<Leaves> even_leaves(std::size_t leaves, int ranks);
 
+// Local. Returns the largest nodes of tree(0, leaves) whose leaves are all among `mine`, in their
+// order. The sum of each is tree(0, count) over its own leaves, so that it can be computed at once.
+UNISONO_EXPORT std::vector<Leaves> subtrees(std::size_t leaves, const Leaves& mine);
+
 // The running sum of one rank's leaves: at most 2 log2(L) vectors if they come in order, as the
 // rest is added at once. Threads: one at a time.
 class UNISONO_EXPORT TreeSum {
@@ -56,6 +60,9 @@ class UNISONO_EXPORT TreeSum {
   // Errors: usage beyond the last leaf, and for a leaf that is here.
   void add(const void* leaf) { add(next_, leaf); }
   void add(std::size_t number, const void* leaf);
+  // Local. Adds the sum of a node of the tree, as subtrees() lists them.
+  // Errors: usage, also for leaves that are no node.
+  void add(const Leaves& node, const void* sum);
   // Local. Returns the number of the leaf that add() takes next: the one after the last added.
   std::size_t next() const { return next_; }
 

@@ -2,10 +2,12 @@
 
 import random
 
+import jobs
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 import unisono
 
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
@@ -63,6 +65,36 @@ def test_takes_tensors_also_transposed_ones():
         return np.array_equal(found.numpy(), tree(0, 6, 12, np.float32).reshape(4, 3).T)
 
     assert unisono.run_threads(3, body) == [True] * 3
+
+
+def test_scatters_the_bits_of_one_process():
+    def body(comm):
+        total = unisono.TreeSum(7, [0, 2, 3][comm.rank])
+        for number in range(*[(0, 2), (2, 3), (3, 7)][comm.rank]):
+            total.add(leaf(number, 12, np.float32))
+        part = total.reduce_scatter(comm, [2, 1, 4])
+        with pytest.raises(unisono.UsageError, match="1 elements cannot be split between 3 ranks"):
+            odd = unisono.TreeSum(3, comm.rank)
+            odd.add(np.ones(1))
+            odd.reduce_scatter(comm, [1, 1, 1])
+        return np.array_equal(part, tree(0, 7, 12, np.float32)[4 * comm.rank : 4 * comm.rank + 4])
+
+    assert unisono.run_threads(3, body) == [True] * 3
+
+
+def over_a_group():
+    rank = dist.get_rank()
+    comm = dist.group.WORLD
+    leaves = [2, 0, 3]
+    total = unisono.TreeSum(5, sum(leaves[:rank]))
+    for number in range(total.next, total.next + leaves[rank]):
+        total.add(torch.from_numpy(leaf(number, 7, np.float32)))
+    return total.all_reduce(comm, leaves, torch.empty(7)).numpy().tobytes()
+
+
+@pytest.mark.parametrize("backend", ["unisono", "gloo"])
+def test_takes_process_groups(backend):
+    assert jobs.run(3, over_a_group, backend=backend) == [tree(0, 5, 7, np.float32).tobytes()] * 3
 
 
 def test_refuses_leaves_that_do_not_fit():

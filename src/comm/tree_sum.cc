@@ -155,6 +155,16 @@ std::vector<Leaves> even_leaves(std::size_t leaves, int ranks) {
   return all;
 }
 
+std::vector<Leaves> subtrees(std::size_t leaves, const Leaves& mine) {
+  std::vector<Range> ranges;
+  append_subtrees({0, leaves}, {mine.first, mine.first + mine.count}, ranges);
+  std::vector<Leaves> nodes;
+  for (const Range& range : ranges) {
+    nodes.push_back({.first = range.first, .count = range.end - range.first});
+  }
+  return nodes;
+}
+
 // The call's memory, and what becomes of it.
 struct TreeSum::Scattering::State {
   Shape shape = {};                   // of the part
@@ -213,22 +223,33 @@ TreeSum::TreeSum(const Shape& shape) : shape_(shape), next_(shape.first) {
 }
 
 void TreeSum::add(std::size_t number, const void* leaf) {
-  if (number >= shape_.leaves) {
-    refuse_leaves("leaf " + std::to_string(number) + " is not one of " +
-                      std::to_string(shape_.leaves) + " leaves",
+  add({.first = number, .count = 1}, leaf);
+}
+
+void TreeSum::add(const Leaves& node, const void* sum) {
+  const std::size_t end = node.first + node.count;
+  if (node.first >= shape_.leaves || end > shape_.leaves || end < node.first) {
+    refuse_leaves("leaf " + std::to_string(std::max(node.first, shape_.leaves)) +
+                      " is not one of " + std::to_string(shape_.leaves) + " leaves",
                   "give `leaves` the number of leaves of all ranks");
   }
-  // The first node that ends behind the leaf.
-  const auto after = std::ranges::upper_bound(nodes_, number, {}, &Node::end);
-  if (after != nodes_.end() && after->first <= number) {
-    refuse_leaves("leaf " + std::to_string(number) + " is added twice", "add each leaf once");
+  if (!is_node({node.first, end}, shape_.leaves)) {
+    refuse_leaves(
+        "leaves " + range_text(node.first, end, shape_.leaves) + " are no node of the tree",
+        "add the nodes that subtrees() lists");
+  }
+  // The first node that ends behind the first leaf.
+  const auto after = std::ranges::upper_bound(nodes_, node.first, {}, &Node::end);
+  if (after != nodes_.end() && after->first < end) {
+    refuse_leaves("leaf " + std::to_string(std::max(node.first, after->first)) + " is added twice",
+                  "add each leaf once");
   }
   const auto place = static_cast<std::size_t>(after - nodes_.begin());
-  const auto* const bytes = static_cast<const std::byte*>(leaf);
-  nodes_.insert(after, {.first = number,
-                        .end = number + 1,
+  const auto* const bytes = static_cast<const std::byte*>(sum);
+  nodes_.insert(after, {.first = node.first,
+                        .end = end,
                         .sum = {bytes, bytes + shape_.count * size_of(shape_.dtype)}});
-  next_ = number + 1;
+  next_ = end;
   settle(nodes_, place, shape_.leaves, [this](Node& lower, const Node& upper) {
     add_to(shape_.dtype, shape_.count, lower.sum.data(), upper.sum.data());
   });
@@ -304,12 +325,9 @@ std::unique_ptr<TreeSum::Scattering::State> TreeSum::exchange(
     place += part;
   }
   for (const Leaves& one : leaves) {
-    std::vector<Range> subtrees;
-    append_subtrees({0, shape_.leaves}, {one.first, one.first + one.count}, subtrees);
-    for (const Range& subtree : subtrees) {
-      state->subtrees.push_back({.first = subtree.first, .count = subtree.end - subtree.first});
-    }
-    state->received.push_back(subtrees.size() * mine);
+    const std::vector<Leaves> nodes = subtrees(shape_.leaves, one);
+    state->subtrees.insert(state->subtrees.end(), nodes.begin(), nodes.end());
+    state->received.push_back(nodes.size() * mine);
   }
   state->out.resize(state->subtrees.size() * mine * element);
   state->request = communicator.run_async({.collective = Collective::all_to_all_v,

@@ -154,6 +154,10 @@ std::span<float> ShardedState::gradients_f32(std::size_t unit) {
 }
 
 void ShardedState::leaf_ready(std::size_t unit, std::size_t leaf) {
+  leaf_ready(unit, {.first = leaf, .count = 1});
+}
+
+void ShardedState::leaf_ready(std::size_t unit, const Leaves& node) {
   const std::span<std::byte> values = gradients(unit);
   FlatUnit& one = state_->unit(unit);
   if (one.leaves.empty()) {
@@ -161,7 +165,7 @@ void ShardedState::leaf_ready(std::size_t unit, std::size_t leaf) {
                  "list the leaves of each rank in ShardedOptions::leaves");
   }
   const ReadFloats floats(ConstAnySpan(one.gradients.at(0), one.padded, state_->options.dtype));
-  state_->tree(one).add(leaf, floats.span().data());
+  state_->tree(one).add(node, floats.span().data());
   std::ranges::fill(values, std::byte{});
 }
 

@@ -369,6 +369,45 @@ std::string error_of(const std::function<void()>& body) {
   return "";
 }
 
+// The nodes of a rank's leaves, each added as one sum, in an order that is not theirs.
+TEST(TreeSum, TakesNodesInAnyOrder) {
+  constexpr std::size_t kCount = 3;
+  for (std::size_t leaves = 1; leaves <= 24; ++leaves) {
+    for (std::size_t cut = 0; cut <= leaves; ++cut) {
+      std::vector<Leaves> nodes = subtrees(leaves, {.first = 0, .count = cut});
+      const std::vector<Leaves> upper = subtrees(leaves, {.first = cut, .count = leaves - cut});
+      nodes.insert(nodes.begin(), upper.rbegin(), upper.rend());
+      TreeSum sum({.count = kCount, .leaves = leaves});
+      for (const Leaves& node : nodes) {
+        std::vector<float> values(kCount);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          values[i] = tree<float>(node.first, node.first + node.count, i);
+        }
+        sum.add(node, values.data());
+      }
+      std::vector<float> out(kCount);
+      sum.sum(out.data());
+      EXPECT_EQ(compare(out, leaves, 0), "") << leaves << " leaves, cut at " << cut;
+    }
+  }
+  EXPECT_EQ(subtrees(8, {.first = 0, .count = 8}), (std::vector<Leaves>{{.first = 0, .count = 8}}));
+  EXPECT_EQ(subtrees(8, {.first = 3, .count = 0}), std::vector<Leaves>{});
+}
+
+TEST(TreeSum, RefusesSumsThatAreNoNode) {
+  TreeSum sum({.count = 1, .leaves = 8});
+  const float one = 1;
+  EXPECT_EQ(error_of([&] { sum.add({.first = 1, .count = 2}, &one); }),
+            "usage: TreeSum: leaves 1 to 3 of 8 are no node of the tree");
+  EXPECT_EQ(error_of([&] { sum.add({.first = 3, .count = 0}, &one); }),
+            "usage: TreeSum: leaves 3 to 3 of 8 are no node of the tree");
+  EXPECT_EQ(error_of([&] { sum.add({.first = 6, .count = 4}, &one); }),
+            "usage: TreeSum: leaf 8 is not one of 8 leaves");
+  sum.add(5, &one);
+  EXPECT_EQ(error_of([&] { sum.add({.first = 4, .count = 4}, &one); }),
+            "usage: TreeSum: leaf 5 is added twice");
+}
+
 TEST(TreeSum, RefusesLeavesThatDoNotFit) {
   EXPECT_EQ(error_of([] { TreeSum({.leaves = 0}); }),
             "usage: TreeSum: leaf 0 is not one of 0 leaves");

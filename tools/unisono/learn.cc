@@ -61,6 +61,8 @@ constexpr Topic kTopics[] = {
     {"network", "lab: which links of a machine are busy", "实验室：机器的哪些链路忙", "#traffic"},
     {"overlap", "lab: buckets that are sent while the rest is computed", "实验室：边算边发的桶",
      "#parallel?story=overlap"},
+    {"bits", "lab: one sum under two layouts, with the same bits",
+     "实验室：两种布局下的一个和，位相同", "#parallel?story=order"},
     {"plan", "lab: which layout is fastest, and how other links would change that",
      "实验室：哪种布局最快，换链路会怎样", "#plan"},
     {"layer", "lab: a calculator of the data that one layer moves under each of these",

@@ -112,6 +112,8 @@ class UNISONO_EXPORT ShardedState {
   // Leaves may come in any order.
   // Errors: usage without ShardedOptions::leaves, or for a leaf that was added before.
   void leaf_ready(std::size_t unit, std::size_t leaf);
+  // Local. The same for the sum of a node of the tree over all leaves, as subtrees() lists them.
+  void leaf_ready(std::size_t unit, const Leaves& node);
   // Local. Replaces the leaves of one unit, which must be the same list on all ranks; for pipelines
   // in which a rank has other microbatches of some units (DualPipe). Call it before the first leaf.
   // Errors: usage.

@@ -13,6 +13,8 @@ class TreeSum:
             total.add(gradient_of(microbatch))
         gradient = total.all_reduce(comm, [4, 4, 4, 4])
 
+    Where a communicator is asked for, a process group of torch.distributed of any backend will do.
+
     leaves: how many all ranks have. first: the number of the first leaf that is added here. At most
     2 log2(leaves) arrays are kept. Each addition rounds to the type.
     """
@@ -49,6 +51,28 @@ class TreeSum:
         leaves: how many each rank has, by rank, the same list on all ranks. like: an array of the
         leaves' shape and type, for a rank without leaves.
         """
+        comm = _communicator(comm)
+        starts, like = self._check(comm, leaves, like)
+        if hasattr(comm, "all_reduce") and _is_tree_of_ranks(starts, 0, comm.size):
+            out = _empty(like, like.shape)
+            comm.all_reduce(self._nodes[0][2], out, algorithm="tree_order")
+            return out
+        part, lengths = self._exchange(comm, starts, like)
+        out = _empty(like, [sum(lengths)])
+        comm.all_gather_v(part, out, lengths)
+        return out.reshape(like.shape)
+
+    def reduce_scatter(self, comm, leaves, like=None):
+        """This rank's part of that sum: elements [rank, rank + 1) * count / size, a flat array. Collective."""
+        comm = _communicator(comm)
+        starts, like = self._check(comm, leaves, like)
+        if like.reshape(-1).shape[0] % comm.size != 0:
+            raise UsageError(
+                f"usage: TreeSum: {like.reshape(-1).shape[0]} elements cannot be split between {comm.size} ranks"
+            )
+        return self._exchange(comm, starts, like)[0]
+
+    def _check(self, comm, leaves, like):
         starts = [0, *accumulate(leaves)]
         mine = (self._first, self._next, self._leaves)
         if len(leaves) != comm.size or mine != (starts[comm.rank], starts[comm.rank + 1], starts[-1]):
@@ -59,14 +83,10 @@ class TreeSum:
         like = self._nodes[0][2] if self._nodes else like
         if like is None:
             raise UsageError("usage: TreeSum: a rank without leaves needs `like`")
-        if _is_tree_of_ranks(starts, 0, comm.size):
-            out = _empty(like, like.shape)
-            comm.all_reduce(self._nodes[0][2], out, algorithm="tree_order")
-            return out
-        return self._exchange(comm, starts, like)
+        return starts, like
 
     def _exchange(self, comm, starts, like):
-        """Every rank sends each other one that one's part of all its nodes."""
+        """Every rank sends each other one that one's part of all its nodes. The sum of this rank's part, and all lengths."""
         flat = [node[2].reshape(-1) for node in self._nodes]
         count = like.reshape(-1).shape[0]
         places = [count * rank // comm.size for rank in range(comm.size + 1)]
@@ -87,9 +107,27 @@ class TreeSum:
         for index, (first, end) in enumerate(sum(ranges, [])):
             nodes.append([first, end, parts[index * length : (index + 1) * length]])
             _settle(nodes, self._leaves)
-        out = _empty(like, [count])
-        comm.all_gather_v(nodes[0][2], out, lengths)
-        return out.reshape(like.shape)
+        return nodes[0][2], lengths
+
+
+class _Group:
+    """A process group of torch.distributed, with the calls of a communicator that an exchange needs."""
+
+    def __init__(self, group):
+        self._group, self.size, self.rank = group, group.size(), group.rank()
+
+    def all_to_all_v(self, data, sent, out, received):
+        import torch.distributed as dist
+
+        dist.all_to_all_single(out, data, received, sent, group=self._group)
+
+    def all_gather_v(self, part, out, lengths):
+        # Other backends have no all_gather of parts that differ in length.
+        self.all_to_all_v(part.repeat(self.size), [part.shape[0]] * self.size, out, lengths)
+
+
+def _communicator(comm):
+    return comm if hasattr(comm, "all_to_all_v") else _Group(comm)
 
 
 def _empty(like, shape):

@@ -2,6 +2,7 @@
 // with it if it is 1, or not; # is the value in them.
 import { ARTICLE_TEXTS } from './article';
 import { LEARN_TEXTS } from './learn';
+import { ORDER_TEXTS } from './order';
 import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
 import { PIPELINE_TEXTS } from './pipelines';
@@ -287,6 +288,7 @@ export const TEXTS = {
   ...TOGETHER_TEXTS,
   ...PIPELINE_TEXTS,
   ...PARALLEL_TEXTS,
+  ...ORDER_TEXTS,
   ...OVERLAP_TEXTS,
   ...WORKED_TEXTS,
 };

@@ -4,6 +4,7 @@ import type { Network } from '../model/cost';
 import { bytesText, timeText } from '../model/units';
 import Context from '../pictures/Context.svelte';
 import Data from '../pictures/Data.svelte';
+import Order from '../pictures/Order.svelte';
 import Overlap from '../pictures/Overlap.svelte';
 import Tensor from '../pictures/Tensor.svelte';
 import Together from '../pictures/Together.svelte';
@@ -22,6 +23,7 @@ import {
   overlapPlans,
   sweep,
 } from '../stories/overlap';
+import { chainSum, orderPlans, textOf } from '../stories/order';
 import { tensorPlans } from '../stories/tensor';
 import { layoutText, partsOf, PLANS, rankedFirst, togetherPlans } from '../stories/together';
 import { crossing, ulyssesPlans } from '../stories/ulysses';
@@ -199,6 +201,24 @@ export const STORY_LIST: Story[] = [
     },
     height: () => 232,
     note: () => t('ov_memory'),
+  },
+  {
+    ...{ name: 'order', picture: Order },
+    fields: [
+      { key: 'left', name: 'or_left', choices: [1, 2, 3, 4, 8], first: 2 },
+      { key: 'right', name: 'or_right', choices: [1, 2, 3, 4, 8], first: 3 },
+    ],
+    plans: orderPlans,
+    words: ({ id }, { left, right }) => {
+      const [a, b] = [chainSum(left!), chainSum(right!)];
+      return {
+        name: t(key(`or_${id}`)),
+        words: t(key(`or_${id}_words`), {
+          ...{ left: textOf(a), right: textOf(b), same: Number(a.value === b.value) },
+        }),
+      };
+    },
+    height: (w) => (w < 700 ? 580 : 320),
   },
   {
     ...{ name: 'together', picture: Together },

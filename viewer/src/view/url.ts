@@ -33,7 +33,15 @@ export const NAV_TABS: readonly Tab[] = TABS.filter(
 );
 
 // The drawn stories of the view `parallel`.
-export const STORIES = ['tensor', 'data', 'context', 'ulysses', 'overlap', 'together'] as const;
+export const STORIES = [
+  'tensor',
+  'data',
+  'context',
+  'ulysses',
+  'overlap',
+  'order',
+  'together',
+] as const;
 export type StoryName = (typeof STORIES)[number];
 
 // The length of a step on the stage: all alike, as the model predicts, or as recorded.

@@ -20,6 +20,7 @@ import warnings
 
 __all__ = [
     "MoEDispatcher", "Reshard", "TokenSwitchUnisono", "enable_symmetric_memory", "register", "replace_gloo", "reshard",
+    "sum_over_leaves",
 ]  # fmt: skip
 
 _extension = None
@@ -31,6 +32,8 @@ def __getattr__(name):
         return importlib.import_module("unisono.torch.experts").MoEDispatcher
     if name in ("Reshard", "reshard"):
         return getattr(importlib.import_module("unisono.torch.dtensors"), name)
+    if name == "sum_over_leaves":
+        return importlib.import_module("unisono.torch.same_bits").sum_over_leaves
     if name == "TokenSwitchUnisono":  # which needs torch 2.14
         return importlib.import_module("unisono.torch.token_switch").TokenSwitchUnisono
     raise AttributeError(f"module 'unisono.torch' has no attribute '{name}'")
