@@ -88,19 +88,24 @@ void enter_backward(const Groups& groups, const Local& local, std::size_t parts,
                     });
 }
 
-void enter_backward(const Groups& groups, const Local& local, std::span<const float> w,
-                    std::span<const float> dy, std::size_t parts, std::span<float> out) {
+void enter_backward(const Groups& groups, const Local& local, const std::vector<Flow>& flows,
+                    std::size_t parts, std::span<float> out) {
   const up::RegionShape region = local.region(local.config.width);
   if (!local.layout.same_bits) {
     std::vector<float> din(region.rows * region.width);
-    linear_backward_input(w, dy, din, region.rows, false);
+    for (const Flow& flow : flows) {
+      linear_backward_input(flow.w, flow.dy, din, region.rows, &flow != &flows.front());
+    }
     up::enter_region_backward(groups.tp, region, din, out);
     return;
   }
   enter_backward(
       groups, local, parts,
       [&](const Part& part, std::span<float> dx) {
-        linear_part_backward_input(w, dy, dx, region.rows, part, false);
+        for (const Flow& flow : flows) {
+          linear_part_backward_input(flow.w, flow.dy, dx, region.rows, part,
+                                     &flow != &flows.front());
+        }
       },
       out);
 }

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
+#include "parallel/reshard_order.h"
 #include "reshard/elements.h"
 
 namespace unisono::parallel {
 namespace {
 
 constexpr int kAllRanks = -1;
+
+// A rank that passes elements on has posted so many receives when it waits for the elements.
+constexpr std::size_t kLead = 4;
 
 class Builder {
  public:
@@ -22,15 +26,12 @@ class Builder {
       hops = std::max(hops, move.hop);
     }
     for (int hop = 0; hop <= hops; ++hop) {
-      open_.clear();
       for (std::size_t i = 0; i < plan_.moves.size(); ++i) {
         if (plan_.moves[i].hop == hop) {
           add(i);
         }
       }
-      for (auto& [pair, message] : open_) {
-        close(message);
-      }
+      order(hop);
       if (hop == 0) {
         add_sums();
       }
@@ -43,49 +44,66 @@ class Builder {
   }
 
  private:
+  struct Draft {
+    UnorderedMessage order = {};
+    std::vector<std::pair<std::size_t, std::size_t>> contents = {};  // moves, and parts of them
+    std::vector<ReshardPart> parts = {};                             // if this rank needs them
+  };
+
   void add(std::size_t i) {
     const ReshardMove& move = plan_.moves[i];
     if (move.from == move.to) {
       slots_[i] = {0};
       return;
     }
+    const bool is_mine = rank_ == kAllRanks || move.from == rank_ || move.to == rank_;
     std::vector<ReshardPart> parts = parts_of(plan_, i, message_bytes_);
     slots_[i].resize(parts.size());
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      ReshardMessage& message = open_[{move.from, move.to}];
-      if (message.bytes > 0 && message.bytes + parts[k].bytes > message_bytes_) {
-        close(message);
+      const auto [place, is_new] = open_.try_emplace({move.from, move.to}, drafts_.size());
+      if (is_new || drafts_[place->second].order.bytes + parts[k].bytes > message_bytes_) {
+        place->second = drafts_.size();
+        drafts_.push_back({.order = {.from = move.from, .to = move.to}});
       }
+      Draft& draft = drafts_[place->second];
       if (move.hop > 0) {
         const auto& before = slots_[move.after];
-        message.turn.slot = std::max(message.turn.slot, before[std::min(k, before.size() - 1)] + 1);
+        draft.order.ready =
+            std::max(draft.order.ready, before[std::min(k, before.size() - 1)] + kLead);
       }
-      message.turn.from = move.from;
-      message.turn.hop = move.hop;
-      message.turn.distance =
-          (move.to - move.from + static_cast<int>(plan_.ranks())) % static_cast<int>(plan_.ranks());
-      message.to = move.to;
-      message.bytes += parts[k].bytes;
-      message.parts.push_back(std::move(parts[k]));
-      waiting_[{move.from, move.to}].push_back({i, k});
+      draft.order.bytes += parts[k].bytes;
+      draft.contents.emplace_back(i, k);
+      if (is_mine) {
+        draft.parts.push_back(std::move(parts[k]));
+      }
     }
   }
 
-  // Gives a message its slot and begins the next one of its pair.
-  void close(ReshardMessage& message) {
-    if (message.parts.empty()) {
-      return;
+  // Gives the messages of a hop their turns.
+  void order(int hop) {
+    std::vector<UnorderedMessage> messages;
+    for (const Draft& draft : drafts_) {
+      messages.push_back(draft.order);
     }
-    auto& waiting = waiting_[{message.turn.from, message.to}];
-    for (const auto& [move, part] : waiting) {
-      slots_[move][part] = message.turn.slot;
+    const std::vector<std::size_t> slots = slots_of(messages, plan_.ranks());
+    const auto ranks = static_cast<int>(plan_.ranks());
+    for (std::size_t m = 0; m < drafts_.size(); ++m) {
+      for (const auto& [move, part] : drafts_[m].contents) {
+        slots_[move][part] = slots[m];
+      }
+      const UnorderedMessage& order = drafts_[m].order;
+      if (!drafts_[m].parts.empty()) {
+        built_.messages.push_back({.turn = {.slot = slots[m],
+                                            .distance = (order.to - order.from + ranks) % ranks,
+                                            .from = order.from,
+                                            .hop = hop},
+                                   .to = order.to,
+                                   .bytes = order.bytes,
+                                   .parts = std::move(drafts_[m].parts)});
+      }
     }
-    waiting.clear();
-    ReshardMessage next{.turn = {.slot = message.turn.slot + 1, .number = message.turn.number + 1}};
-    if (rank_ == kAllRanks || message.turn.from == rank_ || message.to == rank_) {
-      built_.messages.push_back(std::move(message));
-    }
-    message = std::move(next);
+    drafts_.clear();
+    open_.clear();
   }
 
   // A message that passes a sum on waits for all its summands.
@@ -122,8 +140,8 @@ class Builder {
   int rank_;
   std::size_t message_bytes_;
   std::vector<std::vector<std::size_t>> slots_;  // of each move, when each part has arrived
-  std::map<std::pair<int, int>, ReshardMessage> open_;
-  std::map<std::pair<int, int>, std::vector<std::pair<std::size_t, std::size_t>>> waiting_;
+  std::vector<Draft> drafts_;                        // messages of the hop
+  std::map<std::pair<int, int>, std::size_t> open_;  // the draft that a pair fills
   ReshardMessages built_;
 };
 
