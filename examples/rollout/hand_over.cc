@@ -39,9 +39,7 @@ up::MeshLayout engine_layout(const std::string& name, const llm::Shape& shape,
                              const std::vector<int>& ranks) {
   const auto tp = static_cast<int>(ranks.size());
   up::MeshLayout layout{.mesh = up::MeshShape::parse("tp=" + std::to_string(tp)), .ranks = ranks};
-  const auto is = [&](const char* kind) {
-    return name.ends_with(std::string(kind) + ".weight");
-  };
+  const auto is = [&](const char* kind) { return name.ends_with(std::string(kind) + ".weight"); };
   const bool is_key = is("attn_k") || is("attn_v");
   if (is_key || is("attn_q") || is("attn_output")) {
     std::vector<std::size_t> parts;

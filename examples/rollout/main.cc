@@ -46,9 +46,8 @@ struct Options {
 
 Options parse_options(const std::vector<std::string>& words) {
   Options options;
-  const std::map<std::string, std::string*> texts = {{"--layout", &options.layout},
-                                                     {"--save", &options.save},
-                                                     {"--compare", &options.compare}};
+  const std::map<std::string, std::string*> texts = {
+      {"--layout", &options.layout}, {"--save", &options.save}, {"--compare", &options.compare}};
   const std::map<std::string, int*> numbers = {
       {"--steps", &options.steps}, {"--every", &options.every}, {"--tokens", &options.tokens}};
   for (std::size_t i = 0; i < words.size(); i += 2) {
@@ -131,8 +130,8 @@ void train(rollout::HandOver& hand_over, unisono::Communicator& trainers, const 
   };
   transformer::train(trainers, layout, config, options.steps, after);
   if (trainers.rank() == 0) {
-    std::printf("trainer  %d transfers of %.1f MiB, %d skipped because the engine was busy\n", given,
-                static_cast<double>(hand_over.bytes()) / 0x1p20, skipped);
+    std::printf("trainer  %d transfers of %.1f MiB, %d skipped because the engine was busy\n",
+                given, static_cast<double>(hand_over.bytes()) / 0x1p20, skipped);
   }
 }
 

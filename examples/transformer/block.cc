@@ -215,9 +215,8 @@ std::vector<float> Block::backward_input(const Unit& unit, std::vector<float> gr
   add(gradient, mlp_backward(unit, kept, gradient));
   add(gradient, attention_backward(unit, kept, gradient));
   // The rest is for the gradients of the weights.
-  for (std::vector<float>* done :
-       {&kept.x, &kept.q, &kept.k, &kept.v, &kept.log_sum, &kept.middle, &kept.hidden,
-        &kept.gate}) {
+  for (std::vector<float>* done : {&kept.x, &kept.q, &kept.k, &kept.v, &kept.log_sum, &kept.middle,
+                                   &kept.hidden, &kept.gate}) {
     std::vector<float>().swap(*done);
   }
   return gradient;

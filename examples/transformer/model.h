@@ -136,7 +136,7 @@ class Block {
     std::vector<float> x, attention_in, q, k, v, attended, log_sum, middle, mlp_in, hidden, active;
     std::vector<float> gate;                                     // SwiGLU
     std::vector<float> dout, dq, dk, dv, ddown, dhidden, dgate;  // between the two halves
-    std::vector<float> dnorm1, dnorm2;                    // for the same bits: of each row
+    std::vector<float> dnorm1, dnorm2;                           // for the same bits: of each row
   };
   std::vector<float> attention(const Unit& unit, Kept& kept);
   std::vector<float> attention_backward(const Unit& unit, Kept& kept,

@@ -22,8 +22,8 @@ std::vector<std::int32_t> draw_tokens(const Config& config, int step) {
     std::uint64_t token = random() % config.vocabulary;
     for (std::size_t s = 0; s <= config.length; ++s) {
       tokens.push_back(static_cast<std::int32_t>(token));
-      token = random() % 4 == 0 ? random() % config.vocabulary
-                                : next_token(token, config.vocabulary);
+      token =
+          random() % 4 == 0 ? random() % config.vocabulary : next_token(token, config.vocabulary);
     }
   }
   return tokens;

@@ -3,11 +3,11 @@
  *
  *   unisono_reshard_tensor_t tensor = {"w", UNISONO_F32, shape, 2, "tp=2: tp=shard(0)",
  *                                      "tp=2: tp=shard(1)"};
- *   unisono_reshard_run_t run = UNISONO_RESHARD_RUN_INIT;
+ *   unisono_reshard_memory_t memory = UNISONO_RESHARD_MEMORY_INIT;
  *   unisono_reshard_create(&tensor, 1, comm, &reshard);
- *   run.in = in;
- *   run.out = out;
- *   unisono_reshard_run(&run, reshard);
+ *   memory.in = in;
+ *   memory.out = out;
+ *   unisono_reshard_run(&memory, -1, reshard);
  *
  * Threads: one thread at a time uses a reshard. */
 #pragma once
@@ -40,20 +40,19 @@ typedef struct unisono_reshard_part {
   size_t bytes;
 } unisono_reshard_part_t;
 
-/* Start from UNISONO_RESHARD_RUN_INIT. All lists have an entry for each tensor of
+/* Start from UNISONO_RESHARD_MEMORY_INIT. All lists have an entry for each tensor of
  * unisono_reshard_create(), in its order. Entries of tensors that this rank has no part of are
  * ignored. */
-typedef struct unisono_reshard_run {
+typedef struct unisono_reshard_memory {
   size_t struct_size;
-  int timeout_ms;        /* -1: the communicator's limit, 0: none */
   const void* const* in; /* this rank's parts before; only read */
   void* const* out;      /* its parts after; must not overlap `in` */
   /* Elements from one index to the next, for each dimension of a part. NULL, as list or as entry:
    * row-major without gaps. */
   const ptrdiff_t* const* in_strides;
   const ptrdiff_t* const* out_strides;
-} unisono_reshard_run_t;
-#define UNISONO_RESHARD_RUN_INIT {sizeof(unisono_reshard_run_t), -1, NULL, NULL, NULL, NULL}
+} unisono_reshard_memory_t;
+#define UNISONO_RESHARD_MEMORY_INIT {sizeof(unisono_reshard_memory_t), NULL, NULL, NULL, NULL}
 
 /* Collective. Plans the moves. All ranks pass the same tensors, also ranks outside both meshes. The
  * caller frees *reshard, before the communicator; *reshard is NULL after a failure.
@@ -67,11 +66,12 @@ UNISONO_EXPORT unisono_result_t unisono_reshard_create(const unisono_reshard_ten
 UNISONO_EXPORT unisono_result_t
 unisono_reshard_get_part(size_t tensor, int after, unisono_reshard_t reshard,
                          unisono_reshard_part_t* part) UNISONO_NOEXCEPT;
-/* Collective. Fills `out` from `in`.
+/* Collective. Fills `out` from `in`. timeout_ms: -1: the communicator's limit, 0: none.
  * Errors: USAGE before anything is sent, with the tensor's name, and MISMATCH on the other ranks;
  * those of unisono_send(). After an error, unisono_reshard_complete() says which tensors have
  * arrived. */
-UNISONO_EXPORT unisono_result_t unisono_reshard_run(const unisono_reshard_run_t* run,
+UNISONO_EXPORT unisono_result_t unisono_reshard_run(const unisono_reshard_memory_t* memory,
+                                                    int timeout_ms,
                                                     unisono_reshard_t reshard) UNISONO_NOEXCEPT;
 /* Local. Returns 1 if the latest run has filled all of this rank's part of a tensor, otherwise 0;
  * 0 for NULL. */
@@ -80,9 +80,8 @@ UNISONO_EXPORT int unisono_reshard_complete(size_t tensor,
 /* Local. Returns the bytes that all ranks send to others in a run, and the part of them that goes
  * from host to host.
  * Errors: USAGE. */
-UNISONO_EXPORT unisono_result_t
-unisono_reshard_bytes(unisono_reshard_t reshard, size_t* sent,
-                      size_t* between_hosts) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_reshard_bytes(unisono_reshard_t reshard, size_t* sent,
+                                                      size_t* between_hosts) UNISONO_NOEXCEPT;
 /* Local. Frees the reshard and sets *reshard to NULL; *reshard may be NULL. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_free(unisono_reshard_t* reshard) UNISONO_NOEXCEPT;
 

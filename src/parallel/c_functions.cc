@@ -22,8 +22,8 @@ namespace unisono::c_api {
 namespace {
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_reshard_run_t, out_strides) + sizeof(void*) ==
-              sizeof(unisono_reshard_run_t));
+static_assert(offsetof(unisono_reshard_memory_t, out_strides) + sizeof(void*) ==
+              sizeof(unisono_reshard_memory_t));
 static_assert(parallel::kMostDims == sizeof(unisono_reshard_part_t::shape) / sizeof(std::size_t));
 
 parallel::Reshard& reshard_of(unisono_reshard_t reshard) {
@@ -99,8 +99,7 @@ unisono_result_t unisono_reshard_create(const unisono_reshard_tensor_t* tensors,
     *reshard = nullptr;
     core_of(comm);
     unisono::Communicator ranks(comm->core);
-    *reshard =
-        new unisono_reshard_handle{up::Reshard::create(ranks, tensors_of(tensors, count))};
+    *reshard = new unisono_reshard_handle{up::Reshard::create(ranks, tensors_of(tensors, count))};
   });
 }
 
@@ -122,21 +121,21 @@ unisono_result_t unisono_reshard_get_part(std::size_t tensor, int after, unisono
   });
 }
 
-unisono_result_t unisono_reshard_run(const unisono_reshard_run_t* run,
+unisono_result_t unisono_reshard_run(const unisono_reshard_memory_t* memory, int timeout_ms,
                                      unisono_reshard_t reshard) noexcept {
   return guard([&] {
-    expect_place(run, "run");
-    unisono_reshard_run_t known = UNISONO_RESHARD_RUN_INIT;
-    copy_versioned(&known, sizeof(known), run, run->struct_size, "UNISONO_RESHARD_RUN_INIT");
+    expect_place(memory, "memory");
+    unisono_reshard_memory_t known = UNISONO_RESHARD_MEMORY_INIT;
+    copy_versioned(&known, sizeof(known), memory, memory->struct_size,
+                   "UNISONO_RESHARD_MEMORY_INIT");
     up::Reshard& own = reshard_of(reshard);
     own.run(memory_of(own, known.in, known.in_strides, false),
-            memory_of(own, known.out, known.out_strides, true), known.timeout_ms);
+            memory_of(own, known.out, known.out_strides, true), timeout_ms);
   });
 }
 
 int unisono_reshard_complete(std::size_t tensor, unisono_reshard_t reshard) noexcept {
-  const bool is_there =
-      reshard != nullptr && tensor < reshard->reshard.plan().tensors.size();
+  const bool is_there = reshard != nullptr && tensor < reshard->reshard.plan().tensors.size();
   return is_there && reshard->reshard.complete(tensor) ? 1 : 0;
 }
 

@@ -139,7 +139,7 @@ class Builder {
   const ReshardPlan& plan_;
   int rank_;
   std::size_t message_bytes_;
-  std::vector<std::vector<std::size_t>> slots_;  // of each move, when each part has arrived
+  std::vector<std::vector<std::size_t>> slots_;      // of each move, when each part has arrived
   std::vector<Draft> drafts_;                        // messages of the hop
   std::map<std::pair<int, int>, std::size_t> open_;  // the draft that a pair fills
   ReshardMessages built_;

@@ -41,9 +41,8 @@ class Order {
       most_ = std::max({most_, ++sent[from], ++received[to]});
     }
     for (Pair& pair : pairs_) {
-      std::stable_sort(pair.messages.begin(), pair.messages.end(), [&](auto a, auto b) {
-        return messages[a].ready < messages[b].ready;
-      });
+      std::stable_sort(pair.messages.begin(), pair.messages.end(),
+                       [&](auto a, auto b) { return messages[a].ready < messages[b].ready; });
     }
   }
 

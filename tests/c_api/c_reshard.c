@@ -20,7 +20,7 @@ void run_reshard(unisono_comm_t comm) {
       {"step", UNISONO_I64, NULL, 0, "a=1", "a=3"}};
   const int rank = unisono_rank(comm);
   unisono_reshard_t reshard = NULL;
-  unisono_reshard_run_t run = UNISONO_RESHARD_RUN_INIT;
+  unisono_reshard_memory_t memory = UNISONO_RESHARD_MEMORY_INIT;
   unisono_reshard_part_t part;
   float rows[kRows / 2 * kColumns];
   float columns[kRows * (kColumns + 1)];
@@ -61,11 +61,11 @@ void run_reshard(unisono_comm_t comm) {
   out[1] = &arrived;
   out_strides[0] = strides;
   out_strides[1] = NULL;
-  run.in = in;
-  run.out = out;
-  run.out_strides = out_strides;
+  memory.in = in;
+  memory.out = out;
+  memory.out_strides = out_strides;
   EXPECT(unisono_reshard_complete(0, reshard) == (rank == 0));
-  SUCCEEDS(unisono_reshard_run(&run, reshard));
+  SUCCEEDS(unisono_reshard_run(&memory, -1, reshard));
   EXPECT(unisono_reshard_complete(0, reshard) && unisono_reshard_complete(1, reshard));
   EXPECT(arrived == 40);
   for (i = 0; i < kRows * (kColumns + 1); ++i) {
@@ -77,10 +77,10 @@ void run_reshard(unisono_comm_t comm) {
   /* Without memory for a part: named there, and nothing is sent. */
   if (rank == 2) {
     out[0] = NULL;
-    FAILS(unisono_reshard_run(&run, reshard), UNISONO_USAGE,
+    FAILS(unisono_reshard_run(&memory, -1, reshard), UNISONO_USAGE,
           "usage: reshard: `out` of \"w\" on rank 2 is null\npass memory for f32 [6, 2]");
   } else {
-    EXPECT(unisono_reshard_run(&run, reshard) == UNISONO_MISMATCH);
+    EXPECT(unisono_reshard_run(&memory, -1, reshard) == UNISONO_MISMATCH);
     EXPECT(strstr(unisono_last_error(), "rank 2") != NULL);
   }
   SUCCEEDS(unisono_reshard_free(&reshard));
@@ -90,7 +90,7 @@ void run_reshard(unisono_comm_t comm) {
 void run_reshard_mistakes(unisono_comm_t comm) {
   unisono_reshard_tensor_t tensor = {"w", UNISONO_F32, shape, 2, "tp=1", "tp=1: tp=shard(2)"};
   unisono_reshard_t reshard = NULL;
-  unisono_reshard_run_t run = UNISONO_RESHARD_RUN_INIT;
+  unisono_reshard_memory_t memory = UNISONO_RESHARD_MEMORY_INIT;
   unisono_reshard_part_t part;
   EXPECT(unisono_reshard_create(&tensor, 1, comm, &reshard) == UNISONO_USAGE);
   EXPECT(strstr(unisono_last_error(), "tensor \"w\"") != NULL);
@@ -104,20 +104,20 @@ void run_reshard_mistakes(unisono_comm_t comm) {
   tensor.dimensions = 9;
   FAILS(unisono_reshard_create(&tensor, 1, comm, &reshard), UNISONO_USAGE,
         "usage: tensor \"w\" has 9 dimensions\n`shape` is a list of at most 8");
-  FAILS(unisono_reshard_run(&run, reshard), UNISONO_USAGE,
+  FAILS(unisono_reshard_run(&memory, -1, reshard), UNISONO_USAGE,
         "usage: the reshard is NULL\nit was never created, or was freed");
   tensor.dimensions = 2;
   SUCCEEDS(unisono_reshard_create(&tensor, 1, comm, &reshard));
   FAILS(unisono_reshard_get_part(1, 0, reshard, &part), UNISONO_USAGE,
         "usage: there is no tensor 1\nthere are 1, counted from 0");
-  EXPECT(unisono_reshard_run(&run, reshard) == UNISONO_USAGE);
-  run.struct_size = 1;
-  FAILS(unisono_reshard_run(&run, reshard), UNISONO_USAGE,
-        "usage: struct_size is 1\nstart from UNISONO_RESHARD_RUN_INIT");
+  EXPECT(unisono_reshard_run(&memory, -1, reshard) == UNISONO_USAGE);
+  memory.struct_size = 1;
+  FAILS(unisono_reshard_run(&memory, -1, reshard), UNISONO_USAGE,
+        "usage: struct_size is 1\nstart from UNISONO_RESHARD_MEMORY_INIT");
   SUCCEEDS(unisono_reshard_free(&reshard));
   /* No tensors at all. */
-  run.struct_size = sizeof(run);
+  memory.struct_size = sizeof(memory);
   SUCCEEDS(unisono_reshard_create(NULL, 0, comm, &reshard));
-  SUCCEEDS(unisono_reshard_run(&run, reshard));
+  SUCCEEDS(unisono_reshard_run(&memory, -1, reshard));
   SUCCEEDS(unisono_reshard_free(&reshard));
 }

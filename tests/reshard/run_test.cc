@@ -234,11 +234,10 @@ TEST(ReshardProcesses, KeepFewMessagesInMemory) {
   constexpr std::size_t kMostMib = 40;  // 16 messages of 1 MiB, and the transport's own
   expect_done(comm::testing::as_processes(
       2, connected(2, [](Communicator& comm) {
-        Reshard reshard =
-            Reshard::create(comm, {{.name = "w",
-                                    .shape = {kSize, kSize},
-                                    .from = MeshLayout::parse("a=2: a=shard(1)"),
-                                    .to = MeshLayout::parse("a=2: a=shard(0)")}});
+        Reshard reshard = Reshard::create(comm, {{.name = "w",
+                                                  .shape = {kSize, kSize},
+                                                  .from = MeshLayout::parse("a=2: a=shard(1)"),
+                                                  .to = MeshLayout::parse("a=2: a=shard(0)")}});
         Part in = part_of_shape(reshard.in_shape(0), 0);
         Part out = part_of_shape(reshard.out_shape(0), 0);
         for (std::size_t i = 0; i + 1 < in.memory.size(); ++i) {
@@ -255,8 +254,8 @@ TEST(ReshardProcesses, KeepFewMessagesInMemory) {
         }
         const std::size_t row = kSize / 2 - 1;  // of the part, and a column that came
         const std::size_t column = comm.rank() == 0 ? kSize - 1 : 0;
-        const std::size_t from = (row + (comm.rank() == 0 ? 0 : kSize / 2)) * (kSize / 2) +
-                                 column % (kSize / 2);
+        const std::size_t from =
+            (row + (comm.rank() == 0 ? 0 : kSize / 2)) * (kSize / 2) + column % (kSize / 2);
         if (out.memory[row * kSize + column] != static_cast<float>(from % 1000)) {
           fail("another element");
         }
