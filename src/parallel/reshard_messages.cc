@@ -79,32 +79,44 @@ class Builder {
     }
   }
 
-  // Gives the messages of a hop their turns.
+  // Gives the messages of a hop their turns. Those within hosts and those between hosts have slots
+  // of their own, because they use different links.
   void order(int hop) {
-    std::vector<UnorderedMessage> messages;
-    for (const Draft& draft : drafts_) {
-      messages.push_back(draft.order);
-    }
-    const std::vector<std::size_t> slots = slots_of(messages, plan_.ranks());
-    const auto ranks = static_cast<int>(plan_.ranks());
-    for (std::size_t m = 0; m < drafts_.size(); ++m) {
-      for (const auto& [move, part] : drafts_[m].contents) {
-        slots_[move][part] = slots[m];
+    for (const bool within : {false, true}) {
+      std::vector<Draft*> drafts;
+      std::vector<UnorderedMessage> messages;
+      for (Draft& draft : drafts_) {
+        if ((host(draft.order.from) == host(draft.order.to)) == within) {
+          drafts.push_back(&draft);
+          messages.push_back(draft.order);
+        }
       }
-      const UnorderedMessage& order = drafts_[m].order;
-      if (!drafts_[m].parts.empty()) {
-        built_.messages.push_back({.turn = {.slot = slots[m],
-                                            .distance = (order.to - order.from + ranks) % ranks,
-                                            .from = order.from,
-                                            .hop = hop},
-                                   .to = order.to,
-                                   .bytes = order.bytes,
-                                   .parts = std::move(drafts_[m].parts)});
+      const std::vector<std::size_t> slots = slots_of(messages, plan_.ranks());
+      for (std::size_t m = 0; m < slots.size(); ++m) {
+        finish(*drafts[m], {.slot = slots[m], .hop = hop});
       }
     }
     drafts_.clear();
     open_.clear();
   }
+
+  void finish(Draft& draft, ReshardTurn turn) {
+    for (const auto& [move, part] : draft.contents) {
+      slots_[move][part] = turn.slot;
+    }
+    if (draft.parts.empty()) {
+      return;
+    }
+    const auto ranks = static_cast<int>(plan_.ranks());
+    turn.from = draft.order.from;
+    turn.distance = (draft.order.to - draft.order.from + ranks) % ranks;
+    built_.messages.push_back({.turn = turn,
+                               .to = draft.order.to,
+                               .bytes = draft.order.bytes,
+                               .parts = std::move(draft.parts)});
+  }
+
+  int host(int rank) const { return plan_.hosts[static_cast<std::size_t>(rank)]; }
 
   // A message that passes a sum on waits for all its summands.
   void add_sums() {
