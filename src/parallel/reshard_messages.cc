@@ -1,6 +1,7 @@
 #include "parallel/reshard_messages.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -18,7 +19,11 @@ constexpr std::size_t kLead = 4;
 class Builder {
  public:
   Builder(const ReshardPlan& plan, int rank, std::size_t message_bytes)
-      : plan_(plan), rank_(rank), message_bytes_(message_bytes), slots_(plan.moves.size()) {}
+      : plan_(plan),
+        rank_(rank),
+        message_bytes_(message_bytes),
+        slots_(plan.moves.size()),
+        busy_{BusySlots(plan.ranks()), BusySlots(plan.ranks())} {}
 
   ReshardMessages build() {
     int hops = 0;
@@ -91,7 +96,7 @@ class Builder {
           messages.push_back(draft.order);
         }
       }
-      const std::vector<std::size_t> slots = slots_of(messages, plan_.ranks());
+      const std::vector<std::size_t> slots = slots_of(messages, busy_[within ? 1 : 0]);
       for (std::size_t m = 0; m < slots.size(); ++m) {
         finish(*drafts[m], {.slot = slots[m], .hop = hop});
       }
@@ -152,6 +157,7 @@ class Builder {
   int rank_;
   std::size_t message_bytes_;
   std::vector<std::vector<std::size_t>> slots_;      // of each move, when each part has arrived
+  std::array<BusySlots, 2> busy_;                    // between hosts, and within them
   std::vector<Draft> drafts_;                        // messages of the hop
   std::map<std::pair<int, int>, std::size_t> open_;  // the draft that a pair fills
   ReshardMessages built_;

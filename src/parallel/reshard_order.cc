@@ -22,11 +22,15 @@ struct Pair {
 
 class Order {
  public:
-  Order(const std::vector<UnorderedMessage>& messages, std::size_t ranks)
-      : messages_(messages), slots_(messages.size()), out_(ranks), in_(ranks) {
+  Order(const std::vector<UnorderedMessage>& messages, BusySlots& busy)
+      : messages_(messages),
+        busy_(busy),
+        slots_(messages.size()),
+        out_(busy.ranks()),
+        in_(busy.ranks()) {
     std::map<std::pair<int, int>, std::size_t> known;
-    std::vector<std::size_t> sent(ranks);
-    std::vector<std::size_t> received(ranks);
+    std::vector<std::size_t> sent(busy.ranks());
+    std::vector<std::size_t> received(busy.ranks());
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const UnorderedMessage& message = messages[i];
       const auto from = static_cast<std::size_t>(message.from);
@@ -51,7 +55,7 @@ class Order {
     for (std::size_t slot = 0; !pairs_.empty();) {
       const std::size_t first_ready = choose(slot);
       if (chosen_.empty()) {
-        slot = first_ready;
+        slot = std::max(first_ready, slot + 1);
         continue;
       }
       for (const std::size_t p : chosen_) {
@@ -76,7 +80,7 @@ class Order {
     for (std::size_t p = 0; p < pairs_.size(); ++p) {
       const Pair& pair = pairs_[p];
       first_ready = std::min(first_ready, next_of(pair).ready);
-      if (next_of(pair).ready <= slot) {
+      if (next_of(pair).ready <= slot && busy_.is_free(pair.from, pair.to, slot)) {
         const auto [less, more] = std::minmax(out_[pair.from], in_[pair.to]);
         ready.emplace_back(more, less, p);
       }
@@ -103,9 +107,10 @@ class Order {
   void assign(Pair& pair, std::size_t slot, std::size_t run) {
     for (std::size_t end = slot + run; slot < end && pair.next < pair.messages.size(); ++slot) {
       const UnorderedMessage& message = next_of(pair);
-      if (message.ready > slot) {
+      if (message.ready > slot || !busy_.is_free(pair.from, pair.to, slot)) {
         continue;
       }
+      busy_.take(pair.from, pair.to, slot);
       slots_[pair.messages[pair.next++]] = slot;
       out_[pair.from] -= message.bytes;
       in_[pair.to] -= message.bytes;
@@ -113,6 +118,7 @@ class Order {
   }
 
   const std::vector<UnorderedMessage>& messages_;
+  BusySlots& busy_;
   std::vector<std::size_t> slots_;
   std::vector<std::size_t> out_;  // bytes that a rank has left to send
   std::vector<std::size_t> in_;   // and to receive
@@ -123,9 +129,8 @@ class Order {
 
 }  // namespace
 
-std::vector<std::size_t> slots_of(const std::vector<UnorderedMessage>& messages,
-                                  std::size_t ranks) {
-  return Order(messages, ranks).slots();
+std::vector<std::size_t> slots_of(const std::vector<UnorderedMessage>& messages, BusySlots& busy) {
+  return Order(messages, busy).slots();
 }
 
 }  // namespace unisono::parallel

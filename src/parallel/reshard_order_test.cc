@@ -24,7 +24,8 @@ std::size_t most_of_a_rank(const std::vector<UnorderedMessage>& messages) {
 
 // Checks that ranks do one thing at a time, when it is ready. Returns the number of slots.
 std::size_t checked(const std::vector<UnorderedMessage>& messages, std::size_t ranks) {
-  const std::vector<std::size_t> slots = slots_of(messages, ranks);
+  BusySlots taken(ranks);
+  const std::vector<std::size_t> slots = slots_of(messages, taken);
   EXPECT_EQ(slots.size(), messages.size());
   std::set<std::tuple<bool, int, std::size_t>> busy;
   std::size_t count = 0;
@@ -80,8 +81,11 @@ TEST(ReshardOrder, WaitsUntilMessagesAreReady) {
     messages.push_back({.from = 0, .to = 1, .bytes = 10, .ready = (i * 37) % 1000 + 5});
   }
   EXPECT_LE(checked(messages, 2), 1012U);
-  EXPECT_EQ(slots_of({{.from = 0, .to = 1, .bytes = 10, .ready = 7}}, 2),
+  BusySlots busy(2);
+  EXPECT_EQ(slots_of({{.from = 0, .to = 1, .bytes = 10, .ready = 7}}, busy),
             std::vector<std::size_t>{7});
+  const std::vector<UnorderedMessage> two(2, {.from = 0, .to = 1, .bytes = 10, .ready = 6});
+  EXPECT_EQ(slots_of(two, busy), (std::vector<std::size_t>{6, 8}));
 }
 
 }  // namespace
