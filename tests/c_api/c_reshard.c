@@ -78,7 +78,7 @@ void run_reshard(unisono_comm_t comm) {
   if (rank == 2) {
     out[0] = NULL;
     FAILS(unisono_reshard_run(&memory, -1, reshard), UNISONO_USAGE,
-          "usage: reshard: `out` of \"w\" on rank 2 is null\npass memory for f32 [6, 2]");
+          "usage: reshard: `out` of \"w\" on rank 2 is null\npass memory for f32 [6, 3]");
   } else {
     EXPECT(unisono_reshard_run(&memory, -1, reshard) == UNISONO_MISMATCH);
     EXPECT(strstr(unisono_last_error(), "rank 2") != NULL);
