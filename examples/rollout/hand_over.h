@@ -49,7 +49,7 @@ class HandedWeights : public llm::Weights {
   std::map<std::string, Part> parts_;
 };
 
-// What the weights are those of.
+// Comes with the weights.
 struct News {
   std::int64_t step = 0;
   bool is_last = false;

@@ -34,8 +34,9 @@ Trained train(unisono::Communicator& world, const Layout& layout, const Config& 
 Trained train_pipeline(unisono::Communicator& world, const Layout& layout, const Config& config,
                        int steps, const AfterStep& after);
 
-// Where a weight is: on consecutive ranks, in equal groups of tensor-parallel ranks that each have
-// all of it, cut as the weight says. Ranks of a second pipeline may have it as well.
+// Describes the ranks that hold a weight: consecutive ones, in equal groups of tensor-parallel
+// ranks that each have all of it, cut as the weight says. Ranks of a second pipeline may have it as
+// well.
 struct HeldWeight {
   Weight weight;
   int first_rank = 0;
