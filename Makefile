@@ -9,6 +9,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 UNISONO := build/release/tools/unisono/unisono
 LLM := build/release/examples/llm/llm
 TRANSFORMER := build/release/examples/transformer/transformer
+ROLLOUT := build/release/examples/rollout/rollout
 # Every collective between processes, each result compared with an independent reference.
 MAIN_JOB ?= $(UNISONO) run -n $(RANKS) -- $(UNISONO) bench --main-job --table build/bench.txt
 
@@ -23,7 +24,7 @@ SUITES ?=
 # What to compare, for example BENCH="--ranks 2 --sizes 8,1M"; bench/report/run --help says more.
 BENCH ?=
 
-.PHONY: help run test test-all parallel parallel-bits llm llm-build llm-layouts llm-bits reliability bench viewer vllm site \
+.PHONY: help run test test-all parallel parallel-bits reshard llm llm-build llm-layouts llm-bits reliability bench viewer vllm site \
         release-tool check coverage release clean
 
 help:
@@ -33,6 +34,7 @@ help:
 	@echo "make test-all make test, sanitizers, long forms, slow Python tests, PyTorch's own (hours)"
 	@echo "make parallel train a small GPT under every layout of a list, compare with one process (10 min)"
 	@echo "make parallel-bits  the same, whose losses and weights must have the same bits (10 min)"
+	@echo "make reshard  train on 4 processes while 2 others answer with the latest weights (5 min, then 1)"
 	@echo "make llm-layouts  its tokens under 30 layouts, compared with one process (an hour)"
 	@echo "make llm-bits the same, where all logits must have the same bits (an hour)"
 	@echo "make vllm     vLLM on CPUs over unisono: layouts, servers, killed ranks, speed (half an hour or more)"
@@ -84,6 +86,15 @@ parallel-bits:
 	@$(TRANSFORMER) --same-bits --save build/transformer_bits
 	@for ranks in 1 2 4 8; do \
 	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --same-bits --compare build/transformer_bits || exit 1; done
+
+# A trainer gives its weights to an engine every ten steps; the answers are compared with those of
+# one process with the same weights.
+reshard:
+	@$(SETUP) build parallel llm
+	@scripts/build release unisono example_rollout
+	@rm -rf build/rollout
+	@$(UNISONO) run -n 6 -- $(ROLLOUT) --save build/rollout
+	@$(ROLLOUT) --compare build/rollout
 
 llm-build:
 	@$(SETUP) build llm

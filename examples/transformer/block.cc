@@ -10,7 +10,7 @@ namespace {
 namespace up = unisono::parallel;
 
 // The order of block_weights().
-enum : std::size_t { kNorm1, kQuery, kKey, kValue, kOut, kNorm2, kUp, kDown };
+enum : std::size_t { kNorm1, kQuery, kKey, kValue, kOut, kNorm2, kUp, kDown, kGate };
 
 void add(std::span<float> target, std::span<const float> more) {
   for (std::size_t i = 0; i < target.size(); ++i) {
@@ -49,6 +49,12 @@ std::vector<float> Block::repeated(std::span<const float> keys) const {
   return out;
 }
 
+void Block::rotate_rows(std::span<float> x, float direction) const {
+  if (local_.config.llama) {
+    rotate(x, local_.rows(), local_.positions, shape_.dim, direction);
+  }
+}
+
 template <typename Span>
 Span Block::rows_of_head(Span weight, std::size_t head) const {
   const std::size_t size = shape_.dim * local_.config.width;
@@ -81,6 +87,8 @@ std::vector<float> Block::attention(const Unit& unit, Kept& kept) {
   linear(kept.attention_in, unit.weight(kQuery), kept.q, rows, same_bits);
   linear(kept.attention_in, own_rows(unit.weight(kKey)), kept.k, rows, same_bits);
   linear(kept.attention_in, own_rows(unit.weight(kValue)), kept.v, rows, same_bits);
+  rotate_rows(kept.q, 1);
+  rotate_rows(kept.k, 1);
   if (same_bits) {
     kept.k = repeated(kept.k);
     kept.v = repeated(kept.v);
@@ -109,6 +117,8 @@ std::vector<float> Block::attention_backward(const Unit& unit, Kept& kept,
   up::context_attention_backward(groups_.context, shape_, local_.config.length, attention_kernel(),
                                  kept.q, kept.k, kept.v, kept.attended, kept.log_sum, dattended,
                                  {.query = kept.dq, .key = kept.dk, .value = kept.dv});
+  rotate_rows(kept.dq, -1);
+  rotate_rows(kept.dk, -1);
   std::vector<float> dnormal(kept.x.size());
   if (same_bits) {
     enter_backward(
@@ -152,7 +162,13 @@ std::vector<float> Block::mlp(const Unit& unit, Kept& kept) {
   kept.hidden.resize(rows * (unit.weight(kUp).size() / region.width));
   linear(kept.mlp_in, unit.weight(kUp), kept.hidden, rows, local_.layout.same_bits);
   kept.active.resize(kept.hidden.size());
-  gelu(kept.hidden, kept.active);
+  if (local_.config.llama) {
+    kept.gate.resize(kept.hidden.size());
+    linear(kept.mlp_in, unit.weight(kGate), kept.gate, rows, local_.layout.same_bits);
+    gated(kept.gate, kept.hidden, kept.active);
+  } else {
+    gelu(kept.hidden, kept.active);
+  }
   std::vector<float> out(kept.middle.size());
   leave(groups_, local_, kept.active, unit.weight(kDown), local_.config.parts, out);
   return out;
@@ -168,9 +184,16 @@ std::vector<float> Block::mlp_backward(const Unit& unit, Kept& kept,
   linear_backward_input(unit.weight(kDown), kept.ddown, dactive, rows, false,
                         local_.layout.same_bits);
   kept.dhidden.resize(kept.hidden.size());
-  gelu_backward(kept.hidden, dactive, kept.dhidden);
+  std::vector<Flow> flows = {{.w = unit.weight(kUp), .dy = kept.dhidden}};
+  if (local_.config.llama) {
+    kept.dgate.resize(kept.hidden.size());
+    gated_backward(kept.gate, kept.hidden, dactive, kept.dgate, kept.dhidden);
+    flows.push_back({.w = unit.weight(kGate), .dy = kept.dgate});
+  } else {
+    gelu_backward(kept.hidden, dactive, kept.dhidden);
+  }
   std::vector<float> dnormal(kept.middle.size());
-  enter_backward(groups_, local_, unit.weight(kUp), kept.dhidden, local_.config.parts, dnormal);
+  enter_backward(groups_, local_, flows, local_.config.parts, dnormal);
   std::vector<float> dx(kept.middle.size());
   rms_norm_backward(kept.middle, unit.weight(kNorm2), dnormal, dx,
                     gain_gradient(local_, unit.gradient(kNorm2), kept.dnorm2, dx.size()));
@@ -193,8 +216,8 @@ std::vector<float> Block::backward_input(const Unit& unit, std::vector<float> gr
   add(gradient, mlp_backward(unit, kept, gradient));
   add(gradient, attention_backward(unit, kept, gradient));
   // The rest is for the gradients of the weights.
-  for (std::vector<float>* done :
-       {&kept.x, &kept.q, &kept.k, &kept.v, &kept.log_sum, &kept.middle, &kept.hidden}) {
+  for (std::vector<float>* done : {&kept.x, &kept.q, &kept.k, &kept.v, &kept.log_sum, &kept.middle,
+                                   &kept.hidden, &kept.gate}) {
     std::vector<float>().swap(*done);
   }
   return gradient;
@@ -217,13 +240,17 @@ Factors Block::key_factors(const Kept& kept, std::span<const float> dy,
 void Block::backward_weight(const Unit& unit, int microbatch, const LeafReady& leaf_ready) {
   const Kept kept = std::move(kept_.at(microbatch));
   kept_.erase(microbatch);
-  add_gradients(groups_, local_,
-                {{.x = kept.active, .dy = kept.ddown, .gradient = unit.gradient(kDown)},
-                 {.x = kept.mlp_in, .dy = kept.dhidden, .gradient = unit.gradient(kUp)},
-                 {.x = kept.attended, .dy = kept.dout, .gradient = unit.gradient(kOut)},
-                 {.x = kept.attention_in, .dy = kept.dq, .gradient = unit.gradient(kQuery)},
-                 key_factors(kept, kept.dk, unit.gradient(kKey)),
-                 key_factors(kept, kept.dv, unit.gradient(kValue))},
+  std::vector<Factors> factors = {
+      {.x = kept.active, .dy = kept.ddown, .gradient = unit.gradient(kDown)},
+      {.x = kept.mlp_in, .dy = kept.dhidden, .gradient = unit.gradient(kUp)},
+      {.x = kept.attended, .dy = kept.dout, .gradient = unit.gradient(kOut)},
+      {.x = kept.attention_in, .dy = kept.dq, .gradient = unit.gradient(kQuery)},
+      key_factors(kept, kept.dk, unit.gradient(kKey)),
+      key_factors(kept, kept.dv, unit.gradient(kValue))};
+  if (local_.config.llama) {
+    factors.push_back({.x = kept.mlp_in, .dy = kept.dgate, .gradient = unit.gradient(kGate)});
+  }
+  add_gradients(groups_, local_, factors,
                 {{.rows = kept.dnorm1, .gradient = unit.gradient(kNorm1)},
                  {.rows = kept.dnorm2, .gradient = unit.gradient(kNorm2)}},
                 leaf_ready);

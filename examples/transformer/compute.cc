@@ -187,6 +187,41 @@ void gelu_backward(std::span<const float> x, std::span<const float> dy, std::spa
   }
 }
 
+void gated(std::span<const float> gate, std::span<const float> x, std::span<float> y) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    y[i] = gate[i] / (1 + std::exp(-gate[i])) * x[i];
+  }
+}
+
+void gated_backward(std::span<const float> gate, std::span<const float> x,
+                    std::span<const float> dy, std::span<float> dgate, std::span<float> dx) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float share = 1 / (1 + std::exp(-gate[i]));
+    dgate[i] = dy[i] * x[i] * share * (1 + gate[i] * (1 - share));
+    dx[i] = dy[i] * gate[i] * share;
+  }
+}
+
+void rotate(std::span<float> x, std::size_t rows, std::span<const std::size_t> positions,
+            std::size_t dim, float direction) {
+  const std::size_t row_size = rows == 0 ? 0 : x.size() / rows;
+  for (std::size_t i = 0; i < dim / 2; ++i) {
+    const double rate = std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
+    for (std::size_t row = 0; row < rows; ++row) {
+      const double angle = static_cast<double>(positions[row % positions.size()]) * rate;
+      const auto cosine = static_cast<float>(std::cos(angle));
+      const float sine = direction * static_cast<float>(std::sin(angle));
+      for (std::size_t head = 0; head < row_size; head += dim) {
+        float& a = x[row * row_size + head + i];
+        float& b = x[row * row_size + head + i + dim / 2];
+        const float turned = a * cosine - b * sine;
+        b = a * sine + b * cosine;
+        a = turned;
+      }
+    }
+  }
+}
+
 namespace {
 
 float dot(const float* a, const float* b, std::size_t count) {

@@ -45,6 +45,17 @@ void rms_norm_backward(std::span<const float> x, std::span<const float> gain,
 void gelu(std::span<const float> x, std::span<float> y);
 void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<float> dx);
 
+// y = silu(gate) * x, the gated unit of SwiGLU (Shazeer, 2020).
+void gated(std::span<const float> gate, std::span<const float> x, std::span<float> y);
+void gated_backward(std::span<const float> gate, std::span<const float> x,
+                    std::span<const float> dy, std::span<float> dgate, std::span<float> dx);
+
+// Rotary embedding (Su et al., 2021) of [rows, heads, dim] in place, with the base 10000 and pairs
+// half a head apart. Row r has the position r modulo the number of positions. A direction of -1
+// turns back.
+void rotate(std::span<float> x, std::size_t rows, std::span<const std::size_t> positions,
+            std::size_t dim, float direction);
+
 // Scaled dot products with softmax, block by block as context_attention() calls it.
 unisono::parallel::AttentionKernel attention_kernel();
 

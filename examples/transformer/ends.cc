@@ -39,7 +39,7 @@ std::vector<float> Embedding::forward(const Unit& unit,
       std::copy(row.begin(), row.end(), &x[i * config.width]);
     }
   }
-  for (std::size_t i = 0; i < rows.count; ++i) {
+  for (std::size_t i = 0; !config.llama && i < rows.count; ++i) {
     const std::size_t place = local_.positions[(rows.first + i) % local_.positions.size()];
     for (std::size_t k = 0; k < config.width; ++k) {
       x[i * config.width + k] += position_value(place, k, config.width);
@@ -123,7 +123,8 @@ Head::Result Head::run(const Unit& unit, std::span<const float> x,
   }
   std::vector<float> dnormal(x.size());
   if (cuts_words) {
-    enter_backward(groups_, local_, unit.weight(kHead), logits, config.parts, dnormal);
+    enter_backward(groups_, local_, {{.w = unit.weight(kHead), .dy = logits}}, config.parts,
+                   dnormal);
   } else if (same_bits) {
     sum_parts(rows, {.count = config.parts},
               backward_terms(unit.weight(kHead), logits, rows, config.parts), dnormal);

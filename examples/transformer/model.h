@@ -33,6 +33,9 @@ struct Config {
   double rate = 1e-3;
   double max_norm = 1.0;
   std::uint64_t seed = 17;
+  // Rotary positions and SwiGLU, as Llama has them, instead of sines added to the embedding and
+  // GELU.
+  bool llama = false;
   // For the same bits, sums over the hidden features and the vocabulary are those of so many equal
   // parts, and sums over attention's features those of its heads.
   std::size_t parts = 8;
@@ -98,6 +101,8 @@ std::vector<Weight> embedding_weights(const Config& config, const Layout& layout
 std::vector<Weight> block_weights(const Config& config, const Layout& layout, int tp,
                                   std::size_t layer);
 std::vector<Weight> head_weights(const Config& config, const Layout& layout);
+// The weights of all units, in the order of the model; `tp`: the tensor-parallel ranks.
+std::vector<std::vector<Weight>> all_weights(const Config& config, const Layout& layout, int tp);
 // Returns the number of its elements on a rank.
 std::size_t local_count(const Weight& weight, int ranks, int rank);
 // Its values at first, whole.
@@ -134,8 +139,9 @@ class Block {
  private:
   struct Kept {
     std::vector<float> x, attention_in, q, k, v, attended, log_sum, middle, mlp_in, hidden, active;
-    std::vector<float> dout, dq, dk, dv, ddown, dhidden;  // between the two halves
-    std::vector<float> dnorm1, dnorm2;                    // for the same bits: of each row
+    std::vector<float> gate;                                     // SwiGLU
+    std::vector<float> dout, dq, dk, dv, ddown, dhidden, dgate;  // between the two halves
+    std::vector<float> dnorm1, dnorm2;                           // for the same bits: of each row
   };
   std::vector<float> attention(const Unit& unit, Kept& kept);
   std::vector<float> attention_backward(const Unit& unit, Kept& kept,
@@ -148,6 +154,8 @@ class Block {
   // For the same bits every head has keys and values of its own, so that the sum over the heads has
   // one order, and these are the rows of k or v of a head.
   std::vector<float> repeated(std::span<const float> keys) const;
+  // Turns queries or keys to their positions; their gradients turn back.
+  void rotate_rows(std::span<float> x, float direction) const;
   template <typename Span>
   Span rows_of_head(Span weight, std::size_t head) const;
   Factors key_factors(const Kept& kept, std::span<const float> dy, std::span<float> gradient) const;

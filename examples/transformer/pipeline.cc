@@ -53,16 +53,31 @@ std::vector<std::vector<std::size_t>> units_of_stages(const up::PipelineSchedule
   return units;
 }
 
+up::PipelineSchedule schedule_of(const Layout& layout, int ranks) {
+  return up::PipelineSchedule::by_name(
+      layout.schedule,
+      {.ranks = ranks, .microbatches = layout.microbatches, .chunks = layout.chunks});
+}
+
+// The first rank of the pipeline that has a unit.
+int first_holder(const up::PipelineSchedule& schedule,
+                 const std::vector<std::vector<std::size_t>>& units, std::size_t unit) {
+  int holder = schedule.ranks();
+  for (std::size_t stage = 0; stage < units.size(); ++stage) {
+    if (std::find(units[stage].begin(), units[stage].end(), unit) != units[stage].end()) {
+      holder = std::min(holder, schedule.rank_of(static_cast<int>(stage)));
+    }
+  }
+  return holder;
+}
+
 class PipelineTrainer {
  public:
   PipelineTrainer(unisono::Communicator& world, const Layout& layout, const Config& config)
       : config_(config),
         world_(world),
         mesh_(up::Mesh::create(world, layout.mesh)),
-        schedule_(
-            up::PipelineSchedule::by_name(layout.schedule, {.ranks = mesh_.size("pp"),
-                                                            .microbatches = layout.microbatches,
-                                                            .chunks = layout.chunks})),
+        schedule_(schedule_of(layout, mesh_.size("pp"))),
         units_(units_of_stages(schedule_, config.layers)),
         groups_{.tp = mesh_.axis("tp"), .context = {}},
         local_{.config = config_, .layout = layout, .positions = {}},
@@ -123,6 +138,14 @@ class PipelineTrainer {
     return loss.value() / static_cast<double>(config_.batch * config_.length);
   }
 
+  Parts parts() {
+    Parts all;
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      add_parts(*state_, i, lists_[i], groups_.tp, all);
+    }
+    return all;
+  }
+
   std::map<std::string, std::vector<float>> weights() {
     std::map<std::string, std::vector<float>> all;
     for (std::size_t i = 0; i < own_.size(); ++i) {
@@ -130,11 +153,12 @@ class PipelineTrainer {
     }
     // The pipeline is the slowest axis: the first rank of a stage has the coordinate 0 on others.
     const int stride = world_.size() / mesh_.size("pp");
-    for (std::size_t unit = 0; unit < config_.layers + 2; ++unit) {
-      for (const Weight& weight : weights_of(unit)) {
+    const auto units = all_weights(config_, local_.layout, groups_.tp.size());
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      for (const Weight& weight : units[unit]) {
         std::vector<float>& values = all[weight.name];
         values.resize(weight.rows * weight.columns);
-        world_.broadcast(values, holder_of(unit) * stride);
+        world_.broadcast(values, first_holder(schedule_, units_, unit) * stride);
       }
     }
     return all;
@@ -146,24 +170,6 @@ class PipelineTrainer {
     std::vector<std::int32_t> targets = {};
     std::vector<float> gradient = {};  // on its way back: behind the head, then at the embedding
   };
-
-  std::vector<Weight> weights_of(std::size_t unit) const {
-    return unit == 0 ? embedding_weights(config_, local_.layout)
-           : unit <= config_.layers
-               ? block_weights(config_, local_.layout, groups_.tp.size(), unit - 1)
-               : head_weights(config_, local_.layout);
-  }
-
-  // The first rank of the pipeline that has a unit.
-  int holder_of(std::size_t unit) const {
-    int holder = schedule_.ranks();
-    for (std::size_t stage = 0; stage < units_.size(); ++stage) {
-      if (std::find(units_[stage].begin(), units_[stage].end(), unit) != units_[stage].end()) {
-        holder = std::min(holder, schedule_.rank_of(static_cast<int>(stage)));
-      }
-    }
-    return holder;
-  }
 
   std::vector<std::size_t> units_of_rank(int rank) const {
     std::vector<std::size_t> units;
@@ -185,8 +191,9 @@ class PipelineTrainer {
   void make_units() {
     const int rank = mesh_.coordinate("pp");
     own_ = units_of_rank(rank);
+    const auto units = all_weights(config_, local_.layout, groups_.tp.size());
     for (const std::size_t unit : own_) {
-      lists_.push_back(weights_of(unit));
+      lists_.push_back(units[unit]);
       if (unit > 0 && unit <= config_.layers) {
         blocks_.emplace(unit, Block(groups_, local_));
       }
@@ -343,10 +350,17 @@ class PipelineTrainer {
 
 }  // namespace
 
+int pipeline_rank_of(const Config& config, const Layout& layout, std::size_t unit) {
+  const up::PipelineSchedule schedule =
+      schedule_of(layout, up::MeshShape::parse(layout.mesh).size("pp"));
+  return first_holder(schedule, units_of_stages(schedule, config.layers), unit);
+}
+
 Trained train_pipeline(unisono::Communicator& world, const Layout& layout, const Config& config,
-                       int steps) {
+                       int steps, const AfterStep& after) {
   PipelineTrainer trainer(world, layout, config);
-  Trained result = run_steps(steps, [&](int step) { return trainer.step(step); });
+  Trained result = run_steps(
+      steps, [&](int step) { return trainer.step(step); }, after, [&] { return trainer.parts(); });
   result.weights = trainer.weights();
   return result;
 }

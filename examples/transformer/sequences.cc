@@ -136,17 +136,30 @@ void enter_backward(const Groups& groups, const Local& local, std::size_t parts,
                     });
 }
 
-void enter_backward(const Groups& groups, const Local& local, std::span<const float> w,
-                    std::span<const float> dy, std::size_t parts, std::span<float> out) {
+void enter_backward(const Groups& groups, const Local& local, const std::vector<Flow>& flows,
+                    std::size_t parts, std::span<float> out) {
   const up::RegionShape region = local.region(local.config.width);
   if (!local.layout.same_bits) {
     std::vector<float> din(region.rows * region.width);
-    linear_backward_input(w, dy, din, region.rows, false);
+    for (const Flow& flow : flows) {
+      linear_backward_input(flow.w, flow.dy, din, region.rows, &flow != &flows.front());
+    }
     up::enter_region_backward(groups.tp, region, din, out);
     return;
   }
-  enter_backward(groups, local, parts,
-                 backward_terms(w, dy, region.rows, parts_here(groups, parts)), out);
+  std::vector<PartTerms> all;
+  for (const Flow& flow : flows) {
+    all.push_back(backward_terms(flow.w, flow.dy, region.rows, parts_here(groups, parts)));
+  }
+  enter_backward(
+      groups, local, parts,
+      [&](std::size_t part, std::vector<in_order::Term>& list) {
+        for (const PartTerms& terms : all) {
+          terms(part, list);
+          list.back().ends_block = &terms == &all.back();
+        }
+      },
+      out);
 }
 
 std::vector<float> all_rows(const Groups& groups, const Local& local, std::span<const float> rows,

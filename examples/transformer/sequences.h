@@ -17,12 +17,17 @@
 
 namespace transformer {
 
-// Leaves a region with x W', and enters one backwards with dy W: W is cut over the tensor-parallel
-// ranks in its inputs, or in its outputs. `parts`: of these, in the whole model.
+// Leaves a region with x W', and enters one backwards with the sum of dy W over its matrices: W is
+// cut over the tensor-parallel ranks in its inputs, or in its outputs. `parts`: of these, in the
+// whole model.
 void leave(const Groups& groups, const Local& local, std::span<const float> x,
            std::span<const float> w, std::size_t parts, std::span<float> out);
-void enter_backward(const Groups& groups, const Local& local, std::span<const float> w,
-                    std::span<const float> dy, std::size_t parts, std::span<float> out);
+struct Flow {  // through one of the matrices that a region is entered with
+  std::span<const float> w = {};
+  std::span<const float> dy = {};
+};
+void enter_backward(const Groups& groups, const Local& local, const std::vector<Flow>& flows,
+                    std::size_t parts, std::span<float> out);
 // The second one, for products of another kind: appends the terms of one of this rank's parts.
 using PartTerms = std::function<void(std::size_t part, std::vector<in_order::Term>& terms)>;
 void enter_backward(const Groups& groups, const Local& local, std::size_t parts,

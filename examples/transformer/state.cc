@@ -10,7 +10,11 @@ namespace transformer {
 
 namespace up = unisono::parallel;
 
-// The next token follows from the last one, except one in four, which is random.
+std::size_t next_token(std::size_t token, std::size_t vocabulary) {
+  return (token * 5 + 3) % vocabulary;
+}
+
+// Three of four tokens follow from the previous one; the others are random.
 std::vector<std::int32_t> draw_tokens(const Config& config, int step) {
   std::mt19937_64 random(config.seed * 1000003U + static_cast<std::uint64_t>(step));
   std::vector<std::int32_t> tokens;
@@ -19,13 +23,14 @@ std::vector<std::int32_t> draw_tokens(const Config& config, int step) {
     for (std::size_t s = 0; s <= config.length; ++s) {
       tokens.push_back(static_cast<std::int32_t>(token));
       token =
-          random() % 4 == 0 ? random() % config.vocabulary : (token * 5 + 3) % config.vocabulary;
+          random() % 4 == 0 ? random() % config.vocabulary : next_token(token, config.vocabulary);
     }
   }
   return tokens;
 }
 
-Trained run_steps(int steps, const std::function<double(int)>& step) {
+Trained run_steps(int steps, const std::function<double(int)>& step, const AfterStep& after,
+                  const std::function<Parts()>& parts) {
   Trained result;
   std::vector<double> times;
   for (int number = 0; number < steps; ++number) {
@@ -34,6 +39,9 @@ Trained run_steps(int steps, const std::function<double(int)>& step) {
     times.push_back(
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
             .count());
+    if (after) {
+      after(number + 1, result.losses.back(), parts);
+    }
   }
   std::sort(times.begin(), times.end());
   result.step_ms = times.empty() ? 0 : times[times.size() / 2];
@@ -85,6 +93,14 @@ void reduce_unit(up::ShardedState& state, std::size_t unit, const std::vector<We
     }
   }
   state.gradients_ready(unit);
+}
+
+void add_parts(up::ShardedState& state, std::size_t unit, const std::vector<Weight>& list,
+               unisono::Communicator& tp, Parts& parts) {
+  const Unit local(list, tp.size(), tp.rank(), state.parameters_f32(unit), {});
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    parts[list[i].name] = local.weight(i);
+  }
 }
 
 void join_unit(up::ShardedState& state, std::size_t unit, const std::vector<Weight>& list,

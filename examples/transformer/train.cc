@@ -27,12 +27,10 @@ class Trainer {
     local_.positions = groups_.context.positions(config.length);
     sequences_ = up::shard_range(config.batch, mesh_.size("rep,dp"), mesh_.coordinate("rep,dp"));
     local_.batch = sequences_.count;
-    lists_.push_back(embedding_weights(config, layout));
+    lists_ = all_weights(config, layout, groups_.tp.size());
     for (std::size_t layer = 0; layer < config.layers; ++layer) {
-      lists_.push_back(block_weights(config, layout, groups_.tp.size(), layer));
       blocks_.emplace_back(groups_, local_);
     }
-    lists_.push_back(head_weights(config, layout));
     const bool hybrid = mesh_.size("rep") > 1;
     state_ = make_state(config, layout.stage, lists_,
                         {.data = mesh_.axes("dp,cp,uly"),
@@ -76,6 +74,14 @@ class Trainer {
     state_->step();
     result.loss.all_reduce(data_);
     return result.loss.value() / static_cast<double>(config_.batch * config_.length);
+  }
+
+  Parts parts() {
+    Parts all;
+    for (std::size_t unit = 0; unit < lists_.size(); ++unit) {
+      add_parts(*state_, unit, lists_[unit], groups_.tp, all);
+    }
+    return all;
   }
 
   std::map<std::string, std::vector<float>> weights() {
@@ -144,12 +150,30 @@ up::ContextAxes context_of(up::Mesh& mesh, const Layout& layout) {
           .order = layout.order};
 }
 
-Trained train(unisono::Communicator& world, const Layout& layout, const Config& config, int steps) {
+std::vector<HeldWeight> held_weights(const Config& config, const Layout& layout) {
+  const up::MeshShape mesh = up::MeshShape::parse(layout.mesh);
+  const int tp = mesh.size("tp");
+  const int ranks = mesh.ranks() / mesh.size("pp");  // the pipeline is the slowest axis
+  std::vector<HeldWeight> all;
+  const auto units = all_weights(config, layout, tp);
+  for (std::size_t unit = 0; unit < units.size(); ++unit) {
+    const int stage = layout.schedule.empty() ? 0 : pipeline_rank_of(config, layout, unit);
+    for (const Weight& weight : units[unit]) {
+      all.push_back(
+          {.weight = weight, .first_rank = stage * ranks, .groups = ranks / tp, .tp = tp});
+    }
+  }
+  return all;
+}
+
+Trained train(unisono::Communicator& world, const Layout& layout, const Config& config, int steps,
+              const AfterStep& after) {
   if (!layout.schedule.empty()) {
-    return train_pipeline(world, layout, config, steps);
+    return train_pipeline(world, layout, config, steps, after);
   }
   Trainer trainer(world, layout, config);
-  Trained result = run_steps(steps, [&](int step) { return trainer.step(step); });
+  Trained result = run_steps(
+      steps, [&](int step) { return trainer.step(step); }, after, [&] { return trainer.parts(); });
   result.weights = trainer.weights();
   return result;
 }

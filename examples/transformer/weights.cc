@@ -64,14 +64,19 @@ std::vector<Weight> block_weights(const Config& config, const Layout& layout, in
   k.is_summed = shares_keys && !layout.same_bits;
   Weight v = k;
   v.name = prefix + "attention.v.weight";
-  return {norm("attention.norm.weight"),
-          matrix("attention.q.weight", config.width, config.width, Weight::Cut::rows),
-          k,
-          v,
-          matrix("attention.o.weight", config.width, config.width, Weight::Cut::columns),
-          norm("mlp.norm.weight"),
-          matrix("mlp.up.weight", config.hidden, config.width, Weight::Cut::rows),
-          matrix("mlp.down.weight", config.width, config.hidden, Weight::Cut::columns)};
+  std::vector<Weight> all = {
+      norm("attention.norm.weight"),
+      matrix("attention.q.weight", config.width, config.width, Weight::Cut::rows),
+      k,
+      v,
+      matrix("attention.o.weight", config.width, config.width, Weight::Cut::columns),
+      norm("mlp.norm.weight"),
+      matrix("mlp.up.weight", config.hidden, config.width, Weight::Cut::rows),
+      matrix("mlp.down.weight", config.width, config.hidden, Weight::Cut::columns)};
+  if (config.llama) {
+    all.push_back(matrix("mlp.gate.weight", config.hidden, config.width, Weight::Cut::rows));
+  }
+  return all;
 }
 
 std::vector<Weight> head_weights(const Config& config, const Layout& layout) {
@@ -85,6 +90,15 @@ std::vector<Weight> head_weights(const Config& config, const Layout& layout) {
            .cut = layout.vocabulary ? Weight::Cut::rows : Weight::Cut::none,
            .is_summed = layout.sequence && !layout.vocabulary && !layout.same_bits,
            .deviation = kDeviation}};
+}
+
+std::vector<std::vector<Weight>> all_weights(const Config& config, const Layout& layout, int tp) {
+  std::vector<std::vector<Weight>> all = {embedding_weights(config, layout)};
+  for (std::size_t layer = 0; layer < config.layers; ++layer) {
+    all.push_back(block_weights(config, layout, tp, layer));
+  }
+  all.push_back(head_weights(config, layout));
+  return all;
 }
 
 std::size_t local_count(const Weight& weight, int ranks, int rank) {

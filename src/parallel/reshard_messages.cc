@@ -1,9 +1,11 @@
 #include "parallel/reshard_messages.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
-#include <tuple>
+#include <utility>
 
+#include "parallel/reshard_order.h"
 #include "reshard/elements.h"
 
 namespace unisono::parallel {
@@ -11,10 +13,17 @@ namespace {
 
 constexpr int kAllRanks = -1;
 
+// A rank that passes elements on has posted so many receives when it waits for the elements.
+constexpr std::size_t kLead = 4;
+
 class Builder {
  public:
   Builder(const ReshardPlan& plan, int rank, std::size_t message_bytes)
-      : plan_(plan), rank_(rank), message_bytes_(message_bytes), slots_(plan.moves.size()) {}
+      : plan_(plan),
+        rank_(rank),
+        message_bytes_(message_bytes),
+        slots_(plan.moves.size()),
+        busy_{BusySlots(plan.ranks()), BusySlots(plan.ranks())} {}
 
   ReshardMessages build() {
     int hops = 0;
@@ -22,15 +31,12 @@ class Builder {
       hops = std::max(hops, move.hop);
     }
     for (int hop = 0; hop <= hops; ++hop) {
-      open_.clear();
       for (std::size_t i = 0; i < plan_.moves.size(); ++i) {
         if (plan_.moves[i].hop == hop) {
           add(i);
         }
       }
-      for (auto& [pair, message] : open_) {
-        close(message);
-      }
+      order(hop);
       if (hop == 0) {
         add_sums();
       }
@@ -43,50 +49,79 @@ class Builder {
   }
 
  private:
+  struct Draft {
+    UnorderedMessage order = {};
+    std::vector<std::pair<std::size_t, std::size_t>> contents = {};  // moves, and parts of them
+    std::vector<ReshardPart> parts = {};                             // if this rank needs them
+  };
+
   void add(std::size_t i) {
     const ReshardMove& move = plan_.moves[i];
     if (move.from == move.to) {
       slots_[i] = {0};
       return;
     }
+    const bool is_mine = rank_ == kAllRanks || move.from == rank_ || move.to == rank_;
     std::vector<ReshardPart> parts = parts_of(plan_, i, message_bytes_);
     slots_[i].resize(parts.size());
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      ReshardMessage& message = open_[{move.from, move.to}];
-      if (message.bytes > 0 && message.bytes + parts[k].bytes > message_bytes_) {
-        close(message);
+      const auto [place, is_new] = open_.try_emplace({move.from, move.to}, drafts_.size());
+      if (is_new || drafts_[place->second].order.bytes + parts[k].bytes > message_bytes_) {
+        place->second = drafts_.size();
+        drafts_.push_back({.order = {.from = move.from, .to = move.to}});
       }
+      Draft& draft = drafts_[place->second];
       if (move.hop > 0) {
         const auto& before = slots_[move.after];
-        message.turn.slot = std::max(message.turn.slot, before[std::min(k, before.size() - 1)] + 1);
+        draft.order.ready =
+            std::max(draft.order.ready, before[std::min(k, before.size() - 1)] + kLead);
       }
-      message.turn.from = move.from;
-      message.turn.hop = move.hop;
-      message.turn.distance =
-          (move.to - move.from + static_cast<int>(plan_.ranks())) % static_cast<int>(plan_.ranks());
-      message.to = move.to;
-      message.bytes += parts[k].bytes;
-      message.parts.push_back(std::move(parts[k]));
-      waiting_[{move.from, move.to}].push_back({i, k});
+      draft.order.bytes += parts[k].bytes;
+      draft.contents.emplace_back(i, k);
+      if (is_mine) {
+        draft.parts.push_back(std::move(parts[k]));
+      }
     }
   }
 
-  // Gives a message its slot and begins the next one of its pair.
-  void close(ReshardMessage& message) {
-    if (message.parts.empty()) {
+  // Gives the messages of a hop their turns. Those within hosts and those between hosts have slots
+  // of their own, because they use different links.
+  void order(int hop) {
+    for (const bool within : {false, true}) {
+      std::vector<Draft*> drafts;
+      std::vector<UnorderedMessage> messages;
+      for (Draft& draft : drafts_) {
+        if ((host(draft.order.from) == host(draft.order.to)) == within) {
+          drafts.push_back(&draft);
+          messages.push_back(draft.order);
+        }
+      }
+      const std::vector<std::size_t> slots = slots_of(messages, busy_[within ? 1 : 0]);
+      for (std::size_t m = 0; m < slots.size(); ++m) {
+        finish(*drafts[m], {.slot = slots[m], .hop = hop});
+      }
+    }
+    drafts_.clear();
+    open_.clear();
+  }
+
+  void finish(Draft& draft, ReshardTurn turn) {
+    for (const auto& [move, part] : draft.contents) {
+      slots_[move][part] = turn.slot;
+    }
+    if (draft.parts.empty()) {
       return;
     }
-    auto& waiting = waiting_[{message.turn.from, message.to}];
-    for (const auto& [move, part] : waiting) {
-      slots_[move][part] = message.turn.slot;
-    }
-    waiting.clear();
-    ReshardMessage next{.turn = {.slot = message.turn.slot + 1, .number = message.turn.number + 1}};
-    if (rank_ == kAllRanks || message.turn.from == rank_ || message.to == rank_) {
-      built_.messages.push_back(std::move(message));
-    }
-    message = std::move(next);
+    const auto ranks = static_cast<int>(plan_.ranks());
+    turn.from = draft.order.from;
+    turn.distance = (draft.order.to - draft.order.from + ranks) % ranks;
+    built_.messages.push_back({.turn = turn,
+                               .to = draft.order.to,
+                               .bytes = draft.order.bytes,
+                               .parts = std::move(draft.parts)});
   }
+
+  int host(int rank) const { return plan_.hosts[static_cast<std::size_t>(rank)]; }
 
   // A message that passes a sum on waits for all its summands.
   void add_sums() {
@@ -121,9 +156,10 @@ class Builder {
   const ReshardPlan& plan_;
   int rank_;
   std::size_t message_bytes_;
-  std::vector<std::vector<std::size_t>> slots_;  // of each move, when each part has arrived
-  std::map<std::pair<int, int>, ReshardMessage> open_;
-  std::map<std::pair<int, int>, std::vector<std::pair<std::size_t, std::size_t>>> waiting_;
+  std::vector<std::vector<std::size_t>> slots_;      // of each move, when each part has arrived
+  std::array<BusySlots, 2> busy_;                    // between hosts, and within them
+  std::vector<Draft> drafts_;                        // messages of the hop
+  std::map<std::pair<int, int>, std::size_t> open_;  // the draft that a pair fills
   ReshardMessages built_;
 };
 

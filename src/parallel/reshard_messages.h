@@ -25,14 +25,14 @@ std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move,
                                   std::size_t message_bytes = kMessageBytes);
 
 // A message's place in the order of all ranks. A message that passes elements on has a later slot
-// than those that bring them. If every rank waits for its messages in this order, the first one
-// that is not complete has been posted on both sides: the ranks cannot block each other.
+// than those that bring them. In a slot a rank sends at most one message to its host, and one to
+// others. If every rank waits for its messages in this order, the first one that is not complete
+// has been posted on both sides: the ranks cannot block each other.
 struct ReshardTurn {
   std::size_t slot = 0;
-  int distance = 0;  // from sender to receiver, so that not all send to one rank at once
+  int distance = 0;  // from sender to receiver
   int from = 0;
   int hop = 0;
-  std::size_t number = 0;
   auto operator<=>(const ReshardTurn&) const = default;
 };
 

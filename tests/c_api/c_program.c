@@ -65,6 +65,8 @@ static const struct {
                  {"pipeline_alone", 1, run_pipeline},
                  {"pipeline_mistakes", 1, run_pipeline_mistakes},
                  {"pipeline_callback", 3, run_pipeline_callback},
+                 {"reshard", 3, run_reshard},
+                 {"reshard_mistakes", 1, run_reshard_mistakes},
                  {"teams", 3, run_teams}};
 enum { kScenarios = sizeof(scenarios) / sizeof(scenarios[0]) };
 

@@ -33,4 +33,6 @@ void run_failure(unisono_comm_t comm);
 void run_pipeline(unisono_comm_t comm);
 void run_pipeline_mistakes(unisono_comm_t comm);
 void run_pipeline_callback(unisono_comm_t comm);
+void run_reshard(unisono_comm_t comm);
+void run_reshard_mistakes(unisono_comm_t comm);
 void run_teams(unisono_comm_t comm);

@@ -26,6 +26,7 @@ OTHER_ANSWERS = {
     "unisono_region_bytes": 0,
     "unisono_result_name": b"success",
     "unisono_size": 0,
+    "unisono_reshard_complete": 0,
     "unisono_schedule_stages": 0,
     "unisono_schedule_rank_of": -1,
     "unisono_pipeline_most_bytes": 0,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Ranks on two hosts: network namespaces that are connected by a cable.
 
-  hosts_test.py PROGRAM
+  hosts_test.py PROGRAM RESHARDED
 
-PROGRAM is unisono. Needs the right to make network namespaces; without it the test is skipped (77).
+PROGRAM is unisono, RESHARDED built from resharded.cc. Needs the right to make network namespaces; without it the test is skipped (77).
 """
 
 import json
@@ -18,6 +18,7 @@ import time
 import unittest
 
 PROGRAM = ""
+RESHARDED = ""
 HOSTS = []
 
 
@@ -91,6 +92,18 @@ class Hosts(unittest.TestCase):
 
     def test_every_collective_between_two_and_two(self):
         self.check_all_right(2)
+
+    def test_a_reshard_sends_each_byte_once_to_a_host(self):
+        # Both ranks of the second host need all elements, which the ranks of the first one share.
+        payload = 4096 * 2048 * 4
+        before = bytes_sent(*HOSTS[0])
+        done = run(2, RESHARDED)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for rank in (2, 3):
+            self.assertIn(f"rank {rank}: all elements are right", done.stdout)
+        sent = bytes_sent(*HOSTS[0]) - before
+        self.assertGreater(sent, payload)
+        self.assertLess(sent, 1.1 * payload)  # headers
 
     def need_ucx(self):
         done = subprocess.run([PROGRAM, "doctor"], capture_output=True, text=True, timeout=600)
@@ -243,6 +256,7 @@ class Hosts(unittest.TestCase):
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
+    RESHARDED = sys.argv.pop(1)
     try:
         HOSTS = make_hosts()
     except (OSError, subprocess.CalledProcessError) as error:

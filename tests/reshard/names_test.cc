@@ -1,7 +1,11 @@
 // Name maps: fused and stacked tensors, their parts on each rank, and mistakes.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -138,6 +142,49 @@ TEST(NameMap, RefusesALayoutThatCutsAcrossParts) {
   // Nothing is cut across where the other dimension is.
   EXPECT_EQ(layout_of_part(target, 0, sources, MeshLayout::parse("tp=3: tp=shard(1)")).text(),
             "tp=3 on 0-2: tp=shard(1)");
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in.good()) << path;
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The maps of examples/reshard/ on the names of engines, of which engines.txt says more.
+TEST(NameMap, HasTheNamesOfEngines) {
+  const std::filesystem::path here(UNISONO_RESHARD_TESTS);
+  std::istringstream lines(text_of(here / "engines.txt"));
+  struct Engine {
+    std::string title = {};
+    std::vector<NamedTensor> checkpoint = {};
+    std::vector<NamedTensor> tensors = {};
+  };
+  std::vector<Engine> engines;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line.substr(1));
+    std::string name;
+    words >> name;
+    if (line.front() == '=') {
+      engines.push_back({.title = line.substr(2)});
+    } else if (line.front() != '#') {
+      NamedTensor tensor{.name = name, .dtype = Dtype::f32};
+      for (std::size_t size = 0; words >> size; words.ignore()) {
+        tensor.shape.push_back(size);
+      }
+      (line.front() == '-' ? engines.back().checkpoint : engines.back().tensors).push_back(tensor);
+    }
+  }
+  EXPECT_EQ(engines.size(), 8U);
+  for (const Engine& engine : engines) {
+    const std::string map = engine.title.substr(0, engine.title.find(' '));
+    const auto targets =
+        NameMap::parse(text_of(here / "../../examples/reshard" / map)).apply(engine.checkpoint);
+    try {
+      check_targets(targets, engine.tensors);
+    } catch (const Error& error) {
+      ADD_FAILURE() << engine.title << ": " << error.what();
+    }
+  }
 }
 
 TEST(NameMapErrors, ListAllNamesThatDoNotFit) {

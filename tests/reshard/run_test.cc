@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <span>
@@ -214,6 +215,53 @@ TEST(ReshardProcesses, SendInSegments) {
         }
       })));
 }
+
+#if !defined(UNISONO_SANITIZED)
+// In MiB.
+std::size_t memory_of_process(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (std::size_t kib = 0; word == key + ":" && status >> kib) {
+      return kib >> 10U;
+    }
+  }
+  fail("no " + key + " in /proc/self/status");
+}
+
+// Messages are packed here. Far more bytes move than the messages in flight have.
+TEST(ReshardProcesses, KeepFewMessagesInMemory) {
+  constexpr std::size_t kSize = 8192;
+  constexpr std::size_t kMostMib = 40;  // 16 messages of 1 MiB, and the transport's own
+  expect_done(comm::testing::as_processes(
+      2, connected(2, [](Communicator& comm) {
+        Reshard reshard = Reshard::create(comm, {{.name = "w",
+                                                  .shape = {kSize, kSize},
+                                                  .from = MeshLayout::parse("a=2: a=shard(1)"),
+                                                  .to = MeshLayout::parse("a=2: a=shard(0)")}});
+        Part in = part_of_shape(reshard.in_shape(0), 0);
+        Part out = part_of_shape(reshard.out_shape(0), 0);
+        for (std::size_t i = 0; i + 1 < in.memory.size(); ++i) {
+          in.memory[i] = static_cast<float>(i % 1000);
+        }
+        std::ofstream("/proc/self/clear_refs") << 5 << std::flush;  // resets the highest mark
+        const std::size_t before = memory_of_process("VmRSS");
+        const std::vector<Tensor> ins = {in.tensor};
+        const std::vector<Tensor> outs = {out.tensor};
+        reshard.run(ins, outs);
+        const std::size_t more = memory_of_process("VmHWM") - before;
+        if (more > kMostMib) {
+          fail(std::to_string(more) + " MiB for messages");
+        }
+        const std::size_t row = kSize / 2 - 1;  // of the part, and a column that came
+        const std::size_t column = comm.rank() == 0 ? kSize - 1 : 0;
+        const std::size_t from =
+            (row + (comm.rank() == 0 ? 0 : kSize / 2)) * (kSize / 2) + column % (kSize / 2);
+        if (out.memory[row * kSize + column] != static_cast<float>(from % 1000)) {
+          fail("another element");
+        }
+      })));
+}
+#endif
 
 std::string first_line(const Error& error) {
   const std::string what = error.what();

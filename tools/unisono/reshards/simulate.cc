@@ -1,9 +1,7 @@
 // `unisono reshard sim`: the messages of the runner on the links of a topology.
 //
-// Messages of one slot that read source tensors start together, and a rank begins the next slot
-// when its own of this one have ended. Messages that pass elements on do the same in a stream of
-// their own; a rank begins those of a slot when the messages of all earlier slots have arrived. The
-// runner orders messages by slot too, and keeps several slots in flight.
+// A rank begins a slot when its own messages of the previous one have ended. The runner orders
+// messages by slot too, and keeps several slots in flight.
 #include <fmt/format.h>
 
 #include <algorithm>

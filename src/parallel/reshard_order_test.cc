@@ -1,0 +1,92 @@
+// Slots of a reshard's messages.
+#include "parallel/reshard_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace unisono::parallel {
+namespace {
+
+std::size_t most_of_a_rank(const std::vector<UnorderedMessage>& messages) {
+  std::map<std::pair<bool, int>, std::size_t> counts;
+  std::size_t most = 0;
+  for (const UnorderedMessage& message : messages) {
+    most = std::max({most, ++counts[{false, message.from}], ++counts[{true, message.to}]});
+  }
+  return most;
+}
+
+// Checks that ranks do one thing at a time, when it is ready. Returns the number of slots.
+std::size_t checked(const std::vector<UnorderedMessage>& messages, std::size_t ranks) {
+  BusySlots taken(ranks);
+  const std::vector<std::size_t> slots = slots_of(messages, taken);
+  EXPECT_EQ(slots.size(), messages.size());
+  std::set<std::tuple<bool, int, std::size_t>> busy;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    EXPECT_TRUE(busy.emplace(false, messages[i].from, slots[i]).second);
+    EXPECT_TRUE(busy.emplace(true, messages[i].to, slots[i]).second);
+    EXPECT_GE(slots[i], messages[i].ready);
+    count = std::max(count, slots[i] + 1);
+  }
+  return count;
+}
+
+TEST(ReshardOrder, HasNoSlotWithoutMessages) {
+  EXPECT_EQ(checked({}, 1), 0U);
+  EXPECT_EQ(checked({{.from = 0, .to = 1, .bytes = 1}}, 2), 1U);
+  EXPECT_EQ(checked({{.from = 0, .to = 1, .bytes = 0}, {.from = 0, .to = 1, .bytes = 0}}, 2), 2U);
+}
+
+TEST(ReshardOrder, GivesEveryRankOneMessageAtATime) {
+  std::vector<UnorderedMessage> all;
+  for (int from = 0; from < 8; ++from) {
+    for (int to = 0; to < 8; ++to) {
+      for (int i = 0; i < 3 && from != to; ++i) {
+        all.push_back({.from = from, .to = to, .bytes = 100});
+      }
+    }
+  }
+  EXPECT_LE(checked(all, 8), 24U);  // at least 21
+}
+
+// Two receivers with most of the work, and senders with unequal shares of it.
+TEST(ReshardOrder, KeepsTheBusiestReceiversBusy) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<UnorderedMessage> messages;
+    for (int i = 0; i < 2000; ++i) {
+      const int from = 2 + static_cast<int>(random() % 14);
+      messages.push_back({.from = from, .to = i % 2, .bytes = 100});
+      if (i % 4 == 0) {
+        const int to = 2 + static_cast<int>(random() % 14);
+        if (to != from) {
+          messages.push_back({.from = from, .to = to, .bytes = 100});
+        }
+      }
+    }
+    EXPECT_LE(checked(messages, 16), most_of_a_rank(messages) * 102 / 100) << seed;
+  }
+}
+
+TEST(ReshardOrder, WaitsUntilMessagesAreReady) {
+  std::vector<UnorderedMessage> messages;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    messages.push_back({.from = 0, .to = 1, .bytes = 10, .ready = (i * 37) % 1000 + 5});
+  }
+  EXPECT_LE(checked(messages, 2), 1012U);
+  BusySlots busy(2);
+  EXPECT_EQ(slots_of({{.from = 0, .to = 1, .bytes = 10, .ready = 7}}, busy),
+            std::vector<std::size_t>{7});
+  const std::vector<UnorderedMessage> two(2, {.from = 0, .to = 1, .bytes = 10, .ready = 6});
+  EXPECT_EQ(slots_of(two, busy), (std::vector<std::size_t>{6, 8}));
+}
+
+}  // namespace
+}  // namespace unisono::parallel
