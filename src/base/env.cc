@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "UNISONO_";
 
-constexpr std::array<EnvVariable, 32> kVariables = {{
+constexpr std::array<EnvVariable, 33> kVariables = {{
     {"UNISONO_RANK", "", "This process's rank; overrides the launcher's variable"},
     {"UNISONO_SIZE", "", "The number of ranks; overrides the launcher's variable"},
     {"UNISONO_JOB", "", "Name of the job; ranks of one host with the same name find each other"},
@@ -42,6 +42,8 @@ constexpr std::array<EnvVariable, 32> kVariables = {{
      "Set by unisono run: the file that records which ranks have ended, and why"},
     {"UNISONO_CONNECT_TIMEOUT_MS", "30000", "How long to wait for all ranks; 0: no limit"},
     {"UNISONO_TIMEOUT_MS", "300000", "How long one operation may wait for its peers; 0: no limit"},
+    {"UNISONO_DEADLOCK", "tell",
+     "What to do when ranks can never go on: tell, abort or off; \"abort,after_ms=1000\""},
     {"UNISONO_SILENCE_MS", "2000",
      "How long another host may be silent before its ranks count as lost"},
     {"UNISONO_ALGORITHM", "",

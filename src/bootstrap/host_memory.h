@@ -35,10 +35,11 @@ struct alignas(shm::kLine) WorldWait {
   std::atomic<std::uint64_t> group;
   std::atomic<std::uint64_t> sequence;
   std::atomic<std::int64_t> place;
-  std::atomic<std::uint32_t> call;  // Waiting::What, then 8 bits of the collective
+  std::atomic<std::uint32_t> call;  // comm::code_of() the wait
   std::atomic<std::int32_t> peer;
   std::atomic<std::int32_t> group_size;
   std::atomic<std::int32_t> group_first;
+  std::atomic<std::uint64_t> behind;  // comm::Behind::code()
 };
 static_assert(sizeof(WorldWait) == shm::kLine);
 // A rank's current label (Communicator::label), for observers outside of the process, who may read

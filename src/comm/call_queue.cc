@@ -305,11 +305,12 @@ void CallQueue::await(RequestState& request, int timeout_ms) {
   Diagnosis& diagnosis = operations_.diagnosis();
   Diagnosis::TransferWait wait;
   const auto check = [&] {
+    const Standing standing = world.standing(waiter.since(), 1);
     const std::lock_guard lock(driving_);
     if (request.prepared == nullptr) {
-      diagnosis.look_around(state_of(request.transfer), wait);
+      diagnosis.look_around(state_of(request.transfer), wait, standing);
     } else if (running_) {
-      diagnosis.look_around(operations_.latest());
+      diagnosis.look_around(operations_.latest(), standing);
     }
   };
   for (;;) {

@@ -94,6 +94,7 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   bool drive_collectives();
   bool drive_transfers();
   bool drive_and_tell();  // takes the lock itself
+  int pending() const noexcept override { return pending_.load(std::memory_order_relaxed); }
   bool wants_driving() const noexcept override {
     return pending_.load(std::memory_order_relaxed) != 0 &&
            waiters_.load(std::memory_order_relaxed) == 0;

@@ -53,7 +53,11 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
           group_->world().options().algorithm, group_->world().options().accuracy,
           operations_->multicasts(),
           comm::AcrossHosts(group_->world().hosts(), group_->members()))),
-      queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {}
+      queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {
+  if (comm::RemoteRecords* const remote = group_->world().remote_records()) {
+    remote->join(id, group_->records().mine());
+  }
+}
 
 void Core::take_helpers(std::vector<std::function<void(const Call& slice)>> helpers) {
   comm::World& world = group_->world();

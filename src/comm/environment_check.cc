@@ -8,6 +8,7 @@
 #include "bootstrap/addresses.h"
 #include "bootstrap/launcher_env.h"
 #include "bootstrap/relay.h"
+#include "diagnose/deadlock_policy.h"
 #include "select/choice.h"
 #include "select/profile.h"
 #include "transport/tcp/certificates.h"
@@ -23,6 +24,7 @@ std::vector<std::string> check_environment() {
   static_cast<void>(tcp::protection_of(read_env("UNISONO_CHECKSUM").value_or("")));
   static_cast<void>(tcp::certificates_from_environment());
   static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
+  static_cast<void>(comm::parse_deadlock_policy(read_env("UNISONO_DEADLOCK").value_or("")));
   static_cast<void>(comm::parse_forced(read_env("UNISONO_ALGORITHM").value_or("")));
   static_cast<void>(comm::Profile::find(read_env("UNISONO_PROFILE").value_or("")));
   ConnectOptions network;

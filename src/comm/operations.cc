@@ -204,7 +204,8 @@ void Operations::wait(const Prepared& prepared, int timeout_ms) {
     accounts_.idle(late, now_ns);
     return Polled::idle;
   };
-  const auto verdict = waiter.wait(poll, [this] { diagnosis_->look_around(latest_); });
+  const auto verdict = waiter.wait(
+      poll, [&] { diagnosis_->look_around(latest_, world.standing(waiter.since(), 0)); });
   if (verdict == Waiter::Verdict::timed_out) {
     diagnosis_->raise_timeout(latest_, waiter.waited_s());
   }
@@ -324,9 +325,14 @@ void Operations::run(std::span<PendingTransfer> transfers, int timeout_ms) {
   };
   Diagnosis::TransferWait wait;
   const auto check = [&] {
-    if (const auto first = unfinished(); first != transfers.end()) {
-      diagnosis_->look_around(state_of(*first), wait);
+    const auto first = unfinished();
+    if (first == transfers.end()) {
+      return;
     }
+    Standing standing = world.standing(waiter.since(), 0);
+    standing.alone =
+        standing.alone && std::all_of(first + 1, transfers.end(), PointToPoint::finished);
+    diagnosis_->look_around(state_of(*first), wait, standing);
   };
   const auto verdict = waiter.wait(poll, check);
   if (verdict == Waiter::Verdict::timed_out) {

@@ -49,6 +49,15 @@ void ProgressThread::remove(Driven& group) {
   std::erase(groups_, &group);
 }
 
+int ProgressThread::pending() const {
+  const std::lock_guard lock(listing_);
+  int pending = 0;
+  for (const Driven* group : groups_) {
+    pending += group->pending();
+  }
+  return pending;
+}
+
 void ProgressThread::wake() {
   {
     const std::lock_guard lock(sleeping_);

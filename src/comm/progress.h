@@ -21,6 +21,8 @@ void tell(const Finished& finished);
 // A group as the progress thread sees it.
 class Driven {
  public:
+  // Returns the number of pending operations. Any thread.
+  virtual int pending() const noexcept = 0;
   // Returns true if something is pending and no caller waits for it. Any thread.
   virtual bool wants_driving() const noexcept = 0;
   // Advances the group by one poll. Returns true if something advanced.
@@ -44,6 +46,9 @@ class ProgressThread {
   // Afterwards the thread does not touch the group. Must not be called from a callback in Finished
   // of that group.
   void remove(Driven& group);
+  // Returns the number of pending operations of all groups. Must not be called with the lock of a
+  // group.
+  int pending() const;
   // A group wants driving now.
   void wake();
 
@@ -55,7 +60,7 @@ class ProgressThread {
   bool drive_or_raise(bool& wanted) noexcept;
 
   WaitEnvironment& around_;
-  std::mutex listing_;  // guards groups_; held while they are driven
+  mutable std::mutex listing_;  // guards groups_; held while they are driven
   std::vector<Driven*> groups_;
   std::mutex sleeping_;  // guards the members below
   std::condition_variable work_;

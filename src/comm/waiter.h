@@ -114,6 +114,8 @@ class Waiter {
   Verdict pause(const std::function<bool()>& look, const std::function<void()>& check);
 
   double waited_s() const;
+  // Returns the time since when there was no progress. REQUIRES: called by `check`.
+  WaitClock::Clock::time_point since() const noexcept { return since_; }
   // Returns a time at or after the start of the latest poll.
   WaitClock::Clock::time_point polled_at() noexcept { return clock_.now(); }
 

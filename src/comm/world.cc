@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/deadline.h"
+#include "base/env.h"
 #include "base/json_text.h"
 #include "bootstrap/local_host.h"
 #include "comm/fabric.h"
@@ -101,11 +102,20 @@ void World::set_up() {
     remote_records_ = std::make_unique<RemoteRecords>(*network(), rank_, size());
     host_->wake_through(*network());
   }
-  waits_ = std::make_unique<WorldWaits>(hosts(), *host_, remote_records_.get());
+  waits_ = std::make_unique<WorldWaits>(
+      hosts(), *host_, remote_records_.get(),
+      parse_deadlock_policy(read_env("UNISONO_DEADLOCK").value_or("")));
   if (options().threads > 1) {
     helpers_ = std::make_unique<HelperThreads>(options().threads - 1, !host_->oversubscribed());
   }
   agree();  // no rank sends before every rank can be woken
+}
+
+Standing World::standing(std::chrono::steady_clock::time_point since, int pending) const {
+  const std::int64_t since_ns = std::chrono::nanoseconds(since.time_since_epoch()).count();
+  return {.since_ns = since_ns,
+          .alone =
+              waits_->is_long(since_ns) && waits_->count() <= 1 && progress_->pending() == pending};
 }
 
 World::~World() {

@@ -2,6 +2,7 @@
 // it shares with them, and the state that ends the world. Groups are made in it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -32,6 +33,7 @@ class Rosters;
 class WaitEnvironment;
 class WorldWaitEnvironment;
 class WorldWaits;
+struct Standing;
 
 // The origin of a world that was made from another one.
 struct Ancestry {
@@ -83,6 +85,9 @@ class World {
   RemoteRecords* remote_records() noexcept { return remote_records_.get(); }
   WorldWaits& waits() noexcept { return *waits_; }
   WaitEnvironment& wait_environment() noexcept;
+  // Returns a caller's wait for the search for deadlocks. `pending`: number of pending operations
+  // that are this wait itself. Must not be called with the lock of a group.
+  Standing standing(std::chrono::steady_clock::time_point since, int pending) const;
   Fabric fabric() noexcept;
   Programs& programs() noexcept { return *programs_; }
   ProgressThread& progress() noexcept { return *progress_; }

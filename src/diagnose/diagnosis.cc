@@ -1,7 +1,6 @@
 #include "diagnose/diagnosis.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -26,17 +25,19 @@ WaitTarget Diagnosis::waiting() const {
   return {.what = WaitTarget::What::collective, .peer = wait.rank, .place = wait.step + 1};
 }
 
-void Diagnosis::hear_others(std::uint64_t sequence, const WaitTarget& waiting) noexcept {
+bool Diagnosis::waits_only_for(int world_rank) const {
+  const std::vector<engine::Wait> waits = executor_.waits();
+  return world_rank >= 0 && !waits.empty() && !executor_.is_amid_message() &&
+         std::all_of(waits.begin(), waits.end(), [&](const engine::Wait& wait) {
+           return wait.rank >= 0 && records_.world_rank(wait.rank) == world_rank;
+         });
+}
+
+void Diagnosis::hear_others(std::uint64_t sequence) noexcept {
   if (records_.hear_others()) {
-    records_.tell_others(sequence, waiting, false);
+    records_.tell_others(sequence, false);
   }
-  try {
-    if (const std::vector<int> askers = records_.take_askers(); !askers.empty()) {
-      records_.tell(askers, sequence, waiting, false);
-    }
-  } catch (const std::bad_alloc&) {
-    return;  // the report is then missing in a message; nothing else
-  }
+  waits_.answer();
 }
 
 // A waiting rank reports its operation; one that is not waiting does not answer.
@@ -46,7 +47,7 @@ const FlightRecorder* Diagnosis::await_record(
   if (records_.here(rank) != nullptr) {
     return records_.here(rank);
   }
-  records_.tell_others(operation.sequence, waiting(), false);
+  records_.tell_others(operation.sequence, false);
   const auto start = std::chrono::steady_clock::now();
   for (;;) {
     records_.hear_others();
@@ -196,10 +197,10 @@ void Diagnosis::look_back(const Operation& operation) {
   }
 }
 
-void Diagnosis::look_around(const Operation& operation) {
-  note_wait(waiting(), operation.sequence);
+void Diagnosis::look_around(const Operation& operation, const Standing& standing) {
+  note_wait(waiting(), operation.sequence, standing);
   if (records_.has_remote()) {
-    hear_others(operation.sequence, waiting());
+    hear_others(operation.sequence);
     if (find_late_disagreement()) {
       return;
     }
@@ -207,7 +208,7 @@ void Diagnosis::look_around(const Operation& operation) {
   looks_ = looked_in_ == operation.sequence ? looks_ + 1 : 1;
   looked_in_ = operation.sequence;
   if (looks_ == kLooksBeforeTelling) {
-    records_.tell_others(operation.sequence, waiting(), false);
+    records_.tell_others(operation.sequence, false);
   }
   if (find_disagreement(operation)) {
     return;
@@ -237,27 +238,31 @@ void Diagnosis::look_around(const Operation& operation) {
       return;
     }
   }
+  look_for_deadlock(in_collective_, standing);
 }
 
-void Diagnosis::look_around(const TransferState& transfer, TransferWait& wait) {
-  const WaitTarget waiting{.what = transfer.send ? WaitTarget::What::send : WaitTarget::What::recv,
-                           .peer = transfer.peer,
-                           .place = transfer.tag};
-  note_wait(waiting);
+void Diagnosis::look_around(const TransferState& transfer, TransferWait& wait,
+                            const Standing& standing) {
+  note_wait({.what = transfer.send ? WaitTarget::What::send : WaitTarget::What::recv,
+             .peer = transfer.peer,
+             .place = transfer.tag},
+            0, standing);
   look_for_leaver(transfer.peer, wait.leaver);
   const OperationRecord latest = newest_record(records_.mine());
   if (records_.has_remote()) {
-    hear_others(latest.sequence, waiting);
+    hear_others(latest.sequence);
     if (find_late_disagreement()) {
       return;
     }
     if (++wait.looks == kLooksBeforeTelling) {
-      records_.tell_others(latest.sequence, waiting, false);
+      records_.tell_others(latest.sequence, false);
     }
   }
-  if (latest.sequence != 0) {
-    find_disagreement({.sequence = latest.sequence, .signature = latest.signature});
+  if (latest.sequence != 0 &&
+      find_disagreement({.sequence = latest.sequence, .signature = latest.signature})) {
+    return;
   }
+  look_for_deadlock(in_transfer_, standing);
 }
 
 void Diagnosis::look_for_leaver(int peer, int& leaver) {
@@ -288,19 +293,30 @@ void Diagnosis::raise_left(int peer) {
             "must make the same calls before they leave");
 }
 
-void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence) noexcept {
-  if (waiting.peer >= 0) {
-    waiting.peer = records_.world_rank(waiting.peer);
+void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence,
+                          const Standing& standing) noexcept {
+  const int peer = waiting.peer;
+  if (peer >= 0) {
+    waiting.peer = records_.world_rank(peer);
   }
-  notes_wait_.store(true, std::memory_order_relaxed);
+  if (!notes_wait_.exchange(true, std::memory_order_relaxed)) {
+    waits_.begin();
+  }
   write_wait(records_.mine(), waiting);
+  waiting.since_ns = standing.since_ns;
+  if (standing.alone && waiting.what == WaitTarget::What::collective && peer >= 0) {
+    waiting.peer = records_.world_rank(rank_waited_for(peer, sequence));
+  }
+  const bool for_one = waiting.what != WaitTarget::What::collective || waits_only_for(waiting.peer);
   const auto record = read_record(records_.mine(), sequence);
   waits_.note({.group = records_.id(),
                .group_size = records_.size(),
                .group_first = records_.members().front(),
                .sequence = sequence,
                .collective = record ? record->collective : Collective::barrier,
-               .waiting = waiting});
+               .waiting = waiting,
+               .alone = standing.alone,
+               .for_one = for_one});
 }
 
 }  // namespace unisono::comm

@@ -62,8 +62,16 @@ class Diagnosis {
   // waiting. For a rank that makes no further call.
   void look_back(const Operation& operation);
   // Call it occasionally while the operation waits. Ranks that wait for each other in different
-  // operations would wait for ever, so it compares their operations, and looks for ranks that left.
-  void look_around(const Operation& operation);
+  // operations would wait for ever, so it compares their operations, and looks for ranks that left
+  // and for deadlocks.
+  void look_around(const Operation& operation, const Standing& standing = {});
+  // As above, for a send or receive: the peer may wait in a collective that this rank will never
+  // enter. Another thread may run a collective meanwhile.
+  struct TransferWait {
+    int leaver = -1;  // the peer that has left, as far as this wait has seen
+    int looks = 0;
+  };
+  void look_around(const TransferState& transfer, TransferWait& wait, const Standing& standing);
   // Reports a message that does not belong to this operation, with the call of the peer that sent
   // it.
   void raise_fault(const Operation& operation);
@@ -71,20 +79,11 @@ class Diagnosis {
   void raise_timeout(const Operation& operation, double seconds);
   void raise_transfer_fault(int peer, const std::string& fault);
   void raise_transfer_timeout(const TransferState& transfer, double seconds);
-  // As look_around(), for a send or receive: the peer may wait in a collective that this rank will
-  // never enter. Another thread may run a collective meanwhile.
-  struct TransferWait {
-    int leaver = -1;  // the peer that has left, as far as this wait has seen
-    int looks = 0;
-  };
-  void look_around(const TransferState& transfer, TransferWait& wait);
 
-  // Publish the current wait for observers outside of the process. end_wait() costs nothing if
-  // nothing was published. `sequence`: of a collective.
-  void note_wait(WaitTarget waiting, std::uint64_t sequence = 0) noexcept;
+  // Ends the wait that observers outside of the process see. Costs nothing if none was published.
   void end_wait() noexcept {
-    if (notes_wait_.load(std::memory_order_relaxed)) {
-      notes_wait_.store(false, std::memory_order_relaxed);
+    if (notes_wait_.load(std::memory_order_relaxed) &&
+        notes_wait_.exchange(false, std::memory_order_relaxed)) {
       comm::end_wait(records_.mine());
       waits_.end(records_.id());
     }
@@ -96,13 +95,21 @@ class Diagnosis {
     pid_t stopped = 0;  // its process, if it is stopped
   };
   WaitTarget waiting() const;
+  bool waits_only_for(int world_rank) const;
+  int rank_waited_for(int missing, std::uint64_t sequence) const;
+  void note_wait(WaitTarget waiting, std::uint64_t sequence, const Standing& standing) noexcept;
+  void look_for_leaver(int peer, int& leaver);
+  void look_for_deadlock(Standstill& standstill, const Standing& standing);
+  std::optional<bool> is_in_another_call(const WorldWaiting& mine,
+                                         const WorldWaiting& theirs) const;
+  bool has_entered(const WorldWaiting& mine) const;
   const FlightRecorder* await_record(int rank, const Operation& operation,
                                      const std::function<bool(const FlightRecorder&)>& enough);
-  void hear_others(std::uint64_t sequence, const WaitTarget& waiting) noexcept;
+  void hear_others(std::uint64_t sequence) noexcept;
   bool find_late_disagreement();
-  void look_for_leaver(int peer, int& leaver);
   std::vector<int> unheard(std::int64_t since_ns) const;
   std::vector<int> await_unheard(const Operation& operation, std::int64_t since_ns);
+  std::optional<WorldWaiting> wait_of(int rank, std::int64_t since_ns) const;
   int waits_for(int rank, std::int64_t since_ns) const;
   Culprit look_at(int rank) const;
   std::string describe_circle(const WorldWaits::Circle& circle) const;
@@ -111,7 +118,7 @@ class Diagnosis {
   bool find_disagreement(const Operation& operation);
   std::optional<OperationRecord> first_disagreement(const FlightRecorder& theirs) const;
   void raise_disagreement(int peer, const FlightRecorder& told);
-  std::string elsewhere(int rank, std::int64_t since_ns) const;
+  std::string describe_late(int rank, std::uint64_t sequence, std::int64_t since_ns) const;
   std::string progress_of(const TransferState& transfer) const;
   std::string purpose(int rank) const;  // ", for layer 3 attention"
   void raise_left(int peer);
@@ -124,6 +131,8 @@ class Diagnosis {
   WorldWaits& waits_;
   const LabelOf label_of_;
   std::atomic<bool> notes_wait_ = false;  // transfers and a collective may be in two threads
+  Standstill in_collective_;
+  Standstill in_transfer_;
   std::set<int> leavers_;  // ranks on other hosts that had left when they were waited for
   int looks_ = 0;          // in the operation `looked_in_`
   std::uint64_t looked_in_ = 0;

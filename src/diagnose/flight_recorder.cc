@@ -164,6 +164,24 @@ std::int64_t flight_clock_ns() noexcept {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+std::uint32_t code_of(const WorldWaiting& waiting) noexcept {
+  return (waiting.for_one ? 1U << 17U : 0U) | (waiting.alone ? 1U << 16U : 0U) |
+         static_cast<std::uint32_t>(waiting.waiting.what) << 8U |
+         static_cast<std::uint32_t>(waiting.collective);
+}
+
+// The code may come from another host.
+void set_code(WorldWaiting& waiting, std::uint32_t code) noexcept {
+  waiting.alone = (code >> 16U & 1U) != 0;
+  waiting.for_one = (code >> 17U & 1U) != 0;
+  waiting.waiting.what = static_cast<WaitTarget::What>(
+      std::min(code >> 8U & 0xFFU, static_cast<std::uint32_t>(WaitTarget::What::recv)));
+  const std::uint32_t collective = code & 0xFFU;
+  waiting.collective = collective < static_cast<std::uint32_t>(kCollectiveCount)
+                           ? static_cast<Collective>(collective)
+                           : Collective::barrier;
+}
+
 void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept {
   WaitLine& line = recorder.wait;
   const auto what = static_cast<std::uint32_t>(waiting.what);

@@ -2,6 +2,7 @@
 // line of stores per operation.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -81,6 +82,18 @@ struct WaitTarget {
   std::int64_t place = 0;  // the step, from 1, or the tag
   std::int64_t since_ns = 0;
 };
+// The wait of another rank that must end, or make progress, before this one can.
+struct Behind {
+  std::int64_t name_ns = 0;      // WorldWaiting::name_ns; 0: not known
+  bool in_another_call = false;  // the other rank is not in the call that this one waits in
+
+  static Behind of(std::uint64_t code) noexcept {
+    return {.name_ns = static_cast<std::int64_t>(code >> 1U), .in_another_call = (code & 1U) != 0};
+  }
+  std::uint64_t code() const noexcept {
+    return static_cast<std::uint64_t>(name_ns) << 1U | (in_another_call ? 1U : 0U);
+  }
+};
 // A wait in any group (diagnose/world_waits.h).
 struct WorldWaiting {
   std::uint64_t group = 0;
@@ -89,7 +102,17 @@ struct WorldWaiting {
   std::uint64_t sequence = 0;  // of a collective
   Collective collective = Collective::barrier;
   WaitTarget waiting = {};
+  // A caller waits, and nothing else of this rank is pending: it makes no other call before this
+  // one ends.
+  bool alone = false;
+  // Nothing but a message, or room, from this peer lets the call advance.
+  bool for_one = false;
+  std::int64_t name_ns = 0;  // the same for one wait without progress, by the clock of its host
+  Behind behind = {};
 };
+// The kind of a wait in one word: its WaitTarget::What, its collective, alone and for_one.
+std::uint32_t code_of(const WorldWaiting& waiting) noexcept;
+void set_code(WorldWaiting& waiting, std::uint32_t code) noexcept;
 // Sets `since_ns` at the first note of a wait for this peer at this place.
 void write_wait(FlightRecorder& recorder, const WaitTarget& waiting) noexcept;
 inline void end_wait(FlightRecorder& recorder) noexcept {
@@ -110,6 +133,14 @@ void introduce_group(std::byte* segment, std::span<const int> members,
 // processes.
 std::uint64_t world_mark(std::string_view job) noexcept;
 
+// Returns the number of a rank's newest operation; 0 if there is none.
+inline std::uint64_t newest_sequence(const FlightRecorder& recorder) noexcept {
+  std::uint64_t newest = 0;
+  for (const FlightEntry& entry : recorder.entries) {
+    newest = std::max(newest, entry.sequence.load(std::memory_order_acquire));
+  }
+  return newest;
+}
 // Returns the newest record of a rank; sequence 0 if there is none.
 OperationRecord newest_record(const FlightRecorder& recorder) noexcept;
 

@@ -62,24 +62,12 @@ std::vector<int> GroupRecords::late() const {
   return ranks;
 }
 
-std::vector<int> GroupRecords::take_askers() {
-  return remote_->take_askers();
-}
-
-void GroupRecords::tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
-                        bool ask) noexcept {
+void GroupRecords::tell_others(std::uint64_t newest, bool ask) noexcept {
   if (remote_ == nullptr) {
     return;
   }
   for_latest(mine(), newest, [&](const OperationRecord& record) {
-    RemoteRecords::Report report{
-        .record = record, .group_size = size(), .group_first = members_.front()};
-    if (record.sequence == newest && waiting.peer >= 0) {
-      report.waiting = waiting;
-      report.waiting.peer = world_rank(waiting.peer);
-      report.asks = ask;
-    }
-    remote_->tell(ranks, id_, report);
+    remote_->tell(members_, id_, {.record = record, .asks = ask && record.sequence == newest});
   });
 }
 
@@ -87,10 +75,8 @@ void GroupRecords::keep_last(std::uint64_t newest) noexcept {
   if (remote_ == nullptr) {
     return;
   }
-  for_latest(mine(), newest, [&](const OperationRecord& record) {
-    remote_->keep_last(id_,
-                       {.record = record, .group_size = size(), .group_first = members_.front()});
-  });
+  for_latest(mine(), newest,
+             [&](const OperationRecord& record) { remote_->keep_last(id_, {.record = record}); });
 }
 
 bool GroupRecords::hear_others() noexcept {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -44,14 +43,9 @@ class GroupRecords {
   // Returns the ranks that have not entered this rank's latest collective, or have not reported it.
   std::vector<int> late() const;
 
-  // Reports this rank's latest operations, up to number `newest`, to the ranks on other hosts, and
-  // the rank that it waits for in that one. `ask`: waiting ranks are to report too.
-  void tell_others(std::uint64_t newest, const WaitTarget& waiting, bool ask) noexcept {
-    tell(members_, newest, waiting, ask);
-  }
-  // As above, to world ranks, which need not be in the group.
-  void tell(std::span<const int> ranks, std::uint64_t newest, const WaitTarget& waiting,
-            bool ask) noexcept;
+  // Reports this rank's latest operations, up to number `newest`, to the members on other hosts.
+  // `ask`: those that wait are to report theirs.
+  void tell_others(std::uint64_t newest, bool ask) noexcept;
   // Keeps the latest operations, up to number `newest`, for the farewell of this rank
   // (RemoteRecords::keep_last()).
   void keep_last(std::uint64_t newest) noexcept;
@@ -59,8 +53,6 @@ class GroupRecords {
   RemoteRecords::Late take_late_disagreement() noexcept {
     return remote_->take_late_disagreement();
   }
-  // Returns the ranks that have asked, in any group. REQUIRES: has_remote().
-  std::vector<int> take_askers();
   // Receives the reports of others. Returns true if a rank asks. REQUIRES: has_remote().
   bool hear_others() noexcept;
 

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include "base/hash.h"
 #include "transport/network.h"
 #include "transport/transport.h"
 
@@ -18,8 +17,6 @@ std::vector<int> all_ranks(int size) {
   return ranks;
 }
 
-constexpr std::uint64_t kGroup = Hash().add("records").value();
-
 }  // namespace
 
 struct RemoteRecords::Note {
@@ -27,12 +24,7 @@ struct RemoteRecords::Note {
   std::uint64_t sequence = 0;
   std::uint64_t signature = 0;
   PackedRecord record = {};
-  std::int64_t place = 0;
-  std::int32_t waits_for = -1;
-  std::int32_t asks = 0;
-  std::uint32_t what = 0;  // it waits in: as in WaitTarget
-  std::int32_t group_size = 0;
-  std::int32_t group_first = 0;
+  std::uint64_t asks = 0;
 
   Note() = default;
   Note(std::uint64_t of, const Report& report)
@@ -40,43 +32,86 @@ struct RemoteRecords::Note {
         sequence(report.record.sequence),
         signature(report.record.signature),
         record(pack(report.record)),
-        place(report.waiting.place),
-        waits_for(report.waiting.peer),
-        asks(report.asks ? 1 : 0),
-        what(static_cast<std::uint32_t>(report.waiting.what)),
-        group_size(report.group_size),
-        group_first(report.group_first) {}
+        asks(report.asks ? 1 : 0) {}
+};
 
-  WaitTarget target() const {
-    const auto last = static_cast<std::uint32_t>(WaitTarget::What::recv);
-    return {.what = static_cast<WaitTarget::What>(std::min(what, last)),
-            .peer = waits_for,
-            .place = place};
-  }
-  WorldWaiting waiting(const FlightRecorder& recorder) const {
-    const auto call = read_record(recorder, sequence);
-    WaitTarget now = target();
-    now.since_ns = flight_clock_ns();
-    return {.group = group,
-            .group_size = group_size,
-            .group_first = group_first,
-            .sequence = sequence,
-            .collective = call ? call->collective : Collective::barrier,
-            .waiting = now};
+// The two are told apart by their sizes.
+struct RemoteRecords::WaitNote {
+  std::uint64_t group = 0;
+  std::uint64_t sequence = 0;
+  std::int64_t name_ns = 0;
+  std::uint64_t behind = 0;
+  std::int64_t place = 0;
+  std::uint32_t call = 0;
+  std::int32_t peer = -1;
+  std::int32_t group_size = 0;
+  std::int32_t group_first = 0;
+  enum class Kind : std::int32_t { report, question, answer };
+  Kind kind = Kind::report;
+  std::int32_t has_entered = 0;  // this and the rest: in an answer
+  Question question = {};
+  transport::Frames frames = {};
+
+  WaitNote() = default;
+  WaitNote(const WorldWaiting& waiting, Kind which)
+      : group(waiting.group),
+        sequence(waiting.sequence),
+        name_ns(waiting.name_ns),
+        behind(waiting.behind.code()),
+        place(waiting.waiting.place),
+        call(code_of(waiting)),
+        peer(waiting.waiting.peer),
+        group_size(waiting.group_size),
+        group_first(waiting.group_first),
+        kind(which) {}
+
+  WorldWaiting waiting(int ranks) const {
+    WorldWaiting found{.group = group,
+                       .group_size = group_size,
+                       .group_first = group_first,
+                       .sequence = sequence,
+                       .waiting = {.peer = peer < ranks ? peer : -1,
+                                   .place = place,
+                                   .since_ns = flight_clock_ns()},
+                       .name_ns = name_ns,
+                       .behind = Behind::of(behind)};
+    set_code(found, call);
+    return found;
   }
 };
 
 RemoteRecords::RemoteRecords(transport::Network& network, int rank, int ranks)
-    : network_(network), rank_(rank), lanes_(network.lanes(kGroup, all_ranks(ranks), rank)) {}
+    : network_(network),
+      rank_(rank),
+      lanes_(network.lanes(transport::kReportGroup, all_ranks(ranks), rank)) {}
 
 RemoteRecords::~RemoteRecords() = default;
 
 void RemoteRecords::tell(std::span<const int> members, std::uint64_t group,
                          const Report& report) noexcept {
+  static_assert(sizeof(Note) != sizeof(WaitNote));
   const Note note(group, report);
+  send(members, &note, sizeof(note));
+}
+
+void RemoteRecords::tell_wait(std::span<const int> ranks, const WorldWaiting& waiting,
+                              bool ask) noexcept {
+  const WaitNote note(waiting, ask ? WaitNote::Kind::question : WaitNote::Kind::report);
+  send(ranks, &note, sizeof(note));
+}
+
+void RemoteRecords::answer(int rank, const WorldWaiting& waiting, const Answer& answer) noexcept {
+  WaitNote note(waiting, WaitNote::Kind::answer);
+  note.has_entered = answer.has_entered ? 1 : 0;
+  note.question = answer.question;
+  note.frames = answer.frames;
+  send({&rank, 1}, &note, sizeof(note));
+}
+
+void RemoteRecords::send(std::span<const int> ranks, const void* note, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  for (const int member : members) {
-    lanes_->send(member, &note, sizeof(note), 0);  // false: it does not listen, or is on this host
+  for (const int rank : ranks) {
+    lanes_->send(rank, note, bytes, 0);  // false: it does not listen, or is on this host
   }
   lanes_->flush(transport::kEveryLane);
 }
@@ -149,11 +184,19 @@ void RemoteRecords::listen() noexcept {
       transport::Incoming message;
       while (lanes_->peek(from, message)) {
         Note note;
-        if (message.bytes == sizeof(note)) {
+        WaitNote wait;
+        const bool is_wait = message.bytes == sizeof(wait);
+        if (is_wait) {
+          std::memcpy(&wait, message.data, sizeof(wait));
+        } else if (message.bytes == sizeof(note)) {
           std::memcpy(&note, message.data, sizeof(note));
         }
         lanes_->release(from);
-        take(from, note);
+        if (is_wait) {
+          take(from, wait);
+        } else {
+          take(from, note);
+        }
       }
     }
     hear_farewells();
@@ -193,7 +236,6 @@ void RemoteRecords::take(int from, const Note& note) {
     recorder = std::make_unique<FlightRecorder>();
   }
   write_record(*recorder, note.sequence, note.signature, note.record);
-  end_wait(*recorder);
   const auto kept = std::find_if(last_.begin(), last_.end(), [&](const Note& mine) {
     return mine.group == note.group && mine.sequence == note.sequence;
   });
@@ -201,26 +243,54 @@ void RemoteRecords::take(int from, const Note& note) {
   if (late_.rank < 0 && kept != last_.end() && theirs && theirs->signature != kept->signature) {
     late_ = {.rank = from, .text = text_of(*kept, from, *theirs)};
   }
-  if (note.waits_for >= 0) {
-    write_wait(*recorder, note.target());
-    waits_[from] = note.waiting(*recorder);
-  }
   if (note.asks != 0) {
     asked_.insert(note.group);
-    askers_.insert(from);
   }
 }
 
-std::vector<int> RemoteRecords::take_askers() {
+// REQUIRES: the mutex.
+void RemoteRecords::take(int from, const WaitNote& note) {
+  Told& told = waits_[from];
+  told.waiting = note.waiting(lanes_->ranks());
+  if (note.kind == WaitNote::Kind::answer) {
+    told.answer = {.name_ns = note.name_ns,
+                   .question = note.question,
+                   .has_entered = note.has_entered != 0,
+                   .frames = note.frames};
+  } else if (note.kind == WaitNote::Kind::question) {
+    const bool is_collective = told.waiting.waiting.what == WaitTarget::What::collective;
+    questions_[from] = {.group = note.group, .sequence = is_collective ? note.sequence : 0};
+  }
+}
+
+std::map<int, Question> RemoteRecords::take_questions() {
   const std::lock_guard lock(mutex_);
-  const std::set<int> askers = std::exchange(askers_, {});
-  return {askers.begin(), askers.end()};
+  return std::exchange(questions_, {});
+}
+
+Answer RemoteRecords::answer_of(int rank) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = waits_.find(rank);
+  const bool is_current =
+      found != waits_.end() && found->second.answer.name_ns == found->second.waiting.name_ns;
+  return is_current ? found->second.answer : Answer{};
+}
+
+bool RemoteRecords::has_entered(const Question& question) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = own_.find(question.group);
+  return found == own_.end() || newest_sequence(*found->second) >= question.sequence;
+}
+
+void RemoteRecords::join(std::uint64_t group, const FlightRecorder& recorder) {
+  const std::lock_guard lock(mutex_);
+  own_[group] = &recorder;
 }
 
 std::optional<WorldWaiting> RemoteRecords::wait_of(int rank) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = waits_.find(rank);
-  return found == waits_.end() ? std::nullopt : std::optional(found->second);
+  return found == waits_.end() ? std::nullopt : std::optional(found->second.waiting);
 }
 
 bool RemoteRecords::was_asked(std::uint64_t group) noexcept {
@@ -236,6 +306,7 @@ const FlightRecorder* RemoteRecords::find(std::uint64_t group, int rank) noexcep
 
 void RemoteRecords::forget(std::uint64_t group) noexcept {
   const std::lock_guard lock(mutex_);
+  own_.erase(group);
   asked_.erase(group);
   flight_recorders_.erase(flight_recorders_.lower_bound({group, 0}),
                           flight_recorders_.upper_bound({group, 1 << 30}));

@@ -34,9 +34,7 @@ std::string seconds_text(double seconds) {
 std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
   std::vector<int> ranks;
   for (int peer = 0; peer < records_.size(); ++peer) {
-    const auto elsewhere = waits_.of(records_.world_rank(peer));  // perhaps in another group
-    if (records_.here(peer) == nullptr && waits_for(peer, since_ns) == kNobody &&
-        !(elsewhere && elsewhere->waiting.since_ns >= since_ns)) {
+    if (records_.here(peer) == nullptr && !wait_of(peer, since_ns)) {
       ranks.push_back(peer);
     }
   }
@@ -46,7 +44,8 @@ std::vector<int> Diagnosis::unheard(std::int64_t since_ns) const {
 // Waiting ranks report soon, so the ranks that remain are not waiting.
 std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64_t since_ns) {
   // All ranks, because they may wait for each other in other groups.
-  records_.tell(waits_.all_ranks(), operation.sequence, waiting(), true);
+  records_.tell_others(operation.sequence, true);
+  waits_.tell(waits_.all_ranks(), true);
   const auto start = std::chrono::steady_clock::now();
   std::vector<int> ranks = unheard(since_ns);
   const int self = records_.world_rank(records_.rank());
@@ -54,18 +53,29 @@ std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64
          std::chrono::steady_clock::now() - start < kTellingTime) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     watch_.look();
-    hear_others(operation.sequence, waiting());
+    hear_others(operation.sequence);
     ranks = unheard(since_ns);
   }
   return ranks;
 }
 
-// Returns the rank that `rank` waits for in this group. Reports of other hosts from before
-// `since_ns` may be outdated.
+// Returns a rank's wait, perhaps in another group. Reports of other hosts from before `since_ns`
+// may be outdated.
+std::optional<WorldWaiting> Diagnosis::wait_of(int rank, std::int64_t since_ns) const {
+  const auto wait = waits_.of(records_.world_rank(rank));
+  const bool holds = records_.here(rank) != nullptr || (wait && wait->waiting.since_ns >= since_ns);
+  return holds ? wait : std::nullopt;
+}
+
+// Returns the rank that `rank` waits for in this group.
 int Diagnosis::waits_for(int rank, std::int64_t since_ns) const {
-  const FlightRecorder* const theirs = records_.find(rank);
-  const auto wait = theirs == nullptr ? std::nullopt : read_wait(*theirs);
-  if (!wait || (records_.here(rank) == nullptr && wait->since_ns < since_ns)) {
+  std::optional<WaitTarget> wait;
+  if (const FlightRecorder* const theirs = records_.here(rank)) {
+    wait = read_wait(*theirs);
+  } else if (const auto told = wait_of(rank, since_ns); told && told->group == records_.id()) {
+    wait = told->waiting;
+  }
+  if (!wait) {
     return kNobody;
   }
   const int found = records_.group_rank(wait->peer);
@@ -96,14 +106,6 @@ Diagnosis::Culprit Diagnosis::find_culprit(int waited_for, std::int64_t since_ns
   return {};
 }
 
-std::string Diagnosis::describe_circle(const WorldWaits::Circle& circle) const {
-  std::string text = "\nranks wait for each other in different groups:";
-  for (const auto& [rank, waiting] : circle) {
-    text += "\nrank " + std::to_string(rank) + " " + describe(waiting);
-  }
-  return text + "\nmake the calls of all groups in one order on all ranks";
-}
-
 std::string Diagnosis::purpose(int rank) const {
   const FlightRecorder* const theirs = records_.here(rank);
   std::string label = theirs == nullptr ? std::string() : read_label(theirs->label);
@@ -113,17 +115,30 @@ std::string Diagnosis::purpose(int rank) const {
   return label.empty() ? std::string() : ", for " + label;
 }
 
-// Returns ", and it waits for rank 3 in a recv, tag 8", or in another group, if the rank does.
-std::string Diagnosis::elsewhere(int rank, std::int64_t since_ns) const {
-  const auto wait = waits_.of(records_.world_rank(rank));
-  if (!wait || (records_.here(rank) == nullptr && wait->waiting.since_ns < since_ns)) {
+// Returns what a rank does that has not entered the operation. Empty: it has entered it, or nothing
+// is known of it.
+std::string Diagnosis::describe_late(int rank, std::uint64_t sequence,
+                                     std::int64_t since_ns) const {
+  const FlightRecorder* const theirs = records_.find(rank);
+  const auto newest = theirs == nullptr ? OperationRecord{} : newest_record(*theirs);
+  const auto wait = wait_of(rank, since_ns);
+  const bool is_in_group = wait && wait->group == records_.id();
+  const bool is_in_transfer = is_in_group && wait->waiting.what != WaitTarget::What::collective;
+  // A rank on another host has reported its calls of the group in which it waits, if there are any.
+  const bool is_known =
+      records_.here(rank) != nullptr || (is_in_group && (theirs != nullptr || is_in_transfer));
+  if (!is_known || newest.sequence >= sequence) {
     return {};
   }
-  if (wait->group != records_.id()) {
-    return ", and it " + describe(*wait);
+  std::string text = newest.sequence == 0 ? std::string("it has called no collective yet")
+                                          : "its latest is #" + std::to_string(newest.sequence) +
+                                                ", " + describe(newest) + purpose(rank);
+  if (is_in_transfer) {
+    text += ", and it " + describe(wait->waiting);
+  } else if (wait && !is_in_group) {
+    text += ", and it " + describe(*wait);
   }
-  return wait->waiting.what == WaitTarget::What::collective ? std::string()
-                                                            : ", and it " + describe(wait->waiting);
+  return text;
 }
 
 void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
@@ -157,19 +172,16 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   int missing = kNobody;
   Culprit late;  // a stopped one of the ranks that have not entered it
   for (int peer = 0; peer < records_.size(); ++peer) {
-    const FlightRecorder* const theirs = records_.find(peer);
-    const bool told = theirs != nullptr && !std::count(silent.begin(), silent.end(), peer);
-    const auto newest = told ? newest_record(*theirs) : OperationRecord{};
-    if (told && newest.sequence < sequence) {
+    const std::string latest = describe_late(peer, sequence, asked_ns);
+    const auto told = wait_of(peer, asked_ns);
+    if (!latest.empty()) {
       missing = missing == kNobody ? peer : missing;
       if (late.stopped == 0) {
         late = look_at(peer);
       }
-      others += "\n" + records_.name(peer) + " has not entered it: ";
-      others += newest.sequence == 0 ? std::string("it has called no collective yet")
-                                     : "its latest is #" + std::to_string(newest.sequence) + ", " +
-                                           describe(newest) + purpose(peer);
-      others += elsewhere(peer, asked_ns);
+      others += "\n" + records_.name(peer) + " has not entered it: " + latest;
+    } else if (records_.here(peer) == nullptr && told && told->group != records_.id()) {
+      others += "\n" + records_.name(peer) + " " + describe(*told);
     }
   }
   Culprit culprit = find_culprit(wait.rank, asked_ns);
@@ -184,7 +196,7 @@ void Diagnosis::raise_timeout(const Operation& operation, double seconds) {
   } else if (culprit.rank >= 0 && wait.rank >= 0 && culprit.rank != wait.rank) {
     text += "\n" + records_.name(wait.rank) + " waits too: " + records_.name(culprit.rank) +
             " holds it up";
-  } else if (missing == kNobody && silent.empty()) {
+  } else if (others.empty()) {
     text +=
         "\nall ranks have entered it: look for one that gets no processor, or is in another group";
   }

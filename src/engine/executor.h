@@ -57,6 +57,11 @@ class Executor {
     const std::vector<Wait> all = waits();
     return all.empty() ? Wait{} : all.front();
   }
+  // Returns true if a part of a message has come, whose rest waits() does not list. REQUIRES: an
+  // operation has begun.
+  bool is_amid_message() const noexcept {
+    return !run_.operation.program->small && segmented_.is_amid_message();
+  }
 
  private:
   // Starts a program that is not small, or one with a user's operation.

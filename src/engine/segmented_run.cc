@@ -400,6 +400,10 @@ std::vector<Wait> SegmentedRun::waits() const {
   return missing;
 }
 
+bool SegmentedRun::is_amid_message() const noexcept {
+  return std::any_of(in_.begin(), in_.end(), [](const Arriving& one) { return one.open; });
+}
+
 bool SegmentedRun::is_missing(const BoundOperand& source) const noexcept {
   const Arriving& arriving = in_[static_cast<std::size_t>(source.lane)];
   transport::Incoming message;

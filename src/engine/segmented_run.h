@@ -24,6 +24,7 @@ class SegmentedRun {
   Progress poll_pass(std::uint32_t pass) noexcept;
   // Returns first the ranks whose messages are missing, then those that have not read ours.
   std::vector<Wait> waits() const;
+  bool is_amid_message() const noexcept;
 
  private:
   struct State {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "transport/network.h"
+
 namespace unisono::transport {
 
 // Limit of groups that have early frames and that this rank has not opened yet; frames of further
@@ -22,6 +24,7 @@ struct LaneKey {
   std::uint64_t group = 0;
   std::uint32_t epoch = 0;
 
+  bool counts() const noexcept { return group != kReportGroup; }  // in Network::frames()
   friend auto operator<=>(const LaneKey&, const LaneKey&) = default;
 };
 

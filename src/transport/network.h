@@ -42,6 +42,19 @@ struct Loss {
 // The longest farewell of a rank that leaves.
 inline constexpr std::size_t kMostFarewell = 4096;
 
+// The group of the lanes that carry reports about waits. A report ends no wait, so Frames does not
+// count them.
+inline constexpr std::uint64_t kReportGroup = 0x7265706f72747331;
+
+// The frames between this rank and a peer, on all lanes except those of kReportGroup: messages, and
+// notices of released ones. If what each side has sent equals what the other has received, nothing
+// is in transit.
+struct Frames {
+  std::uint64_t sent = 0;      // given to lanes, also those that have not left this process
+  std::uint64_t received = 0;  // complete here, whether read or not
+  friend bool operator==(const Frames&, const Frames&) = default;
+};
+
 class Network {
  public:
   virtual ~Network() = default;
@@ -55,6 +68,8 @@ class Network {
                                            int rank) = 0;
   // New lanes belong to this epoch, and data for earlier epochs is dropped.
   virtual void begin_epoch(std::uint32_t epoch) noexcept = 0;
+  // Returns the frames exchanged with a rank so far; none if no connection leads to it.
+  virtual Frames frames(int rank) noexcept = 0;
 
   // Reads available data and writes pending data. Returns true if something arrived.
   virtual bool progress() noexcept = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the SPIN models of the shared-memory protocol: promela_test.py [--cc CC] [MODEL...].
+"""Checks the SPIN models of the protocols: promela_test.py [--cc CC] [MODEL...].
 
 Each model must hold in every configuration of RUNS, and each of its mutants, a line of the protocol
 left out or done wrongly, must be rejected for the reason given there: so a model that no longer sees
@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "src" / "transport" / "shm" / "promela"
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"
+MODELS = [SOURCES / "transport" / "shm" / "promela", SOURCES / "diagnose" / "promela"]
 
 REASONS = {"stuck": "invalid end state", "wrong": "assertion violated",
            "loop": r"(acceptance|non-progress) cycle"}
@@ -114,6 +115,12 @@ RUNS = {
         "NO_LOOK_AFTER_LEAVING": ("wrong", "TRANSFERS"),
         "SEEN_BY_ANYBODY": ("wrong", "TRANSFERS"),
     }),
+    "deadlock": (SAFETY, ["", "ROUNDS=2 ONE_SENDS"], {
+        "ONE_LOOK": ("wrong", "RANKS=3 ONE_SENDS"),
+        "RECEIVED_LATE": ("wrong", "RANKS=3 ONE_SENDS LONG_ONE"),
+        "RECEIVED_NOT_COMPARED": ("wrong", ""),
+        "SENT_NOT_COMPARED": ("wrong", "RANKS=3 ONE_SENDS"),
+    }),
 }
 
 TRAIL_LINES = 40
@@ -123,6 +130,12 @@ def run(command, folder):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300,
                           check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+def path_of(options, name):
+    """The file of a model; None: there is none."""
+    paths = [folder / name for folder in options.models]
+    return next((path for path in paths if path.exists()), None)
 
 
 class Check:
@@ -138,7 +151,7 @@ class Check:
     def search(self, folder, optimise):
         """The end of pan's output, or why there is none."""
         name = f"{self.model.split()[0]}.pml"
-        shutil.copy(self.options.models / name, folder)
+        shutil.copy(path_of(self.options, name), folder)
         built, ran = self.how
         status, text = run(["spin", "-a", *self.defines, name], folder)
         if status == 0:
@@ -197,13 +210,13 @@ def unlisted(options):
     for name, (_, configurations, mutants) in RUNS.items():
         words = " ".join([*configurations, *mutants, *(d for _, d in mutants.values())]).split()
         listed.setdefault(name.split()[0], set()).update(word.split("=")[0] for word in words)
-    for path in sorted(options.models.glob("*.pml")):
+    for path in sorted(path for folder in options.models for path in folder.glob("*.pml")):
         text = path.read_text()
         tested = set(re.findall(r"#ifn?def (\w+)", text)) | set(re.findall(r"defined\((\w+)\)", text))
         for switch in sorted(tested - listed.get(path.stem, set())):
             yield f"{path.name}: {switch} is in no run of {pathlib.Path(__file__).name}"
     for name in sorted(listed):
-        if not (options.models / f"{name}.pml").exists():
+        if path_of(options, f"{name}.pml") is None:
             yield f"{name}.pml is not there"
 
 
@@ -211,7 +224,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="*", help="all, unless some are named")
-    parser.add_argument("--models", type=pathlib.Path, default=MODELS, help="the folder of the models")
+    parser.add_argument("--models", type=pathlib.Path, nargs="+", default=MODELS,
+                        help="the folders of the models")
     parser.add_argument("--cc", default="cc", help="the C compiler")
     options = parser.parse_args()
     if shutil.which("spin") is None:

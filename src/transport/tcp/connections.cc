@@ -235,6 +235,15 @@ bool Connections::has_left(int rank) noexcept {
   return to->health().has_left();
 }
 
+transport::Frames Connections::frames(int rank) noexcept {
+  TcpLink* const to = link(rank);
+  if (to == nullptr) {
+    return {};
+  }
+  const std::lock_guard lock(to->mutex);
+  return to->frames();
+}
+
 std::string Connections::farewell_of(int rank) {
   TcpLink* const to = link(rank);
   if (to == nullptr) {

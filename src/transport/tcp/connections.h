@@ -44,6 +44,7 @@ class Connections final : public transport::ControlNetwork {
   std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,
                                               int rank) override;
   void begin_epoch(std::uint32_t epoch) noexcept override;
+  transport::Frames frames(int rank) noexcept override;
 
   bool progress() noexcept override;
   // Bytes received and sent on all links. For tests and statistics.

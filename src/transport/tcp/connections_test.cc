@@ -55,6 +55,57 @@ class TcpTinyPair : public TcpPair {
   TcpTinyPair() : TcpPair({.send_buffer = 2048}) {}
 };
 
+// Between the two ends nothing is in transit if each has received what the other has sent, whether
+// or not it is read.
+TEST_F(TcpPair, CountsFramesExceptReports) {
+  const auto quiet = [&] {
+    const transport::Frames a = a_->frames(1);
+    const transport::Frames b = b_->frames(0);
+    return a.sent == b.received && b.sent == a.received;
+  };
+  const auto await = [](const auto& done, const auto& progress) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!done() && std::chrono::steady_clock::now() < end) {
+      progress();
+    }
+    return done();
+  };
+  const auto a1 = group(*a_, 1);
+  const auto b1 = group(*b_, 1);
+  const auto reports_a = group(*a_, transport::kReportGroup);
+  const auto reports_b = group(*b_, transport::kReportGroup);
+  ASSERT_TRUE(reports_a->send(1, "r", 1, 1));
+  ASSERT_TRUE(arrives(*reports_b, 1, 1));
+  EXPECT_EQ(a_->frames(1), transport::Frames{});
+  EXPECT_EQ(b_->frames(0), transport::Frames{});
+
+  ASSERT_TRUE(a1->send(1, "m", 1, 2));
+  EXPECT_EQ(a_->frames(1).sent, 1U);
+  EXPECT_FALSE(quiet()) << "nothing has been read from the socket";
+  EXPECT_TRUE(await(quiet, [&] { b_->progress(); })) << "it has come, and waits for its reader";
+  ASSERT_TRUE(arrives(*b1, 1, 2));
+
+  // A long message counts once all of it has come. The payload of the second one stays in the
+  // socket until its reader names a place, or another lane needs the stream.
+  std::vector<std::byte> data(transport::kMostBytes);
+  ASSERT_TRUE(a1->share(1, data.data(), data.size(), 3));
+  ASSERT_TRUE(arrives(*b1, data.size(), 3));
+  ASSERT_TRUE(a1->share(1, data.data(), data.size(), 4));
+  transport::Incoming message;
+  ASSERT_TRUE(await([&] { return b1->peek_unread(0, message); }, [&] { a_->progress(); }));
+  EXPECT_TRUE(message.offered());
+  EXPECT_FALSE(quiet());
+  for (std::size_t got = 0; got < data.size();) {
+    got += b1->fetch(0, got, data.data() + got, data.size() - got);
+    a_->progress();
+  }
+  b1->release(0);
+  EXPECT_TRUE(await(quiet, [&] {
+    a_->progress();
+    b_->progress();
+  })) << "also where the release is reported in a frame";
+}
+
 // No thread reads group 1: its window fills on both sides, and no more than that. Group 2
 // continues.
 TEST_F(TcpPair, AGroupThatNobodyReadsStopsNoOther) {

@@ -265,6 +265,9 @@ bool Inbox::is_as_sent(const In& from) noexcept {
 
 void Inbox::end_frame(In& from) noexcept {
   from.reading = false;
+  const bool is_of_lane =
+      from.header.kind == FrameKind::message || from.header.kind == FrameKind::credit;
+  frames_ += is_of_lane && from.header.group != transport::kReportGroup ? 1U : 0U;
   switch (from.header.kind) {
     case FrameKind::message:
       if (from.lane != nullptr) {

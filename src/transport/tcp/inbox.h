@@ -64,6 +64,8 @@ class Inbox {
   void close(Lane& lane) noexcept;
 
   std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  // As Frames::received.
+  std::uint64_t frames() const noexcept { return frames_; }
   std::size_t slots() const noexcept { return slots_.count(); }
 
  private:
@@ -97,6 +99,7 @@ class Inbox {
   std::array<char, kMostWords> words_ = {};  // the text of a peer that aborts or leaves
   std::array<std::byte, kStagedBytes> dropped_ = {};
   std::uint64_t bytes_read_ = 0;
+  std::uint64_t frames_ = 0;
   bool encrypted_ = false;
   bool checksum_ = false;
 };

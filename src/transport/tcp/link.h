@@ -88,6 +88,9 @@ class TcpLink {
   // Bytes that the kernel delivered, and that it took.
   std::uint64_t bytes_read() const noexcept { return inbox_.bytes_read(); }
   std::uint64_t bytes_written() const noexcept { return outbox_.bytes_written(); }
+  transport::Frames frames() const noexcept {
+    return {.sent = outbox_.frames(), .received = inbox_.frames()};
+  }
   std::size_t stale_frames() const noexcept { return lanes_.stale_frames(); }
   std::size_t slots() const noexcept { return inbox_.slots() + outbox_.slots(); }
 

@@ -39,6 +39,7 @@ void Outbox::commit(Lane& lane, std::size_t bytes, std::uint64_t signature) noex
 void Outbox::put(Lane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
                  Lane::Storage storage) noexcept {
   const std::uint32_t number = lane.sent++;
+  frames_ += lane.key.counts() ? 1U : 0U;
   const std::size_t index = stream_for(number, bytes);
   Out& to = streams_[index];
   Lane::Out& message = lane.outgoing(number);
@@ -192,6 +193,7 @@ bool Outbox::flush_credits() noexcept {
     const bool whole = write(streams_[0], {&frame, 1}) == 1;
     if (whole || streams_[0].writer.has_partial()) {
       note_reported(lane);
+      frames_ += lane.key.counts() ? 1U : 0U;
     }
     if (!whole) {
       return false;
@@ -281,6 +283,14 @@ std::uint64_t Outbox::bytes_written() const noexcept {
   return bytes;
 }
 
+std::uint64_t Outbox::frames() const noexcept {
+  const auto& lanes = lanes_->in_turn();
+  const auto due = std::count_if(lanes.begin(), lanes.end(), [](const Lane* lane) {
+    return lane->credit_due && lane->key.counts();
+  });
+  return frames_ + static_cast<std::uint64_t>(due);
+}
+
 void Outbox::note_waiting() noexcept {
   bool waits = credits_due_ != 0 || abort_due_;
   for (const Out& to : streams_) {
@@ -328,9 +338,11 @@ void Outbox::close(Lane& lane) noexcept {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     Out& to = streams_[i];
     to.waiting -= lane.waiting[i];
+    frames_ -= lane.key.counts() ? lane.waiting[i] : 0U;
     if (!to.writer.has_partial() || to.writer.partial().lane != &lane) {
       continue;
     }
+    frames_ += lane.key.counts() ? 1U : 0U;
     if (health_->gone()) {
       to.writer.drop_partial();
     } else if (!to.writer.keep_payload()) {

@@ -54,6 +54,8 @@ class Outbox {
   // The kernel took less than it was given.
   bool is_blocked(std::size_t stream) const noexcept { return streams_[stream].blocked; }
   std::uint64_t bytes_written() const noexcept;
+  // As Frames::sent.
+  std::uint64_t frames() const noexcept;
   std::size_t slots() const noexcept { return slots_.count(); }
 
  private:
@@ -90,6 +92,7 @@ class Outbox {
   LinkHealth* health_;
   transport::Slots slots_;
   std::size_t credits_due_ = 0;
+  std::uint64_t frames_ = 0;  // as frames(), without the credits that are due
   bool abort_due_ = false;
   bool aborting_ = false;
   std::string abort_reason_;

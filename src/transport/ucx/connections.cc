@@ -247,6 +247,12 @@ bool UcxConnections::has_left(int rank) noexcept {
   return to != nullptr && to->has_left(now_us(), said);
 }
 
+transport::Frames UcxConnections::frames(int rank) noexcept {
+  const std::lock_guard lock(shared_.mutex);
+  const UcxLink* const to = link(rank);
+  return to == nullptr ? transport::Frames{} : to->frames();
+}
+
 std::string UcxConnections::farewell_of(int rank) {
   return control_->farewell_of(rank);
 }

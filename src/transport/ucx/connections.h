@@ -38,6 +38,7 @@ class UcxConnections final : public transport::IntroducedNetwork {
   std::unique_ptr<transport::Transport> lanes(std::uint64_t group, std::span<const int> members,
                                               int rank) override;
   void begin_epoch(std::uint32_t epoch) noexcept override;
+  transport::Frames frames(int rank) noexcept override;
   bool progress() noexcept override;
   bool flush() noexcept override;
   bool wait(int timeout_us) noexcept override;

@@ -36,8 +36,10 @@ ucs_status_t UcxInbox::take(const PeerMessage& arrival) noexcept {
     return UCS_OK;
   }
   ++come_;
+  frames_ += header.group != transport::kReportGroup ? 1U : 0U;
   UcxLane* const lane = endpoint_->is_broken() ? nullptr : lanes_->find(header, *endpoint_);
   ucs_status_t status = UCS_OK;
+  fetched_ += lane == nullptr && arrival.announced ? 1U : 0U;
   if (lane != nullptr) {
     if (!outbox_->take_credit(*lane, header.released)) {
       endpoint_->mark_damaged("it releases bytes that were never sent");
@@ -165,6 +167,7 @@ void UcxInbox::received(InMessage& message, ucs_status_t status) noexcept {
     endpoint_->mark_broken(status);
     return;
   }
+  ++fetched_;
   message.state = InMessage::State::complete;
   if (message.storage == InMessage::Storage::reader) {
     shared_->traffic.direct_bytes += message.bytes;
@@ -267,6 +270,7 @@ void UcxInbox::forget(UcxLane& lane, InMessage& message) noexcept {
   }
   if (message.descriptor != nullptr) {
     --lane.announced;
+    ++fetched_;
     api.am_data_release(shared_->worker->get(), message.descriptor);  // its writer may continue
   }
   message.descriptor = nullptr;

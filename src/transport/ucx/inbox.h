@@ -42,6 +42,11 @@ class UcxInbox {
   bool is_greeted() const noexcept { return greeted_; }
   // Returns true if a message is being received into memory of this process.
   bool is_receiving() const noexcept { return receiving_ != 0; }
+  // As Frames::received. A long message whose reader has not named a destination counts: it waits
+  // for its reader.
+  std::uint64_t frames() const noexcept { return frames_ - static_cast<std::uint64_t>(receiving_); }
+  // Returns the number of long messages that were fetched, or never will be.
+  std::uint64_t fetched() const noexcept { return fetched_; }
 
  private:
   ucs_status_t take_message(UcxLane& lane, const PeerMessage& arrival) noexcept;
@@ -65,6 +70,8 @@ class UcxInbox {
   bool leave_came_ = false;
   std::uint64_t promised_ = 0;  // the number of messages announced in it
   std::uint64_t come_ = 0;      // messages received on all lanes
+  std::uint64_t frames_ = 0;    // as frames(), with those that are being received
+  std::uint64_t fetched_ = 0;
 };
 
 }  // namespace unisono::ucx

@@ -38,6 +38,11 @@ class UcxLink {
   void close(UcxLane* lane) noexcept;
   void retire_before(std::uint32_t epoch) noexcept { lanes_.retire_before(epoch); }
 
+  // The end of each fetch counts as a frame: a writer of a long message waits for it.
+  transport::Frames frames() const noexcept {
+    return {.sent = outbox_.frames() + inbox_.fetched(),
+            .received = inbox_.frames() + outbox_.fetched()};
+  }
   UcxOutbox& outbox() noexcept { return outbox_; }
   UcxInbox& inbox() noexcept { return inbox_; }
 

@@ -112,6 +112,12 @@ std::size_t UcxOutbox::longest_eager() const noexcept {
   return shared_->worker->only_copies() ? kEagerBytes : kRendezvousBytes;
 }
 
+bool UcxOutbox::asks_first(const OutMessage& message) const noexcept {
+  const bool is_packed =
+      message.storage == OutMessage::Storage::none || message.storage == OutMessage::Storage::ring;
+  return !is_packed && message.bytes > longest_eager();
+}
+
 // REQUIRES: the window holds it.
 void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
                     std::uint64_t signature, OutMessage::Storage storage) noexcept {
@@ -127,13 +133,14 @@ void UcxOutbox::put(UcxLane& lane, const std::byte* data, std::size_t bytes,
   withdraw_credit(lane);  // this header reports it
   lane.unreported = {};
   ++messages_;
+  frames_ += lane.key.counts() ? 1U : 0U;
   ++shared_->traffic.sent;
   if (storage == OutMessage::Storage::ring) {
     std::memcpy(const_cast<std::byte*>(data), &message.header,
                 sizeof(MessageHeader));  // NOLINT: our ring
     post(message, kPacked, 0);
   } else {
-    post(message, kPlain, bytes > longest_eager() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
+    post(message, kPlain, asks_first(message) ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER);
   }
 }
 
@@ -186,6 +193,7 @@ void UcxOutbox::on_sent(void* request, ucs_status_t status, void* context) {
 // UCX needs the memory of a message no more.
 void UcxOutbox::sent(OutMessage& message, ucs_status_t status) noexcept {
   message.done = true;
+  fetched_ += asks_first(message) ? 1U : 0U;
   if (status != UCS_OK) {
     endpoint_->mark_broken(status);
   }
@@ -254,6 +262,7 @@ void UcxOutbox::send_credit(UcxLane& lane) noexcept {
   withdraw_credit(lane);
   lane.unreported = {};
   ++messages_;
+  frames_ += lane.key.counts() ? 1U : 0U;
   post_word(lane.credit, header_of(&lane, MessageKind::credit));
 }
 
@@ -266,6 +275,14 @@ void UcxOutbox::retry() noexcept {
       send_credit(*lane);
     }
   }
+}
+
+std::uint64_t UcxOutbox::frames() const noexcept {
+  const auto& lanes = lanes_->in_turn();
+  const auto due = std::count_if(lanes.begin(), lanes.end(), [](const UcxLane* lane) {
+    return lane->credit_due && lane->key.counts();
+  });
+  return frames_ + static_cast<std::uint64_t>(due);
 }
 
 bool UcxOutbox::looks_at_shared(const UcxLane& lane) noexcept {

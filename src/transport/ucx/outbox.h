@@ -49,6 +49,10 @@ class UcxOutbox {
   static bool looks_at_shared(const UcxLane& lane) noexcept;
   void close(UcxLane& lane) noexcept;
 
+  // As Frames::sent.
+  std::uint64_t frames() const noexcept;
+  // Returns the number of long messages whose reader has read them, as UCX reports it.
+  std::uint64_t fetched() const noexcept { return fetched_; }
   // UCX has finished all messages of the link itself.
   bool is_quiet() const noexcept { return words_under_way_ == 0; }
 
@@ -58,6 +62,8 @@ class UcxOutbox {
   void put(UcxLane& lane, const std::byte* data, std::size_t bytes, std::uint64_t signature,
            OutMessage::Storage storage) noexcept;
   std::size_t longest_eager() const noexcept;
+  // Returns true if UCX asks the reader for the destination.
+  bool asks_first(const OutMessage& message) const noexcept;
   MessageHeader header_of(UcxLane* lane, MessageKind kind) const noexcept;
   // Returns false if UCX did not take it.
   bool post(OutMessage& message, unsigned handler, unsigned flags) noexcept;
@@ -80,6 +86,8 @@ class UcxOutbox {
   OutMessage leave_;
   int words_under_way_ = 0;
   std::uint64_t messages_ = 0;  // on all lanes
+  std::uint64_t frames_ = 0;    // as frames(), without the credits that are due
+  std::uint64_t fetched_ = 0;
   std::size_t credits_due_ = 0;
 };
 
