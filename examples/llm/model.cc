@@ -13,7 +13,7 @@ namespace {
 
 namespace up = unisono::parallel;
 
-// In which in-order sums over the hidden features are cut.
+// In-order sums over the hidden features have so many parts.
 constexpr std::size_t kHiddenBlocks = 32;
 
 up::Range whole(std::size_t count) {

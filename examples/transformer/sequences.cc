@@ -26,7 +26,7 @@ void with_sum_of_parts(const Groups& groups, const up::RegionShape& region, std:
   sum(std::move(inside), all);
 }
 
-// How many of the parts of the whole model this rank has.
+// Returns the number of parts of the whole model that this rank has.
 std::size_t parts_here(const Groups& groups, std::size_t parts) {
   return unisono::even_leaves(parts, groups.tp.size())[static_cast<std::size_t>(groups.tp.rank())]
       .count;

@@ -32,7 +32,7 @@ void enter_backward(const Groups& groups, const Local& local, const std::vector<
 using PartTerms = std::function<void(std::size_t part, std::vector<in_order::Term>& terms)>;
 void enter_backward(const Groups& groups, const Local& local, std::size_t parts,
                     const PartTerms& terms, std::span<float> out);
-// Those of dy W, whose inner dimension has so many equal parts on this rank.
+// Returns the terms of dy W. Its inner dimension has `parts` equal parts on this rank.
 PartTerms backward_terms(std::span<const float> w, std::span<const float> dy, std::size_t rows,
                          std::size_t parts);
 // Their sum over a node of the tree over all parts, which this rank has.

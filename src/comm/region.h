@@ -26,8 +26,8 @@ struct RegionState {
   std::size_t bytes = 0;
   std::size_t usable = 0;  // the bytes that an allocation asked for
   bool adopted = false;
-  // Where the other ranks of this process read it: allocated memory itself, and a second mapping of
-  // adopted memory, which its owner may free. nullptr: no other rank of this process needs it.
+  // The other ranks of this process read this mapping: allocated memory itself, or a second mapping
+  // of adopted memory, which its owner may free. nullptr: no other rank of this process needs it.
   std::unique_ptr<shm::Mapping> shared;
 };
 

@@ -1,4 +1,4 @@
-// What a rank does about a deadlock that it can prove: UNISONO_DEADLOCK.
+// UNISONO_DEADLOCK: tells a rank what to do about a deadlock that it can prove.
 #pragma once
 
 #include <cstdint>

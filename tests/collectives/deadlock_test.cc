@@ -33,7 +33,7 @@ class Setting {
   ~Setting() { ::unsetenv("UNISONO_DEADLOCK"); }
 };
 
-// What the ranks of one world draw alike.
+// The ranks of one world draw this alike.
 class Draw {
  public:
   explicit Draw(int seed) : random_(static_cast<unsigned>(seed)) {}
