@@ -59,7 +59,7 @@ class Layer {
     Gradients all{.weights = std::vector<float>(weights.size())};
     block_.forward(unit(all.weights), input, 0);
     all.input = block_.backward_input(unit(all.weights), slopes_, 0);
-    block_.backward_weight(unit(all.weights), 0, [](std::size_t) {});
+    block_.backward_weight(unit(all.weights), 0, {.ready = [](const unisono::Leaves&) {}});
     return all;
   }
 
