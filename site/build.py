@@ -107,6 +107,20 @@ def with_figures(text, place):
     return FIGURE.sub(frame, text)
 
 
+def with_tabs(text):
+    """Each `###` section of the guide to installing becomes a tab."""
+    lines, inside, in_code = [], False, False
+    for line in text.splitlines():
+        in_code ^= line.startswith("```")
+        if not in_code and line.startswith("### "):
+            inside = True
+            lines.append(f'=== "{line[4:]}"')
+            continue
+        inside = inside and (in_code or not line.startswith("## "))
+        lines.append(f"    {line}" if inside and line else line)
+    return "\n".join(lines) + "\n"
+
+
 def stage(program):
     shutil.rmtree(STAGED, ignore_errors=True)
     documents = [ROOT / "README.md", ROOT / "README.zh.md", *(ROOT / name for name in TOP),
@@ -116,6 +130,8 @@ def stage(program):
         target = STAGED / place
         target.parent.mkdir(parents=True, exist_ok=True)
         text = with_links(source.read_text(), source)
+        if place.startswith("guides/install."):
+            text = with_tabs(text)
         chinese = source.with_suffix(".zh.md")
         if place.endswith(".zh.md"):
             text = with_english_anchors(text, in_english(str(source)))

@@ -31,8 +31,8 @@ prepare() {
   else
     echo "suite: nvcc is not there: no kernels, so nothing can run on a GPU" >&2
   fi
-  # A wheel of scripts/wheels, with unisono.torch in it.
-  for wheel in "$root"/build/wheels/unisono-*torch*.whl; do
+  # Wheels of scripts/wheels, with unisono.torch in them.
+  for wheel in "$root"/build/wheels/unisono-*.whl; do
     [[ ! -f $wheel ]] || cp "$wheel" "$folder"
   done
   git -C "$root" rev-parse HEAD >"$folder/commit.txt"
@@ -128,11 +128,11 @@ for ranks in 2 4 8; do
   row conformance "$ranks processes" 90 "$bench" conformance --processes $ranks --shapes $shapes --every $every
 done
 
-# PyTorch: with the wheel for the Python and the torch that are there.
+# PyTorch: with the wheel for the Python that is there; it has an extension for each tested PyTorch.
 torch() {
   local wanted wheel site=$out/site
   wanted=$(python3 -c 'import sys, torch, pytest
-print("torch" + ".".join(torch.__version__.split(".")[:2]) + "-" + sys.implementation.cache_tag.replace("cpython-", "cp"))') ||
+print(sys.implementation.cache_tag.replace("cpython-", "cp"))') ||
     { echo "python3 has no torch and pytest"; return 77; }
   wheel=$(compgen -G "$folder/unisono-*$wanted-*.whl" | head -1)
   [[ -n $wheel ]] || { echo "no wheel of unisono for $wanted: scripts/wheels"; return 77; }

@@ -26,15 +26,21 @@ def row_of(result):
             "verdict": table.verdict(result)}
 
 
-def record(results, *, date, machine, unisono, versions):
-    """`results`: of one run; `unisono`: its version and commit; `versions`: of each peer."""
-    return {"date": date, "machine": machine, "unisono": unisono, "versions": versions,
-            "rows": [row_of(result) for result in results]}
+def record(results, *, date, machine, unisono, versions, options, load):
+    """`results`: of one run; `unisono`: its version and commit; `versions`: of each peer; `options`: of the
+    command; `load`: of the machine at the end."""
+    return {"date": date, "machine": machine, "unisono": unisono, "versions": versions, "options": options,
+            "load": load, "rows": [row_of(result) for result in results]}
+
+
+def processor(kept):
+    """The machine without its kernel, which changes."""
+    return kept["machine"].split(", Linux")[0]
 
 
 def keep(folder, kept):
     """Writes the record as DATE-MACHINE.json, over an earlier one of that day; returns the file."""
-    name = re.sub(r"\W+", "-", kept["machine"].split(", Linux")[0].lower()).strip("-")
+    name = re.sub(r"\W+", "-", processor(kept).lower()).strip("-")
     path = pathlib.Path(folder) / f"{kept['date']}-{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     head = {key: value for key, value in kept.items() if key != "rows"}
@@ -59,7 +65,9 @@ def cell(value):
 def page_of(kept, link):
     lines = [f"### {kept['date']}: unisono {kept['unisono']}", "",
              "Peers: " + ", ".join(f"{name} {version}" for name, version in sorted(kept["versions"].items())
-                                   if name != "unisono") + f". [All rows]({link}).", "",
+                                   if name != "unisono") +
+             f". {kept['machine'].split(', ')[-1]}, load {kept['load']:.1f} at the end, options "
+             f"`{kept['options'] or 'none'}`. [All rows]({link}).", "",
              "| network | ranks | data | calls | " + " | ".join(WAYS) + " | slower than the best peer | worst | wrong |",
              "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |"]
     for (network, ranks, data), rows in groups(kept["rows"]):
@@ -79,7 +87,7 @@ def page(folder, link="benchmarks/{}"):
     machines = {}
     for path in sorted(pathlib.Path(folder).glob("*.json"), reverse=True):
         kept = json.loads(path.read_text())
-        machines.setdefault(kept["machine"], []).append((kept, link.format(os.path.basename(path))))
+        machines.setdefault(processor(kept), []).append((kept, link.format(os.path.basename(path))))
     lines = ["# Benchmarks kept", "",
              "The figures are times of unisono over those of the best peer in the same run (geometric means): below",
              "1 unisono is faster. The worst calls come first. `make bench` measures a machine, and",

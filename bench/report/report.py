@@ -113,6 +113,8 @@ def own_version():
     """The version of the source, and the commit where there is one."""
     with open(os.path.join(ROOT, "python", "pyproject.toml")) as file:
         version = next(line.split('"')[1] for line in file if line.startswith("version"))
+    if not os.path.exists(os.path.join(ROOT, ".git")):
+        return version
     found = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return f"{version} {found.stdout.strip()}".strip()
 
@@ -142,6 +144,9 @@ def main():
         return 0
     programs = find_programs(arguments.build, arguments.without.split(","), network.programs)
     cases = choose_cases(arguments)
+    version = own_version()
+    if arguments.keep:
+        os.makedirs(arguments.keep, exist_ok=True)
     repeats = arguments.repeats or (3 if arguments.quick else 5)
     budget_ms = arguments.budget_ms or (20 if arguments.quick else 60)
     done = [0]
@@ -169,8 +174,8 @@ def main():
         print(text)
     if arguments.keep:
         print("kept:", history.keep(arguments.keep, history.record(
-            results, date=datetime.date.today().isoformat(), machine=machine(), unisono=own_version(),
-            versions=bench.versions)))
+            results, date=datetime.date.today().isoformat(), machine=machine(), unisono=version,
+            versions=bench.versions, options=" ".join(sys.argv[1:]), load=os.getloadavg()[0])))
     if arguments.svg:
         with open(arguments.svg, "w") as file:
             file.write(plot.draw(results, bench.versions))

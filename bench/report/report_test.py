@@ -210,7 +210,8 @@ class History(unittest.TestCase):
         result = {**result_of(Case(2, "all_reduce", 4096, True, "f32"), **times), "network": "shm"}
         other = {**result_of(Case(2, "broadcast", 8, True, "f32"), openmpi=1.0, ordinary=4.0), "network": "shm"}
         return history.record([result, other], date=date, machine="Some CPU (R) 7, 2 CPUs, Linux 6.1",
-                              unisono="0.1.0 abc", versions={"openmpi": "5.0.8", "unisono": "0.1.0"})
+                              unisono="0.1.0 abc", versions={"openmpi": "5.0.8", "unisono": "0.1.0"},
+                              options="--quick", load=0.5)
 
     def test_a_run_is_kept_and_shown(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -219,7 +220,8 @@ class History(unittest.TestCase):
             page = history.page(folder)
         self.assertEqual(first.name, "2026-11-29-some-cpu-r-7-2-cpus.json")
         self.assertLess(page.index("2026-11-30"), page.index("2026-11-29"))
-        self.assertEqual(page.count("Peers: openmpi 5.0.8."), 2)
+        self.assertEqual(page.count("Peers: openmpi 5.0.8. Linux 6.1, load 0.5 at the end, options `--quick`."), 2)
+        self.assertEqual(page.count("## Some CPU (R) 7, 2 CPUs\n"), 1)
         # 0.5 and 4 have the mean 1.41; 2 and 4 have 2.83.
         self.assertIn("| shm | 2 | fresh | 2 | 1.41 | - | - | 1 | broadcast 8 B 4.00, all_reduce 4 KiB 0.50 | 0 |", page)
         self.assertIn("| shm | 2 | fresh | 2 | 2.83 | 0.50 | - | 2 | broadcast 8 B 4.00, all_reduce 4 KiB 2.00 | 0 |", page)

@@ -73,7 +73,7 @@ def test_an_installation_without_extensions_is_told(tmp_path):
 def test_versions_are_ordered_as_numbers(tmp_path, monkeypatch):
     import unisono.torch
 
-    for minor in ("2.9", "2.15", "2.13"):
+    for minor in ("2.9", "2.15", "2.13", "__pycache__"):
         (tmp_path / minor).mkdir()
     monkeypatch.setattr(unisono.torch, "_EXTENSIONS", str(tmp_path))
     assert unisono.torch.built_for() == ["2.9", "2.13", "2.15"]

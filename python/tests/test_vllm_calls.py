@@ -294,7 +294,8 @@ def test_the_command_finds_the_package_for_cpus():
     assert command._version("vllm", ask) == "0.33.0"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
+# The folder of tests of that name is a package without a file.
+@pytest.mark.skipif(getattr(importlib.util.find_spec("vllm"), "origin", None) is not None, reason="vLLM is installed")
 def test_the_command_without_vllm():
     done = subprocess.run(
         [sys.executable, "-m", "unisono.vllm", "serve"], capture_output=True, text=True, check=False, timeout=300

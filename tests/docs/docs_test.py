@@ -168,7 +168,7 @@ def commands(options):
 
 # Blocks of the guides that are not run here, by a word in them: what they need.
 NOT_RUN = {
-    "cmake ": "a build", "make ": "a build", "scripts/": "a build", "pip ": "a build", "build/venv": "PyTorch", "bench/": "a build",
+    "cmake ": "a build", "make ": "a build", "scripts/": "a build", "pip ": "a build", "apt-get ": "packages", "podman ": "a container", "build/venv": "PyTorch", "bench/": "a build",
     "pkg-config": "an installation", "unisono tune": "minutes", "UNISONO_NETWORK=ucx": "UCX",
     "nccl_trace_rank_": "dumps of a job", "vllm serve": "vLLM", "unisono.vllm serve": "vLLM",
 }

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -77,7 +78,7 @@ class Server:
             command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self):
@@ -131,8 +132,10 @@ class Server:
         return connection
 
     def pid(self, worker):
-        said = (re.search(rf"\({worker} pid=(\d+)\)", line) for _, line in list(self.lines))
-        return int(next(found[1] for found in said if found))
+        for _, line in list(self.lines):
+            if found := re.search(rf"\({worker} pid=(\d+)\)", line):
+                return int(found[1])
+        raise RuntimeError(f"no line of {self.log} names the process of {worker}")
 
     def last_words(self):
         lines = [line for _, line in list(self.lines) if line]
@@ -172,13 +175,19 @@ def answers(folder, name, row):
         server.stop()
 
 
+def shared_memory():
+    """What Python's and vLLM's processes, or unisono's, have in /dev/shm."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith(("psm_", "sem.", "unisono"))}
+
+
 def check(folder, name, alone):
     """(right or not, what is to be said)"""
-    row, shm = ROWS[name], set(os.listdir("/dev/shm"))
-    servers = [start(folder, name, row)]
-    if name == TWO_SERVERS:
-        servers.append(start(folder, f"{name} 2", row))
-    try:
+    row, shm = ROWS[name], shared_memory()
+    with ExitStack() as started:
+        servers = []
+        for number in range(2 if name == TWO_SERVERS else 1):
+            servers.append(start(folder, f"{name} {number}", row))
+            started.callback(servers[-1].stop)
         for server in servers:
             server.wait_until_ready()
         with ThreadPoolExecutor() as together:
@@ -189,11 +198,9 @@ def check(folder, name, alone):
         for server in servers[1:]:  # which has not noticed
             right, say = compare(server.complete(), alone)
             judged.append((right, f"the other server still answers: {say}"))
-    finally:
-        for server in servers:
-            server.stop()
-    left = sorted(set(os.listdir("/dev/shm")) - shm)
-    judged.append((not left, f"left in /dev/shm: {', '.join(left) or 'nothing'}"))
+    if not row[2]:  # else it had a /dev/shm of its own, which ended with it
+        left = sorted(shared_memory() - shm)
+        judged.append((not left, f"left in /dev/shm: {', '.join(left) or 'nothing'}"))
     return all(right for right, _ in judged), "; ".join(say for _, say in judged)
 
 
@@ -232,8 +239,8 @@ def main():
 
     for name in options.rows or names:
         begin, model = time.monotonic(), ROWS[name][0]
-        if ROWS[name][2] and os.geteuid() != 0:
-            print(f"      serve {name}: left out, because it needs root")
+        if ROWS[name][2] and subprocess.run([*ROWS[name][2], "true"], capture_output=True).returncode != 0:
+            print(f"      serve {name}: left out, because it needs root and a mount namespace")
             continue
         try:
             if model not in alone:

@@ -180,8 +180,11 @@ def main():
             if nodes is not None:
                 nodes.make()
             results = table.fork(body, f"speed {hosts}", 2, folder)
-        except subprocess.CalledProcessError as error:
-            print(f"two hosts: left out: {error.stderr.strip()}; {RUN_WITH}")
+        except (OSError, subprocess.SubprocessError) as error:
+            if nodes is None:
+                raise
+            why = (getattr(error, "stderr", None) or str(error)).strip()
+            print(f"two hosts: left out: {why}; {RUN_WITH}")
             continue
         finally:
             if nodes is not None:

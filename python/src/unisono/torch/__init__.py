@@ -16,6 +16,7 @@ lost, disagrees, or does not come in time.
 import atexit
 import importlib
 import os
+import re
 import warnings
 
 __all__ = [
@@ -41,9 +42,9 @@ def __getattr__(name):
 
 def built_for():
     """Returns the minor versions of PyTorch that this installation has an extension for, oldest first."""
-    if not os.path.isdir(_EXTENSIONS):
-        return []
-    return sorted(os.listdir(_EXTENSIONS), key=lambda minor: [int(part) for part in minor.split(".")])
+    found = os.listdir(_EXTENSIONS) if os.path.isdir(_EXTENSIONS) else []
+    minors = [name for name in found if re.fullmatch(r"\d+\.\d+", name)]
+    return sorted(minors, key=lambda minor: [int(part) for part in minor.split(".")])
 
 
 def extension():
@@ -59,7 +60,9 @@ def extension():
                 f"unisono was built for {has}, but this is PyTorch {torch.__version__}; use one that it was "
                 "built for, or build unisono where torch is installed: pip install --force-reinstall ./python"
             )
-        __path__.append(os.path.join(_EXTENSIONS, minor))
+        folder = os.path.join(_EXTENSIONS, minor)
+        if folder not in __path__:
+            __path__.append(folder)
         _extension = importlib.import_module("unisono.torch._C")
         if minor not in _extension.tested:
             warnings.warn(

@@ -53,6 +53,11 @@ def _must_fit_ddp(model, leaves):
             f"unisono: sum_over_leaves: leaves {leaves}: DistributedDataParallel arranges its buckets with all ranks "
             "in the second forward pass; give each rank at least two leaves, or each one"
         )
+    if model.find_unused_parameters and not model.static_graph:
+        raise ValueError(
+            "unisono: sum_over_leaves: with find_unused_parameters=True each backward pass reduces which parameters "
+            "were used, not those of all leaves; leave it out, or use static_graph=True"
+        )
     if min(leaves) != max(leaves) and model.broadcast_buffers and next(model.module.buffers(), None) is not None:
         raise ValueError(
             f"unisono: sum_over_leaves: leaves {leaves}: every forward pass broadcasts the module's buffers, so all "

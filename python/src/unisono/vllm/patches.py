@@ -185,7 +185,8 @@ def lost_rank(workers):
     for worker in workers:
         code = worker.proc.exitcode
         if code not in (None, 0, -signal.SIGTERM):
-            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+            names = {one.value: one.name for one in signal.Signals}
+            how = f"killed by {names.get(-code, f'signal {-code}')}" if code < 0 else f"ended with status {code}"
             return f"peer_lost: rank {worker.rank} (pid {worker.proc.pid}) is gone: {how}"
     return None
 
