@@ -80,9 +80,13 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
     std::int64_t step = 0;
+    if (!entry.is_directory() || !name.starts_with(kPrefix)) {
+      continue;
+    }
     const char* const end = name.data() + name.size();
-    if (entry.is_directory() && name.starts_with(kPrefix) &&
-        std::from_chars(name.data() + std::string_view(kPrefix).size(), end, step).ptr == end) {
+    const auto [read, error] =
+        std::from_chars(name.data() + std::string_view(kPrefix).size(), end, step);
+    if (error == std::errc{} && read == end) {
       steps.push_back(step);
     }
   }

@@ -43,9 +43,13 @@ std::shared_ptr<ProcessMemory> share_memory(LocalWorld& ranks, std::size_t bytes
 
 }  // namespace
 
-void ProcessMemory::keep(std::unique_ptr<shm::Mapping> mapping) {
+void ProcessMemory::keep(std::unique_ptr<shm::Mapping> mapping) noexcept {
   const std::lock_guard lock(changing_);
-  kept_.push_back(std::move(mapping));
+  try {
+    kept_.push_back(std::move(mapping));
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(mapping.release());  // NOLINT(bugprone-unused-return-value): it stays mapped
+  }
 }
 
 void ProcessMemory::give(int rank, std::uint64_t number, std::shared_ptr<shm::Mapping> segment,

@@ -25,7 +25,7 @@ class ProcessMemory {
   std::byte* world() const noexcept { return world_.data(); }
 
   // Keeps a mapping that other ranks may still be reading, because the world has failed.
-  void keep(std::unique_ptr<shm::Mapping> mapping);
+  void keep(std::unique_ptr<shm::Mapping> mapping) noexcept;
   // Gives a segment of `rank` to `takers` other ranks of this process.
   void give(int rank, std::uint64_t number, std::shared_ptr<shm::Mapping> segment, int takers);
   // Returns nullptr if no such segment has been given.

@@ -50,7 +50,10 @@ void ProgressThread::remove(Driven& group) {
 }
 
 int ProgressThread::pending() const {
-  const std::lock_guard lock(listing_);
+  const std::unique_lock lock(listing_, std::try_to_lock);
+  if (!lock) {
+    return -1;  // it drives; the caller must not wait for it
+  }
   int pending = 0;
   for (const Driven* group : groups_) {
     pending += group->pending();

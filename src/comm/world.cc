@@ -113,9 +113,13 @@ void World::set_up() {
 
 Standing World::standing(std::chrono::steady_clock::time_point since, int pending) const {
   const std::int64_t since_ns = std::chrono::nanoseconds(since.time_since_epoch()).count();
+  if (std::this_thread::get_id() != creator_) {
+    other_threads_wait_.store(true, std::memory_order_relaxed);
+  }
   return {.since_ns = since_ns,
-          .alone =
-              waits_->is_long(since_ns) && waits_->count() <= 1 && progress_->pending() == pending};
+          .alone = !other_threads_wait_.load(std::memory_order_relaxed) &&
+                   waits_->is_long(since_ns) && waits_->count() <= 1 &&
+                   progress_->pending() == pending};
 }
 
 World::~World() {

@@ -2,6 +2,7 @@
 // it shares with them, and the state that ends the world. Groups are made in it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/fork_detector.h"
@@ -111,6 +113,10 @@ class World {
   void report_untold_mismatch() noexcept;
 
   Setup setup_;
+  // A rank whose other threads call as well is never taken for deadlocked: while one waits, another
+  // may compute before it makes the call that is missing.
+  const std::thread::id creator_ = std::this_thread::get_id();
+  mutable std::atomic<bool> other_threads_wait_ = false;
   Peers peers_;
   int rank_;
   ForkDetector fork_;

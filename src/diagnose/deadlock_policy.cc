@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "unisono/error.hpp"
 
@@ -20,10 +21,17 @@ constexpr std::string_view kAfter = "after_ms=";
 
 DeadlockPolicy parse_deadlock_policy(std::string_view text) {
   DeadlockPolicy policy;
+  if (text.ends_with(',')) {
+    refuse_policy(text, "nothing follows the last comma");
+  }
+  bool has_action = false;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view word = rest.substr(0, rest.find(','));
     rest.remove_prefix(word.size() == rest.size() ? word.size() : word.size() + 1);
     if (word == "tell" || word == "abort" || word == "off") {
+      if (std::exchange(has_action, true)) {
+        refuse_policy(text, "'" + std::string(word) + "' is a second action");
+      }
       policy.action = word == "tell"    ? DeadlockPolicy::Action::tell
                       : word == "abort" ? DeadlockPolicy::Action::abort
                                         : DeadlockPolicy::Action::off;

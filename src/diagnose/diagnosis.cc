@@ -293,8 +293,7 @@ void Diagnosis::raise_left(int peer) {
             "must make the same calls before they leave");
 }
 
-void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence,
-                          const Standing& standing) noexcept {
+void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence, const Standing& standing) {
   const int peer = waiting.peer;
   if (peer >= 0) {
     waiting.peer = records_.world_rank(peer);
@@ -307,7 +306,8 @@ void Diagnosis::note_wait(WaitTarget waiting, std::uint64_t sequence,
   if (standing.alone && waiting.what == WaitTarget::What::collective && peer >= 0) {
     waiting.peer = records_.world_rank(rank_waited_for(peer, sequence));
   }
-  const bool for_one = waiting.what != WaitTarget::What::collective || waits_only_for(waiting.peer);
+  const bool for_one = standing.alone && (waiting.what != WaitTarget::What::collective ||
+                                          waits_only_for(waiting.peer));
   const auto record = read_record(records_.mine(), sequence);
   waits_.note({.group = records_.id(),
                .group_size = records_.size(),

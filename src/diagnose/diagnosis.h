@@ -97,7 +97,7 @@ class Diagnosis {
   WaitTarget waiting() const;
   bool waits_only_for(int world_rank) const;
   int rank_waited_for(int missing, std::uint64_t sequence) const;
-  void note_wait(WaitTarget waiting, std::uint64_t sequence, const Standing& standing) noexcept;
+  void note_wait(WaitTarget waiting, std::uint64_t sequence, const Standing& standing);
   void look_for_leaver(int peer, int& leaver);
   void look_for_deadlock(Standstill& standstill, const Standing& standing);
   std::optional<bool> is_in_another_call(const WorldWaiting& mine,

@@ -189,7 +189,9 @@ void WorldWaits::answer() noexcept {
       return;
     }
     for (const auto& [rank, question] : remote_->take_questions()) {
-      asked_[rank] = {.question = question};
+      if (Asked& asked = asked_[rank]; asked.question != question) {
+        asked = {.question = question};
+      }
       tell({&rank, 1}, false);
       answers_.fetch_add(1, std::memory_order_relaxed);
     }

@@ -137,6 +137,7 @@ TEST(Config, WindowsAreWhereTheFileSays) {
       "max_window_layers": 0)"),
             0);
   EXPECT_EQ(windows(R"("use_sliding_window": true, "sliding_window": null)"), 0);
+  EXPECT_EQ(windows(used + R"("max_window_layers": 2, "layer_types": null)"), 4);
 }
 
 // The mean of what each place of a sequence sees, place by place.

@@ -288,7 +288,8 @@ class LayerReader {
     const bool is_asked = family_.windows == Windows::late || family_.windows == Windows::chosen;
     const bool is_used = !is_asked || keys_.truth("use_sliding_window", false);
     shape_.is_chunked = family_.windows == Windows::chunks;
-    if (const std::optional<JsonNode> types = keys_.node().find("layer_types")) {
+    if (const std::optional<JsonNode> types = keys_.node().find("layer_types");
+        types && !types->is(JsonValue::Kind::null)) {
       check_length(*types, "layer_types");
     }
     if (is_asked && !is_used) {

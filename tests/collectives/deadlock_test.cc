@@ -312,12 +312,52 @@ TEST(Deadlock, IsNotSeenWhereRanksOnlyWaitLong) {
   }
 }
 
+// While a thread of rank 0 waits for rank 1 in a group, its first thread computes before it sends
+// to rank 1, which waits for that.
+TEST(Deadlock, IsNotSeenWhereAnotherThreadStillMakesTheCall) {
+  const Setting setting("abort,after_ms=5");
+  const std::string job = testing::unique_name("threads");
+  std::atomic<int> looks = 0;
+  const auto errors = testing::as_threads(2, [&](int rank) {
+    ConnectOptions options = testing::options_for(rank, 2, job);
+    options.timeout_ms = 120'000;  // bounds a hang
+    options.interrupted = [&looks, rank] {
+      looks += rank;
+      return false;
+    };
+    Communicator world = Communicator::connect(options);
+    Communicator pair = world.split(0, rank);
+    int word = 1;
+    if (rank == 0) {
+      const std::jthread other([&pair] {
+        try {
+          pair.barrier();
+        } catch (const Error&) {
+          return;  // send() raises the same
+        }
+      });
+      while (looks < 10 && !world.failure()) {
+        std::this_thread::yield();
+      }
+      world.send(&word, sizeof word, 1);
+    } else {
+      world.recv(&word, sizeof word, 0);
+      pair.barrier();
+    }
+    return std::string("no error");
+  });
+  for (const std::string& error : errors) {
+    EXPECT_EQ(error, "no error");
+  }
+}
+
 TEST(DeadlockPolicy, IsRead) {
   EXPECT_EQ(parse_deadlock_policy("").action, DeadlockPolicy::Action::tell);
   EXPECT_EQ(parse_deadlock_policy("").after_ms, 1000);
   EXPECT_EQ(parse_deadlock_policy("abort").action, DeadlockPolicy::Action::abort);
   EXPECT_EQ(parse_deadlock_policy("off,after_ms=7").after_ms, 7);
-  for (const char* wrong : {"yes", "abort,after_ms=0", "abort,after_ms=x", "after=3", "tell,,x"}) {
+  for (const char* wrong : {"yes", "abort,after_ms=0", "abort,after_ms=x", "after=3", "tell,,x",
+                            "abort,", "tell,abort"}) {
     EXPECT_THROW(parse_deadlock_policy(wrong), Error) << wrong;
   }
 }

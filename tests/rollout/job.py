@@ -3,6 +3,7 @@
 import fcntl
 import os
 import subprocess
+import threading
 
 LIMIT_S = 300
 PIPE_BYTES = 4096
@@ -25,13 +26,20 @@ class Job:
                                                env={**os.environ, **meet, "UNISONO_RANK": str(rank)},
                                                stderr=open(self.error_file(rank), "w")))
         os.close(engine_in)
+        self.limit = threading.Timer(LIMIT_S, self.kill)  # bounds a hang
+        self.limit.start()
+
+    def kill(self):
+        for rank in self.ranks:
+            rank.kill()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.limit.cancel()
+        self.kill()
         for rank in self.ranks:
-            rank.kill()
             rank.wait()
         self.ranks[0].stdout.close()
         os.close(self.engine_out)
