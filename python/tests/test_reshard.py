@@ -119,8 +119,8 @@ def test_mistakes():
 
 def test_maps_of_known_models():
     folder = Path(__file__).parents[2] / "examples" / "reshard"
-    names = [path.name for path in sorted(folder.glob("*.json"))]
-    assert names == ["deepseek_v3.json", "llama.json", "qwen3_moe.json"]
+    for path in folder.glob("*.json"):
+        NameMap.load(path)
     made = NameMap.load(folder / "llama.json").apply(
         {f"model.layers.0.self_attn.{x}_proj.weight": ("bf16", (rows, 8)) for x, rows in (("v", 2), ("q", 8), ("k", 2))}
     )
