@@ -1,6 +1,7 @@
 """Layouts of whole models: the same answers as `unisono plan-model` gives."""
 
 import pytest
+import unisono
 from unisono import model
 
 LLAMA_8B = {
@@ -29,8 +30,8 @@ def test_a_config_is_a_model():
 
 
 def test_serving_keeps_its_limits():
-    free = model.plan_serving("llama3-70b", "hgx_h200", precision="f8", token_s=0, top=1)
-    bound = model.plan_serving("llama3-70b", "hgx_h200", precision="f8", token_s=0.02, top=1)
+    free = model.plan_serving("llama3-70b", "hgx_h200", precision="f8", tpot=0, top=1)
+    bound = model.plan_serving("llama3-70b", "hgx_h200", precision="f8", tpot=0.02, top=1)
     assert bound["layouts"][0]["token_s"] <= 0.02
     assert bound["layouts"][0]["tokens_per_s_device"] <= free["layouts"][0]["tokens_per_s_device"]
 
@@ -45,6 +46,39 @@ def test_prompts_may_have_devices_of_their_own():
     assert prompts["prompt_s"] > 0
     assert pools["seconds"]["prompts"] == 0
     assert pools["tokens_per_s_device"] >= together["tokens_per_s_device"]
+
+
+def test_requests_that_arrive_at_random_have_quantiles():
+    asked = {"model": "llama3-70b", "on": "hgx_h200", "precision": "f8", "input": 512, "output": 128, "top": 1}
+    made = model.plan_serving(**asked, rate=2, ttft=2)["layouts"][0]
+    for times in (made["waits"]["first_token_s"], made["waits"]["token_s"]):
+        assert 0 < times["p50"] <= times["p90"] <= times["p99"]
+    assert made["waits"]["first_token_s"]["p90"] <= 2
+    assert made["most_requests_per_s"] > 2
+    flooded = model.plan_serving(**asked, rate=1e6)
+    assert flooded["layouts"] == []
+
+
+def test_one_layout_alone():
+    one = model.plan_serving("llama3-70b", "hgx_h200", layout={"tp": 4})["layouts"]
+    assert [(row["tp"], row["instances"]) for row in one] == [(4, 2)]
+    one = model.plan_training("llama3-8b", "dgx_h100", batch=64, layout={"tp": 2, "recompute": "full"})
+    assert [(row["tp"], row["dp"], row["recompute"]) for row in one["layouts"]] == [(2, 4, "full")]
+    with pytest.raises(unisono.UsageError, match="xp=2"):
+        model.plan_serving("llama3-70b", "hgx_h200", layout={"xp": 2})
+    with pytest.raises(ValueError, match="heads"):
+        model.plan_serving("llama3-70b", "hgx_h200", layout={"tp": 3})
+
+
+def test_speculation_and_cached_prefixes_help():
+    asked = {"model": "llama3-70b", "on": "hgx_h200", "concurrency": 4, "layout": {"tp": 8}}
+    plain = model.plan_serving(**asked)["layouts"][0]
+    drafted = model.plan_serving(**asked, speculate=(3, 0.8))["layouts"][0]
+    cached = model.plan_serving(**asked, prefix_hits=0.9)["layouts"][0]
+    assert drafted["token_s"] < plain["token_s"] / 2
+    assert cached["first_token_s"] < plain["first_token_s"]
+    with pytest.raises(ValueError, match="speculate"):
+        model.plan_serving(**asked, speculate=(0.5, 0.8))
 
 
 def test_nothing_fits():

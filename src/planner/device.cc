@@ -17,11 +17,11 @@ constexpr double kGiga = 1e9;
 // Infinity Fabric collectives reach 0.66 to 0.73 (of H100 and B200: ai-dynamo/aiconfigurator,
 // 2026); of PCIe 4.0 0.8; of what links of chips in a torus carry, half counts, as each has
 // neighbours both ways. To the host 0.8 of PCIe or NVLink-C2C. An entry of TPUs has matrix units
-// instead of multiprocessors.
+// instead of multiprocessors. The power is that of the module, that of GH200 with its processor.
 const std::vector<DeviceModel>& devices() {
   const auto device = [](std::string name, double bf16, double f8, double f4, double memory,
                          double memory_rate, int multiprocessors, int domain, double near,
-                         double far, double host) {
+                         double far, double host, double watts) {
     return DeviceModel{.name = std::move(name),
                        .bf16_flops = bf16 * kTera,
                        .f8_flops = f8 * kTera,
@@ -32,26 +32,27 @@ const std::vector<DeviceModel>& devices() {
                        .domain = domain,
                        .near_bytes_per_s = near * kGiga,
                        .far_bytes_per_s = far * kGiga,
-                       .host_bytes_per_s = host * kGiga};
+                       .host_bytes_per_s = host * kGiga,
+                       .watts = watts};
   };
   static const std::vector<DeviceModel> kDevices = {
-      device("a100", 312, 0, 0, 80, 2039, 108, 8, 200, 25, 25),
-      device("a100_40gb", 312, 0, 0, 40, 1555, 108, 8, 200, 25, 25),
-      device("h100", 989, 1979, 0, 80, 3350, 132, 8, 328, 50, 50),
-      device("h800", 989, 1979, 0, 80, 3350, 132, 8, 146, 50, 50),
-      device("h20", 148, 296, 0, 96, 4000, 78, 8, 328, 50, 50),
-      device("h200", 989, 1979, 0, 141, 4800, 132, 8, 328, 50, 50),
-      device("gh200", 989, 1979, 0, 96, 4000, 132, 32, 328, 50, 360),
-      device("b200", 2250, 4500, 9000, 180, 8000, 148, 8, 592, 50, 50),
-      device("b300", 2250, 4500, 13500, 288, 8000, 148, 8, 592, 100, 50),
-      device("gb200", 2500, 5000, 10000, 186, 8000, 152, 72, 592, 50, 360),
-      device("gb300", 2500, 5000, 15000, 288, 8000, 152, 72, 592, 100, 360),
-      device("l40s", 362, 733, 0, 48, 864, 142, 8, 25, 12.5, 25),
-      device("mi300x", 1307, 2615, 0, 192, 5300, 304, 8, 328, 50, 50),
-      device("mi325x", 1307, 2615, 0, 256, 6000, 304, 8, 328, 50, 50),
-      device("mi355x", 2516, 5033, 10066, 288, 8000, 256, 8, 392, 50, 50),
-      device("tpu_v5p", 459, 0, 0, 95, 2765, 8, 8960, 300, 25, 50),
-      device("tpu_v6e", 918, 0, 0, 32, 1640, 8, 256, 200, 25, 50),
+      device("a100", 312, 0, 0, 80, 2039, 108, 8, 200, 25, 25, 400),
+      device("a100_40gb", 312, 0, 0, 40, 1555, 108, 8, 200, 25, 25, 400),
+      device("h100", 989, 1979, 0, 80, 3350, 132, 8, 328, 50, 50, 700),
+      device("h800", 989, 1979, 0, 80, 3350, 132, 8, 146, 50, 50, 700),
+      device("h20", 148, 296, 0, 96, 4000, 78, 8, 328, 50, 50, 400),
+      device("h200", 989, 1979, 0, 141, 4800, 132, 8, 328, 50, 50, 700),
+      device("gh200", 989, 1979, 0, 96, 4000, 132, 32, 328, 50, 360, 1000),
+      device("b200", 2250, 4500, 9000, 180, 8000, 148, 8, 592, 50, 50, 1000),
+      device("b300", 2250, 4500, 13500, 288, 8000, 148, 8, 592, 100, 50, 0),
+      device("gb200", 2500, 5000, 10000, 186, 8000, 152, 72, 592, 50, 360, 1200),
+      device("gb300", 2500, 5000, 15000, 288, 8000, 152, 72, 592, 100, 360, 1400),
+      device("l40s", 362, 733, 0, 48, 864, 142, 8, 25, 12.5, 25, 350),
+      device("mi300x", 1307, 2615, 0, 192, 5300, 304, 8, 328, 50, 50, 750),
+      device("mi325x", 1307, 2615, 0, 256, 6000, 304, 8, 328, 50, 50, 1000),
+      device("mi355x", 2516, 5033, 10066, 288, 8000, 256, 8, 392, 50, 50, 1400),
+      device("tpu_v5p", 459, 0, 0, 95, 2765, 8, 8960, 300, 25, 50, 0),
+      device("tpu_v6e", 918, 0, 0, 32, 1640, 8, 256, 200, 25, 50, 0),
   };
   return kDevices;
 }

@@ -41,6 +41,8 @@ struct DeviceModel {
   double near_bytes_per_s = 0;
   double far_bytes_per_s = 0;
   double host_bytes_per_s = 0;  // to and from the host's memory, each way
+  double watts = 0;             // at most, by the data sheet; 0: not known
+  double price_per_hour = 0;    // in any currency; 0: not known
   Constants constants = {};
 
   double flops(Precision precision) const;

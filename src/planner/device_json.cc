@@ -15,7 +15,7 @@ constexpr double kPcie5 = 50 * kGigabyte;  // assumed between device and host
 DeviceModel read_device_file(const JsonNode& file) {
   file.allow_only({"format", "name", "bf16_tflops", "f8_tflops", "f4_tflops", "memory_gb",
                    "memory_gb_per_s", "multiprocessors", "domain", "near_gb_per_s", "far_gb_per_s",
-                   "host_gb_per_s"});
+                   "host_gb_per_s", "watts", "price_per_hour"});
   if (file.at("format").text() != kDeviceFormat) {
     file.at("format").fail("the format is not " + in_quotes(kDeviceFormat));
   }
@@ -42,7 +42,9 @@ DeviceModel read_device_file(const JsonNode& file) {
       .near_bytes_per_s = optional("near_gb_per_s", kGigabyte),
       .far_bytes_per_s = optional("far_gb_per_s", kGigabyte),
       .host_bytes_per_s =
-          file.find("host_gb_per_s") ? positive("host_gb_per_s", kGigabyte) : kPcie5};
+          file.find("host_gb_per_s") ? positive("host_gb_per_s", kGigabyte) : kPcie5,
+      .watts = optional("watts", 1),
+      .price_per_hour = optional("price_per_hour", 1)};
   if (const auto domain = file.find("domain")) {
     device.domain = static_cast<int>(domain->whole(1, static_cast<std::int64_t>(kMostOfFile)));
   }

@@ -1,8 +1,12 @@
 #include "planner/layout.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
+
+#include "unisono/error.hpp"
 
 namespace unisono::planner {
 
@@ -35,6 +39,77 @@ std::string text_of(const Layout& layout) {
     }
   }
   return text + "mb=" + std::to_string(layout.micro_batch);
+}
+
+void read_axes(std::string_view text, std::span<const AxisSize> axes, const std::string& allowed,
+               const std::function<bool(std::string_view, std::string_view)>& take) {
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const std::string_view name = word.substr(0, word.find('='));
+    const std::string_view value = word.substr(std::min(name.size() + 1, word.size()));
+    if (take(name, value)) {
+      continue;
+    }
+    const auto axis = std::ranges::find(axes, name, &AxisSize::name);
+    int size = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
+    if (axis == axes.end() || error != std::errc{} || end != value.data() + value.size() ||
+        size < axis->least || size > axis->most) {
+      throw Error(ErrorCode::usage,
+                  std::string(word) + " is not an axis of a layout\nthere are " + allowed);
+    }
+    *axis->size = size;
+  }
+}
+
+Layout parse_layout(std::string_view text, int devices) {
+  Layout layout;
+  layout.dp = 0;
+  const std::array<AxisSize, 9> axes = {{{"tp", &layout.tp},
+                                         {"pp", &layout.pp},
+                                         {"vp", &layout.vp},
+                                         {"cp", &layout.cp},
+                                         {"uly", &layout.uly},
+                                         {"ep", &layout.ep},
+                                         {"dp", &layout.dp},
+                                         {"mb", &layout.micro_batch},
+                                         {"zero", &layout.zero, 0, 3}}};
+  const auto take = [&](std::string_view name, std::string_view value) {
+    if (name == "recompute") {
+      for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+        if (value == to_string(recompute)) {
+          layout.recompute = recompute;
+          return true;
+        }
+      }
+    } else if (name == "offload") {
+      for (const auto offload : {Offload{}, Offload{.activations = true},
+                                 Offload{.optimiser = true}, Offload{true, true}}) {
+        if (value == to_string(offload)) {
+          layout.offload = offload;
+          return true;
+        }
+      }
+    }
+    return false;
+  };
+  read_axes(text, axes,
+            "tp, pp, vp, cp, uly, ep, dp, mb (the microbatch), zero=0 to 3, "
+            "recompute=none|selective|full, offload=none|activations|optimiser|both",
+            take);
+  const std::int64_t others =
+      static_cast<std::int64_t>(layout.tp) * layout.pp * layout.cp * layout.uly;
+  if (layout.dp == 0) {
+    layout.dp = devices % others == 0 ? static_cast<int>(devices / others) : 1;
+  }
+  if (others * layout.dp != devices) {
+    throw Error(ErrorCode::usage, "tp x pp x cp x uly x dp is " +
+                                      std::to_string(others * layout.dp) + ", and there are " +
+                                      std::to_string(devices) +
+                                      " devices\nleave dp out and it follows");
+  }
+  return layout;
 }
 
 std::string problem_of(const ModelShape& shape, const Layout& layout, const TrainingTask& task) {

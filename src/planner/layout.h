@@ -1,6 +1,8 @@
 // How a training step is spread over devices, and what is asked of it.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 
 #include "planner/device.h"
@@ -50,6 +52,25 @@ struct Layout {
 
 // "tp=4,pp=8,vp=2,dp=2,mb=1"; axes of one rank are left out.
 std::string text_of(const Layout& layout);
+
+// Returns the layout that "tp=4,pp=8,mb=1,zero=1,recompute=none,offload=both" says; without dp,
+// that follows from the devices. Errors: Error(usage) for an unknown axis, a wrong value, or axes
+// that do not take all devices.
+Layout parse_layout(std::string_view text, int devices);
+
+// An axis of a layout, and where its size is written.
+struct AxisSize {
+  std::string_view name;
+  int* size;
+  int least = 1;
+  int most = 1'000'000;
+};
+// Reads "tp=4,pp=8". `take` is offered the words that are no axis, and returns whether it knows
+// them. Errors: Error(usage) for any other word or size, which says what is `allowed`.
+void read_axes(
+    std::string_view text, std::span<const AxisSize> axes, const std::string& allowed,
+    const std::function<bool(std::string_view name, std::string_view value)>& take =
+        [](auto, auto) { return false; });
 
 struct TrainingTask {
   double batch = 1;     // sequences of a step

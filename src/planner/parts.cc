@@ -21,7 +21,7 @@ std::span<const NamedPart<StepParts>> step_parts() {
 }
 
 std::span<const NamedPart<TokenParts>> token_parts() {
-  static constexpr std::array<NamedPart<TokenParts>, 8> kParts = {
+  static constexpr std::array<NamedPart<TokenParts>, 9> kParts = {
       {{"weights", &TokenParts::weights},
        {"cache", &TokenParts::cache},
        {"matrix products", &TokenParts::products},
@@ -29,6 +29,7 @@ std::span<const NamedPart<TokenParts>> token_parts() {
        {"tensor", &TokenParts::exchange},
        {"experts", &TokenParts::experts},
        {"requests", &TokenParts::requests},
+       {"draft", &TokenParts::draft},
        {"prompts", &TokenParts::prompts}}};
   return kParts;
 }

@@ -2,94 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 
 #include "planner/parts.h"
 #include "planner/stacks.h"
 
 namespace unisono::planner {
 namespace {
-
-std::vector<int> divisors(int number, int most) {
-  std::vector<int> result;
-  for (int i = 1; i <= std::min(number, most); ++i) {
-    if (number % i == 0) {
-      result.push_back(i);
-    }
-  }
-  return result;
-}
-
-// Counts what is refused, and remembers which layout needs the least more memory.
-template <typename Estimate>
-class Sieve {
- public:
-  Sieve(const Cluster& cluster, const SearchOptions& options)
-      : cluster_(cluster), options_(options) {}
-
-  void refuse(const std::string& why) {
-    ++ranking_.tried;
-    ++refused_[why];
-  }
-
-  // `times`: how many times as long as a limit of time it takes.
-  void refuse_slow(const Estimate& estimate, double times) {
-    if (estimate.memory.total() > cluster_.usable_bytes()) {
-      refuse("memory");
-      return;
-    }
-    refuse("limits of time");
-    if (times < least_times_) {
-      least_times_ = times;
-      ranking_.nearest = estimate;
-    }
-  }
-
-  // Whether it was fast enough to be kept.
-  template <typename Faster>
-  void take(const Estimate& estimate, const Faster& faster) {
-    const double missing = estimate.memory.total() - cluster_.usable_bytes();
-    if (missing > 0) {
-      refuse("memory");
-      if (missing < least_) {
-        least_ = missing;
-        ranking_.least_missing = text_of(estimate.layout);
-      }
-      return;
-    }
-    ++ranking_.tried;
-    ++ranking_.fitting;
-    std::vector<Estimate>& best = ranking_.best;
-    const auto place = std::upper_bound(best.begin(), best.end(), estimate, faster);
-    if (place == best.end() && best.size() >= options_.most) {
-      return;
-    }
-    best.insert(place, estimate);
-    if (best.size() > options_.most) {
-      best.pop_back();
-    }
-  }
-
-  Ranking<Estimate> ranking() && {
-    for (const auto& [why, count] : refused_) {
-      ranking_.refused.push_back({.why = why, .layouts = count});
-    }
-    std::ranges::stable_sort(ranking_.refused, std::ranges::greater{}, &Refusal::layouts);
-    if (ranking_.best.empty() && std::isfinite(least_)) {
-      ranking_.least_missing_bytes = least_;
-    }
-    return std::move(ranking_);
-  }
-
- private:
-  const Cluster& cluster_;
-  const SearchOptions& options_;
-  Ranking<Estimate> ranking_;
-  std::map<std::string, std::int64_t> refused_;
-  double least_ = std::numeric_limits<double>::infinity();
-  double least_times_ = std::numeric_limits<double>::infinity();
-};
 
 // The axes of a stage are settled; what is left is chosen here.
 void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster& cluster,
@@ -149,40 +67,15 @@ void try_stage(const ModelShape& shape, const TrainingTask& task, const Cluster&
   }
 }
 
-// As many requests at once as memory and limits allow, by doubling.
-template <typename Keeps, typename Estimator>
-ServingEstimate most_at_once(ServingTask task, const Cluster& cluster, ServingEstimate estimate,
-                             const Keeps& keeps, const Estimator& estimate_of) {
-  constexpr int kMostAtOnce = 4096;  // of a group
-  for (int more = 2; more <= kMostAtOnce; more *= 2) {
-    task.concurrency = more * estimate.layout.dp;
-    const ServingEstimate next = estimate_of(estimate.layout, task);
-    if (next.memory.total() > cluster.usable_bytes() || !keeps(next)) {
-      break;
-    }
-    estimate = next;
+std::string milliseconds(double seconds) {
+  const double value = seconds * 1e3;
+  const double scale = std::pow(10, 2 - std::floor(std::log10(std::max(value, 1e-9))));
+  std::string text = std::to_string(std::round(value * scale) / scale);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (!text.empty() && text.back() == '.') {
+    text.pop_back();
   }
-  return estimate;
-}
-
-// All layouts of one instance that some of the devices have.
-template <typename Try>
-void each_serving_layout(const ModelShape& shape, const Cluster& cluster,
-                         const SearchOptions& options, const Try& attempt) {
-  for (const int tp : divisors(cluster.devices, shape.heads)) {
-    options.progress("layouts with tp=" + std::to_string(tp));
-    const bool spreads = shape.has_experts() && shape.experts % tp == 0;
-    for (const int pp : divisors(cluster.devices / tp, std::min(shape.layers, 64))) {
-      const int groups = cluster.devices / tp / pp;
-      for (const int dp : divisors(groups, spreads ? shape.experts / tp : 1)) {
-        const int instances = groups / dp;
-        if (dp == 1 || shape.experts % (tp * dp) == 0) {
-          attempt(ServingLayout{
-              .tp = tp, .pp = pp, .ep = spreads ? tp * dp : 1, .dp = dp, .instances = instances});
-        }
-      }
-    }
-  }
+  return text + " ms";
 }
 
 template <typename Parts>
@@ -200,16 +93,6 @@ std::string biggest_difference(std::span<const NamedPart<Parts>> names, const Pa
   if (most == nullptr) {
     return "they take equally long";
   }
-  const auto milliseconds = [](double seconds) {
-    const double value = seconds * 1e3;
-    const double scale = std::pow(10, 2 - std::floor(std::log10(std::max(value, 1e-9))));
-    std::string text = std::to_string(std::round(value * scale) / scale);
-    text.erase(text.find_last_not_of('0') + 1);
-    if (!text.empty() && text.back() == '.') {
-      text.pop_back();
-    }
-    return text + " ms";
-  };
   return "it saves " + milliseconds(difference) + " of " + std::string(most->name) + ": " +
          milliseconds(first.*most->value) + " instead of " + milliseconds(second.*most->value);
 }
@@ -271,124 +154,6 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
 
 namespace {
 
-// Instances that read prompts, of 1, 2, 4, ... devices. The cache of a prompt is sent to a device
-// that answers while it is read.
-std::vector<PromptPool> prompt_pools(const ModelShape& shape, const ServingTask& task,
-                                     const Cluster& cluster, const SearchOptions& options) {
-  std::vector<PromptPool> pools;
-  for (int devices = 1; devices < cluster.devices; devices *= 2) {
-    Cluster part = cluster;
-    part.devices = devices;
-    each_serving_layout(shape, part, options, [&](const ServingLayout& layout) {
-      ServingTask asked = task;
-      asked.concurrency = layout.dp;
-      if (layout.instances > 1 || !problem_of(shape, layout, asked).empty()) {
-        return;  // instances are counted where both pools share the devices
-      }
-      const PromptPool pool = estimate_prompts(shape, layout, asked, cluster);
-      if (pool.memory.total() <= cluster.usable_bytes()) {
-        pools.push_back(pool);
-      }
-    });
-  }
-  return pools;
-}
-
-// Divides the devices so that prompts and answers keep pace best.
-template <typename Faster>
-void add_pools(const ModelShape& shape, const ServingTask& task, const ServingLimits& limits,
-               const Cluster& cluster, const SearchOptions& options, const Faster& faster,
-               Sieve<ServingEstimate>& sieve) {
-  const std::vector<PromptPool> pools = prompt_pools(shape, task, cluster, options);
-  const auto keeps = [&](const ServingEstimate& estimate) {
-    return limits.token_s == 0 || estimate.token_s <= limits.token_s;
-  };
-  const auto estimate_of = [&](const ServingLayout& layout, const ServingTask& asked) {
-    return estimate_answers(shape, layout, asked, cluster);
-  };
-  for (int devices = 1; devices < cluster.devices; ++devices) {
-    if (devices > cluster.domain && devices % cluster.domain != 0) {
-      continue;
-    }
-    Cluster part = cluster;
-    part.devices = devices;
-    each_serving_layout(shape, part, options, [&](const ServingLayout& layout) {
-      ServingTask asked = task;
-      asked.concurrency = task.concurrency > 0 ? task.concurrency : layout.dp;
-      if (!problem_of(shape, layout, asked).empty()) {
-        return;
-      }
-      ServingEstimate answers = estimate_of(layout, asked);
-      if (task.concurrency == 0) {
-        answers = most_at_once(asked, cluster, answers, keeps, estimate_of);
-      }
-      if (!keeps(answers) || answers.memory.total() > cluster.usable_bytes()) {
-        return;
-      }
-      const double answered =
-          layout.instances * answers.concurrency / (task.output * answers.token_s);
-      std::optional<ServingEstimate> best;
-      for (const PromptPool& pool : pools) {
-        ServingEstimate both = answers;
-        both.prompts = pool;
-        both.prompts.layout.instances = (cluster.devices - devices) / pool.layout.devices();
-        const double read = both.prompts.layout.instances * pool.layout.dp / pool.prompt_s;
-        both.first_token_s = first_token_s(pool.prompt_s, pool.layout.pp, 0) + answers.token_s;
-        both.tokens_per_s_device = std::min(read, answered) * task.output / cluster.devices;
-        const bool is_late = limits.first_token_s > 0 && both.first_token_s > limits.first_token_s;
-        if (read > 0 && !is_late && (!best || faster(both, *best))) {
-          best = both;
-        }
-      }
-      if (best) {
-        sieve.take(*best, faster);
-      }
-    });
-  }
-}
-
-}  // namespace
-
-Ranking<ServingEstimate> search_serving(const ModelShape& shape, const ServingTask& task,
-                                        const ServingLimits& limits, const Cluster& cluster,
-                                        const SearchOptions& options) {
-  Sieve<ServingEstimate> sieve(cluster, options);
-  const auto faster = [](const ServingEstimate& a, const ServingEstimate& b) {
-    return a.tokens_per_s_device > b.tokens_per_s_device;
-  };
-  const auto times_as_long = [&](const ServingEstimate& estimate) {
-    return std::max(limits.first_token_s == 0 ? 0 : estimate.first_token_s / limits.first_token_s,
-                    limits.token_s == 0 ? 0 : estimate.token_s / limits.token_s);
-  };
-  const auto keeps = [&](const ServingEstimate& estimate) { return times_as_long(estimate) <= 1; };
-  const auto estimate_of = [&](const ServingLayout& layout, const ServingTask& asked) {
-    return estimate_serving(shape, layout, asked, cluster);
-  };
-  each_serving_layout(shape, cluster, options, [&](const ServingLayout& layout) {
-    ServingTask asked = task;
-    asked.concurrency = task.concurrency > 0 ? task.concurrency : layout.dp;
-    if (!problem_of(shape, layout, asked).empty()) {
-      sieve.refuse("dimensions");
-      return;
-    }
-    ServingEstimate estimate = estimate_of(layout, asked);
-    if (task.concurrency == 0) {
-      estimate = most_at_once(asked, cluster, estimate, keeps, estimate_of);
-    }
-    if (keeps(estimate)) {
-      sieve.take(estimate, faster);
-    } else {
-      sieve.refuse_slow(estimate, times_as_long(estimate));
-    }
-  });
-  if (options.tries_pools) {
-    add_pools(shape, task, limits, cluster, options, faster, sieve);
-  }
-  return std::move(sieve).ranking();
-}
-
-namespace {
-
 // What a token takes of all devices of an instance, as requests share them.
 TokenParts device_time(const ServingEstimate& estimate) {
   TokenParts parts = estimate.parts;
@@ -407,6 +172,18 @@ std::string reason(const TrainingEstimate& first, const TrainingEstimate& second
 }
 
 std::string reason(const ServingEstimate& first, const ServingEstimate& second) {
+  if (first.waits && second.waits) {
+    const auto devices = [](const ServingEstimate& estimate) {
+      return estimate.layout.devices() + estimate.prompts.layout.devices();
+    };
+    return devices(first) == devices(second)
+               ? "nine of ten requests have a TPOT of " +
+                     milliseconds(first.waits->token_s.nine_of_ten) + " instead of " +
+                     milliseconds(second.waits->token_s.nine_of_ten)
+               : "it needs " + std::to_string(devices(first)) +
+                     (devices(first) == 1 ? " device" : " devices") + " instead of " +
+                     std::to_string(devices(second));
+  }
   return biggest_difference(token_parts(), device_time(first), device_time(second)) +
          " (device time of a token)";
 }

@@ -1,7 +1,10 @@
 #include "planner/serving.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "unisono/error.hpp"
 
 namespace unisono::planner {
 namespace {
@@ -30,10 +33,15 @@ PartWeights read_weights(const ModelShape& shape, double tokens) {
   return weights;
 }
 
-double prompt_flops(const ModelShape& shape, double tokens) {
+// Returns the work of a prompt whose first `cached` tokens are in the cache already. All devices
+// wait for the one whose experts get the most rows.
+double prompt_flops(const ModelShape& shape, double imbalance, double tokens, double cached = 0) {
   const double embedding = shape.hidden * shape.vocabulary * (shape.tied ? 1 : 2);
-  return (2 * (active_weights(shape) - embedding - shape.vectors) + mixing_flops(shape, tokens)) *
-         tokens;
+  const double more =
+      (imbalance - 1) * shape.expert_layers() * shape.experts_per_token * expert_weights(shape);
+  return 2 * (active_weights(shape) + more - embedding - shape.vectors) * (tokens - cached) +
+         mixing_flops(shape, tokens) * tokens -
+         (cached > 0 ? mixing_flops(shape, cached) * cached : 0);
 }
 
 // Elements of a sequence's caches on one rank, where each layer counts `tokens_of` tokens: heads
@@ -57,6 +65,30 @@ double local_cache(const ModelShape& shape, const ServingLayout& layout, double 
 
 }  // namespace
 
+double Speculation::tokens_per_step() const {
+  double tokens = 1;
+  double chance = 1;
+  for (int i = 0; i < drafted; ++i) {
+    chance *= accepted;
+    tokens += chance;
+  }
+  return tokens;
+}
+
+std::optional<Speculation> speculation_of(std::span<const double> numbers,
+                                          const ModelShape& shape) {
+  constexpr double kMostDrafted = 64;
+  const auto is_share = [](double number) { return number >= 0 && number <= 1; };
+  if (numbers.size() < 2 || numbers.size() > 3 ||
+      !std::ranges::all_of(numbers.subspan(1), is_share) ||
+      !(numbers[0] >= 1 && numbers[0] <= kMostDrafted) || numbers[0] != std::floor(numbers[0])) {
+    return std::nullopt;
+  }
+  return Speculation{.drafted = static_cast<int>(numbers[0]),
+                     .accepted = numbers[1],
+                     .cost = numbers.size() == 3 ? numbers[2] : 1.0 / shape.layers};
+}
+
 bool is_serving_measured(const ModelShape& shape, std::string_view device) {
   return !shape.has_experts() && shape.is_uniform() &&
          (device == "h100" || device == "h200" || device == "b200");
@@ -76,6 +108,32 @@ std::string text_of(const ServingLayout& layout) {
   return text + ",instances=" + std::to_string(layout.instances);
 }
 
+ServingLayout parse_serving_layout(std::string_view text, const ModelShape& shape, int devices) {
+  ServingLayout layout;
+  layout.ep = 0;
+  layout.instances = 0;
+  const std::array<AxisSize, 5> axes = {{{"tp", &layout.tp},
+                                         {"pp", &layout.pp},
+                                         {"ep", &layout.ep},
+                                         {"dp", &layout.dp},
+                                         {"instances", &layout.instances}}};
+  read_axes(text, axes, "tp, pp, ep, dp, instances");
+  const std::int64_t spread = static_cast<std::int64_t>(layout.tp) * layout.dp;
+  const std::int64_t each = spread * layout.pp;
+  if (layout.ep == 0) {
+    layout.ep = shape.has_experts() && shape.experts % spread == 0 ? static_cast<int>(spread) : 1;
+  }
+  if (each * std::max(layout.instances, 1) > devices) {
+    throw Error(ErrorCode::usage, "tp x pp x dp x instances is " +
+                                      std::to_string(each * std::max(layout.instances, 1)) +
+                                      ", and there are " + std::to_string(devices) + " devices");
+  }
+  if (layout.instances == 0) {
+    layout.instances = static_cast<int>(devices / each);
+  }
+  return layout;
+}
+
 void take_stored(const ModelShape& shape, const DeviceModel& device, ServingTask& task) {
   task.stored = shape.stored;
   if (shape.stored) {
@@ -84,6 +142,11 @@ void take_stored(const ModelShape& shape, const DeviceModel& device, ServingTask
     task.weights = is_there ? shape.stored->multiplied : Precision::bf16;
     task.cache = shape.stored->cache;
   }
+}
+
+ServingTask asked_of(ServingTask task, const ServingLayout& layout) {
+  task.concurrency = task.concurrency > 0 ? task.concurrency : layout.dp;
+  return task;
 }
 
 std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
@@ -110,6 +173,11 @@ std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
 
 namespace {
 
+// An imbalance needs devices with different experts.
+double imbalance_of(const ServingLayout& layout, const ServingTask& task) {
+  return layout.ep > 1 ? task.imbalance : 1;
+}
+
 // Rows of one device to their experts, narrow if the experts multiply narrow numbers, and back in
 // bf16. `once`: a row goes once to each domain that has one of its experts, and from there on; else
 // each expert gets its own copy, as decoding does that has no time to gather them.
@@ -124,7 +192,7 @@ double experts_s(const ModelShape& shape, const ServingLayout& layout, const Ser
   const double bytes =
       rows * shape.hidden * (weight_bytes(task.weights) + weight_bytes(Precision::bf16));
   const double copies = once ? domains * (1 - std::pow(1 - 1 / domains, k)) : k;
-  return shape.expert_layers() *
+  return shape.expert_layers() * imbalance_of(layout, task) *
          send_s(cluster, bytes * k * (1 - 1.0 / layout.ep), bytes * copies * (1 - 1 / domains));
 }
 
@@ -152,10 +220,13 @@ PromptPool estimate_prompts(const ModelShape& shape, const ServingLayout& layout
   const double devices = static_cast<double>(layout.tp) * layout.pp;
   PromptPool pool{.layout = layout};
   pool.layout.instances = 1;
-  pool.prompt_s = constants.prompts * prompt_flops(shape, task.input) / devices /
-                      cluster.device.flops(task.weights) +
-                  0.2 * ring_s(cluster, task.input * exchanged_bytes(shape, layout), layout.tp, 1) +
-                  experts_s(shape, layout, task, cluster, task.input / layout.tp, true) / layout.pp;
+  const double cached = task.prefix_hits * task.input;
+  const double read = task.input - cached;
+  pool.prompt_s = constants.prompts *
+                      prompt_flops(shape, imbalance_of(layout, task), task.input, cached) /
+                      devices / cluster.device.flops(task.weights) +
+                  0.2 * ring_s(cluster, read * exchanged_bytes(shape, layout), layout.tp, 1) +
+                  experts_s(shape, layout, task, cluster, read / layout.tp, true) / layout.pp;
   pool.memory.weights = weight_memory(shape, layout, task);
   pool.memory.cache = kept_elements(shape, task.input) * weight_bytes(task.cache) / layout.pp;
   pool.memory.buffers = kReserveBytes;
@@ -174,7 +245,8 @@ ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& l
 
   TokenParts parts;
   // A pipeline's stages work on parts of the batch in turn: a token meets all of them.
-  PartWeights read = read_weights(shape, task.concurrency);
+  const double rows = batch * (1 + task.speculation.drafted);
+  PartWeights read = read_weights(shape, rows * layout.dp);
   const double total = stored_bytes(read, task);
   read.experts = 0;
   const double others = stored_bytes(read, task);
@@ -183,12 +255,18 @@ ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& l
       shape, layout, context, [&](LayerKind kind) { return seen_tokens(shape, kind, context); });
   const double states = batch * state_bytes(shape) / group;
   parts.cache = (batch * seen * cache_byte + 2 * states) / per_second;
-  const double products = batch * prompt_flops(shape, 1) / layout.tp / device.flops(task.weights);
+  const double products = rows * prompt_flops(shape, imbalance_of(layout, task), 1) / layout.tp /
+                          device.flops(task.weights);
   parts.products = std::max(0.0, products - parts.weights);
   parts.layers = shape.layers * constants.layer_s;
-  parts.exchange = ring_s(cluster, batch * exchanged_bytes(shape, layout), layout.tp, 1);
-  parts.experts = experts_s(shape, layout, task, cluster, batch / layout.tp, false);
+  parts.exchange = ring_s(cluster, rows * exchanged_bytes(shape, layout), layout.tp, 1);
+  parts.experts = experts_s(shape, layout, task, cluster, rows / layout.tp, false);
   parts.requests = batch * constants.request_s;
+  parts.draft = task.speculation.drafted * task.speculation.cost * parts.total();
+  for (double* const part : {&parts.weights, &parts.cache, &parts.products, &parts.layers,
+                             &parts.exchange, &parts.experts, &parts.requests, &parts.draft}) {
+    *part /= task.speculation.tokens_per_step();
+  }
 
   ServingEstimate result{.layout = layout, .concurrency = task.concurrency, .parts = parts};
   result.token_s = parts.total();
@@ -199,6 +277,26 @@ ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& l
   result.memory.cache = batch * kept * cache_byte + states;
   result.memory.buffers = kReserveBytes;
   return result;
+}
+
+RequestServer prompt_server(const PromptPool& pool, const ServingConstants& constants) {
+  return {
+      .prompt_s = pool.prompt_s,
+      .first_extra_s = first_token_s(pool.prompt_s, pool.layout.pp, 0, constants) - pool.prompt_s};
+}
+
+RequestServer answer_server(const ModelShape& shape, const ServingLayout& layout, ServingTask task,
+                            const Cluster& cluster, int at_once,
+                            const ServingConstants& constants) {
+  const double tokens_per_step = task.speculation.tokens_per_step();
+  RequestServer server{
+      .steps = (task.output - 1) / tokens_per_step, .tokens = task.output - 1, .at_once = at_once};
+  for (int answers = 1; server.step_s.empty() || answers < 2 * at_once; answers *= 2) {
+    task.concurrency = static_cast<double>(answers) * layout.dp;
+    server.step_s.push_back(estimate_answers(shape, layout, task, cluster, constants).token_s *
+                            tokens_per_step);
+  }
+  return server;
 }
 
 // A request waits for a step, its own prompt, and a share of others' prompts.

@@ -4,11 +4,28 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
+#include "planner/arrivals.h"
 #include "planner/layout.h"
 #include "planner/memory.h"
 
 namespace unisono::planner {
+
+// Speculative decoding: a small model drafts tokens, and one step of the large one checks them all.
+// A step gives the accepted ones and one more, 1 + a + a^2 + ... + a^drafted in the mean (Leviathan
+// et al., "Fast Inference from Transformers via Speculative Decoding", 2023, equation 1).
+struct Speculation {
+  int drafted = 0;      // tokens a step; 0: none
+  double accepted = 0;  // the chance that one is right, if those before it are
+  double cost = 0;      // of drafting one token, in steps of the large model for one token
+
+  double tokens_per_step() const;
+};
+
+// Returns what 3,0.8 or 3,0.8,0.02 says; without a third number, drafting a token takes as long as
+// one layer. Unset: the numbers are not of that kind.
+std::optional<Speculation> speculation_of(std::span<const double> numbers, const ModelShape& shape);
 
 struct ServingTask {
   double input = 1;   // tokens of a prompt
@@ -17,6 +34,10 @@ struct ServingTask {
   Precision weights = Precision::bf16;  // what they are multiplied in, and stored in, but for:
   std::optional<StoredWeights> stored = {};
   Precision cache = Precision::bf16;
+  double imbalance = 1;    // rows of the busiest device's experts, over the mean
+  double prefix_hits = 0;  // the share of a prompt that is in the cache already
+  Speculation speculation = {};
+  double requests_per_s = 0;  // that arrive at random, for all instances; 0: one as another ends
 };
 
 // One instance of the model: dp groups of tp x pp devices. Each group answers requests of its own
@@ -42,10 +63,11 @@ struct TokenParts {
   double exchange = 0;  // bytes between devices of tp
   double experts = 0;   // bytes of tokens to their experts and back
   double requests = 0;  // scheduling, sampling, by request
+  double draft = 0;     // of speculative decoding
   double prompts = 0;   // of others, read in between
 
   double total() const {
-    return weights + cache + products + layers + exchange + experts + requests + prompts;
+    return weights + cache + products + layers + exchange + experts + requests + draft + prompts;
   }
 };
 
@@ -65,6 +87,15 @@ struct ServingEstimate {
   double first_token_s = 0;  // in the mean, under this load
   double token_s = 0;        // between two tokens of an answer
   double tokens_per_s_device = 0;
+  // Set if requests arrive at random; unset: they cannot all be answered.
+  std::optional<Waits> waits = {};
+  double most_requests_per_s = 0;  // that all instances can answer
+
+  // What a million tokens take of something that a device takes `per_hour`.
+  double per_million_tokens(double per_hour) const {
+    constexpr double kSecondsPerHour = 3600;
+    return per_hour * 1e6 / (kSecondsPerHour * tokens_per_s_device);
+  }
 };
 
 // What serving takes beyond the data sheet. One set for all devices and engines; the guide says
@@ -93,8 +124,15 @@ bool is_serving_measured(const ModelShape& shape, std::string_view device);
 // in bf16. A checkpoint that is not quantised: bf16.
 void take_stored(const ModelShape& shape, const DeviceModel& device, ServingTask& task);
 
+// The task with the requests of one instance: those that it says, else one for each group.
+ServingTask asked_of(ServingTask task, const ServingLayout& layout);
 std::string problem_of(const ModelShape& shape, const ServingLayout& layout,
                        const ServingTask& task);
+
+// Returns the layout that "tp=4,pp=2,dp=2" says, with as many instances as the devices allow unless
+// it says how many; experts are spread over tp x dp where that is possible.
+// Errors: Error(usage) for an unknown axis, a wrong number, or more devices than there are.
+ServingLayout parse_serving_layout(std::string_view text, const ModelShape& shape, int devices);
 
 // Time to the first token of a prompt of `prompt_s` through `stages`, with `others` under way.
 double first_token_s(double prompt_s, int stages, double others,
@@ -107,6 +145,13 @@ ServingEstimate estimate_answers(const ModelShape& shape, const ServingLayout& l
                                  const ServingConstants& constants = {});
 PromptPool estimate_prompts(const ModelShape& shape, const ServingLayout& layout,
                             const ServingTask& task, const Cluster& cluster,
+                            const ServingConstants& constants = {});
+
+// Each describes one group (a dp-th part of an instance) to play_arrivals(): one that only reads
+// prompts; one that only answers, at most `at_once` requests.
+RequestServer prompt_server(const PromptPool& pool, const ServingConstants& constants = {});
+RequestServer answer_server(const ModelShape& shape, const ServingLayout& layout, ServingTask task,
+                            const Cluster& cluster, int at_once,
                             const ServingConstants& constants = {});
 
 // REQUIRES: problem_of() is empty. Concurrency is of one instance.

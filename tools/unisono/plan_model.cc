@@ -8,6 +8,7 @@
 #include "cli/output_file.h"
 #include "cli/wrap.h"
 #include "models/models.h"
+#include "unisono/error.hpp"
 
 namespace unisono::cli {
 namespace {
@@ -50,6 +51,23 @@ void check_flags(const Arguments& arguments, const Layout& any) {
   }
 }
 
+void refuse_explained(const std::string& problem) {
+  if (!problem.empty()) {
+    throw UsageError("--explain: " + problem, {}, "unisono help plan-model");
+  }
+}
+
+// Returns the layout of --explain, which `parse` makes of its text.
+template <typename Parse>
+auto explained(const Arguments& arguments, const Parse& parse) {
+  try {
+    return parse(arguments.text("explain"));
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("--explain: {}", error.summary()), std::string(error.hint()),
+                     "unisono help plan-model");
+  }
+}
+
 // 1 where nothing fits, so that a script can tell.
 template <typename Estimate>
 int exit_of(const planner::Ranking<Estimate>& ranking) {
@@ -58,7 +76,8 @@ int exit_of(const planner::Ranking<Estimate>& ranking) {
 
 int train(const Arguments& arguments, const Console& console) {
   refuse_together(arguments, "train",
-                  {"input", "output", "concurrency", "first-token", "token", "pools"});
+                  {"input", "output", "concurrency", "ttft", "tpot", "rate", "imbalance",
+                   "prefix-hits", "speculate", "pools"});
   check_flags(arguments, planner::Layout());
   ModelQuestion question = read_model_question(arguments);
   if (question.shape.stored) {
@@ -68,11 +87,11 @@ int train(const Arguments& arguments, const Console& console) {
   const planner::Levels levels = question.levels(task);
   if (arguments.has("explain")) {
     refuse_together(arguments, "explain", {"save", "mtbf"});
-    planner::Layout layout = parse_layout(arguments.text("explain"), question.cluster.devices);
+    planner::Layout layout = explained(arguments, [&](const std::string& text) {
+      return planner::parse_layout(text, question.cluster.devices);
+    });
     layout.sequence_parallel = !task.materialised_attention;
-    if (const std::string problem = problem_of(question.shape, layout, task); !problem.empty()) {
-      throw UsageError("--explain: " + problem, {}, "unisono help plan-model");
-    }
+    refuse_explained(problem_of(question.shape, layout, task));
     if (arguments.has("step")) {
       write_step(question, task, layout, arguments.text("step"));
     }
@@ -111,22 +130,35 @@ int train(const Arguments& arguments, const Console& console) {
 }
 
 int serve(const Arguments& arguments, const Console& console) {
-  refuse_together(
-      arguments, "serve",
-      {"batch", "sequence", "explain", "measured", "stack", "step", "simulate", "mtbf"});
+  refuse_together(arguments, "serve",
+                  {"batch", "sequence", "measured", "stack", "step", "simulate", "mtbf"});
+  if (arguments.has("rate")) {
+    refuse_together(arguments, "rate", {"save"});
+  }
   check_flags(arguments, planner::ServingLayout());
   ModelQuestion question = read_model_question(arguments);
   const planner::ServingTask task = read_serving_task(arguments, question);
   const planner::ServingLimits limits{
-      .first_token_s = arguments.has("first-token") ? arguments.seconds("first-token") : 0,
-      .token_s = arguments.seconds("token")};
-  planner::SearchOptions options = search_options(arguments, console);
-  options.tries_pools = arguments.has("pools");
-  const auto ranking = search_serving(question.shape, task, limits, question.cluster, options);
+      .first_token_s = arguments.has("ttft") ? arguments.seconds("ttft") : 0,
+      .token_s = arguments.seconds("tpot")};
+  planner::Ranking<planner::ServingEstimate> ranking;
+  if (arguments.has("explain")) {
+    refuse_together(arguments, "explain", {"save", "pools"});
+    const planner::ServingLayout layout = explained(arguments, [&](const std::string& text) {
+      return parse_serving_layout(text, question.shape, question.cluster.devices);
+    });
+    refuse_explained(problem_of(question.shape, layout, asked_of(task, layout)));
+    ranking = rank_layout(question.shape, layout, task, limits, question.cluster);
+  } else {
+    planner::SearchOptions options = search_options(arguments, console);
+    options.tries_pools = arguments.has("pools");
+    ranking = search_serving(question.shape, task, limits, question.cluster, options);
+  }
   console.end_progress();
   if (arguments.has("save")) {
     save_plan(arguments, plan_json(question, task, ranking),
-              what_if_json(question, task, limits, options.most));
+              what_if_json(question, task, limits,
+                           static_cast<std::size_t>(arguments.number("top", 1, kMostLayouts))));
   }
   if (console.json()) {
     print(plan_json(question, task, ranking));
@@ -180,21 +212,38 @@ constexpr Option kPlanModelOptions[] = {
      .help = "With --serve: requests that one instance answers at once; 0: as many as memory and "
              "limits allow.",
      .fallback = "0"},
-    {.name = "first-token",
+    {.name = "ttft",
      .value = "TIME",
-     .help = "With --serve: the longest time to the first token."},
-    {.name = "token",
+     .help = "With --serve: the longest time to the first token. Default: none."},
+    {.name = "tpot",
      .value = "TIME",
-     .help = "With --serve: the longest time between two tokens.",
+     .help = "With --serve: the longest time per output token after the first.",
      .fallback = "50ms"},
+    {.name = "rate",
+     .value = "N",
+     .help = "With --serve: requests a second that arrive at random (Poisson). Each layout then "
+             "has the fewest instances with which nine of ten requests keep --ttft and --tpot."},
+    {.name = "imbalance",
+     .value = "X",
+     .help = "With --serve: how many times the mean the busiest device's experts get.",
+     .fallback = "1"},
+    {.name = "prefix-hits",
+     .value = "SHARE",
+     .help = "With --serve: the share of a prompt whose keys and values are cached already.",
+     .fallback = "0%"},
+    {.name = "speculate",
+     .value = "K,P",
+     .help = "With --serve: speculative decoding. A step checks K drafted tokens, each of which is "
+             "right with the chance P, such as 3,0.8. Drafting one takes as long as one layer, or "
+             "the share of a step that a third number says: 3,0.8,0.05."},
     {.name = "pools",
      .help = "With --serve: also layouts that read prompts on devices of their own "
              "(disaggregated serving)."},
     {.name = "top", .value = "N", .help = "How many layouts to print.", .fallback = "10"},
     {.name = "explain",
      .value = "LAYOUT",
-     .help = "With --train: only this layout, part by part: tp=4,pp=8,vp=2,cp=2,uly=2,mb=1,zero=1,"
-             "recompute=none; dp follows."},
+     .help = "Only this layout, part by part. With --train: tp=4,pp=8,vp=2,cp=2,uly=2,mb=1,zero=1,"
+             "recompute=none; dp follows. With --serve: tp=4,pp=2,dp=1; instances follow."},
     {.name = "simulate",
      .value = "N",
      .help = "With --train: also play the steps of the first N layouts on the topology, where "

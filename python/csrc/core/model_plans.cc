@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,9 +90,15 @@ py::dict ranking_dict(const planner::Ranking<Estimate>& ranking, py::list layout
   return result;
 }
 
+void refuse(const std::string& problem) {
+  if (!problem.empty()) {
+    throw py::value_error("layout: " + problem);
+  }
+}
+
 py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>& on, double batch,
-                       double sequence, const std::string& precision, const std::string& device,
-                       std::size_t top) {
+                       double sequence, const std::string& precision, const std::string& layout,
+                       const std::string& device, std::size_t top) {
   if (!(batch >= 1) || !(sequence >= 1) || top < 1) {
     throw py::value_error("batch, sequence and top must be 1 or more");
   }
@@ -103,9 +110,17 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
                                planner::default_stack(cluster.device.name, shape.has_experts()),
                                shape, task, cluster.device.name);
   planner::Ranking<planner::TrainingEstimate> ranking;
-  {
+  if (layout.empty()) {
     const py::gil_scoped_release unlocked;
     ranking = search_training(shape, task, cluster, {.most = top, .levels = &levels});
+  } else {
+    const planner::Layout one = planner::parse_layout(layout, cluster.devices);
+    refuse(problem_of(shape, one, task));
+    ranking.best = {at_level(estimate_training(shape, one, task, cluster), levels)};
+    ranking.least_missing_bytes =
+        std::max(0.0, ranking.best[0].memory.total() - cluster.usable_bytes());
+    ranking.tried = 1;
+    ranking.fitting = ranking.least_missing_bytes == 0 ? 1 : 0;
   }
   py::list layouts;
   for (const planner::TrainingEstimate& one : ranking.best) {
@@ -142,16 +157,51 @@ py::dict axes_dict(const planner::ServingLayout& layout) {
   return axes;
 }
 
+planner::Speculation speculation_of(const std::vector<double>& numbers,
+                                    const planner::ModelShape& shape) {
+  const auto speculation = planner::speculation_of(numbers, shape);
+  if (!speculation) {
+    throw py::value_error(
+        "speculate is (drafted tokens of a step, chance of each) or (..., ..., time of drafting "
+        "one, "
+        "in steps), such as (3, 0.8)");
+  }
+  return *speculation;
+}
+
+py::dict quantiles_dict(const planner::Quantiles& quantiles) {
+  py::dict result;
+  result["p50"] = quantiles.half;
+  result["p90"] = quantiles.nine_of_ten;
+  result["p99"] = quantiles.most;
+  return result;
+}
+
 py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>& on, double input,
-                      double output, const std::string& precision, double concurrency,
-                      double first_token_s, double token_s, bool pools, const std::string& device,
-                      std::size_t top) {
+                      double output, const std::string& precision, double concurrency, double ttft,
+                      double tpot, double rate, double imbalance, double prefix_hits,
+                      const std::optional<std::vector<double>>& speculate, bool pools,
+                      const std::string& layout, const std::string& device, std::size_t top) {
   if (!(input >= 1) || !(output >= 1) || !(concurrency >= 0) || top < 1) {
     throw py::value_error("input, output and top must be 1 or more, and concurrency 0 or more");
   }
+  if (!(rate >= 0) || !(prefix_hits >= 0 && prefix_hits < 1)) {
+    throw py::value_error("rate must be 0 or more, and prefix_hits at least 0 and below 1");
+  }
   const planner::ModelShape shape = shape_of(model);
   const planner::Cluster cluster = cluster_of(*on, device);
-  planner::ServingTask task{.input = input, .output = output, .concurrency = concurrency};
+  planner::ServingTask task{.input = input,
+                            .output = output,
+                            .concurrency = concurrency,
+                            .imbalance = imbalance,
+                            .prefix_hits = prefix_hits,
+                            .requests_per_s = rate};
+  if (!(imbalance >= 1)) {
+    throw py::value_error("imbalance must be 1 or more");
+  }
+  if (speculate) {
+    task.speculation = speculation_of(*speculate, shape);
+  }
   if (precision.empty()) {
     take_stored(shape, cluster.device, task);
   } else {
@@ -160,10 +210,15 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
                                                           : planner::Precision::f8;
   }
   planner::Ranking<planner::ServingEstimate> ranking;
-  {
+  const planner::ServingLimits limits{.first_token_s = ttft, .token_s = tpot};
+  if (layout.empty()) {
     const py::gil_scoped_release unlocked;
-    ranking = search_serving(shape, task, {.first_token_s = first_token_s, .token_s = token_s},
-                             cluster, {.most = top, .tries_pools = pools});
+    ranking = search_serving(shape, task, limits, cluster, {.most = top, .tries_pools = pools});
+  } else {
+    const planner::ServingLayout one =
+        planner::parse_serving_layout(layout, shape, cluster.devices);
+    refuse(problem_of(shape, one, asked_of(task, one)));
+    ranking = rank_layout(shape, one, task, limits, cluster);
   }
   py::list layouts;
   for (const planner::ServingEstimate& one : ranking.best) {
@@ -177,6 +232,16 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
     row["first_token_s"] = one.first_token_s;
     row["token_s"] = one.token_s;
     row["tokens_per_s_device"] = one.tokens_per_s_device;
+    if (rate > 0) {
+      row["most_requests_per_s"] = one.most_requests_per_s;
+    }
+    if (one.waits) {
+      py::dict waits;
+      waits["first_token_s"] = quantiles_dict(one.waits->first_token_s);
+      waits["token_s"] = quantiles_dict(one.waits->token_s);
+      waits["at_once"] = one.waits->at_once;
+      row["waits"] = waits;
+    }
     row["seconds"] = parts_dict(planner::token_parts(), one.parts);
     row["bytes"] = parts_dict(planner::memory_parts(), one.memory);
     layouts.append(row);
@@ -188,10 +253,11 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
 
 void define_model_plans(py::module_& module) {
   module.def("plan_training", plan_training, arg("model"), arg("on"), arg("batch"), arg("sequence"),
-             arg("precision"), arg("device"), arg("top"));
+             arg("precision"), arg("layout"), arg("device"), arg("top"));
   module.def("plan_serving", plan_serving, arg("model"), arg("on"), arg("input"), arg("output"),
-             arg("precision"), arg("concurrency"), arg("first_token_s"), arg("token_s"),
-             arg("pools"), arg("device"), arg("top"));
+             arg("precision"), arg("concurrency"), arg("ttft"), arg("tpot"), arg("rate"),
+             arg("imbalance"), arg("prefix_hits"), arg("speculate"), arg("pools"), arg("layout"),
+             arg("device"), arg("top"));
 }
 
 }  // namespace unisono_python

@@ -76,36 +76,52 @@ def topology(source):
     return source if isinstance(source, Topology) else _core.topology(_text(source))
 
 
-def plan_training(model, on, batch=256, sequence=8192, precision="bf16", device="", top=10):
+def _layout_text(layout):
+    """Returns the text of a layout, given a dict or None."""
+    return ",".join(f"{axis}={size}" for axis, size in (layout or {}).items())
+
+
+def plan_training(
+    model, on, batch=256, sequence=8192, precision="bf16", layout=None, device="", top=10,
+):  # fmt: skip
     """Returns the layouts for training a model on all devices of a topology, fastest first.
 
     model: a name ("llama3-70b"), or a config.json as a dict, its text or a Path. on: as topology().
     batch: sequences per step, over all devices. precision: "bf16", "f8" or "f4". device: the device of
-    the ranks ("h100"), if the topology does not name it.
+    the ranks ("h100"), if the topology does not name it. layout: only this one, such as
+    {"tp": 4, "pp": 8, "mb": 1, "recompute": "full"}; without "dp", that follows from the devices.
 
     Returns a dict: "layouts", each with its axes, "step_s", "seconds" by part and "bytes" of the
     fullest rank by part; "refused" (count by reason), "least_missing_bytes" if nothing fits, and
-    "reason", why the first layout beats the second. ValueError for invalid arguments.
+    "reason", why the first layout beats the second. ValueError, UsageError for invalid arguments.
     """
-    return _core.plan_training(_text(model), topology(on), batch, sequence, precision, device, top)
+    return _core.plan_training(
+        _text(model), topology(on), batch, sequence, precision, _layout_text(layout), device, top
+    )
 
 
 def plan_serving(
-    model, on, input=1024, output=1024, precision="", concurrency=0,
-    first_token_s=0, token_s=0.05, pools=False, device="", top=10,
+    model, on, input=1024, output=1024, precision="", concurrency=0, ttft=0, tpot=0.05, rate=0,
+    imbalance=1, prefix_hits=0, speculate=None, pools=False, layout=None, device="", top=10,
 ):  # fmt: skip
     """Returns the layouts for serving a model, by tokens per second and device.
 
     input, output: tokens of a prompt and of an answer. concurrency: concurrent requests per instance;
     0: as many as memory and the limits allow. precision: of weights and products; "": that of the
-    quantization_config in a config.json, else bf16. first_token_s, token_s: limits; 0: none.
+    quantization_config in a config.json, else bf16. ttft, tpot: limits in seconds of the time to the
+    first token and of the time per output token; 0: none.
+    rate: requests per second that arrive at random. Each layout then has the fewest instances with
+    which nine of ten requests keep the limits, and "waits", with "p50", "p90" and "p99" of
+    "first_token_s" and "token_s". imbalance: rows of
+    the busiest device's experts, over the mean. prefix_hits: share of a prompt that is cached already. speculate:
+    (drafted tokens per step, chance of each), and as a third number the time of drafting one, in steps.
     pools: also try layouts that read prompts on devices of their own; such a layout has "prompts", a
-    dict with the axes of these devices and "prompt_s". The other arguments and the result are those
-    of plan_training().
+    dict with the axes of these devices and "prompt_s". layout: only this one, such as
+    {"tp": 4, "instances": 2}. The other arguments and the result are those of plan_training().
     """
     return _core.plan_serving(
-        _text(model), topology(on), input, output, precision, concurrency, first_token_s, token_s, pools, device,
-        top,
+        _text(model), topology(on), input, output, precision, concurrency, ttft, tpot, rate, imbalance,
+        prefix_hits, speculate, pools, _layout_text(layout), device, top,
     )  # fmt: skip
 
 

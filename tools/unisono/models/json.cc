@@ -91,16 +91,35 @@ Json pool_json(const planner::PromptPool& pool) {
                     {"bytes", parts_json(planner::memory_parts(), pool.memory)}};
 }
 
+Json quantiles_json(const planner::Quantiles& quantiles) {
+  return {{"p50", rounded(quantiles.half)},
+          {"p90", rounded(quantiles.nine_of_ten)},
+          {"p99", rounded(quantiles.most)}};
+}
+
+void add_waits(const ServingEstimate& estimate, Json& json) {
+  if (estimate.waits) {
+    json["waits"] = {{"first_token_s", quantiles_json(estimate.waits->first_token_s)},
+                     {"token_s", quantiles_json(estimate.waits->token_s)},
+                     {"at_once", rounded(estimate.waits->at_once)}};
+  }
+  if (estimate.most_requests_per_s > 0) {
+    json["most_requests_per_s"] = rounded(estimate.most_requests_per_s);
+  }
+}
+
 Json estimate_json(const ServingEstimate& estimate) {
-  return {{"layout", layout_json(estimate.layout)},
-          {"prompts", pool_json(estimate.prompts)},
-          {"concurrency", estimate.concurrency},
-          {"first_token_s", rounded(estimate.first_token_s)},
-          {"token_s", rounded(estimate.token_s)},
-          {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
-          {"seconds", parts_json(planner::token_parts(), estimate.parts)},
-          {"bytes", parts_json(planner::memory_parts(), estimate.memory)},
-          {"binding", binding(estimate)}};
+  Json json = {{"layout", layout_json(estimate.layout)},
+               {"prompts", pool_json(estimate.prompts)},
+               {"concurrency", estimate.concurrency},
+               {"first_token_s", rounded(estimate.first_token_s)},
+               {"token_s", rounded(estimate.token_s)},
+               {"tokens_per_s_device", rounded(estimate.tokens_per_s_device)},
+               {"seconds", parts_json(planner::token_parts(), estimate.parts)},
+               {"bytes", parts_json(planner::memory_parts(), estimate.memory)},
+               {"binding", binding(estimate)}};
+  add_waits(estimate, json);
+  return json;
 }
 
 Json head_json(const ModelQuestion& question) {
@@ -153,9 +172,26 @@ Json head_json(const ModelQuestion& question, const planner::TrainingTask& task)
 Json head_json(const ModelQuestion& question, const planner::ServingTask& task) {
   Json json = head_json(question);
   json["task"] = "serve";
+  if (const double watts = question.cluster.device.watts; watts > 0) {
+    json["watts"] = watts;
+  }
+  if (const double price = question.cluster.device.price_per_hour; price > 0) {
+    json["price_per_hour"] = price;
+  }
   json["input"] = task.input;
   json["output"] = task.output;
   json["concurrency"] = task.concurrency;
+  if (task.requests_per_s > 0) {
+    json["requests_per_s"] = task.requests_per_s;
+  }
+  json["imbalance"] = task.imbalance;
+  json["prefix_hits"] = task.prefix_hits;
+  if (task.speculation.drafted > 0) {
+    json["speculation"] = {{"drafted", task.speculation.drafted},
+                           {"accepted", task.speculation.accepted},
+                           {"cost", rounded(task.speculation.cost)},
+                           {"tokens_per_step", rounded(task.speculation.tokens_per_step())}};
+  }
   // The share of token_s; null: nothing of this kind was measured.
   json["margin"] = is_serving_measured(question.shape, question.cluster.device.name)
                        ? Json(planner::kServingMargin)

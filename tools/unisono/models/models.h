@@ -47,9 +47,6 @@ std::optional<planner::Goodput> read_goodput(const Arguments& arguments,
 // Weights are as the checkpoint stores them, unless --precision says another.
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
 
-// "tp=4,pp=8,mb=1", for --explain; dp follows from the devices. Throws UsageError.
-planner::Layout parse_layout(std::string_view text, int devices);
-
 // --step: the layout's step of one round of the pipeline, as a workload. Throws UsageError.
 void write_step(const ModelQuestion& question, const planner::TrainingTask& task,
                 const planner::Layout& layout, const std::string& path);

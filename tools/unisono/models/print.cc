@@ -113,8 +113,17 @@ void print_missing(const ModelQuestion& question, const planner::Ranking<Estimat
   }
 }
 
-void print_too_slow(const planner::Ranking<ServingEstimate>& ranking, const Console& console) {
+void print_too_slow(const planner::Ranking<ServingEstimate>& ranking, double requests_per_s,
+                    const Console& console) {
   const ServingEstimate& nearest = *ranking.nearest;
+  if (requests_per_s > 0 && !nearest.waits) {
+    fmt::print("{}", wrap(fmt::format("no layout answers {:.4g} requests a second: {} comes "
+                                      "nearest, with at most {:.4g}",
+                                      requests_per_s, text_of(nearest.layout),
+                                      nearest.most_requests_per_s),
+                          0, console.width()));
+    return;
+  }
   const std::string text = fmt::format(
       "no layout keeps the time limits: {} comes nearest, with {} to the first token and "
       "{} a token for {} at once",
@@ -206,21 +215,41 @@ void print_rows(const std::vector<TrainingEstimate>& rows, double limit, const C
 }
 
 void print_rows(const std::vector<ServingEstimate>& rows, double limit, const Console& console) {
-  TextTable table({{.heading = "layout", .left = true},
-                   {.heading = "at once"},
-                   {.heading = "first token"},
-                   {.heading = "a token"},
-                   {.heading = "tok/s/dev"},
-                   {.heading = "", .spare = 1},
-                   {.heading = "memory", .left = true}});
+  const bool is_random = rows.front().waits.has_value();
+  std::vector<TextTable::Column> columns = {
+      {.heading = "layout", .left = true}, {.heading = "at once"}, {.heading = "TTFT"}};
+  if (is_random) {
+    columns.push_back({.heading = "90 %"});
+  }
+  columns.push_back({.heading = "TPOT"});
+  if (is_random) {
+    columns.push_back({.heading = "90 %"});
+  }
+  columns.insert(
+      columns.end(),
+      {{.heading = "tok/s/dev"}, {.heading = "", .spare = 1}, {.heading = "memory", .left = true}});
+  TextTable table(columns);
   for (const ServingEstimate& estimate : rows) {
-    table.add({text_of(estimate.layout), fmt::format("{:.0f}", estimate.concurrency),
-               time_text(estimate.first_token_s), time_text(estimate.token_s),
-               fmt::format("{:.1f}", estimate.tokens_per_s_device),
-               bar(estimate.memory.total() / limit, 8), format_bytes(estimate.memory.total())});
+    std::vector<std::string> cells = {text_of(estimate.layout),
+                                      fmt::format("{:.0f}", estimate.concurrency),
+                                      time_text(estimate.first_token_s)};
+    if (is_random) {
+      cells.push_back(time_text(estimate.waits->first_token_s.nine_of_ten));
+    }
+    cells.push_back(time_text(estimate.token_s));
+    if (is_random) {
+      cells.push_back(time_text(estimate.waits->token_s.nine_of_ten));
+    }
+    cells.insert(cells.end(),
+                 {fmt::format("{:.1f}", estimate.tokens_per_s_device),
+                  bar(estimate.memory.total() / limit, 8), format_bytes(estimate.memory.total())});
+    table.add(std::move(cells));
     if (const planner::PromptPool& pool = estimate.prompts; pool.layout.instances > 0) {
-      table.add({fmt::format("  prompts: {}", text_of(pool.layout)), "", "", "", "",
-                 bar(pool.memory.total() / limit, 8), format_bytes(pool.memory.total())});
+      cells.assign(columns.size(), "");
+      cells.front() = fmt::format("  prompts: {}", text_of(pool.layout));
+      cells[cells.size() - 2] = bar(pool.memory.total() / limit, 8);
+      cells.back() = format_bytes(pool.memory.total());
+      table.add(std::move(cells));
     }
   }
   fmt::print("{}", table.text(console));
@@ -324,19 +353,60 @@ std::string serving_evidence_text(const ModelQuestion& question) {
                      question.shape.has_experts() ? "models with experts" : "dense models", device);
 }
 
+// Describes the requests that are served.
+std::string serving_text(const ModelQuestion& question, const planner::ServingTask& task) {
+  std::string text = fmt::format(
+      "serving, {} tokens in, {} out, {}", task.input, task.output,
+      task.stored ? stored_text(question, task) : std::string(planner::to_string(task.weights)));
+  if (task.requests_per_s > 0) {
+    text += fmt::format("; {:.4g} requests/s at random", task.requests_per_s);
+  }
+  if (task.prefix_hits > 0) {
+    text += fmt::format("; {} of each prompt cached", percent(task.prefix_hits));
+  }
+  if (const planner::Speculation& speculation = task.speculation; speculation.drafted > 0) {
+    text += fmt::format(
+        "; {} drafted a step, each right with {:.2g} and for {:.2g} of a step: "
+        "{:.3g} tokens a step",
+        times(static_cast<std::size_t>(speculation.drafted), "token"), speculation.accepted,
+        speculation.cost, speculation.tokens_per_step());
+  }
+  return text;
+}
+
+// Empty: the device says neither its power nor its price.
+std::string costs_text(const planner::DeviceModel& device, const ServingEstimate& estimate) {
+  std::string text;
+  if (device.watts > 0) {
+    text = fmt::format("at most {:.2g} kWh ({} W a device)",
+                       estimate.per_million_tokens(device.watts / 1e3), device.watts);
+  }
+  if (device.price_per_hour > 0) {
+    text += fmt::format("{}price {:.3g} ({} a device and hour)", text.empty() ? "" : "; ",
+                        estimate.per_million_tokens(device.price_per_hour), device.price_per_hour);
+  }
+  return text;
+}
+
+// REQUIRES: the requests arrive at random, and are answered.
+std::string waits_text(const ServingEstimate& estimate) {
+  const planner::Waits& waits = *estimate.waits;
+  return fmt::format(
+      "99 of 100 requests: TTFT within {}, TPOT within {}; {:.3g} of {:.0f} answers under way in "
+      "the mean; at most {:.4g} requests/s could be answered",
+      time_text(waits.first_token_s.most), time_text(waits.token_s.most), waits.at_once,
+      estimate.concurrency / estimate.layout.dp, estimate.most_requests_per_s);
+}
+
 }  // namespace
 
 void print_serving(const ModelQuestion& question, const planner::ServingTask& task,
                    const planner::Ranking<ServingEstimate>& ranking, const Arguments& arguments,
                    const Console& console) {
-  print_head(question,
-             fmt::format("serving, {} tokens in, {} out, {}", task.input, task.output,
-                         task.stored ? stored_text(question, task)
-                                     : std::string(planner::to_string(task.weights))),
-             {serving_evidence_text(question)}, console);
+  print_head(question, serving_text(question, task), {serving_evidence_text(question)}, console);
   if (ranking.best.empty()) {
     if (ranking.nearest) {
-      print_too_slow(ranking, console);
+      print_too_slow(ranking, task.requests_per_s, console);
     } else if (ranking.least_missing.empty()) {
       fmt::print("no layout has the dimensions that are asked for\n");
     } else {
@@ -352,9 +422,16 @@ void print_serving(const ModelQuestion& question, const planner::ServingTask& ta
   print_reasons(ranking, console);
   print_refused(ranking, console);
   const ServingEstimate& first = ranking.best.front();
-  fmt::print("\na token of the first: {}\n", time_text(first.token_s));
+  fmt::print("\n");
+  if (first.waits) {
+    fmt::print("{}", wrap(waits_text(first), 0, console.width()));
+  }
+  fmt::print("a token of {}: {}\n", text_of(first.layout), time_text(first.token_s));
   print_time(planner::token_parts(), first.parts);
   print_memory(first.memory, limit);
+  if (const std::string costs = costs_text(question.cluster.device, first); !costs.empty()) {
+    fmt::print("{}", wrap("a million tokens: " + costs, 0, console.width()));
+  }
   print_flags(arguments, first);
 }
 

@@ -387,13 +387,62 @@ std::optional<planner::Goodput> read_goodput(const Arguments& arguments,
   return goodput_of(question.shape, task, question.cluster.devices, rates);
 }
 
+namespace {
+
+planner::Speculation read_speculation(const Arguments& arguments,
+                                      const planner::ModelShape& shape) {
+  if (!arguments.has("speculate")) {
+    return {};
+  }
+  const std::string text = arguments.text("speculate");
+  std::vector<double> numbers;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    double number = -1;
+    const auto [last, error] = std::from_chars(text.data() + at, text.data() + end, number);
+    numbers.push_back(error == std::errc{} && last == text.data() + end ? number : -1);
+    at = end + 1;
+  }
+  const auto speculation = planner::speculation_of(numbers, shape);
+  if (!speculation) {
+    throw UsageError(
+        fmt::format("--speculate {} is not the drafted tokens of a step and the chance of each, "
+                    "such as 3,0.8",
+                    text),
+        "a third number is what drafting one takes, in steps of the model: 3,0.8,0.05",
+        std::string(kHelp));
+  }
+  return *speculation;
+}
+
+}  // namespace
+
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question) {
   const planner::DeviceModel& device = question.cluster.device;
   const std::optional<planner::StoredWeights>& stored = question.shape.stored;
   planner::ServingTask task{
       .input = static_cast<double>(arguments.number("input", 1, kMostTokens)),
       .output = static_cast<double>(arguments.number("output", 1, kMostTokens)),
-      .concurrency = static_cast<double>(arguments.number("concurrency", 0, 1'000'000))};
+      .concurrency = static_cast<double>(arguments.number("concurrency", 0, 1'000'000)),
+      .imbalance = arguments.real("imbalance"),
+      .prefix_hits = read_share(arguments, "prefix-hits"),
+      .speculation = read_speculation(arguments, question.shape)};
+  if (const int most = std::max(1, question.shape.experts);
+      !(task.imbalance >= 1 && task.imbalance <= most)) {
+    throw UsageError(
+        fmt::format("--imbalance {} is not a number from 1 to {}, as many as a layer has experts",
+                    arguments.text("imbalance"), most),
+        {}, std::string(kHelp));
+  }
+  if (arguments.has("rate")) {
+    constexpr double kMostRequests = 1e9;
+    task.requests_per_s = arguments.real("rate");
+    if (!(task.requests_per_s > 0 && task.requests_per_s <= kMostRequests)) {
+      throw UsageError(fmt::format("--rate {} is not a number of requests a second above 0",
+                                   arguments.text("rate")),
+                       {}, std::string(kHelp));
+    }
+  }
   if (stored && !arguments.has("precision")) {
     take_stored(question.shape, device, task);
     return task;
@@ -407,78 +456,6 @@ planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion
   task.cache =
       task.weights == planner::Precision::bf16 ? planner::Precision::bf16 : planner::Precision::f8;
   return task;
-}
-
-planner::Layout parse_layout(std::string_view text, int devices) {
-  planner::Layout layout;
-  layout.dp = 0;
-  const std::array<std::pair<std::string_view, int*>, 9> names = {{{"tp", &layout.tp},
-                                                                   {"pp", &layout.pp},
-                                                                   {"vp", &layout.vp},
-                                                                   {"cp", &layout.cp},
-                                                                   {"uly", &layout.uly},
-                                                                   {"ep", &layout.ep},
-                                                                   {"dp", &layout.dp},
-                                                                   {"mb", &layout.micro_batch},
-                                                                   {"zero", &layout.zero}}};
-  const auto wrong = [&](std::string_view word) {
-    return UsageError(fmt::format("--explain: {} is not an axis of a layout", word),
-                      "axes are tp, pp, vp, cp, uly, ep, dp; mb is the microbatch, zero 0 to 3",
-                      "--explain tp=4,pp=8,mb=1");
-  };
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (word.starts_with("offload=")) {
-      const std::string_view value = word.substr(word.find('=') + 1);
-      if (value != "activations" && value != "optimiser" && value != "both" && value != "none") {
-        throw wrong(word);
-      }
-      layout.offload = {.activations = value == "activations" || value == "both",
-                        .optimiser = value == "optimiser" || value == "both"};
-      continue;
-    }
-    if (word.starts_with("recompute=")) {
-      const std::string_view value = word.substr(word.find('=') + 1);
-      bool is_known = false;
-      for (const auto recompute :
-           {planner::Recompute::none, planner::Recompute::selective, planner::Recompute::full}) {
-        if (value == planner::to_string(recompute)) {
-          layout.recompute = recompute;
-          is_known = true;
-        }
-      }
-      if (!is_known) {
-        throw wrong(word);
-      }
-      continue;
-    }
-    const std::size_t equals = std::min(word.find('='), word.size());
-    const auto* const name =
-        std::ranges::find(names, word.substr(0, equals), &std::pair<std::string_view, int*>::first);
-    const std::string_view number = word.substr(std::min(equals + 1, word.size()));
-    int value = 0;
-    const auto [last, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    const bool is_zero = name != names.end() && name->first == "zero";
-    if (name == names.end() || error != std::errc{} || last != number.data() + number.size() ||
-        value < (is_zero ? 0 : 1) || value > (is_zero ? 3 : 1'000'000)) {
-      throw wrong(word);
-    }
-    *name->second = value;
-  }
-  const std::int64_t others =
-      static_cast<std::int64_t>(layout.tp) * layout.pp * layout.cp * layout.uly;
-  if (layout.dp == 0) {
-    layout.dp = others > 0 && devices % others == 0 ? static_cast<int>(devices / others) : 1;
-  }
-  if (others * layout.dp != devices) {
-    throw UsageError(
-        fmt::format("--explain: tp x pp x cp x uly x dp is {}, and there are {} devices",
-                    others * layout.dp, devices),
-        "leave dp out and it follows", std::string(kHelp));
-  }
-  return layout;
 }
 
 }  // namespace unisono::cli

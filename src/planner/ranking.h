@@ -1,0 +1,133 @@
+// The layouts that a search keeps, and those that it counts.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/device.h"
+
+namespace unisono::planner {
+
+class Levels;
+
+// Why layouts were refused, and how many.
+struct Refusal {
+  std::string why = {};
+  std::int64_t layouts = 0;
+};
+
+template <typename Estimate>
+struct Ranking {
+  std::vector<Estimate> best = {};  // fastest first
+  std::int64_t fitting = 0;
+  std::int64_t tried = 0;
+  std::vector<Refusal> refused = {};  // most layouts first
+  double least_missing_bytes = 0;     // with nothing that fits: of the layout that misses least
+  std::string least_missing = {};     // that layout
+  // The one that misses limits of time least, of those that memory allows and these do not.
+  std::optional<Estimate> nearest = {};
+};
+
+struct SearchOptions {
+  std::size_t most = 10;  // kept
+  bool tries_uly = true;
+  bool tries_pools = false;        // of serving: prompts and answers on devices of their own
+  bool tries_offload = false;      // to the host's memory, where nothing else fits
+  const Levels* levels = nullptr;  // of training; null: the formula alone
+  std::function<void(const std::string&)> progress = [](const std::string&) {};
+};
+
+inline std::vector<int> divisors(int number, int most) {
+  std::vector<int> result;
+  for (int i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) {
+      result.push_back(i);
+    }
+  }
+  return result;
+}
+
+// Counts what is refused, and remembers which layout needs the least more memory.
+template <typename Estimate>
+class Sieve {
+ public:
+  Sieve(const Cluster& cluster, const SearchOptions& options)
+      : cluster_(cluster), options_(options) {}
+
+  void refuse(const std::string& why) {
+    ++ranking_.tried;
+    ++refused_[why];
+  }
+
+  // `times`: how many times as long as a limit of time it takes.
+  void refuse_slow(const Estimate& estimate, double times) {
+    if (estimate.memory.total() > cluster_.usable_bytes()) {
+      refuse("memory");
+      return;
+    }
+    refuse("limits of time");
+    if (times < least_times_) {
+      least_times_ = times;
+      ranking_.nearest = estimate;
+    }
+  }
+
+  // Whether it was fast enough to be kept.
+  template <typename Faster>
+  void take(const Estimate& estimate, const Faster& faster) {
+    const double missing = estimate.memory.total() - cluster_.usable_bytes();
+    if (missing > 0) {
+      refuse("memory");
+      if (missing < least_) {
+        least_ = missing;
+        ranking_.least_missing = text_of(estimate.layout);
+      }
+      return;
+    }
+    ++ranking_.tried;
+    ++ranking_.fitting;
+    std::vector<Estimate>& best = ranking_.best;
+    const auto place = std::upper_bound(best.begin(), best.end(), estimate, faster);
+    if (place == best.end() && best.size() >= options_.most) {
+      return;
+    }
+    best.insert(place, estimate);
+    if (best.size() > options_.most) {
+      best.pop_back();
+    }
+  }
+
+  // The last one that is kept, once there are as many as asked for.
+  const Estimate* last() const {
+    return ranking_.best.size() < options_.most ? nullptr : &ranking_.best.back();
+  }
+
+  Ranking<Estimate> ranking() && {
+    for (const auto& [why, count] : refused_) {
+      ranking_.refused.push_back({.why = why, .layouts = count});
+    }
+    std::ranges::stable_sort(ranking_.refused, std::ranges::greater{}, &Refusal::layouts);
+    if (ranking_.best.empty() && std::isfinite(least_)) {
+      ranking_.least_missing_bytes = least_;
+    }
+    return std::move(ranking_);
+  }
+
+ private:
+  const Cluster& cluster_;
+  const SearchOptions& options_;
+  Ranking<Estimate> ranking_;
+  std::map<std::string, std::int64_t> refused_;
+  double least_ = std::numeric_limits<double>::infinity();
+  double least_times_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace unisono::planner
