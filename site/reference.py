@@ -114,6 +114,34 @@ def is_special(name, code, owner):
     return bool(SPECIAL.match(name) or own or (name == owner and "detail::" in arguments) or "= delete" in code)
 
 
+def entry_of(lines, comment, is_shared, owner):
+    """The entry of one declaration, below a comment or, if that `is_shared`, below another declaration."""
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    source = "\n".join(line[indent:] for line in lines)
+    code = "\n".join(bare(line) for line in lines).strip()
+    head = next((at for at, line in enumerate(lines) if not line.strip().startswith("template <")), 0)
+    # A comment beside it: on the line on which it begins, or, of several lines, on which it ends.
+    beside = (re.search(r"(?://|/\*)(?! NOLINT) ?(.*?)(?: ?\*/)?$", lines[head])
+              or re.search(r"(?:; |} )\s*// (.*)$", lines[-1]))
+    text = "" if is_shared else comment or (beside.group(1) if beside else "")
+    is_explained = bool(comment or beside)
+    if type_ := TYPE.match(re.sub(r"^template <.*>\n", "", code)):
+        kind, name = type_.groups()
+        if code.startswith("typedef"):
+            name = re.search(r"(\w+);$", code).group(1)
+        entry = Entry(name, source, text, kind, not is_shared, not is_explained)
+        if kind in ("struct", "class"):
+            entry.members = parse(lines[head + 1:-1], name, kind == "class")
+        return entry
+    name, kind = name_of(code)
+    special = is_special(name, code, owner)
+    if kind == "function":
+        source = without_body(without_comments(source))
+    elif not comment:
+        text = ""  # it is shown beside the declaration
+    return Entry(name, source, text, kind, not is_shared, not (is_explained or special), special)
+
+
 def parse(lines, owner="", private=False):
     """The entries of a scope, and of the text between them (name "")."""
     entries, spaces, comment, shared, i = [], [], [], False, 0
@@ -165,35 +193,10 @@ def parse(lines, owner="", private=False):
                 if (depth == 0 and code.endswith((";", "}"))) or i == len(lines):
                     break
         shown = lines[first:i]
-        code = "\n".join(bare(each) for each in shown).strip()
         is_shared, shared = shared, bool(comment)
-        hidden = private or any("detail" in space for space in spaces)
-        if hidden or OTHERS.match(code):
-            continue
-        indent = len(line) - len(line.lstrip())
-        source = "\n".join(each[indent:] for each in shown)
-        # On the line on which it begins, or, of several lines, on which it ends.
-        head = next((at for at, each in enumerate(shown) if not each.strip().startswith("template <")), 0)
-        trailing = (re.search(r"(?://|/\*)(?! NOLINT) ?(.*?)(?: ?\*/)?$", shown[head])
-                    or re.search(r"(?:; |} )\s*// (.*)$", shown[-1]))
-        text = "" if is_shared else comment_text(comment)
-        said = trailing.group(1) if trailing and not comment else ""
-        type_ = TYPE.match(re.sub(r"^template <.*>\n", "", code))
-        if type_:
-            name = type_.group(2)
-            if code.startswith("typedef"):
-                name = re.search(r"(\w+);$", code).group(1)
-            entry = Entry(name, source, text or said, type_.group(1), not is_shared, not (comment or trailing))
-            if type_.group(1) in ("struct", "class"):
-                entry.members = parse(shown[head + 1:-1], name, type_.group(1) == "class")
-        else:
-            name, kind = name_of(code)
-            special = is_special(name, code, owner)
-            is_function = kind == "function"
-            entry = Entry(name, without_body(without_comments(source)) if is_function else source,
-                          text or (said if is_function else ""), kind, not is_shared,
-                          not (comment or trailing or special), special)
-        entries.append(entry)
+        if not (private or any("detail" in space for space in spaces)
+                or OTHERS.match(bare(line).strip())):
+            entries.append(entry_of(shown, comment_text(comment), is_shared, owner))
     return entries
 
 
