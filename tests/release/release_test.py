@@ -46,7 +46,7 @@ class Release(unittest.TestCase):
     def test_source_twice(self):
         done = self.release("--check", "source", "--url", "https://example.org/u.tar.gz")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("two builds are equal", done.stdout)
+        self.assertIn("release: source: two builds are equal", done.stdout)
         out = self.checkout / "build/dist"
         sums = dict(reversed(line.split("  ")) for line in (out / "SHA256SUMS").read_text().splitlines())
         self.assertLessEqual({f"{NAME}.tar.gz", f"{NAME}.spdx.json", "release-notes.md",
