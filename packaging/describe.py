@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Files and patterns that hold the version.
+# Files that hold the version, and the pattern to find it.
 VERSIONS = {
     "CMakeLists.txt": r"^project\(unisono VERSION (\S+)",
     "python/pyproject.toml": r'^version = "([^"]+)"',
@@ -31,7 +31,7 @@ VERSIONS = {
     "docs/guides/install.md": r"unisono-([0-9.]+)(?:-cp|\.tar)",
     "docs/guides/install.zh.md": r"unisono-([0-9.]+)(?:-cp|\.tar)",
 }
-# Those that hold only its first two numbers: the version of the interface.
+# Files that hold only the first two numbers, the version of the interface.
 MINORS = {
     "docs/abi.md": r"`UNISONO_([0-9.]+)`",
     **{f"cmake/install/{library}.map": r"^UNISONO_([0-9.]+) \{"
