@@ -118,6 +118,10 @@ class Debian(Tree):
         container = (ROOT / "packaging/Containerfile").read_text()
         self.assertEqual([name for name in listed if name != "#" and name not in container], [])
 
+    def test_the_build_folder_changes_no_library(self):
+        # An absolute path in a library changes its build id, also if installing removes the path.
+        self.assertIn(" -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON", (ROOT / "packaging/debian/rules").read_text())
+
     def test_symbols(self):
         (self.root / "tests/install/symbols/unisono_lab.txt").write_text("unisono::lab::one(int)\nunisono_two\n")
         release = describe.version(self.root)
