@@ -43,7 +43,7 @@ help:
 	@echo "make viewer   build the page of unisono view from viewer/ (1 min; needs Node, the rest does not)"
 	@echo "make site     build the documents as a site with the page in them, into build/site (8 min, then 1)"
 	@echo "make coverage lines and branches of src/ that the tests run, by room (two hours)"
-	@echo "make check    format, layers and spelling of the sources (1 min)"
+	@echo "make check    format, layers, spelling and texts of public names (1 min)"
 	@echo "make release  build all that cmake --install copies, in build/release (7 min)"
 	@echo "make clean    remove build/"
 	@echo "RANKS=N changes the number of processes; SETUP=true installs nothing"

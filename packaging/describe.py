@@ -21,12 +21,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Files and patterns that hold the version.
+# Files that hold the version, and the pattern to find it.
 VERSIONS = {
     "CMakeLists.txt": r"^project\(unisono VERSION (\S+)",
     "python/pyproject.toml": r'^version = "([^"]+)"',
     "CITATION.cff": r'^version: "?([0-9.]+)',
     "CHANGELOG.md": r"^## ([0-9.]+) \(",
+    "python/src/unisono/__init__.py": r'^__version__ = "([^"]+)"',
+    "docs/guides/install.md": r"unisono-([0-9.]+)(?:-cp|\.tar)",
+    "docs/guides/install.zh.md": r"unisono-([0-9.]+)(?:-cp|\.tar)",
+}
+# Files that hold only the first two numbers, the version of the interface.
+MINORS = {
+    "docs/abi.md": r"`UNISONO_([0-9.]+)`",
+    **{f"cmake/install/{library}.map": r"^UNISONO_([0-9.]+) \{"
+       for library in ("unisono", "unisono_device", "unisono_lab", "unisono_parallel")},
 }
 
 # The Debian releases that packages are built for: the part of the version that orders them, and the
@@ -55,15 +64,19 @@ class Wrong(Exception):
 
 def version(root=ROOT):
     found = {}
-    for name, pattern in VERSIONS.items():
-        match = re.search(pattern, (root / name).read_text(), re.MULTILINE)
-        if not match:
+    for name, pattern in {**VERSIONS, **MINORS}.items():
+        values = re.findall(pattern, (root / name).read_text(), re.MULTILINE)
+        if not values:
             raise Wrong(f"{name} names no version")
-        found[name] = match.group(1)
-    if len(set(found.values())) != 1:
-        raise Wrong("these files name different versions: "
-                    + ", ".join(f"{name} {value}" for name, value in found.items()))
-    return found["CMakeLists.txt"]
+        # The changelog and the policy mention other versions after their own.
+        found[name] = values if name.startswith("docs/guides/") else values[:1]
+    release = found["CMakeLists.txt"][0]
+    minor = re.match(r"\d+\.\d+", release).group()
+    wrong = [f"{name} {value}" for name, values in found.items() for value in values
+             if value != (minor if name in MINORS else release)]
+    if wrong:
+        raise Wrong(f"these files name other versions than CMakeLists.txt, which has {release}: {', '.join(wrong)}")
+    return release
 
 
 def is_released(wanted, root=ROOT):

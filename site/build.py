@@ -1,4 +1,4 @@
-"""Builds the documents' site into build/site: docs/, the READMEs, and the page of `unisono view`.
+"""Builds the documents' site into build/site: docs/, the READMEs, the reference, and the page of `unisono view`.
 
     site/build.py --program build/release/tools/unisono/unisono [--serve]
 
@@ -15,11 +15,13 @@ import shutil
 import subprocess
 import sys
 
+import reference
 from links import broken_links
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "bench" / "report"))
 import history
+
 FIGURE = re.compile(r"^<!-- figure: (#\S+) -->$", re.MULTILINE)
 HEADING = re.compile(r"^##+ .+$", re.MULTILINE)
 CODE = re.compile(r"(```.*?```)", re.DOTALL)
@@ -148,9 +150,21 @@ def stage(program):
     for record in kept.glob("*.json"):
         (STAGED / "benchmarks").mkdir(exist_ok=True)
         shutil.copyfile(record, STAGED / "benchmarks" / record.name)
+    (STAGED / "reference").mkdir()
+    for place, text in reference.pages().items():
+        (STAGED / place).write_text(text)
     shutil.copyfile(ROOT / "site" / "extra.css", STAGED / "extra.css")
     subprocess.run([program, "view", "--no-open", "--quiet", "-o", STAGED / "unisono.html"],
                    check=True)
+
+
+def version():
+    """The line below each page: the release, or the commit after it."""
+    number = subprocess.run([ROOT / "packaging/describe.py", "version"], check=True, capture_output=True, text=True).stdout.strip()
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--tags", "--match", "v*"],
+                          check=False, capture_output=True, text=True)
+    commit = done.stdout.strip()
+    return f"unisono {number}" + (f", not released, commit {commit}" if commit and commit != f"v{number}" else "")
 
 
 def main():
@@ -162,7 +176,7 @@ def main():
     words = ["serve"] if given.serve else ["build", "--strict", "--quiet"]
     mkdocs = [sys.executable, "-m", "mkdocs", *words, "-f", ROOT / "site" / "mkdocs.yml"]
     # The theme's note about its own future is no news to our readers.
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+    environment = {**os.environ, "SITE_VERSION": version(), "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
     if subprocess.run(mkdocs, env=environment).returncode != 0:
         raise SystemExit(1)
     if not given.serve:

@@ -44,26 +44,26 @@ class UNISONO_EXPORT Heap {
 }  // namespace detail
 
 template <typename T>
-class allocator {
+class allocator {  // Gives containers registered memory.
  public:
-  using value_type = T;
+  using value_type = T;  // the name that containers expect
   // The allocator moves with the memory of its container.
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
 
-  explicit allocator(const Communicator& communicator)
+  explicit allocator(const Communicator& communicator)  // Local. Keeps the communicator.
       : heap_(std::make_shared<detail::Heap>(communicator)) {}
   template <typename U>
   allocator(const allocator<U>& other) noexcept  // NOLINT(google-explicit-constructor)
       : heap_(other.heap_) {}
 
-  T* allocate(std::size_t count) {
+  T* allocate(std::size_t count) {  // Local. Makes a region of `count` elements.
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
       throw std::bad_array_new_length();
     }
     return static_cast<T*>(heap_->allocate(count * sizeof(T)));
   }
-  void deallocate(T* memory, std::size_t) noexcept { heap_->deallocate(memory); }
+  void deallocate(T* memory, std::size_t) noexcept { heap_->deallocate(memory); }  // Local.
 
   template <typename U>
   bool operator==(const allocator<U>& other) const noexcept {

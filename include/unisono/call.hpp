@@ -22,12 +22,12 @@ struct Reduction {
   double factor = 1.0;  // premul_sum
   UserOp user = {};
   constexpr Reduction(ReduceOp value) : op(value) {}  // NOLINT(google-explicit-constructor)
-  static Reduction premul_sum(double factor) {
+  static Reduction premul_sum(double factor) {        // each rank's input times `factor`, summed
     Reduction result{ReduceOp::premul_sum};
     result.factor = factor;
     return result;
   }
-  static Reduction custom(UserOp user) {
+  static Reduction custom(UserOp user) {  // the caller's function
     Reduction result{ReduceOp::user};
     result.user = user;
     return result;

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-typedef struct unisono_device_handle* unisono_device_t;
+typedef struct unisono_device_handle* unisono_device_t; /* a rank's handle on a device group */
 
 /* Start from UNISONO_DEVICE_OPTIONS_INIT. */
 typedef struct unisono_device_options {

@@ -48,6 +48,7 @@ class DeviceState;
 // A CUstream, or the equivalent cudaStream_t; nullptr: the legacy default stream.
 using DeviceStream = void*;
 
+// Options of a DeviceGroup.
 struct DeviceOptions {
   int device = 0;       // CUDA device number
   int channels = 0;     // thread blocks per operation, the same on all ranks; 0: chosen

@@ -9,7 +9,7 @@
 #include "unisono/export.hpp"
 
 namespace unisono {
-
+// The reason why an operation ended.
 enum class ErrorCode : std::uint8_t {
   usage,       // the caller passed something invalid
   config,      // the environment or the options are wrong or contradict each other
@@ -23,9 +23,9 @@ enum class ErrorCode : std::uint8_t {
   internal,    // a defect in unisono
   evicted      // the other ranks continued without this one, or may have (see shrink())
 };
-inline constexpr ErrorCode kLastErrorCode = ErrorCode::evicted;
+inline constexpr ErrorCode kLastErrorCode = ErrorCode::evicted;  // the greatest value
 
-UNISONO_EXPORT std::string_view to_string(ErrorCode code);
+UNISONO_EXPORT std::string_view to_string(ErrorCode code);  // "usage", "peer_lost", ...
 
 // The place of the error; -1 or empty if a field does not apply. Ranks are world ranks, also for
 // errors in split groups; steps count from 1, as in `unisono show`.

@@ -27,8 +27,8 @@
 extern "C" {
 #endif
 
-typedef struct unisono_exchange_handle* unisono_exchange_t;
-typedef struct unisono_routing_handle* unisono_routing_t;
+typedef struct unisono_exchange_handle* unisono_exchange_t; /* dispatch and combine of a layer */
+typedef struct unisono_routing_handle* unisono_routing_t;   /* which token goes to which rank */
 
 /* The layout of received rows. */
 enum { UNISONO_EXPERT_MAJOR = 0, UNISONO_RANK_MAJOR = 1, UNISONO_FLAT = 2 };
@@ -56,6 +56,7 @@ typedef struct unisono_exchange_options {
 #define UNISONO_EXCHANGE_OPTIONS_INIT \
   {sizeof(unisono_exchange_options_t), 0, 1, UNISONO_EXPERT_MAJOR, 1, -1, NULL, NULL, 0, 0}
 
+/* The rows of a routing, and where they come from. */
 typedef struct unisono_routing_shape {
   size_t tokens;       /* on this rank */
   size_t rows;         /* that a dispatch writes on this rank, padding included */
@@ -76,6 +77,7 @@ typedef struct unisono_routing_shape {
   const int64_t* rows_of_ranks;
 } unisono_routing_shape_t;
 
+/* One kind of row that is sent with the tokens. */
 typedef struct unisono_payload {
   const void* in; /* [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes] */
   void* out;      /* [rows][row_bytes] */
@@ -85,6 +87,7 @@ typedef struct unisono_payload {
   unisono_dtype_t dtype; /* needed for a coding; the same on all ranks */
 } unisono_payload_t;
 
+/* The rows that unisono_combine() sums, and the memory for the sums. */
 typedef struct unisono_combine_rows {
   const void* rows; /* [rows][hidden] of dtype */
   void* out;        /* [tokens][hidden] of dtype */

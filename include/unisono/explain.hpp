@@ -39,6 +39,6 @@ struct Explanation {
   UNISONO_EXPORT std::string text() const;
 };
 
-UNISONO_EXPORT std::string_view to_string(Explanation::Why why);
+UNISONO_EXPORT std::string_view to_string(Explanation::Why why);  // "call", "built_in", ...
 
 }  // namespace unisono

@@ -17,6 +17,7 @@
 
 namespace unisono::lab {
 
+// An algorithm and its simulated time.
 struct PredictedAlgorithm {
   std::string algorithm;  // with its parameters
   double time_us = 0;
@@ -31,6 +32,7 @@ UNISONO_EXPORT std::vector<PredictedAlgorithm> predict(Collective collective, in
 // returns unisono.simulation/1, as `unisono sim --json` prints it.
 UNISONO_EXPORT std::string simulate(std::string_view workload, std::string_view topology);
 
+// A layout of a model and its predicted speed.
 struct PlannedLayout {
   std::string layout;  // "dp=4 tp=8 pp=2 ..."
   double step_s = 0;

@@ -23,6 +23,7 @@ extern "C" {
 /* A plan that is ready to run. */
 typedef struct unisono_reshard_handle* unisono_reshard_t;
 
+/* A tensor that moves, and its layouts. */
 typedef struct unisono_reshard_tensor {
   const char* name; /* one of its own for each tensor */
   unisono_dtype_t dtype;

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-typedef struct unisono_team_handle* unisono_team_t;
+typedef struct unisono_team_handle* unisono_team_t; /* the threads of a rank, as one caller */
 
 /* Collective. Makes a team with the same number of threads, 1 to 1024, on all ranks; comm stays
  * usable. One thread of each rank calls it. timeout_ms limits how long a call waits for the other

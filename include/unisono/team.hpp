@@ -32,9 +32,9 @@
 
 namespace unisono {
 
-inline constexpr int kMostTeamThreads = 1024;
+inline constexpr int kMostTeamThreads = 1024;  // threads of one Team
 
-struct TeamOptions {
+struct TeamOptions {  // Options of a Team.
   // Limit of a call's wait for the other threads of its rank to begin it. 0: no limit.
   int timeout_ms = 300'000;
 };
@@ -49,7 +49,7 @@ class UNISONO_EXPORT Team {
   Team& operator=(Team&&) noexcept;
   ~Team();
 
-  int threads() const;
+  int threads() const;  // Local. Returns the number of threads of this team.
 
   // Collective. The untyped form of all_reduce, broadcast, all_gather, reduce_scatter, all_to_all
   // and barrier. An empty `algorithm` selects "flat" for sums ("one_shot" for a short all_reduce),

@@ -42,7 +42,7 @@ UNISONO_EXPORT std::vector<Leaves> subtrees(std::size_t leaves, const Leaves& mi
 // rest is added at once. Threads: one at a time.
 class UNISONO_EXPORT TreeSum {
  public:
-  struct Shape {
+  struct Shape {  // The leaves that a TreeSum adds.
     Dtype dtype = Dtype::f32;
     std::size_t count = 0;   // elements of a leaf
     std::size_t leaves = 1;  // L: those of all ranks
@@ -52,7 +52,7 @@ class UNISONO_EXPORT TreeSum {
   // Errors: usage.
   explicit TreeSum(const Shape& shape);
 
-  const Shape& shape() const { return shape_; }
+  const Shape& shape() const { return shape_; }  // Local.
 
   // Local. Adds the next leaf, or that of a number, which is not used after the call. Leaves may
   // come in any order.

@@ -54,7 +54,7 @@ enum class ReduceOp : std::uint8_t {
 };
 inline constexpr int kReduceOpCount = 13;
 
-enum class Collective : std::uint8_t {
+enum class Collective : std::uint8_t {  // The collective operations; call.hpp has their shapes.
   broadcast,
   scatter,
   gather,
@@ -70,7 +70,7 @@ enum class Collective : std::uint8_t {
   reduce_scatter_v,
   all_to_all_v
 };
-inline constexpr int kCollectiveCount = 14;
+inline constexpr int kCollectiveCount = 14;  // values of Collective
 
 // Returns the bytes of one element.
 constexpr std::size_t size_of(Dtype dtype) {
@@ -120,14 +120,14 @@ struct f8e5m2 {
   std::uint8_t bits = 0;
 };  // OCP E5M2: IEEE-like, overflow gives infinity
 
-UNISONO_EXPORT float to_float(f16 value);
-UNISONO_EXPORT float to_float(bf16 value);
-UNISONO_EXPORT float to_float(f8e4m3 value);
-UNISONO_EXPORT float to_float(f8e5m2 value);
-UNISONO_EXPORT f16 to_f16(float value);
-UNISONO_EXPORT bf16 to_bf16(float value);
-UNISONO_EXPORT f8e4m3 to_f8e4m3(float value);
-UNISONO_EXPORT f8e5m2 to_f8e5m2(float value);
+UNISONO_EXPORT float to_float(f16 value);      // exact
+UNISONO_EXPORT float to_float(bf16 value);     // exact
+UNISONO_EXPORT float to_float(f8e4m3 value);   // exact
+UNISONO_EXPORT float to_float(f8e5m2 value);   // exact
+UNISONO_EXPORT f16 to_f16(float value);        // rounds to nearest, ties to even
+UNISONO_EXPORT bf16 to_bf16(float value);      // rounds to nearest, ties to even
+UNISONO_EXPORT f8e4m3 to_f8e4m3(float value);  // rounds to nearest; overflow gives NaN
+UNISONO_EXPORT f8e5m2 to_f8e5m2(float value);  // rounds to nearest; overflow gives infinity
 
 // The Dtype of a C++ type. Only the types above and the fixed-width arithmetic types have one.
 template <typename T>

@@ -108,7 +108,7 @@ typedef enum unisono_op UNISONO_INT {
   UNISONO_PREMUL_SUM = 11, /* only in unisono_call_t: each rank's input times `factor`, summed */
   UNISONO_USER = 12        /* only in unisono_call_t: a function of the caller */
 } unisono_op_t;
-
+/* The collective operations. */
 typedef enum unisono_collective UNISONO_INT {
   UNISONO_BROADCAST = 0,
   UNISONO_SCATTER = 1,
@@ -370,9 +370,9 @@ UNISONO_EXPORT unisono_result_t unisono_barrier(unisono_comm_t comm) UNISONO_NOE
 UNISONO_EXPORT unisono_result_t unisono_barrier_async(unisono_comm_t comm,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
 
-/* The v-forms: collectives whose parts may differ in length. Lists, in-place rule and errors are as
- * above. */
-
+/* Collective. The v-forms: parts may differ in length. `counts` and `displs` are the lists that
+ * the top of this header describes; only the root uses `in` of scatter_v and `out` of gather_v. The
+ * in-place rule and the errors are those above. */
 UNISONO_EXPORT unisono_result_t unisono_scatter_v(const void* in, void* out, const size_t* counts,
                                                   const size_t* displs, unisono_dtype_t dtype,
                                                   int root, unisono_comm_t comm) UNISONO_NOEXCEPT;

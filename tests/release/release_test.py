@@ -14,7 +14,8 @@ import describe  # noqa: E402
 
 NAME = f"unisono-{describe.version()}"
 NAMES = ["scripts/release", "scripts/packages", "packaging", "CMakeLists.txt", "python/pyproject.toml", "CITATION.cff",
-         "CHANGELOG.md", "tests/install/symbols", "cmake/install", "viewer/package-lock.json"]
+         "CHANGELOG.md", "python/src/unisono/__init__.py", "docs/guides/install.md", "docs/guides/install.zh.md",
+         "docs/abi.md", "tests/install/symbols", "cmake/install", "viewer/package-lock.json"]
 
 
 class Release(unittest.TestCase):
@@ -45,7 +46,7 @@ class Release(unittest.TestCase):
     def test_source_twice(self):
         done = self.release("--check", "source", "--url", "https://example.org/u.tar.gz")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("two builds are equal", done.stdout)
+        self.assertIn("release: source: two builds are equal", done.stdout)
         out = self.checkout / "build/dist"
         sums = dict(reversed(line.split("  ")) for line in (out / "SHA256SUMS").read_text().splitlines())
         self.assertLessEqual({f"{NAME}.tar.gz", f"{NAME}.spdx.json", "release-notes.md",
@@ -61,6 +62,14 @@ class Release(unittest.TestCase):
         done = self.release("source")
         self.assertEqual(done.returncode, 1)
         self.assertIn("not committed", done.stderr)
+
+    def test_another_version_in_one_file(self):
+        path = self.checkout / "docs/abi.md"
+        path.write_text(path.read_text().replace("UNISONO_", "UNISONO_9"))
+        self.git("commit", "-q", "-a", "-m", "Change the version")
+        done = self.release("source")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("docs/abi.md 9", done.stderr)
 
     def test_wrong_words(self):
         for words in (["sourcery"], ["-o"], ["--suites"]):

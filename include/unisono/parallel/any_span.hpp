@@ -23,6 +23,7 @@ template <typename Data>
 class BasicAnySpan {
  public:
   BasicAnySpan() = default;
+  // Refers to `count` elements, or to all elements of a buffer.
   BasicAnySpan(Data* data, std::size_t count, Dtype dtype)
       : data_(data), count_(count), dtype_(dtype) {}
   template <typename B>
@@ -37,9 +38,9 @@ class BasicAnySpan {
   BasicAnySpan(const BasicAnySpan<Other>& other)  // NOLINT(google-explicit-constructor)
       : data_(other.data()), count_(other.size()), dtype_(other.dtype()) {}
 
-  Data* data() const { return data_; }
+  Data* data() const { return data_; }         // the first element
   std::size_t size() const { return count_; }  // elements
-  Dtype dtype() const { return dtype_; }
+  Dtype dtype() const { return dtype_; }       // of the elements
   // Returns the elements as a std::span.
   // Errors: usage if the elements have another type.
   template <typename T>

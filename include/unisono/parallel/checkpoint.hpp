@@ -42,6 +42,7 @@ UNISONO_EXPORT void save_checkpoint(Communicator& communicator, const std::strin
 // resource.
 UNISONO_EXPORT void load_checkpoint(const std::string& folder, std::span<const Saved> tensors);
 
+// A tensor that list_checkpoint() found.
 struct SavedTensor {
   std::string name;
   Dtype dtype = Dtype::f32;

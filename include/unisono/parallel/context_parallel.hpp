@@ -41,6 +41,7 @@ UNISONO_EXPORT std::vector<std::size_t> context_positions(ContextOrder order, st
 // Local. Returns the number of query-key pairs that a rank computes under a causal mask.
 UNISONO_EXPORT std::size_t causal_work(ContextOrder order, std::size_t length, int ranks, int rank);
 
+// The heads of one attention call on this rank.
 struct AttentionShape {
   std::size_t batch = 1;
   std::size_t heads = 1;
@@ -76,6 +77,7 @@ struct AttentionBackward {
   float* key_gradient = nullptr;
   float* value_gradient = nullptr;
 };
+// The caller's computations.
 struct AttentionKernel {
   // Writes results and log-sum-exps. A row that sees no key gets zeros and the log-sum-exp
   // -infinity.
@@ -83,7 +85,7 @@ struct AttentionKernel {
   std::function<void(const AttentionBlock&, const AttentionBackward&)> backward = {};
 };
 
-enum class ContextMethod : unsigned char { ring, all_gather };
+enum class ContextMethod : unsigned char { ring, all_gather };  // see the top of this header
 
 // The axes that a sequence is sharded over. `outer` uses the method; `heads` is the Ulysses axis,
 // inside of `outer` (it varies faster). Either may be null; with both null, attention runs on one
@@ -98,8 +100,8 @@ struct UNISONO_EXPORT ContextAxes {
   // a forward pass `outer` may gather as well.
   bool in_position_order = false;
 
-  int ranks() const;
-  int rank() const;
+  int ranks() const;  // over both axes
+  int rank() const;   // among these
   // Local. Returns this rank's positions of a sequence of `length`.
   std::vector<std::size_t> positions(std::size_t length) const;
 };
@@ -116,6 +118,7 @@ UNISONO_EXPORT void context_attention(const ContextAxes& axes, const AttentionSh
                                       ConstAnySpan query, ConstAnySpan key, ConstAnySpan value,
                                       AnySpan out, std::span<float> log_sum);
 
+// The outputs of context_attention_backward().
 struct ContextGradients {
   AnySpan query;  // all three are outputs
   AnySpan key;

@@ -16,6 +16,7 @@
 
 namespace unisono {
 
+// The ranks to place experts on.
 struct BalanceOptions {
   int ranks = 1;
   int physical_experts = 0;  // experts and replicas on all ranks together; 0: one for each expert
@@ -23,6 +24,7 @@ struct BalanceOptions {
   int hosts = 1;             // of consecutive ranks
 };
 
+// A placement of experts and their replicas.
 struct ExpertPlaces {
   std::vector<std::vector<int>> experts_of_rank;  // as ExchangeOptions::experts_of_rank
   std::vector<double> load_of_rank;               // replicas share their expert's load evenly

@@ -48,6 +48,7 @@ namespace unisono {
 //   flat          one row for each source rank, token and place among the k, without gaps
 enum class ExpertLayout : std::uint8_t { expert_major, rank_major, flat };
 
+// Options of an Exchange; the same on all ranks.
 struct ExchangeOptions {
   int experts = 0;
   int k = 1;  // experts per token
@@ -144,6 +145,7 @@ struct Payload {
 };
 inline constexpr int kMaxPayloads = 8;
 
+// The rows that combine() sums, and the memory for the sums.
 struct CombineRows {
   std::span<const std::byte> rows = {};  // [rows()][hidden] of dtype, or more rows
   // [tokens][hidden] of dtype. May be `residual`; must not overlap any other buffer.
@@ -173,6 +175,7 @@ struct CombineGradient {
 // For mask(): until the next mask().
 inline constexpr std::int64_t kUntilNextMask = std::numeric_limits<std::int64_t>::max();
 
+// Dispatches tokens to experts, and combines their outputs.
 class UNISONO_EXPORT Exchange {
  public:
   // Collective. The communicator must outlive the exchange and must not be moved.

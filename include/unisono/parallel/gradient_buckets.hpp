@@ -24,6 +24,7 @@
 
 namespace unisono::parallel {
 
+// Options of GradientBuckets; the same on all ranks.
 struct BucketOptions {
   std::size_t first_bytes = std::size_t{1} << 20;
   std::size_t bytes = std::size_t{25} << 20;
@@ -78,7 +79,7 @@ class UNISONO_EXPORT GradientBuckets {
   // the other ranks get aborted, because they would wait for ever.
   void finish();
 
-  std::size_t buckets() const;
+  std::size_t buckets() const;  // Local. Returns the number of buckets.
   // Local. Returns how long finish() has waited in this step: the communication that the backward
   // pass did not hide.
   // Units: microseconds.

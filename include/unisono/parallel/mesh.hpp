@@ -19,6 +19,7 @@
 
 namespace unisono::parallel {
 
+// One axis of a mesh.
 struct Axis {
   std::string name;
   int size = 1;
@@ -34,10 +35,10 @@ class UNISONO_EXPORT MeshShape {
   // is not `ranks` (0: any).
   static MeshShape parse(std::string_view text, int ranks = 0);
 
-  int ranks() const { return ranks_; }
+  int ranks() const { return ranks_; }                         // product of all axes
   const std::vector<Axis>& axes() const { return axes_; }      // slowest first
   const std::vector<Axis>& folded() const { return folded_; }  // after the semicolon
-  std::string text() const;
+  std::string text() const;                                    // that parse() reads
 
   // The size of one axis or of several ("dp,cp"), and a rank's coordinate along them.
   // Errors: usage for an axis that does not exist or is named twice, and for axes on both sides of
@@ -75,6 +76,7 @@ class UNISONO_EXPORT Mesh {
   Mesh& operator=(Mesh&&) noexcept;
   ~Mesh();
 
+  // Local. The mesh's shape, this rank's number, and MeshShape::size() and coordinate() of it.
   const MeshShape& shape() const;
   int rank() const;
   int size(std::string_view names) const { return shape().size(names); }

@@ -26,6 +26,7 @@
 
 namespace unisono::parallel {
 
+// The cost of an overlapped collective.
 struct Overlapped {
   double exposed_us = 0;  // how long this rank waited for transfers
 };

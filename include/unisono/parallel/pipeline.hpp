@@ -31,6 +31,7 @@ struct ScheduleState;
 class PipelineRunner;
 }  // namespace detail
 
+// The size of a schedule that by_name() makes.
 struct PipelineShape {
   int ranks = 1;
   int microbatches = 1;
@@ -51,9 +52,9 @@ class UNISONO_EXPORT PipelineSchedule {
 
   explicit PipelineSchedule(std::shared_ptr<const detail::ScheduleState> state);
 
-  int ranks() const;
-  int stages() const;
-  int microbatches() const;
+  int ranks() const;         // of the pipeline
+  int stages() const;        // on all ranks
+  int microbatches() const;  // per step
   // Errors: usage for a stage or rank that does not exist; also from actions_of().
   int rank_of(int stage) const;
   std::vector<int> stages_of(int rank) const;
@@ -77,8 +78,8 @@ struct TensorSpec {
   Dtype dtype = Dtype::f32;
   std::vector<std::size_t> shape = {};  // at most 8 dimensions
 
-  UNISONO_EXPORT std::size_t bytes() const;
-  UNISONO_EXPORT std::string text() const;  // "f32[4, 8]"
+  UNISONO_EXPORT std::size_t bytes() const;  // of the elements
+  UNISONO_EXPORT std::string text() const;   // "f32[4, 8]"
   bool operator==(const TensorSpec&) const = default;
 };
 
@@ -121,6 +122,7 @@ struct PipelineCallbacks {
   std::function<void(std::span<const std::function<void()>>)> overlap = nullptr;
 };
 
+// Options of a Pipeline; the same on all ranks.
 struct PipelineOptions {
   // Limit of the wait for one message; -1: the communicator's, 0: no limit. The error names the
   // action and the rank that owes it.

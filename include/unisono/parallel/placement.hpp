@@ -29,6 +29,7 @@
 
 namespace unisono::parallel {
 
+// Consecutive indices.
 struct Range {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -40,24 +41,26 @@ struct Range {
 // ranks.
 UNISONO_EXPORT Range shard_range(std::size_t size, int ranks, int rank);
 
+// The way in which an axis holds a tensor.
 struct Placement {
-  enum class Kind : std::uint8_t { replicate, shard, partial };
+  enum class Kind : std::uint8_t { replicate, shard, partial };  // see the top of this header
   Kind kind = Kind::replicate;
   std::size_t dim = 0;          // of a shard
   ReduceOp op = ReduceOp::sum;  // of a partial: sum, avg, prod, min or max
   bool operator==(const Placement&) const = default;
 };
-inline Placement Replicate() {
+inline Placement Replicate() {  // Local. Returns the placement of whole copies.
   return {};
 }
-inline Placement Shard(std::size_t dim) {
+inline Placement Shard(std::size_t dim) {  // Local. Returns that of parts of a dimension.
   return {.kind = Placement::Kind::shard, .dim = dim};
 }
-inline Placement Partial(ReduceOp op = ReduceOp::sum) {
+inline Placement Partial(ReduceOp op = ReduceOp::sum) {  // Local. Returns that of summands.
   return {.kind = Placement::Kind::partial, .op = op};
 }
 UNISONO_EXPORT std::string to_string(const Placement& placement);  // "shard(0)"
 
+// A change of placement.
 struct Conversion {
   Placement from;
   Placement to;
@@ -69,6 +72,7 @@ struct Conversion {
 // Errors: usage for a Partial that is not a sum.
 UNISONO_EXPORT Conversion conjugate(const Conversion& conversion);
 
+// Options of redistribute().
 struct RedistributeOptions {
   bool replicate_to_partial = false;  // allows Replicate -> Partial
   int timeout_ms = -1;                // as in Call

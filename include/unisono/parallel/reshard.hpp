@@ -73,6 +73,7 @@ UNISONO_EXPORT std::vector<std::size_t> shape_of(const ElementRanges& elements);
 UNISONO_EXPORT ElementRanges elements_at(const MeshLayout& layout,
                                          std::span<const std::size_t> shape, int position);
 
+// A tensor that moves, and its layouts.
 struct ReshardTensor {
   std::string name = {};
   Dtype dtype = Dtype::f32;
@@ -96,12 +97,13 @@ struct ReshardMove {
   std::size_t bytes = 0;
 };
 
+// The moves between ranks, and the tensors that they move.
 struct UNISONO_EXPORT ReshardPlan {
   std::vector<ReshardTensor> tensors = {};
   std::vector<int> hosts = {};  // of each rank
   std::vector<ReshardMove> moves = {};
 
-  std::size_t ranks() const { return hosts.size(); }
+  std::size_t ranks() const { return hosts.size(); }  // of the communicator
   // Bytes that ranks send to others, and the part of them that goes from host to host.
   std::size_t bytes_sent() const;
   std::size_t bytes_between_hosts() const;

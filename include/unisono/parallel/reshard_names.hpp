@@ -28,6 +28,7 @@
 
 namespace unisono::parallel {
 
+// A tensor of a checkpoint or of an engine.
 struct NamedTensor {
   std::string name = {};
   Dtype dtype = Dtype::f32;
@@ -42,6 +43,7 @@ struct NamedPart {
   std::size_t first = 0;                  // along that dimension
 };
 
+// A tensor of the engine, and its parts.
 struct NamedTarget {
   NamedTensor tensor = {};
   std::vector<NamedPart> parts = {};

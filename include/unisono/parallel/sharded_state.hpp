@@ -46,6 +46,7 @@
 
 namespace unisono::parallel {
 
+// A parameter of a unit.
 struct Parameter {
   std::string name;
   std::size_t count = 0;
@@ -64,6 +65,7 @@ struct AdamW {
   double decay = 0.0;
 };
 
+// Options of a ShardedState; the same on all ranks.
 struct ShardedOptions {
   int stage = 1;
   Dtype dtype = Dtype::f32;     // of parameters and gradients: f32, bf16 or f16
@@ -89,7 +91,7 @@ class UNISONO_EXPORT ShardedState {
   ShardedState& operator=(ShardedState&&) noexcept;
   ~ShardedState();
 
-  std::size_t units() const;
+  std::size_t units() const;                  // number of units
   std::size_t count(std::size_t unit) const;  // elements, without padding
 
   // Collective. Sets the whole unit; all ranks pass the same values.
@@ -132,11 +134,12 @@ class UNISONO_EXPORT ShardedState {
   // aborted, because they would wait for ever.
   double step();
 
+  // Memory by purpose.
   struct Bytes {
     std::size_t parameters = 0;
     std::size_t gradients = 0;
     std::size_t optimizer = 0;
-    std::size_t all() const { return parameters + gradients + optimizer; }
+    std::size_t all() const { return parameters + gradients + optimizer; }  // the sum
   };
   // Local. Returns what this rank holds now, padding included. The table above is about the time
   // between wait_gradients() and step().

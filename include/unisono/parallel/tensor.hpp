@@ -44,14 +44,14 @@ struct UNISONO_EXPORT Tensor {
     return tensor;
   }
 
-  std::size_t dims() const { return shape.size(); }
-  std::size_t count() const;  // elements
-  bool is_packed() const;     // row-major without gaps
+  std::size_t dims() const { return shape.size(); }  // number of dimensions
+  std::size_t count() const;                         // elements
+  bool is_packed() const;                            // row-major without gaps
   // Returns the elements [first, first + count) of a dimension.
   // Errors: usage.
   Tensor slice(std::size_t dim, std::size_t first, std::size_t count) const;
-  Tensor transposed(std::size_t a, std::size_t b) const;
-  std::string text() const;  // "f32 [4, 256]"
+  Tensor transposed(std::size_t a, std::size_t b) const;  // with these dimensions exchanged
+  std::string text() const;                               // "f32 [4, 256]"
 
  private:
   void expect_count(std::size_t elements) const;

@@ -37,6 +37,7 @@
 
 namespace unisono::parallel {
 
+// The tokens that enter or leave a region.
 struct RegionShape {
   std::size_t rows = 0;  // tokens on all ranks
   std::size_t width = 0;
@@ -128,6 +129,7 @@ UNISONO_EXPORT void cross_entropy(std::size_t vocabulary, AnySpan logits,
                                   std::span<const std::int32_t> targets, float scale,
                                   std::span<float> losses);
 
+// A token and its logit.
 struct Candidate {
   float logit = 0;
   std::int32_t token = 0;

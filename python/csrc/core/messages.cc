@@ -42,8 +42,9 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         });
       },
       arg("data"), arg("to"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
-      "Sends the bytes of `data` to rank `to`; may return before they are received if they are "
-      "few (16 KiB). Messages with one tag between two ranks arrive in order.");
+      "Sends the bytes of `data` to rank `to`; may return before they are received if they fit "
+      "into the lane's buffer (at most 256 KiB). Messages with one tag between two ranks arrive in "
+      "order.");
   comm.def(
       "recv",
       [](Comm& self, const py::object& data, int from, int tag, int timeout_ms) {

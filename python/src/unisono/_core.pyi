@@ -25,6 +25,7 @@ Op = str | premul_sum | Callable[[memoryview, memoryview], None]
 Dtype = Any  # "bf16", "bfloat16", numpy's and torch's dtypes; None: what the buffers say
 
 ANY_SOURCE: int
+"""For recv(): receives from whichever rank sends first."""
 
 class premul_sum:
     """op=premul_sum(factor): each rank's input times `factor`, summed."""
@@ -54,7 +55,8 @@ class Region:
     """Memory that the peers access directly; numpy.frombuffer(region, dtype=...) views it."""
 
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The number of registered bytes."""
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Explanation:
@@ -80,16 +82,21 @@ class Communicator:
     """
 
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """This rank's number in the group, from 0."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The number of ranks in the group."""
     @property
     def hosts(self) -> int:
         """The number of hosts of the group."""
     @property
-    def closed(self) -> bool: ...
-    def close(self) -> None: ...
-    def abort(self, reason: str = "") -> None: ...
+    def closed(self) -> bool:
+        """True after close()."""
+    def close(self) -> None:
+        """Leaves the group. Peers that wait for this rank raise PeerLost."""
+    def abort(self, reason: str = "") -> None:
+        """Ends all operations of this world on all ranks with Aborted. Any thread may call it."""
     def label(self, text: str = "") -> None:
         """Labels this rank's next calls on any group of this world, for example with a layer or phase.
         Recordings show the label, until the next one; empty: no label. Any thread may call it.
@@ -257,7 +264,10 @@ class Communicator:
         algorithm: str = "",
     ) -> Explanation:
         """Explains which algorithm a call with `count` elements uses. Local."""
-    def send(self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1) -> None: ...
+    def send(self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1) -> None:
+        """Sends the bytes of `data` to rank `to`. May return before they are received if the message
+        fits into the lane's buffer (at most 256 KiB).
+        """
     def send_async(
         self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> Request: ...
@@ -283,8 +293,10 @@ class Communicator:
         """By rank: its number in the world before shrink()."""
     def group(self, body: Callable[[], object]) -> None:
         """Starts the asynchronous calls of body() together, and waits for them."""
-    def allocate(self, nbytes: int) -> Region: ...
-    def register_buffer(self, data: Buffer) -> Region: ...
+    def allocate(self, nbytes: int) -> Region:
+        """Allocates zeroed, page-aligned memory that the peers access directly. Local."""
+    def register_buffer(self, data: Buffer) -> Region:
+        """Moves the whole pages of `data` to memory that the peers access directly, at the same address. Local."""
 
 def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
@@ -345,7 +357,8 @@ class Algorithm:
     limits: str
     allows_v: bool
     in_place: bool
-    def can_serve(self, ranks: int) -> bool: ...
+    def can_serve(self, ranks: int) -> bool:
+        """Returns True if the algorithm works on this number of ranks."""
 
 class Schedule:
     """An algorithm as data: the moves between all ranks."""
@@ -366,12 +379,14 @@ class Schedule:
     def verify(self) -> list[Finding]: ...
     def verify_in_place(self) -> list[Finding]: ...
     def show(self, step: int | None = None, width: int = 100) -> str: ...
-    def to_json(self) -> str: ...
+    def to_json(self) -> str:
+        """Returns the text of a schedule file."""
     @staticmethod
     def from_json(text: str) -> Schedule: ...
     def save(self, path: Path) -> None: ...
     @staticmethod
-    def load(path: Path) -> Schedule: ...
+    def load(path: Path) -> Schedule:
+        """Reads a schedule file; raises ValueError for a syntax error. Does not verify it."""
 
 class Builder:
     """Builds a schedule move by move."""
@@ -413,7 +428,8 @@ class Topology:
     ranks: int
     devices: list[str]
     links: int
-    def to_json(self) -> str: ...
+    def to_json(self) -> str:
+        """Returns the text of a unisono.topology/1."""
 
 class Simulation:
     total_us: float
@@ -427,7 +443,8 @@ class Machine:
 
     name: str
     @staticmethod
-    def from_json(text: str) -> Machine: ...
+    def from_json(text: str) -> Machine:
+        """Reads the text of a file of `unisono tune`."""
     def time_us(self, target: str, ranks: int, bytes: float) -> float: ...
 
 def plan(collective: str, ranks: int, bytes: float, link: Link) -> dict[str, Any]: ...
@@ -446,17 +463,23 @@ class PipelineSchedule:
     """The order in which each rank computes its stages and microbatches; proved."""
 
     @staticmethod
-    def by_name(name: str, ranks: int, microbatches: int, chunks: int = 0) -> PipelineSchedule: ...
+    def by_name(name: str, ranks: int, microbatches: int, chunks: int = 0) -> PipelineSchedule:
+        """Makes a schedule of `unisono pipeline list`."""
     @staticmethod
-    def parse(text: str) -> PipelineSchedule: ...
+    def parse(text: str) -> PipelineSchedule:
+        """Reads the text of a file: unisono.pipeline/1, or torch's CSV."""
     @property
-    def ranks(self) -> int: ...
+    def ranks(self) -> int:
+        """The number of ranks of the pipeline."""
     @property
-    def stages(self) -> int: ...
+    def stages(self) -> int:
+        """The number of stages on all ranks."""
     @property
-    def microbatches(self) -> int: ...
+    def microbatches(self) -> int:
+        """The number of microbatches of a step."""
     @property
-    def capacity(self) -> int: ...
+    def capacity(self) -> int:
+        """The number of unread messages that a lane can hold."""
     def rank_of(self, stage: int) -> int: ...
     def stages_of(self, rank: int) -> list[int]: ...
     def chains(self) -> list[list[int]]: ...
@@ -487,7 +510,8 @@ class PipelineRunner:
     def times_json(self) -> str: ...
     def close(self) -> None: ...
     @property
-    def most_bytes_held(self) -> int: ...
+    def most_bytes_held(self) -> int:
+        """The most bytes that inputs, outputs and gradients have occupied on this rank."""
 
 class ExpertRouting:
     """The routing of tokens to ranks: route() makes it; it can be used any number of times."""
@@ -608,9 +632,11 @@ def array_of(array: Any) -> tuple[list[int], str, int]:
 
 class DeviceArray:
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The number of elements in each dimension."""
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """The type of the elements, such as "float32"."""
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
@@ -628,56 +654,78 @@ class DeviceGroup:
         scratch_bytes: int = 33554432,
     ) -> None: ...
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """This rank's number in the group, from 0."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The number of ranks in the group."""
     @property
-    def device(self) -> int: ...
+    def device(self) -> int:
+        """The number of this rank's CUDA device."""
     @property
-    def closed(self) -> bool: ...
-    def allocate(self, shape: Sequence[int], dtype: Dtype = "float32") -> DeviceArray: ...
-    def check(self) -> None: ...
-    def synchronize(self, stream: Any = None, timeout_ms: int = 0) -> None: ...
-    def close(self) -> None: ...
+    def closed(self) -> bool:
+        """True after close()."""
+    def allocate(self, shape: Sequence[int], dtype: Dtype = "float32") -> DeviceArray:
+        """Allocates device memory that all ranks can reach while the group lives. Collective."""
+    def check(self) -> None:
+        """Raises the error that has ended the group, if any. Any thread may call it."""
+    def synchronize(self, stream: Any = None, timeout_ms: int = 0) -> None:
+        """Returns when all work of the stream is done. Any thread may call it."""
+    def close(self) -> None:
+        """Waits until this rank's calls are done and the other ranks close too. Collective."""
     def broadcast(
         self, data: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Copies the root's `data` into `data` of all ranks."""
     def all_reduce(
         self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> Any: ...
+    ) -> Any:
+        """Reduces all `data` into `out` on all ranks; without `out`, into `data`."""
     def reduce(
         self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> Any: ...
+    ) -> Any:
+        """Reduces all `data` into the root's `out`; without it, into its `data`."""
     def scatter(
         self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Copies part r of the root's `data` (n * k elements) into `out` (k) of rank r."""
     def gather(
         self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> Any: ...
+    ) -> Any:
+        """Copies `data` (k elements) of rank r into part r of the root's `out` (n * k)."""
     def all_gather(
         self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Copies `data` (k elements) of rank r into part r of every `out` (n * k)."""
     def reduce_scatter(
         self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Reduces all `data` (n * k), and writes part r to `out` (k elements) of rank r."""
     def all_to_all(
         self, data: Buffer, out: B, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Copies part d of rank s's `data` into part s of rank d's `out`; n * k elements."""
     def barrier(
         self, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> None: ...
+    ) -> None:
+        """Orders the streams: later work begins when all ranks have come here."""
     def scatter_v(
         self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Copies part r of the root's `data`, of counts[r] elements, into `out` of rank r."""
     def gather_v(
         self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> Any: ...
+    ) -> Any:
+        """Copies `data` of rank r into part r, of counts[r] elements, of the root's `out`."""
     def all_gather_v(
         self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Copies `data` of rank r into part r, of counts[r] elements, of every `out`."""
     def reduce_scatter_v(
         self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Reduces all `data`, and writes part r, of counts[r] elements, to `out` of rank r."""
     def all_to_all_v(
         self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, algorithm: str = "", stream: Any = None
-    ) -> B: ...
+    ) -> B:
+        """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from it."""

@@ -260,6 +260,7 @@ class Exchange:
         return self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.asynchronous)
 
     def finish_dispatch(self):
+        """Returns the rows of start_dispatch(). Collective."""
         return self._finish(self._made.finish_dispatch)
 
     def gather_list(self, routing, tokens):
@@ -293,6 +294,7 @@ class Exchange:
         )
 
     def finish_combine(self):
+        """Returns the sums of start_combine(). Collective."""
         return self._finish(self._made.finish_combine)
 
     def combine_backward(self, routing, gradient, rows=None, weights=None):
@@ -323,6 +325,7 @@ class Exchange:
         return self._made.masked()
 
     def close(self):
+        """Waits for the asynchronous calls, and leaves the groups of the exchange."""
         self._made.close()
 
     def _finish(self, finish):

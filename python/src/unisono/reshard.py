@@ -28,6 +28,7 @@ class NameMap(_parallel.NameMap):
 
     @classmethod
     def load(cls, path):
+        """Reads a file of rules."""
         with open(path, encoding="utf-8") as file:
             return cls(file.read())
 
@@ -100,6 +101,7 @@ class Reshard(_parallel.Reshard):
 
     @property
     def bytes_between_hosts(self):
+        """The part of bytes_sent that goes from host to host."""
         return self.bytes()[1]
 
     def _move(self, name):

@@ -87,6 +87,7 @@ class Reshard:
         return self._plan.bytes_sent
 
     def close(self):
+        """Leaves the groups of the plan."""
         self._plan.close()
         if self._owns_comm:
             self.comm.close()

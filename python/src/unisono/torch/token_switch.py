@@ -47,6 +47,7 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
         self._exchanges = {}  # by layout and k
 
     def create_routing(self, topk_idx, per_expert_token_counts=None, *, layout="flat"):
+        """Returns the routing of topk_idx[tokens, k]; -1: no expert. Collective."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {list(LAYOUTS)}; got {layout!r}")
         tokens, k = topk_idx.shape

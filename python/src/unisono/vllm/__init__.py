@@ -8,7 +8,7 @@ naming it in VLLM_PLUGINS switches it on, as that command does. docs/guides/vllm
 
 import os
 
-__all__ = ["LOGGER", "register"]
+__all__ = ["register"]
 
 LOGGER = "vllm.unisono"  # vLLM shows the messages below its own name only
 
