@@ -84,8 +84,9 @@ parallel-bits:
 	@$(SETUP) build parallel
 	@scripts/build release unisono example_transformer
 	@$(TRANSFORMER) --same-bits --save build/transformer_bits
-	@for ranks in 1 2 4 8; do \
-	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --same-bits --compare build/transformer_bits || exit 1; done
+	@wrong=0; for ranks in 1 2 4 8; do \
+	  $(UNISONO) run -n $$ranks -- $(TRANSFORMER) --same-bits --compare build/transformer_bits || wrong=1; done; \
+	  exit $$wrong
 
 # A trainer gives its weights to an engine every ten steps; the answers are compared with those of
 # one process with the same weights.

@@ -1,7 +1,8 @@
 // Products of matrices whose bits do not depend on their shape. A library of products chooses an
 // order of the sum by the shape; here each element is the sum over ascending k of a block of the
-// inner dimension, and blocks are added over the tree of unisono/tree_sum.hpp. Multiplications and
-// additions are rounded one by one, because not all processors fuse them.
+// inner dimension, and blocks are added over the tree of unisono/tree_sum.hpp. A multiplication and
+// its addition are fused and rounded once on every processor, in software on one that has no such
+// instruction.
 #pragma once
 
 #include <cstddef>

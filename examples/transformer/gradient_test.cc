@@ -26,7 +26,7 @@ class Layer {
         layout_(parse_layout("tp=1")),
         world_(unisono::Communicator::connect()),
         mesh_(up::Mesh::create(world_, layout_.mesh)),
-        groups_{.tp = mesh_.axis("tp"), .context = context_of(mesh_, layout_)},
+        groups_(groups_of(mesh_, layout_, config_)),
         local_{.config = config_,
                .layout = layout_,
                .batch = config_.batch,

@@ -6,8 +6,9 @@
 //
 // With --compare the layouts of as many ranks are trained from the same weights on the same data,
 // and a table says how far losses and weights are from those of one process. Sums have another
-// order then, so that they are not the same bits; the bounds below hold for 20 steps. The exit
-// status is 1 if one is not met.
+// order then, so that they are not the same bits; the bounds below hold for 20 steps. The last line
+// counts the layouts, those that are right and those that are refused. The exit status is 1 unless
+// all are right.
 //
 // --steps N trains for so many instead of 20.
 //
@@ -136,14 +137,27 @@ bool compare(unisono::Communicator& world, const Options& options) {
   if (!options.only.empty()) {
     layouts = {transformer::parse_layout(options.only)};
   }
-  bool right = true;
+  std::size_t right = 0;
+  std::size_t refused = 0;
   for (transformer::Layout& layout : layouts) {
     layout.same_bits = options.same_bits;
-    const Trained trained = transformer::train(world, layout, config, steps_of(options));
+    Trained trained;
+    try {
+      trained = transformer::train(world, layout, config, steps_of(options));
+    } catch (const unisono::Error& error) {
+      if (error.code() != unisono::ErrorCode::config) {
+        throw;
+      }
+      ++refused;  // by every rank, before it trains
+      if (world.rank() == 0) {
+        std::printf("%2d  %-42s refused: %s\n", layout.ranks, layout.text.c_str(), error.what());
+      }
+      continue;
+    }
     if (options.same_bits) {
       const Hashes hashes(trained);
       const bool is_same = hashes == Hashes(reference);
-      right = right && is_same;
+      right += is_same ? 1 : 0;
       if (world.rank() == 0) {
         std::printf("%2d  %-42s %8.4f  %s  %s  %7.1f  %s\n", layout.ranks, layout.text.c_str(),
                     trained.losses.back(), hashes.losses.c_str(), hashes.weights.c_str(),
@@ -154,7 +168,7 @@ bool compare(unisono::Communicator& world, const Options& options) {
     }
     const transformer::Difference far = transformer::difference(trained, reference);
     const bool is_right = far.loss <= kLossBound && far.weight <= kWeightBound;
-    right = right && is_right;
+    right += is_right ? 1 : 0;
     if (world.rank() == 0) {
       std::printf("%2d  %-36s %8.4f %8.4f   %8.1e   %8.1e  %7.1f  %s\n", layout.ranks,
                   layout.text.c_str(), trained.losses.front(), trained.losses.back(), far.loss,
@@ -162,7 +176,12 @@ bool compare(unisono::Communicator& world, const Options& options) {
       std::fflush(stdout);
     }
   }
-  return right;
+  if (world.rank() == 0) {
+    std::printf("# layouts on %d rank%s: %zu, %s: %zu, refused: %zu\n", world.size(),
+                world.size() == 1 ? "" : "s", layouts.size(),
+                options.same_bits ? "with the same bits" : "right", right, refused);
+  }
+  return right == layouts.size();
 }
 
 int run(const Options& options) {

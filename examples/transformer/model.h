@@ -39,6 +39,9 @@ struct Config {
   // For the same bits, sums over the hidden features and the vocabulary are those of so many equal
   // parts, and sums over attention's features those of its heads.
   std::size_t parts = 8;
+  // And sums over the positions of a sequence, in attention, those of so many blocks: enough for a
+  // ring of 8 ranks in zigzag order.
+  std::size_t blocks = 16;
   std::size_t head_dim() const { return width / heads; }
 };
 
@@ -59,9 +62,9 @@ struct Weight {
 struct Groups {
   unisono::Communicator& tp;
   unisono::parallel::ContextAxes context;
+  unisono::Communicator* sequences = nullptr;  // the ranks of the context, for the same bits
 };
-// For the same bits, the axes of a context are one.
-unisono::parallel::ContextAxes context_of(unisono::parallel::Mesh& mesh, const Layout& layout);
+Groups groups_of(unisono::parallel::Mesh& mesh, const Layout& layout, const Config& config);
 
 // Sizes that follow from the layout, of one microbatch.
 struct Local {

@@ -79,11 +79,10 @@ class PipelineTrainer {
         mesh_(up::Mesh::create(world, layout.mesh)),
         schedule_(schedule_of(layout, mesh_.size("pp"))),
         units_(units_of_stages(schedule_, config.layers)),
-        groups_{.tp = mesh_.axis("tp"), .context = {}},
+        groups_(groups_of(mesh_, layout, config)),
         local_{.config = config_, .layout = layout, .positions = {}},
         embedding_(groups_, local_),
         head_(groups_, local_) {
-    groups_.context = context_of(mesh_, layout);
     local_.positions = groups_.context.positions(config.length);
     sequences_ = up::shard_range(config.batch, mesh_.size("dp"), mesh_.coordinate("dp"));
     const auto microbatches = static_cast<std::size_t>(layout.microbatches);

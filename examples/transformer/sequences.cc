@@ -187,9 +187,10 @@ std::vector<T> Sequences::exchange(std::span<const T> rows) const {
   const std::size_t width = rows.size() / local_.rows();
   const std::size_t length = local_.config.length;
   std::vector<T> arrived(mine_.count * length * width);
-  up::redistribute(
-      *axes.heads, up::Tensor::of_const(rows, {local_.batch, local_.positions.size(), width}),
-      up::Shard(1), up::Tensor::of(arrived, {mine_.count, length, width}), up::Shard(0));
+  up::redistribute(*groups_.sequences,
+                   up::Tensor::of_const(rows, {local_.batch, local_.positions.size(), width}),
+                   up::Shard(1), up::Tensor::of(arrived, {mine_.count, length, width}),
+                   up::Shard(0));
   std::vector<T> sorted(arrived.size());
   std::size_t row = 0;
   for (int rank = 0; rank < axes.ranks(); ++rank) {

@@ -18,12 +18,11 @@ class Trainer {
   Trainer(unisono::Communicator& world, const Layout& layout, const Config& config)
       : config_(config),
         mesh_(up::Mesh::create(world, layout.mesh)),
-        groups_{.tp = mesh_.axis("tp"), .context = {}},
+        groups_(groups_of(mesh_, layout, config)),
         local_{.config = config_, .layout = layout, .positions = {}},
         data_(mesh_.axes("rep,dp,cp,uly")),
         embedding_(groups_, local_),
         head_(groups_, local_) {
-    groups_.context = context_of(mesh_, layout);
     local_.positions = groups_.context.positions(config.length);
     sequences_ = up::shard_range(config.batch, mesh_.size("rep,dp"), mesh_.coordinate("rep,dp"));
     local_.batch = sequences_.count;
@@ -140,14 +139,23 @@ class Trainer {
 
 }  // namespace
 
-up::ContextAxes context_of(up::Mesh& mesh, const Layout& layout) {
+Groups groups_of(up::Mesh& mesh, const Layout& layout, const Config& config) {
+  Groups groups{.tp = mesh.axis("tp"), .context = {.order = layout.order}};
+  up::ContextAxes& context = groups.context;
   if (layout.same_bits) {
-    return {.heads = &mesh.axes("cp,uly"), .order = layout.order, .in_position_order = true};
+    context.blocks = config.blocks;
+    groups.sequences = &mesh.axes("cp,uly");
+    // Stripes have no blocks, and gathered keys no gradients of blocks.
+    if (layout.method == up::ContextMethod::all_gather ||
+        layout.order == up::ContextOrder::striped) {
+      context.heads = groups.sequences;
+      return groups;
+    }
   }
-  return {.outer = &mesh.axis("cp"),
-          .heads = &mesh.axis("uly"),
-          .method = layout.method,
-          .order = layout.order};
+  context.outer = &mesh.axis("cp");
+  context.heads = &mesh.axis("uly");
+  context.method = layout.method;
+  return groups;
 }
 
 std::vector<HeldWeight> held_weights(const Config& config, const Layout& layout) {

@@ -79,6 +79,10 @@ class UNISONO_EXPORT TreeSum {
   // Errors: usage, and those of Communicator::run().
   void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;
   void all_reduce(Communicator& communicator, std::span<const Leaves> leaves, void* out) const;
+  // Collective. The same sum for one rank: only the root uses `out`.
+  // Errors: usage, and those of Communicator::run().
+  void reduce(Communicator& communicator, std::span<const std::size_t> leaves, int root,
+              void* out) const;
   // Collective. The same for parts: rank r gets elements [r, r+1) * count / n of the sum.
   // Shapes: count: n times that of out.
   // Errors: usage, and those of Communicator::run().
@@ -115,9 +119,8 @@ class UNISONO_EXPORT TreeSum {
     std::vector<std::byte> sum = {};
   };
   void check(const Communicator& communicator, std::span<const Leaves> leaves, bool are_all) const;
-  std::unique_ptr<Scattering::State> exchange(Communicator& communicator,
-                                              std::span<const Leaves> leaves,
-                                              std::span<const std::size_t> parts) const;
+  Scattering exchange(Communicator& communicator, std::span<const Leaves> leaves,
+                      std::span<const std::size_t> parts) const;
 
   Shape shape_;
   std::size_t next_;

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import unisono
 
-LEAVES = 12
+LEAVES = 24
 STEPS = 3
 
 
@@ -82,10 +82,10 @@ def expected():
     return jobs.run(1, in_one_process, backend=None)[0]
 
 
-EVEN = [[12], [6, 6], [4, 4, 4], [3, 3, 3, 3]]
+EVEN = [[LEAVES // ranks] * ranks for ranks in (1, 2, 3, 4, 8)]
 
 
-@pytest.mark.parametrize("leaves", [*EVEN, [5, 7], [6, 4, 2]], ids=str)
+@pytest.mark.parametrize("leaves", [*EVEN, [11, 13], [12, 8, 4], [2, 5, 3, 2, 4, 3, 2, 3]], ids=str)
 def test_ddp_has_the_bits_of_one_process(leaves, expected):
     assert jobs.run(len(leaves), by_ddp, leaves) == [expected] * len(leaves)
 
@@ -96,7 +96,7 @@ def test_fsdp_has_the_bits_of_one_process(leaves, expected):
 
 
 def test_works_with_gloo(expected):
-    assert jobs.run(3, by_ddp, [4, 4, 4], backend="gloo") == [expected] * 3
+    assert jobs.run(3, by_ddp, [8, 8, 8], backend="gloo") == [expected] * 3
 
 
 def refusals():

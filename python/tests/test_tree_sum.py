@@ -82,6 +82,23 @@ def test_scatters_the_bits_of_one_process():
     assert unisono.run_threads(3, body) == [True] * 3
 
 
+@pytest.mark.parametrize("leaves", [[2, 1, 4], [2, 2, 2], [0, 5, 1]], ids=str)
+def test_reduces_the_bits_of_one_process(leaves):
+    def body(comm):
+        total = unisono.TreeSum(sum(leaves), sum(leaves[: comm.rank]))
+        for number in range(total.next, total.next + leaves[comm.rank]):
+            total.add(leaf(number, 10, np.float32).reshape(2, 5))
+        with pytest.raises(unisono.UsageError, match="rank 3 is not one of 3 ranks"):
+            total.reduce(comm, leaves, 3, np.zeros((2, 5), np.float32))
+        return [total.reduce(comm, leaves, root, np.zeros((2, 5), np.float32)) for root in range(3)]
+
+    want = tree(0, sum(leaves), 10, np.float32).reshape(2, 5)
+    for rank, results in enumerate(unisono.run_threads(3, body)):
+        for root, result in enumerate(results):
+            assert (result is None) == (rank != root)
+            assert result is None or result.tobytes() == want.tobytes()
+
+
 def over_a_group():
     rank = dist.get_rank()
     comm = dist.group.WORLD

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "algorithms/catalog.h"
 #include "base/testing_sanitizers.h"
+#include "schedule/node_sum.h"
 #include "schedule/verify.h"
 
 namespace unisono {
@@ -174,6 +177,163 @@ TEST(TreeOrder, SubtreesLeaveTheirHostWhole) {
       }
     }
   }
+}
+
+// Returns how the ranks' leaves are split: as evenly as possible, then with ever more chance.
+std::vector<std::vector<LeafRange>> ranges_of(std::size_t ranks, std::size_t leaves,
+                                              std::mt19937& random) {
+  std::vector<std::vector<LeafRange>> splits;
+  const auto split_at = [&](std::vector<std::size_t> cuts) {
+    std::sort(cuts.begin(), cuts.end());
+    std::vector<LeafRange> ranges;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      ranges.push_back({.first = rank == 0 ? 0 : cuts[rank - 1],
+                        .end = rank + 1 == ranks ? leaves : cuts[rank]});
+    }
+    splits.push_back(ranges);
+  };
+  std::vector<std::size_t> even;
+  std::vector<std::size_t> uneven;  // each rank has a leaf
+  std::vector<std::size_t> some;    // ranks may have none
+  std::vector<std::size_t> inner(leaves - 1);
+  std::iota(inner.begin(), inner.end(), std::size_t{1});
+  std::shuffle(inner.begin(), inner.end(), random);
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    even.push_back(leaves * rank / ranks);
+    uneven.push_back(inner[rank - 1]);
+    some.push_back(random() % (leaves + 1));
+  }
+  split_at(even);
+  split_at(uneven);
+  split_at(some);
+  splits.push_back(splits[1]);  // ranks in another order
+  std::shuffle(splits.back().begin(), splits.back().end(), random);
+  return splits;
+}
+
+std::vector<LeafRange> nodes_of(const std::vector<LeafRange>& ranges, std::size_t leaves) {
+  std::vector<LeafRange> nodes;
+  for (const LeafRange& range : ranges) {
+    const std::vector<LeafRange> more = subtrees_of(leaves, range);
+    nodes.insert(nodes.end(), more.begin(), more.end());
+  }
+  return nodes;
+}
+
+// Leaves of each node, and the additions of node numbers in tree order: expressions know leaves
+// only from left to right.
+struct OrderedNodes {
+  Schedule schedule;
+  std::vector<int> leaves;
+};
+OrderedNodes ordered(const Schedule& schedule, const std::vector<LeafRange>& nodes) {
+  std::vector<int> order(nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto node = [&](int place) { return nodes[static_cast<std::size_t>(place)]; };
+  std::ranges::sort(order, {}, [&](int place) { return node(place).first; });
+  OrderedNodes result{.schedule = schedule, .leaves = {}};
+  std::vector<int> number(nodes.size());
+  for (const int place : order) {
+    number[static_cast<std::size_t>(place)] = static_cast<int>(result.leaves.size());
+    result.leaves.push_back(static_cast<int>(node(place).end - node(place).first));
+  }
+  result.schedule.root = number[static_cast<std::size_t>(schedule.root)];
+  for (Move& move : result.schedule.moves) {
+    move.from = number[static_cast<std::size_t>(move.from)];
+    move.to = number[static_cast<std::size_t>(move.to)];
+  }
+  return result;
+}
+
+// Calls visit(schedule, leaves of each node) for n ranks with n to 4n leaves, split in four ways.
+template <typename Visit>
+void for_each_node_sum(std::size_t most_ranks, const Visit& visit) {
+  std::mt19937 random(7);
+  for (std::size_t ranks = 1; ranks <= most_ranks; ++ranks) {
+    for (std::size_t leaves = ranks; leaves <= 4 * ranks; ++leaves) {
+      for (const std::vector<LeafRange>& ranges : ranges_of(ranks, leaves, random)) {
+        const std::vector<LeafRange> nodes = nodes_of(ranges, leaves);
+        const NodeSum sum = sum_of_nodes(leaves, nodes);
+        ASSERT_EQ(sum.kept.size(), 1U);
+        EXPECT_EQ(sum.kept.front().first, 0U);
+        EXPECT_EQ(sum.kept.front().end, leaves);
+        EXPECT_EQ(sum.kept.front().place, static_cast<std::size_t>(sum.schedule.root));
+        const OrderedNodes in_order = ordered(sum.schedule, nodes);
+        visit(in_order.schedule, in_order.leaves);
+      }
+    }
+  }
+}
+
+// What TreeSum runs where ranks have any ranges of leaves.
+TEST(TreeOrder, IsTheOrderOfNodesForAnyRangesOfLeaves) {
+  int proved = 0;
+  for_each_node_sum(kMostTreeRanks, [&](const Schedule& schedule, const std::vector<int>& leaves) {
+    EXPECT_TRUE(verify_tree_order(schedule, leaves).empty()) << schedule.ranks << " nodes";
+    if (schedule.ranks <= 24) {  // each node once
+      EXPECT_TRUE(verify(schedule).empty()) << schedule.ranks << " nodes";
+    }
+    ++proved;
+  });
+  EXPECT_EQ(proved, kSanitized ? 3696 : 25'216);
+}
+
+// Returns the schedule with the term of an addition added at another place: move `inner` is left
+// out, and move `last` becomes two.
+Schedule regrouped(const Schedule& schedule, std::size_t inner, std::size_t last) {
+  const Move one = schedule.moves[inner];
+  const Move two = schedule.moves[last];
+  Schedule mutant = schedule;
+  mutant.moves.clear();
+  const auto add = [&](int from, int to) {
+    const auto buffer = [&](int node) {
+      return node == schedule.root ? Buffer::output : Buffer::scratch;
+    };
+    mutant.moves.push_back({.step = static_cast<int>(mutant.moves.size()),
+                            .from = from,
+                            .to = to,
+                            .source = buffer(from),
+                            .target = buffer(to),
+                            .combine = Combine::reduce});
+  };
+  for (std::size_t i = 0; i < schedule.moves.size(); ++i) {
+    if (i == last && one.to == two.to) {  // (a + b) + c becomes a + (b + c)
+      add(two.from, one.from);
+      add(one.from, one.to);
+    } else if (i == last) {  // a + (b + c) becomes (a + c) + b
+      add(one.from, two.to);
+      add(two.from, two.to);
+    } else if (i != inner) {
+      add(schedule.moves[i].from, schedule.moves[i].to);
+    }
+  }
+  return mutant;
+}
+
+// Every node is still added once.
+TEST(TreeOrder, NodesThatAreRegroupedAreFound) {
+  int found = 0;
+  for_each_node_sum(12, [&](const Schedule& schedule, const std::vector<int>& leaves) {
+    const std::vector<Move>& moves = schedule.moves;
+    for (std::size_t last = 0; last < moves.size(); ++last) {
+      for (const int term : {moves[last].to, moves[last].from}) {
+        // The addition that completed this term, if it is a sum.
+        const auto is_sum = [&](const Move& move) { return move.to == term; };
+        const auto end = moves.rend();
+        const auto inner = std::find_if(end - static_cast<std::ptrdiff_t>(last), end, is_sum);
+        if (inner == end) {
+          continue;
+        }
+        const Schedule mutant =
+            regrouped(schedule, static_cast<std::size_t>(end - inner) - 1, last);
+        EXPECT_TRUE(verify(mutant).empty()) << schedule.ranks << " nodes, addition " << last;
+        EXPECT_FALSE(sums_in_tree_order(mutant, leaves))
+            << schedule.ranks << " nodes, addition " << last;
+        ++found;
+      }
+    }
+  });
+  EXPECT_GT(found, 5000);
 }
 
 }  // namespace

@@ -1,92 +1,19 @@
 #include "unisono/tree_sum.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <numeric>
 #include <string>
 #include <utility>
 
+#include "base/leaf_tree.h"
 #include "kernels/kernels.h"
+#include "schedule/node_sum.h"
 #include "schedule/tree_order.h"
 #include "unisono/error.hpp"
 
 namespace unisono {
 namespace {
-
-struct Range {
-  std::size_t first = 0;
-  std::size_t end = 0;
-};
-
-// Returns the leaf where the two terms of the sum over leaves [first, end) meet. REQUIRES: at least
-// two leaves.
-std::size_t middle_of(std::size_t first, std::size_t end) {
-  return first + std::bit_floor(end - first - 1);
-}
-
-// Is the sum of these leaves a node of tree(0, leaves)?
-bool is_node(Range range, std::size_t leaves) {
-  Range whole{.end = leaves};
-  while (range.first != whole.first || range.end != whole.end) {
-    if (whole.end - whole.first < 2) {
-      return false;
-    }
-    const std::size_t middle = middle_of(whole.first, whole.end);
-    if (range.end <= middle) {
-      whole.end = middle;
-    } else if (range.first >= middle) {
-      whole.first = middle;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Are the sums of [a, b) and [b, c) the terms of an addition in tree(0, leaves)?
-bool are_terms(Range lower, Range upper, std::size_t leaves) {
-  return lower.end == upper.first && middle_of(lower.first, upper.end) == lower.end &&
-         is_node({lower.first, upper.end}, leaves);
-}
-
-// Adds the node at `place` to its neighbours while they are the terms of an addition. `add(lower,
-// upper)` leaves the sum in the lower one.
-template <typename Node, typename Add>
-void settle(std::vector<Node>& nodes, std::size_t place, std::size_t leaves, const Add& add) {
-  const auto join = [&](std::size_t at) {
-    Node& lower = nodes[at];
-    Node& upper = nodes[at + 1];
-    if (!are_terms({lower.first, lower.end}, {upper.first, upper.end}, leaves)) {
-      return false;
-    }
-    add(lower, upper);
-    lower.end = upper.end;
-    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    return true;
-  };
-  while (true) {
-    if (place > 0 && join(place - 1)) {
-      --place;
-    } else if (place + 1 >= nodes.size() || !join(place)) {
-      return;
-    }
-  }
-}
-
-// Appends the largest nodes of the tree over `whole` that lie inside `part`, from left to right.
-void append_subtrees(Range whole, Range part, std::vector<Range>& subtrees) {
-  if (part.first >= whole.end || part.end <= whole.first || part.first == part.end) {
-    return;
-  }
-  if (part.first <= whole.first && whole.end <= part.end) {
-    subtrees.push_back(whole);
-    return;
-  }
-  const std::size_t middle = middle_of(whole.first, whole.end);
-  append_subtrees({whole.first, middle}, part, subtrees);
-  append_subtrees({middle, whole.end}, part, subtrees);
-}
 
 // Is the tree over the leaves of ranks [first, end) that over the ranks, where each has one
 // subtree?
@@ -156,19 +83,17 @@ std::vector<Leaves> even_leaves(std::size_t leaves, int ranks) {
 }
 
 std::vector<Leaves> subtrees(std::size_t leaves, const Leaves& mine) {
-  std::vector<Range> ranges;
-  append_subtrees({0, leaves}, {mine.first, mine.first + mine.count}, ranges);
   std::vector<Leaves> nodes;
-  for (const Range& range : ranges) {
-    nodes.push_back({.first = range.first, .count = range.end - range.first});
+  for (const LeafRange& node : subtrees_of(leaves, {mine.first, mine.first + mine.count})) {
+    nodes.push_back({.first = node.first, .count = node.end - node.first});
   }
   return nodes;
 }
 
 // The call's memory, and what becomes of it.
 struct TreeSum::Scattering::State {
-  Shape shape = {};                   // of the part
-  std::vector<Leaves> subtrees = {};  // in the order in which they arrive
+  Shape shape = {};                      // of the part
+  std::vector<LeafRange> arriving = {};  // nodes, in the order of `out`
   std::vector<std::byte> in = {};
   std::vector<std::byte> out = {};
   std::vector<std::size_t> sent = {};
@@ -186,20 +111,15 @@ TreeSum TreeSum::Scattering::finish() {
   state.request.wait();
   TreeSum part(state.shape);
   const std::size_t bytes = state.shape.count * size_of(state.shape.dtype);
-  std::size_t at = 0;
-  for (const Leaves& subtree : state.subtrees) {
-    const auto* const from = state.out.data() + at;
-    const auto place = static_cast<std::size_t>(
-        std::ranges::lower_bound(part.nodes_, subtree.first, {}, &Node::first) -
-        part.nodes_.begin());
-    part.nodes_.insert(part.nodes_.begin() + static_cast<std::ptrdiff_t>(place),
-                       {.first = subtree.first,
-                        .end = subtree.first + subtree.count,
-                        .sum = {from, from + bytes}});
-    settle(part.nodes_, place, state.shape.leaves, [&](Node& lower, const Node& upper) {
-      add_to(state.shape.dtype, state.shape.count, lower.sum.data(), upper.sum.data());
-    });
-    at += bytes;
+  const auto node_at = [&](std::size_t place) { return state.out.data() + place * bytes; };
+  const NodeSum nodes = sum_of_nodes(state.shape.leaves, state.arriving);
+  for (const Move& addition : nodes.schedule.moves) {
+    add_to(state.shape.dtype, state.shape.count, node_at(static_cast<std::size_t>(addition.to)),
+           node_at(static_cast<std::size_t>(addition.from)));
+  }
+  for (const NodeSum::Kept& node : nodes.kept) {
+    const std::byte* const from = node_at(node.place);
+    part.nodes_.push_back({.first = node.first, .end = node.end, .sum = {from, from + bytes}});
   }
   if (!part.nodes_.empty()) {
     part.shape_.first = part.nodes_.front().first;
@@ -244,15 +164,15 @@ void TreeSum::add(const Leaves& node, const void* sum) {
     refuse_leaves("leaf " + std::to_string(std::max(node.first, after->first)) + " is added twice",
                   "add each leaf once");
   }
-  const auto place = static_cast<std::size_t>(after - nodes_.begin());
   const auto* const bytes = static_cast<const std::byte*>(sum);
-  nodes_.insert(after, {.first = node.first,
-                        .end = end,
-                        .sum = {bytes, bytes + shape_.count * size_of(shape_.dtype)}});
   next_ = end;
-  settle(nodes_, place, shape_.leaves, [this](Node& lower, const Node& upper) {
-    add_to(shape_.dtype, shape_.count, lower.sum.data(), upper.sum.data());
-  });
+  insert_node(nodes_,
+              {.first = node.first,
+               .end = end,
+               .sum = {bytes, bytes + shape_.count * size_of(shape_.dtype)}},
+              shape_.leaves, [this](Node& lower, const Node& upper) {
+                add_to(shape_.dtype, shape_.count, lower.sum.data(), upper.sum.data());
+              });
 }
 
 void TreeSum::sum(void* out) const {
@@ -309,12 +229,14 @@ void TreeSum::check(const Communicator& communicator, std::span<const Leaves> le
 }
 
 // Every rank sends each other one that one's part of all its subtrees.
-std::unique_ptr<TreeSum::Scattering::State> TreeSum::exchange(
-    Communicator& communicator, std::span<const Leaves> leaves,
-    std::span<const std::size_t> parts) const {
+TreeSum::Scattering TreeSum::exchange(Communicator& communicator, std::span<const Leaves> leaves,
+                                      std::span<const std::size_t> parts) const {
   const std::size_t element = size_of(shape_.dtype);
   const std::size_t mine = parts[static_cast<std::size_t>(communicator.rank())];
-  auto state = std::make_unique<Scattering::State>();
+  Scattering scattering;
+  scattering.state_ = std::make_unique<Scattering::State>();
+  Scattering::State* const state = scattering.state_.get();
+  state->shape = {.dtype = shape_.dtype, .count = mine, .leaves = shape_.leaves, .first = 0};
   std::size_t place = 0;
   for (const std::size_t part : parts) {
     state->sent.push_back(nodes_.size() * part);
@@ -325,18 +247,19 @@ std::unique_ptr<TreeSum::Scattering::State> TreeSum::exchange(
     place += part;
   }
   for (const Leaves& one : leaves) {
-    const std::vector<Leaves> nodes = subtrees(shape_.leaves, one);
-    state->subtrees.insert(state->subtrees.end(), nodes.begin(), nodes.end());
+    const std::vector<LeafRange> nodes =
+        subtrees_of(shape_.leaves, {one.first, one.first + one.count});
+    state->arriving.insert(state->arriving.end(), nodes.begin(), nodes.end());
     state->received.push_back(nodes.size() * mine);
   }
-  state->out.resize(state->subtrees.size() * mine * element);
+  state->out.resize(state->arriving.size() * mine * element);
   state->request = communicator.run_async({.collective = Collective::all_to_all_v,
                                            .in = state->in.data(),
                                            .out = state->out.data(),
                                            .dtype = shape_.dtype,
                                            .counts = state->sent,
                                            .recv_counts = state->received});
-  return state;
+  return scattering;
 }
 
 TreeSum::Scattering TreeSum::scatter_async(Communicator& communicator,
@@ -354,11 +277,12 @@ TreeSum::Scattering TreeSum::scatter_async(Communicator& communicator,
   if (is_tree_of_ranks(leaves, shape_.leaves)) {
     scattering.state_ = std::make_unique<Scattering::State>();
     Scattering::State& state = *scattering.state_;
+    state.shape = {.dtype = shape_.dtype, .count = mine, .leaves = shape_.leaves, .first = 0};
     std::size_t all = 0;
     for (const Leaves& one : leaves) {
       all += one.count;
     }
-    state.subtrees = {{.first = leaves.front().first, .count = all}};
+    state.arriving = {{.first = leaves.front().first, .end = leaves.front().first + all}};
     state.in = std::move(nodes_.front().sum);
     state.out.resize(mine * size_of(shape_.dtype));
     state.sent.assign(parts.begin(), parts.end());
@@ -369,11 +293,9 @@ TreeSum::Scattering TreeSum::scatter_async(Communicator& communicator,
                                             .counts = state.sent,
                                             .algorithm = kTreeOrder});
   } else {
-    scattering.state_ = exchange(communicator, leaves, parts);
+    scattering = exchange(communicator, leaves, parts);
   }
   nodes_.clear();
-  scattering.state_->shape = {
-      .dtype = shape_.dtype, .count = mine, .leaves = shape_.leaves, .first = 0};
   return scattering;
 }
 
@@ -395,12 +317,7 @@ void TreeSum::all_reduce(Communicator& communicator, std::span<const Leaves> lea
     return;
   }
   const std::vector<std::size_t> parts = even_parts(shape_.count, leaves.size());
-  Scattering scattering;
-  scattering.state_ = exchange(communicator, leaves, parts);
-  scattering.state_->shape = {.dtype = shape_.dtype,
-                              .count = parts[static_cast<std::size_t>(communicator.rank())],
-                              .leaves = shape_.leaves,
-                              .first = 0};
+  Scattering scattering = exchange(communicator, leaves, parts);
   std::vector<std::byte> part(scattering.state_->shape.count * size_of(shape_.dtype));
   scattering.finish().sum(part.data());
   communicator.run({.collective = Collective::all_gather_v,
@@ -408,6 +325,33 @@ void TreeSum::all_reduce(Communicator& communicator, std::span<const Leaves> lea
                     .out = out,
                     .dtype = shape_.dtype,
                     .counts = parts});
+}
+
+void TreeSum::reduce(Communicator& communicator, std::span<const std::size_t> leaves, int root,
+                     void* out) const {
+  const std::vector<Leaves> all = in_rank_order(leaves);
+  check(communicator, all, true);
+  if (root < 0 || root >= communicator.size()) {
+    refuse_leaves("rank " + std::to_string(root) + " is not one of " +
+                      std::to_string(communicator.size()) + " ranks",
+                  "give `root` a rank of the communicator");
+  }
+  if (is_tree_of_ranks(all, shape_.leaves)) {
+    communicator.run({.collective = Collective::reduce,
+                      .in = nodes_.front().sum.data(),
+                      .out = out,
+                      .count = shape_.count,
+                      .dtype = shape_.dtype,
+                      .root = root,
+                      .algorithm = kTreeOrder});
+    return;
+  }
+  std::vector<std::size_t> parts(all.size());
+  parts[static_cast<std::size_t>(root)] = shape_.count;
+  const TreeSum part = exchange(communicator, all, parts).finish();
+  if (communicator.rank() == root) {
+    part.sum(out);
+  }
 }
 
 void TreeSum::reduce_scatter(Communicator& communicator, std::span<const std::size_t> leaves,
@@ -428,13 +372,7 @@ void TreeSum::reduce_scatter(Communicator& communicator, std::span<const std::si
                       .algorithm = kTreeOrder});
     return;
   }
-  Scattering scattering;
-  scattering.state_ = exchange(communicator, all, even_parts(shape_.count, leaves.size()));
-  scattering.state_->shape = {.dtype = shape_.dtype,
-                              .count = shape_.count / leaves.size(),
-                              .leaves = shape_.leaves,
-                              .first = 0};
-  scattering.finish().sum(out);
+  exchange(communicator, all, even_parts(shape_.count, leaves.size())).finish().sum(out);
 }
 
 }  // namespace unisono

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "parallel/block_attention.h"
+#include "parallel/context_job.h"
 #include "parallel/floats.h"
 #include "parallel/ring_attention.h"
 #include "unisono/parallel/placement.hpp"
@@ -74,7 +76,7 @@ void reorder_rows(const std::vector<std::size_t>& places, std::size_t batch, Any
 class Context {
  public:
   Context(const ContextAxes& axes, const AttentionShape& shape, std::size_t length)
-      : axes_(axes), shape_(shape), inside_(shape) {
+      : axes_(axes), shape_(shape), inside_(shape), length_(length) {
     const int outer = axes.outer == nullptr ? 1 : axes.outer->size();
     const int inside = axes.heads == nullptr ? 1 : axes.heads->size();
     for (int rank = 0; rank < outer; ++rank) {
@@ -86,7 +88,7 @@ class Context {
       }
       positions_.push_back(std::move(places));
     }
-    if (axes.in_position_order) {
+    if (axes.blocks != 0) {
       order_ = places_by_position(mine());
       for (auto& places : positions_) {
         std::ranges::sort(places);
@@ -119,18 +121,18 @@ class Context {
   const AttentionShape& inside() const { return inside_; }
   std::size_t local_rows() const { return local_rows_; }
   std::size_t rows() const { return mine().size(); }
+  std::size_t length() const { return length_; }
   const std::vector<std::size_t>& mine() const {
     return positions_[static_cast<std::size_t>(axes_.outer == nullptr ? 0 : axes_.outer->rank())];
   }
   const std::vector<std::vector<std::size_t>>& positions() const { return positions_; }
 
-  // Sums of several ranks have no order of positions.
-  void check_sums(bool is_backward) const {
-    if (axes_.in_position_order && axes_.outer != nullptr && axes_.outer->size() > 1 &&
-        (is_backward || axes_.method == ContextMethod::ring)) {
-      refuse(is_backward ? "gradients over an outer axis cannot be summed in the order of positions"
-                         : "a ring cannot merge in the order of positions",
-             "pass the communicator of all axes as ContextAxes::heads");
+  // Each rank of a ring needs whole blocks.
+  void check_blocks(bool is_backward) const {
+    if (axes_.blocks != 0 && (is_backward || axes_.method == ContextMethod::ring)) {
+      for (const auto& places : positions_) {
+        block_rows(places, length_, axes_.blocks);
+      }
     }
   }
 
@@ -145,7 +147,7 @@ class Context {
     room.emplace(shape_.batch * rows() * heads / u * dim, data.dtype());
     redistribute(*axes_.heads, tensor(data, shape_.batch, local_rows_, heads, dim), Shard(1),
                  tensor(room->span, shape_.batch, rows(), heads / u, dim), Shard(2));
-    if (axes_.in_position_order) {
+    if (axes_.blocks != 0) {
       reorder_rows(order_, shape_.batch, room->span, true);
     }
     return room->span;
@@ -159,12 +161,12 @@ class Context {
     const auto u = static_cast<std::size_t>(axes_.heads->size());
     ConstAnySpan from = data;
     std::optional<Room> room;
-    if (out.dtype() != Dtype::f32 || axes_.in_position_order) {
+    if (out.dtype() != Dtype::f32 || axes_.blocks != 0) {
       room.emplace(data.size(), out.dtype());
       convert(data, room->span);
       from = room->span;
     }
-    if (axes_.in_position_order) {
+    if (axes_.blocks != 0) {
       reorder_rows(order_, shape_.batch, room->span, false);
     }
     redistribute(*axes_.heads, tensor(from, shape_.batch, rows(), heads / u, dim), Shard(2),
@@ -187,6 +189,7 @@ class Context {
   const ContextAxes& axes_;
   const AttentionShape& shape_;
   AttentionShape inside_;
+  std::size_t length_;
   std::vector<std::vector<std::size_t>> positions_;
   std::vector<std::size_t> order_;  // where the rows of the smallest positions arrive
   std::size_t local_rows_ = 0;
@@ -194,14 +197,15 @@ class Context {
 
 ContextJob job_of(const ContextAxes& axes, const Context& context, const AttentionKernel& kernel,
                   ConstAnySpan query, ConstAnySpan key, ConstAnySpan value) {
-  return {.axis = *axes.outer,
+  return {.axis = axes.outer,
           .shape = context.inside(),
           .kernel = kernel,
           .positions = context.positions(),
           .query = query,
           .key = key,
           .value = value,
-          .in_position_order = axes.in_position_order};
+          .length = context.length(),
+          .blocks = axes.blocks};
 }
 
 AttentionBlock block_of(const Context& context, ConstAnySpan query, ConstAnySpan key,
@@ -224,14 +228,14 @@ std::vector<std::size_t> arrived_positions(const ContextJob& job) {
 
 // Returns all keys or values of the axis.
 Room gather(const ContextJob& job, ConstAnySpan part) {
-  const auto n = static_cast<std::size_t>(job.axis.size());
+  const auto n = static_cast<std::size_t>(job.ranks());
   const std::size_t rows = job.mine().size();
   const AttentionShape& shape = job.shape;
-  Room whole(job.key_count(job.axis.rank()) * n, part.dtype());
+  Room whole(job.key_count(job.rank()) * n, part.dtype());
   redistribute(
-      job.axis, tensor(part, shape.batch, rows, shape.key_value_heads, shape.dim), Shard(1),
+      *job.axis, tensor(part, shape.batch, rows, shape.key_value_heads, shape.dim), Shard(1),
       tensor(whole.span, shape.batch, rows * n, shape.key_value_heads, shape.dim), Replicate());
-  if (job.in_position_order) {
+  if (job.blocks != 0) {
     reorder_rows(places_by_position(arrived_positions(job)), shape.batch, whole.span, true);
   }
   return whole;
@@ -239,7 +243,7 @@ Room gather(const ContextJob& job, ConstAnySpan part) {
 
 std::vector<std::size_t> all_positions(const ContextJob& job) {
   std::vector<std::size_t> all = arrived_positions(job);
-  if (job.in_position_order) {
+  if (job.blocks != 0) {
     std::ranges::sort(all);
   }
   return all;
@@ -251,6 +255,12 @@ void gathered_forward(const ContextJob& job, float* out, float* log_sum) {
   const Room key = gather(job, job.key);
   const Room value = gather(job, job.value);
   const std::vector<std::size_t> positions = all_positions(job);
+  if (job.blocks != 0) {
+    BlockedResult result(job);
+    result.add(positions, key.span, value.span);
+    result.write(out, log_sum);
+    return;
+  }
   job.kernel.forward({.shape = job.shape,
                       .query_positions = job.mine(),
                       .key_positions = positions,
@@ -282,10 +292,10 @@ void gathered_backward(const ContextJob& job, ConstAnySpan gradient, const float
                        .value_gradient = value_gradient.data()});
   const AttentionShape& shape = job.shape;
   const std::size_t rows = job.mine().size();
-  const auto n = static_cast<std::size_t>(job.axis.size());
+  const auto n = static_cast<std::size_t>(job.ranks());
   for (const auto& [whole, part] :
        {std::pair(&key_gradient, gradients.key), std::pair(&value_gradient, gradients.value)}) {
-    redistribute(job.axis, tensor(*whole, shape.batch, rows * n, shape.key_value_heads, shape.dim),
+    redistribute(*job.axis, tensor(*whole, shape.batch, rows * n, shape.key_value_heads, shape.dim),
                  Partial(), tensor(part, shape.batch, rows, shape.key_value_heads, shape.dim),
                  Shard(1));
   }
@@ -295,7 +305,7 @@ void context_attention(const ContextAxes& axes, const AttentionShape& shape, std
                        const AttentionKernel& kernel, ConstAnySpan query, ConstAnySpan key,
                        ConstAnySpan value, AnySpan out, std::span<float> log_sum) {
   const Context context(axes, shape, length);
-  context.check_sums(false);
+  context.check_blocks(false);
   const std::size_t tokens = shape.batch * context.local_rows();
   const Dtype dtype = query.dtype();
   expect("query", query, tokens * shape.heads * shape.dim, dtype);
@@ -309,13 +319,15 @@ void context_attention(const ContextAxes& axes, const AttentionShape& shape, std
   const ConstAnySpan v = context.to_heads(value, shape.key_value_heads, shape.dim, rooms[2]);
   std::vector<float> result(q.size());
   std::vector<float> result_log_sum(q.size() / std::max<std::size_t>(shape.dim, 1));
-  if (axes.outer == nullptr || axes.outer->size() == 1) {
-    kernel.forward(block_of(context, q, k, v), result.data(), result_log_sum.data());
+  const ContextJob job = job_of(axes, context, kernel, q, k, v);
+  if (job.ranks() > 1 && axes.method == ContextMethod::all_gather) {
+    gathered_forward(job, result.data(), result_log_sum.data());
+  } else if (job.blocks != 0) {
+    blocked_forward(job, result.data(), result_log_sum.data());
+  } else if (job.ranks() > 1) {
+    ring_forward(job, result.data(), result_log_sum.data());
   } else {
-    const ContextJob job = job_of(axes, context, kernel, q, k, v);
-    axes.method == ContextMethod::ring
-        ? ring_forward(job, result.data(), result_log_sum.data())
-        : gathered_forward(job, result.data(), result_log_sum.data());
+    kernel.forward(block_of(context, q, k, v), result.data(), result_log_sum.data());
   }
   context.to_rows(result, shape.heads, shape.dim, out);
   context.to_rows(result_log_sum, shape.heads, 1, log_sum);
@@ -327,7 +339,7 @@ void context_attention_backward(const ContextAxes& axes, const AttentionShape& s
                                 ConstAnySpan out, std::span<const float> log_sum,
                                 ConstAnySpan gradient, const ContextGradients& gradients) {
   const Context context(axes, shape, length);
-  context.check_sums(true);
+  context.check_blocks(true);
   const std::size_t tokens = shape.batch * context.local_rows();
   const Dtype dtype = query.dtype();
   expect("query", query, tokens * shape.heads * shape.dim, dtype);
@@ -359,7 +371,11 @@ void context_attention_backward(const ContextAxes& axes, const AttentionShape& s
   std::vector<float> dq(q.size());
   std::vector<float> dk(k.size());
   std::vector<float> dv(v.size());
-  if (axes.outer == nullptr || axes.outer->size() == 1) {
+  const ContextJob job = job_of(axes, context, kernel, q, k, v);
+  const WideGradients inside{.query = dq, .key = dk, .value = dv};
+  if (job.blocks != 0) {
+    blocked_backward(job, g, sums.data(), deltas.data(), inside);
+  } else if (job.ranks() == 1) {
     kernel.backward(block_of(context, q, k, v), {.gradient = g,
                                                  .log_sum = sums.data(),
                                                  .delta = deltas.data(),
@@ -367,8 +383,6 @@ void context_attention_backward(const ContextAxes& axes, const AttentionShape& s
                                                  .key_gradient = dk.data(),
                                                  .value_gradient = dv.data()});
   } else {
-    const ContextJob job = job_of(axes, context, kernel, q, k, v);
-    const WideGradients inside{.query = dq, .key = dk, .value = dv};
     axes.method == ContextMethod::ring
         ? ring_backward(job, g, sums.data(), deltas.data(), inside)
         : gathered_backward(job, g, sums.data(), deltas.data(), inside);

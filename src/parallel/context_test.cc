@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -150,11 +153,19 @@ std::vector<float> rows_of(const std::vector<float>& whole, const std::vector<st
   return rows;
 }
 
-void expect_near(const std::vector<float>& is, const std::vector<float>& right, const char* what,
-                 double distance = 2e-4) {
+void expect_near(const std::vector<float>& is, const std::vector<float>& right, const char* what) {
   ASSERT_EQ(is.size(), right.size()) << what;
   for (std::size_t i = 0; i < is.size(); ++i) {
-    ASSERT_NEAR(is[i], right[i], distance) << what << " " << i;
+    ASSERT_NEAR(is[i], right[i], 2e-4) << what << " " << i;
+  }
+}
+
+void expect_same_bits(const std::vector<float>& is, const std::vector<float>& right,
+                      const char* what) {
+  ASSERT_EQ(is.size(), right.size()) << what;
+  for (std::size_t i = 0; i < is.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(is[i]), std::bit_cast<std::uint32_t>(right[i]))
+        << what << " " << i << ": " << is[i] << ", not " << right[i];
   }
 }
 
@@ -164,7 +175,7 @@ struct Whole {
   std::vector<float> q, k, v, g, out, log_sum, dq, dk, dv;
 };
 
-Whole whole_of(const AttentionShape& shape, std::size_t length) {
+Whole whole_of(const AttentionShape& shape, std::size_t length, std::size_t blocks = 0) {
   const std::size_t rows = shape.batch * length;
   Whole w{.shape = shape,
           .length = length,
@@ -182,7 +193,7 @@ Whole whole_of(const AttentionShape& shape, std::size_t length) {
   w.dq.resize(w.q.size());
   w.dk.resize(w.k.size());
   w.dv.resize(w.k.size());
-  const ContextAxes alone;
+  const ContextAxes alone{.blocks = blocks};
   context_attention(alone, shape, length, kKernel, w.q, w.k, w.v, w.out, w.log_sum);
   context_attention_backward(alone, shape, length, kKernel, w.q, w.k, w.v, w.out, w.log_sum, w.g,
                              {.query = w.dq, .key = w.dk, .value = w.dv});
@@ -190,7 +201,14 @@ Whole whole_of(const AttentionShape& shape, std::size_t length) {
 }
 
 void expect_as_one(const ContextAxes& axes, const Whole& w) {
-  const double distance = axes.in_position_order ? 0 : 2e-4;
+  const auto expect_right = [&](const std::vector<float>& is, const std::vector<float>& right,
+                                const char* what) {
+    if (axes.blocks == 0) {
+      expect_near(is, right, what);
+    } else {
+      expect_same_bits(is, right, what);
+    }
+  };
   const auto places = axes.positions(w.length);
   const std::size_t wide = w.shape.heads * w.shape.dim;
   const std::size_t narrow = w.shape.key_value_heads * w.shape.dim;
@@ -203,16 +221,16 @@ void expect_as_one(const ContextAxes& axes, const Whole& w) {
   std::vector<float> out(q.size());
   std::vector<float> log_sum(q.size() / w.shape.dim);
   context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum);
-  expect_near(out, part(w.out, wide), "out", distance);
-  expect_near(log_sum, part(w.log_sum, w.shape.heads), "log_sum", distance);
+  expect_right(out, part(w.out, wide), "out");
+  expect_right(log_sum, part(w.log_sum, w.shape.heads), "log_sum");
   std::vector<float> dq(q.size(), 7.0F);
   std::vector<float> dk(k.size(), 7.0F);
   std::vector<float> dv(k.size(), 7.0F);
   context_attention_backward(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum,
                              part(w.g, wide), {.query = dq, .key = dk, .value = dv});
-  expect_near(dq, part(w.dq, wide), "dq", distance);
-  expect_near(dk, part(w.dk, narrow), "dk", distance);
-  expect_near(dv, part(w.dv, narrow), "dv", distance);
+  expect_right(dq, part(w.dq, wide), "dq");
+  expect_right(dk, part(w.dk, narrow), "dk");
+  expect_right(dv, part(w.dv, narrow), "dv");
 }
 
 TEST(Context, BackwardIsTheSlopeOfForward) {
@@ -271,23 +289,64 @@ TEST_P(Orders, EveryMethodIsAsOneRank) {
   }
 }
 
-// The kernel sees what it sees on one rank.
-TEST_P(Orders, ThatOfPositionsHasTheBitsOfOneRank) {
+// Results and gradients over blocks: the order of a sum is the tree over the blocks, on one rank,
+// in a ring and with Ulysses.
+TEST_P(Orders, AnyNumberOfBlocksHasTheBitsOfOneRank) {
+  const auto [order, causal] = GetParam();
+  const AttentionShape shape{
+      .batch = 2, .heads = 8, .key_value_heads = 4, .dim = 3, .causal = causal};
+  for (const std::size_t blocks : {1U, 2U, 8U, 11U, 16U}) {
+    SCOPED_TRACE(blocks);
+    const Whole w = whole_of(shape, 16, blocks);
+    const Whole plain = whole_of(shape, 16);
+    expect_near(w.out, plain.out, "out");
+    expect_near(w.dq, plain.dq, "dq");
+    expect_near(w.dk, plain.dk, "dk");
+    expect_near(w.dv, plain.dv, "dv");
+    for (const int ranks : {1, 2, 4}) {
+      run_threads(ranks, [&](Communicator& comm) {
+        expect_as_one({.heads = &comm, .order = order, .blocks = blocks}, w);
+      });
+    }
+    if (order == ContextOrder::striped || 16 % blocks != 0) {
+      continue;
+    }
+    for (const char* text : {"cp=1,uly=2", "cp=2,uly=1", "cp=2,uly=2", "cp=2,uly=4", "cp=4,uly=1",
+                             "cp=4,uly=2", "cp=8,uly=1"}) {
+      const MeshShape mesh_shape = MeshShape::parse(text);
+      const auto parts = static_cast<std::size_t>(
+          order == ContextOrder::zigzag ? 2 * mesh_shape.ranks() : mesh_shape.ranks());
+      if (blocks % parts != 0) {
+        continue;
+      }
+      run_threads(mesh_shape.ranks(), [&](Communicator& comm) {
+        SCOPED_TRACE(text);
+        Mesh mesh = Mesh::create(comm, text);
+        for (const ContextMethod method : {ContextMethod::ring, ContextMethod::all_gather}) {
+          expect_as_one({.outer = &mesh.axis("cp"),
+                         .heads = &mesh.axis("uly"),
+                         .method = method,
+                         .order = order,
+                         .blocks = blocks},
+                        w);
+        }
+      });
+    }
+  }
+}
+
+// A forward pass that gathers keys takes queries that are no whole blocks; nothing else does.
+TEST_P(Orders, PartsOfBlocksAreGatheredOrRefused) {
   const auto [order, causal] = GetParam();
   const Whole w =
-      whole_of({.batch = 2, .heads = 8, .key_value_heads = 4, .dim = 3, .causal = causal}, 16);
-  for (const int ranks : {1, 2, 4}) {
-    run_threads(ranks, [&](Communicator& comm) {
-      expect_as_one({.heads = &comm, .order = order, .in_position_order = true}, w);
-    });
-  }
+      whole_of({.batch = 2, .heads = 8, .key_value_heads = 4, .dim = 3, .causal = causal}, 16, 1);
   run_threads(4, [&](Communicator& comm) {
     Mesh mesh = Mesh::create(comm, "cp=2,uly=2");
     ContextAxes axes{.outer = &mesh.axis("cp"),
                      .heads = &mesh.axis("uly"),
                      .method = ContextMethod::all_gather,
                      .order = order,
-                     .in_position_order = true};
+                     .blocks = 1};
     const auto part = [&](const std::vector<float>& all, std::size_t width) {
       return rows_of(all, axes.positions(w.length), w.shape.batch, w.length, width);
     };
@@ -297,16 +356,40 @@ TEST_P(Orders, ThatOfPositionsHasTheBitsOfOneRank) {
     std::vector<float> out(q.size());
     std::vector<float> log_sum(q.size() / 3);
     context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum);
-    EXPECT_EQ(out, part(w.out, 24));
-    EXPECT_EQ(log_sum, part(w.log_sum, 8));
+    expect_same_bits(out, part(w.out, 24), "out");
+    expect_same_bits(log_sum, part(w.log_sum, 8), "log_sum");
     std::vector<float> dq(q.size());
     std::vector<float> dk(k.size());
     EXPECT_THROW(context_attention_backward(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum,
                                             part(w.g, 24), {.query = dq, .key = dk, .value = dk}),
                  Error);
     axes.method = ContextMethod::ring;
-    EXPECT_THROW(context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum), Error);
+    try {
+      context_attention(axes, w.shape, w.length, kKernel, q, k, v, out, log_sum);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_EQ(text.substr(0, text.find('\n')),
+                "usage: context attention: a rank has 8 of the 16 positions of block 0 of 1");
+    }
   });
+}
+
+// Also of fewer positions than blocks.
+TEST_P(Orders, RingsOfBlocksTakeUnevenParts) {
+  const auto [order, causal] = GetParam();
+  if (order == ContextOrder::striped) {
+    return;
+  }
+  for (const std::size_t length : {0U, 1U, 2U, 7U, 13U}) {
+    const Whole w =
+        whole_of({.batch = 2, .heads = 2, .key_value_heads = 2, .dim = 2, .causal = causal}, length,
+                 order == ContextOrder::zigzag ? 6 : 3);
+    run_threads(3, [&](Communicator& comm) {
+      expect_as_one(
+          {.outer = &comm, .order = order, .blocks = order == ContextOrder::zigzag ? 6U : 3U}, w);
+    });
+  }
 }
 
 TEST_P(Orders, RingsTakeUnevenParts) {

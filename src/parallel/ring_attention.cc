@@ -5,74 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "parallel/key_ring.h"
+
 namespace unisono::parallel {
-namespace {
-
-constexpr int kBlockTag = 1;
-constexpr int kGradientTag = 2;
-
-// The keys, then the values, of one rank.
-struct RingBlock {
-  std::vector<std::byte> data;
-  int owner = 0;
-};
-
-class Ring {
- public:
-  explicit Ring(const ContextJob& job) : job_(job) {}
-  int ranks() const { return job_.axis.size(); }
-  int next() const { return (job_.axis.rank() + 1) % ranks(); }
-  int before() const { return (job_.axis.rank() + ranks() - 1) % ranks(); }
-  // Returns the rank whose block is here at a step.
-  int owner(int step) const { return (job_.axis.rank() - step + 2 * ranks()) % ranks(); }
-
-  RingBlock first() const {
-    RingBlock block{.data = {}, .owner = job_.axis.rank()};
-    for (const ConstAnySpan& part : {job_.key, job_.value}) {
-      const auto* from = static_cast<const std::byte*>(part.data());
-      block.data.insert(block.data.end(), from, from + part.size() * size_of(part.dtype()));
-    }
-    return block;
-  }
-  RingBlock room(int owner) const {
-    return {.data = std::vector<std::byte>(2 * job_.key_count(owner) * size_of(job_.key.dtype())),
-            .owner = owner};
-  }
-  template <typename T>
-  Request send(const std::vector<T>& data, int tag) const {
-    return job_.axis.send_async(data.data(), data.size() * sizeof(T), next(), tag);
-  }
-  template <typename T>
-  Request receive(std::vector<T>& data, int tag) const {
-    return job_.axis.recv_async(data.data(), data.size() * sizeof(T), before(), tag);
-  }
-  AttentionBlock block(const RingBlock& keys) const {
-    const std::size_t count = job_.key_count(keys.owner);
-    const Dtype dtype = job_.key.dtype();
-    return {.shape = job_.shape,
-            .query_positions = job_.mine(),
-            .key_positions = job_.positions[static_cast<std::size_t>(keys.owner)],
-            .query = job_.query,
-            .key = {keys.data.data(), count, dtype},
-            .value = {keys.data.data() + count * size_of(dtype), count, dtype}};
-  }
-  // Returns true if a query here sees a key of that rank.
-  bool is_seen(int owner) const {
-    const auto& queries = job_.mine();
-    const auto& keys = job_.positions[static_cast<std::size_t>(owner)];
-    return !queries.empty() && !keys.empty() &&
-           (!job_.shape.causal || *std::min_element(keys.begin(), keys.end()) <=
-                                      *std::max_element(queries.begin(), queries.end()));
-  }
-
- private:
-  const ContextJob& job_;
-};
-
-}  // namespace
-
 void ring_forward(const ContextJob& job, float* out, float* log_sum) {
-  const Ring ring(job);
+  const KeyRing ring(job);
   std::fill_n(out, job.query_count(), 0.0F);
   std::fill_n(log_sum, job.rows(), -std::numeric_limits<float>::infinity());
   std::vector<float> part(job.query_count());
@@ -97,7 +34,7 @@ void ring_forward(const ContextJob& job, float* out, float* log_sum) {
 
 void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,
                    const float* delta, const WideGradients& gradients) {
-  const Ring ring(job);
+  const KeyRing ring(job);
   std::fill(gradients.query.begin(), gradients.query.end(), 0.0F);
   RingBlock here = ring.first();
   std::vector<float> sums;     // gradients of the current block, summed over the ranks before
@@ -136,7 +73,7 @@ void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* lo
     }
   }
   // The last rank that a block visits is the one before its own.
-  std::vector<float> home(2 * job.key_count(job.axis.rank()));
+  std::vector<float> home(2 * job.key_count(job.rank()));
   ring.receive(home, kGradientTag).wait();
   passed.wait();
   const auto middle = home.begin() + static_cast<std::ptrdiff_t>(home.size() / 2);

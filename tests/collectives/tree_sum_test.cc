@@ -130,6 +130,10 @@ std::string run_tree_case(Communicator& communicator, const TreeCase& one) {
     sum.reduce_scatter(communicator, one.leaves, part.data());
     wrong += compare(part, all, rank * part.size());
   }
+  const auto root = static_cast<int>(all % one.leaves.size());
+  out.assign(one.count, T{});
+  sum.reduce(communicator, one.leaves, root, out.data());
+  wrong += communicator.rank() == root ? compare(out, all, 0) : "";
   return wrong.empty() ? "" : wrong + text_of(one);
 }
 
@@ -437,6 +441,11 @@ TEST(TreeSum, RefusesLeavesThatDoNotFit) {
     return error_of([&] { std::move(own).scatter_async(communicator, both, parts); });
   });
   EXPECT_EQ(twice.front(), "usage: TreeSum: the list gives leaf 0 to two ranks");
+  const auto far = on_ranks(Ranks::threads, 1, [&](Communicator& communicator) {
+    const std::vector<std::size_t> both = {2};
+    return error_of([&] { sum.reduce(communicator, both, 1, &out); });
+  });
+  EXPECT_EQ(far.front(), "usage: TreeSum: rank 1 is not one of 1 ranks");
   EXPECT_EQ(said.front(),
             "usage: TreeSum: got the leaves of 2 ranks, not of 1; usage: TreeSum: rank 0 has "
             "leaves 0 to 2 of 2, and the list says 0 to 3 of 3");

@@ -9,10 +9,10 @@
 // The caller provides the kernel. Data is packed: queries and results are [batch, rows, heads,
 // dim], keys and values [batch, rows, key_value_heads, dim], log-sum-exps [batch, rows, heads].
 //
-// The same bits for any number of ranks: ring and all_gather add what ranks have summed over their
-// own keys or queries, in an order that depends on the layout. With ContextAxes::in_position_order
-// no rank adds such parts: Ulysses gives it whole sequences of some heads, and the kernel sees all
-// rows in the order of their positions, as on one rank.
+// The same bits for any number of ranks: without ContextAxes::blocks, ranks merge results over
+// their own keys or queries in an order that depends on the layout. With it, the kernel sees the
+// keys of one block of the sequence at a time, and the results and gradients of blocks are merged
+// by the fixed tree of tree_sum.hpp, on one rank as in a ring or with Ulysses.
 //
 // Types: queries, keys, values, results and gradients of one call have one type: f32, bf16, f16,
 // f8e4m3 or f8e5m2. They are sent in this type, so bf16 needs half the bytes of f32. Log-sum-exps
@@ -95,10 +95,12 @@ struct UNISONO_EXPORT ContextAxes {
   Communicator* heads = nullptr;
   ContextMethod method = ContextMethod::ring;
   ContextOrder order = ContextOrder::zigzag;
-  // The kernel sees rows in the order of their positions, whatever the order and the ranks. Needs
-  // `heads` alone: for several axes of a mesh, pass the communicator of all of them as `heads`. In
-  // a forward pass `outer` may gather as well.
-  bool in_position_order = false;
+  // For the same bits: the number of even blocks of the sequence, the same under all layouts. 0:
+  // none. The kernel's rows are in the order of their positions. In a forward pass a row of its
+  // result must not depend on the other queries of the call. A ring needs whole blocks on each rank
+  // of `outer`: a multiple of 2n blocks for zigzag, of n for contiguous. The backward pass is a
+  // ring under either method.
+  std::size_t blocks = 0;
 
   int ranks() const;  // over both axes
   int rank() const;   // among these
@@ -111,8 +113,8 @@ struct UNISONO_EXPORT ContextAxes {
 // Shapes: query, out: [batch, rows, heads, dim]; key, value: [batch, rows, key_value_heads, dim];
 // log_sum: [batch, rows, heads].
 // In place: outputs must not overlap any other buffer.
-// Errors: usage if the Ulysses axis does not divide the heads, or if a ring or gathered gradients
-// are asked for in the order of positions; those of Communicator::run().
+// Errors: usage if the Ulysses axis does not divide the heads, or if a rank of a ring has a part of
+// a block; those of Communicator::run().
 UNISONO_EXPORT void context_attention(const ContextAxes& axes, const AttentionShape& shape,
                                       std::size_t length, const AttentionKernel& kernel,
                                       ConstAnySpan query, ConstAnySpan key, ConstAnySpan value,

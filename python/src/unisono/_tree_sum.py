@@ -57,10 +57,21 @@ class TreeSum:
             out = _empty(like, like.shape)
             comm.all_reduce(self._nodes[0][2], out, algorithm="tree_order")
             return out
-        part, lengths = self._exchange(comm, starts, like)
+        lengths = _even(like, comm.size)
         out = _empty(like, [sum(lengths)])
-        comm.all_gather_v(part, out, lengths)
+        comm.all_gather_v(self._exchange(comm, starts, like, lengths), out, lengths)
         return out.reshape(like.shape)
+
+    def reduce(self, comm, leaves, root, like=None):
+        """The sum over all ranks, a new array on the root; None elsewhere. Collective."""
+        comm = _communicator(comm)
+        starts, like = self._check(comm, leaves, like)
+        if not 0 <= root < comm.size:
+            raise UsageError(f"usage: TreeSum: rank {root} is not one of {comm.size} ranks")
+        lengths = [0] * comm.size
+        lengths[root] = like.reshape(-1).shape[0]
+        part = self._exchange(comm, starts, like, lengths)
+        return part.reshape(like.shape) if comm.rank == root else None
 
     def reduce_scatter(self, comm, leaves, like=None):
         """This rank's part of that sum: elements [rank, rank + 1) * count / size, a flat array. Collective."""
@@ -70,7 +81,7 @@ class TreeSum:
             raise UsageError(
                 f"usage: TreeSum: {like.reshape(-1).shape[0]} elements cannot be split between {comm.size} ranks"
             )
-        return self._exchange(comm, starts, like)[0]
+        return self._exchange(comm, starts, like, _even(like, comm.size))
 
     def _check(self, comm, leaves, like):
         starts = [0, *accumulate(leaves)]
@@ -85,16 +96,14 @@ class TreeSum:
             raise UsageError("usage: TreeSum: a rank without leaves needs `like`")
         return starts, like
 
-    def _exchange(self, comm, starts, like):
-        """Every rank sends each other one that one's part of all its nodes. The sum of this rank's part, and all lengths."""
+    def _exchange(self, comm, starts, like, lengths):
+        """Every rank sends each other one that one's part of all its nodes. Returns the sum of this rank's part."""
         flat = [node[2].reshape(-1) for node in self._nodes]
-        count = like.reshape(-1).shape[0]
-        places = [count * rank // comm.size for rank in range(comm.size + 1)]
-        lengths = [end - begin for begin, end in zip(places, places[1:])]
+        places = [0, *accumulate(lengths)]
         length = lengths[comm.rank]
         ranges = [list(_subtrees(0, self._leaves, *part)) for part in zip(starts, starts[1:])]
 
-        data = _empty(like, [len(flat) * count])
+        data = _empty(like, [len(flat) * places[-1]])
         at = 0
         for begin, end in zip(places, places[1:]):
             for node in flat:
@@ -107,7 +116,7 @@ class TreeSum:
         for index, (first, end) in enumerate(sum(ranges, [])):
             nodes.append([first, end, parts[index * length : (index + 1) * length]])
             _settle(nodes, self._leaves)
-        return nodes[0][2], lengths
+        return nodes[0][2]
 
 
 class _Group:
@@ -128,6 +137,12 @@ class _Group:
 
 def _communicator(comm):
     return comm if hasattr(comm, "all_to_all_v") else _Group(comm)
+
+
+def _even(like, parts):
+    """The lengths of parts of an array that are as even as possible."""
+    count = like.reshape(-1).shape[0]
+    return [count * (part + 1) // parts - count * part // parts for part in range(parts)]
 
 
 def _empty(like, shape):

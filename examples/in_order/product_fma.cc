@@ -1,0 +1,12 @@
+// The kernel of a product for x86 processors that fuse multiplications and additions.
+#include "rows-inl.h"
+
+namespace in_order {
+
+void multiply_rows_by_fma(const Tile& tile, std::size_t row, std::size_t rows, Sums* levels);
+
+void multiply_rows_by_fma(const Tile& tile, std::size_t row, std::size_t rows, Sums* levels) {
+  multiply_tile_rows(tile, row, rows, levels);
+}
+
+}  // namespace in_order
