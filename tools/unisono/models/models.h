@@ -46,6 +46,8 @@ std::optional<planner::Goodput> read_goodput(const Arguments& arguments,
                                              const planner::TrainingTask& task);
 // Weights are as the checkpoint stores them, unless --precision says another.
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
+// Notes in the account if requests are longer than the config.json allows.
+void note_length(ModelQuestion& question, double tokens);
 
 // "tp=4,pp=8,mb=1", for --explain; dp follows from the devices. Throws UsageError.
 planner::Layout parse_layout(std::string_view text, int devices);
