@@ -206,12 +206,6 @@ class Participant {
       case Then::split:
         static_cast<void>(on.split(0, rank_));
         break;
-      case Then::subgroup: {
-        std::vector<int> members(static_cast<std::size_t>(trial_.members));
-        std::iota(members.begin(), members.end(), 0);
-        static_cast<void>(on.subgroup(members, 46));
-        break;
-      }
     }
     // In a group that is left, the barrier of its members is the next collective.
     if (trial_.members < trial_.ranks && trial_.then != Then::leave) {
