@@ -1,6 +1,9 @@
 #include "base/json_limits.h"
 
 #include <algorithm>
+#include <set>
+
+#include "base/words.h"
 
 namespace unisono {
 namespace {
@@ -20,11 +23,18 @@ std::size_t string_end(std::string_view text, std::size_t begin) {
   return text.size();
 }
 
+// Whether a colon follows the quote that ends a string.
+bool is_key(std::string_view text, std::size_t quote) {
+  const std::size_t next = text.find_first_not_of(" \t\r\n", quote + 1);
+  return next != std::string_view::npos && text[next] == ':';
+}
+
 }  // namespace
 
 JsonExcess json_excess(std::string_view text, const JsonLimits& limits) {
   std::size_t depth = 0;
   std::size_t values = 1;
+  std::set<std::string_view> keys;
   for (std::size_t at = 0; at < text.size(); ++at) {
     switch (text[at]) {
       case '"': {
@@ -33,6 +43,14 @@ JsonExcess json_excess(std::string_view text, const JsonLimits& limits) {
           return {
               .message = "a string of more than " + std::to_string(limits.string_bytes) + " bytes",
               .byte = at};
+        }
+        if (limits.has_unique_keys && depth == 1 && is_key(text, end)) {
+          const std::string_view key = text.substr(at + 1, end - at - 1);
+          if (!keys.insert(key).second) {
+            return {.message = "key " + in_quotes(key) + " comes twice",
+                    .byte = at,
+                    .is_too_much = false};
+          }
         }
         at = end;
         break;

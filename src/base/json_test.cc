@@ -68,6 +68,10 @@ TEST(JsonExcess, CountsWithoutParsing) {
   EXPECT_EQ(json_excess("[[1, [", limits).byte, 5U);
   EXPECT_EQ(json_excess("[\"12345\"]", limits).message, "a string of more than 4 bytes");
   EXPECT_EQ(json_excess("[1,2,3,4,5]", limits).message, "more than 5 values");
+  const JsonLimits unique = {.has_unique_keys = true};
+  EXPECT_EQ(json_excess(R"({"a": 1, "b": {"a": 2, "c": 1, "c": 2}, "c": "a"})", unique).message,
+            "");
+  EXPECT_EQ(json_excess(R"({"a": "b", "b": 2, "a" : 3})", unique).message, "key \"a\" comes twice");
 }
 
 TEST(Json, SaysWhereItIsNoneAndWhatComesTwice) {

@@ -16,10 +16,12 @@ namespace {
 
 // Keys of what no ModelShape describes, whatever the architecture, and what each stands for.
 constexpr std::pair<std::string_view, std::string_view> kNotDescribed[] = {
+    {"add_cross_attention", "attention to an encoder"},
     {"hidden_size_per_layer_input", "embeddings for each layer"},
     {"is_encoder_decoder", "an encoder"},
     {"moe_latent_size", "experts of another width than the model"},
     {"num_kv_shared_layers", "layers that share a cache"},
+    {"pruned_heads", "layers from which heads were removed"},
     {"sparse_attention_config", "sparse attention"},
     {"ssm_cfg", "state-space layers"},
     {"use_double_wide_mlp", "inner parts of two widths"}};
@@ -52,6 +54,39 @@ constexpr std::array<std::string_view, 3> kQuantised = {"quantization_config", "
 constexpr std::array<std::string_view, 6> kPredictionLayers = {
     "num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers",
     "mtp_transformer_layers",   "num_mtp_layers",  "use_mtp"};
+
+// Keys that change what a program does with a model, unless they have one of these values.
+struct UsualValues {
+  std::string_view key;
+  std::array<std::string_view, 4> values;
+  std::string_view planned;
+};
+constexpr UsualValues kUsual[] = {
+    {"cache_implementation",
+     {"\"hybrid\"", "\"dynamic\"", "\"static\""},
+     "a cache in full precision"},
+    {"dtype", {"\"bfloat16\"", "\"float16\"", "\"auto\""}, "--precision says which is planned"},
+    {"torch_dtype",
+     {"\"bfloat16\"", "\"float16\"", "\"auto\""},
+     "--precision says which is planned"},
+    {"n_group", {"1", "0"}, "planned as if tokens chose among all experts"},
+    {"num_expert_group", {"1", "0"}, "planned as if tokens chose among all experts"},
+    {"num_beams", {"1"}, "planned with one answer per request"},
+    {"num_return_sequences", {"1"}, "planned with one answer per request"},
+    {"use_bidirectional_attention",
+     {"false", "\"vision\""},
+     "planned with attention to earlier tokens"},
+    {"use_cache", {"true"}, "planned with a cache"}};
+
+// Sizes at the top level that are those of the program around the text, and may differ from it.
+constexpr std::pair<std::string_view, std::string_view> kOfWrapper[] = {
+    {"llava", "vocab_size"},      {"vipllava", "vocab_size"}, {"paligemma", "vocab_size"},
+    {"paligemma", "hidden_size"}, {"ovis2", "vocab_size"},    {"ovis2", "hidden_size"}};
+
+// The most tokens of a request, the most common name first.
+constexpr std::array<std::string_view, 6> kMostTokens = {
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx",
+    "model_max_length"};
 
 bool is_on(const JsonNode& value) {
   if (value.is(JsonValue::Kind::truth)) {
@@ -146,6 +181,71 @@ void leave_out_parts(ConfigKeys& keys) {
   }
 }
 
+void leave_out_unusual(ConfigKeys& keys) {
+  for (const UsualValues& usual : kUsual) {
+    const std::optional<JsonNode> value = keys.node().find(usual.key);
+    if (value && !value->is(JsonValue::Kind::null) &&
+        std::ranges::find(usual.values, value_text(*value)) == usual.values.end()) {
+      keys.leave_out(std::string(usual.key) + "=" + value_text(*value), std::string(usual.planned));
+    }
+  }
+  const std::optional<JsonNode> classes = keys.node().find("architectures");
+  for (std::size_t i = 0; classes && classes->is(JsonValue::Kind::array) && i < classes->size();
+       ++i) {
+    const JsonNode one = classes->item(i);
+    const std::string name = one.is(JsonValue::Kind::text) ? one.text() : "";
+    const bool has_other_head = name.ends_with("Classification") || name.ends_with("RewardModel") ||
+                                name.ends_with("QuestionAnswering");
+    if (has_other_head) {
+      keys.leave_out("architectures=" + in_quotes(name), "planned with a head of the vocabulary");
+    }
+  }
+}
+
+void read_most_tokens(const JsonNode& config, ConfigAccount& account) {
+  for (const std::string_view key : kMostTokens) {
+    const std::optional<JsonNode> value = config.find(key);
+    if (account.most_tokens_key.empty() && value && value->is(JsonValue::Kind::number)) {
+      account.most_tokens_key = key;
+      account.most_tokens = value->number(-1e308, 1e308);
+    }
+  }
+}
+
+// Fails if the file around the text says another size than the text itself.
+void compare(const ConfigKeys& text, ConfigKeys& around, const std::string& type) {
+  const auto place = [](const JsonNode& node) {
+    return node.path().empty() ? std::string("the top level") : node.path();
+  };
+  const auto is_one_of = [](const auto& names, std::string_view key) {
+    return std::ranges::find(names, key) != std::end(names);
+  };
+  for (std::size_t i = 0; i < around.node().keys().size(); ++i) {
+    const std::string& key = around.node().keys()[i];
+    const JsonNode value = around.node().member(i);
+    if (!text.was_requested(key) || value.is(JsonValue::Kind::null) || key == "model_type" ||
+        key == "tie_word_embeddings" || is_one_of(kQuantised, key) || is_one_of(kTextParts, key) ||
+        is_one_of(kPredictionLayers, key)) {
+      continue;
+    }
+    const bool is_said = text.has(key);
+    if (is_said && are_equal(text.node().at(key), value)) {
+      around.ignore(key);
+      continue;
+    }
+    const std::string said = is_said ? value_text(text.node().at(key)) : "missing";
+    if (std::ranges::find(kOfWrapper, std::pair(std::string_view(type), std::string_view(key))) !=
+        std::end(kOfWrapper)) {
+      around.leave_out(key + "=" + value_text(value),
+                       "in " + place(text.node()) + " it is " + said);
+      continue;
+    }
+    value.fail(key + " is " + value_text(value) + " at " + place(around.node()) + ", but " +
+               (is_said && said == value_text(value) ? "has other values" : "is " + said) + " at " +
+               place(text.node()) + ", which is the text: make both equal, or remove one");
+  }
+}
+
 // Unset: no key says that the weights are quantised.
 std::optional<JsonNode> quantisation_in(ConfigKeys& keys) {
   std::optional<JsonNode> quantised;
@@ -186,6 +286,8 @@ ModelConfig read(const JsonNode& config, std::string name) {
   ConfigKeys keys(part, account, !outer.empty());
   keys.find("model_type");
   leave_out_parts(keys);
+  leave_out_unusual(keys);
+  read_most_tokens(part, account);
   const ConfigFamily* const family = find_family(account.model_type);
   if (family == nullptr) {
     refuse_type(part, account.model_type, keys);
@@ -195,10 +297,11 @@ ModelConfig read(const JsonNode& config, std::string name) {
   }
   std::optional<bool> tied;
   std::optional<JsonNode> quantised = quantisation_in(keys);
-  std::vector<std::string> rest;
+  std::vector<ConfigKeys> arounds;
   for (const JsonNode& one : outer) {
-    ConfigKeys around(one, account, false);
+    ConfigKeys& around = arounds.emplace_back(one, account, false);
     leave_out_parts(around);
+    leave_out_unusual(around);
     around.find("model_type");
     if (around.find("tie_word_embeddings")) {
       tied = around.truth("tie_word_embeddings", false);
@@ -216,14 +319,17 @@ ModelConfig read(const JsonNode& config, std::string name) {
       }
       is_read = is_read || is_part;
     }
-    std::ranges::move(around.rest(), std::back_inserter(rest));
   }
   result.shape = read_shape(keys, *family, std::move(name), tied);
   if (quantised) {
     result.shape.stored = read_quantised(*quantised, result.shape, account);
   }
   std::ranges::move(keys.rest(), std::back_inserter(account.not_understood));
-  std::ranges::move(rest, std::back_inserter(account.not_understood));
+  for (ConfigKeys& around : arounds) {
+    const std::optional<JsonNode> type = around.node().find("model_type");
+    compare(keys, around, type && type->is(JsonValue::Kind::text) ? type->text() : "");
+    std::ranges::move(around.rest(), std::back_inserter(account.not_understood));
+  }
   std::ranges::sort(account.used);
   account.used.erase(std::unique(account.used.begin(), account.used.end()), account.used.end());
   return result;

@@ -17,8 +17,8 @@ struct ModelConfig {
 };
 
 // A problem's position is a JSON pointer. Where a model has other parts besides its text, the text
-// is read and the account names the others. An architecture with parts that are not described is
-// refused, with these parts.
+// is read and the account names the others; sizes outside it must not contradict it. An
+// architecture with parts that are not described is refused, with these parts.
 Parsed<ModelConfig> parse_config_json(std::string_view text, std::string name);
 
 }  // namespace unisono::planner

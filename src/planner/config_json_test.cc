@@ -249,6 +249,26 @@ TEST(Config, KeyValueHeadsThatAreNullAreHeads) {
 }
 
 // As the model card of gpt-oss-120b says; DeepSeek-V3 runs on eight H200.
+TEST(Config, NullStandsForTheWidthOverTheHeads) {
+  EXPECT_EQ(read(R"({"model_type": "ernie4_5", "hidden_size": 1024, "num_hidden_layers": 2,
+      "num_attention_heads": 16, "head_dim": null, "intermediate_size": 64, "vocab_size": 10})")
+                .shape.head_dim,
+            64);
+}
+
+// FalconDecoderLayer: one norm, or two.
+TEST(Config, FalconMayHaveASecondNorm) {
+  const auto weights = [](const std::string& more) {
+    return total_weights(read(R"({"model_type": "falcon", "hidden_size": 64, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_kv_heads": 4, "vocab_size": 10, "multi_query": false)" +
+                              more + "}")
+                             .shape);
+  };
+  EXPECT_EQ(weights(R"(, "parallel_attn": false)") - weights(""), 3 * 2 * 64);
+  const std::string newer = R"(, "new_decoder_architecture": true)";
+  EXPECT_EQ(weights(newer) - weights(newer + R"(, "num_ln_in_parallel_attn": 1)"), 3 * 2 * 64);
+}
+
 TEST(Config, QuantisedModelsFitWhereTheyAreRun) {
   const auto memory = [](const char* name, const char* device, ServingLayout layout) {
     const ModelShape shape = read(sample(name)).shape;
@@ -275,7 +295,58 @@ TEST(Config, WhatIsNotUnderstoodIsNamed) {
   EXPECT_EQ(std::ranges::count(awq.account.not_understood, "extra_scale=\"NaN\""), 1);
   const ModelConfig deepseek = read(sample("good_deepseek_v3"));
   EXPECT_TRUE(deepseek.account.not_understood.empty());
-  EXPECT_EQ(deepseek.account.left_out.size(), 1U);
+  EXPECT_EQ(deepseek.account.left_out.size(), 2U);
+}
+
+// Keys that most files have with a value that changes nothing.
+TEST(Config, ValuesThatChangeTheAnswerAreNamed) {
+  const auto left_out = [](const std::string& more) {
+    const std::vector<std::string> all = read(qwen2(more)).account.left_out;
+    return all.empty() ? std::string() : all.front();
+  };
+  EXPECT_EQ(left_out(R"("torch_dtype": "bfloat16", "use_cache": true, "n_group": 1, "num_beams": 1,
+      "architectures": ["Qwen2ForCausalLM"], "use_bidirectional_attention": null)"),
+            "");
+  EXPECT_EQ(left_out(R"("torch_dtype": "float32")"),
+            "torch_dtype=\"float32\" (--precision says which is planned)");
+  EXPECT_EQ(left_out(R"("use_cache": false)"), "use_cache=false (planned with a cache)");
+  EXPECT_EQ(left_out(R"("n_group": 8)"),
+            "n_group=8 (planned as if tokens chose among all experts)");
+  EXPECT_EQ(left_out(R"("num_beams": 4)"), "num_beams=4 (planned with one answer per request)");
+  EXPECT_EQ(left_out(R"("use_bidirectional_attention": true)").substr(0, 32),
+            "use_bidirectional_attention=true");
+  EXPECT_EQ(left_out(R"("architectures": ["Qwen2ForSequenceClassification"])").substr(0, 45),
+            "architectures=\"Qwen2ForSequenceClassification");
+  EXPECT_EQ(read(qwen2(R"("max_position_embeddings": 2048)")).account.most_tokens, 2048);
+}
+
+// transformers takes the text's sizes; files that give others outside were put together wrongly.
+TEST(Config, SizesOutsideTheTextMustNotContradictIt) {
+  const std::string text = qwen2(R"("layer_types": ["full_attention", "full_attention",
+      "full_attention", "full_attention", "full_attention", "full_attention"])");
+  const auto wrapped = [&text](const std::string& type, const std::string& more) {
+    return R"({"model_type": ")" + type + R"(", "text_config": )" + text + ", " + more + "}";
+  };
+  const auto problem = [&](const std::string& type, const std::string& more) {
+    const Parsed<ModelConfig> parsed = parse_config_json(wrapped(type, more), "x");
+    return parsed ? "" : parsed.message + " at " + parsed.position;
+  };
+  EXPECT_EQ(
+      problem("seer", R"("num_hidden_layers": 48)"),
+      "num_hidden_layers is 48 at the top level, but is 6 at /text_config, which is the text: "
+      "make both equal, or remove one at /num_hidden_layers");
+  EXPECT_NE(problem("seer", R"("head_dim": 128)").find("is missing at /text_config"),
+            std::string::npos);
+  EXPECT_NE(problem("seer", R"("layer_types": ["full_attention"])").find("is [1 values] at"),
+            std::string::npos);
+  // Wrappers repeat sizes, and have what their own program needs.
+  const ModelConfig same = read(wrapped(
+      "seer", R"("vocab_size": 1000, "hidden_size": 64, "torch_dtype": "bfloat16", "widgets": 3,
+      "vision_config": {"hidden_size": 1280}, "tie_word_embeddings": true)"));
+  EXPECT_EQ(same.account.not_understood, std::vector<std::string>{"widgets=3"});
+  const ModelConfig own = read(wrapped("paligemma", R"("hidden_size": 2048)"));
+  EXPECT_EQ(own.account.left_out,
+            std::vector<std::string>{"hidden_size=2048 (in /text_config it is 64)"});
 }
 
 // Each architecture with the sizes that transformers 5.23 gives it by default, and how many weights
@@ -367,6 +438,9 @@ TEST(Config, SaysWhatIsNotDescribed) {
   const std::map<std::string, std::string> missing = {
       {R"("mamba_d_state": 16)", "mamba_d_state=16 (state-space layers)"},
       {R"("index_topk": 2048)", "index_topk=2048"},
+      {R"("pruned_heads": {"0": [1]})",
+       "pruned_heads={1 keys} (layers from which heads were removed)"},
+      {R"("add_cross_attention": true)", "attention to an encoder"},
       {R"("hidden_size_per_layer_input": 256)", "embeddings for each layer"},
       {R"("layer_types": ["linear_attention", "full_attention"])",
        "\"linear_attention\" in 1 layers"}};

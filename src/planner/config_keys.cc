@@ -19,7 +19,6 @@ constexpr std::string_view kNoMatter[] = {"_attn_implementation",
                                           "_name_or_path",
                                           "_attn_implementation_autoset",
                                           "activation_function",
-                                          "add_cross_attention",
                                           "architectures",
                                           "attention_dropout",
                                           "attn_logit_softcapping",
@@ -74,7 +73,6 @@ constexpr std::string_view kNoMatter[] = {"_attn_implementation",
                                           "prefix",
                                           "pretraining_tp",
                                           "problem_type",
-                                          "pruned_heads",
                                           "qk_norm_type",
                                           "query_pre_attn_scalar",
                                           "remove_invalid_values",
@@ -216,6 +214,25 @@ std::string value_text(const JsonNode& value) {
                   : "{" + std::to_string(value.keys().size()) + " keys}";
 }
 
+bool are_equal(const JsonNode& one, const JsonNode& other) {
+  if (one.is(JsonValue::Kind::array) && other.is(JsonValue::Kind::array)) {
+    bool equal = one.size() == other.size();
+    for (std::size_t i = 0; equal && i < one.size(); ++i) {
+      equal = are_equal(one.item(i), other.item(i));
+    }
+    return equal;
+  }
+  if (one.is(JsonValue::Kind::object) && other.is(JsonValue::Kind::object)) {
+    bool equal = one.keys().size() == other.keys().size();
+    for (std::size_t i = 0; equal && i < one.keys().size(); ++i) {
+      const std::optional<JsonNode> member = other.find(one.keys()[i]);
+      equal = member && are_equal(one.member(i), *member);
+    }
+    return equal;
+  }
+  return value_text(one) == value_text(other);
+}
+
 std::vector<std::string> ConfigAccount::lines() const {
   std::vector<std::string> lines;
   if (!model_type.empty()) {
@@ -264,6 +281,7 @@ bool ConfigKeys::has(std::string_view key) const {
 }
 
 std::optional<JsonNode> ConfigKeys::find(std::string_view key) {
+  requested_.emplace(key);
   const std::optional<JsonNode> found = config_.find(key);
   if (!found) {
     return std::nullopt;

@@ -15,6 +15,8 @@ namespace unisono::planner {
 // What became of the keys of a config.json.
 struct ConfigAccount {
   std::string model_type = {};
+  std::string most_tokens_key = {};  // "max_position_embeddings"; empty: the file gives no limit
+  double most_tokens = 0;            // of a request
   std::vector<std::string> used = {};
   std::vector<std::string> assumed = {};         // "tie_word_embeddings=true", as it is not there
   std::vector<std::string> left_out = {};        // "vision_config (the vision tower)"
@@ -39,6 +41,8 @@ class ConfigKeys {
   const JsonNode& node() const { return config_; }
   std::optional<JsonNode> find(std::string_view key);
   bool has(std::string_view key) const;
+  // Whether find() has been called for the key, present or not.
+  bool was_requested(std::string_view key) const { return requested_.contains(key); }
 
   // A size of 1 or more. Errors: JsonProblem, which names the key, where it is missing.
   std::int64_t size(std::string_view key);
@@ -54,6 +58,8 @@ class ConfigKeys {
 
   void assume(std::string_view key, const std::string& value);
   void leave_out(std::string_view key, const std::string& why);
+  // Drops a key that another place repeats.
+  void ignore(std::string_view key) { used_.emplace(key); }
   // What no one asked for and is not known to be of no matter, as "key=value".
   std::vector<std::string> rest();
 
@@ -64,11 +70,14 @@ class ConfigKeys {
   ConfigAccount& account_;
   bool is_part_;
   std::set<std::string, std::less<>> used_;
+  std::set<std::string, std::less<>> requested_;
 };
 
 // Whether the key is one that has no part in what is estimated: token ids, dropout, positions, ...
 bool is_of_no_matter(std::string_view key);
 // "64", "true", "[3 values]"
 std::string value_text(const JsonNode& value);
+// Also if they list the same.
+bool are_equal(const JsonNode& one, const JsonNode& other);
 
 }  // namespace unisono::planner

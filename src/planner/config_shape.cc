@@ -129,7 +129,10 @@ class ConfigReader {
       shape_.kv_heads = shape_.heads;
     }
     shape_.value_dim = static_cast<double>(keys_.count("v_head_dim"));
-    if (family_.head_dim > 0 || keys_.has("head_dim")) {
+    // As with keys, null stands for the width over the heads.
+    const bool has_dim = keys_.find("head_dim").has_value();
+    const bool is_null_dim = !has_dim && keys_.node().find("head_dim").has_value();
+    if ((family_.head_dim > 0 && !is_null_dim) || has_dim) {
       shape_.head_dim = static_cast<double>(keys_.size_or("head_dim", family_.head_dim));
       return;
     }
@@ -343,7 +346,7 @@ class ConfigReader {
   double vectors() {
     const VectorRule& rule = family_.vectors;
     const double hidden = shape_.hidden;
-    double layer = rule.norms * rule.norm_size * hidden;
+    double layer = norms() * rule.norm_size * hidden;
     if (is_asked(rule.inner)) {
       layer += (shape_.gated ? 2 : 1) * shape_.ffn + hidden;
     }
@@ -369,6 +372,19 @@ class ConfigReader {
       keys_.find("use_qk_norm");
     }
     return shape_.layers * layer + attention + ends + shape_.expert_layers() * expert_vectors();
+  }
+
+  // Falcon has a second norm unless attention and the inner part share one.
+  int norms() {
+    if (family_.name != "falcon") {
+      return family_.vectors.norms;
+    }
+    if (keys_.truth("new_decoder_architecture", false)) {
+      return keys_.has("num_ln_in_parallel_attn")
+                 ? static_cast<int>(keys_.size("num_ln_in_parallel_attn"))
+                 : 2;
+    }
+    return keys_.truth("parallel_attn", true) ? 1 : 2;
   }
 
   double attention_vectors(LayerKind kind, bool has_head_norms, bool has_query_bias,

@@ -182,6 +182,18 @@ TEST(ReadKineto, LeavesOutEventsWithoutATime) {
   EXPECT_EQ(left_out(rank), "2 without a time or a duration");
 }
 
+TEST(ReadKineto, LeavesOutImpossibleSizesAndTimes) {
+  const auto sized = [](const nlohmann::json& count) {
+    nlohmann::json kernel = kernel_of("0", 700);
+    kernel["args"]["In msg nelems"] = count;
+    return kernel;
+  };
+  const ImportedRank rank = read_kineto(
+      trace_of(0, {sized(-5), sized(1e30), kernel_of("0", 1e300), kernel_of("0", 900)}), "a");
+  EXPECT_EQ(rank.calls.size(), 1U);
+  EXPECT_EQ(left_out(rank), "3 with an impossible size or time");
+}
+
 TEST(ReadKineto, LeavesOutGroupsThatContradictTheFile) {
   nlohmann::json larger = kernel_of("", 700);
   larger["args"]["Group size"] = 4;
@@ -274,6 +286,19 @@ TEST(Read, SaysWhereJsonEnds) {
   EXPECT_NE(refusal(damaged).find("not valid at byte"), std::string::npos) << refusal(damaged);
 }
 
+// A trace that is cut off is known by its beginning, and is no file of another program.
+TEST(Read, SaysThatAProfileIsTruncated) {
+  const std::string trace =
+      R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "gloo:broadcast", )";
+  EXPECT_NE(refusal(trace).find("truncated"), std::string::npos) << refusal(trace);
+  EXPECT_NE(refusal(trace + R"("ts": NaN}]})").find("not valid at byte"), std::string::npos);
+}
+
+TEST(Read, RefusesAKeyThatComesTwice) {
+  EXPECT_NE(refusal(R"({"traceEvents": [], "x": 1, "traceEvents": []})").find("comes twice"),
+            std::string::npos);
+}
+
 TEST(Read, NamesWhatItDoesNotRead) {
   EXPECT_NE(refusal("NCCL version 2.28.3\nJob summary\n=====\nCommunicators... (0.00s)\n=====\n")
                 .find("NCCL's RAS"),
@@ -327,6 +352,22 @@ TEST(ReadFlightRecorder, BelievesTheStateOfACall) {
   const ImportedRank rank = read_flight_recorder(dump, "a");
   EXPECT_EQ(rank.calls.at(0).end_us, 1.0);
   EXPECT_EQ(rank.account.assumed.size(), 1U);
+}
+
+TEST(ReadFlightRecorder, LeavesOutImpossibleSizes) {
+  for (const double size : {-1.0, 1e30}) {
+    nlohmann::json dump = dump_of(0, "[0, 1]");
+    dump["entries"][0]["input_sizes"] = {{size}};
+    EXPECT_EQ(left_out(read_flight_recorder(dump, "a")), "1 with an impossible size or time");
+  }
+}
+
+TEST(ReadFlightRecorder, NamesStatesThatAreNotKnown) {
+  nlohmann::json dump = dump_of(0, "[0, 1]");
+  dump["entries"][0]["state"] = "paused";
+  const ImportedRank rank = read_flight_recorder(dump, "a");
+  ASSERT_EQ(rank.account.assumed.size(), 1U);
+  EXPECT_NE(rank.account.assumed.front().find("\"paused\""), std::string::npos);
 }
 
 TEST(ReadFlightRecorder, LeavesOutGroupsWithoutTheRank) {
@@ -469,6 +510,12 @@ TEST(ReadNcclLogs, LeavesOutProcessesOfOtherJobs) {
                 nccl_call(1, "AllReduce", "0xa1", 2) + nccl_call(7, "AllReduce", "0xc7", 1)}});
   ASSERT_EQ(ranks.size(), 2U);
   EXPECT_EQ(left_out(ranks[0]), "1 of processes that are not in the largest communicator");
+}
+
+// Each call would count twice.
+TEST(ReadNcclLogs, RefusesTheSameLogTwice) {
+  const std::string log = nccl_world(2) + nccl_call(0, "AllReduce", "0xa0", 2);
+  EXPECT_THROW(read_imports({{.path = "a", .text = log}, {.path = "b", .text = log}}), UsageError);
 }
 
 TEST(ReadNcclLogs, ReadsTimestampsAndColours) {

@@ -64,6 +64,17 @@ TEST(TextFile, RefusesWhatIsLargerThanItsKind) {
             std::string::npos);
 }
 
+// As editors of Windows and PowerShell write text.
+TEST(TextFile, ReadsWithoutAByteOrderMark) {
+  EXPECT_EQ(read_text_file(written("marked", "\xef\xbb\xbf{}")), "{}");
+  EXPECT_EQ(read_text_file(written("mark", "\xef\xbb\xbf")), "");
+  for (const std::string& text :
+       {std::string("\xff\xfe{\0}\0", 6), std::string("{\0}\0", 4), std::string("\0#\0 \0n", 6)}) {
+    EXPECT_NE(refusal(written("wide", text)).find("UTF-16"), std::string::npos) << text.size();
+  }
+  EXPECT_EQ(refusal(written("binary", std::string("\x10\0\0\0\0\0\0\0{", 9))), "");
+}
+
 TEST(TextFile, RefusesWhatIsCutOff) {
   const std::string path = packed("cut.gz", 3);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);

@@ -32,8 +32,9 @@ enum class Field : std::uint8_t {
 constexpr std::array kFields = {"nothing", "collective", "dtype",  "op",        "factor",
                                 "count",   "root",       "counts", "algorithm", "accuracy",
                                 "parts",   "calls",      "bytes",  "tag"};
-enum class Then : std::uint8_t { leave, collective, exchange, split };
-constexpr std::array kThens = {"leave", "a collective", "an exchange", "a split"};
+enum class Then : std::uint8_t { leave, collective, exchange, message, group, split };
+constexpr std::array kThens = {"leave",   "a collective", "an exchange", "messages one way",
+                               "a group", "a split"};
 
 // A call: a case, and what a case does not say.
 struct Made {

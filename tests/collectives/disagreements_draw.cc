@@ -19,8 +19,14 @@ bool joins_all(Collective collective) {
          collective == Collective::barrier;
 }
 
+// Returns the counts that other ranks give as well: in all_to_all_v, all but those of its own part.
 std::vector<std::size_t> lists_of(const Case& one, int rank) {
-  const Shape shape = shape_of(one, rank);
+  Shape shape = shape_of(one, rank);
+  for (std::vector<std::size_t>* counts : {&shape.counts, &shape.recv_counts}) {
+    if (one.collective == Collective::all_to_all_v) {
+      counts->erase(counts->begin() + rank);
+    }
+  }
   std::vector<std::size_t> lists = shape.counts;
   lists.insert(lists.end(), shape.recv_counts.begin(), shape.recv_counts.end());
   return lists;
@@ -218,7 +224,8 @@ Disagreement draw_disagreement(std::uint64_t seed) {
       trial.others.clear();
     }
     // One barrier more than others is like any later one.
-    trial.then = trial.field == Field::calls ? Then::collective : static_cast<Then>(draw.below(4));
+    trial.then = trial.field == Field::calls ? Then::collective
+                                             : static_cast<Then>(draw.below(kThens.size()));
     differs = differs && (trial.field != Field::calls || !trial.common.moves_nothing());
     trial.next = draw_case(draw, trial.members);
     trial.own = draw.next();

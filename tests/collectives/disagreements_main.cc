@@ -185,6 +185,24 @@ class Participant {
         on.exchange(out.data(), 4000, (rank_ + 1) % n, in.data(), 4000, (rank_ + n - 1) % n);
         break;
       }
+      case Then::message: {
+        // The first of two ranks waits for nobody.
+        std::vector<int> data(1000);
+        const int peer = rank_ ^ 1;
+        if (peer < trial_.members) {
+          rank_ < peer ? on.send(data.data(), 4000, peer) : on.recv(data.data(), 4000, peer);
+        }
+        break;
+      }
+      case Then::group: {
+        std::vector<float> data(2000);
+        const std::span<float> all(data);
+        on.group([&] {
+          static_cast<void>(on.all_reduce_async(all.first(1000), sum));
+          static_cast<void>(on.broadcast_async(all.subspan(1000), 0));
+        });
+        break;
+      }
       case Then::split:
         static_cast<void>(on.split(0, rank_));
         break;

@@ -84,6 +84,7 @@ int train(const Arguments& arguments, const Console& console) {
     question.account.left_out.push_back("quantization_config (training holds weights in bf16)");
   }
   const planner::TrainingTask task = read_training_task(arguments, question);
+  note_length(question, task.sequence);
   const planner::Levels levels = question.levels(task);
   if (arguments.has("explain")) {
     refuse_together(arguments, "explain", {"save", "mtbf"});
@@ -138,6 +139,7 @@ int serve(const Arguments& arguments, const Console& console) {
   check_flags(arguments, planner::ServingLayout());
   ModelQuestion question = read_model_question(arguments);
   const planner::ServingTask task = read_serving_task(arguments, question);
+  note_length(question, task.input + task.output);
   const planner::ServingLimits limits{
       .first_token_s = arguments.has("ttft") ? arguments.seconds("ttft") : 0,
       .token_s = arguments.seconds("tpot")};

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace unisono::network_model {
@@ -181,6 +182,26 @@ TEST(BenchmarkLog, DropsWhatLaunchersWriteBeforeLines) {
     ASSERT_TRUE(log) << launcher(0) << log.message;
     EXPECT_EQ(log.value->table.rows.size(), 2U) << launcher(0);
     EXPECT_EQ(log.value->table.rows[0].point.ranks, 2) << launcher(0);
+  }
+}
+
+// mpirun --xml, and the files in which Docker keeps what containers print.
+TEST(BenchmarkLog, DropsWhatLaunchersWriteAroundLines) {
+  const std::pair<const char*, const char*> around[] = {
+      {"<stdout rank=\"0\">", "&#010;</stdout>"},
+      {R"({"log":")", R"(\n","stream":"stdout","time":"2026-01-26T10:00:00.1Z"})"}};
+  const std::string text = log_of(kReduce, kRows);
+  for (const auto& [before, behind] : around) {
+    std::string wrapped;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = text.find('\n', at);
+      wrapped += before + text.substr(at, end - at) + behind + "\n";
+      at = end + 1;
+    }
+    const auto log = parse(wrapped);
+    ASSERT_TRUE(log) << before << log.message;
+    EXPECT_EQ(log.value->table.rows.size(), 2U) << before;
+    EXPECT_EQ(log.value->table.rows[0].machine, "NVIDIA H100 80GB HBM3 x 2") << before;
   }
 }
 
@@ -370,6 +391,42 @@ TEST(BenchmarkLog, NamesPiecesOfRows) {
   EXPECT_EQ(left_out(*log.value), "2 that are cut off, or mixed with other output");
 }
 
+// Sizes that people have shortened, or that are beyond every number.
+TEST(BenchmarkLog, NamesRowsWhoseSizeIsNoNumber) {
+  std::string shortened = kRow;
+  shortened.replace(shortened.find("1048576"), 7, "1M");
+  std::string beyond = kRow;
+  beyond.replace(beyond.find("1048576"), 7, std::string(400, '9'));
+  const auto log = parse(log_of(kReduce, kRow + shortened + beyond));
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_EQ(log.value->table.rows.size(), 1U);
+  EXPECT_EQ(left_out(*log.value),
+            "1 that are cut off, or mixed with other output; 1 with an impossible size");
+}
+
+TEST(BenchmarkLog, TakesNoTimesInOtherUnits) {
+  std::string nccl = log_of(kReduce, kRow);
+  for (std::size_t at = nccl.find("(us)"); at != std::string::npos; at = nccl.find("(us)")) {
+    nccl.replace(at, 4, "(ms)");
+  }
+  const std::string osu =
+      "mpirun -n 4 osu_allreduce\n"
+      "# OSU MPI Allreduce Latency Test v7.2\n"
+      "# Size       Avg Latency(ms)\n"
+      "1048576                 0.51\n";
+  const std::string intel =
+      "# Benchmarking Allreduce\n"
+      "# #processes = 4\n"
+      "       #bytes #repetitions  t_min[msec]  t_max[msec]  t_avg[msec]\n"
+      "      1048576           40         0.50         0.52         0.51\n";
+  for (const std::string& text : {nccl, osu, intel}) {
+    const auto log = parse(log_of(kReduce, kRow) + text);
+    ASSERT_TRUE(log) << log.message;
+    EXPECT_EQ(log.value->table.rows.size(), 1U) << text;
+    EXPECT_EQ(log.value->account.left_out.size(), 1U) << text;
+  }
+}
+
 TEST(BenchmarkLog, ReadsColouredLogs) {
   std::string coloured;
   const std::string text = log_of(kReduce, kRow);
@@ -425,6 +482,29 @@ TEST(BenchmarkLog, ReadsTheJsonOfNcclTests) {
   EXPECT_EQ(left_out(*log.value), "1 with wrong results (#wrong)");
   EXPECT_EQ(log.value->account.assumed.size(), 1U);
   EXPECT_FALSE(parse(R"({"results": 3, "x": {"out_of_place": 1}})"));
+}
+
+// Its first version wrote the devices into the configuration, and other tools write true and false.
+TEST(BenchmarkLog, ReadsOtherVersionsOfTheJsonOfNcclTests) {
+  std::string older = json_log("true");
+  const std::string inside = R"("ngpus":8},"devices":)";
+  older.replace(older.find(inside), inside.size(), R"("ngpus":8,"devices":)");
+  const std::string results = R"(],"results")";
+  older.replace(older.find(results), results.size(), R"(]},"results")");
+  const auto log = parse(older);
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_EQ(log.value->table.rows[0].machine, "NVIDIA H100 x 8");
+
+  std::string failed = json_log("false");
+  failed.replace(failed.find("\"false\""), 7, "false");
+  failed.replace(failed.find("3.0"), 3, "0.0");
+  EXPECT_FALSE(parse(failed));
+  std::string strange = json_log("true");
+  strange.replace(strange.find("3.0"), 3, "\"nan\"");
+  const auto wrong = parse(strange);
+  ASSERT_TRUE(wrong) << wrong.message;
+  EXPECT_EQ(left_out(*wrong.value), "1 with wrong results (#wrong)");
+  EXPECT_FALSE(parse(R"({"nccl_version":22902,"results":[]})"));
 }
 
 TEST(BenchmarkLog, ReadsTablesOfOsu) {
@@ -570,6 +650,22 @@ TEST(BenchmarkLog, ReadsTablesOfOneCclAndIntelMpi) {
   EXPECT_NEAR(log.value->table.rows[0].point.time_s, 4.3e-6, 1e-12);
   EXPECT_EQ(log.value->table.rows[1].point.ranks, 4);
   EXPECT_DOUBLE_EQ(log.value->table.rows[1].point.bytes, 4096);
+}
+
+// A run of all Intel MPI benchmarks begins with messages between two ranks.
+TEST(BenchmarkLog, NamesOtherTestsOfIntelMpi) {
+  const auto log = parse(
+      "# Benchmarking PingPong\n"
+      "# #processes = 2\n"
+      "       #bytes #repetitions      t[usec]   Mbytes/sec\n"
+      "      1048576           40       100.00     10000.00\n"
+      "# Benchmarking Allreduce\n"
+      "# #processes = 4\n"
+      "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
+      "      1048576           40       500.00       520.00       510.00\n");
+  ASSERT_TRUE(log) << log.message;
+  EXPECT_EQ(log.value->table.rows.size(), 1U);
+  EXPECT_EQ(left_out(*log.value), "1 of PingPong, which tests no collective of unisono");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 namespace unisono::network_model {
 
 inline constexpr std::size_t kNoPlace = std::string_view::npos;
+inline constexpr const char* kOtherUnit = "whose heading gives another unit than microseconds";
 inline constexpr std::size_t kMostRows = 1'000'000;  // of a log
 
 // Reads the lines of one process.

@@ -93,6 +93,15 @@ std::string without_times(std::string_view prefix) {
   return kept;
 }
 
+// Some launchers also write behind a line: "&#010;</stdout>" (mpirun --xml), and Docker, whose log
+// has a JSON object for each line, `\n","stream":"stdout"}`.
+std::string_view without_tail(std::string_view line, std::string_view label) {
+  if (label.starts_with("<")) {
+    return line.substr(0, line.find("&#010;</"));
+  }
+  return label.starts_with("{\"") ? line.substr(0, line.find("\\n\",")) : line;
+}
+
 // Text that could also be the numbers of a table is not a label.
 bool is_label(std::string_view prefix) {
   return std::ranges::any_of(
@@ -131,7 +140,7 @@ void for_each_log_line(std::string_view text,
     for (const std::string& shape : shapes) {
       label = std::max(label, match(line, shape));
     }
-    return take({.text = line.substr(label),
+    return take({.text = without_tail(line.substr(label), line.substr(0, label)),
                  .number = number,
                  .source = without_times(line.substr(0, label))});
   });

@@ -4,6 +4,8 @@
 //   0: # nThread 1 ...                           srun -l
 //   [default0]:# nThread 1 ...                   torchrun
 //   2026-01-26T10:00:00.123Z # nThread 1 ...     kubectl logs --timestamps
+//   <stdout rank="0"># nThread ...&#010;</stdout>  mpirun --xml
+//   {"log":"# nThread 1 ...\n","stream":"stdout"}  Docker
 //
 // No launcher is known by name. A heading that a benchmark prints shows what stands before it;
 // other lines that begin the same way, except for the numbers in it, lose as much.

@@ -13,6 +13,8 @@
 namespace unisono::network_model {
 namespace {
 
+constexpr const char* kCpuTime = "that time the CPU (-C 1), not the collective";
+
 // "./build/all_reduce_perf," -> "all_reduce_perf"; empty: the word names no test.
 std::string_view test_in(std::string_view word) {
   constexpr std::string_view kLetters =
@@ -44,8 +46,9 @@ struct Columns {
   std::size_t redop = kNoPlace;
   Half out_of_place = {};
   Half in_place = {};
-  bool is_cpu_time = false;     // -C 1
-  bool has_timestamps = false;  // -T: a date and a time behind each row
+  bool is_cpu_time = false;      // -C 1
+  bool has_timestamps = false;   // -T: a date and a time behind each row
+  bool has_other_units = false;  // than microseconds
   // Columns of one half; 0: the table has one half alone.
   std::size_t half() const {
     const std::size_t us = out_of_place.us;
@@ -150,14 +153,24 @@ class NcclTests : public LogFormat {
       read_comment(line, words);
     } else if (words.size() > 1 && number_of(words[0]) && number_of(words[1])) {
       read_row(line, words);
-    } else if (columns_.count > 0 && !table().is_failed && number_of(words[0])) {
+    } else if (columns_.count > 0 && !table().is_failed && is_like_row(words)) {
       add({.line = line.number,
-           .bytes = *number_of(words[0]),
+           .bytes = number_of(words[0]).value_or(0),
            .flaw = "that are cut off, or mixed with other output"});
     }
   }
 
  private:
+  // Also a row whose size is no number: "1M 262144 float sum -1 44.20 ..."
+  bool is_like_row(const std::vector<std::string_view>& words) const {
+    const auto numbers = std::ranges::count_if(
+        words, [](std::string_view word) { return number_of(word).has_value(); });
+    const bool is_as_long =
+        words.size() <= columns_.count && static_cast<std::size_t>(numbers) * 2 > columns_.count;
+    return number_of(words[0]) ||
+           (is_as_long && words[0].front() >= '0' && words[0].front() <= '9');
+  }
+
   // A row whose heading has been left out: size, count, type, operation, root, and two halves.
   static bool is_bare_row(const std::vector<std::string_view>& words) {
     constexpr std::size_t kBare = 13;
@@ -212,6 +225,9 @@ class NcclTests : public LogFormat {
     } else if (const Columns columns = columns_of(text, is_in_place_first_); columns.count > 0) {
       begin_unless_new(line.number);
       columns_ = columns;
+    } else if (columns_.count > 0 && text.find("(B)") != kNoPlace &&
+               text.find("(us)") == kNoPlace) {
+      columns_.has_other_units = true;
     } else if (text.find("Out of bounds values") != kNoPlace && has_table()) {
       table().is_failed = text.find("FAILED") != kNoPlace;
     }
@@ -267,8 +283,10 @@ class NcclTests : public LogFormat {
       words.resize(words.size() - 2);
     }
     PrintedRow row{.line = line.number, .bytes = *number_of(words[0])};
-    if (columns_.is_cpu_time) {
-      row.flaw = "that time the CPU (-C 1), not the collective";
+    if (columns_.has_other_units) {
+      row.flaw = kOtherUnit;
+    } else if (columns_.is_cpu_time) {
+      row.flaw = kCpuTime;
     } else if (words.size() > columns_.count) {
       row.flaw = "with more columns than their heading";
     } else if (!read_halves(words, row) && !read_one_half(line.text, words, row)) {
@@ -350,6 +368,13 @@ std::string text_in(const JsonNode& object, std::string_view key) {
   return value && value->is(JsonValue::Kind::text) ? value->text() : std::string();
 }
 
+// nccl-tests writes "false"; tools that copy its reports write false.
+bool is_false(const JsonNode& object, std::string_view key) {
+  const auto value = object.find(key);
+  return value && ((value->is(JsonValue::Kind::text) && value->text() == "false") ||
+                   (value->is(JsonValue::Kind::truth) && !value->truth()));
+}
+
 PrintedTime time_in(const JsonNode& result, std::string_view key) {
   const auto half = result.find(key);
   if (!half || !half->is(JsonValue::Kind::object)) {
@@ -358,8 +383,13 @@ PrintedTime time_in(const JsonNode& result, std::string_view key) {
   PrintedTime time{.us = number_in(*half, "time"),
                    .algbw = number_in(*half, "alg_bw"),
                    .busbw = number_in(*half, "bus_bw")};
-  time.is_wrong = number_in(*half, "nwrong").value_or(0) >= 1;
+  time.is_wrong = !(number_in(*half, "nwrong").value_or(0) < 1);
   return time;
+}
+
+bool times_the_cpu(const JsonNode& result) {
+  const auto half = result.find("in_place");
+  return half && half->is(JsonValue::Kind::object) && half->find("cpu_time").has_value();
 }
 
 // As NcclTests::kind_in().
@@ -375,14 +405,17 @@ PrintedTable json_heading(const JsonNode& document) {
   if (const auto arguments = document.find("args"); arguments && arguments->size() > 0) {
     table.test = test_in(arguments->item(0).text());
   }
-  if (const auto config = document.find("config")) {
+  const auto config = document.find("config");
+  if (config) {
     const double ranks =
         number_in(*config, "nthreads").value_or(1) * number_in(*config, "ngpus").value_or(1);
     table.least_ranks = static_cast<int>(std::clamp(ranks, 0.0, 1e6));
   }
-  if (const auto devices = document.find("devices")) {
-    for (std::size_t i = 0; i < devices->size(); ++i) {
-      const JsonNode device = devices->item(i);
+  const auto devices = document.find("devices");
+  // Older versions list the devices inside the configuration.
+  if (const auto listed = devices || !config ? devices : config->find("devices")) {
+    for (std::size_t i = 0; i < listed->size(); ++i) {
+      const JsonNode device = listed->item(i);
       ++table.ranks[static_cast<int>(std::clamp(number_in(device, "rank").value_or(0), 0.0, 1e6))];
       ++table
             .groups[static_cast<int>(std::clamp(number_in(device, "group").value_or(0), 0.0, 1e6))];
@@ -392,7 +425,7 @@ PrintedTable json_heading(const JsonNode& document) {
     }
   }
   if (const auto bounds = document.find("out_of_bounds")) {
-    table.is_failed = text_in(*bounds, "okay") == "false";
+    table.is_failed = is_false(*bounds, "okay");
   }
   return table;
 }
@@ -406,7 +439,7 @@ std::unique_ptr<LogFormat> nccl_tests_format() {
 bool is_nccl_tests_json(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != kNoPlace && text[first] == '{' && text.find("\"results\"") != kNoPlace &&
-         text.find("\"out_of_place\"") != kNoPlace;
+         (text.find("\"out_of_place\"") != kNoPlace || text.find("\"nccl_version\"") != kNoPlace);
 }
 
 Parsed<std::vector<PrintedTable>> read_nccl_tests_json(std::string_view text) {
@@ -430,7 +463,8 @@ Parsed<std::vector<PrintedTable>> read_nccl_tests_json(std::string_view text) {
                                         .bytes = number_in(result, "size").value_or(-1),
                                         .kind = kind_in(result),
                                         .out_of_place = time_in(result, "out_of_place"),
-                                        .in_place = time_in(result, "in_place")});
+                                        .in_place = time_in(result, "in_place"),
+                                        .flaw = times_the_cpu(result) ? kCpuTime : ""});
         }
         return tables;
       },

@@ -54,6 +54,9 @@ class Osu : public LogFormat {
     if (words.size() > 2 && words[0] == "#" && words[1] == "Datatype:") {
       kind_ = words[2].substr(0, words[2].find('.'));
     }
+    if (line.text.find("Latency") != kNoPlace && line.text.find('(') != kNoPlace) {
+      has_other_unit_ = line.text.find("(us)") == kNoPlace;
+    }
     const bool has_size = table().collective != Collective::barrier;
     const std::size_t us = has_size ? 1 : 0;
     if (words.size() <= us || !number_of(words[0]) || !number_of(words[us])) {
@@ -62,7 +65,7 @@ class Osu : public LogFormat {
     PrintedRow row{
         .line = line.number, .bytes = has_size ? *number_of(words[0]) : 0, .kind = kind_};
     row.out_of_place = {.us = number_of(words[us]), .is_wrong = words.back() == "Fail"};
-    row.flaw = has_size ? "" : kBarrier;
+    row.flaw = !has_size ? kBarrier : has_other_unit_ ? kOtherUnit : "";
     add(std::move(row));
   }
 
@@ -109,10 +112,12 @@ class Osu : public LogFormat {
     made.is_size_of_part = is_of_parts(made.collective);
     made.ranks_said = std::exchange(ranks_, 0);
     kind_.clear();
+    has_other_unit_ = false;
   }
 
   std::string kind_;
-  int ranks_ = 0;  // that the last command says; 0: none has since the last table
+  bool has_other_unit_ = false;  // than microseconds
+  int ranks_ = 0;                // that the last command says; 0: none has since the last table
 };
 
 //   Collective:             Allreduce
@@ -219,7 +224,7 @@ class Intel : public LogFormat {
     };
     if (const std::string_view test = word_behind("Benchmarking"); !test.empty()) {
       begin(std::string(test), line.number);
-      us_ = kNoPlace;
+      columns_ = 0;
       // For reduce_scatter, oneCCL prints the size that a rank receives.
       const bool is_oneccl = line.text.find("Benchmarking:") != kNoPlace;
       table().is_size_of_part = is_of_parts(table().collective) ||
@@ -229,10 +234,12 @@ class Intel : public LogFormat {
       table().ranks_said = static_cast<int>(std::clamp(number_of(count).value_or(0), 0.0, 1e6));
     } else if (!words.empty() && words[0] == "#bytes") {
       read_columns(words, line.number);
-    } else if (us_ < words.size() && words.size() == columns_ && are_numbers(words)) {
+    } else if (columns_ > 0 && words.size() == columns_ && are_numbers(words)) {
       PrintedRow row{.line = line.number, .bytes = *number_of(words[0]), .kind = kind_};
-      row.out_of_place.us = number_of(words[us_]);
-      row.flaw = table().collective == Collective::barrier ? kBarrier : "";
+      row.out_of_place.us = us_ < words.size() ? number_of(words[us_]) : std::nullopt;
+      row.flaw = table().collective == Collective::barrier ? kBarrier
+                 : us_ == kNoPlace                         ? "without a column t_avg[usec]"
+                                                           : "";
       add(std::move(row));
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -380,8 +381,13 @@ Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<Prin
 std::optional<double> number_of(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  return error == std::errc() && end == word.data() + word.size() ? std::optional(value)
-                                                                  : std::nullopt;
+  if (end != word.data() + word.size()) {
+    return std::nullopt;
+  }
+  if (error == std::errc::result_out_of_range) {
+    return std::strtod(std::string(word).c_str(), nullptr);  // infinity, or 0
+  }
+  return error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace unisono::network_model

@@ -68,7 +68,7 @@ struct BenchmarkLog {
 Parsed<BenchmarkLog> points_of(const std::string& source, const std::vector<PrintedTable>& tables,
                                const LogQuestion& question);
 
-// A whole word that is a number ("1e+06", "nan").
+// A whole word that is a number ("1e+06", "nan"); one beyond a double is infinite.
 std::optional<double> number_of(std::string_view word);
 
 }  // namespace unisono::network_model

@@ -10,7 +10,8 @@
 namespace unisono::cli {
 
 // More than any recording has. The parser takes about 100 bytes for each value.
-inline constexpr JsonLimits kDocumentLimits = {.depth = 128, .values = 20'000'000};
+inline constexpr JsonLimits kDocumentLimits = {
+    .depth = 128, .values = 20'000'000, .has_unique_keys = true};
 
 // Throws UsageError: the text is beyond kDocumentLimits.
 void refuse_excessive_json(const std::string& path, std::string_view text);

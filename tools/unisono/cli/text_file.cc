@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -52,6 +53,19 @@ OpenText open_text(const std::string& path) {
   static_cast<void>(fd.release());  // the file closes it
   return {.file = std::move(file),
           .bytes = is_regular ? static_cast<std::size_t>(status.st_size) : 0};
+}
+
+// Without a byte order mark, each second byte of its first two letters is 0.
+bool is_utf16(std::string_view text) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    return true;
+  }
+  const auto is_letter = [text](std::size_t place) {
+    const auto sign = static_cast<unsigned char>(text[place]);
+    return sign == '\t' || sign == '\n' || sign == '\r' || (sign >= ' ' && sign < 0x7f);
+  };
+  return text.size() >= 4 && ((is_letter(0) && is_letter(2) && text[1] == 0 && text[3] == 0) ||
+                              (is_letter(1) && is_letter(3) && text[0] == 0 && text[2] == 0));
 }
 
 std::string size_text(std::size_t bytes) {
@@ -106,10 +120,12 @@ std::string read_text_file(const std::string& path, std::size_t most) {
   if (status != Z_OK) {
     throw UsageError(fmt::format("cannot read {}", path), "the file system reports an error");
   }
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+  if (is_utf16(text)) {
     throw UsageError(fmt::format("{} is UTF-16, as PowerShell writes it", path),
                      "only UTF-8 is read", fmt::format("iconv -f UTF-16 -t UTF-8 {}", path));
   }
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as editors of Windows write it
+  text.erase(0, text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/words.h"
 #include "imports/imports.h"
 #include "imports/torch_values.h"
 
@@ -138,7 +139,12 @@ class DumpReader {
     const double started = moment(entry, "time_discovered_started_ns");
     double completed = moment(entry, "time_discovered_completed_ns");
     const bool was_seen = completed >= 0;
-    if (completed < 0 && text(member(entry, "state")) == "completed") {
+    const std::string state = text(member(entry, "state"));
+    if (!state.empty() && state != "scheduled" && state != "started" && state != "completed") {
+      rank_.account.assume("the state of calls that are " + in_quotes(state) +
+                           " is not known: their times count");
+    }
+    if (completed < 0 && state == "completed") {
       completed = is_kernel && started > 0 ? started : created;
       rank_.account.assume("calls without a completion time took no time");
     }
@@ -153,11 +159,11 @@ class DumpReader {
     return {.group = group,
             .collective = collective,
             .dtype = type.name,
-            .bytes = std::clamp(std::max(sent, received), 0.0, kMostCallBytes),
+            .bytes = sent < 0 ? sent : std::max(sent, received),
             .start_us = start / 1000,
             .end_us = completed < 0 ? std::nullopt : std::optional(completed / 1000),
             .sequence = sequence_of(member(entry, "collective_seq_id")),
-            .received = collective == "all_to_all" ? std::clamp(received, 0.0, kMostCallBytes) : 0,
+            .received = collective == "all_to_all" ? received : 0,
             .issued_us = created > 0 ? created / 1000 : kUnknownUs,
             .took_us = took_ms >= 0 && completed >= 0 ? took_ms * 1000 : kUnknownUs,
             .is_begun = !is_kernel || started > 0,

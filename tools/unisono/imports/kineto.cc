@@ -400,7 +400,7 @@ class Reader {
   void set_size(ImportedCall& call, const TorchType& type, double count) {
     note_type(type, rank_.account);
     call.dtype = type.name;
-    call.bytes = std::clamp(count * type.bytes, 0.0, kMostCallBytes);
+    call.bytes = count * type.bytes;
   }
 
   void add_kernel(const Event& event, double issued_us) {
@@ -409,9 +409,9 @@ class Reader {
       return;
     }
     const json& arguments = *event.arguments;
+    const double in = number(member(arguments, "In msg nelems"), 0);
     set_size(*call, type_named_by_torch(text(member(arguments, "dtype"))),
-             std::max(number(member(arguments, "In msg nelems"), 0),
-                      number(member(arguments, "Out msg nelems"), 0)));
+             in < 0 ? in : std::max(in, number(member(arguments, "Out msg nelems"), 0)));
     call->sequence = sequence_of(member(arguments, "Seq"));
     call->issued_us = issued_us;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "cli/failure.h"
 #include "cli/foreign_file.h"
@@ -34,9 +35,6 @@ bool is_list_of_events(const json& document) {
 }
 
 [[noreturn]] void refuse_document(const ImportFile& file, const json& document) {
-  if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
-    refuse_import(file.path, "it is " + foreign + ", which is not supported");
-  }
   const std::size_t first = file.text.find_first_not_of(" \t\r\n");
   if (document.is_discarded() && first != std::string::npos && file.text[first] == '{') {
     const std::size_t bytes = bytes_of_json(file.text);
@@ -45,6 +43,9 @@ bool is_list_of_events(const json& document) {
                   : bytes >= file.text.size()
                       ? "its JSON is truncated: the program ended before it had written everything"
                       : fmt::format("its JSON is not valid at byte {}", bytes));
+  }
+  if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
+    refuse_import(file.path, "it is " + foreign + ", which is not supported");
   }
   refuse_import(file.path, "it is neither JSON, nor a pickle of a dict, nor a log of NCCL");
 }
@@ -76,6 +77,17 @@ ImportedRank read_import(const ImportFile& file) {
   refuse_import(file.path, "it has neither \"traceEvents\" nor \"entries\"");
 }
 
+// Logs do not say which rank wrote them: calls of the same log twice would count twice.
+void refuse_copies(const std::vector<ImportFile>& files) {
+  std::map<std::string_view, std::string_view> paths;
+  for (const ImportFile& file : files) {
+    const auto [found, is_new] = paths.emplace(file.text, file.path);
+    if (!is_new && !file.text.empty()) {
+      refuse_import(file.path, fmt::format("it has the same content as {}", found->second));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
@@ -90,6 +102,7 @@ std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
     if (other != files.end()) {
       refuse_import(other->path, fmt::format("it is not an NCCL log, but {} is", first_log->path));
     }
+    refuse_copies(files);
     return read_nccl_logs(files);
   }
   std::vector<ImportedRank> ranks;

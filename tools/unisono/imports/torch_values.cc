@@ -16,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMostRanksOfTorch = 1e6;
+constexpr double kMostUs = 1e17;  // 3000 years, as times may be since 1970
 
 // A value that is nested deeper than any list of tensors is not one.
 double elements_in(const json& dims, int depth) {
@@ -136,6 +137,14 @@ void finish_calls(ImportedRank& rank) {
   const auto turned =
       std::erase_if(rank.calls, is_turned) + std::erase_if(rank.messages, is_turned);
   rank.account.leave_out(static_cast<std::int64_t>(turned), "that end before they begin");
+  const auto is_impossible = [](const ImportedCall& call) {
+    const auto is_size = [](double bytes) { return bytes >= 0 && bytes <= kMostCallBytes; };
+    return !is_size(call.bytes) || !is_size(call.received) || std::abs(call.start_us) > kMostUs ||
+           std::abs(call.end_us.value_or(0)) > kMostUs;
+  };
+  const auto impossible =
+      std::erase_if(rank.calls, is_impossible) + std::erase_if(rank.messages, is_impossible);
+  rank.account.leave_out(static_cast<std::int64_t>(impossible), "with an impossible size or time");
   const auto foreign = std::erase_if(rank.calls, [&rank](const ImportedCall& call) {
     const auto group = rank.groups.find(call.group);
     return group != rank.groups.end() && !group->second.empty() &&

@@ -46,6 +46,8 @@ std::optional<planner::Goodput> read_goodput(const Arguments& arguments,
                                              const planner::TrainingTask& task);
 // Weights are as the checkpoint stores them, unless --precision says another.
 planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion& question);
+// Notes in the account if requests are longer than the config.json allows.
+void note_length(ModelQuestion& question, double tokens);
 
 // --step: the layout's step of one round of the pipeline, as a workload. Throws UsageError.
 void write_step(const ModelQuestion& question, const planner::TrainingTask& task,

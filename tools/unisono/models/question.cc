@@ -458,4 +458,13 @@ planner::ServingTask read_serving_task(const Arguments& arguments, ModelQuestion
   return task;
 }
 
+void note_length(ModelQuestion& question, double tokens) {
+  planner::ConfigAccount& account = question.account;
+  if (!account.most_tokens_key.empty() && tokens > account.most_tokens) {
+    account.left_out.push_back(
+        fmt::format("{}={:.0f} (planned with {:.0f} tokens, which the model may not be made for)",
+                    account.most_tokens_key, account.most_tokens, tokens));
+  }
+}
+
 }  // namespace unisono::cli

@@ -11,6 +11,7 @@
 #include "base/bytes_text.h"
 #include "cli/account.h"
 #include "cli/failure.h"
+#include "cli/foreign_file.h"
 #include "cli/target.h"
 #include "cli/text_file.h"
 #include "network_model/logs/benchmark_log.h"
@@ -44,6 +45,20 @@ network_model::Table table_of_algorithms(const std::string& path, network_model:
   return table;
 }
 
+// Throws UsageError for a file that is no table.
+void refuse_other_files(const std::string& path, const std::string& text) {
+  const std::string foreign = foreign_file(text);
+  if (!foreign.empty() || begins_as_json(text)) {
+    throw UsageError(
+        fmt::format("{} is {}", path,
+                    foreign.empty() ? "JSON, but not of one run of nccl-tests (-J)" : foreign),
+        "it reads tables (CSV), and what nccl-tests, OSU micro-benchmarks, ucc_perftest, the "
+        "oneCCL "
+        "benchmark and the Intel MPI benchmarks print about collectives",
+        "unisono help plan says which columns a table has");
+  }
+}
+
 }  // namespace
 
 network_model::LogQuestion log_question_of(const Arguments& arguments) {
@@ -64,6 +79,7 @@ network_model::Table load_table(const std::string& path, const network_model::Lo
   if (!network_model::is_benchmark_log(text)) {
     auto parsed = network_model::parse_table(text);
     if (!parsed) {
+      refuse_other_files(path, text);
       throw UsageError(
           fmt::format("{}{}: {}", path, place_in(text, parsed.position), parsed.message), {},
           "unisono help plan says which columns a table has");

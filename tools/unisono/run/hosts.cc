@@ -83,7 +83,8 @@ HostRanks parse_host(const std::string& text) {
     host.ranks = *count;
   }
   host.host = bare_host(text.substr(0, colon));
-  if (host.host.empty() || host.host.front() == '-' || host.host.ends_with('@')) {
+  const bool is_word = host.host.find_first_of(" \t\r\n") == std::string::npos;
+  if (host.host.empty() || host.host.front() == '-' || host.host.ends_with('@') || !is_word) {
     refuse(fmt::format("'{}' is not a host", text));
   }
   return host;
@@ -105,6 +106,7 @@ std::vector<HostRanks> read_hosts(const std::string& path) {
   }
   std::vector<HostRanks> hosts;
   for (std::string line; std::getline(file, line);) {
+    line.erase(0, hosts.empty() && line.starts_with("\xef\xbb\xbf") ? 3 : 0);  // a byte order mark
     const std::vector<std::string> words = words_of(line.substr(0, line.find('#')));
     if (words.empty()) {
       continue;

@@ -80,6 +80,9 @@ class MatrixReader {
       }
       return;
     }
+    if (cells_.size() == names_.size() && !devices_in(words).empty()) {
+      fail("a second matrix begins: give that of one host");
+    }
     if (words.empty() || cells_.size() == names_.size()) {
       return;
     }
