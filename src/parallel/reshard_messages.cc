@@ -69,8 +69,7 @@ class Builder {
       const auto [place, is_new] = open_.try_emplace({move.from, move.to}, drafts_.size());
       if (is_new || drafts_[place->second].order.bytes + parts[k].bytes > message_bytes_) {
         place->second = drafts_.size();
-        drafts_.push_back(
-            {.order = {.from = move.from, .to = move.to, .link = link(move.from, move.to)}});
+        drafts_.push_back({.order = {.from = move.from, .to = move.to}});
       }
       Draft& draft = drafts_[place->second];
       if (move.hop > 0) {
@@ -124,16 +123,6 @@ class Builder {
   }
 
   int host(int rank) const { return plan_.hosts[static_cast<std::size_t>(rank)]; }
-
-  // The link on which messages leave their host: the one of the receiver's place within its host.
-  int link(int from, int to) const {
-    if (host(from) == host(to)) {
-      return -1;
-    }
-    const auto begin = plan_.hosts.begin();
-    const auto place = static_cast<int>(std::count(begin, begin + to, host(to)));
-    return host(from) * static_cast<int>(plan_.ranks()) + place;
-  }
 
   // A message that passes a sum on waits for all its summands.
   void add_sums() {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -17,7 +16,6 @@ constexpr std::size_t kChoices = 256;
 struct Pair {
   std::size_t from = 0;
   std::size_t to = 0;
-  int link = -1;
   std::vector<std::size_t> messages = {};  // by readiness
   std::size_t next = 0;                    // of these, the first one without a slot
 };
@@ -39,7 +37,7 @@ class Order {
       const auto to = static_cast<std::size_t>(message.to);
       const auto [place, is_new] = known.try_emplace({message.from, message.to}, pairs_.size());
       if (is_new) {
-        pairs_.push_back({.from = from, .to = to, .link = message.link});
+        pairs_.push_back({.from = from, .to = to});
       }
       pairs_[place->second].messages.push_back(i);
       out_[from] += message.bytes;
@@ -93,17 +91,13 @@ class Order {
     });
     std::vector<bool> sends(out_.size());
     std::vector<bool> receives(in_.size());
-    std::set<int> links;
     chosen_.clear();
-    for (const bool shares_links : {false, true}) {
-      for (const auto& [more, less, p] : ready) {
-        const Pair& pair = pairs_[p];
-        if (!sends[pair.from] && !receives[pair.to] &&
-            (shares_links || pair.link < 0 || links.insert(pair.link).second)) {
-          sends[pair.from] = true;
-          receives[pair.to] = true;
-          chosen_.push_back(p);
-        }
+    for (const auto& [more, less, p] : ready) {
+      const Pair& pair = pairs_[p];
+      if (!sends[pair.from] && !receives[pair.to]) {
+        sends[pair.from] = true;
+        receives[pair.to] = true;
+        chosen_.push_back(p);
       }
     }
     return first_ready;

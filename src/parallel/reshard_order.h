@@ -1,7 +1,5 @@
 // The order of a reshard's messages: slots in which each rank sends at most one message and
-// receives at most one, so that every receiver has the full bandwidth of its link. Ranks of one host
-// may share the links between hosts, one for each rank's place within a host (a rail): where other
-// messages are ready, two messages of a slot do not leave a host on one of them.
+// receives at most one, so that every receiver has the full bandwidth of its link.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +12,6 @@ struct UnorderedMessage {
   int to = 0;
   std::size_t bytes = 0;
   std::size_t ready = 0;  // the first slot that it may have
-  int link = -1;          // the shared link on which it leaves its host; -1: none
 };
 
 // Slots in which ranks already send or receive.

@@ -56,23 +56,6 @@ TEST(ReshardOrder, GivesEveryRankOneMessageAtATime) {
   EXPECT_LE(checked(all, 8), 24U);  // at least 21
 }
 
-// Two hosts with two senders each, and two receivers that share a link out of each host.
-TEST(ReshardOrder, KeepsMessagesFromSharingALink) {
-  std::vector<UnorderedMessage> all;
-  for (int i = 0; i < 10; ++i) {
-    for (int from = 0; from < 4; ++from) {
-      all.push_back({.from = from, .to = 4 + from % 2, .bytes = 100, .link = from / 2});
-    }
-  }
-  BusySlots busy(6);
-  const std::vector<std::size_t> slots = slots_of(all, busy);
-  std::set<std::pair<std::size_t, int>> links;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    EXPECT_TRUE(links.emplace(slots[i], all[i].link).second);
-    EXPECT_LT(slots[i], 20U);
-  }
-}
-
 // Two receivers with most of the work, and senders with unequal shares of it.
 TEST(ReshardOrder, KeepsTheBusiestReceiversBusy) {
   for (unsigned seed = 0; seed < 10; ++seed) {
