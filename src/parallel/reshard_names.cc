@@ -244,9 +244,8 @@ class Joiner {
     std::size_t before = 0;
     for (const std::size_t share : rule.shares) {
       for (std::size_t group = 0; group < rule.groups; ++group) {
-        slices.push_back({.source = row.front(),
-                          .begin = group * length + before,
-                          .count = share * unit});
+        slices.push_back(
+            {.source = row.front(), .begin = group * length + before, .count = share * unit});
       }
       before += share * unit;
     }
@@ -257,7 +256,8 @@ class Joiner {
                                        const NameRule& rule) const {
     std::vector<std::size_t> sections;
     for (const std::size_t share : rule.shares) {
-      sections.push_back(sources_[row.front()].shape[rule.join] / std::reduce(rule.shares.begin(), rule.shares.end()) * share);
+      sections.push_back(sources_[row.front()].shape[rule.join] /
+                         std::reduce(rule.shares.begin(), rule.shares.end()) * share);
     }
     for (std::size_t i = 0; rule.groups == 1 && i < row.size(); ++i) {
       sections.push_back(sources_[row[i]].shape[rule.join]);
@@ -368,7 +368,8 @@ void read_groups(const JsonNode& node, NameRule& rule) {
     rule.shares.push_back(static_cast<std::size_t>(shares->item(i).whole(1, kMostFactor)));
   }
   if (shares && (!groups || rule.from.size() > 1 || rule.shares.size() < 2)) {
-    shares->fail("shares are those of the groups of one name: \"groups\": 8, \"shares\": [4, 1, 1]");
+    shares->fail(
+        "shares are those of the groups of one name: \"groups\": 8, \"shares\": [4, 1, 1]");
   }
   if (groups && !shares && rule.from.size() == 1) {
     groups->fail("the groups of one name need \"shares\"");
@@ -550,8 +551,7 @@ std::vector<NamedTarget> NameMap::apply(std::span<const NamedTensor> sources) co
   for (const std::string& name : order) {
     const Group& group = groups.at(name);
     const NameRule kept{};
-    if (auto target =
-            joiner.join(name, group, group.rule == kNone ? kept : rules_[group.rule])) {
+    if (auto target = joiner.join(name, group, group.rule == kNone ? kept : rules_[group.rule])) {
       targets.push_back(std::move(*target));
     }
   }
@@ -693,8 +693,8 @@ NamedTensor tensor_of_part(const NamedPart& part, std::span<const NamedTensor> s
   const std::size_t dim = part.dim - (part.index && part.dim > 0 ? 1 : 0);
   if (dim < tensor.shape.size() && tensor.shape[dim] != part.count) {
     tensor.shape[dim] = part.count;
-    tensor.name += "[" + std::to_string(part.begin) + ":" +
-                   std::to_string(part.begin + part.count) + "]";
+    tensor.name +=
+        "[" + std::to_string(part.begin) + ":" + std::to_string(part.begin + part.count) + "]";
   }
   return tensor;
 }
@@ -726,9 +726,9 @@ MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
       continue;
     }
     made.placements.push_back(how);
-    lacks_sections = lacks_sections || (shards && how.placement.dim == place.dim &&
-                                        target.sections.size() > 1 && how.sections.empty() &&
-                                        how.parts.empty());
+    lacks_sections =
+        lacks_sections || (shards && how.placement.dim == place.dim && target.sections.size() > 1 &&
+                           how.sections.empty() && how.parts.empty());
     if (shards && how.placement.dim == place.dim && !is_whole) {
       made.placements.back().sections.clear();
       made.placements.back().parts.clear();
@@ -739,7 +739,8 @@ MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
   }
   std::vector<ElementRanges> wanted;
   for (int position = 0; position < layout.mesh.ranks(); ++position) {
-    ElementRanges elements = common_elements(named_elements_at(layout, target.tensor, position), region);
+    ElementRanges elements =
+        common_elements(named_elements_at(layout, target.tensor, position), region);
     if (cuts_stack.empty() || !elements[0].empty()) {
       made.ranks.push_back(layout.rank_at(position));
       wanted.push_back(in_part(std::move(elements), place));
@@ -750,12 +751,12 @@ MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
     for (const std::size_t length : target.sections) {
       lengths += (lengths.empty() ? "sections=" : "+") + std::to_string(length);
     }
-    throw Error(ErrorCode::usage,
-                "name map: layout " + in_quotes(layout.text()) + " of " +
-                    in_quotes(target.tensor.name) + " cuts across " + in_quotes(source.name) +
-                    "\ngive the lengths of its parts as sections: shard(" +
-                    std::to_string(place.dim) + "," +
-                    (lengths.empty() ? "sections=4096+2*1024" : lengths) + ")");
+    throw Error(ErrorCode::usage, "name map: layout " + in_quotes(layout.text()) + " of " +
+                                      in_quotes(target.tensor.name) + " cuts across " +
+                                      in_quotes(source.name) +
+                                      "\ngive the lengths of its parts as sections: shard(" +
+                                      std::to_string(place.dim) + "," +
+                                      (lengths.empty() ? "sections=4096+2*1024" : lengths) + ")");
   };
   if (!cuts_stack.empty()) {
     std::string mesh;
@@ -808,8 +809,8 @@ Tensor view_of_part(const LocalPart& part, const Tensor& memory) {
   if (memory.shape != part.shape) {
     const Tensor wanted = Tensor::packed(nullptr, memory.dtype, part.shape);
     throw Error(ErrorCode::usage, "name map: the memory of " + in_quotes(part.target) + " is " +
-                                      memory.text() + ", and this rank's part is " +
-                                      wanted.text() + "\ngive the memory of all its parts");
+                                      memory.text() + ", and this rank's part is " + wanted.text() +
+                                      "\ngive the memory of all its parts");
   }
   Tensor view = memory;
   for (std::size_t dim = 0; dim < part.ranges.size(); ++dim) {

@@ -341,25 +341,32 @@ TEST(NameMapErrors, CompareWithTheEngine) {
 
 TEST(NameMapErrors, RefuseFilesThatAreNoMap) {
   for (const char* rule :
-       {R"({"from": [], "to": "b"})", R"({"from": ["a", "b"], "to": "c"})",
-        R"({"from": ["a.{x}"], "to": "b"})", R"({"from": ["a"], "to": "b.{x}"})",
+       {R"({"from": [], "to": "b"})",
+        R"({"from": ["a", "b"], "to": "c"})",
+        R"({"from": ["a.{x}"], "to": "b"})",
+        R"({"from": ["a"], "to": "b.{x}"})",
         R"({"from": ["a.{x}", "b.{y}"], "to": "c.{x}", "join": 0})",
-        R"({"from": ["a", "a"], "to": "c", "join": 0})", R"({"from": ["a{x}{y}"], "to": "{x}{y}"})",
-        R"({"from": ["a{x"], "to": "b"})", R"({"from": ["a{x}"], "to": "b{x}", "stack": "y"})",
-        R"({"from": ["a{}"], "to": "b{}"})", R"({"from": ["a{x}.{x}"], "to": "{x}"})",
-        R"({"from": ["a"], "to": ""})", R"({"from": ["a"], "to": "b", "join": 9})",
+        R"({"from": ["a", "a"], "to": "c", "join": 0})",
+        R"({"from": ["a{x}{y}"], "to": "{x}{y}"})",
+        R"({"from": ["a{x"], "to": "b"})",
+        R"({"from": ["a{x}"], "to": "b{x}", "stack": "y"})",
+        R"({"from": ["a{}"], "to": "b{}"})",
+        R"({"from": ["a{x}.{x}"], "to": "{x}"})",
+        R"({"from": ["a"], "to": ""})",
+        R"({"from": ["a"], "to": "b", "join": 9})",
         R"({"from": ["a"], "to": "b", "groups": 2})",
         R"({"from": ["a"], "to": "b", "shares": [1, 1]})",
         R"({"from": ["a"], "to": "b", "groups": 2, "shares": [1]})",
         R"({"from": ["a", "b"], "to": "c", "join": 0, "groups": 2, "shares": [1, 1]})",
         R"({"from": ["a", "b"], "to": "c", "join": 0, "groups": 0})",
-        R"({"from": ["a"], "to": "b", "jion": 0})", R"({"from": "a", "to": "b"})"}) {
+        R"({"from": ["a"], "to": "b", "jion": 0})",
+        R"({"from": "a", "to": "b"})"}) {
     EXPECT_NE(problem_of(std::string(R"({"format": "unisono.names/1", "rules": [)") + rule + "]}"),
               "")
         << rule;
   }
-  for (const char* numbers : {R"({"n": {}})", R"({"n": {"a": 0}})", R"({"n": 3})",
-                              R"({"n": {"a": 1}, "a": {"b": 1}})"}) {
+  for (const char* numbers :
+       {R"({"n": {}})", R"({"n": {"a": 0}})", R"({"n": 3})", R"({"n": {"a": 1}, "a": {"b": 1}})"}) {
     EXPECT_NE(problem_of(std::string(R"({"format": "unisono.names/1", "rules": [], "numbers": )") +
                          numbers + "}"),
               "")

@@ -1,8 +1,8 @@
 // `unisono reshard sim`: the messages of the runner on the links of a topology.
 //
 // A rank has messages of several slots in flight, as in the runner: it begins a slot when its own
-// messages of the slot kSlotsInFlight before have ended. A message that passes elements on also waits
-// for the rank's own messages of all slots before.
+// messages of the slot kSlotsInFlight before have ended. A message that passes elements on also
+// waits for the rank's own messages of all slots before.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,8 +50,8 @@ network_model::Workload workload_of(const parallel::ReshardPlan& plan, int ranks
       network_model::WorkItem item = network_model::transfers(kinds[passes_on ? 1 : 0]);
       item.name = fmt::format("slot {}", slot);
       item.stream = stream + (passes_on ? kSlotsInFlight : 0);
-      for (int before = in_flight.empty() ? first : in_flight.front();
-           passes_on && before < first; ++before) {
+      for (int before = in_flight.empty() ? first : in_flight.front(); passes_on && before < first;
+           ++before) {
         item.after_own.push_back(before);
       }
       workload.items.push_back(std::move(item));
