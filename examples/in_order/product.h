@@ -17,8 +17,9 @@ struct View {
   std::size_t column = 1;
 };
 
-// A product a[rows, depth] b[depth, columns] that is added to the sum: first to the terms of its
-// block, then, if it ends the block, to the other blocks. The last term ends its block.
+// One product of a sum: a[rows, depth] times b[depth, columns]. It is added to the terms of its
+// block before it. If it ends the block, the block's sum is then added to those of the blocks
+// before. The last term ends its block.
 struct Term {
   View a = {};
   View b = {};
@@ -32,8 +33,8 @@ inline constexpr std::size_t kTileColumns = 16;
 // behind the last column.
 void pack(View b, std::size_t depth, std::size_t columns, float* tile);
 
-// c[rows, columns] (+)= the sum of the terms, for one tile of columns. `b`: those of the terms, one
-// after the other, as pack() writes them.
+// c[rows, columns] (+)= the sum of the terms, for one tile of columns. `b` has the matrices b of
+// all terms, one after the other, as pack() writes them.
 struct Tile {
   std::size_t rows = 0;
   std::size_t columns = kTileColumns;

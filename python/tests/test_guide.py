@@ -20,11 +20,11 @@ def programs(guide):
 
 
 PROGRAMS = programs(GUIDE)
-PYTHON_PROGRAMS = [*programs(PYTHON_GUIDE), *programs(GUIDES / "adopt.md")]
+PYTHON_PROGRAMS = [*programs(PYTHON_GUIDE), *programs(GUIDES / "adopt.md"), *programs(GUIDES / "reshard.md")]
 
 
 def test_there_are_programs():
-    assert (len(PROGRAMS), len(PYTHON_PROGRAMS)) == (7, 11)
+    assert (len(PROGRAMS), len(PYTHON_PROGRAMS)) == (7, 13)
 
 
 def run_program(text, port):

@@ -62,8 +62,8 @@ def test_names():
     parts = {name: part.astype("i4") for name, part in parts.items()}
     names = NameMap(json.dumps(NAMES))
     made = names.apply({name: ("int32", part.shape) for name, part in parts.items()})
-    assert made["qk"] == ((12, 2), [("q", None, 0, 0), ("k", None, 0, 8)])
-    assert made["stack"] == ((2, 2), [("e0", 0, 0, 0), ("e1", 1, 0, 0)])
+    assert made["qk"] == ((12, 2), [("q", None, 0, 0, 0, 8), ("k", None, 0, 8, 0, 4)])
+    assert made["stack"] == ((2, 2), [("e0", 0, 0, 0, 0, 2), ("e1", 1, 0, 0, 0, 2)])
 
     def body(comm):
         moves = Reshard(
@@ -89,6 +89,86 @@ def test_names():
         return "right"
 
     assert unisono.run_threads(3, body) == ["right"] * 3
+
+
+def megatron_qkv(q, k, v, groups):
+    """Reshapes as Megatron-Core does: [groups, (heads in a group + 2) * head, hidden]."""
+    hidden = q.shape[1]
+    parts = [part.reshape(groups, -1, hidden) for part in (q, k, v)]
+    return np.concatenate(parts, axis=1).reshape(-1, hidden)
+
+
+@pytest.mark.parametrize("engine", [1, 2, 4])
+def test_megatron_to_vllm(engine):
+    """Two trainer ranks with the names and the order of Megatron-Core; `engine` ranks with those of vLLM."""
+    heads, groups, head, hidden, inner = 32, 8, 2, 4, 8
+    random = np.random.default_rng(0)
+    q, k, v, gate, up = (
+        random.standard_normal((rows, hidden)).astype("f4")
+        for rows in (heads * head, groups * head, groups * head, inner, inner)
+    )
+    names = NameMap.load(Path(__file__).parents[2] / "examples" / "reshard" / "megatron_llama3_8b.json")
+    prefix = "stage1.chunk0.decoder.layers.3."
+    qkv_name, fc1_name = f"{prefix}self_attention.linear_qkv.weight", f"{prefix}mlp.linear_fc1.weight"
+    to = f"tp={engine} on 2-{1 + engine}: tp=shard(0,sections="
+
+    def body(comm):
+        # Each rank has its groups, and in linear_fc1 its rows of gate before those of up.
+        moves = Reshard(
+            comm,
+            {
+                qkv_name: ("float32", ((heads + 2 * groups) * head, hidden), "tp=2 on 0-1: tp=shard(0)"),
+                fc1_name: ("float32", (2 * inner, hidden), f"tp=2 on 0-1: tp=shard(0,sections=2*{inner})"),
+            },
+            names=names,
+            targets={
+                "model.layers.11.self_attn.qkv_proj.weight": f"{to}{heads * head}+2*{groups * head})",
+                "model.layers.11.mlp.gate_up_proj.weight": f"{to}2*{inner})",
+            },
+        )
+        rank = comm.rank
+        if rank < 2:
+            qkv = np.split(megatron_qkv(q, k, v, groups), 2)[rank]
+            fc1 = np.concatenate([np.split(gate, 2)[rank], np.split(up, 2)[rank]])
+            moves.run({qkv_name: qkv, fc1_name: fc1}, {})
+            moves.close()
+            return "right"
+        at = rank - 2
+        out = {
+            "model.layers.11.self_attn.qkv_proj.weight": np.concatenate([np.split(x, engine)[at] for x in (q, k, v)]),
+            "model.layers.11.mlp.gate_up_proj.weight": np.concatenate([np.split(x, engine)[at] for x in (gate, up)]),
+        }
+        got = moves.run({}, {name: np.zeros_like(array) for name, array in out.items()})
+        moves.close()
+        for name, array in out.items():
+            np.testing.assert_array_equal(got[name], array)
+        return "right"
+
+    assert unisono.run_threads(2 + engine, body) == ["right"] * (2 + engine)
+
+
+def test_checkpoint_to_megatron():
+    groups, hidden = 4, 3
+    q, k, v = (np.arange(rows * hidden, dtype="i4").reshape(rows, hidden) + 1000 * i
+               for i, rows in enumerate((16, 8, 8)))  # fmt: skip
+    names = NameMap(json.dumps({"format": "unisono.names/1", "rules": [
+        {"from": ["q", "k", "v"], "to": "linear_qkv", "join": 0, "groups": groups}]}))  # fmt: skip
+
+    def body(comm):
+        whole = {"q": q, "k": k, "v": v}
+        moves = Reshard(
+            comm,
+            {name: ("int32", part.shape, "a=2: a=shard(0)") for name, part in whole.items()},
+            names=names,
+            targets={"linear_qkv": "tp=2: tp=shard(0)"},
+        )
+        part = np.zeros((16, hidden), "i4")
+        moves.run({name: np.split(array, 2)[comm.rank] for name, array in whole.items()}, {"linear_qkv": part})
+        moves.close()
+        np.testing.assert_array_equal(part, np.split(megatron_qkv(q, k, v, groups), 2)[comm.rank])
+        return "right"
+
+    assert unisono.run_threads(2, body) == ["right"] * 2
 
 
 def test_mistakes():
@@ -139,6 +219,7 @@ def move_dtensors():
     square = DeviceMesh("cpu", torch.arange(4).view(2, 2))
     line = DeviceMesh("cpu", [0, 1, 3])
     pair = DeviceMesh("cpu", [2, 3])
+    cube = DeviceMesh("cpu", torch.arange(4).view(2, 1, 2))
     torch.manual_seed(0)
     whole = torch.randn(9, 8)
     before = {
@@ -147,8 +228,17 @@ def move_dtensors():
         "twice": (square, [Shard(1), Shard(1)]),
         "strided": (square, [_StridedShard(1, split_factor=2), Shard(1)]),
         "line": (line, [Shard(-2)]),
+        "uneven": (square, [Shard(0), Shard(0)]),
+        "cube": (cube, [Shard(0), Replicate(), Shard(0)]),
     }
-    after = [(line, [Shard(1)]), (line, [Replicate()]), (pair, [Shard(0)]), (square, [Shard(0), Shard(1)])]
+    after = [
+        (line, [Shard(1)]),
+        (line, [Replicate()]),
+        (pair, [Shard(0)]),
+        (square, [Shard(0), Shard(1)]),
+        (square, [Shard(0), Shard(0)]),
+        (cube, [Shard(1), Shard(0), Shard(1)]),
+    ]
     sources = {
         name: distribute_tensor(whole, mesh, [Shard(1), Replicate()] if name == "strided" else placements)
         for name, (mesh, placements) in before.items()
@@ -174,9 +264,19 @@ def move_dtensors():
     moved = unisono.torch.reshard(summand, (pair, [Shard(1)]))
     if rank >= 2:
         assert torch.equal(moved.to_local(), whole[:, 4 * (rank - 2) :][:, :4] * 3)
+    # Summands whose parts are cut, on three dimensions of a mesh.
+    local = whole[:, 4 * (rank % 2) :][:, :4].contiguous() * (rank // 2 + 1)
+    summand = DTensor.from_local(
+        local, cube, [Partial(), Replicate(), Shard(1)], run_check=False, shape=whole.shape, stride=(8, 1)
+    )
+    moved = unisono.torch.reshard(summand, (line, [Shard(0)]))
+    want = distribute_tensor(summand.full_tensor(), line, [Shard(0)])
+    if rank != 2:
+        assert torch.equal(moved.to_local(), want.to_local())
+    strided = [_StridedShard(0, split_factor=2), Shard(0)]
     for wrong, text in (
         ((line, [Partial()]), "target's axis"),
-        ((square, [Shard(0), Shard(0)]), "9 elements are not divided"),
+        ((square, strided), "9 elements are not divided"),
         ((square, [Shard(2), Replicate()]), "with 2 dimensions"),
         ((square, [Replicate()]), "1 placements for a mesh of 2"),
     ):

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kAllRanks = -1;
 
-// A rank that passes elements on has posted so many receives when it waits for the elements.
+// A message that passes elements on comes at least this many slots after the one that brings them,
+// so that the rank has posted as many other messages when it waits for the elements.
 constexpr std::size_t kLead = 4;
 
 class Builder {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::string_view kFormat = "unisono.names/1";
 constexpr std::size_t kMostRules = 10'000;
+constexpr std::int64_t kMostFactor = 1'000'000;  // also of groups and shares
 
 using Words = std::map<std::string, std::string, std::less<>>;
 
@@ -33,8 +35,10 @@ bool next_word(std::string_view& pattern, std::string_view& before, std::string_
   return true;
 }
 
-std::set<std::string, std::less<>> words_in(std::string_view pattern) {
-  std::set<std::string, std::less<>> words;
+using WordSet = std::set<std::string, std::less<>>;
+
+WordSet words_in(std::string_view pattern) {
+  WordSet words;
   std::string_view before;
   std::string_view word;
   while (next_word(pattern, before, word)) {
@@ -127,6 +131,13 @@ std::optional<std::size_t> number_in(std::string_view text) {
 
 constexpr std::size_t kNone = ~std::size_t{0};
 
+// Consecutive elements of a source along the joined dimension.
+struct SourceSlice {
+  std::size_t source = 0;
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
 // The sources of one target: of each index of the stack (one without a stack), each name of the
 // rule.
 struct Group {
@@ -142,40 +153,44 @@ class Joiner {
       : sources_(sources), problems_(problems) {}
 
   std::optional<NamedTarget> join(const std::string& name, const Group& group,
-                                  const std::vector<std::string>& from, std::size_t dim,
-                                  bool stacks) {
+                                  const NameRule& rule) {
     const std::size_t before = problems_.size();
+    const bool stacks = !rule.stack.empty();
     if (stacks) {
       check_stack(name, group);
     }
     for (const auto& [index, row] : group.rows) {
-      check_partners(name, from, index, row, stacks);
+      check_partners(name, rule.from, index, row, stacks);
     }
     if (problems_.size() > before) {
       return std::nullopt;
     }
     NamedTarget target{.tensor = {.name = name}};
     for (const auto& [index, row] : group.rows) {
-      std::vector<std::size_t> shape;
-      std::size_t first = 0;
-      for (const std::size_t source : row) {
-        const NamedTensor& one = sources_[source];
-        if (dim >= one.shape.size() && row.size() > 1) {
-          problems_.push_back(described(one) + " has no dimension " + std::to_string(dim) +
-                              " to join along");
+      std::vector<std::size_t> shape = sources_[row.front()].shape;
+      const bool joins = row.size() > 1 || !rule.shares.empty();
+      if (joins) {
+        std::size_t first = 0;
+        for (const SourceSlice& slice : slices_of(row, rule)) {
+          target.parts.push_back({.source = slice.source,
+                                  .index = stacks ? std::optional(index) : std::nullopt,
+                                  .dim = rule.join + (stacks ? 1 : 0),
+                                  .first = first,
+                                  .begin = slice.begin,
+                                  .count = slice.count});
+          first += slice.count;
+        }
+        if (problems_.size() > before) {
           return std::nullopt;
         }
-        target.parts.push_back({.source = source,
+        shape[rule.join] = first;
+        target.sections = sections_of(row, rule);
+      } else {
+        target.parts.push_back({.source = row.front(),
                                 .index = stacks ? std::optional(index) : std::nullopt,
-                                .dim = row.size() > 1 ? dim + (stacks ? 1 : 0) : 0,
-                                .first = first});
-        first += row.size() > 1 ? one.shape[dim] : 0;
+                                .count = shape.empty() ? 1 : shape.front()});
       }
-      shape = sources_[row.front()].shape;
-      if (row.size() > 1) {
-        shape[dim] = first;
-      }
-      if (!check_alike(row, shape, dim)) {
+      if (!check_alike(row, shape, rule.join)) {
         return std::nullopt;
       }
       if (stacks) {
@@ -193,6 +208,63 @@ class Joiner {
   }
 
  private:
+  // Returns the slices of a row's sources in the order in which the target has them. Appends the
+  // sources that cannot be cut so.
+  std::vector<SourceSlice> slices_of(const std::vector<std::size_t>& row, const NameRule& rule) {
+    std::vector<std::size_t> units;  // in each group, of each source or of each share
+    for (const std::size_t source : row) {
+      const std::size_t shares =
+          rule.shares.empty() ? 1 : std::reduce(rule.shares.begin(), rule.shares.end());
+      const NamedTensor& one = sources_[source];
+      if (rule.join >= one.shape.size()) {
+        problems_.push_back(described(one) + " has no dimension " + std::to_string(rule.join) +
+                            " to join along");
+        return {};
+      }
+      if (one.shape[rule.join] % (rule.groups * shares) != 0) {
+        problems_.push_back(described(one) + " is not divided along dimension " +
+                            std::to_string(rule.join) + " into " + std::to_string(rule.groups) +
+                            " groups" +
+                            (shares > 1 ? " of " + std::to_string(shares) + " shares" : ""));
+        return {};
+      }
+      units.push_back(one.shape[rule.join] / (rule.groups * shares));
+    }
+    std::vector<SourceSlice> slices;
+    if (rule.shares.empty()) {
+      for (std::size_t group = 0; group < rule.groups; ++group) {
+        for (std::size_t i = 0; i < row.size(); ++i) {
+          slices.push_back({.source = row[i], .begin = group * units[i], .count = units[i]});
+        }
+      }
+      return slices;
+    }
+    const std::size_t unit = units.front();
+    const std::size_t length = sources_[row.front()].shape[rule.join] / rule.groups;
+    std::size_t before = 0;
+    for (const std::size_t share : rule.shares) {
+      for (std::size_t group = 0; group < rule.groups; ++group) {
+        slices.push_back(
+            {.source = row.front(), .begin = group * length + before, .count = share * unit});
+      }
+      before += share * unit;
+    }
+    return slices;
+  }
+
+  std::vector<std::size_t> sections_of(const std::vector<std::size_t>& row,
+                                       const NameRule& rule) const {
+    std::vector<std::size_t> sections;
+    for (const std::size_t share : rule.shares) {
+      sections.push_back(sources_[row.front()].shape[rule.join] /
+                         std::reduce(rule.shares.begin(), rule.shares.end()) * share);
+    }
+    for (std::size_t i = 0; rule.groups == 1 && i < row.size(); ++i) {
+      sections.push_back(sources_[row[i]].shape[rule.join]);
+    }
+    return sections;
+  }
+
   // All dtypes are those of the first source, all lengths but those joined are the same.
   bool check_alike(const std::vector<std::size_t>& row, const std::vector<std::size_t>& shape,
                    std::size_t dim) {
@@ -246,14 +318,98 @@ class Joiner {
   std::vector<std::string>& problems_;
 };
 
+// Replaces numbers by the words of which they are sums.
+WordSet terms_of(const WordSet& words, const NameNumbers& numbers) {
+  WordSet all;
+  for (const std::string& word : words) {
+    const auto number = numbers.find(word);
+    if (number == numbers.end()) {
+      all.insert(word);
+      continue;
+    }
+    for (const auto& [term, factor] : number->second) {
+      all.insert(term);
+    }
+  }
+  return all;
+}
+
+// {"layer": {"chunk": 8, "stage": 2, "local": 1}}.
+NameNumbers numbers_in(const JsonNode& node) {
+  NameNumbers numbers;
+  for (std::size_t i = 0; i < node.keys().size(); ++i) {
+    const JsonNode terms = node.member(i);
+    auto& sum = numbers[node.keys()[i]];
+    for (std::size_t k = 0; k < terms.keys().size(); ++k) {
+      sum[terms.keys()[k]] = static_cast<std::size_t>(terms.member(k).whole(1, kMostFactor));
+    }
+    if (sum.empty()) {
+      terms.fail("a number needs a word, such as {\"chunk\": 8, \"local\": 1}");
+    }
+  }
+  for (std::size_t i = 0; i < node.keys().size(); ++i) {
+    const JsonNode terms = node.member(i);
+    for (std::size_t k = 0; k < terms.keys().size(); ++k) {
+      if (numbers.contains(terms.keys()[k])) {
+        terms.member(k).fail("{" + terms.keys()[k] + "} is a number itself");
+      }
+    }
+  }
+  return numbers;
+}
+
+void read_groups(const JsonNode& node, NameRule& rule) {
+  const auto groups = node.find("groups");
+  const auto shares = node.find("shares");
+  if (groups) {
+    rule.groups = static_cast<std::size_t>(groups->whole(1, kMostFactor));
+  }
+  for (std::size_t i = 0; shares && i < shares->size(); ++i) {
+    rule.shares.push_back(static_cast<std::size_t>(shares->item(i).whole(1, kMostFactor)));
+  }
+  if (shares && (!groups || rule.from.size() > 1 || rule.shares.size() < 2)) {
+    shares->fail(
+        "shares are those of the groups of one name: \"groups\": 8, \"shares\": [4, 1, 1]");
+  }
+  if (groups && !shares && rule.from.size() == 1) {
+    groups->fail("the groups of one name need \"shares\"");
+  }
+}
+
+// Adds the numbers that are sums of a name's words. False: a word is no number.
+bool add_numbers(const NameNumbers& numbers, Words& words) {
+  for (const auto& [name, terms] : numbers) {
+    std::size_t sum = 0;
+    for (const auto& [word, factor] : terms) {
+      const auto text = words.find(word);
+      if (text == words.end()) {
+        sum = kNone;  // not in this name
+        break;
+      }
+      const std::optional<std::size_t> value = number_in(text->second);
+      if (!value || *value > static_cast<std::size_t>(kMostFactor)) {
+        return false;
+      }
+      sum += factor * *value;
+    }
+    if (sum != kNone) {
+      words.insert_or_assign(name, std::to_string(sum));
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 NameMap NameMap::parse(std::string_view json) {
   Parsed<NameMap> parsed = parse_json_as<NameMap>(json, [](const JsonNode& document) {
     NameMap map;
-    document.allow_only({"format", "name", "rules", "leave_out", "others"});
+    document.allow_only({"format", "name", "rules", "numbers", "leave_out", "others"});
     if (const JsonNode format = document.at("format"); format.text() != kFormat) {
       format.fail("the format is not " + std::string(kFormat));
+    }
+    if (const auto numbers = document.find("numbers")) {
+      map.numbers_ = numbers_in(*numbers);
     }
     const JsonNode rules = document.at("rules");
     if (rules.size() > kMostRules) {
@@ -261,8 +417,8 @@ NameMap NameMap::parse(std::string_view json) {
     }
     for (std::size_t i = 0; i < rules.size(); ++i) {
       const JsonNode node = rules.item(i);
-      node.allow_only({"from", "to", "join", "stack"});
-      Rule rule{.to = pattern_of(node.at("to"))};
+      node.allow_only({"from", "to", "join", "groups", "shares", "stack"});
+      NameRule rule{.to = pattern_of(node.at("to"))};
       const JsonNode from = node.at("from");
       for (std::size_t k = 0; k < from.size(); ++k) {
         rule.from.push_back(pattern_of(from.item(k)));
@@ -275,7 +431,8 @@ NameMap NameMap::parse(std::string_view json) {
       } else if (rule.from.size() > 1) {
         node.fail("several names need \"join\": the dimension along which they follow each other");
       }
-      auto words = words_in(rule.from.front());
+      read_groups(node, rule);
+      const WordSet words = words_in(rule.from.front());
       for (std::size_t k = 1; k < rule.from.size(); ++k) {
         if (words_in(rule.from[k]) != words) {
           from.item(k).fail("the names of a rule need the same words in brackets");
@@ -285,13 +442,19 @@ NameMap NameMap::parse(std::string_view json) {
           from.item(k).fail("the name is there twice");
         }
       }
+      WordSet needed = terms_of(words_in(rule.to), map.numbers_);
       if (const auto stack = node.find("stack")) {
         rule.stack = stack->text();
-        if (words.erase(rule.stack) == 0) {
-          stack->fail("the names have no word {" + rule.stack + "}");
+        for (const std::string& word : terms_of({rule.stack}, map.numbers_)) {
+          if (!words.contains(word)) {
+            stack->fail("the names have no word {" + word + "}");
+          }
+          if (!needed.insert(word).second) {
+            node.at("to").fail("the target's name has the stack's word {" + word + "}");
+          }
         }
       }
-      if (words_in(rule.to) != words) {
+      if (needed != words) {
         node.at("to").fail("the target's name needs the words of its sources" +
                            std::string(rule.stack.empty() ? "" : ", without the stack's"));
       }
@@ -341,6 +504,10 @@ std::vector<NamedTarget> NameMap::apply(std::span<const NamedTensor> sources) co
         if (!words) {
           continue;
         }
+        if (!add_numbers(numbers_, *words)) {
+          problems.push_back(in_quotes(name) + ": a word of \"numbers\" is no number");
+          return;
+        }
         std::size_t index = 0;
         if (!rules_[r].stack.empty()) {
           const std::optional<std::size_t> number = number_in(words->at(rules_[r].stack));
@@ -383,9 +550,8 @@ std::vector<NamedTarget> NameMap::apply(std::span<const NamedTensor> sources) co
   std::vector<NamedTarget> targets;
   for (const std::string& name : order) {
     const Group& group = groups.at(name);
-    const Rule kept{};
-    const Rule& rule = group.rule == kNone ? kept : rules_[group.rule];
-    if (auto target = joiner.join(name, group, rule.from, rule.join, !rule.stack.empty())) {
+    const NameRule kept{};
+    if (auto target = joiner.join(name, group, group.rule == kNone ? kept : rules_[group.rule])) {
       targets.push_back(std::move(*target));
     }
   }
@@ -429,8 +595,7 @@ void check_targets(std::span<const NamedTarget> targets, std::span<const NamedTe
 namespace {
 
 // The elements of a target that a part fills, in the target's coordinates.
-ElementRanges region_of(const NamedTarget& target, const NamedPart& part,
-                        const NamedTensor& source) {
+ElementRanges region_of(const NamedTarget& target, const NamedPart& part) {
   ElementRanges region;
   for (const std::size_t length : target.tensor.shape) {
     region.push_back({{.first = 0, .count = length}});
@@ -438,17 +603,14 @@ ElementRanges region_of(const NamedTarget& target, const NamedPart& part,
   if (part.index) {
     region[0] = {{.first = *part.index, .count = 1}};
   }
-  const std::size_t dim = part.dim - (part.index ? 1 : 0);
-  if (part.dim > 0 || !part.index) {
-    if (!region.empty()) {
-      region[part.dim] = {{.first = part.first, .count = source.shape[dim]}};
-    }
+  if ((part.dim > 0 || !part.index) && !region.empty()) {
+    region[part.dim] = {{.first = part.first, .count = part.count}};
   }
   return region;
 }
 
-// The same elements in the coordinates of the source.
-ElementRanges in_source(ElementRanges elements, const NamedPart& part) {
+// The same elements in the coordinates of the part.
+ElementRanges in_part(ElementRanges elements, const NamedPart& part) {
   if (part.first > 0) {
     for (Range& range : elements[part.dim]) {
       range.first -= part.first;
@@ -472,16 +634,91 @@ bool is_empty(const ElementRanges& elements) {
   return std::ranges::any_of(elements, [](const auto& ranges) { return ranges.empty(); });
 }
 
+// The elements at a position; errors name the tensor.
+ElementRanges named_elements_at(const MeshLayout& layout, const NamedTensor& tensor, int position) {
+  try {
+    return elements_at(layout, tensor.shape, position);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                "name map: tensor " + in_quotes(tensor.name) + ": " + std::string(error.message()));
+  }
+}
+
+// Gives the axes that cut a dimension the lengths of the ranks' parts. False: no lengths do.
+bool set_lengths(MeshLayout& layout, std::size_t dim, std::size_t length,
+                 const std::vector<ElementRanges>& wanted) {
+  std::string axes;
+  std::vector<AxisPlacement> placements;
+  for (const AxisPlacement& how : layout.placements) {
+    if (how.placement.kind == Placement::Kind::shard && how.placement.dim == dim) {
+      axes += (axes.empty() ? "" : ",") + how.axis;
+    } else {
+      placements.push_back(how);
+    }
+  }
+  if (axes.empty()) {
+    return false;
+  }
+  axes = layout.mesh.canonical(axes);
+  std::vector<std::size_t> parts(static_cast<std::size_t>(layout.mesh.size(axes)));
+  for (int position = 0; position < layout.mesh.ranks(); ++position) {
+    parts[static_cast<std::size_t>(layout.mesh.coordinate(position, axes))] =
+        length_of(wanted[static_cast<std::size_t>(position)][dim]);
+  }
+  if (std::reduce(parts.begin(), parts.end()) != length) {
+    return false;
+  }
+  placements.push_back(
+      {.axis = axes, .placement = Shard(dim), .sections = {}, .parts = std::move(parts)});
+  layout.placements = std::move(placements);
+  return true;
+}
+
+bool gives(const MeshLayout& layout, const std::vector<std::size_t>& shape,
+           const std::vector<ElementRanges>& wanted) {
+  for (int position = 0; position < layout.mesh.ranks(); ++position) {
+    const ElementRanges have = elements_at(layout, shape, position);
+    const ElementRanges& want = wanted[static_cast<std::size_t>(position)];
+    if (have != want && !(is_empty(have) && is_empty(want))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+NamedTensor tensor_of_part(const NamedPart& part, std::span<const NamedTensor> sources) {
+  NamedTensor tensor = sources[part.source];
+  const std::size_t dim = part.dim - (part.index && part.dim > 0 ? 1 : 0);
+  if (dim < tensor.shape.size() && tensor.shape[dim] != part.count) {
+    tensor.shape[dim] = part.count;
+    tensor.name +=
+        "[" + std::to_string(part.begin) + ":" + std::to_string(part.begin + part.count) + "]";
+  }
+  return tensor;
+}
+
+NamedTarget source_of_part(const NamedPart& part, std::span<const NamedTensor> sources) {
+  return {.tensor = sources[part.source],
+          .parts = {{.source = part.source,
+                     .dim = part.dim - (part.index && part.dim > 0 ? 1 : 0),
+                     .first = part.begin,
+                     .begin = part.begin,
+                     .count = part.count}}};
+}
 
 MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
                           std::span<const NamedTensor> sources, const MeshLayout& layout) {
   const NamedPart& place = target.parts.at(part);
-  const NamedTensor& source = sources[place.source];
-  const ElementRanges region = region_of(target, place, source);
+  const NamedTensor source = tensor_of_part(place, sources);
+  const ElementRanges region = region_of(target, place);
+  const bool is_whole =
+      place.dim >= target.tensor.shape.size() || place.count == target.tensor.shape[place.dim];
   // The ranks that have some of the part. Axes that cut a stack are left out of the mesh.
   MeshLayout made{.mesh = layout.mesh};
   std::string cuts_stack;
+  bool lacks_sections = false;
   for (const AxisPlacement& how : layout.placements) {
     const bool shards = how.placement.kind == Placement::Kind::shard;
     if (place.index && shards && how.placement.dim == 0) {
@@ -489,8 +726,12 @@ MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
       continue;
     }
     made.placements.push_back(how);
-    if (shards && how.placement.dim == place.dim && target.parts.size() > 1) {
+    lacks_sections =
+        lacks_sections || (shards && how.placement.dim == place.dim && target.sections.size() > 1 &&
+                           how.sections.empty() && how.parts.empty());
+    if (shards && how.placement.dim == place.dim && !is_whole) {
       made.placements.back().sections.clear();
+      made.placements.back().parts.clear();
     }
     if (shards && place.index) {
       --made.placements.back().placement.dim;
@@ -499,17 +740,23 @@ MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
   std::vector<ElementRanges> wanted;
   for (int position = 0; position < layout.mesh.ranks(); ++position) {
     ElementRanges elements =
-        common_elements(elements_at(layout, target.tensor.shape, position), region);
+        common_elements(named_elements_at(layout, target.tensor, position), region);
     if (cuts_stack.empty() || !elements[0].empty()) {
       made.ranks.push_back(layout.rank_at(position));
-      wanted.push_back(in_source(std::move(elements), place));
+      wanted.push_back(in_part(std::move(elements), place));
     }
   }
   const auto refuse = [&] {
-    throw Error(ErrorCode::usage,
-                "name map: layout " + in_quotes(layout.text()) + " of " +
-                    in_quotes(target.tensor.name) + " cuts across " + in_quotes(source.name) +
-                    "\ngive the lengths of its parts as sections: shard(0,sections=4096+2*1024)");
+    std::string lengths;
+    for (const std::size_t length : target.sections) {
+      lengths += (lengths.empty() ? "sections=" : "+") + std::to_string(length);
+    }
+    throw Error(ErrorCode::usage, "name map: layout " + in_quotes(layout.text()) + " of " +
+                                      in_quotes(target.tensor.name) + " cuts across " +
+                                      in_quotes(source.name) +
+                                      "\ngive the lengths of its parts as sections: shard(" +
+                                      std::to_string(place.dim) + "," +
+                                      (lengths.empty() ? "sections=4096+2*1024" : lengths) + ")");
   };
   if (!cuts_stack.empty()) {
     std::string mesh;
@@ -523,31 +770,28 @@ MeshLayout layout_of_part(const NamedTarget& target, std::size_t part,
       refuse();
     }
   }
-  for (int position = 0; position < made.mesh.ranks(); ++position) {
-    const ElementRanges have = elements_at(made, source.shape, position);
-    const ElementRanges& want = wanted[static_cast<std::size_t>(position)];
-    if (have != want && !(is_empty(have) && is_empty(want))) {
-      refuse();
-    }
+  const std::size_t dim = place.dim - (place.index && place.dim > 0 ? 1 : 0);
+  if (!gives(made, source.shape, wanted) &&
+      (is_whole || lacks_sections || !set_lengths(made, dim, source.shape[dim], wanted) ||
+       !gives(made, source.shape, wanted))) {
+    refuse();
   }
   return made;
 }
 
 std::optional<LocalPart> local_part(const NamedTarget& target, std::size_t part,
-                                    std::span<const NamedTensor> sources, const MeshLayout& layout,
-                                    int rank) {
+                                    const MeshLayout& layout, int rank) {
   const NamedPart& place = target.parts.at(part);
   for (int position = 0; position < layout.mesh.ranks(); ++position) {
     if (layout.rank_at(position) != rank) {
       continue;
     }
-    const ElementRanges held = elements_at(layout, target.tensor.shape, position);
-    const ElementRanges own =
-        common_elements(held, region_of(target, place, sources[place.source]));
+    const ElementRanges held = named_elements_at(layout, target.tensor, position);
+    const ElementRanges own = common_elements(held, region_of(target, place));
     if (place.index && own[0].empty()) {
       return std::nullopt;
     }
-    LocalPart local;
+    LocalPart local{.target = target.tensor.name, .shape = parallel::shape_of(held)};
     for (std::size_t dim = 0; dim < held.size(); ++dim) {
       local.ranges.push_back(
           {.first = own[dim].empty() ? 0 : index_in(held[dim], own[dim].front().first),
@@ -562,10 +806,11 @@ std::optional<LocalPart> local_part(const NamedTarget& target, std::size_t part,
 }
 
 Tensor view_of_part(const LocalPart& part, const Tensor& memory) {
-  if (memory.dims() != part.ranges.size()) {
-    throw Error(ErrorCode::usage, "name map: the memory of a part of " +
-                                      std::to_string(part.ranges.size()) + " dimensions is " +
-                                      memory.text() + "\ngive the memory of the whole target");
+  if (memory.shape != part.shape) {
+    const Tensor wanted = Tensor::packed(nullptr, memory.dtype, part.shape);
+    throw Error(ErrorCode::usage, "name map: the memory of " + in_quotes(part.target) + " is " +
+                                      memory.text() + ", and this rank's part is " + wanted.text() +
+                                      "\ngive the memory of all its parts");
   }
   Tensor view = memory;
   for (std::size_t dim = 0; dim < part.ranges.size(); ++dim) {

@@ -80,7 +80,7 @@ TEST(NameMap, ShowsThePartsInARanksMemory) {
     const Tensor local = Tensor::of(memory, {8, 3});
     for (std::size_t part = 0; part < 3; ++part) {
       const MeshLayout own = layout_of_part(target, part, sources, layout);
-      const auto place = local_part(target, part, sources, layout, 4 + position);
+      const auto place = local_part(target, part, layout, 4 + position);
       ASSERT_TRUE(place.has_value());
       const Tensor view = view_of_part(*place, local);
       const ElementRanges elements = elements_at(own, sources[part].shape, position);
@@ -123,12 +123,122 @@ TEST(NameMap, GivesStackedPartsTheirRanks) {
   std::vector<std::int32_t> memory(std::size_t{2} * 4 * 2);
   std::iota(memory.begin(), memory.end(), 0);
   const Tensor local = Tensor::of(memory, {2, 4, 2});
-  const auto place = local_part(target, gate_of_2, sources, layout, 3);
+  const auto place = local_part(target, gate_of_2, layout, 3);
   ASSERT_TRUE(place.has_value());
   const Tensor view = view_of_part(*place, local);
   EXPECT_EQ(view.shape, (std::vector<std::size_t>{2, 2}));
   EXPECT_EQ(*static_cast<std::int32_t*>(view.data), 4);  // the first expert here, row 2
-  EXPECT_FALSE(local_part(target, gate_of_2, sources, layout, 1).has_value());
+  EXPECT_FALSE(local_part(target, gate_of_2, layout, 1).has_value());
+}
+
+// Copies all parts from ranks with `from` of the sources to ranks with `to` of the target, and
+// returns the target's rows: each has the number of its source's row, plus 1000 for each source.
+std::vector<std::int32_t> rows_after(const NamedTarget& target,
+                                     const std::vector<NamedTensor>& sources,
+                                     const MeshLayout& from, const MeshLayout& to) {
+  const auto held = [](const MeshLayout& layout, const NamedTensor& tensor, int position) {
+    return elements_at(layout, tensor.shape, position)[0];
+  };
+  std::vector<std::int32_t> whole(target.tensor.shape[0], -1);
+  for (int position = 0; position < to.mesh.ranks(); ++position) {
+    std::vector<std::int32_t> memory(length_of(held(to, target.tensor, position)), -1);
+    for (std::size_t part = 0; part < target.parts.size(); ++part) {
+      const NamedTensor tensor = tensor_of_part(target.parts[part], sources);
+      std::vector<std::int32_t> values(tensor.shape[0], -1);
+      const std::size_t source = target.parts[part].source;
+      const NamedTarget its = source_of_part(target.parts[part], sources);
+      const MeshLayout before = layout_of_part(its, 0, sources, from);
+      for (int rank = 0; rank < from.mesh.ranks(); ++rank) {
+        std::vector<std::int32_t> own;
+        for (const Range& range : held(from, sources[source], rank)) {
+          for (std::size_t row = range.first; row < range.first + range.count; ++row) {
+            own.push_back(static_cast<std::int32_t>(1000 * source + row));
+          }
+        }
+        const auto place = local_part(its, 0, from, rank);
+        const Tensor view = view_of_part(*place, Tensor::of(own, {own.size()}));
+        const auto rows = elements_at(before, tensor.shape, rank)[0];
+        EXPECT_EQ(view.shape[0], length_of(rows));
+        for (std::size_t i = 0; i < view.shape[0]; ++i) {
+          values[rows[0].first + i] = static_cast<const std::int32_t*>(view.data)[i];
+        }
+      }
+      const MeshLayout after = layout_of_part(target, part, sources, to);
+      const Tensor view = view_of_part(*local_part(target, part, to, position),
+                                       Tensor::of(memory, {memory.size()}));
+      const auto rows = elements_at(after, tensor.shape, position)[0];
+      EXPECT_EQ(view.shape[0], length_of(rows));
+      for (std::size_t i = 0; i < view.shape[0]; ++i) {
+        static_cast<std::int32_t*>(view.data)[i] = values[rows[0].first + i];
+      }
+    }
+    std::size_t at = 0;
+    for (const Range& range : held(to, target.tensor, position)) {
+      for (std::size_t row = range.first; row < range.first + range.count; ++row) {
+        whole[row] = memory[at++];
+      }
+    }
+  }
+  return whole;
+}
+
+// 8 heads of queries in 4 groups, each with a key and a value head; a head has 2 rows.
+TEST(NameMap, InterleavesGroupsAndTakesThemApart) {
+  std::vector<std::int32_t> interleaved;
+  std::vector<std::int32_t> apart(32);
+  for (std::int32_t group = 0; group < 4; ++group) {
+    for (std::int32_t i = 0; i < 8; ++i) {
+      const std::int32_t part = i < 4 ? 0 : i / 2 - 1;  // q, k or v
+      const std::int32_t row = part == 0 ? 4 * group + i : 2 * group + i % 2;
+      apart[static_cast<std::size_t>((part == 0 ? 0 : 8 + 8 * part) + row)] = 8 * group + i;
+      interleaved.push_back(1000 * part + row);
+    }
+  }
+  const NameMap together = NameMap::parse(R"({"format": "unisono.names/1", "rules": [
+    {"from": ["q", "k", "v"], "to": "qkv", "join": 0, "groups": 4}]})");
+  const NameMap split = NameMap::parse(R"({"format": "unisono.names/1", "rules": [
+    {"from": ["qkv"], "to": "fused", "groups": 4, "shares": [2, 1, 1]}]})");
+  const std::vector<NamedTensor> three = {
+      {"q", Dtype::i32, {16}}, {"k", Dtype::i32, {8}}, {"v", Dtype::i32, {8}}};
+  const std::vector<NamedTensor> one = {{"qkv", Dtype::i32, {32}}};
+  const NamedTarget qkv = together.apply(three).front();
+  const NamedTarget fused = split.apply(one).front();
+  EXPECT_EQ(tensor_of_part(fused.parts[1], one).name, "qkv[8:12]");
+  const MeshLayout by_group = MeshLayout::parse("tp=2: tp=shard(0)");
+  // Ranks of one group share it, and their parts have the lengths of sections.
+  const MeshLayout engine = MeshLayout::parse("dp=2,tp=8: tp=shard(0,sections=16+2*8)");
+  for (const char* from : {"tp=1", "tp=2: tp=shard(0)", "dp=2,tp=4: tp=shard(0)"}) {
+    EXPECT_EQ(rows_after(qkv, three, MeshLayout::parse(from), by_group), interleaved) << from;
+    EXPECT_EQ(rows_after(fused, one, MeshLayout::parse(from), engine), apart) << from;
+  }
+}
+
+// Stages of two chunks with two layers each: layers 0, 1 of chunk 0 of stage 0, and so on.
+TEST(NameMap, ComputesNumbers) {
+  const NameMap map = NameMap::parse(R"({"format": "unisono.names/1",
+    "numbers": {"layer": {"chunk": 4, "stage": 2, "local": 1}, "expert": {"ep": 2, "own": 1}},
+    "rules": [{"from": ["s{stage}.c{chunk}.{local}.w"], "to": "layers.{layer}.w"},
+              {"from": ["ep{ep}.w{own}"], "to": "experts", "stack": "expert"}]})");
+  std::vector<NamedTensor> sources;
+  for (const char* name : {"s1.c0.1.w", "s0.c1.0.w", "ep1.w0", "ep0.w1", "ep0.w0", "ep1.w1"}) {
+    sources.push_back({name, Dtype::f32, {2}});
+  }
+  const std::vector<NamedTarget> targets = map.apply(sources);
+  ASSERT_EQ(targets.size(), 3U);
+  EXPECT_EQ(targets[0].tensor.name, "layers.3.w");
+  EXPECT_EQ(targets[1].tensor.name, "layers.4.w");
+  EXPECT_EQ(targets[2].tensor.shape, (std::vector<std::size_t>{4, 2}));
+  EXPECT_EQ(targets[2].parts[2].source, 2U);  // ep1.w0
+  const auto refusal = [&](const char* name) {
+    try {
+      static_cast<void>(map.apply(std::vector<NamedTensor>{sources[0], {name, Dtype::f32, {2}}}));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal("s0.c0.x.w").find("a word of \"numbers\" is no number"), std::string::npos);
+  EXPECT_NE(refusal("s0.c0.3.w").find("have one place"), std::string::npos);  // layer 3 again
 }
 
 TEST(NameMap, RefusesALayoutThatCutsAcrossParts) {
@@ -174,7 +284,7 @@ TEST(NameMap, HasTheNamesOfEngines) {
       (line.front() == '-' ? engines.back().checkpoint : engines.back().tensors).push_back(tensor);
     }
   }
-  EXPECT_EQ(engines.size(), 8U);
+  EXPECT_EQ(engines.size(), 10U);
   for (const Engine& engine : engines) {
     const std::string map = engine.title.substr(0, engine.title.find(' '));
     const auto targets =
@@ -202,6 +312,11 @@ TEST(NameMapErrors, ListAllNamesThatDoNotFit) {
             "\"l.0.q.w\" has no partner \"l.{i}.k.w\", \"l.{i}.v.w\" for \"l.0.qkv.w\"\n"
             "\"l.1.k.w\", f32 [2, 5] does not join \"l.1.q.w\", f32 [8, 4] along dimension 0\n"
             "the stack \"l.0.w2\" has no 0, and has 1");
+  EXPECT_EQ(problem_of(std::vector<NamedTensor>{{"a", Dtype::f32, {12}}},
+                       R"({"format": "unisono.names/1", "rules": [
+                           {"from": ["a"], "to": "b", "groups": 4, "shares": [2, 1, 1]}]})"),
+            "usage: name map: 1 names or tensors do not fit\n"
+            "\"a\", f32 [12] is not divided along dimension 0 into 4 groups of 4 shares");
   EXPECT_EQ(problem_of(std::vector<NamedTensor>{{"a"}, {"b"}},
                        R"({"format": "unisono.names/1", "rules": []})"),
             "usage: name map: 2 names or tensors do not fit\n\"a\" has no rule\n\"b\" has no rule");
@@ -226,17 +341,36 @@ TEST(NameMapErrors, CompareWithTheEngine) {
 
 TEST(NameMapErrors, RefuseFilesThatAreNoMap) {
   for (const char* rule :
-       {R"({"from": [], "to": "b"})", R"({"from": ["a", "b"], "to": "c"})",
-        R"({"from": ["a.{x}"], "to": "b"})", R"({"from": ["a"], "to": "b.{x}"})",
+       {R"({"from": [], "to": "b"})",
+        R"({"from": ["a", "b"], "to": "c"})",
+        R"({"from": ["a.{x}"], "to": "b"})",
+        R"({"from": ["a"], "to": "b.{x}"})",
         R"({"from": ["a.{x}", "b.{y}"], "to": "c.{x}", "join": 0})",
-        R"({"from": ["a", "a"], "to": "c", "join": 0})", R"({"from": ["a{x}{y}"], "to": "{x}{y}"})",
-        R"({"from": ["a{x"], "to": "b"})", R"({"from": ["a{x}"], "to": "b{x}", "stack": "y"})",
-        R"({"from": ["a{}"], "to": "b{}"})", R"({"from": ["a{x}.{x}"], "to": "{x}"})",
-        R"({"from": ["a"], "to": ""})", R"({"from": ["a"], "to": "b", "join": 9})",
-        R"({"from": ["a"], "to": "b", "jion": 0})", R"({"from": "a", "to": "b"})"}) {
+        R"({"from": ["a", "a"], "to": "c", "join": 0})",
+        R"({"from": ["a{x}{y}"], "to": "{x}{y}"})",
+        R"({"from": ["a{x"], "to": "b"})",
+        R"({"from": ["a{x}"], "to": "b{x}", "stack": "y"})",
+        R"({"from": ["a{}"], "to": "b{}"})",
+        R"({"from": ["a{x}.{x}"], "to": "{x}"})",
+        R"({"from": ["a"], "to": ""})",
+        R"({"from": ["a"], "to": "b", "join": 9})",
+        R"({"from": ["a"], "to": "b", "groups": 2})",
+        R"({"from": ["a"], "to": "b", "shares": [1, 1]})",
+        R"({"from": ["a"], "to": "b", "groups": 2, "shares": [1]})",
+        R"({"from": ["a", "b"], "to": "c", "join": 0, "groups": 2, "shares": [1, 1]})",
+        R"({"from": ["a", "b"], "to": "c", "join": 0, "groups": 0})",
+        R"({"from": ["a"], "to": "b", "jion": 0})",
+        R"({"from": "a", "to": "b"})"}) {
     EXPECT_NE(problem_of(std::string(R"({"format": "unisono.names/1", "rules": [)") + rule + "]}"),
               "")
         << rule;
+  }
+  for (const char* numbers :
+       {R"({"n": {}})", R"({"n": {"a": 0}})", R"({"n": 3})", R"({"n": {"a": 1}, "a": {"b": 1}})"}) {
+    EXPECT_NE(problem_of(std::string(R"({"format": "unisono.names/1", "rules": [], "numbers": )") +
+                         numbers + "}"),
+              "")
+        << numbers;
   }
   EXPECT_NE(problem_of("{"), "");
   EXPECT_NE(problem_of(R"({"format": "unisono.names/2", "rules": []})"), "");

@@ -63,6 +63,8 @@ constexpr Topic kTopics[] = {
      "#parallel?story=overlap"},
     {"bits", "lab: one sum under two layouts, with the same bits",
      "实验室：两种布局下的一个和，位相同", "#parallel?story=order"},
+    {"reshard", "lab: weights fly from a trainer's layout to an engine's",
+     "实验室：权重从训练程序的布局飞到推理引擎的布局", "#parallel?story=reshard"},
     {"plan", "lab: which layout is fastest, and how other links would change that",
      "实验室：哪种布局最快，换链路会怎样", "#plan"},
     {"layer", "lab: a calculator of the data that one layer moves under each of these",
@@ -98,6 +100,7 @@ constexpr Topic kOthers[] = {
     {"gpipe", "", "", "#article?chapter=pipeline"},
     {"pp", "", "", "#article?chapter=pipeline"},
     {"fusion", "", "", "#parallel?story=overlap"},
+    {"rollout", "", "", "#parallel?story=reshard"},
     {"ep", "", "", "#article?chapter=experts"},
     {"moe", "", "", "#article?chapter=experts"}};
 

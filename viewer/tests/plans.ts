@@ -3,6 +3,7 @@
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Reshard } from '../src/stories/reshard';
 import type { Plan, PlanWire } from '../src/stories/together';
 import { run } from './program';
 
@@ -111,4 +112,34 @@ export function packStep(step: { ranks: StepRank[] }): unknown {
     return { ...rank, calls };
   });
   return { ...step, ranks };
+}
+
+// src/stories/reshards.json: a trainer's layout to that of an engine on another host, once with whole
+// copies of each shard, once cut along the other dimension, and once on the same ranks.
+const RESHARDS = [
+  'dp=2,tp=4 on 0-7: tp=shard(0) -> dp=2,tp=2 on 8-11: tp=shard(0)',
+  'fsdp=4 on 0-3: fsdp=shard(0) -> dp=2,tp=2 on 8-11: tp=shard(1)',
+  'dp=2,tp=4 on 0-7: tp=shard(0) -> dp=4,tp=2 on 0-7: tp=shard(0)',
+];
+interface ShownMove {
+  from: number;
+  to: number;
+  elements: string;
+  bytes: number;
+}
+export function reshardsOfProgram(): Reshard[] {
+  return RESHARDS.map((layouts) => {
+    const words = ['--shape', '256,512', layouts];
+    const shown = JSON.parse(run(['reshard', 'show', ...words, '--json']));
+    const proved = JSON.parse(run(['reshard', 'verify', ...words, '--json']));
+    return {
+      command: `unisono reshard show --shape 256,512 "${layouts}"`,
+      ...{ from: shown.from, to: shown.to, hosts: shown.hosts, held: shown.held },
+      moves: shown.moves.map(({ from, to, elements, bytes }: ShownMove) => ({
+        ...{ from, to, elements, bytes },
+      })),
+      ...{ sent: shown.bytes_sent, between: shown.bytes_between_hosts },
+      least: { sent: proved.least_bytes_sent, between: proved.least_bytes_between_hosts },
+    };
+  });
 }

@@ -12,10 +12,17 @@
 // {word} stands for text without a dot. "join" puts tensors one after the other along a dimension
 // of theirs. "stack" makes a new first dimension, which the word counts from 0. "others" says what
 // becomes of names that no rule mentions: "keep" keeps them, "refuse" (the default) is an error.
+//
+// "groups" interleaves: each joined tensor is cut into so many slices, and the target has the first
+// slices of all of them, then the second ones. With "shares" the one source is interleaved: each of
+// its groups has these shares, and the target has the first shares of all groups, then the second
+// ones. "numbers" (of the map) computes a word from others, such as a layer's number from the stage
+// and the number within it: {"layer": {"stage": 8, "local": 1}} is 8 * stage + local.
 // docs/guides/reshard.md has the whole form; examples/reshard/ has maps of known models.
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,19 +42,35 @@ struct NamedTensor {
   std::vector<std::size_t> shape = {};
 };
 
-// The place of a source tensor in a target tensor.
+// The place of a source tensor, or of a slice of it, in a target tensor.
 struct NamedPart {
   std::size_t source = 0;                 // index of the source tensor
   std::optional<std::size_t> index = {};  // along the target's first dimension, if it is a stack
   std::size_t dim = 0;                    // of the target, along which parts are joined
   std::size_t first = 0;                  // along that dimension
+  std::size_t begin = 0;                  // of the slice, along the same dimension of the source
+  std::size_t count = 0;                  // and its length; that of the source if it is whole
 };
 
 // A tensor of the engine, and its parts.
 struct NamedTarget {
   NamedTensor tensor = {};
   std::vector<NamedPart> parts = {};
+  // Lengths of consecutive sections of the joined dimension, such as q, k and v: a layout that cuts
+  // this dimension needs them. Empty if nothing is joined, or the target is interleaved.
+  std::vector<std::size_t> sections = {};
 };
+
+struct NameRule {
+  std::vector<std::string> from = {};
+  std::string to = {};
+  std::size_t join = 0;
+  std::size_t groups = 1;
+  std::vector<std::size_t> shares = {};  // of a source that is interleaved
+  std::string stack = {};                // empty: no new dimension
+};
+// Words that are sums of other words, each times a factor.
+using NameNumbers = std::map<std::string, std::map<std::string, std::size_t>, std::less<>>;
 
 // Threads: any.
 class UNISONO_EXPORT NameMap {
@@ -61,13 +84,8 @@ class UNISONO_EXPORT NameMap {
   std::vector<NamedTarget> apply(std::span<const NamedTensor> sources) const;
 
  private:
-  struct Rule {
-    std::vector<std::string> from = {};
-    std::string to = {};
-    std::size_t join = 0;
-    std::string stack = {};  // empty: no new dimension
-  };
-  std::vector<Rule> rules_ = {};
+  std::vector<NameRule> rules_ = {};
+  NameNumbers numbers_ = {};
   std::vector<std::string> left_out_ = {};
   bool keeps_others_ = false;
 };
@@ -77,6 +95,15 @@ class UNISONO_EXPORT NameMap {
 UNISONO_EXPORT void check_targets(std::span<const NamedTarget> targets,
                                   std::span<const NamedTensor> engine);
 
+// Local. Returns a part as a tensor for Reshard: its source, or the slice of it, "name[0:512]".
+UNISONO_EXPORT NamedTensor tensor_of_part(const NamedPart& part,
+                                          std::span<const NamedTensor> sources);
+
+// Local. Returns the source of a part as a target of one part. For the source's side, pass it to
+// layout_of_part() and local_part() as the target, with part 0 and the source's layout.
+UNISONO_EXPORT NamedTarget source_of_part(const NamedPart& part,
+                                          std::span<const NamedTensor> sources);
+
 // Local. Returns the layout of a part, if its target has `layout`. A dimension that is joined is
 // cut with the lengths of its parts as sections. Errors: usage if the target's layout cuts across
 // its parts.
@@ -84,16 +111,16 @@ UNISONO_EXPORT MeshLayout layout_of_part(const NamedTarget& target, std::size_t 
                                          std::span<const NamedTensor> sources,
                                          const MeshLayout& layout);
 
-// The place of a part in a rank's memory of its target, of the shape that the rank has of the
-// target.
+// The place of a part in a rank's memory of its target.
 struct LocalPart {
+  std::string target = {};
+  std::vector<std::size_t> shape = {};    // of that memory
   std::optional<std::size_t> index = {};  // along the first dimension, if the target is a stack
   std::vector<Range> ranges = {};  // of each dimension; of the first one the index, in a stack
 };
 
 // Local. Returns the place of a part; nothing if the rank has no part in its layout.
 UNISONO_EXPORT std::optional<LocalPart> local_part(const NamedTarget& target, std::size_t part,
-                                                   std::span<const NamedTensor> sources,
                                                    const MeshLayout& layout, int rank);
 
 // Local. Returns the part's memory. Pass it to Reshard::run() as the tensor of the part.

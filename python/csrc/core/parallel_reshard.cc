@@ -59,8 +59,9 @@ std::vector<NamedTensor> tensors_of(const std::vector<Named>& named) {
 struct Place {
   std::size_t input = 0;
   std::size_t output = 0;
-  bool is_whole = true;                // of the output; otherwise:
-  std::optional<LocalPart> part = {};  // unset if this rank has none of it
+  bool has_names = false;  // then these are the place in each; unset: this rank has none of it
+  std::optional<LocalPart> from = {};
+  std::optional<LocalPart> to = {};
 };
 
 class PythonReshard {
@@ -96,10 +97,19 @@ class PythonReshard {
       const MeshLayout layout = MeshLayout::parse(targets[output].second);
       for (std::size_t part = 0; part < target.parts.size(); ++part) {
         const std::size_t input = target.parts[part].source;
-        add(named[input], MeshLayout::parse(from[input]),
-            layout_of_part(target, part, sources, layout), tensors);
-        const auto local = local_part(target, part, sources, layout, comm->rank());
-        places_.push_back({.input = input, .output = output, .part = local ? *local : LocalPart{}});
+        const NamedTarget source = source_of_part(target.parts[part], sources);
+        const MeshLayout before = MeshLayout::parse(from[input]);
+        const NamedTensor tensor = tensor_of_part(target.parts[part], sources);
+        tensors.push_back({.name = tensor.name,
+                           .dtype = tensor.dtype,
+                           .shape = tensor.shape,
+                           .from = layout_of_part(source, 0, sources, before),
+                           .to = layout_of_part(target, part, sources, layout)});
+        places_.push_back({.input = input,
+                           .output = output,
+                           .has_names = true,
+                           .from = local_part(source, 0, before, comm->rank()),
+                           .to = local_part(target, part, layout, comm->rank())});
       }
       made.erase(found);
     }
@@ -120,16 +130,32 @@ class PythonReshard {
     const std::vector<std::unique_ptr<Array>> to = arrays(outputs, Use::write);
     std::vector<Tensor> in;
     std::vector<Tensor> out;
+    // The other ranks are told about memory that does not fit, too.
+    std::optional<unisono::Error> wrong;
+    const auto part_of = [&](const Array* array, const Place& place,
+                             const std::optional<LocalPart>& part) -> Tensor {
+      if (array == nullptr || (place.has_names && !part)) {
+        return {};
+      }
+      try {
+        return part ? view_of_part(*part, array->tensor()) : array->tensor();
+      } catch (const unisono::Error& error) {
+        wrong = wrong ? wrong : error;
+        return {};
+      }
+    };
     for (const Place& place : places_) {
-      const Array* const source = from.at(place.input).get();
-      const Array* const target = to.at(place.output).get();
-      in.push_back(source == nullptr ? Tensor{} : source->tensor());
-      const bool is_absent = target == nullptr || (place.part && place.part->ranges.empty());
-      out.push_back(is_absent    ? Tensor{}
-                    : place.part ? view_of_part(*place.part, target->tensor())
-                                 : target->tensor());
+      in.push_back(part_of(from.at(place.input).get(), place, place.from));
+      out.push_back(part_of(to.at(place.output).get(), place, place.to));
     }
-    held_->with([&](unisono::parallel::Reshard& reshard) { reshard.run(in, out, timeout_ms); });
+    try {
+      held_->with([&](unisono::parallel::Reshard& reshard) { reshard.run(in, out, timeout_ms); });
+    } catch (const unisono::Error&) {
+      if (wrong) {
+        throw unisono::Error(*wrong);
+      }
+      throw;
+    }
   }
 
   std::optional<Shape> in_shape(std::size_t move) {
@@ -199,14 +225,15 @@ class PythonReshard {
   std::unique_ptr<Held<unisono::parallel::Reshard>> held_;
 };
 
-// name -> (shape, parts), each part (source, index or None, dim, first).
+// name -> (shape, parts), each part (source, index or None, dim, first, begin, count).
 py::dict applied(const NameMap& map, const std::vector<Named>& named) {
   py::dict all;
   const std::vector<NamedTensor> sources = tensors_of(named);
   for (const NamedTarget& target : map.apply(sources)) {
     py::list parts;
     for (const auto& part : target.parts) {
-      parts.append(py::make_tuple(sources[part.source].name, part.index, part.dim, part.first));
+      parts.append(py::make_tuple(sources[part.source].name, part.index, part.dim, part.first,
+                                  part.begin, part.count));
     }
     all[py::str(target.tensor.name)] =
         py::make_tuple(py::tuple(py::cast(target.tensor.shape)), parts);

@@ -35,8 +35,9 @@ class NameMap(_parallel.NameMap):
     def apply(self, tensors):
         """Returns the engine's tensors: name -> (shape, parts).
 
-        tensors: name -> (dtype, shape). A part is (source, index, dim, first): the source begins at
-        `first` of dimension `dim`, at `index` of a stack (None: the target is no stack).
+        tensors: name -> (dtype, shape). A part is (source, index, dim, first, begin, count): `count`
+        elements of the source from `begin` on are at `first` of dimension `dim`, at `index` of a stack
+        (None: the target is no stack).
         """
         return super().apply([(name, dtype, list(shape)) for name, (dtype, shape) in tensors.items()])
 

@@ -96,6 +96,17 @@ Json moves_json(const ReshardPlan& plan, std::optional<std::size_t> tensor) {
   return moves;
 }
 
+// The elements of a tensor that each rank has before.
+Json held_json(const parallel::ReshardTensor& tensor) {
+  Json held = Json::array();
+  for (int position = 0; position < tensor.from.mesh.ranks(); ++position) {
+    held.push_back({{"rank", tensor.from.rank_at(position)},
+                    {"elements", parallel::elements_text(
+                                     parallel::elements_at(tensor.from, tensor.shape, position))}});
+  }
+  return held;
+}
+
 std::size_t busiest(const std::vector<Bytes>& bytes) {
   return static_cast<std::size_t>(std::ranges::max_element(bytes, {}, &Bytes::sent) -
                                   bytes.begin());
@@ -152,8 +163,10 @@ std::optional<std::size_t> tensor_of(const ReshardQuestion& question, const Argu
     for (const auto& tensor : tensors) {
       names.emplace_back(tensor.name);
     }
+    const std::string near = did_you_mean(name, names);
     throw UsageError(fmt::format("{} has no tensor {}", question.what, in_quotes(name)),
-                     did_you_mean(name, names), "unisono help reshard");
+                     near.empty() ? "such as " + tensors.front().name : near,
+                     "unisono help reshard");
   }
   return static_cast<std::size_t>(found - tensors.begin());
 }
@@ -213,6 +226,7 @@ int show_reshard(const ReshardQuestion& question, const Arguments& arguments,
                  {"hosts", plan.hosts},
                  {"ranks", ranks}};
     if (tensor) {
+      json["held"] = held_json(plan.tensors[*tensor]);
       json["moves"] = moves_json(plan, tensor);
     }
     fmt::print("{}\n", json.dump(2));

@@ -1,11 +1,13 @@
 // `unisono reshard sim`: the messages of the runner on the links of a topology.
 //
-// A rank begins a slot when its own messages of the previous one have ended. The runner orders
-// messages by slot too, and keeps several slots in flight.
+// A rank has messages of several slots in flight, as in the runner: it begins a slot when its own
+// messages of the slot kSlotsInFlight before have ended. A message that passes elements on also
+// waits for the rank's own messages of all slots before.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -25,18 +27,40 @@ namespace {
 constexpr std::size_t kMostMessages = 20'000;
 // Messages that a rank sends, and that it receives, at once.
 constexpr int kPorts = 16;
+// The runner has 16 messages in flight: more slots than these, of one sent and one received each.
+constexpr int kSlotsInFlight = 4;
 
 network_model::Workload workload_of(const parallel::ReshardPlan& plan, int ranks,
                                     std::size_t message_bytes) {
-  std::map<std::size_t, std::vector<network_model::Transfer>> slots;
+  // Of each slot: messages from the source, and messages that pass elements on.
+  std::map<std::size_t, std::array<std::vector<network_model::Transfer>, 2>> slots;
   for (const parallel::ReshardMessage& message : all_messages_of(plan, message_bytes)) {
-    slots[message.turn.slot].push_back(
+    slots[message.turn.slot][message.turn.hop > 0 ? 1 : 0].push_back(
         {.from = message.turn.from, .to = message.to, .bytes = static_cast<double>(message.bytes)});
   }
   network_model::Workload workload{.ranks = ranks};
-  for (const auto& [slot, messages] : slots) {
-    workload.items.push_back(network_model::transfers(messages));
-    workload.items.back().name = fmt::format("slot {}", slot);
+  std::deque<int> in_flight;  // the first items of the latest slots
+  int stream = 0;
+  for (const auto& [slot, kinds] : slots) {
+    const auto first = static_cast<int>(workload.items.size());
+    for (const bool passes_on : {false, true}) {
+      if (kinds[passes_on ? 1 : 0].empty()) {
+        continue;
+      }
+      network_model::WorkItem item = network_model::transfers(kinds[passes_on ? 1 : 0]);
+      item.name = fmt::format("slot {}", slot);
+      item.stream = stream + (passes_on ? kSlotsInFlight : 0);
+      for (int before = in_flight.empty() ? first : in_flight.front(); passes_on && before < first;
+           ++before) {
+        item.after_own.push_back(before);
+      }
+      workload.items.push_back(std::move(item));
+    }
+    in_flight.push_back(first);
+    if (in_flight.size() > kSlotsInFlight) {
+      in_flight.pop_front();
+    }
+    stream = (stream + 1) % kSlotsInFlight;
   }
   return workload;
 }

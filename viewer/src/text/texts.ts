@@ -7,6 +7,7 @@ import { OVERLAP_TEXTS } from './overlap';
 import { PARALLEL_TEXTS } from './parallel';
 import { PIPELINE_TEXTS } from './pipelines';
 import { PLAN_TEXTS } from './plan';
+import { RESHARD_TEXTS } from './reshard';
 import { STEP_TEXTS } from './step';
 import { STORY_TEXTS } from './stories';
 import { TOGETHER_TEXTS } from './together';
@@ -290,6 +291,7 @@ export const TEXTS = {
   ...PARALLEL_TEXTS,
   ...ORDER_TEXTS,
   ...OVERLAP_TEXTS,
+  ...RESHARD_TEXTS,
   ...WORKED_TEXTS,
 };
 export type TextKey = keyof typeof TEXTS;

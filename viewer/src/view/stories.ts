@@ -6,6 +6,7 @@ import Context from '../pictures/Context.svelte';
 import Data from '../pictures/Data.svelte';
 import Order from '../pictures/Order.svelte';
 import Overlap from '../pictures/Overlap.svelte';
+import Reshard from '../pictures/Reshard.svelte';
 import Tensor from '../pictures/Tensor.svelte';
 import Together from '../pictures/Together.svelte';
 import Ulysses from '../pictures/Ulysses.svelte';
@@ -24,6 +25,15 @@ import {
   sweep,
 } from '../stories/overlap';
 import { chainSum, orderPlans, textOf } from '../stories/order';
+import {
+  bytesOf,
+  flightsOf,
+  gathered,
+  gridOf,
+  KINDS,
+  reshardPlans,
+  RESHARDS,
+} from '../stories/reshard';
 import { tensorPlans } from '../stories/tensor';
 import { layoutText, partsOf, PLANS, rankedFirst, togetherPlans } from '../stories/together';
 import { crossing, ulyssesPlans } from '../stories/ulysses';
@@ -41,6 +51,7 @@ import {
   type PictureProps,
   type Values,
 } from './picture';
+import { reshardFrame } from './reshard';
 import { t } from './t.svelte';
 import type { StoryName } from './url';
 
@@ -281,6 +292,40 @@ export const STORY_LIST: Story[] = [
       rows: PLANS[v.plan!]!.wires.map((wire) => [
         ...[axisName(wire.axis), wire.what, wire.size, wire.calls],
         ...[bytesText(wire.inside), bytesText(wire.between)],
+      ]),
+    }),
+  },
+  {
+    ...{ name: 'reshard', picture: Reshard },
+    fields: [
+      {
+        ...{ key: 'plan', name: 'rs_plan', choices: [...RESHARDS.keys()], first: 0 },
+        text: (i) => `${RESHARDS[i]!.from} → ${RESHARDS[i]!.to}`,
+      },
+    ],
+    plans: (v) => reshardPlans(RESHARDS[v.plan!]!),
+    words: ({ id }, v) => {
+      const plan = RESHARDS[v.plan!]!;
+      const grid = gridOf(plan);
+      const kind = KINDS.find((each) => each === id);
+      const whole = grid.cells.reduce((sum, { bytes }) => sum + bytes, 0);
+      return {
+        name: t(key(`rs_${id}`)),
+        words: t(key(`rs_${id}_words`), {
+          ...{ from: plan.from, to: plan.to, sent: bytesText(plan.sent) },
+          bytes: bytesText(kind ? bytesOf(flightsOf(plan, grid), grid, kind) : whole),
+          gathered: bytesText(gathered(plan, grid).sent),
+        }),
+      };
+    },
+    height: (w, v) => reshardFrame(gridOf(RESHARDS[v.plan!]!), w).height,
+    legend: (_, far) => t(far('bytes') > 0 ? 'rs_legend_bytes' : 'rs_legend'),
+    note: (v) => t('rs_source', { command: RESHARDS[v.plan!]!.command }),
+    table: (v) => ({
+      title: t('rs_table'),
+      columns: [t('column_from'), t('column_to'), t('rs_column_elements'), t('column_bytes')],
+      rows: RESHARDS[v.plan!]!.moves.map(({ from, to, elements, bytes }) => [
+        ...[from, to, elements, bytesText(bytes)],
       ]),
     }),
   },

@@ -41,6 +41,7 @@ export const STORIES = [
   'overlap',
   'order',
   'together',
+  'reshard',
 ] as const;
 export type StoryName = (typeof STORIES)[number];
 

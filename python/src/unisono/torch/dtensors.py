@@ -162,15 +162,25 @@ def _cuts(name, shape, dim, mesh, placements):
             raise ValueError(f"reshard: {name!r} has placements {placements} on {tuple(mesh.mesh.shape)}, an order"
                              " of cuts that is not known")
         cutting = [*later, *strided]
+    if cutting == sorted(cutting):  # in the order of the mesh: one list has the parts of all
+        groups = [cutting] if cutting else []
+    else:
+        groups = [[i] for i in cutting]
     length = shape[dim]
     words = []
-    for at, i in enumerate(cutting):
-        ranks = mesh.size(i)
-        size = -(-length // ranks)
-        parts = [max(0, min(size, length - rank * size)) for rank in range(ranks)]
-        if length % ranks and at + 1 < len(cutting):
+    for at, group in enumerate(groups):
+        parts = [length]
+        for i in group:
+            parts = [piece for part in parts for piece in _chunks(part, mesh.size(i))]
+        if at + 1 < len(groups) and len(set(parts)) > 1:
             raise ValueError(f"reshard: dimension {dim} of {name!r} is cut by several dimensions of the mesh, and"
-                             f" {length} elements are not divided by the {ranks} of dimension {i}")
-        words.append(f"a{i}=shard({dim},parts={'+'.join(map(str, parts))})")
-        length = size
+                             f" {length} elements are not divided by the {len(parts)} of dimension {group[0]}")
+        words.append(f"{','.join(f'a{i}' for i in group)}=shard({dim},parts={'+'.join(map(str, parts))})")
+        length = parts[0]
     return words
+
+
+def _chunks(length, ranks):
+    """The lengths that torch.chunk gives."""
+    size = -(-length // ranks)
+    return [max(0, min(size, length - rank * size)) for rank in range(ranks)]
