@@ -1,4 +1,5 @@
-// The property of any bytes given to the readers of PyTorch's and NCCL's files.
+// The property of any bytes given to the readers of PyTorch's and NCCL's files, NCCL Inspector's
+// and RAS's among them.
 #pragma once
 
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "cli/failure.h"
 #include "imports/imports.h"
+#include "record/verdict.h"
 
 namespace unisono::fuzz {
 
@@ -40,6 +42,7 @@ inline std::string imports_property(std::string_view text) {
   }
   static_cast<void>(cli::who_is_behind(ranks));
   static_cast<void>(cli::workload_of(ranks).document.dump());
+  static_cast<void>(cli::verdict_of(cli::job_calls_of(ranks)));
   return "";
 }
 

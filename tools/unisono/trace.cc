@@ -26,6 +26,7 @@
 #include "trace/dumps.h"
 #include "trace/replay.h"
 #include "trace/skew.h"
+#include "trace/what_if.h"
 #include "trace/why.h"
 
 namespace unisono::cli {
@@ -155,6 +156,11 @@ int run_import(const Arguments& arguments, const Console& console) {
   const std::string summary =
       fmt::format("{} of {}", times(calls, "collective"), times(ranks.size(), "rank"));
   note_missing(ranks, console);
+  if (!ranks.front().has_times && !ranks.front().has_sizes) {
+    throw UsageError("the files count calls, and have neither their times nor their sizes",
+                     account_text(account) + "\ntry unisono trace why with them",
+                     "unisono help trace");
+  }
   if (!ranks.front().has_times) {
     console.note(summary + "; their order is known, not their times");
     import_order(ranks, account, arguments, console);
@@ -175,6 +181,15 @@ int run_trace(const Arguments& arguments, const Console& console) {
   const std::string what = operands.empty() ? "" : operands.front();
   if (what == "import") {
     return run_import(arguments, console);
+  }
+  if (what == "whatif") {
+    return run_what_if(arguments, console);
+  }
+  for (const char* option : {"without", "faster", "with"}) {
+    if (arguments.has(option)) {
+      throw UsageError(fmt::format("--{} goes with unisono trace whatif", option), {},
+                       "unisono help trace");
+    }
   }
   if (what == "why" && operands.size() > 1 && are_dumps({operands.begin() + 1, operands.end()})) {
     return why_dumps({operands.begin() + 1, operands.end()}, console);
@@ -222,6 +237,15 @@ constexpr Option kTraceOptions[] = {
      .value = "FILE",
      .help = "Where export, merge and import write; - is standard output. Without it: a file of "
              "this folder."},
+    {.name = "without",
+     .value = "rank=RANKS",
+     .help = "For whatif: these ranks compute no longer than the others do at the same calls."},
+    {.name = "faster",
+     .value = "compute=FACTOR[,rank=RANKS]",
+     .help = "For whatif: all ranks, or these, compute that many times as fast."},
+    {.name = "with",
+     .value = "link=FACTOR",
+     .help = "For whatif: data moves that many times as fast."},
     {.name = "workload",
      .value = "FILE",
      .help = "For import: also write what the ranks did as a workload, for unisono sim on another "
@@ -231,15 +255,16 @@ constexpr Option kTraceOptions[] = {
 
 const Command kTraceCommand = {
     .name = "trace",
-    .summary = "say why a job does not go on, or who is late; convert recordings, play them again",
+    .summary = "say why a job does not go on, who is late, and what that costs; convert recordings",
     .operands =
-        "why [JOB | PID | FILE] | skew FILE | export FILE | merge FOLDER | replay FILE | import "
-        "FILE...",
+        "why [JOB | PID | FILE...] | whatif FILE... | skew FILE | export FILE | merge FOLDER | "
+        "replay FILE | import FILE...",
     .max_operands = -1,
     .runs_program = false,
     .examples = {{{"unisono trace why", "All jobs of this host."},
                   {"unisono trace why run.json", "A job that unisono run --record recorded."},
-                  {"unisono trace skew run.json", "Which rank the others wait for."}}},
+                  {"unisono trace whatif run.json --without rank=3",
+                   "How much time a slow rank costs."}}},
     .description =
         "why follows who waits for whom, over all groups of a job, to the ranks that wait for "
         "nobody: "
@@ -248,8 +273,15 @@ const Command kTraceCommand = {
         "for a message that nobody sends. What most ranks wait for comes first.\n\n"
         "The job is read from outside, as by `unisono top`, and needs no special way of being "
         "started. For a FILE that unisono run --record wrote, it says what ended the job or kept "
-        "it from going on, first in the words of its ranks. Exit code 1: somebody waits, or "
-        "waited.\n\n"
+        "it from going on, first in the words of its ranks. For the files that import reads, or an "
+        "answer of NCCL's RAS (ncclras -f json), it names the rank to blame. Exit code 1: somebody "
+        "waits, or waited.\n\n"
+        "whatif simulates a recording, or the files that import reads, again with a change: a rank "
+        "that computes like the others, faster computing or faster links. The first sentence says "
+        "what the change saves, the table below what the slowest ranks, the slowest link and "
+        "communication that no computing hides cost. Each rank computes between its calls as long "
+        "as it did, and an operation takes as long as it did once its last rank has come. The last "
+        "lines compare the simulation without a change with the recording.\n\n"
         "skew names the rank that comes last to the operations of a recording most, what that "
         "costs "
         "the others, and since when it is so. A rank counts as last where it began later than the "
@@ -261,7 +293,7 @@ const Command kTraceCommand = {
         "import makes a recording of what PyTorch left, one file a rank: traces that its profiler "
         "exported (.json or .json.gz, with the collectives of CPU backends, or NCCL's kernels), or "
         "dumps of its flight recorder, as JSON or pickled (read as plain data: nothing in them is "
-        "run). Logs of "
+        "run), or the files of NCCL Inspector, one a process. Logs of "
         "NCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL) have no times: of them it makes a "
         "workload alone, and says which rank is behind. Clocks of different hosts are brought "
         "together by the ends of collectives that no rank leaves before all have come. The last "

@@ -54,7 +54,8 @@ constexpr Foreign kForeign[] = {
     {{"COMMS-RES-"}, "the output of PARAM's communication benchmark"},
     {{"Job summary", "Communicators...", "====="}, "an answer of NCCL's RAS (ncclras)"},
     {{"\"traceEvents\"", "\"schemaVersion\""}, "a trace of PyTorch's profiler"},
-    {{"\"schema\"", "pytorch_"}, "an execution trace of PyTorch"}};
+    {{"\"schema\"", "\"pid\"", "\"nodes\""},
+     "an execution trace of PyTorch (ExecutionTraceObserver, as Chakra converts)"}};
 
 // Chakra's files are protobuf messages, each after its length; the first one has a version.
 bool is_chakra(std::string_view text) {

@@ -42,7 +42,7 @@ std::int64_t leave_out_before_all(std::vector<ImportedRank>& ranks) {
   for (const ImportedRank& rank : ranks) {
     std::map<std::string, std::int64_t> own;
     for (const ImportedCall& call : rank.calls) {
-      if (call.sequence >= 0) {
+      if (rank.has_times && call.sequence >= 0) {  // RAS counts all calls of each collective
         const auto [known, is_new] = own.emplace(call.group, call.sequence);
         known->second = std::min(known->second, call.sequence);
       }
@@ -54,7 +54,8 @@ std::int64_t leave_out_before_all(std::vector<ImportedRank>& ranks) {
   std::int64_t left_out = 0;
   for (ImportedRank& rank : ranks) {
     left_out += static_cast<std::int64_t>(std::erase_if(rank.calls, [&](const ImportedCall& call) {
-      return call.sequence >= 0 && call.sequence < first[call.group];
+      const auto found = first.find(call.group);
+      return call.sequence >= 0 && found != first.end() && call.sequence < found->second;
     }));
   }
   return left_out;

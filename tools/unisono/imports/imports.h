@@ -67,6 +67,15 @@ bool is_device_backend(std::string_view name);
 bool is_nccl_log(std::string_view text);
 // Logs of NCCL: a file may have several ranks, and a rank several files. Throws UsageError.
 std::vector<ImportedRank> read_nccl_logs(const std::vector<ImportFile>& files);
+// Returns true if the text begins like the JSON of NCCL Inspector, or like an answer of NCCL's RAS.
+bool is_nccl_inspector(std::string_view text);
+bool is_nccl_ras(std::string_view text);
+// Files of NCCL Inspector, one for each process. Throws UsageError.
+std::vector<ImportedRank> read_nccl_inspector(const std::vector<ImportFile>& files);
+// An answer of NCCL's RAS (ncclras), as text or JSON: of each communicator, how many calls each
+// rank has made. The last one that all have made, and those that only some have, are returned.
+// Throws UsageError.
+std::vector<ImportedRank> read_nccl_ras(const ImportFile& file);
 // Gives groups of the same name and other members names of their own, and so the calls of backends
 // that do not say their group.
 void settle_groups(std::vector<ImportedRank>& ranks);

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "imports/imports.h"
 
@@ -55,21 +57,71 @@ class Converter {
   }
 
  private:
-  // An operation ended before the first of its ranks saw it.
+  // An operation whose end several watchdogs saw.
+  struct SeenOperation {
+    double end_us = kUnknownUs;
+    std::vector<std::pair<std::size_t, std::size_t>> calls = {};  // rank, and place in job_.calls
+    std::size_t later = 0;  // calls directly behind one of these, whose operation is not settled
+  };
+
+  // An operation ended before the first of its ranks saw it, and before the next call of any of its
+  // ranks began, where that one was not seen to overlap it. Exact durations bound the ends much
+  // closer than the watchdogs' periods do.
   void set_seen_ends() {
-    std::map<std::pair<int, int>, double> ends;
-    for (const std::vector<JobCall>& calls : job_.calls) {
-      for (const JobCall& call : calls) {
-        double& end = ends.try_emplace({call.group, call.number}, call.end_us).first->second;
-        end = std::fmin(end, call.end_us);
+    std::vector<SeenOperation> operations;
+    std::vector<std::vector<std::size_t>> operation_of(job_.calls.size());  // by rank and call
+    std::map<int, std::unordered_map<int, std::size_t>> known;              // by group and number
+    for (std::size_t rank = 0; rank < job_.calls.size(); ++rank) {
+      for (std::size_t at = 0; at < job_.calls[rank].size(); ++at) {
+        const JobCall& call = job_.calls[rank][at];
+        const auto [found, is_new] = known[call.group].emplace(call.number, operations.size());
+        if (is_new) {
+          operations.emplace_back();
+        }
+        SeenOperation& operation = operations[found->second];
+        operation.end_us = std::fmin(operation.end_us, call.end_us);
+        operation.calls.emplace_back(rank, at);
+        operation_of[rank].push_back(found->second);
+        if (follows(rank, at)) {
+          ++operations[operation_of[rank][at - 1]].later;
+        }
       }
     }
-    for (std::vector<JobCall>& calls : job_.calls) {
-      for (JobCall& call : calls) {
-        call.end_us = call.is_ended ? ends.at({call.group, call.number}) : call.end_us;
+    std::vector<std::size_t> settled;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      if (operations[i].later == 0) {
+        settled.push_back(i);
+      }
+    }
+    while (!settled.empty()) {
+      const SeenOperation& operation = operations[settled.back()];
+      settled.pop_back();
+      for (const auto& [rank, at] : operation.calls) {
+        if (!follows(rank, at)) {
+          continue;
+        }
+        SeenOperation& before = operations[operation_of[rank][at - 1]];
+        before.end_us = std::min(before.end_us, operation.end_us - job_.calls[rank][at].took_us);
+        if (--before.later == 0) {
+          settled.push_back(operation_of[rank][at - 1]);
+        }
+      }
+    }
+    for (std::size_t rank = 0; rank < job_.calls.size(); ++rank) {
+      for (std::size_t at = 0; at < job_.calls[rank].size(); ++at) {
+        JobCall& call = job_.calls[rank][at];
+        call.end_us = call.is_ended ? operations[operation_of[rank][at]].end_us : call.end_us;
       }
     }
   }
+
+  // Returns true if the watchdog saw the call begin only when it had seen the one before it end.
+  bool follows(std::size_t rank, std::size_t at) const {
+    const std::vector<JobCall>& calls = job_.calls[rank];
+    return at > 0 && calls[at].is_ended && calls[at - 1].is_ended &&
+           calls[at].start_us >= calls[at - 1].end_us;
+  }
+
   void find_size() {
     job_.ranks = 0;
     for (const ImportedRank& rank : ranks_) {

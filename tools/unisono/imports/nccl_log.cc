@@ -28,6 +28,7 @@
 #include "base/words.h"
 #include "cli/failure.h"
 #include "imports/imports.h"
+#include "imports/nccl_names.h"
 
 namespace unisono::cli {
 namespace {
@@ -80,21 +81,6 @@ constexpr std::array<NcclType, 12> kTypes = {{{"i8", 1},
                                               {"bf16", 2},
                                               {"f8e4m3", 1},
                                               {"f8e5m2", 1}}};
-
-struct NcclCollective {
-  std::string_view nccl;
-  const char* name;
-  bool is_counted_per_rank;  // the count is of one rank's part
-};
-constexpr std::array<NcclCollective, 9> kCollectives = {{{"AllReduce", "all_reduce", false},
-                                                         {"Broadcast", "broadcast", false},
-                                                         {"Reduce", "reduce", false},
-                                                         {"AllGather", "all_gather", true},
-                                                         {"ReduceScatter", "reduce_scatter", true},
-                                                         {"AlltoAll", "all_to_all", true},
-                                                         {"AllToAll", "all_to_all", true},
-                                                         {"Gather", "gather", true},
-                                                         {"Scatter", "scatter", true}}};
 
 struct Line {
   std::string place = {};  // HOST:PID[DEVICE]
@@ -396,10 +382,10 @@ class Log {
       account_.leave_out(1, kSendsAndReceives);
       return;
     }
-    const auto* const collective = std::ranges::find(kCollectives, name, &NcclCollective::nccl);
+    const NcclCollective* const collective = collective_named_by_nccl(name);
     const std::int64_t type = number_after(line.text, "datatype");
     const std::int64_t count = number_after(line.text, "count");
-    if (collective == kCollectives.end()) {
+    if (collective == nullptr) {
       account_.leave_out(1, no_collective(name));
       return;
     }

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 #include <map>
+#include <thread>
 
 #include "cli/failure.h"
 #include "cli/foreign_file.h"
@@ -74,6 +76,9 @@ ImportedRank read_import(const ImportFile& file) {
   if (member(document, "entries").is_array() || member(document, "pg_config").is_object()) {
     return read_flight_recorder(document, file.path);
   }
+  if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
+    refuse_import(file.path, "it is " + foreign + ", which is not supported");
+  }
   refuse_import(file.path, "it has neither \"traceEvents\" nor \"entries\"");
 }
 
@@ -86,6 +91,31 @@ void refuse_copies(const std::vector<ImportFile>& files) {
       refuse_import(file.path, fmt::format("it has the same content as {}", found->second));
     }
   }
+}
+
+// Reads the files on several threads; the first file that is refused throws.
+std::vector<ImportedRank> read_in_parallel(const std::vector<ImportFile>& files) {
+  constexpr std::size_t kMostThreads = 4;
+  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1,
+                                                      std::min(kMostThreads, files.size()));
+  std::vector<std::future<std::vector<ImportedRank>>> parts;
+  for (std::size_t i = 0; i < threads; ++i) {
+    const auto begin = files.begin() + static_cast<std::ptrdiff_t>(files.size() * i / threads);
+    const auto end = files.begin() + static_cast<std::ptrdiff_t>(files.size() * (i + 1) / threads);
+    // The calling thread reads the last part.
+    parts.push_back(
+        std::async(i + 1 < threads ? std::launch::async : std::launch::deferred, [begin, end] {
+          std::vector<ImportedRank> ranks;
+          std::transform(begin, end, std::back_inserter(ranks), read_import);
+          return ranks;
+        }));
+  }
+  parts.back().wait();
+  std::vector<ImportedRank> ranks;
+  for (auto& part : parts) {
+    std::ranges::move(part.get(), std::back_inserter(ranks));
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -105,8 +135,27 @@ std::vector<ImportedRank> read_imports(const std::vector<ImportFile>& files) {
     refuse_copies(files);
     return read_nccl_logs(files);
   }
-  std::vector<ImportedRank> ranks;
-  std::ranges::transform(files, std::back_inserter(ranks), read_import);
+  const auto of_kind = [&files](bool (*is_kind)(std::string_view), const char* kind) {
+    const auto is_one = [is_kind](const ImportFile& file) { return is_kind(file.text); };
+    const auto first = std::ranges::find_if(files, is_one);
+    const auto other = std::ranges::find_if_not(files, is_one);
+    if (first != files.end() && other != files.end()) {
+      refuse_import(other->path, fmt::format("it is not {}, but {} is", kind, first->path));
+    }
+    return first != files.end();
+  };
+  if (of_kind(is_nccl_inspector, "a file of NCCL Inspector")) {
+    return read_nccl_inspector(files);
+  }
+  if (of_kind(is_nccl_ras, "an answer of NCCL's RAS")) {
+    if (files.size() > 1) {
+      refuse_import(files[1].path,
+                    "one answer of NCCL's RAS covers all ranks: give the latest alone");
+    }
+    return read_nccl_ras(files.front());
+  }
+  std::vector<ImportedRank> ranks =
+      files.empty() ? std::vector<ImportedRank>() : read_in_parallel(files);
   settle_groups(ranks);
   return ranks;
 }

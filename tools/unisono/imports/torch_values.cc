@@ -52,7 +52,7 @@ int rank_in_name(const std::string& path) {
 void refuse_import(const std::string& path, const std::string& what) {
   throw UsageError(fmt::format("{}: {}", path, what),
                    "give traces exported by PyTorch's profiler, dumps of its flight recorder (one "
-                   "file per rank), or NCCL logs",
+                   "file per rank), NCCL logs, files of NCCL Inspector, or an answer of NCCL's RAS",
                    "unisono help trace");
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -45,9 +46,8 @@ std::map<std::string, std::vector<int>> groups_of(const std::vector<ImportedRank
   }
   std::vector<int>& world = groups["world"];
   if (world.empty()) {
-    for (int rank = 0; rank < rank_count(ranks); ++rank) {
-      world.push_back(rank);
-    }
+    world.resize(static_cast<std::size_t>(rank_count(ranks)));
+    std::iota(world.begin(), world.end(), 0);
   }
   return groups;
 }
@@ -77,9 +77,13 @@ struct Together {
 
 std::vector<int> missing_ranks(const std::vector<ImportedRank>& ranks) {
   std::vector<int> missing;
-  for (int rank = 0; rank < rank_count(ranks); ++rank) {
-    if (std::ranges::find(ranks, rank, &ImportedRank::rank) == ranks.end()) {
-      missing.push_back(rank);
+  std::vector<bool> is_here(static_cast<std::size_t>(rank_count(ranks)), false);
+  for (const ImportedRank& rank : ranks) {
+    is_here[static_cast<std::size_t>(rank.rank)] = true;
+  }
+  for (std::size_t rank = 0; rank < is_here.size(); ++rank) {
+    if (!is_here[rank]) {
+      missing.push_back(static_cast<int>(rank));
     }
   }
   return missing;

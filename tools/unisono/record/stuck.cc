@@ -278,7 +278,7 @@ class Stuck {
     const JobCall& last = calls.back();
     return say("the last call of rank {} was {}{}{}", "rank {} 的最后一次调用是 {}{}{}", rank,
                job_.text_of(last), place_text(job_, last),
-               last.is_ended && !std::isnan(last.end_us)
+               job_.has_times && last.is_ended && !std::isnan(last.end_us)
                    ? say(", ended {}", "，结束于{}", moment_text(last.end_us))
                    : Text());
   }

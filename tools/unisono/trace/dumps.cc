@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cli/failure.h"
+#include "cli/foreign_file.h"
 #include "cli/text_file.h"
 #include "imports/pickle.h"
 
@@ -37,9 +38,9 @@ std::vector<std::string> files_in(const std::vector<std::string>& paths) {
 
 bool are_dumps(const std::vector<std::string>& paths) {
   constexpr std::size_t kLooked = 1 << 16;
-  constexpr std::array<std::string_view, 6> kMarks = {
-      "\"pg_config\"",     "\"entries\"",   "\"distributedInfo\"",
-      "\"schemaVersion\"", "\"coll_perf\"", "\"communicators_count\""};
+  constexpr std::array<std::string_view, 5> kMarks = {"\"pg_config\"", "\"entries\"",
+                                                      "\"distributedInfo\"", "\"schemaVersion\"",
+                                                      "\"inspector_output_format_version\""};
   std::error_code error;
   if (paths.empty() || !std::filesystem::exists(paths.front(), error)) {
     return false;
@@ -50,11 +51,13 @@ bool are_dumps(const std::vector<std::string>& paths) {
   }
   const std::string text = read_text_file(files.front(), kMostOfRecording);
   const std::string_view head = std::string_view(text).substr(0, kLooked);
+  // A reader refuses what is foreign, and says what it is.
+  const bool is_foreign = !foreign_file(text).empty();
   const bool is_ours =
       head.starts_with("UnoRec") || head.find("\"unisono.") != std::string_view::npos;
   const bool is_json = head.starts_with("{") || head.starts_with("[");
-  return !is_ours && (is_pickle(text) || (!is_json && is_nccl_log(text)) ||
-                      std::ranges::any_of(kMarks, [head](std::string_view mark) {
+  return !is_ours && (is_pickle(text) || (!is_json && is_nccl_log(text)) || is_nccl_ras(text) ||
+                      is_foreign || std::ranges::any_of(kMarks, [head](std::string_view mark) {
                         return head.find(mark) != std::string_view::npos;
                       }));
 }
