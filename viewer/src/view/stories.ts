@@ -25,7 +25,14 @@ import {
 } from '../stories/overlap';
 import { chainSum, orderPlans, textOf } from '../stories/order';
 import { tensorPlans } from '../stories/tensor';
-import { layoutText, partsOf, PLANS, rankedFirst, togetherPlans } from '../stories/together';
+import {
+  axesOf,
+  layoutText,
+  partsOf,
+  PLANS,
+  rankedFirst,
+  togetherPlans,
+} from '../stories/together';
 import { crossing, ulyssesPlans } from '../stories/ulysses';
 import type { TextKey } from '../text/texts';
 import { costOf } from './collective';
@@ -252,7 +259,7 @@ export const STORY_LIST: Story[] = [
         return { name: t('to_time'), words };
       }
       return {
-        name: t('to_wire', { axis: axisName(wire.axis), what: wire.what }),
+        name: t('to_wire', { axis: axisName(axesOf(plan, wire)), what: wire.what }),
         words: t(wire.axis === 'pp' ? 'to_pair_words' : 'to_wire_words', {
           ...{ size: wire.size, calls: wire.calls, inside: bytesText(wire.inside) },
           between: bytesText(wire.between),
@@ -279,7 +286,7 @@ export const STORY_LIST: Story[] = [
         ...[t('step_inside'), t('step_between')],
       ],
       rows: PLANS[v.plan!]!.wires.map((wire) => [
-        ...[axisName(wire.axis), wire.what, wire.size, wire.calls],
+        ...[axisName(axesOf(PLANS[v.plan!]!, wire)), wire.what, wire.size, wire.calls],
         ...[bytesText(wire.inside), bytesText(wire.between)],
       ]),
     }),
