@@ -4,6 +4,11 @@ import type { Network } from '../model/cost';
 // Bytes whose time on the wire is as long as the latency.
 export const halfBytes = ({ alphaUs, gbPerS }: Network) => alphaUs * gbPerS * 1000;
 
+// The side of a message's box, whose area is its bytes; never so small that it cannot be seen.
+const MOST_BYTES = 512 * 2 ** 20;
+const MOST_SIDE = 60;
+export const boxSide = (bytes: number) => Math.max(2, MOST_SIDE * Math.sqrt(bytes / MOST_BYTES));
+
 export function messageBytes(id: string, chosen: number, network: Network): number {
   if (id === 'short') return 4096;
   return id === 'half' ? halfBytes(network) : chosen;

@@ -63,6 +63,7 @@ export interface Chapter {
   dials: Dial[];
   facts: (values: Values) => Record<string, string | number>;
   beats: ArticleBeat[];
+  sum?: Both; // a calculation, whose numbers can be dragged
   paid: Both; // what is paid
   questions: Question[];
   lab: Partial<ViewState>; // where the reader can go on

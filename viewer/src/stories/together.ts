@@ -34,6 +34,11 @@ export function membersOf({ layout }: Plan, { axis, size, stride }: PlanWire): n
   return Array.from({ length: axis === 'pp' ? layout.pp : size }, (_, i) => i * stride);
 }
 
+// The axes that a wire's groups lie along. Ranks of context parallelism have the same weights, so their gradients
+// are reduced together with those of data parallelism.
+export const axesOf = ({ layout }: Plan, { axis }: PlanWire): PlanWire['axis'] | 'dp_cp' =>
+  axis === 'dp' && layout.cp > 1 ? 'dp_cp' : axis;
+
 export function togetherPlans(plan: Plan): Beat[] {
   return [
     { id: 'nodes', length: 1 },

@@ -102,6 +102,7 @@ export const STORY_TEXTS = {
   axis_tp: ['tensor parallel', '张量并行'],
   axis_cp: ['context parallel', '上下文并行'],
   axis_dp: ['data parallel', '数据并行'],
+  axis_dp_cp: ['data + context', '数据与上下文'],
   axis_pp: ['pipeline', '流水线'],
   axis_ep: ['expert parallel', '专家并行'],
   layer_hidden: ['Hidden size', '隐藏维度'],

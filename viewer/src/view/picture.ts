@@ -46,4 +46,5 @@ export function jobsOf(shape: DataShape, network: Network) {
   return timeline(shape, (name) => costOf(name, shape.ranks, bucket, network).us);
 }
 
-export const axisName = (axis: string) => `${t(`axis_${axis}` as TextKey)} (${axis})`;
+export const axisName = (axis: string) =>
+  `${t(`axis_${axis}` as TextKey)} (${axis.replace('_', '·')})`;

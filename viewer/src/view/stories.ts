@@ -35,7 +35,14 @@ import {
   RESHARDS,
 } from '../stories/reshard';
 import { tensorPlans } from '../stories/tensor';
-import { layoutText, partsOf, PLANS, rankedFirst, togetherPlans } from '../stories/together';
+import {
+  axesOf,
+  layoutText,
+  partsOf,
+  PLANS,
+  rankedFirst,
+  togetherPlans,
+} from '../stories/together';
 import { crossing, ulyssesPlans } from '../stories/ulysses';
 import type { TextKey } from '../text/texts';
 import { costOf } from './collective';
@@ -263,7 +270,7 @@ export const STORY_LIST: Story[] = [
         return { name: t('to_time'), words };
       }
       return {
-        name: t('to_wire', { axis: axisName(wire.axis), what: wire.what }),
+        name: t('to_wire', { axis: axisName(axesOf(plan, wire)), what: wire.what }),
         words: t(wire.axis === 'pp' ? 'to_pair_words' : 'to_wire_words', {
           ...{ size: wire.size, calls: wire.calls, inside: bytesText(wire.inside) },
           between: bytesText(wire.between),
@@ -290,7 +297,7 @@ export const STORY_LIST: Story[] = [
         ...[t('step_inside'), t('step_between')],
       ],
       rows: PLANS[v.plan!]!.wires.map((wire) => [
-        ...[axisName(wire.axis), wire.what, wire.size, wire.calls],
+        ...[axisName(axesOf(PLANS[v.plan!]!, wire)), wire.what, wire.size, wire.calls],
         ...[bytesText(wire.inside), bytesText(wire.between)],
       ]),
     }),

@@ -89,6 +89,31 @@ describe.each(CHAPTERS.map(({ id, beats }) => ({ id, beats: beats.length })))(
   },
 );
 
+describe('a legend', () => {
+  it('names the colour of every bar of the costs', async () => {
+    const { page, close } = await open(browser, file, '#article?chapter=cost');
+    await read(page, 'cost', 1);
+    const fills = await page
+      .locator('#chapter-cost div.stage rect.bytes')
+      .evaluateAll((bars) => bars.map((bar) => getComputedStyle(bar).fill));
+    expect(fills).toHaveLength(4); // three algorithms and the legend
+    expect(new Set(fills).size).toBe(1);
+    await close();
+  });
+
+  it('has the kinds of boxes that the pipeline has', async () => {
+    const { page, close } = await open(browser, file, '#article?chapter=pipeline');
+    const legend = page.locator('#chapter-pipeline div.stage .legend').first();
+    await read(page, 'pipeline', 2);
+    expect(await legend.innerText()).toContain('B: backward');
+    expect(await legend.innerText()).not.toContain('W: weight gradient');
+    await read(page, 'pipeline', 3);
+    expect(await legend.innerText()).toContain('I: input gradient');
+    expect(await legend.innerText()).not.toContain('B: backward');
+    await close();
+  });
+});
+
 it('a frame shows one chapter without questions, and a story without controls', async () => {
   const chapter = await open(browser, file, '#article?chapter=data&bare=1');
   expect(await chapter.page.locator('section.chapter').count()).toBe(1);

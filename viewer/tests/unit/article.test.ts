@@ -4,11 +4,13 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CHAPTERS } from '../../src/article/chapters';
 import { FIGURES } from '../../src/article/figures';
-import { halfBytes, messageBytes } from '../../src/article/messages';
+import { boxSide, halfBytes, messageBytes } from '../../src/article/messages';
 import { positionIn } from '../../src/article/scroll';
 import type { Both, Known } from '../../src/article/types';
-import { chainUs } from '../../src/model/formulas';
+import { chainUs, costs } from '../../src/model/formulas';
 import { timing } from '../../src/model/cost';
+import { timeText } from '../../src/model/units';
+import { WORKED } from '../../src/model/worked';
 import { comms } from '../../src/stories/layer';
 import { bytesKept } from '../../src/stories/data';
 import { fits, gbOf, KNIVES } from '../../src/stories/knives';
@@ -61,8 +63,9 @@ describe.each(CHAPTERS)('$id', (chapter) => {
   });
 
   it.each(['en', 'zh'] as const)('has no hole in its texts: %s', (lang) => {
-    const { dials, facts, beats, title, lead, paid, questions } = chapter;
-    for (const both of [title, lead, paid, ...beats.flatMap((beat) => [beat.title, beat.text])]) {
+    const { dials, facts, beats, title, lead, sum, paid, questions } = chapter;
+    const around = [title, lead, ...(sum ? [sum] : []), paid];
+    for (const both of [...around, ...beats.flatMap((beat) => [beat.title, beat.text])]) {
       const said = fill(lang, both, facts(values));
       expect(said).not.toMatch(/[{}]|undefined|NaN|∞/);
       for (const [, key] of said.matchAll(/\[(\w+)\]/g)) {
@@ -93,6 +96,13 @@ describe('numbers of the first chapters', () => {
     expect(halfBytes(network) / (network.gbPerS * 1000)).toBe(network.alphaUs);
   });
 
+  it('draws boxes whose areas are their bytes', () => {
+    const areaOf = (bytes: number) => boxSide(bytes) ** 2;
+    expect(areaOf(2 ** 29) / areaOf(2 ** 26)).toBeCloseTo(8, 6);
+    expect(areaOf(2 ** 26) / areaOf(2 ** 20)).toBeCloseTo(64, 6);
+    expect(boxSide(1)).toBe(2);
+  });
+
   it('draws the staircase that the chain of the catalogue takes', () => {
     for (const segments of [1, 8, 32]) {
       const of = schedule(`broadcast/chain:segments=${segments}`, 8);
@@ -116,6 +126,34 @@ describe('numbers of the first chapters', () => {
           expect([done[dead], waits[dead]]).toEqual([step, -1]);
         }
       }
+    }
+  });
+});
+
+describe('the calculation with GPT-3', () => {
+  const { dials, facts, sum } = CHAPTERS.find(({ id }) => id === 'tensor')!;
+  const values = Object.fromEntries(dials.map(({ key, first }) => [key, first]));
+
+  it('takes what its worked example takes', () => {
+    const { ranks, bytes, alphaUs, gbPerS } = WORKED.find(({ id }) => id === 'tensor')!;
+    const network = { alphaUs, gbPerS };
+    const { us } = costs({ collective: 'all_reduce', ranks, bytes, segments: 1 }, network).find(
+      ({ formula }) => formula.algorithm === 'ring',
+    )!;
+    expect(facts(values)).toMatchObject({
+      ...{ gpt3: '1.61 GB', once: timeText(us), twice: timeText(2 * us) },
+    });
+    expect(facts(values)).toMatchObject({ once: '9.44 ms', twice: '18.9 ms' });
+    for (const name of ['gpt3', 'once', 'twice']) {
+      for (const text of sum!) expect(text).toContain(`{${name}}`);
+    }
+  });
+
+  it('follows each of its numbers', () => {
+    const own = dials.filter(({ key }) => key.startsWith('gpt_'));
+    expect(own).toHaveLength(5);
+    for (const { key, choices } of own) {
+      expect(facts({ ...values, [key]: choices[0]! }).once).not.toBe('9.44 ms');
     }
   });
 });

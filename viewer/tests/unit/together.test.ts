@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import {
+  axesOf,
   layoutText,
   membersOf,
   partsOf,
@@ -48,6 +49,12 @@ it.each(PLANS.map((plan) => ({ plan, name: `${plan.model} ${plan.machine} ${plan
       }
       if (wire.axis !== 'pp') expect(new Set(counts.values())).toEqual(new Set([wire.size]));
       expect(wire.inside + wire.between).toBeGreaterThan(0);
+      // Gradients of experts are reduced among fewer ranks: those with the same experts.
+      if (axesOf(plan, wire) === 'dp_cp') {
+        expect([cp * dp, (cp * dp) / plan.layout.ep]).toContain(wire.size);
+      } else if (wire.axis === 'dp') {
+        expect([dp, dp / plan.layout.ep]).toContain(wire.size);
+      }
     }
     const sum = partsOf(plan).reduce((all, each) => all + each.seconds, 0);
     expect(sum / plan.stepS).toBeCloseTo(1, 2);

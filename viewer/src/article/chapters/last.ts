@@ -305,8 +305,8 @@ export const LAST: Chapter[] = [
         ...{ figure: 'together', id: 'nodes', set: { plan: CLASSIC + 1 } },
         title: ['Ranked first', '排名第一'],
         text: [
-          'The planner tries every layout. Ranked first is {first}: {best} a step instead of {time}. Ask for yours: `unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train`.',
-          '规划器会试遍所有布局。排名第一的是 {first}：每步 {best}，而不是 {time}。查看你自己的：`unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train`。',
+          'The planner tries every layout. Ranked first is {first}: {best} a step instead of {time}. Bytes of context parallelism are not drawn, their time is below. Ask for yours: `unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train`.',
+          '规划器会试遍所有布局。排名第一的是 {first}：每步 {best}，而不是 {time}。上下文并行的字节没有画出，用时见下一幅。查看你自己的：`unisono plan-model llama3-70b --on dgx_h100:nodes=8 --train`。',
         ],
       },
       {

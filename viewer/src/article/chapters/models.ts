@@ -1,4 +1,5 @@
 // Chapters 6 to 8: data, tensor and context parallelism.
+import { costs } from '../../model/formulas';
 import { bytesText, timeText } from '../../model/units';
 import { duration } from '../../stories/context';
 import { bytesKept, dataPlans, exposed } from '../../stories/data';
@@ -21,7 +22,10 @@ const fixed = (values: Record<string, number>, ...dialled: string[]): Dial[] =>
     .filter(([key]) => !dialled.includes(key))
     .map(([key, value]) => ({ key, name: [key, key] as const, choices: [value], first: value }));
 const gb = (bytes: number) => `${Math.round(bytes / 1e8) / 10} GB`;
-const gpt3 = (ranks: number) => 2 * (1 - 1 / ranks) * 32 * 2048 * 12288 * 2;
+// A number of the calculation with GPT-3's layer; the figures do not use it.
+const gpt = (key: string, name: Dial['name'], choices: number[], first: number): Dial => ({
+  ...{ key: `gpt_${key}`, name, choices, first },
+});
 
 export const MODELS: Chapter[] = [
   {
@@ -170,7 +174,15 @@ export const MODELS: Chapter[] = [
       'A matrix is too large: cut it. Which cut needs no message at all, and where does the bill come?',
       '矩阵太大，就切开。哪种切法完全不用通信？账单在哪里？',
     ],
-    dials: [RANKS, ...fixed(first('tensor'), 'ranks')],
+    dials: [
+      RANKS,
+      ...fixed(first('tensor'), 'ranks'),
+      gpt('batch', ['Sequences', '序列数'], [1, 2, 4, 8, 16, 32, 64], 32),
+      gpt('tokens', ['Tokens per sequence', '每个序列的 token 数'], [1024, 2048, 4096, 8192], 2048),
+      gpt('hidden', ['Hidden size', '隐藏维度'], [4096, 8192, 12288, 16384], 12288),
+      gpt('gpus', ['GPUs', 'GPU 数'], [2, 4, 8], 8),
+      gpt('link', ['Bandwidth, GB/s', '带宽（GB/s）'], [12.5, 50, 300, 450, 900], 300),
+    ],
     facts: (v) => {
       const shape = tensorShape({ ...v, sp: 0 });
       const block = tensorPlans(shape).find(({ id }) => id === 'block')!;
@@ -184,10 +196,16 @@ export const MODELS: Chapter[] = [
           },
           { fast: 0, slow: 0 },
         );
+      const bytes = 2 * v.gpt_batch! * v.gpt_tokens! * v.gpt_hidden!;
+      const ring = costs(
+        { collective: 'all_reduce', ranks: v.gpt_gpus!, bytes, segments: 1 },
+        { alphaUs: 3, gbPerS: v.gpt_link! },
+      ).find(({ formula }) => formula.algorithm === 'ring')!;
       return {
         compute: timeText(computeUs(shape)),
         ...{ fast: timeText(sending.fast), slow: timeText(sending.slow) },
-        gpt3: `${(gpt3(8) / 1e9).toFixed(2)} GB`,
+        gpt3: `${(bytes / 1e9).toFixed(2)} GB`,
+        ...{ once: timeText(ring.us), twice: timeText(2 * ring.us) },
       };
     },
     beats: [
@@ -239,6 +257,10 @@ export const MODELS: Chapter[] = [
           '把每次 all_reduce 拆成 reduce_scatter 和 all_gather，两个块之间每个 rank 就只有 1/[ranks] 的 token：归一化不再重复计算，激活变小，发送的字节不变。',
         ],
       },
+    ],
+    sum: [
+      'With GPT-3’s sizes: [gpt_batch] sequences × [gpt_tokens] tokens × [gpt_hidden] hidden × 2 bytes = {gpt3}. Over [gpt_gpus] GPUs at [gpt_link] GB/s one way, one ring all_reduce takes {once}. The forward pass of a layer pays twice: {twice}.',
+      '代入 GPT-3 的尺寸：[gpt_batch] 个序列 × [gpt_tokens] 个 token × 隐藏维度 [gpt_hidden] × 2 字节 = {gpt3}。在 [gpt_gpus] 张 GPU 上、单向 [gpt_link] GB/s，一次环形 all_reduce 用时 {once}。一层的前向要付两次：{twice}。',
     ],
     paid: [
       '2 all_reduces of tokens × hidden × 2 bytes in the forward pass of every layer, and 2 backward. None of it can hide behind computing that needs the sum.',
