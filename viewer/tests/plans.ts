@@ -91,8 +91,13 @@ export function sampleOfProgram(): Record<string, unknown> {
   const plan = JSON.parse(readFileSync(file, 'utf8'));
   const what = plan.what_if;
   what.near = [1];
-  what.rankings = what.rankings.filter((each: { near: number }) => each.near === 1);
-  return plan;
+  what.far = [0.25, 1, 4];
+  what.rankings = what.rankings.filter(
+    ({ near, far }: { near: number; far: number }) => near === 1 && what.far.includes(far),
+  );
+  const unshown = ['low_s', 'high_s', 'flops_per_s_device', 'binding', 'simulated_s'];
+  const isShown = (key: string, value: unknown) => (unshown.includes(key) ? undefined : value);
+  return JSON.parse(JSON.stringify(plan, isShown));
 }
 
 // src/stories/step.json: the sample of a step, where calls that are the same in every layer stand once.

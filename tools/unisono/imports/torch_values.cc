@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMostRanksOfTorch = 1e6;
-constexpr double kMostUs = 1e17;  // 3000 years, as times may be since 1970
+constexpr double kLatestUs = 1e17;  // 3000 years, as times may be since 1970
 
 // A value that is nested deeper than any list of tensors is not one.
 double elements_in(const json& dims, int depth) {
@@ -139,8 +139,8 @@ void finish_calls(ImportedRank& rank) {
   rank.account.leave_out(static_cast<std::int64_t>(turned), "that end before they begin");
   const auto is_impossible = [](const ImportedCall& call) {
     const auto is_size = [](double bytes) { return bytes >= 0 && bytes <= kMostCallBytes; };
-    return !is_size(call.bytes) || !is_size(call.received) || std::abs(call.start_us) > kMostUs ||
-           std::abs(call.end_us.value_or(0)) > kMostUs;
+    return !is_size(call.bytes) || !is_size(call.received) || std::abs(call.start_us) > kLatestUs ||
+           std::abs(call.end_us.value_or(0)) > kLatestUs;
   };
   const auto impossible =
       std::erase_if(rank.calls, is_impossible) + std::erase_if(rank.messages, is_impossible);
