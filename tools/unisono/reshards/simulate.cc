@@ -27,7 +27,7 @@ namespace {
 constexpr std::size_t kMostMessages = 20'000;
 // Messages that a rank sends, and that it receives, at once.
 constexpr int kPorts = 16;
-// Simulated at once. The runner allows more: it keeps 16 messages in flight.
+// The simulation plays this many slots at once; the runner keeps 16 messages in flight.
 constexpr int kSlotsInFlight = 4;
 
 network_model::Workload workload_of(const parallel::ReshardPlan& plan, int ranks,
