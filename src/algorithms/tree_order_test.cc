@@ -265,7 +265,7 @@ void for_each_node_sum(std::size_t most_ranks, const Visit& visit) {
   }
 }
 
-// What TreeSum runs where ranks have any ranges of leaves.
+// TreeSum runs these orders where ranks have any ranges of leaves.
 TEST(TreeOrder, IsTheOrderOfNodesForAnyRangesOfLeaves) {
   int proved = 0;
   for_each_node_sum(kMostTreeRanks, [&](const Schedule& schedule, const std::vector<int>& leaves) {

@@ -23,7 +23,7 @@ std::size_t string_end(std::string_view text, std::size_t begin) {
   return text.size();
 }
 
-// Whether a colon follows the quote that ends a string.
+// Returns true if a colon follows the quote that ends a string.
 bool is_key(std::string_view text, std::size_t quote) {
   const std::size_t next = text.find_first_not_of(" \t\r\n", quote + 1);
   return next != std::string_view::npos && text[next] == ':';

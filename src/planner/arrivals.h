@@ -1,4 +1,4 @@
-// How long requests wait that arrive at random: a play of devices that batch requests continuously.
+// A simulation of requests that arrive at random at devices that batch continuously.
 #pragma once
 
 #include <vector>

@@ -41,7 +41,7 @@ class ConfigKeys {
   const JsonNode& node() const { return config_; }
   std::optional<JsonNode> find(std::string_view key);
   bool has(std::string_view key) const;
-  // Whether find() has been called for the key, present or not.
+  // Returns true if find() has been called for the key, present or not.
   bool was_requested(std::string_view key) const { return requested_.contains(key); }
 
   // A size of 1 or more. Errors: JsonProblem, which names the key, where it is missing.

@@ -80,7 +80,7 @@ class Sieve {
     }
   }
 
-  // Whether it was fast enough to be kept.
+  // Counts the layout, and keeps it if it is fast enough.
   template <typename Faster>
   void take(const Estimate& estimate, const Faster& faster) {
     const double missing = estimate.memory.total() - cluster_.usable_bytes();

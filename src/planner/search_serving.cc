@@ -1,5 +1,5 @@
-// Which layouts to serve a model with: as many requests at once as limits allow, or requests that
-// arrive at random.
+// The search for layouts that serve a model: with as many requests at once as limits allow, or with
+// requests that arrive at random.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -123,7 +123,7 @@ void add_pools(const ModelShape& shape, const ServingTask& task, const ServingLi
   }
 }
 
-// How many times as long as a limit of time it takes.
+// Returns the times of an estimate over their limits, the larger quotient.
 double times_as_long(const ServingEstimate& estimate, const ServingLimits& limits) {
   return std::max(limits.first_token_s == 0 ? 0 : estimate.first_token_s / limits.first_token_s,
                   limits.token_s == 0 ? 0 : estimate.token_s / limits.token_s);
@@ -207,7 +207,7 @@ class ArrivalSearch {
     return per_s < server.most_per_s() ? std::optional(play_arrivals(server, per_s)) : std::nullopt;
   }
 
-  // How many times as long as the limits nine of ten requests take at most.
+  // Returns the times that nine of ten requests keep over their limits, the larger quotient.
   double times_as_long(const Waits& waits) const {
     return std::max(
         limits_.first_token_s == 0 ? 0 : waits.first_token_s.nine_of_ten / limits_.first_token_s,

@@ -91,7 +91,7 @@ struct ServingEstimate {
   std::optional<Waits> waits = {};
   double most_requests_per_s = 0;  // that all instances can answer
 
-  // What a million tokens take of something that a device takes `per_hour`.
+  // Returns how much a million tokens take, if a device takes `per_hour`.
   double per_million_tokens(double per_hour) const {
     constexpr double kSecondsPerHour = 3600;
     return per_hour * 1e6 / (kSecondsPerHour * tokens_per_s_device);

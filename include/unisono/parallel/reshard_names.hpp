@@ -61,7 +61,7 @@ struct NamedTarget {
   std::vector<std::size_t> sections = {};
 };
 
-// How one name of the engine is made from the names of a checkpoint.
+// Describes how one name of the engine is made from names of a checkpoint.
 struct NameRule {
   std::vector<std::string> from = {};
   std::string to = {};

@@ -32,7 +32,7 @@ constexpr int kSlotsInFlight = 4;
 
 network_model::Workload workload_of(const parallel::ReshardPlan& plan, int ranks,
                                     std::size_t message_bytes) {
-  // Of each slot: messages from the source, and messages that pass elements on.
+  // Each slot has messages from the source, and messages that pass elements on.
   std::map<std::size_t, std::array<std::vector<network_model::Transfer>, 2>> slots;
   for (const parallel::ReshardMessage& message : all_messages_of(plan, message_bytes)) {
     slots[message.turn.slot][message.turn.hop > 0 ? 1 : 0].push_back(

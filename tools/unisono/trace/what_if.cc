@@ -115,7 +115,7 @@ std::string span_text(double us) {
   return time_text(us * 1e-6);
 }
 
-// What the change is, after "with".
+// Returns the change in words that follow "with".
 std::string change_text(const Change& change) {
   std::vector<std::string> parts;
   if (!change.without.empty()) {

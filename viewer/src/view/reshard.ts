@@ -1,4 +1,4 @@
-// Where the blocks of a reshard are drawn: two grids, side by side or one above the other.
+// Places the blocks of a reshard: two grids, side by side or one above the other.
 import type { Cell, Grid } from '../stories/reshard';
 
 const TOP = 46; // of a grid: its layout, and the columns' ranges
