@@ -180,8 +180,10 @@ STAND_INS = [(r"(node\d):\d+", r"\1:1"), (r"seq 20", "seq 1"), (r"^(.*--chaos.*?
              (r"^(.*llm --model \S+)(?=.* --prompt)", r"\1 --tokens 4"),
              (r"( \./app) +# on 10\.0\.0\.1$", r"\1 &"), (r"( \./app) +# on any other$", r"\1; wait $!")]
 # Both hosts of the guides, and this one, are the loopback device of a network of the test's own.
+# Other jobs of this machine are not seen there.
 HOSTS = """
 mount --bind {hosts} /etc/hosts
+mount -t tmpfs none /dev/shm
 mkdir -p /run/netns
 mount -t tmpfs none /run/netns
 ip link set lo up
@@ -298,7 +300,7 @@ def recipes(options):
                 (folder / "script").write_text("set -e\n" + text)
                 hosts = HOSTS.format(hosts=folder / "hosts", folder=folder, script=folder / "script")
                 done = subprocess.run(
-                    ["unshare", "--net", "--mount", "sh", "-ec", hosts], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-ec", hosts], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300,
                     env=clean_environment(options.library) | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder)})
                 if done.returncode != 0:
