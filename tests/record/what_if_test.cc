@@ -102,6 +102,25 @@ TEST(WhatIf, ComparesAStragglerWithTheOthersAlone) {
   EXPECT_DOUBLE_EQ(made.simulation().run({.without = {1}}), 9 * 110.0 + 10);
 }
 
+// Pairs that meet nobody else: both of the slow pair stand out, and nobody shows how fast they could be.
+TEST(WhatIf, TellsRanksThatNobodyCanBeComparedWith) {
+  Recorded made(8);
+  for (int pair = 0; pair < 4; ++pair) {
+    const std::string name = "tp" + std::to_string(pair);
+    made.group(name, {2 * pair, 2 * pair + 1});
+    const double step_us = pair == 0 ? 130 : 110;
+    for (int step = 0; step < 10; ++step) {
+      for (const int rank : {2 * pair, 2 * pair + 1}) {
+        made.call(rank, name, step + 1, step_us * (step + 1) - 10, step_us * (step + 1));
+      }
+    }
+  }
+  const WhatIf simulation = made.simulation();
+  EXPECT_FALSE(simulation.can_replace({0, 1}));
+  EXPECT_TRUE(simulation.can_replace({0}));
+  EXPECT_THROW(static_cast<void>(simulation.run({.without = {0, 1}})), UsageError);
+}
+
 TEST(WhatIf, ComputesFasterOnSomeRanks) {
   Recorded made = steps({100, 120}, 11);
   const WhatIf simulation = made.simulation();

@@ -444,6 +444,11 @@ class RasReader {
         }
       }
     }
+    for (auto& [name, count] : least) {
+      for (const auto& [owner, member] : members) {
+        count = member->has_answered ? std::min(count, count_of(*member, name)) : count;
+      }
+    }
     if (std::ranges::any_of(members, [](const auto& one) { return one.first < 0; })) {
       account_.leave_out(is_common ? 1 : 0,
                          "communicator with ranks outside the largest communicator");

@@ -224,6 +224,15 @@ void WhatIf::replace(int rank, const std::vector<int>& without, std::vector<doub
   }
 }
 
+bool WhatIf::can_replace(const std::vector<int>& ranks) const {
+  const auto stays = [&](std::size_t peer) { return !has(ranks, calls_[peer].recorded->rank); };
+  return std::ranges::all_of(ranks, [&](int rank) {
+    return std::ranges::any_of(by_rank_[static_cast<std::size_t>(rank)], [&](std::size_t at) {
+      return std::ranges::any_of(places_.at(place_of(calls_[at])), stays);
+    });
+  });
+}
+
 std::vector<double> WhatIf::computes(const Change& change) const {
   std::vector<double> us;
   us.reserve(calls_.size());

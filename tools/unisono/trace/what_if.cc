@@ -142,7 +142,8 @@ std::string instead_text(double us, double unchanged_us) {
 // The parts of the time that the slowest ranks, the slowest link and communication cost.
 std::vector<Outcome> costs_of(const WhatIf& simulation, const JobCalls& job) {
   std::vector<Outcome> rows;
-  if (const std::vector<int> ranks = simulation.stragglers(); !ranks.empty()) {
+  if (const std::vector<int> ranks = simulation.stragglers();
+      !ranks.empty() && simulation.can_replace(ranks)) {
     const Change change{.without = ranks};
     rows.push_back({.what = change_text(change), .us = simulation.run(change)});
   }
