@@ -64,6 +64,15 @@ def test_one_layout_alone():
     assert [(row["tp"], row["instances"]) for row in one] == [(4, 2)]
     one = model.plan_training("llama3-8b", "dgx_h100", batch=64, layout={"tp": 2, "recompute": "full"})
     assert [(row["tp"], row["dp"], row["recompute"]) for row in one["layouts"]] == [(2, 4, "full")]
+    one = model.plan_training("llama3-405b", "dgx_h100", batch=8, layout={"tp": 8, "micro_batch": 1})
+    assert one["layouts"] == []
+    assert one["least_missing_bytes"] > 1e9
+    assert one["refused"] == {"memory": 1}
+    with pytest.raises(ValueError, match="axis"):
+        model.plan_training("llama3-8b", "dgx_h100", layout={})
+    for wrong in ({"rate": float("inf")}, {"imbalance": float("inf")}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            model.plan_serving("llama3-70b", "hgx_h200", **wrong)
     with pytest.raises(unisono.UsageError, match="xp=2"):
         model.plan_serving("llama3-70b", "hgx_h200", layout={"xp": 2})
     with pytest.raises(ValueError, match="heads"):

@@ -289,8 +289,9 @@ RequestServer answer_server(const ModelShape& shape, const ServingLayout& layout
                             const Cluster& cluster, int at_once,
                             const ServingConstants& constants) {
   const double tokens_per_step = task.speculation.tokens_per_step();
-  RequestServer server{
-      .steps = (task.output - 1) / tokens_per_step, .tokens = task.output - 1, .at_once = std::max(at_once, 1)};
+  RequestServer server{.steps = (task.output - 1) / tokens_per_step,
+                       .tokens = task.output - 1,
+                       .at_once = std::max(at_once, 1)};
   for (int answers = 1; server.step_s.empty() || answers < 2 * at_once; answers *= 2) {
     task.concurrency = static_cast<double>(answers) * layout.dp;
     server.step_s.push_back(estimate_answers(shape, layout, task, cluster, constants).token_s *

@@ -102,7 +102,8 @@ TEST(WhatIf, ComparesAStragglerWithTheOthersAlone) {
   EXPECT_DOUBLE_EQ(made.simulation().run({.without = {1}}), 9 * 110.0 + 10);
 }
 
-// Pairs that meet nobody else: both of the slow pair stand out, and nobody shows how fast they could be.
+// Pairs that meet nobody else: both of the slow pair stand out, and nobody shows how fast they
+// could be.
 TEST(WhatIf, TellsRanksThatNobodyCanBeComparedWith) {
   Recorded made(8);
   for (int pair = 0; pair < 4; ++pair) {

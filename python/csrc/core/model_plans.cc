@@ -2,7 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -116,11 +116,15 @@ py::dict plan_training(const std::string& model, const std::shared_ptr<Topology>
   } else {
     const planner::Layout one = planner::parse_layout(layout, cluster.devices);
     refuse(problem_of(shape, one, task));
-    ranking.best = {at_level(estimate_training(shape, one, task, cluster), levels)};
-    ranking.least_missing_bytes =
-        std::max(0.0, ranking.best[0].memory.total() - cluster.usable_bytes());
+    const auto estimate = at_level(estimate_training(shape, one, task, cluster), levels);
     ranking.tried = 1;
-    ranking.fitting = ranking.least_missing_bytes == 0 ? 1 : 0;
+    if (const double missing = estimate.memory.total() - cluster.usable_bytes(); missing > 0) {
+      ranking.least_missing_bytes = missing;
+      ranking.refused = {{.why = "memory", .layouts = 1}};
+    } else {
+      ranking.best = {estimate};
+      ranking.fitting = 1;
+    }
   }
   py::list layouts;
   for (const planner::TrainingEstimate& one : ranking.best) {
@@ -162,9 +166,8 @@ planner::Speculation speculation_of(const std::vector<double>& numbers,
   const auto speculation = planner::speculation_of(numbers, shape);
   if (!speculation) {
     throw py::value_error(
-        "speculate is (drafted tokens of a step, chance of each) or (..., ..., time of drafting "
-        "one, "
-        "in steps), such as (3, 0.8)");
+        "speculate is (drafted tokens of a step, chance of each), such as (3, 0.8), and as a third "
+        "number the time of drafting one, in steps");
   }
   return *speculation;
 }
@@ -185,8 +188,11 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
   if (!(input >= 1) || !(output >= 1) || !(concurrency >= 0) || top < 1) {
     throw py::value_error("input, output and top must be 1 or more, and concurrency 0 or more");
   }
-  if (!(rate >= 0) || !(prefix_hits >= 0 && prefix_hits < 1)) {
+  if (!(rate >= 0 && std::isfinite(rate)) || !(prefix_hits >= 0 && prefix_hits < 1)) {
     throw py::value_error("rate must be 0 or more, and prefix_hits at least 0 and below 1");
+  }
+  if (!(imbalance >= 1 && std::isfinite(imbalance))) {
+    throw py::value_error("imbalance must be 1 or more");
   }
   const planner::ModelShape shape = shape_of(model);
   const planner::Cluster cluster = cluster_of(*on, device);
@@ -196,9 +202,6 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
                             .imbalance = imbalance,
                             .prefix_hits = prefix_hits,
                             .requests_per_s = rate};
-  if (!(imbalance >= 1)) {
-    throw py::value_error("imbalance must be 1 or more");
-  }
   if (speculate) {
     task.speculation = speculation_of(*speculate, shape);
   }
@@ -218,6 +221,7 @@ py::dict plan_serving(const std::string& model, const std::shared_ptr<Topology>&
     const planner::ServingLayout one =
         planner::parse_serving_layout(layout, shape, cluster.devices);
     refuse(problem_of(shape, one, asked_of(task, one)));
+    const py::gil_scoped_release unlocked;
     ranking = rank_layout(shape, one, task, limits, cluster);
   }
   py::list layouts;

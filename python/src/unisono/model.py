@@ -77,8 +77,12 @@ def topology(source):
 
 
 def _layout_text(layout):
-    """Returns the text of a layout, given a dict or None."""
-    return ",".join(f"{axis}={size}" for axis, size in (layout or {}).items())
+    """Returns the text of a layout, given a dict; empty for None."""
+    if layout is None:
+        return ""
+    if not layout:
+        raise ValueError('layout must have at least one axis, such as {"tp": 1}')
+    return ",".join(f"{'mb' if axis == 'micro_batch' else axis}={size}" for axis, size in layout.items())
 
 
 def plan_training(
@@ -89,7 +93,7 @@ def plan_training(
     model: a name ("llama3-70b"), or a config.json as a dict, its text or a Path. on: as topology().
     batch: sequences per step, over all devices. precision: "bf16", "f8" or "f4". device: the device of
     the ranks ("h100"), if the topology does not name it. layout: only this one, such as
-    {"tp": 4, "pp": 8, "mb": 1, "recompute": "full"}; without "dp", that follows from the devices.
+    {"tp": 4, "pp": 8, "micro_batch": 1, "recompute": "full"}; without "dp", that follows from the devices.
 
     Returns a dict: "layouts", each with its axes, "step_s", "seconds" by part and "bytes" of the
     fullest rank by part; "refused" (count by reason), "least_missing_bytes" if nothing fits, and

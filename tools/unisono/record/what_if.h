@@ -44,8 +44,8 @@ class WhatIf {
   double recorded_us() const { return recorded_us_; }
   // Throws UsageError if a rank of `without` cannot be compared with others.
   double run(const Change& change) const;
-  // Returns true if each of the ranks shares an operation with a rank that is not one of them, so that
-  // run() can give it the computing of others.
+  // Returns true if each of the ranks shares an operation with a rank that is not one of them, so
+  // that run() can give it the computing of others.
   bool can_replace(const std::vector<int>& ranks) const;
 
   // The ranks whose absence saves most of the time; empty: no rank stands out.
