@@ -269,20 +269,10 @@ void BlockedResult::write(float* out, float* log_sum) const {
 void blocked_forward(const ContextJob& job, float* out, float* log_sum) {
   const KeyRing ring(job);
   BlockedResult result(job);
-  RingBlock here = ring.first();
-  for (int step = 0; step < ring.ranks(); ++step) {
-    const bool last = step + 1 == ring.ranks();
-    RingBlock coming = last ? RingBlock{} : ring.room(ring.owner(step + 1));
-    Request received = last ? Request() : ring.receive(coming.data, kBlockTag);
-    Request sent = last ? Request() : ring.send(here.data, kBlockTag);
+  ring.visit_all([&](const RingBlock& here) {
     const AttentionBlock block = ring.block(here);
     result.add(job.positions[static_cast<std::size_t>(here.owner)], block.key, block.value);
-    if (!last) {
-      received.wait();
-      sent.wait();
-      here = std::move(coming);
-    }
-  }
+  });
   result.write(out, log_sum);
 }
 

@@ -103,6 +103,11 @@ class Context {
                  " on, do not use " + std::to_string(shape.key_value_heads) + " key-value heads",
              "use the numbers from head_share()");
     }
+    if (shape.heads != 0 && shape.heads_per_key == 0 && !is_even) {
+      refuse(std::to_string(shape.heads) + " heads cannot be divided among " +
+                 std::to_string(shape.key_value_heads) + " key-value heads",
+             "set heads_per_key and offset, as head_share() gives them");
+    }
     if (u > 1 &&
         (!is_even || shape.heads % u != 0 || shape.key_value_heads % u != 0 || shape.offset != 0 ||
          (shape.heads_per_key != 0 &&
@@ -318,7 +323,7 @@ void context_attention(const ContextAxes& axes, const AttentionShape& shape, std
   const ConstAnySpan k = context.to_heads(key, shape.key_value_heads, shape.dim, rooms[1]);
   const ConstAnySpan v = context.to_heads(value, shape.key_value_heads, shape.dim, rooms[2]);
   std::vector<float> result(q.size());
-  std::vector<float> result_log_sum(q.size() / std::max<std::size_t>(shape.dim, 1));
+  std::vector<float> result_log_sum(shape.batch * context.rows() * context.inside().heads);
   const ContextJob job = job_of(axes, context, kernel, q, k, v);
   if (job.ranks() > 1 && axes.method == ContextMethod::all_gather) {
     gathered_forward(job, result.data(), result_log_sum.data());

@@ -484,6 +484,8 @@ TEST(Context, HeadsThatAreCutUnevenlyUseTheirKeys) {
   const AttentionShape wrong{
       .heads = 3, .key_value_heads = 2, .dim = 2, .heads_per_key = 3, .offset = 0};
   EXPECT_THROW(context_attention(alone, wrong, 5, kKernel, q, k, v, out, log_sum), Error);
+  const AttentionShape uneven{.heads = 3, .key_value_heads = 2, .dim = 2};
+  EXPECT_THROW(context_attention(alone, uneven, 5, kKernel, q, k, v, out, log_sum), Error);
   run_threads(2, [](Communicator& comm) {  // 6 heads do not share 4 evenly
     const std::vector<float> x(6);
     std::vector<float> y(6);
@@ -491,6 +493,17 @@ TEST(Context, HeadsThatAreCutUnevenlyUseTheirKeys) {
                                    x, std::span(x).first(4), std::span(x).first(4), y, y),
                  Error);
   });
+}
+
+TEST(Context, RowsWithoutElementsHaveLogSums) {
+  std::vector<float> log_sum(8, 1);
+  const std::vector<float> none;
+  std::vector<float> out;
+  for (const std::size_t blocks : {0U, 2U}) {
+    context_attention({.blocks = blocks}, {.heads = 2, .key_value_heads = 1, .dim = 0}, 4, kKernel,
+                      none, none, none, out, log_sum);
+    EXPECT_TRUE(std::ranges::none_of(log_sum, [](float value) { return std::isnan(value); }));
+  }
 }
 
 template <typename T>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "parallel/context_job.h"
@@ -56,6 +57,23 @@ class KeyRing {
             .query = job_.query,
             .key = {keys.data.data(), count, dtype},
             .value = {keys.data.data() + count * size_of(dtype), count, dtype}};
+  }
+  // Visits the keys of all ranks, this one's first, while the next ones travel.
+  template <typename Visit>
+  void visit_all(const Visit& visit) const {
+    RingBlock here = first();
+    for (int step = 0; step < ranks(); ++step) {
+      const bool last = step + 1 == ranks();
+      RingBlock coming = last ? RingBlock{} : room(owner(step + 1));
+      Request received = last ? Request() : receive(coming.data, kBlockTag);
+      Request sent = last ? Request() : send(here.data, kBlockTag);
+      visit(here);
+      if (!last) {
+        received.wait();
+        sent.wait();
+        here = std::move(coming);
+      }
+    }
   }
   // Returns true if a query here sees a key of that rank.
   bool is_seen(int owner) const {

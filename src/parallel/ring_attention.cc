@@ -8,28 +8,19 @@
 #include "parallel/key_ring.h"
 
 namespace unisono::parallel {
+
 void ring_forward(const ContextJob& job, float* out, float* log_sum) {
   const KeyRing ring(job);
   std::fill_n(out, job.query_count(), 0.0F);
   std::fill_n(log_sum, job.rows(), -std::numeric_limits<float>::infinity());
   std::vector<float> part(job.query_count());
   std::vector<float> part_log_sum(job.rows());
-  RingBlock here = ring.first();
-  for (int step = 0; step < ring.ranks(); ++step) {
-    const bool last = step + 1 == ring.ranks();
-    RingBlock coming = last ? RingBlock{} : ring.room(ring.owner(step + 1));
-    Request received = last ? Request() : ring.receive(coming.data, kBlockTag);
-    Request sent = last ? Request() : ring.send(here.data, kBlockTag);
+  ring.visit_all([&](const RingBlock& here) {
     if (ring.is_seen(here.owner)) {
       job.kernel.forward(ring.block(here), part.data(), part_log_sum.data());
       merge_attention(job.rows(), job.shape.dim, part.data(), part_log_sum.data(), out, log_sum);
     }
-    if (!last) {
-      received.wait();
-      sent.wait();
-      here = std::move(coming);
-    }
-  }
+  });
 }
 
 void ring_backward(const ContextJob& job, ConstAnySpan gradient, const float* log_sum,

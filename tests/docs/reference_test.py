@@ -63,6 +63,14 @@ class Reference(unittest.TestCase):
         self.assertGreater(len(wanted), 200)
         self.assertEqual(wanted - known - {"detail"}, set())
 
+    def test_every_python_module_is_there(self):
+        listed = {module for _, modules in reference.MODULE_PAGES.values() for module in modules}
+        for module in listed:
+            self.assertTrue(reference.module_entries(module)[1], module)
+        for path in (ROOT / "python/src/unisono").glob("*.py"):
+            if not path.name.startswith("_") and "\n__all__ = " in path.read_text():
+                self.assertIn(f"unisono.{path.stem}", listed)
+
     def test_names_without_a_text(self):
         entries = reference.parse(HEADER.splitlines())
         self.assertEqual([entry.name for entry in entries], ["f", "g", "h", "S", "C"])

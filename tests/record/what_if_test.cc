@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,22 @@ TEST(WhatIf, TellsRanksThatNobodyCanBeComparedWith) {
   EXPECT_FALSE(simulation.can_replace({0, 1}));
   EXPECT_TRUE(simulation.can_replace({0}));
   EXPECT_THROW(static_cast<void>(simulation.run({.without = {0, 1}})), UsageError);
+}
+
+// The first of two messages was never waited for by its sender: the second must not take its place.
+TEST(WhatIf, KeepsTheNumbersOfMessages) {
+  JobCalls job;
+  job.ranks = 2;
+  job.calls.resize(2);
+  add_transfers(nlohmann::ordered_json::parse(R"({"transfers": {
+      "rank": [0, 0, 1, 1], "kind": ["send", "send", "recv", "recv"], "peer": [1, 1, 0, 0],
+      "group": ["world", "world", "world", "world"], "tag": [0, 0, 0, 0],
+      "start_us": [1, 2, 1, 2], "end_us": [null, 4, 3, 4]}})"),
+                job);
+  ASSERT_EQ(job.calls[0].size(), 1U);
+  EXPECT_EQ(job.calls[0][0].number, 2);
+  ASSERT_EQ(job.calls[1].size(), 2U);
+  EXPECT_EQ(job.calls[1][1].number, 2);
 }
 
 TEST(WhatIf, ComputesFasterOnSomeRanks) {

@@ -377,8 +377,7 @@ void add_transfers(const nlohmann::ordered_json& trace, JobCalls& job) {
   const PlayedTransfers transfers(trace);
   for (const PlayedTransfer& one : transfers.all()) {
     const auto& [group, from, to, tag] = one.key;
-    if (std::isinf(one.end_us) || from < 0 || to < 0 || from >= job.ranks || to >= job.ranks ||
-        from == to) {
+    if (from < 0 || to < 0 || from >= job.ranks || to >= job.ranks || from == to) {
       continue;
     }
     const int index = job.group_of(fmt::format("{}->{} in {}, tag {}", from, to, group, tag));
@@ -387,6 +386,9 @@ void add_transfers(const nlohmann::ordered_json& trace, JobCalls& job) {
     made.axis = "messages";
     made.is_message = true;
     const int number = ++next[{index, one.sends}];
+    if (std::isinf(one.end_us)) {
+      continue;  // its number stays free, so that those after it meet their other ends
+    }
     job.calls[static_cast<std::size_t>(one.rank())].push_back({.rank = one.rank(),
                                                                .group = index,
                                                                .number = number,
