@@ -36,6 +36,13 @@ bool is_list_of_events(const json& document) {
   return document.is_array() && !document.empty() && member(document.front(), "ph").is_string();
 }
 
+// Refuses a file of another program by its name.
+void refuse_foreign(const ImportFile& file) {
+  if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
+    refuse_import(file.path, "it is " + foreign + ", which is not supported");
+  }
+}
+
 [[noreturn]] void refuse_document(const ImportFile& file, const json& document) {
   const std::size_t first = file.text.find_first_not_of(" \t\r\n");
   if (document.is_discarded() && first != std::string::npos && file.text[first] == '{') {
@@ -46,9 +53,7 @@ bool is_list_of_events(const json& document) {
                       ? "its JSON is truncated: the program ended before it had written everything"
                       : fmt::format("its JSON is not valid at byte {}", bytes));
   }
-  if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
-    refuse_import(file.path, "it is " + foreign + ", which is not supported");
-  }
+  refuse_foreign(file);
   refuse_import(file.path, "it is neither JSON, nor a pickle of a dict, nor a log of NCCL");
 }
 
@@ -76,9 +81,7 @@ ImportedRank read_import(const ImportFile& file) {
   if (member(document, "entries").is_array() || member(document, "pg_config").is_object()) {
     return read_flight_recorder(document, file.path);
   }
-  if (const std::string foreign = foreign_file(file.text); !foreign.empty()) {
-    refuse_import(file.path, "it is " + foreign + ", which is not supported");
-  }
+  refuse_foreign(file);
   refuse_import(file.path, "it has neither \"traceEvents\" nor \"entries\"");
 }
 
