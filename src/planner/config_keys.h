@@ -12,7 +12,7 @@
 
 namespace unisono::planner {
 
-// What became of the keys of a config.json.
+// Reports how each key of a config.json was used.
 struct ConfigAccount {
   std::string model_type = {};
   std::string most_tokens_key = {};  // "max_position_embeddings"; empty: the file gives no limit
@@ -60,7 +60,7 @@ class ConfigKeys {
   void leave_out(std::string_view key, const std::string& why);
   // Drops a key that another place repeats.
   void ignore(std::string_view key) { used_.emplace(key); }
-  // What no one asked for and is not known to be of no matter, as "key=value".
+  // Returns the keys that were neither requested nor known to be irrelevant, as "key=value".
   std::vector<std::string> rest();
 
  private:
@@ -73,7 +73,7 @@ class ConfigKeys {
   std::set<std::string, std::less<>> requested_;
 };
 
-// Whether the key is one that has no part in what is estimated: token ids, dropout, positions, ...
+// Returns whether the key has no effect on an estimate: token ids, dropout, positions, ...
 bool is_of_no_matter(std::string_view key);
 // "64", "true", "[3 values]"
 std::string value_text(const JsonNode& value);

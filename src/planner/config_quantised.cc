@@ -21,7 +21,7 @@ constexpr std::size_t kMostNames = 100'000;
 constexpr std::size_t kMostExpressions = 64;
 constexpr std::size_t kMostPattern = 256;  // characters
 
-// How the matrices that are quantised are stored.
+// The storage of quantised matrices.
 struct Method {
   std::string name = {};
   double bytes = kPlainBytes;  // of a weight, scales included
@@ -208,7 +208,7 @@ std::optional<Method> method_of(const JsonNode& node, ConfigAccount& account) {
   return method;
 }
 
-// Whether a pattern is a name alone.
+// Returns whether a pattern is a plain name.
 bool is_name(const std::string& pattern) {
   return !pattern.starts_with("re:") && pattern.find('*') == std::string::npos;
 }

@@ -1,4 +1,4 @@
-// What the "quantization_config" of a config.json says about the bytes of weights.
+// Reads the bytes per weight from the "quantization_config" of a config.json.
 #pragma once
 
 #include <optional>

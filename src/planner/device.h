@@ -1,4 +1,4 @@
-// What one GPU can do, and what a cluster of them is to a layout.
+// Describes one GPU, and a cluster as a layout sees it.
 #pragma once
 
 #include <optional>
@@ -53,8 +53,8 @@ std::vector<std::string_view> known_devices();
 std::optional<DeviceModel> find_device(std::string_view name);
 // A device file (docs/formats/device.md).
 Parsed<DeviceModel> parse_device_json(std::string_view text);
-// What a device of that name reaches on products and in its memory, as its constants say; after a
-// colon its precision, "h100:f8", else bf16. Empty: there is none.
+// Returns the product and memory rates that a device reaches by its constants. The precision
+// follows a colon ("h100:f8"); without one it is bf16. Empty: no such device.
 network_model::DeviceRates rates_of(const DeviceModel& device, Precision precision);
 std::optional<network_model::DeviceRates> find_rates(std::string_view name);
 // The device that a preset's machines have; empty: it says nothing about them.
@@ -82,11 +82,11 @@ Cluster cluster_of(const DeviceModel& device, int devices);
 // Errors: Error(usage) if the topology has fewer, or they cannot be spread evenly.
 Topology part_of(Topology topology, int devices);
 
-// How long a collective of `ranks` takes in which each sends `bytes` to its neighbour, of ranks
-// that lie `apart` devices from one to the next. Those of one domain share their ways out of it.
+// Returns the time of a collective in which each of `ranks` sends `bytes` to its neighbour, which
+// is `apart` devices away. Ranks of one domain share its links to the outside.
 double ring_s(const Cluster& cluster, double bytes, int ranks, int apart);
 
-// How long one device needs to send `near_bytes` within its domain and `far_bytes` out of it.
+// Returns the time in which one device sends `near_bytes` in its domain and `far_bytes` out of it.
 double send_s(const Cluster& cluster, double near_bytes, double far_bytes);
 
 }  // namespace unisono::planner

@@ -159,8 +159,8 @@ TEST(Search, SaysByHowMuchMemoryIsMissed) {
   EXPECT_FALSE(none.least_missing.empty());
 }
 
-// What the step moves is what the estimate counts, and played on its topology it takes about as
-// long as the estimate says.
+// The step moves the bytes that the estimate counts. Played on its topology, it takes about the
+// estimated time.
 TEST(Step, IsPlayedOnItsTopology) {
   const Parsed<Topology> topology = make_preset("dgx_h100:nodes=2");
   ASSERT_TRUE(topology);

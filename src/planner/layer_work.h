@@ -1,4 +1,4 @@
-// What one rank does and moves for one microbatch in one layer, and at the ends of the model.
+// Counts the work and bytes of one rank for one microbatch: in one layer, and at the model's ends.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ struct LayerWork {
   double attention_backward = 2;              // times as much as forward
   double memory_bytes = 0;                    // forward, besides what the products move
   double backward_memory_bytes = 0;
-  // That a rank sends: for its tensor-parallel group, in the mean of forward and backward pass.
+  // Bytes that a rank sends in its tensor-parallel group: the mean of forward and backward pass.
   double tensor_bytes = 0;
   double context_bytes = 0;  // of keys and values that go around cp
   double backward_context_bytes = 0;

@@ -1,4 +1,4 @@
-// How a training step is spread over devices, and what is asked of it.
+// Describes a training step and its layout over devices.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace unisono::planner {
 
-// What a forward pass leaves for the backward pass: all; not what norms, activation functions and
-// scores made, which is cheap to do again; only what enters a layer (Korthikanti et al., 2022).
+// Activations kept for the backward pass (Korthikanti et al., 2022). none: all. selective: not the
+// outputs of norms, activation functions and scores, which are cheap. full: only a layer's input.
 enum class Recompute { none, selective, full };
 std::string_view to_string(Recompute recompute);
 
@@ -81,7 +81,7 @@ struct TrainingTask {
   State moments = State::f32;
 };
 
-// What forbids it, as a sentence; empty: nothing.
+// Returns a sentence that says why the layout is impossible; empty: it is possible.
 std::string problem_of(const ModelShape& shape, const Layout& layout, const TrainingTask& task);
 
 inline double microbatches(const Layout& layout, const TrainingTask& task) {

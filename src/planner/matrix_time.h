@@ -1,5 +1,5 @@
-// How long a device multiplies matrices: by tiles, of which all multiprocessors do one wave after
-// the other, or by the bytes that move, whichever is longer.
+// Estimates the time of a matrix product: that of its waves of tiles over all multiprocessors, or
+// that of its bytes, whichever is longer.
 #pragma once
 
 #include "planner/device.h"

@@ -315,7 +315,7 @@ class RowReader {
   bool is_materialised_;
 };
 
-// How far off, so that one row that is far off counts little more than one that is less so.
+// Returns a robust distance: a row that is far off counts little more than one that is near.
 double misfit(const std::vector<MeasuredStep>& steps, const Constants& constants) {
   double sum = 0;
   for (MeasuredStep step : steps) {

@@ -1,5 +1,5 @@
-// What the fullest rank has to hold, by part: weights, gradients and optimiser as ZeRO shards them
-// (Rajbhandari et al., 2020), activations as Korthikanti et al., 2022, count them.
+// Estimates the memory of the fullest rank by part: weights, gradients and optimiser as ZeRO shards
+// them (Rajbhandari et al., 2020), activations as Korthikanti et al., 2022, count them.
 #pragma once
 
 #include "planner/layout.h"

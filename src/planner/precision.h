@@ -1,4 +1,4 @@
-// What matrices are multiplied in.
+// The precision of matrix products.
 #pragma once
 
 #include <cstdint>

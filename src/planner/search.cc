@@ -154,7 +154,7 @@ Ranking<TrainingEstimate> search_training(const ModelShape& shape, const Trainin
 
 namespace {
 
-// What a token takes of all devices of an instance, as requests share them.
+// Returns the device time per token over an instance, which concurrent requests share.
 TokenParts device_time(const ServingEstimate& estimate) {
   TokenParts parts = estimate.parts;
   const double devices =

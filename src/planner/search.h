@@ -31,11 +31,11 @@ Ranking<ServingEstimate> rank_layout(const ModelShape& shape, const ServingLayou
                                      const ServingTask& task, const ServingLimits& limits,
                                      const Cluster& cluster);
 
-// Why the first is before the second: the part that makes the most of the difference.
+// Names the part that makes most of the difference between the first and the second.
 std::string reason(const TrainingEstimate& first, const TrainingEstimate& second);
 std::string reason(const ServingEstimate& first, const ServingEstimate& second);
 
-// What the step's time is mostly made of: what to change to make it shorter.
+// Names the largest part of the step's time: the part to change first.
 std::string binding(const TrainingEstimate& estimate);
 std::string binding(const ServingEstimate& estimate);
 

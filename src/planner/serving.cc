@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kReserveBytes = 3.0 * (1 << 30);  // context, kernels, graphs, activations
 
-// How many experts of a layer a step visits when `tokens` choose evenly.
+// Returns the number of experts of a layer that a step visits if `tokens` choose evenly.
 double visited_experts(const ModelShape& shape, double tokens) {
   const double missed = 1 - static_cast<double>(shape.experts_per_token) / shape.experts;
   return shape.experts * (1 - std::pow(missed, tokens));

@@ -1,6 +1,6 @@
-// How long tokens take when a model is served: requests of equal length are batched continuously,
-// so that at any time as many are under way as the concurrency says, and prompts are read between
-// the steps of those that are answering.
+// Estimates token times of a served model. Requests of equal length are batched continuously: at
+// any time as many are active as the concurrency says, and prompts are read between the steps of
+// the requests that are being answered.
 #pragma once
 
 #include <optional>
@@ -98,8 +98,8 @@ struct ServingEstimate {
   }
 };
 
-// What serving takes beyond the data sheet. One set for all devices and engines; the guide says
-// what it was fitted to.
+// Slowdowns of serving against the data sheet: one set for all devices and engines. The guide names
+// the measurements that they were fitted to.
 struct ServingConstants {
   double memory = 1.06;
   double prompts = 1.54;

@@ -58,7 +58,7 @@ struct Heads {
 // The mixer of a layer.
 enum class Mixer : std::uint8_t { attention, linear, none };
 
-// What a layer is, where layers of a model differ.
+// The kind of a layer, where the layers of a model differ.
 struct LayerKind {
   bool has_experts = false;
   bool has_window = false;
@@ -173,7 +173,7 @@ double mixing_flops(const ModelShape& shape, double tokens);
 std::vector<std::string_view> known_models();
 std::optional<ModelShape> find_model(std::string_view name);
 
-// What is wrong with it; empty: nothing.
+// Returns a sentence that says what is wrong with the shape; empty: nothing.
 std::string problem_of(const ModelShape& shape);
 
 }  // namespace unisono::planner

@@ -73,7 +73,7 @@ pipeline::Pipeline StepMaker::schedule(int count) const {
   return build(entry, shape);
 }
 
-// Those of all copies that hold the stage.
+// Returns the ranks of all copies that hold the stage.
 std::vector<int> StepMaker::stage_ranks(int stage) const {
   const int first = pipeline_.stage_rank[static_cast<std::size_t>(stage)] * a_stage();
   std::vector<int> ranks;
@@ -165,7 +165,7 @@ void StepMaker::compute(const pipeline::Action& action) {
   const bool has_experts = shape_.has_experts();
   exchange(action.stage, layer_work(shape_, layout_, task_, has_experts), layers * ways,
            is_forward);
-  // What sends its result waits for all of that.
+  // The send of the result waits for all items above.
   step_.items.push_back(
       {.name = "end of " + to_string(action), .ranks = stage_ranks(action.stage), .compute_us = 0});
 }

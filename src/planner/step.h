@@ -43,8 +43,8 @@ network_model::Workload workload_of(const Step& step);
 // The same as `unisono.workload/1`.
 std::string to_json(const Step& step);
 
-// How long the whole step takes: two numbers of microbatches are played, and what one more takes
-// goes on. REQUIRES: the topology has the layout's devices.
+// Returns the time of the whole step. It plays two numbers of microbatches and extrapolates the
+// time of one more. REQUIRES: the topology has the layout's devices.
 double simulated_step_s(const ModelShape& shape, const Layout& layout, const TrainingTask& task,
                         const Cluster& cluster, const Topology& topology);
 

@@ -1,4 +1,4 @@
-// How a checkpoint holds its weights, where it is quantised.
+// Describes the weights of a quantised checkpoint.
 #pragma once
 
 #include <string>

@@ -8,8 +8,8 @@
 namespace unisono::planner {
 namespace {
 
-// What an exchange of a tensor-parallel group costs whatever its bytes: it starts on all ranks when
-// the last one is there.
+// Fixed cost of an exchange of a tensor-parallel group: it starts on all ranks when the last one
+// arrives.
 constexpr double kMeetingS = 220e-6;
 constexpr double kFusedMeetingS = 20e-6;  // where kernels are queued ahead of their data
 

@@ -1,4 +1,4 @@
-// How long a training step takes under a layout: its parts, and why it is not shorter.
+// Estimates the time of a training step under a layout: its parts, and its bottleneck.
 #pragma once
 
 #include <array>
