@@ -15,7 +15,7 @@
 namespace unisono {
 namespace {
 
-std::string texts(const std::vector<Finding>& findings) {
+std::string finding_texts(const std::vector<Finding>& findings) {
   std::string result;
   for (const Finding& finding : findings) {
     result += "\n  " + to_text(finding, 0);
@@ -23,7 +23,7 @@ std::string texts(const std::vector<Finding>& findings) {
   return result;
 }
 
-Schedule build(Collective collective, std::string_view name, int ranks) {
+Schedule catalogued(Collective collective, std::string_view name, int ranks) {
   return build_schedule(*find_algorithm(collective, name), {.ranks = ranks});
 }
 
@@ -48,7 +48,7 @@ class Hierarchy {
   Hierarchy(int nodes, int local) : nodes_(nodes), local_(local) {}
 
   Schedule all_reduce(const Names& names) const {
-    const Schedule across = build(Collective::all_reduce, names.all_reduce, nodes_);
+    const Schedule across = catalogued(Collective::all_reduce, names.all_reduce, nodes_);
     Placement place{.collective = Collective::all_reduce,
                     .ranks = nodes_ * local_,
                     .chunks = local_ * across.chunks};
@@ -56,9 +56,10 @@ class Hierarchy {
     place.width = place.stride = across.chunks;
     place.begins = true;
     const Schedule first =
-        in_nodes(build(Collective::reduce_scatter, names.reduce_scatter, local_), place);
+        in_nodes(catalogued(Collective::reduce_scatter, names.reduce_scatter, local_), place);
     place.begins = false;
-    const Schedule last = in_nodes(build(Collective::all_gather, names.all_gather, local_), place);
+    const Schedule last =
+        in_nodes(catalogued(Collective::all_gather, names.all_gather, local_), place);
 
     std::optional<Schedule> middle;
     place.width = place.stride = 1;
@@ -77,17 +78,17 @@ class Hierarchy {
     place.width = place.stride = nodes_;
     place.begins = true;
     const Schedule first =
-        in_nodes(build(Collective::reduce_scatter, reduce_scatter, local_), place);
+        in_nodes(catalogued(Collective::reduce_scatter, reduce_scatter, local_), place);
     place.begins = false;
-    const Schedule last = in_nodes(build(Collective::all_gather, "bruck", local_), place);
+    const Schedule last = in_nodes(catalogued(Collective::all_gather, "bruck", local_), place);
     std::optional<Schedule> sums;
     std::optional<Schedule> parts;
     place.width = place.stride = 1;
     for (int l = 0; l < local_; ++l) {
       place.members = ranks_from(l, nodes_, local_);
       place.first_chunk = l * nodes_;
-      join(sums, sub(build(Collective::reduce_scatter, reduce_scatter, nodes_), place));
-      join(parts, sub(build(Collective::all_gather, "ring", nodes_), place));
+      join(sums, sub(catalogued(Collective::reduce_scatter, reduce_scatter, nodes_), place));
+      join(parts, sub(catalogued(Collective::all_gather, "ring", nodes_), place));
     }
     return then(then(first, *sums), then(*parts, last));
   }
@@ -129,8 +130,8 @@ TEST(Compose, MakesAHierarchicalAllReduceOfAnyParts) {
           const std::string what = std::string(a->name) + " " + std::string(b->name) + " " +
                                    std::string(c->name) + " " + std::to_string(nodes) + "x" +
                                    std::to_string(local);
-          EXPECT_EQ(texts(verify(whole)), "") << what;
-          EXPECT_EQ(texts(verify_in_place(whole)), "") << what;
+          EXPECT_EQ(finding_texts(verify(whole)), "") << what;
+          EXPECT_EQ(finding_texts(verify_in_place(whole)), "") << what;
           ++wholes;
         }
       }
@@ -144,8 +145,8 @@ TEST(Compose, StartsSumsInScratchAfresh) {
   for (const std::string_view name : {"ring", "recursive_halving", "flat"}) {
     for (const auto& [nodes, local] : {std::pair{3, 3}, {4, 3}, {3, 5}, {5, 1}}) {
       const Schedule whole = Hierarchy(nodes, local).all_reduce_in_halves(name);
-      EXPECT_EQ(texts(verify(whole)), "") << name << " " << nodes << "x" << local;
-      EXPECT_EQ(texts(verify_in_place(whole)), "") << name << " " << nodes << "x" << local;
+      EXPECT_EQ(finding_texts(verify(whole)), "") << name << " " << nodes << "x" << local;
+      EXPECT_EQ(finding_texts(verify_in_place(whole)), "") << name << " " << nodes << "x" << local;
     }
   }
 }
@@ -173,7 +174,7 @@ TEST(Compose, MakesAHierarchicalAllGather) {
     place.members = ranks_from(node * kLocal, kLocal, 1);
     place.first_chunk = node * kLocal;
     place.begins = true;
-    const Schedule part = sub(build(Collective::all_gather, "flat", kLocal), place);
+    const Schedule part = sub(catalogued(Collective::all_gather, "flat", kLocal), place);
     inside = inside ? beside(*inside, part) : part;
   }
   place.begins = false;
@@ -182,13 +183,13 @@ TEST(Compose, MakesAHierarchicalAllGather) {
   std::optional<Schedule> across;
   for (int l = 0; l < kLocal; ++l) {
     place.members = ranks_from(l, kNodes, kLocal);
-    const Schedule part = sub(build(Collective::all_gather, "bruck", kNodes), place);
+    const Schedule part = sub(catalogued(Collective::all_gather, "bruck", kNodes), place);
     across = across ? beside(*across, part) : part;
   }
   const Schedule whole = then(*inside, *across);
-  EXPECT_EQ(texts(verify(whole)), "");
-  EXPECT_EQ(texts(verify_in_place(whole)), "");
-  EXPECT_NE(texts(verify(*inside)), "");
+  EXPECT_EQ(finding_texts(verify(whole)), "");
+  EXPECT_EQ(finding_texts(verify_in_place(whole)), "");
+  EXPECT_NE(finding_texts(verify(*inside)), "");
 }
 
 // A tree of trees: ranks between the parts hold their sums in scratch.
@@ -200,14 +201,15 @@ TEST(Compose, MakesAHierarchicalReduce) {
   for (int node = 0; node < kNodes; ++node) {
     place.members = ranks_from(node * kLocal, kLocal, 1);
     place.begins = true;
-    const Schedule part = sub(build(Collective::reduce, "binomial", kLocal), place);
+    const Schedule part = sub(catalogued(Collective::reduce, "binomial", kLocal), place);
     inside = inside ? beside(*inside, part) : part;
   }
   place.begins = false;
   place.members = ranks_from(0, kNodes, kLocal);
-  const Schedule whole = then(*inside, sub(build(Collective::reduce, "binomial", kNodes), place));
-  EXPECT_EQ(texts(verify(whole)), "");
-  EXPECT_EQ(texts(verify_in_place(whole)), "");
+  const Schedule whole =
+      then(*inside, sub(catalogued(Collective::reduce, "binomial", kNodes), place));
+  EXPECT_EQ(finding_texts(verify(whole)), "");
+  EXPECT_EQ(finding_texts(verify_in_place(whole)), "");
 }
 
 TEST(Compose, ShiftsAndMergesPhases) {
@@ -245,7 +247,7 @@ TEST(Compose, PlacesRangesAtTheirStride) {
 }
 
 TEST(Compose, RefusesWhatDoesNotFit) {
-  const Schedule ring = build(Collective::all_reduce, "ring", 3);
+  const Schedule ring = catalogued(Collective::all_reduce, "ring", 3);
   Placement place{.collective = Collective::all_reduce, .ranks = 4, .chunks = 3};
   place.members = {0, 1, 2};
   EXPECT_NO_THROW(sub(ring, place));
@@ -260,8 +262,8 @@ TEST(Compose, RefusesWhatDoesNotFit) {
   place.first_chunk = 0;
   place.width = 0;
   EXPECT_THROW(sub(ring, place), Error);
-  EXPECT_THROW(then(ring, build(Collective::all_reduce, "ring", 4)), Error);
-  EXPECT_THROW(beside(ring, build(Collective::all_gather, "ring", 3)), Error);
+  EXPECT_THROW(then(ring, catalogued(Collective::all_reduce, "ring", 4)), Error);
+  EXPECT_THROW(beside(ring, catalogued(Collective::all_gather, "ring", 3)), Error);
 }
 
 }  // namespace

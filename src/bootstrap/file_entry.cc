@@ -51,7 +51,7 @@ UniqueFd open_file(const std::string& path, bool create) {
   return file;
 }
 
-void lock(const UniqueFd& file, const std::string& path, const Deadline& deadline) {
+void lock_file(const UniqueFd& file, const std::string& path, const Deadline& deadline) {
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) {
       throw Error(ErrorCode::resource,
@@ -150,7 +150,7 @@ FileEntry::FileEntry(const std::string& path, int rank, int size, const Deadline
 // Returns false if somebody removed the file meanwhile.
 bool FileEntry::enter(int rank, int size, const Deadline& deadline) {
   const UniqueFd file = open_file(path_, true);
-  lock(file, path_, deadline);
+  lock_file(file, path_, deadline);
   if (!is_current(file, path_)) {
     return false;
   }
@@ -184,7 +184,7 @@ void FileEntry::withdraw() const {
   if (!file) {
     return;
   }
-  lock(file, path_, Deadline::after_ms(100));
+  lock_file(file, path_, Deadline::after_ms(100));
   if (is_current(file, path_) && "file/" + read_content(file, path_).job == job_) {
     ::unlink(path_.c_str());
   }

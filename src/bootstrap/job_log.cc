@@ -16,7 +16,7 @@ namespace unisono::comm {
 namespace {
 
 constexpr std::string_view kBegin = "job ";
-constexpr std::size_t kMostBytes = std::size_t{1} << 22;  // more than any job writes
+constexpr std::size_t kMostLogBytes = std::size_t{1} << 22;  // more than any job writes
 
 // Splits "end 3 killed" into "end" and "3 killed".
 std::pair<std::string_view, std::string_view> split_word(std::string_view text) {
@@ -81,7 +81,7 @@ JobLog parse_job_log(std::string_view text) {
 std::string read_job_log(int fd) {
   std::string text;
   std::array<char, 4096> part;
-  while (text.size() < kMostBytes) {
+  while (text.size() < kMostLogBytes) {
     const ssize_t got = ::pread(fd, part.data(), part.size(), static_cast<off_t>(text.size()));
     if (got <= 0) {
       break;

@@ -17,18 +17,13 @@ namespace {
 using testing::as_processes;
 using testing::as_threads;
 using testing::Child;
+using testing::expect_all_empty;
 using testing::options_for;
 using testing::unique_name;
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-void expect_all_empty(const std::vector<std::string>& results) {
-  for (std::size_t rank = 0; rank < results.size(); ++rank) {
-    EXPECT_EQ(results[rank], "") << "rank " << rank;
-  }
 }
 
 std::span<const std::byte> as_note(const int& value) {

@@ -19,6 +19,7 @@ namespace {
 using testing::as_processes;
 using testing::as_threads;
 using testing::Child;
+using testing::expect_all_empty;
 using testing::options_for;
 using testing::unique_name;
 
@@ -102,12 +103,6 @@ std::string all_duties(const ConnectOptions& options, bool threads) {
   }
   world->all_gather({});  // no rank leaves while others still look for deaths
   return result;
-}
-
-void expect_all_empty(const std::vector<std::string>& results) {
-  for (std::size_t rank = 0; rank < results.size(); ++rank) {
-    EXPECT_EQ(results[rank], "") << "rank " << rank;
-  }
 }
 
 class Threads : public ::testing::TestWithParam<int> {};

@@ -10,7 +10,7 @@
 namespace unisono::comm {
 namespace {
 
-constexpr int kGraceMs = 1000;
+constexpr int kHelloGraceMs = 1000;
 
 using Parts = std::vector<std::vector<std::byte>>;
 
@@ -172,7 +172,7 @@ void Star::wait_as_root(int peer, short events, bool watch_others) {
 
 // Rank 0 gives the verdict, which names the right rank; it gets a little longer for that.
 void Star::wait_as_other(short events) {
-  if (!wait_for(link(0), events, deadline_.later_by_ms(kGraceMs))) {
+  if (!wait_for(link(0), events, deadline_.later_by_ms(kHelloGraceMs))) {
     fail(ErrorCode::timeout,
          names_.text(0) + " did not finish the set-up within " + number(timeout_ms_) +
              " ms\ncheck what the other ranks do, or raise UNISONO_CONNECT_TIMEOUT_MS",

@@ -1,6 +1,7 @@
 // Ranks for tests: as threads, and as forked processes.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -140,6 +141,12 @@ class SharedEvent {
   void* page_;
   std::atomic<int>* count_;
 };
+
+inline void expect_all_empty(const std::vector<std::string>& results) {
+  for (std::size_t rank = 0; rank < results.size(); ++rank) {
+    EXPECT_EQ(results[rank], "") << "rank " << rank;
+  }
+}
 
 inline std::string unique_name(const char* what) {
   static std::atomic<int> counter = 0;

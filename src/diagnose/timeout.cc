@@ -18,7 +18,7 @@ namespace unisono::comm {
 namespace {
 
 // Time for waiting ranks on other hosts to report.
-constexpr auto kTellingTime = std::chrono::milliseconds(500);
+constexpr auto kReportTime = std::chrono::milliseconds(500);
 constexpr int kNobody = -1;   // not waiting for any rank
 constexpr int kAnybody = -2;  // waiting for a rank of another group
 
@@ -50,7 +50,7 @@ std::vector<int> Diagnosis::await_unheard(const Operation& operation, std::int64
   std::vector<int> ranks = unheard(since_ns);
   const int self = records_.world_rank(records_.rank());
   while ((!ranks.empty() || waits_.unheard(self, since_ns) >= 0) && !abort_.is_set() &&
-         std::chrono::steady_clock::now() - start < kTellingTime) {
+         std::chrono::steady_clock::now() - start < kReportTime) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     watch_.look();
     hear_others(operation.sequence);

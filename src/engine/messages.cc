@@ -41,7 +41,7 @@ struct UnitMove {
   int group = -1;  // its multicast
 };
 
-OperandPlace place_of(Buffer buffer) {
+OperandPlace operand_of(Buffer buffer) {
   return buffer == Buffer::input    ? OperandPlace::input
          : buffer == Buffer::output ? OperandPlace::output
                                     : OperandPlace::scratch;
@@ -66,7 +66,7 @@ std::vector<UnitMove> split(const Schedule& schedule) {
           const Cell& cell = cells.at(move.from, move.source, move.chunk);
           unit.version = cell.version;
           unit.single = cell.single;
-          unit.source = unit.version == 0 ? OperandPlace::input : place_of(move.source);
+          unit.source = unit.version == 0 ? OperandPlace::input : operand_of(move.source);
         }
         units.push_back(unit);
       }

@@ -23,9 +23,9 @@ constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 // Time limits of attempts to reach a rank: the first one and the longest.
 constexpr int kSliceMs = 300;
 constexpr int kLongestSliceMs = 2000;
-constexpr int kNextMs = 5000;   // a coordinator that is late is replaced by the next rank
-constexpr int kLateMs = 1000;   // and each following rank has this long to be there
-constexpr int kGraceMs = 3000;  // for an answer, which is given at the end of the time
+constexpr int kNextMs = 5000;         // a coordinator that is late is replaced by the next rank
+constexpr int kLateMs = 1000;         // and each following rank has this long to be there
+constexpr int kAnswerGraceMs = 3000;  // for an answer, which is given at the end of the time
 constexpr int kLookMs = 20;
 
 std::string to_line(const std::vector<int>& ranks) {
@@ -117,7 +117,7 @@ class Coordinator {
     for (const int rank : answer.ranks) {
       answer.cards.push_back(cards_[static_cast<std::size_t>(rank)]);
     }
-    exchange_.tell(answer_text(answer), Deadline::after_ms(kGraceMs));
+    exchange_.tell(answer_text(answer), Deadline::after_ms(kAnswerGraceMs));
     return answer;
   }
 
@@ -293,7 +293,7 @@ class Participant {
     const auto text = ask_text(
         channel,
         to_line(time) + to_line(gone) + to_line(agreement_.last) + to_text(agreement_.mine),
-        kMostBytes, deadline.later_by_ms(kGraceMs), obstacle);
+        kMostBytes, deadline.later_by_ms(kAnswerGraceMs), obstacle);
     if (!text) {
       return std::nullopt;
     }

@@ -26,8 +26,8 @@ enum Shared : std::size_t {
 };
 constexpr std::array<double, kShared> kSharedStart = {0.1, 0.3, 0.2, 3, 0.2, 100, 40, 8, 0.03};
 
-constexpr double kDeviation = 0.1;  // of a measured time, in proportion
-constexpr double kNearOthers = 1;   // how much a machine's constants are drawn to the others'
+constexpr double kTimeDeviation = 0.1;  // of a measured time, in proportion
+constexpr double kNearOthers = 1;       // how much a machine's constants are drawn to the others'
 constexpr double kNearStart = 0.2;  // and constants of which the points say nothing to the start
 
 double larger(double a, double b, double sharp) {
@@ -111,7 +111,7 @@ ExpertFit::ExpertFit(std::span<const ExpertPoint> points, Call call) : call_(cal
   const auto residuals = [&](std::span<const double> x, std::span<double> r) {
     std::size_t next = 0;
     for (; next < rows.size(); ++next) {
-      r[next] = std::log(us_by(rows[next], x) / measured[next]) / kDeviation;
+      r[next] = std::log(us_by(rows[next], x) / measured[next]) / kTimeDeviation;
     }
     const std::size_t count = machines_.size() * kOwn;
     for (std::size_t constant = 0; constant < kOwn; ++constant) {

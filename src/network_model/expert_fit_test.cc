@@ -25,14 +25,14 @@ std::vector<ExpertPoint> load() {
   return parsed ? std::move(parsed.value->points) : std::vector<ExpertPoint>{};
 }
 
-struct Errors {
+struct FitErrors {
   std::vector<double> all = {};
   double at(double part) const { return quantile(all, part); }
 };
 
 // Fits every fifth row of those that `takes`, and compares the others.
 template <typename Takes>
-Errors errors_of(const std::vector<ExpertPoint>& points, ExpertMode mode, const Takes& takes) {
+FitErrors errors_of(const std::vector<ExpertPoint>& points, ExpertMode mode, const Takes& takes) {
   std::vector<ExpertPoint> given;
   std::vector<ExpertPoint> unseen;
   std::size_t number = 0;  // of the mode, as each has its own table
@@ -42,7 +42,7 @@ Errors errors_of(const std::vector<ExpertPoint>& points, ExpertMode mode, const 
     }
     number += point.mode == mode ? 1 : 0;
   }
-  Errors errors;
+  FitErrors errors;
   for (const Call call : {Call::dispatch, Call::combine}) {
     const ExpertFit fit(given, call);
     for (const ExpertPoint& point : unseen) {
@@ -55,10 +55,10 @@ Errors errors_of(const std::vector<ExpertPoint>& points, ExpertMode mode, const 
 
 TEST(ExpertFit, EveryFifthRowFitsTheOthers) {
   const std::vector<ExpertPoint> points = load();
-  Errors low = errors_of(points, ExpertMode::low_latency, [](const auto&) { return true; });
-  Errors normal = errors_of(points, ExpertMode::normal,
-                            [](const ExpertPoint& point) { return point.hosts == 1; });
-  Errors both{low.all};
+  FitErrors low = errors_of(points, ExpertMode::low_latency, [](const auto&) { return true; });
+  FitErrors normal = errors_of(points, ExpertMode::normal,
+                               [](const ExpertPoint& point) { return point.hosts == 1; });
+  FitErrors both{low.all};
   both.all.insert(both.all.end(), normal.all.begin(), normal.all.end());
   RecordProperty("rows", static_cast<int>(both.all.size()));
   EXPECT_GT(both.all.size(), 1000U);

@@ -13,7 +13,7 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr std::size_t kMostRows = 5'000;
+constexpr std::size_t kMostPoints = 5'000;
 constexpr std::size_t kMostMachines = 20;
 
 // The numeric columns and their ranges.
@@ -33,7 +33,7 @@ constexpr std::array<Column, 9> kColumns = {{{"hosts", 1, 4096, true},
                                              {"dispatch_us", 1e-3, 1e12, false},
                                              {"combine_us", 1e-3, 1e12, false}}};
 
-class Reader {
+class ExpertTableReader {
  public:
   // An empty message where all is well.
   std::string read(std::string_view line) {
@@ -103,7 +103,7 @@ class Reader {
              std::to_string(point.hosts) + " hosts";
     }
     machines_.insert(point.machine);
-    if (table_.points.size() == kMostRows || machines_.size() > kMostMachines) {
+    if (table_.points.size() == kMostPoints || machines_.size() > kMostMachines) {
       return "more than 5000 rows, or 20 machines";
     }
     table_.points.push_back(std::move(point));
@@ -119,7 +119,7 @@ class Reader {
 }  // namespace
 
 Parsed<ExpertTable> parse_expert_table(std::string_view text) {
-  Reader reader;
+  ExpertTableReader reader;
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));

@@ -10,7 +10,7 @@ namespace unisono::network_model {
 namespace {
 
 constexpr int kMostIterations = 300;
-constexpr double kStep = 1e-6;
+constexpr double kDifference = 1e-6;
 
 double cost_of(std::span<const double> residuals) {
   double cost = 0;
@@ -41,14 +41,14 @@ class Descent {
     std::vector<std::vector<double>> columns;
     for (std::size_t i = 0; i < size; ++i) {
       const double at = x[i];
-      x[i] = at + kStep;
+      x[i] = at + kDifference;
       problem_.residuals(x, up_);
-      x[i] = at - kStep;
+      x[i] = at - kDifference;
       problem_.residuals(x, down_);
       x[i] = at;
       std::vector<double>& column = columns.emplace_back(problem_.count);
       for (std::size_t k = 0; k < column.size(); ++k) {
-        column[k] = (up_[k] - down_[k]) / (2 * kStep);
+        column[k] = (up_[k] - down_[k]) / (2 * kDifference);
       }
     }
     problem_.residuals(x, up_);

@@ -19,7 +19,7 @@
 namespace unisono::network_model {
 namespace {
 
-constexpr std::size_t kMostRows = 1'000'000;
+constexpr std::size_t kMostTableRows = 1'000'000;
 constexpr std::size_t kMostMachines = 1000;  // each is fitted
 
 enum Column : std::size_t {
@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, kColumns> kNames = {"machine", "collectiv
                                                            "wait",    "oversubscribed", "threads"};
 constexpr std::array kNeeded = {kNames[kCollective], kNames[kRanks], kNames[kBytes], kNames[kTime]};
 
-class Reader {
+class TableReader {
  public:
   // An empty message where all is well.
   std::string read(std::string_view line) {
@@ -69,8 +69,8 @@ class Reader {
       return std::to_string(fields.size()) + " fields, but the first line names " +
              std::to_string(columns_) + " columns";
     }
-    if (table_.rows.size() == kMostRows) {
-      return "more than " + std::to_string(kMostRows) + " rows";
+    if (table_.rows.size() == kMostTableRows) {
+      return "more than " + std::to_string(kMostTableRows) + " rows";
     }
     const auto field = [&](Column column) {
       return places_[column] < fields.size() ? std::string_view(fields[places_[column]])
@@ -169,7 +169,7 @@ Parsed<Table> parse_table(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) {
     text.remove_prefix(kByteOrderMark.size());
   }
-  Reader reader;
+  TableReader reader;
   std::size_t number = 0;
   while (!text.empty()) {
     ++number;

@@ -36,7 +36,7 @@ void with_narrow(Dtype dtype, const Body& body) {
   }
 }
 
-std::size_t index(int rank) {
+std::size_t rank_index(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
@@ -129,14 +129,14 @@ SumOnce::SumOnce(const Communicator& communicator, const Call& call) : call_(cal
     call_.algorithm = "reproducible";
     return;
   }
-  const auto ranks = index(communicator.size());
+  const auto ranks = rank_index(communicator.size());
   std::size_t in = call.count;
   std::size_t out = call.count;
   if (call.collective == Collective::reduce_scatter) {
     in *= ranks;
   } else if (call.collective == Collective::reduce_scatter_v) {
     in = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
-    out = call.counts[index(communicator.rank())];
+    out = call.counts[rank_index(communicator.rank())];
   } else if (call.collective == Collective::reduce && communicator.rank() != call.root) {
     out = 0;
   }

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/words.h"
 #include "reshard/elements.h"
 #include "unisono/error.hpp"
 #include "unisono/parallel/reshard_names.hpp"

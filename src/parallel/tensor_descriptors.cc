@@ -5,17 +5,16 @@
 namespace unisono::parallel {
 namespace {
 
-using Kind = Placement::Kind;
-
 std::uint8_t byte_of(const Placement& placement) {
-  const auto detail = placement.kind == Kind::shard ? static_cast<unsigned>(placement.dim)
-                                                    : static_cast<unsigned>(placement.op);
+  const auto detail = placement.kind == Placement::Kind::shard
+                          ? static_cast<unsigned>(placement.dim)
+                          : static_cast<unsigned>(placement.op);
   return static_cast<std::uint8_t>(static_cast<unsigned>(placement.kind) << 4U | detail);
 }
 
 Placement placement_of(std::uint8_t byte) {
-  Placement placement{.kind = static_cast<Kind>(byte >> 4U)};
-  if (placement.kind == Kind::shard) {
+  Placement placement{.kind = static_cast<Placement::Kind>(byte >> 4U)};
+  if (placement.kind == Placement::Kind::shard) {
     placement.dim = byte & 15U;
   } else {
     placement.op = static_cast<ReduceOp>(byte & 15U);
@@ -36,7 +35,7 @@ void check_tensor(const char* name, const Tensor& tensor, const Placement& place
   if (tensor.data == nullptr && tensor.count() != 0) {
     refuse(std::string("`") + name + "` is null", "pass memory for " + tensor.text());
   }
-  if (placement.kind == Kind::shard && placement.dim >= tensor.dims()) {
+  if (placement.kind == Placement::Kind::shard && placement.dim >= tensor.dims()) {
     refuse("dimension " + std::to_string(placement.dim) + " of `" + name + "`, " + tensor.text() +
                ", does not exist",
            "dimensions are numbered from 0");
@@ -46,7 +45,7 @@ void check_tensor(const char* name, const Tensor& tensor, const Placement& place
 void expect_part(const char* name, const Tensor& tensor, const Placement& placement,
                  const std::vector<std::size_t>& whole, const Communicator& communicator) {
   std::vector<std::size_t> part = whole;
-  if (placement.kind == Kind::shard) {
+  if (placement.kind == Placement::Kind::shard) {
     part[placement.dim] =
         shard_range(whole[placement.dim], communicator.size(), communicator.rank()).count;
   }
@@ -83,7 +82,7 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
            "give both the same dtype and number of dimensions");
   }
   std::vector<std::size_t> whole = in.shape;
-  if (from.kind == Kind::shard) {
+  if (from.kind == Placement::Kind::shard) {
     // If both are sharded along one dimension, nothing here tells the length of the whole.
     if (to == from) {
       if (in.shape != out.shape) {

@@ -8,7 +8,7 @@
 namespace unisono::pipeline {
 namespace {
 
-constexpr std::size_t kKinds = 8;  // those with a microbatch
+constexpr std::size_t kCountedKinds = 8;  // those with a microbatch
 
 class OrderCheck {
  public:
@@ -284,7 +284,7 @@ class OrderCheck {
 
   const Pipeline& pipeline_;
   Neighbours around_;
-  std::array<std::vector<bool>, kKinds> done_;
+  std::array<std::vector<bool>, kCountedKinds> done_;
   std::vector<int> left_;       // remaining W of each stage
   std::vector<bool> reduced_;   // the gradients of each stage
   std::vector<bool> gathered_;  // the parameters of each stage

@@ -40,7 +40,7 @@ CountProblem check_square(const CountRows& rows, std::size_t ranks, const std::s
 }
 
 // Takes unisono.counts/1, or its rows alone.
-class Reader : public JsonReader {
+class CountsReader : public JsonReader {
  public:
   Counts counts;
   bool has_format = false;
@@ -129,7 +129,7 @@ class Reader : public JsonReader {
 };
 
 Parsed<Counts> parse_json_counts(std::string_view text) {
-  Reader reader;
+  CountsReader reader;
   try {
     reader.read(text);
   } catch (const JsonProblem& problem) {

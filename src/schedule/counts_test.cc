@@ -121,7 +121,7 @@ TEST(Counts, TotalsNameTheBusiest) {
   EXPECT_EQ(totals.largest, 9);
 }
 
-Schedule exchange() {
+Schedule uneven_exchange() {
   Schedule schedule{.collective = Collective::all_to_all, .ranks = 2, .chunks = 4, .steps = 1};
   schedule.moves = {{.from = 0, .to = 1, .chunk = 1, .source = Buffer::input},
                     {.from = 1, .to = 0, .chunk = 2, .source = Buffer::input}};
@@ -130,7 +130,7 @@ Schedule exchange() {
 }
 
 TEST(Counts, TravelWithASchedule) {
-  Schedule schedule = exchange();
+  Schedule schedule = uneven_exchange();
   EXPECT_EQ(parse_schedule_json(to_json(schedule)).value->counts, kTwo);
   schedule.counts.element_bytes = 2048;
   schedule.counts.receive = {{0, 3}, {5, INT64_MAX / 4096}};
@@ -141,7 +141,7 @@ TEST(Counts, TravelWithASchedule) {
 
 TEST(Counts, OfAScheduleAreChecked) {
   const auto wrong_with = [](const std::string& counts) {
-    std::string text = to_json(exchange());
+    std::string text = to_json(uneven_exchange());
     text.replace(text.find("\"counts\": {"), std::string::npos, "\"counts\": " + counts + "}");
     const Parsed<Schedule> parsed = parse_schedule_json(text);
     return parsed ? "read" : parsed.position + ": " + parsed.message;
@@ -163,7 +163,7 @@ TEST(Counts, OfAScheduleAreChecked) {
   EXPECT_EQ(wrong_with("{\"send\": [[0, 1], [2, 3]], \"element_bytes\": 0}"),
             "/counts/element_bytes: 0 is not in 1..1073741824");
   EXPECT_EQ(wrong_with("[[0, 1]]"), "/counts: an array where an object belongs");
-  Schedule odd = exchange();
+  Schedule odd = uneven_exchange();
   odd.chunks = 5;
   EXPECT_EQ(parse_schedule_json(to_json(odd)).message,
             "5, but with counts it is a multiple of 4, the blocks");

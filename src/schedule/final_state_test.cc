@@ -7,7 +7,7 @@
 namespace unisono {
 namespace {
 
-Schedule exchange() {
+Schedule swap_of_two() {
   ScheduleBuilder builder{Collective::all_reduce, {.ranks = 2, .chunks = 1}};
   builder.move({.from = 0, .to = 1, .combine = Combine::reduce});
   builder.move({.from = 1, .to = 0, .combine = Combine::reduce});
@@ -20,8 +20,8 @@ TEST(FinalState, IsTheHashThatTheHeaderDescribes) {
   for (const unsigned byte : {1U, 1U, 1U, 0U, 1U, 1U, 1U, 0U}) {
     hash = (hash ^ byte) * 16777619;
   }
-  EXPECT_EQ(final_state_hash(exchange()), hash);
-  EXPECT_EQ(final_state_text(exchange()).size(), 8U);
+  EXPECT_EQ(final_state_hash(swap_of_two()), hash);
+  EXPECT_EQ(final_state_text(swap_of_two()).size(), 8U);
 }
 
 TEST(FinalState, DoesNotDependOnTheWayThere) {
@@ -30,16 +30,16 @@ TEST(FinalState, DoesNotDependOnTheWayThere) {
   builder.step();
   builder.step();
   builder.move({.from = 0, .to = 1});
-  EXPECT_EQ(final_state_hash(std::move(builder).build()), final_state_hash(exchange()));
+  EXPECT_EQ(final_state_hash(std::move(builder).build()), final_state_hash(swap_of_two()));
 }
 
 TEST(FinalState, TellsWrongResultsApart) {
-  Schedule lost = exchange();
+  Schedule lost = swap_of_two();
   lost.moves.pop_back();
-  Schedule replaced = exchange();
+  Schedule replaced = swap_of_two();
   replaced.moves.back().combine = Combine::replace;
-  EXPECT_NE(final_state_hash(lost), final_state_hash(exchange()));
-  EXPECT_NE(final_state_hash(replaced), final_state_hash(exchange()));
+  EXPECT_NE(final_state_hash(lost), final_state_hash(swap_of_two()));
+  EXPECT_NE(final_state_hash(replaced), final_state_hash(swap_of_two()));
   EXPECT_NE(final_state_hash(replaced), final_state_hash(lost));
 }
 

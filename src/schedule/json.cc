@@ -29,7 +29,7 @@ bool has_control_characters(std::string_view text) {
 
 // Takes the document as a stream of values, so that memory is only spent on values that have a
 // place, and nesting on none.
-class Reader : public JsonReader {
+class ScheduleReader : public JsonReader {
  public:
   bool has_phases() const { return phases_seen_; }
   bool has_counts() const { return counts_seen_; }
@@ -174,7 +174,7 @@ class Reader : public JsonReader {
   bool counts_seen_ = false;
 };
 
-std::optional<JsonProblem> check_presence(Reader& reader) {
+std::optional<JsonProblem> check_presence(ScheduleReader& reader) {
   for (std::size_t i = 0; i < kFieldCount; ++i) {
     const Field& field = kFields[i];
     const bool of_phases = reader.has_phases() && (i == kPhaseName || i == kPhaseFirstStep);
@@ -266,7 +266,7 @@ std::optional<JsonProblem> check_counts_of(const Schedule& schedule) {
   return std::nullopt;
 }
 
-void fill_moves(Reader& reader, Schedule& schedule) {
+void fill_moves(ScheduleReader& reader, Schedule& schedule) {
   const auto& steps = reader.of(kMoveStep).numbers;
   const auto& chunks = reader.of(kMoveChunks).numbers;
   const auto& lines = reader.of(kMoveLine).numbers;
@@ -285,7 +285,7 @@ void fill_moves(Reader& reader, Schedule& schedule) {
   }
 }
 
-void fill(Reader& reader, Schedule& schedule) {
+void fill(ScheduleReader& reader, Schedule& schedule) {
   const auto name = [&reader](FieldIndex field) {
     return reader.of(field).seen ? std::move(reader.of(field).names.front()) : std::string();
   };
@@ -312,7 +312,7 @@ void fill(Reader& reader, Schedule& schedule) {
 }  // namespace
 
 Parsed<Schedule> parse_schedule_json(std::string_view text) {
-  Reader reader;
+  ScheduleReader reader;
   try {
     reader.read(text);
   } catch (const JsonProblem& problem) {

@@ -34,7 +34,7 @@ planner::ModelShape with_latents(double query_rank) {
   return shape;
 }
 
-planner::ModelShape with_experts() {
+planner::ModelShape upcyclable() {
   planner::ModelShape shape = small();
   shape.experts = 8;
   shape.experts_per_token = 2;
@@ -44,12 +44,12 @@ planner::ModelShape with_experts() {
   return shape;
 }
 
-constexpr const char* kMeshes[] = {
+constexpr const char* kStepMeshes[] = {
     "tp=1",      "tp=2",      "tp=3",      "tp=4",      "tp=5",          "tp=9",
     "pp=2",      "pp=3",      "cp=2",      "cp=3",      "cp=4",          "pp=2,tp=2",
     "pp=3,tp=2", "cp=2,tp=2", "cp=2,tp=3", "pp=2,cp=2", "pp=2,cp=2,tp=2"};
 
-std::string text(const std::vector<Finding>& findings) {
+std::string findings_of(const std::vector<Finding>& findings) {
   std::string all;
   for (const Finding& finding : findings) {
     all += to_text(finding) + "\n";
@@ -58,12 +58,12 @@ std::string text(const std::vector<Finding>& findings) {
 }
 
 TEST(Decoder, IsRightUnderAllLayouts) {
-  for (const char* mesh : kMeshes) {
+  for (const char* mesh : kStepMeshes) {
     for (const DecoderTask& task : {DecoderTask{.tokens = 17}, DecoderTask{.context = 9}}) {
       for (const auto& shape : {small(), with_latents(24), with_latents(0)}) {
         const Step step = make_decoder_step(shape, mesh, task);
         EXPECT_EQ(problem_of(step), "") << mesh;
-        EXPECT_EQ(text(verify(step)), "") << mesh;
+        EXPECT_EQ(findings_of(verify(step)), "") << mesh;
       }
     }
   }
@@ -73,11 +73,11 @@ TEST(Decoder, IsRightWithExperts) {
   for (const char* mesh : {"tp=2", "ep=2", "ep=4,tp=2", "cp=2,ep=2", "pp=2,cp=2,ep=2,tp=3"}) {
     for (const bool is_upcycled : {false, true}) {
       const Step prompt =
-          make_decoder_step(with_experts(), mesh, {.tokens = 17, .is_upcycled = is_upcycled});
+          make_decoder_step(upcyclable(), mesh, {.tokens = 17, .is_upcycled = is_upcycled});
       EXPECT_EQ(problem_of(prompt), "") << mesh;
-      EXPECT_EQ(text(verify(prompt)), "") << mesh;
-      const Step token = make_decoder_step(with_experts(), mesh, {.context = 9});
-      EXPECT_EQ(text(verify(token)), "") << mesh;
+      EXPECT_EQ(findings_of(verify(prompt)), "") << mesh;
+      const Step token = make_decoder_step(upcyclable(), mesh, {.context = 9});
+      EXPECT_EQ(findings_of(verify(token)), "") << mesh;
     }
   }
 }
@@ -218,7 +218,7 @@ TEST(StepCalls, AreTwoAllReducesALayerForHeads) {
 }
 
 TEST(StepCalls, OfExpertsMoveARowOncePerExpert) {
-  const auto calls = calls_of(make_decoder_step(with_experts(), "ep=4", {.tokens = 16}));
+  const auto calls = calls_of(make_decoder_step(upcyclable(), "ep=4", {.tokens = 16}));
   double bytes = 0;
   for (const Call& call : calls[0]) {
     bytes += call.what == "dispatch" ? call.bytes : 0;
@@ -227,14 +227,14 @@ TEST(StepCalls, OfExpertsMoveARowOncePerExpert) {
 }
 
 TEST(StepJson, ReadsWhatItWrites) {
-  for (const char* mesh : kMeshes) {
+  for (const char* mesh : kStepMeshes) {
     const Step step = make_decoder_step(small(), mesh, {.tokens = 6});
     const Parsed<Step> read = parse_step_json(to_json(step));
     ASSERT_TRUE(read) << read.message << " at " << read.position;
     EXPECT_EQ(to_json(*read.value), to_json(step));
     EXPECT_TRUE(verify(*read.value).empty());
   }
-  const Step experts = make_decoder_step(with_experts(), "ep=2,tp=2", {.context = 3});
+  const Step experts = make_decoder_step(upcyclable(), "ep=2,tp=2", {.context = 3});
   const Parsed<Step> read = parse_step_json(to_json(experts));
   ASSERT_TRUE(read) << read.message;
   EXPECT_EQ(to_json(*read.value), to_json(experts));

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kDataAxes = "rep,copy,dp,ep,cp,uly";  // that cut the rows
 constexpr int kMostNumber = 65536;
 
-std::size_t count(double number) {
+std::size_t whole_count(double number) {
   return static_cast<std::size_t>(number);
 }
 
@@ -31,11 +31,11 @@ double rows_of_expert(const TrainingParts& p) {
 void add_expert_dims(TrainingParts& p) {
   const planner::ModelShape& shape = p.shape;
   p.build.dim({.name = "experts", .size = static_cast<std::size_t>(shape.experts)});
-  p.build.dim({.name = "slots", .size = count(std::ceil(rows_of_expert(p)))});
+  p.build.dim({.name = "slots", .size = whole_count(std::ceil(rows_of_expert(p)))});
   p.build.dim({.name = "chosen", .size = static_cast<std::size_t>(shape.experts_per_token)});
-  p.build.dim({.name = "expert_hidden", .size = count(shape.expert_ffn)});
+  p.build.dim({.name = "expert_hidden", .size = whole_count(shape.expert_ffn)});
   if (shape.shared_ffn > 0) {
-    p.build.dim({.name = "shared_hidden", .size = count(shape.shared_ffn)});
+    p.build.dim({.name = "shared_hidden", .size = whole_count(shape.shared_ffn)});
   }
 }
 
@@ -63,16 +63,16 @@ int key_value_heads(const planner::ModelShape& shape) {
 void add_head_dims(TrainingParts& p) {
   const planner::LatentAttention& latent = p.shape.latent;
   if (!latent.is_used()) {
-    p.build.dim({.name = "dim", .size = count(p.shape.head_dim)});
+    p.build.dim({.name = "dim", .size = whole_count(p.shape.head_dim)});
     return;
   }
-  p.build.dim({.name = "dim", .size = count(latent.plain_dim + latent.rotary_dim)});
-  p.build.dim({.name = "value_dim", .size = count(latent.value_dim)});
-  p.build.dim({.name = "plain", .size = count(latent.plain_dim)});
-  p.build.dim({.name = "rotary", .size = count(latent.rotary_dim)});
-  p.build.dim({.name = "latent", .size = count(latent.value_rank)});
+  p.build.dim({.name = "dim", .size = whole_count(latent.plain_dim + latent.rotary_dim)});
+  p.build.dim({.name = "value_dim", .size = whole_count(latent.value_dim)});
+  p.build.dim({.name = "plain", .size = whole_count(latent.plain_dim)});
+  p.build.dim({.name = "rotary", .size = whole_count(latent.rotary_dim)});
+  p.build.dim({.name = "latent", .size = whole_count(latent.value_rank)});
   if (latent.query_rank > 0) {
-    p.build.dim({.name = "query_latent", .size = count(latent.query_rank)});
+    p.build.dim({.name = "query_latent", .size = whole_count(latent.query_rank)});
   }
 }
 
@@ -81,7 +81,7 @@ void add_dims(TrainingParts& p) {
   p.build.dim({.name = "sequences", .size = p.sequences()});
   p.build.dim({.name = "places", .size = p.task.length, .cut = Cut::rows});
   p.build.dim({.name = "seen", .size = p.task.length, .cut = Cut::rows});
-  p.build.dim({.name = "width", .size = count(shape.hidden)});
+  p.build.dim({.name = "width", .size = whole_count(shape.hidden)});
   p.build.dim({.name = "heads", .size = static_cast<std::size_t>(shape.heads), .cut = Cut::heads});
   p.build.dim({.name = "kv_heads",
                .size = static_cast<std::size_t>(key_value_heads(shape)),
@@ -89,12 +89,12 @@ void add_dims(TrainingParts& p) {
                .like = "heads"});
   add_head_dims(p);
   if (shape.expert_layers() < shape.layers) {
-    p.build.dim({.name = "hidden", .size = count(shape.ffn)});
+    p.build.dim({.name = "hidden", .size = whole_count(shape.ffn)});
   }
   if (shape.has_experts()) {
     add_expert_dims(p);
   }
-  p.build.dim({.name = "vocabulary", .size = count(shape.vocabulary)});
+  p.build.dim({.name = "vocabulary", .size = whole_count(shape.vocabulary)});
   p.build.dim({.name = "two", .size = 2});
   p.build.dim({.name = "one", .size = 1});
 }

@@ -22,35 +22,35 @@
 namespace unisono::step {
 namespace {
 
-struct Case {
+struct Layout {
   const char* mesh;
   const char* words;
 };
 
-constexpr Case kCases[] = {{"tp=1", ""},
-                           {"tp=1", "zero=3 sp vocab"},
-                           {"dp=2", ""},
-                           {"dp=2", "zero=1"},
-                           {"dp=2", "zero=2"},
-                           {"dp=4", "zero=3"},
-                           {"rep=2,dp=2", "zero=3"},
-                           {"tp=2", ""},
-                           {"tp=2", "sp"},
-                           {"tp=4", "vocab"},
-                           {"tp=8", "sp vocab"},
-                           {"cp=2", "striped"},
-                           {"cp=4", "all_gather contiguous"},
-                           {"uly=2", ""},
-                           {"cp=2,uly=2,tp=2", "sp vocab zero=3"},
-                           {"dp=2,cp=2,tp=2", "zero=1"},
-                           {"rep=2,dp=2,tp=2", "sp zero=3"},
-                           {"pp=2", "1f1b m=4"},
-                           {"pp=4", "gpipe m=8"},  // more stages than layers
-                           {"pp=2", "dualpipe m=4 zero=1"},
-                           {"pp=2,dp=2", "zbv m=4 zero=3"},
-                           {"pp=2,cp=2", "interleaved v=2 m=2 zero=2"},
-                           {"pp=4,dp=2", "dualpipe m=8 zero=3"},
-                           {"pp=2,tp=2", "zb-h1 m=4 sp vocab"}};
+constexpr Layout kTrainingLayouts[] = {{"tp=1", ""},
+                                       {"tp=1", "zero=3 sp vocab"},
+                                       {"dp=2", ""},
+                                       {"dp=2", "zero=1"},
+                                       {"dp=2", "zero=2"},
+                                       {"dp=4", "zero=3"},
+                                       {"rep=2,dp=2", "zero=3"},
+                                       {"tp=2", ""},
+                                       {"tp=2", "sp"},
+                                       {"tp=4", "vocab"},
+                                       {"tp=8", "sp vocab"},
+                                       {"cp=2", "striped"},
+                                       {"cp=4", "all_gather contiguous"},
+                                       {"uly=2", ""},
+                                       {"cp=2,uly=2,tp=2", "sp vocab zero=3"},
+                                       {"dp=2,cp=2,tp=2", "zero=1"},
+                                       {"rep=2,dp=2,tp=2", "sp zero=3"},
+                                       {"pp=2", "1f1b m=4"},
+                                       {"pp=4", "gpipe m=8"},  // more stages than layers
+                                       {"pp=2", "dualpipe m=4 zero=1"},
+                                       {"pp=2,dp=2", "zbv m=4 zero=3"},
+                                       {"pp=2,cp=2", "interleaved v=2 m=2 zero=2"},
+                                       {"pp=4,dp=2", "dualpipe m=8 zero=3"},
+                                       {"pp=2,tp=2", "zb-h1 m=4 sp vocab"}};
 
 planner::ModelShape small_shape(bool is_gated) {
   return {.name = "small",
@@ -72,19 +72,19 @@ planner::ModelShape shape_with_latents(double query_rank) {
   return shape;
 }
 
-Step made_of(const planner::ModelShape& shape, const Case& one, std::size_t sequences = 8) {
+Step made_of(const planner::ModelShape& shape, const Layout& one, std::size_t sequences = 8) {
   TrainingTask task = parse_training(one.words);
   task.sequences = sequences;
   task.length = 32;
   return make_training_step(shape, one.mesh, task);
 }
 
-Step made(const Case& one, bool is_gated = false, std::size_t sequences = 8) {
+Step made(const Layout& one, bool is_gated = false, std::size_t sequences = 8) {
   return made_of(small_shape(is_gated), one, sequences);
 }
 
 TEST(Training, IsRightUnderLayouts) {
-  for (const Case& one : kCases) {
+  for (const Layout& one : kTrainingLayouts) {
     for (const bool is_gated : {false, true}) {
       const Step step = made(one, is_gated);
       EXPECT_EQ(problem_of(step), "") << one.mesh << " " << one.words;
@@ -95,7 +95,7 @@ TEST(Training, IsRightUnderLayouts) {
 
 TEST(Training, NothingThatMovesMayBeLeftOut) {
   int mutants = 0;
-  for (const Case& one : kCases) {
+  for (const Layout& one : kTrainingLayouts) {
     mutants += check_mutants(made(one), std::string(one.mesh) + " " + one.words);
   }
   EXPECT_GT(mutants, repetitions(500));
@@ -103,7 +103,7 @@ TEST(Training, NothingThatMovesMayBeLeftOut) {
 
 TEST(TrainingLatent, IsRightUnderLayouts) {
   for (const double query_rank : {24.0, 0.0}) {
-    for (const Case& one : kCases) {
+    for (const Layout& one : kTrainingLayouts) {
       const Step step = made_of(shape_with_latents(query_rank), one);
       EXPECT_EQ(problem_of(step), "") << one.mesh << " " << one.words;
       EXPECT_EQ(text(verify(step)), "") << one.mesh << " " << one.words;
@@ -118,17 +118,17 @@ TEST(TrainingLatent, TakesTheFlopsOfItsWeightsAndOfAttention) {
   for (const Call& call : calls.front()) {
     flops += call.flops;
   }
-  constexpr double kTokens = 8 * 32;
+  constexpr double kStepTokens = 8 * 32;
   const double weights = 2 * (planner::mixer_weights(shape, {}) + 3 * 64 * 128) + 64 * 64;
   // Scores come twice, their gradients and those of queries, keys and values once; half is masked.
-  const double attention = 2 * 8 * kTokens * 32 * (4 * (8 + 4) + 3 * 12);
-  EXPECT_DOUBLE_EQ(flops, 6 * kTokens * weights + attention);
+  const double attention = 2 * 8 * kStepTokens * 32 * (4 * (8 + 4) + 3 * 12);
+  EXPECT_DOUBLE_EQ(flops, 6 * kStepTokens * weights + attention);
 }
 
 TEST(TrainingLatent, NothingThatMovesMayBeLeftOut) {
   int mutants = 0;
-  for (const Case& one : {Case{"tp=2", "sp"}, Case{"cp=2,uly=2,tp=2", "sp vocab zero=3"},
-                          Case{"pp=2,tp=2", "zb-h1 m=4"}, Case{"dp=2,tp=2", "zero=1"}}) {
+  for (const Layout& one : {Layout{"tp=2", "sp"}, Layout{"cp=2,uly=2,tp=2", "sp vocab zero=3"},
+                            Layout{"pp=2,tp=2", "zb-h1 m=4"}, Layout{"dp=2,tp=2", "zero=1"}}) {
     for (const double query_rank : {24.0, 0.0}) {
       mutants += check_mutants(made_of(shape_with_latents(query_rank), one),
                                std::string(one.mesh) + " " + one.words);

@@ -172,10 +172,10 @@ SimulationResult simulate(const Workload& workload, const cost::Parameters& flat
   if (!options.link_faults.empty()) {
     throw Error(ErrorCode::usage, "a flat network has no links to degrade");
   }
-  constexpr double kUsPerSecond = 1e6;
+  constexpr double kUsPerS = 1e6;
   SimulationOptions with_parameters = options;
-  with_parameters.gamma_us_per_byte = flat.gamma_s_per_byte * kUsPerSecond;
-  with_parameters.launch_us = flat.floor_s * kUsPerSecond;
+  with_parameters.gamma_us_per_byte = flat.gamma_s_per_byte * kUsPerS;
+  with_parameters.launch_us = flat.floor_s * kUsPerS;
   PathTable paths(flat);
   return play_out(workload, with_parameters, paths);
 }

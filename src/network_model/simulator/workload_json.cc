@@ -28,9 +28,9 @@ struct Entry {
   std::vector<JsonNode> after_own = {};
 };
 
-class Reader {
+class WorkloadReader {
  public:
-  Reader(const JsonNode& document, bool written_out, const WorkloadSources& sources)
+  WorkloadReader(const JsonNode& document, bool written_out, const WorkloadSources& sources)
       : document_(document),
         workload_{.ranks = ranks_of(document)},
         items_(document, workload_.ranks, written_out, sources) {}
@@ -168,7 +168,7 @@ class Reader {
 Parsed<Workload> parse_workload_json(std::string_view text, bool written_out,
                                      const WorkloadSources& sources) {
   return parse_json_as<Workload>(text, [&](const JsonNode& document) {
-    return Reader(document, written_out, sources).read();
+    return WorkloadReader(document, written_out, sources).read();
   });
 }
 

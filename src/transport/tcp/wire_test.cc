@@ -10,7 +10,7 @@
 namespace unisono::tcp {
 namespace {
 
-using Bytes = std::array<std::byte, kHeaderBytes>;
+using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
 constexpr FrameHeader kHeader{.kind = FrameKind::message,
                               .epoch = 0x01020304,
@@ -21,14 +21,14 @@ constexpr FrameHeader kHeader{.kind = FrameKind::message,
                               .released = 0x51525354,
                               .sum = 0x61626364};
 
-Bytes encoded(const FrameHeader& header) {
-  Bytes bytes{};
+HeaderBytes encoded(const FrameHeader& header) {
+  HeaderBytes bytes{};
   encode(header, bytes.data());
   return bytes;
 }
 
 TEST(TcpWire, IsLittleEndianAtTheDocumentedPlaces) {
-  const Bytes bytes = encoded(kHeader);
+  const HeaderBytes bytes = encoded(kHeader);
   const auto at = [&bytes](std::size_t i) { return std::to_integer<int>(bytes[i]); };
   EXPECT_EQ(at(0), kWireVersion);
   EXPECT_EQ(at(1), 1);
@@ -50,7 +50,7 @@ TEST(TcpWire, DecodesWhatItEncodes) {
 
 TEST(TcpWire, NoticesEveryChangedBit) {
   for (std::size_t bit = 0; bit < 8 * kHeaderBytes; ++bit) {
-    Bytes bytes = encoded(kHeader);
+    HeaderBytes bytes = encoded(kHeader);
     bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     FrameHeader header;
     EXPECT_NE(decode(bytes, header), BadFrame::none) << bit;
@@ -62,7 +62,7 @@ TEST(TcpWire, RefusesLengthsBeyondTheLimitOfTheKind) {
     FrameHeader header = kHeader;
     header.kind = kind;
     header.bytes = static_cast<std::uint32_t>(bytes);
-    const Bytes frame = encoded(header);
+    const HeaderBytes frame = encoded(header);
     return decode(frame, header);
   };
   EXPECT_EQ(verdict(FrameKind::message, transport::kMostBytes), BadFrame::none);
@@ -80,7 +80,7 @@ TEST(TcpWire, RefusesKindsThatThereAreNot) {
   for (const int kind : {0, 5, 255}) {
     FrameHeader header = kHeader;
     header.kind = static_cast<FrameKind>(kind);
-    const Bytes frame = encoded(header);
+    const HeaderBytes frame = encoded(header);
     EXPECT_EQ(decode(frame, header), BadFrame::kind) << kind;
   }
 }

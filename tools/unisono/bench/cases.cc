@@ -4,13 +4,10 @@
 #include <numeric>
 
 #include "base/collectives.h"
+#include "cli/as_size.h"
 
 namespace unisono::cli {
 namespace {
-
-std::size_t as_size(int value) {
-  return static_cast<std::size_t>(value);
-}
 
 std::size_t before(const std::vector<std::size_t>& counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});

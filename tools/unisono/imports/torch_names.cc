@@ -45,50 +45,50 @@ struct Type {
   int bytes;
 };
 // Some have no name here, but a size.
-constexpr std::array<Type, 44> kTypes = {{{"Float", "f32", 4},
-                                          {"float", "f32", 4},
-                                          {"BFloat16", "bf16", 2},
-                                          {"c10::BFloat16", "bf16", 2},
-                                          {"Half", "f16", 2},
-                                          {"c10::Half", "f16", 2},
-                                          {"Double", "f64", 8},
-                                          {"double", "f64", 8},
-                                          {"Long", "i64", 8},
-                                          {"long int", "i64", 8},
-                                          {"Int", "i32", 4},
-                                          {"int", "i32", 4},
-                                          {"Short", "", 2},
-                                          {"short int", "", 2},
-                                          {"Char", "i8", 1},
-                                          {"signed char", "i8", 1},
-                                          {"Byte", "u8", 1},
-                                          {"unsigned char", "u8", 1},
-                                          {"Bool", "bool", 1},
-                                          {"bool", "bool", 1},
-                                          {"UInt16", "", 2},
-                                          {"UInt32", "u32", 4},
-                                          {"UInt64", "u64", 8},
-                                          {"Float8_e4m3fn", "f8e4m3", 1},
-                                          {"Float8_e5m2", "f8e5m2", 1},
-                                          {"ComplexHalf", "", 4},
-                                          {"ComplexFloat", "", 8},
-                                          {"c10::complex<float>", "", 8},
-                                          {"ComplexDouble", "", 16},
-                                          {"c10::complex<double>", "", 16},
-                                          {"c10::complex<c10::Half>", "", 4},
-                                          {"short unsigned int", "", 2},
-                                          {"unsigned int", "u32", 4},
-                                          {"long unsigned int", "u64", 8},
-                                          {"c10::Float8_e4m3fn", "f8e4m3", 1},
-                                          {"c10::Float8_e5m2", "f8e5m2", 1},
-                                          {"Float8_e4m3fnuz", "", 1},
-                                          {"Float8_e5m2fnuz", "", 1},
-                                          {"Float8_e8m0fnu", "", 1},
-                                          {"Float4_e2m1fn_x2", "", 1},
-                                          {"c10::Float8_e4m3fnuz", "", 1},
-                                          {"c10::Float8_e5m2fnuz", "", 1},
-                                          {"c10::Float8_e8m0fnu", "", 1},
-                                          {"c10::Float4_e2m1fn_x2", "", 1}}};
+constexpr std::array<Type, 44> kTorchTypes = {{{"Float", "f32", 4},
+                                               {"float", "f32", 4},
+                                               {"BFloat16", "bf16", 2},
+                                               {"c10::BFloat16", "bf16", 2},
+                                               {"Half", "f16", 2},
+                                               {"c10::Half", "f16", 2},
+                                               {"Double", "f64", 8},
+                                               {"double", "f64", 8},
+                                               {"Long", "i64", 8},
+                                               {"long int", "i64", 8},
+                                               {"Int", "i32", 4},
+                                               {"int", "i32", 4},
+                                               {"Short", "", 2},
+                                               {"short int", "", 2},
+                                               {"Char", "i8", 1},
+                                               {"signed char", "i8", 1},
+                                               {"Byte", "u8", 1},
+                                               {"unsigned char", "u8", 1},
+                                               {"Bool", "bool", 1},
+                                               {"bool", "bool", 1},
+                                               {"UInt16", "", 2},
+                                               {"UInt32", "u32", 4},
+                                               {"UInt64", "u64", 8},
+                                               {"Float8_e4m3fn", "f8e4m3", 1},
+                                               {"Float8_e5m2", "f8e5m2", 1},
+                                               {"ComplexHalf", "", 4},
+                                               {"ComplexFloat", "", 8},
+                                               {"c10::complex<float>", "", 8},
+                                               {"ComplexDouble", "", 16},
+                                               {"c10::complex<double>", "", 16},
+                                               {"c10::complex<c10::Half>", "", 4},
+                                               {"short unsigned int", "", 2},
+                                               {"unsigned int", "u32", 4},
+                                               {"long unsigned int", "u64", 8},
+                                               {"c10::Float8_e4m3fn", "f8e4m3", 1},
+                                               {"c10::Float8_e5m2", "f8e5m2", 1},
+                                               {"Float8_e4m3fnuz", "", 1},
+                                               {"Float8_e5m2fnuz", "", 1},
+                                               {"Float8_e8m0fnu", "", 1},
+                                               {"Float4_e2m1fn_x2", "", 1},
+                                               {"c10::Float8_e4m3fnuz", "", 1},
+                                               {"c10::Float8_e5m2fnuz", "", 1},
+                                               {"c10::Float8_e8m0fnu", "", 1},
+                                               {"c10::Float4_e2m1fn_x2", "", 1}}};
 
 }  // namespace
 
@@ -98,9 +98,10 @@ std::string collective_named_by_torch(std::string_view name) {
 }
 
 TorchType type_named_by_torch(std::string_view name) {
-  const auto* const found = std::ranges::find(kTypes, name, &Type::torch);
-  return found == kTypes.end() ? TorchType{.unknown = std::string(name)}
-                               : TorchType{.name = std::string(found->name), .bytes = found->bytes};
+  const auto* const found = std::ranges::find(kTorchTypes, name, &Type::torch);
+  return found == kTorchTypes.end()
+             ? TorchType{.unknown = std::string(name)}
+             : TorchType{.name = std::string(found->name), .bytes = found->bytes};
 }
 
 }  // namespace unisono::cli

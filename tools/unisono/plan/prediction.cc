@@ -19,14 +19,14 @@
 namespace unisono::cli {
 namespace {
 
-struct Row {
+struct PredictionRow {
   std::string algorithm;              // "": the library's choice
   std::optional<double> time_s = {};  // nothing: the machine does not know it
   std::optional<double> measured_s = {};
   bool chosen = false;
 };
 
-std::string name_of(const Row& row) {
+std::string name_of(const PredictionRow& row) {
   return row.algorithm.empty() ? "the library's choice" : row.algorithm;
 }
 
@@ -73,18 +73,19 @@ class Prediction {
           "and none of a library that chooses itself");
     }
     if (std::any_of(rows_.begin(), rows_.end(),
-                    [](const Row& row) { return !row.algorithm.empty(); })) {
+                    [](const PredictionRow& row) { return !row.algorithm.empty(); })) {
       add_others();
     }
-    std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
-      return a.time_s && (!b.time_s || *a.time_s < *b.time_s);
-    });
+    std::stable_sort(rows_.begin(), rows_.end(),
+                     [](const PredictionRow& a, const PredictionRow& b) {
+                       return a.time_s && (!b.time_s || *a.time_s < *b.time_s);
+                     });
     choose();
     note_ = beyond_measurements(named.machine.points(), call);
     error_ = error_bar(named.machine.points(), call);
   }
 
-  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<PredictionRow>& rows() const { return rows_; }
   // Empty where there is nothing to choose from.
   const std::string& why() const { return why_; }
   // Empty where the call is within what was measured.
@@ -92,7 +93,7 @@ class Prediction {
   const ErrorBar& error() const { return error_; }
   bool has_measured() const {
     return std::any_of(rows_.begin(), rows_.end(),
-                       [](const Row& row) { return row.measured_s.has_value(); });
+                       [](const PredictionRow& row) { return row.measured_s.has_value(); });
   }
 
  private:
@@ -146,7 +147,7 @@ class Prediction {
   void choose_built_in() {
     const std::string_view usual =
         comm::default_algorithm(collective_, call_.ranks, static_cast<std::size_t>(call_.bytes));
-    for (Row& row : rows_) {
+    for (PredictionRow& row : rows_) {
       row.chosen = row.algorithm == usual;
     }
     why_ = "the built-in choice: the profile has no measurements near this size and rank count";
@@ -158,10 +159,10 @@ class Prediction {
       choose_built_in();
       return;
     }
-    const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Row& one) {
+    const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const PredictionRow& one) {
       return row != nullptr && one.algorithm == row->algorithm && one.time_s;
     });
-    Row& fastest = rows_.front();
+    PredictionRow& fastest = rows_.front();
     if (found == rows_.end()) {
       if (rows_.size() > 1 && rows_[1].time_s) {
         fastest.chosen = true;
@@ -193,7 +194,7 @@ class Prediction {
   const cost::NamedMachine& named_;
   const network_model::Call& call_;
   Collective collective_;
-  std::vector<Row> rows_;
+  std::vector<PredictionRow> rows_;
   std::string why_;
   std::string note_;
   ErrorBar error_;
@@ -208,7 +209,7 @@ void print_json(const Prediction& prediction, const cost::NamedMachine& named,
   json["ranks"] = call.ranks;
   json["bytes"] = static_cast<std::uint64_t>(call.bytes);
   json["candidates"] = nlohmann::json::array();
-  for (const Row& row : prediction.rows()) {
+  for (const PredictionRow& row : prediction.rows()) {
     nlohmann::ordered_json entry;
     entry["algorithm"] = row.algorithm;
     entry["time_us"] = nullptr;
@@ -248,7 +249,7 @@ void print_text(const Prediction& prediction, const cost::NamedMachine& named,
   fmt::print("{}\n",
              console.paint(Paint::strong, fmt::format("{:<22}  {:>8}{}  {:>7}", "algorithm", "time",
                                                       measured ? "  measured" : "", "busbw")));
-  for (const Row& row : prediction.rows()) {
+  for (const PredictionRow& row : prediction.rows()) {
     std::string line =
         fmt::format("{:<22}  {:>8}", name_of(row), row.time_s ? time_text(*row.time_s) : "-");
     if (measured) {

@@ -22,11 +22,11 @@ constexpr int kMostTimelineRanks = 4096;  // as a page reads
 constexpr const char* kWorld = "world";
 
 // A group of columns of one length.
-class Table {
+class ColumnTable {
  public:
   // The last `optional` columns may be absent.
-  Table(const ordered_json& document, const char* name, std::initializer_list<const char*> columns,
-        std::size_t optional = 0)
+  ColumnTable(const ordered_json& document, const char* name,
+              std::initializer_list<const char*> columns, std::size_t optional = 0)
       : name_(name) {
     if (!document.contains(name)) {
       return;  // not every recording has all of them
@@ -100,13 +100,13 @@ ordered_json trace_us(double us) {
 
 // A row of the result, and where it belongs: in the order of time, of the same moment first slices,
 // the outer one before what is in it, then arrows, which take the latest slice for theirs.
-struct Row {
+struct TimelineRow {
   enum class Kind : std::uint8_t { name, slice, departure, arrival };
   Kind kind = Kind::name;
   double ns = -1;
   double duration_ns = 0;
   ordered_json json = {};
-  friend bool operator<(const Row& a, const Row& b) {
+  friend bool operator<(const TimelineRow& a, const TimelineRow& b) {
     return std::tuple(a.kind != Kind::name, a.ns, a.kind, -a.duration_ns) <
            std::tuple(b.kind != Kind::name, b.ns, b.kind, -b.duration_ns);
   }
@@ -139,7 +139,7 @@ class Writer {
   }
 
   ordered_json write() {
-    for (const Table* table : {&ops_, &events_, &transfers_, &messages_}) {
+    for (const ColumnTable* table : {&ops_, &events_, &transfers_, &messages_}) {
       for (std::size_t row = 0; row < table->rows(); ++row) {
         if (!table->none("end_us", row)) {
           latest_ = std::max(latest_, table->number("end_us", row));
@@ -164,7 +164,7 @@ class Writer {
     }
     std::stable_sort(rows_.begin(), rows_.end());
     ordered_json events = ordered_json::array();
-    for (Row& row : rows_) {
+    for (TimelineRow& row : rows_) {
       events.push_back(std::move(row.json));
     }
     // Without displayTimeUnit: there are readers that take it for the unit of all times.
@@ -209,7 +209,7 @@ class Writer {
     all.ends[place] = end;
     return place == 0 ? all.first : extra_[{rank, group}][place - 1];
   }
-  double end_of(const Table& table, std::size_t row) const {
+  double end_of(const ColumnTable& table, std::size_t row) const {
     if (!table.none("end_us", row)) {
       return table.number("end_us", row);
     }
@@ -231,7 +231,7 @@ class Writer {
   void slice(int rank, int track, const std::string& text, double start, double end,
              ordered_json arguments) {
     const double duration = std::max(0.0, end - start);
-    rows_.push_back({.kind = Row::Kind::slice,
+    rows_.push_back({.kind = TimelineRow::Kind::slice,
                      .ns = std::round(start * 1000),
                      .duration_ns = std::round(duration * 1000),
                      .json = {{"ph", "X"},
@@ -244,7 +244,7 @@ class Writer {
   }
 
   // ": layer 3 attention"
-  static std::string label_of(const Table& table, std::size_t row) {
+  static std::string label_of(const ColumnTable& table, std::size_t row) {
     return !table.has("label") || table.none("label", row) ? "" : ": " + table.text("label", row);
   }
 
@@ -341,14 +341,14 @@ class Writer {
       const double comes = arrival->second.second < start ? std::max(start, end - kNanosecond)
                                                           : arrival->second.second;
       const ordered_json common = {{"cat", "message"}, {"name", label}, {"id", row}};
-      arrow(Row::Kind::departure, start, common,
+      arrow(TimelineRow::Kind::departure, start, common,
             {{"ph", "s"}, {"pid", from}, {"tid", departure->second}});
-      arrow(Row::Kind::arrival, comes, common,
+      arrow(TimelineRow::Kind::arrival, comes, common,
             {{"ph", "f"}, {"bp", "e"}, {"pid", to}, {"tid", arrival->second.first}});
     }
   }
 
-  void arrow(Row::Kind kind, double time, const ordered_json& common, ordered_json own) {
+  void arrow(TimelineRow::Kind kind, double time, const ordered_json& common, ordered_json own) {
     own["ts"] = trace_us(time);
     own.update(common);
     rows_.push_back({.kind = kind, .ns = std::round(time * 1000), .json = std::move(own)});
@@ -356,13 +356,13 @@ class Writer {
 
   const ordered_json& trace_;
   int ranks_;
-  Table ops_;
-  Table events_;
-  Table transfers_;
-  Table messages_;
+  ColumnTable ops_;
+  ColumnTable events_;
+  ColumnTable transfers_;
+  ColumnTable messages_;
   double latest_ = 0;
   std::vector<double> until_;  // by rank: when its process ended; empty: not known
-  std::vector<Row> rows_;
+  std::vector<TimelineRow> rows_;
   std::map<std::pair<int, std::string>, Tracks> tracks_;
   std::map<std::pair<int, std::string>, std::vector<int>> extra_;
   std::map<int, int> tracks_of_;

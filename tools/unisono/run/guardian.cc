@@ -16,11 +16,11 @@
 namespace unisono::cli {
 namespace {
 
-constexpr pid_t kDone = 0;
+constexpr pid_t kEndInPeace = 0;
 constexpr std::size_t kMostGroups = 4096;
 
-// A positive number adds a group, a negative one takes it away, kDone ends in peace. The end of the
-// pipe without it means that the launcher is dead.
+// A positive number adds a group, a negative one takes it away, kEndInPeace ends in peace. The end
+// of the pipe without it means that the launcher is dead.
 [[noreturn]] void guard(int pipe) {
   ::setsid();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) {
@@ -33,7 +33,7 @@ constexpr std::size_t kMostGroups = 4096;
   std::size_t count = 0;
   pid_t message = 0;
   while (::read(STDIN_FILENO, &message, sizeof(message)) == static_cast<ssize_t>(sizeof(message))) {
-    if (message == kDone) {
+    if (message == kEndInPeace) {
       ::_exit(0);
     }
     if (message > 0 && count < groups.size()) {
@@ -80,7 +80,7 @@ ChildGuard::ChildGuard() {
 }
 
 ChildGuard::~ChildGuard() {
-  tell(pipe_, kDone);
+  tell(pipe_, kEndInPeace);
   ::close(pipe_);
   ::waitpid(pid_, nullptr, 0);
 }

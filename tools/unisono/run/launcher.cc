@@ -18,6 +18,7 @@
 
 #include "bootstrap/end_reason.h"
 #include "bootstrap/job_log.h"
+#include "cli/as_size.h"
 #include "cli/failure.h"
 #include "run/spawn.h"
 #include "unisono/error.hpp"
@@ -33,10 +34,6 @@ constexpr auto kGrace = 2s;
 constexpr auto kGraceOfHosts = 5s;
 constexpr auto kTermination = 1s;
 constexpr auto kTick = 200ms;
-
-std::size_t as_size(int value) {
-  return static_cast<std::size_t>(value);
-}
 
 // Rank 0 can only read a terminal from its foreground process group, which is the launcher's.
 bool stdin_is_our_terminal() {

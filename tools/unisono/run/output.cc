@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/as_size.h"
 #include "cli/console.h"
 #include "show/show.h"
 
@@ -17,10 +18,6 @@ constexpr std::size_t kLongestLine = 65536;
 constexpr std::size_t kMostWaiting = 2000;
 constexpr std::size_t kTailLines = 10;
 constexpr std::size_t kScreenLines = 20;  // that a reader of the last one still sees
-
-std::size_t as_size(int value) {
-  return static_cast<std::size_t>(value);
-}
 
 }  // namespace
 

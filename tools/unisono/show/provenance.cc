@@ -1,14 +1,12 @@
 #include "show/provenance.h"
 
+#include "cli/as_size.h"
+
 #include <algorithm>
 #include <unordered_map>
 
 namespace unisono::cli {
 namespace {
-
-std::size_t as_size(int value) {
-  return static_cast<std::size_t>(value);
-}
 
 // A rank counts as in twice at 2; beyond that no one needs to know.
 std::uint8_t add(std::uint8_t a, std::uint8_t b) {

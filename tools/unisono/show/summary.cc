@@ -60,7 +60,7 @@ std::int64_t most_sent(const Schedule& schedule, std::span<const Move> moves) {
 }
 
 // Steps one after the other whose counts are equal; how many results are whole after the last.
-struct Line {
+struct SummaryLine {
   int first = 0;
   int last = 0;
   std::string counts;
@@ -114,7 +114,7 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
     state.emplace_back(schedule);
   }
   const std::int64_t needed = follow ? state.front().needed() : 0;
-  std::vector<Line> lines;
+  std::vector<SummaryLine> lines;
   for (int step = 0; step < schedule.steps; ++step) {
     const auto moves = Provenance::moves_of(schedule, step);
     std::int64_t chunks = 0;  // or elements
@@ -126,11 +126,12 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
       state.front().advance();
       whole = fmt::format("{}/{}", state.front().whole(), needed);
     }
-    Line line{.first = step + 1,
-              .last = step + 1,
-              .counts = fmt::format("{:<{}}  {:>8}  {:>8}  {:>9}", phase_of(schedule, step), phases,
-                                    moves.size(), chunks, most_sent(schedule, moves)),
-              .whole = whole};
+    SummaryLine line{
+        .first = step + 1,
+        .last = step + 1,
+        .counts = fmt::format("{:<{}}  {:>8}  {:>8}  {:>9}", phase_of(schedule, step), phases,
+                              moves.size(), chunks, most_sent(schedule, moves)),
+        .whole = whole};
     if (!lines.empty() && lines.back().counts == line.counts) {
       line.first = lines.back().first;
       lines.back() = line;
@@ -138,7 +139,7 @@ std::string draw_summary(const Schedule& schedule, const ShowOptions& options,
       lines.push_back(line);
     }
   }
-  for (const Line& line : lines) {
+  for (const SummaryLine& line : lines) {
     text += fmt::format("{:>{}}  {}  {}\n", line.steps(), steps, line.counts, line.whole);
   }
   if (!console.quiet()) {
