@@ -53,7 +53,7 @@ struct DeviceOptions {
   int device = 0;       // CUDA device number
   int channels = 0;     // thread blocks per operation, the same on all ranks; 0: chosen
   int timeout_ms = -1;  // limit of the wait for a late rank; -1: five minutes; 0: no limit
-  std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory
+  std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory, the same on all ranks
 };
 
 // Threads: one thread at a time calls run(), allocate() and close(); check(), synchronize() and

@@ -109,7 +109,7 @@ typedef struct unisono_combine_gradient {
   float* weights_gradient; /* [tokens][k] */
 } unisono_combine_gradient_t;
 
-/* Collective. Makes an exchange. The caller frees *exchange, before the communicator. */
+/* Collective. Makes an exchange. The caller frees *exchange before it frees the communicator. */
 UNISONO_EXPORT unisono_result_t
 unisono_exchange_create(const unisono_exchange_options_t* options, unisono_comm_t comm,
                         unisono_exchange_t* exchange) UNISONO_NOEXCEPT;
@@ -200,7 +200,8 @@ unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradie
                          unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 
 /* Collective. Excludes the experts of some ranks from the next unisono_route() on. The mask is the
- * union of what all ranks name; unisono_masked() returns it. */
+ * union of the ranks that any rank names; it replaces the old one, and unisono_masked() returns
+ * it. */
 UNISONO_EXPORT unisono_result_t unisono_mask(const int* ranks, size_t count,
                                              unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 /* Collective. Excludes the experts of some ranks for the next `routes` calls of unisono_route() on

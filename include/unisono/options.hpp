@@ -12,10 +12,10 @@ namespace unisono {
 
 inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
 
-// Options of connect(). Members that are unset are read from the environment, in this order:
-// UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI (OMPI_COMM_WORLD_*), MPICH and other PMI
-// launchers (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS). With none of them the world
-// has one rank.
+// Options of connect(). Members that are unset (-1, empty, or a time limit at its default) are read
+// from the environment, in this order: UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI
+// (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID,
+// SLURM_NTASKS). With none of them the world has one rank.
 struct ConnectOptions {
   int rank = -1;
   int size = -1;
@@ -82,13 +82,14 @@ struct ConnectOptions {
   int threads = 0;
   // For ranks on several hosts that can already communicate, over a key-value store or another
   // library: takes this rank's text and returns the texts of all ranks, by rank. The ranks then
-  // connect through it, and nobody listens at `address`, which only selects this rank's own address
-  // by its direction (the port is ignored); without `address` any address but a loopback is used.
-  // connect() rethrows what this function throws.
+  // exchange their addresses through it, and no rank listens at `address`. `address` then only
+  // selects this rank's own address: the one from which the system would send to it (the port is
+  // ignored). Without `address`, any address except loopback is used. connect() rethrows what this
+  // function throws.
   std::function<std::vector<std::string>(const std::string& mine)> exchange = nullptr;
   // Called about ten times a second by a thread that waits for its peers, in connect() or in an
-  // operation, possibly the progress thread. Returning true ends the connecting, or the world as
-  // abort() does, with the error `aborted`. It must not wait for operations, nor throw.
+  // operation, possibly the progress thread. If it returns true, connect() fails, or the world ends
+  // as with abort(), with the error `aborted`. It must not wait for operations, nor throw.
   std::function<bool()> interrupted = nullptr;
 };
 
@@ -99,7 +100,7 @@ struct ShrinkOptions {
   int timeout_ms = -1;
   // true: at most one world can follow this one, even if the network separates its hosts. The ranks
   // that continue are more than half of all ranks not proved dead, or exactly half including the
-  // lowest of them. false: whichever ranks are there continue.
+  // lowest of them. false: all ranks that can reach each other continue.
   bool quorum = true;
 };
 

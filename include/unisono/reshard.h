@@ -1,5 +1,5 @@
-/* Reshard for C: tensors move from one mesh of ranks to another. What it does is as in
- * parallel/reshard.hpp; results and errors are as in unisono.h.
+/* Reshard for C: tensors move from one mesh of ranks to another. parallel/reshard.hpp describes the
+ * moves; results and errors are as in unisono.h.
  *
  *   unisono_reshard_tensor_t tensor = {"w", UNISONO_F32, shape, 2, "tp=2: tp=shard(0)",
  *                                      "tp=2: tp=shard(1)"};
@@ -56,7 +56,7 @@ typedef struct unisono_reshard_memory {
 #define UNISONO_RESHARD_MEMORY_INIT {sizeof(unisono_reshard_memory_t), NULL, NULL, NULL, NULL}
 
 /* Collective. Plans the moves. All ranks pass the same tensors, also ranks outside both meshes. The
- * caller frees *reshard, before the communicator; *reshard is NULL after a failure.
+ * caller frees *reshard before it frees the communicator; *reshard is NULL after a failure.
  * Errors: CONFIG for a layout that cannot be read, on this rank alone; USAGE for a layout that does
  * not fit; MISMATCH if the tensors differ; those of a collective. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_create(const unisono_reshard_tensor_t* tensors,

@@ -95,11 +95,11 @@ struct UNISONO_EXPORT ContextAxes {
   Communicator* heads = nullptr;
   ContextMethod method = ContextMethod::ring;
   ContextOrder order = ContextOrder::zigzag;
-  // For the same bits: the number of even blocks of the sequence, the same under all layouts. 0:
-  // none. The kernel's rows are in the order of their positions. In a forward pass a row of its
-  // result must not depend on the other queries of the call. A ring needs whole blocks on each rank
-  // of `outer`: a multiple of 2n blocks for zigzag, of n for contiguous. The backward pass is a
-  // ring under either method.
+  // For the same bits: the number of even blocks into which the sequence is cut, the same under all
+  // layouts. 0: no blocks. The kernel's rows are in the order of their positions. In a forward pass
+  // a row of its result must not depend on the other queries of the call. A ring needs whole blocks
+  // on each rank of `outer`: a multiple of 2n blocks for zigzag, of n for contiguous. The backward
+  // pass is a ring under either method.
   std::size_t blocks = 0;
 
   int ranks() const;  // over both axes

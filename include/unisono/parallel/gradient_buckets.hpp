@@ -67,8 +67,8 @@ class UNISONO_EXPORT GradientBuckets {
   // Errors: usage.
   void add_to(std::size_t index, ConstAnySpan values);
 
-  // Local. Begins a step: no gradient is ready. With `reduce` false the step only accumulates:
-  // nothing is sent, and the next step continues with the gradients.
+  // Local. Begins a step, in which no gradient is ready yet. With `reduce` false the step only
+  // accumulates: nothing is sent, and the next step adds to the same gradients.
   void begin(bool reduce = true);
   // Collective. Marks a gradient as complete. If the next gradient takes longer than timeout_ms,
   // the world is aborted with that gradient's name, also while this rank computes.
@@ -76,7 +76,7 @@ class UNISONO_EXPORT GradientBuckets {
   void ready(std::size_t index);
   // Collective. Waits until all gradients are combined.
   // Errors: usage, naming the gradients that never became ready, or the leaves that are missing;
-  // the other ranks get aborted, because they would wait for ever.
+  // the other ranks get aborted, because they would wait forever.
   void finish();
 
   std::size_t buckets() const;  // Local. Returns the number of buckets.

@@ -31,7 +31,7 @@ struct ScheduleState;
 class PipelineRunner;
 }  // namespace detail
 
-// The size of a schedule that by_name() makes.
+// The size of the schedule that by_name() returns.
 struct PipelineShape {
   int ranks = 1;
   int microbatches = 1;
