@@ -10,7 +10,8 @@
 // In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce
 // and all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part
 // of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
-// (gather). Any other overlap throws usage. The caller owns all buffers.
+// (gather). The v-forms follow the rules of the forms without v. Any other overlap throws usage.
+// The caller owns all buffers.
 //
 // Errors: every call throws unisono::Error (error.hpp). After peer_lost, timeout, mismatch or
 // aborted, the communicator and all communicators of the same world are unusable, and every rank
@@ -340,7 +341,7 @@ class UNISONO_EXPORT Communicator {
   // Errors: usage; mismatch if the sizes differ, timeout, peer_lost and aborted, on all ranks.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   void recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
-  // Sends to one rank and receives from another one, or from the same one, at once. Use it for
+  // Sends to one rank and receives from the same or another rank, at the same time. Use it for
   // rings and shifts.
   // Errors: those of send() and recv().
   void exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
@@ -354,9 +355,9 @@ class UNISONO_EXPORT Communicator {
   // Errors: those of a collective, resource.
   Communicator split(int color, int key);
   // Makes a group of `members` (ranks of this group, in the order of the new one). Collective over
-  // these members alone; each must be a process of its own. `id` must be the same on all members.
-  // Two groups that are made from this communicator and share a member need different ids while
-  // both live. Costs one memory mapping, and no descriptor or thread.
+  // these members alone; each must be a separate process. `id` must be the same on all members. Two
+  // groups that are made from this communicator and share a member need different ids while both
+  // live. Costs one memory mapping, and no descriptor or thread.
   // Threads: any.
   // Errors: usage; mismatch with both lists if the members name different ranks or another order.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);

@@ -77,7 +77,7 @@ typedef struct unisono_routing_shape {
   const int64_t* rows_of_ranks;
 } unisono_routing_shape_t;
 
-/* One kind of row that is sent with the tokens. */
+/* One kind of data that is sent for each token, as a row. */
 typedef struct unisono_payload {
   const void* in; /* [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes] */
   void* out;      /* [rows][row_bytes] */

@@ -67,18 +67,18 @@ struct ConnectOptions {
   // system's identification.
   std::string host;
   // "1": each TCP message between hosts carries a CRC-32C; a damaged message ends the connection
-  // and never becomes a result. "0": no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM,
-  // else 1.
+  // and is never delivered. "0": no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM, else
+  // 1.
   std::string checksum;
   // The default of Call::accuracy, the same on all ranks. It applies to all_reduce, reduce and
   // reduce_scatter of f32 vectors of at least 16 KiB on ranks of several hosts. All other calls
   // stay exact, and so do a team's calls, "reproducible" ones, and calls with an algorithm that
   // would round twice. 0: no rounding. -1: UNISONO_ACCURACY, else 0.
   double accuracy = -1;
-  // The most threads of this rank that move a long blocking call: the caller, and helpers that
-  // otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile may use fewer
-  // if they are faster. The results have the same bits for any number. Groups with helpers take
-  // more memory. 0: UNISONO_THREADS, else 1 (no helpers).
+  // The most threads of this rank that move the data of a long blocking call: the caller, and
+  // helpers that otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile
+  // may select fewer threads if that is faster. Results have the same bits for any number of
+  // threads. Groups with helpers take more memory. 0: UNISONO_THREADS, else 1 (no helpers).
   int threads = 0;
   // For ranks on several hosts that can already communicate, over a key-value store or another
   // library: takes this rank's text and returns the texts of all ranks, by rank. The ranks then

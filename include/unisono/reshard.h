@@ -25,7 +25,7 @@ typedef struct unisono_reshard_handle* unisono_reshard_t;
 
 /* A tensor that moves, and its layouts. */
 typedef struct unisono_reshard_tensor {
-  const char* name; /* one of its own for each tensor */
+  const char* name; /* a different one for each tensor */
   unisono_dtype_t dtype;
   const size_t* shape; /* of the whole tensor; NULL, with 0 dimensions, for a single element */
   size_t dimensions;   /* at most 8 */

@@ -39,7 +39,7 @@ struct Statistics {
 
   std::vector<Row> rows;  // kinds that were called: collectives in enum order, then send, recv
 
-  // Local. Returns a table for people.
+  // Local. Returns a readable table.
   UNISONO_EXPORT std::string text() const;
 };
 

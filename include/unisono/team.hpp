@@ -6,10 +6,10 @@
 //
 // All threads of a rank make the same calls in the same order, with the whole buffers. The team
 // gives each thread a fixed slice, which begins on a cache line if the buffer does, so that a
-// thread finds the same memory in its cache from call to call. A call returns when all slices of
-// this rank are done; each thread then sees the whole result. Each thread that takes part moves at
-// least 32 KiB, so fewer threads move a short vector. Thread 0 alone makes all_to_all and
-// reduce_scatter in place, and reduce_scatter with premul_sum.
+// thread finds the same memory in its cache in each call. A call returns when all slices of this
+// rank are done; each thread then sees the whole result. Each thread that takes part moves at least
+// 32 KiB, so fewer threads move a short vector. Thread 0 alone makes all_to_all and reduce_scatter
+// in place, and reduce_scatter with premul_sum.
 //
 // Results: sums are taken in rank order, so they have the same bits for any number of threads and
 // on all ranks.

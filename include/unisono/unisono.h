@@ -32,7 +32,8 @@
  * In place: allowed if `in` and `out` are the same address for broadcast, reduce, all_reduce and
  * all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part of
  * `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
- * (gather). Any other overlap is UNISONO_USAGE. The caller owns all buffers.
+ * (gather). The v-forms follow the rules of the forms without v. Any other overlap is
+ * UNISONO_USAGE. The caller owns all buffers.
  *
  * Errors: UNISONO_USAGE leaves the communicator as it was. After UNISONO_PEER_LOST,
  * UNISONO_TIMEOUT, UNISONO_MISMATCH or UNISONO_ABORTED, the communicator and all communicators of
@@ -291,7 +292,7 @@ UNISONO_EXPORT unisono_result_t unisono_statistics(const char* what, unisono_com
 /* Local. Blocks until the operation has ended and returns its result. Consumes the request:
  * *request becomes NULL, also after a failure. Running out of time ends the operations of the world
  * on all ranks.
- * Units: timeout_ms in milliseconds; -1: the communicator's limit, 0: no limit.
+ * Units: timeout_ms in milliseconds; -1: the limit of the call or the communicator, 0: no limit.
  * Errors: those of the operation; TIMEOUT; USAGE if *request is NULL. */
 UNISONO_EXPORT unisono_result_t unisono_wait(unisono_request_t* request,
                                              int timeout_ms) UNISONO_NOEXCEPT;

@@ -76,7 +76,7 @@ struct RowSource {
 };
 
 // Local. Returns the options of an exchange on the ranks that Communicator::shrink() has left: each
-// rank keeps its experts, and replicas serve those of the lost ranks. The same on all ranks.
+// rank keeps its experts, and replicas serve instead of the lost experts. The same on all ranks.
 // Threads: any.
 // Errors: usage (a communicator that was not shrunk from `ranks_before` ranks, an expert whose last
 // rank is lost).
@@ -133,7 +133,7 @@ class UNISONO_EXPORT Routing {
 // block with G below 2^-119 (f8e4m3: 2^-108) becomes zeros.
 enum class RowCoding : std::uint8_t { none, i8, f8e4m3 };
 
-// One kind of row that is sent with the tokens.
+// One kind of data that is sent for each token, as a row.
 struct Payload {
   std::span<const std::byte> in = {};  // [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes]
   // [rows()][row_bytes], or more rows, such as max_rows(); the additional rows are not written.

@@ -1,11 +1,11 @@
 // GradientBuckets: sums gradients over the ranks of an axis while the backward pass continues.
 //
-// Gradients are stored in buckets, flat f32 vectors that this class owns: whatever the type of the
-// model, sums are formed in f32 and 4 bytes per gradient are sent. The all_reduce of a bucket
-// begins when all its gradients and those of the buckets before are ready. The first bucket is
-// small, so that the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are
-// the last ones, so that little remains when the backward pass ends. After the first step the
-// buckets are refilled in the order in which rank 0's gradients became ready.
+// Gradients are stored in buckets, flat f32 vectors that this class owns: for any model dtype, sums
+// are formed in f32 and 4 bytes per gradient are sent. The all_reduce of a bucket begins when all
+// its gradients and all gradients of earlier buckets are ready. The first bucket is small, so that
+// the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are the last ones, so
+// that little remains when the backward pass ends. After the first step the buckets are refilled in
+// the order in which rank 0's gradients became ready.
 //
 // Threads: one thread at a time. ready() may be called while other operations of the communicator
 // are in progress, in the same order on all ranks.

@@ -121,7 +121,7 @@ class UNISONO_EXPORT ShardedState {
   // in which a rank has other microbatches of some units (DualPipe). Call it before the first leaf.
   // Errors: usage.
   void set_leaves(std::size_t unit, std::vector<Leaves> leaves);
-  // Collective. Marks the unit's gradients as complete and starts their reduction, which continues
+  // Collective. Marks the unit's gradients as complete and starts their reduction, which progresses
   // while other gradients are computed.
   // Errors: usage if a unit is ready twice, or without one of its leaves.
   void gradients_ready(std::size_t unit);
