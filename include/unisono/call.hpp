@@ -10,7 +10,8 @@
 namespace unisono {
 
 // A user-defined operation on `count` elements: inout[i] = in[i] op inout[i]. Must be associative
-// and commutative. May run in the progress thread, and must not call unisono.
+// and commutative. May run in the progress thread, and must not call unisono. `context` must live
+// as long as the call.
 struct UserOp {
   void (*combine)(void* inout, const void* in, std::size_t count, void* context) = nullptr;
   void* context = nullptr;

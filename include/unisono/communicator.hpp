@@ -92,7 +92,7 @@ class [[nodiscard]] UNISONO_EXPORT Request {
 };
 
 // A collective that is checked, planned and lowered once and then started any number of times on
-// the same buffers. Each start is collective.
+// the same buffers, which must live as long as the plan. Each start is collective.
 class UNISONO_EXPORT Plan {
  public:
   explicit Plan(std::unique_ptr<detail::PlanState> state);
@@ -113,7 +113,8 @@ class UNISONO_EXPORT Plan {
 };
 
 // Local. Registered memory: peers on this host read and write it directly, without a copy through
-// slots. Movable, not copyable; the destructor unregisters.
+// slots. Movable, not copyable. The destructor unregisters the memory; no operation on any rank may
+// use it then.
 class UNISONO_EXPORT Region {
  public:
   Region();
@@ -438,8 +439,9 @@ class UNISONO_EXPORT Communicator {
   const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
 
   // Collective. Starts several operations as one. `body` calls async operations on this
-  // communicator; group() returns when all of them are done. A blocking call in `body` throws
-  // usage.
+  // communicator; group() returns when all of them are done. Consecutive small all_reduces of the
+  // same dtype and operation become one. A blocking call in `body` throws usage. If `body` throws,
+  // nothing is started; this must happen on all ranks or on none.
   void group(const std::function<void()>& body);
 
   explicit Communicator(std::shared_ptr<detail::Core> core);

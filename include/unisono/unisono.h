@@ -495,9 +495,10 @@ UNISONO_EXPORT const char* unisono_plan_algorithm(unisono_plan_t plan) UNISONO_N
 UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_NOEXCEPT;
 
 /* Collective. Starts several operations as one: `body` calls _async functions on `comm`, and
- * unisono_group() returns when all of them are done. Consecutive small all_reduces become one. If
- * `body` returns anything but UNISONO_SUCCESS, nothing is started, and that value is the result;
- * this must happen on all ranks or on none, because the other ranks would wait.
+ * unisono_group() returns when all of them are done. Consecutive small all_reduces of the same
+ * dtype and op become one. If `body` returns anything but UNISONO_SUCCESS, nothing is started, and
+ * that value is the result; this must happen on all ranks or on none, because the other ranks would
+ * wait.
  * Errors: USAGE for a blocking call on `comm` in `body`; the result of `body`; those of the
  * operations. */
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
