@@ -4,7 +4,7 @@
 //   std::vector<float, unisono::allocator<float>> gradients(count, memory);
 //
 // Peers on this host read such a container directly. Every allocation is a region of its own, made
-// of whole pages, and costs some system calls and a word to every peer; use it for few, large,
+// of whole pages, and costs some system calls and a message to every peer; use it for few, large,
 // long-lived containers. A container keeps its communicator: the rank leaves the world when both
 // are gone.
 //

@@ -10,7 +10,8 @@
 // In place: allowed if `in` and `out` start at the same address for broadcast, reduce, all_reduce
 // and all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part
 // of `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
-// (gather). Any other overlap throws usage. The caller owns all buffers.
+// (gather). The v-forms follow the rules of the forms without v. Any other overlap throws usage.
+// The caller owns all buffers.
 //
 // Errors: every call throws unisono::Error (error.hpp). After peer_lost, timeout, mismatch or
 // aborted, the communicator and all communicators of the same world are unusable, and every rank
@@ -91,7 +92,7 @@ class [[nodiscard]] UNISONO_EXPORT Request {
 };
 
 // A collective that is checked, planned and lowered once and then started any number of times on
-// the same buffers. Each start is collective.
+// the same buffers, which must live as long as the plan. Each start is collective.
 class UNISONO_EXPORT Plan {
  public:
   explicit Plan(std::unique_ptr<detail::PlanState> state);
@@ -112,7 +113,8 @@ class UNISONO_EXPORT Plan {
 };
 
 // Local. Registered memory: peers on this host read and write it directly, without a copy through
-// slots. Movable, not copyable; the destructor unregisters.
+// slots. Movable, not copyable. The destructor unregisters the memory; no operation on any rank may
+// use it then.
 class UNISONO_EXPORT Region {
  public:
   Region();
@@ -144,13 +146,13 @@ class UNISONO_EXPORT Communicator {
  public:
   // Collective. Joins the world that the options and the environment describe. Blocks until all
   // ranks have joined.
-  // Errors: usage, config, connection, peer_lost, resource, aborted.
+  // Errors: usage, config, connection, peer_lost, timeout, resource, aborted.
   static Communicator connect(const ConnectOptions& options = {});
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
-  // Local. This rank's number in the group, and the number of ranks.
+  // Local. Returns this rank's number in the group, and the number of ranks.
   int rank() const;
   int size() const;
   // Local. Returns the number of hosts that the group's ranks run on. Ranks on one host that do not
@@ -332,16 +334,15 @@ class UNISONO_EXPORT Communicator {
   }
   Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
-  // Sends to or receives from one rank. Messages with one tag between two ranks arrive in order.
-  // send() may return before the receive begins if the message fits into the lane's buffer (at most
-  // 256 KiB); a longer message waits for the receiver.
+  // Sends to or receives from one rank. Messages with the same tag between two ranks arrive in
+  // order. send() may return before the receive begins if the message fits into the lane's buffer
+  // (at most 256 KiB); a longer message waits for the receiver.
   // Units: bytes; both sides must name the same number.
   // Threads: one thread at a time, also while another thread makes collective calls.
-  // Errors: usage; mismatch on both sides if the sizes differ; timeout, peer_lost and aborted on
-  // all ranks.
+  // Errors: usage; mismatch if the sizes differ, timeout, peer_lost and aborted, on all ranks.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   void recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
-  // Sends to one rank and receives from another one, or from the same one, at once. Use it for
+  // Sends to one rank and receives from the same or another rank, at the same time. Use it for
   // rings and shifts.
   // Errors: those of send() and recv().
   void exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
@@ -355,9 +356,9 @@ class UNISONO_EXPORT Communicator {
   // Errors: those of a collective, resource.
   Communicator split(int color, int key);
   // Makes a group of `members` (ranks of this group, in the order of the new one). Collective over
-  // these members alone; each must be a process of its own. `id` must be the same on all members.
-  // Two groups that are made from this communicator and share a member need different ids while
-  // both live. Costs one memory mapping, and no descriptor or thread.
+  // these members alone; each must be a separate process. `id` must be the same on all members. Two
+  // groups that are made from this communicator and share a member need different ids while both
+  // live. Costs one memory mapping, and no descriptor or thread.
   // Threads: any.
   // Errors: usage; mismatch with both lists if the members name different ranks or another order.
   Communicator subgroup(std::span<const int> members, std::uint64_t id);
@@ -377,11 +378,11 @@ class UNISONO_EXPORT Communicator {
   // Threads: any.
   void abort(std::string_view reason = {});
   // Local. Returns the error that has ended this communicator's world (the next operation would
-  // throw it), or nothing while no error is known. Looks for dead ranks and for reports from other
-  // hosts as a waiting operation does, so that a thread can watch over ranks that compute or wait
-  // for something else. Never blocks: it makes some system calls, which take about a microsecond
-  // plus one for each rank on another host. Does not report a rank that left in order before
-  // another rank needed it, nor a stopped process.
+  // throw it), or nothing while no error is known. Checks for dead ranks and for reports from other
+  // hosts, as a waiting operation does, so that a thread can monitor the world while this rank
+  // computes or waits for something else. Never blocks: it makes some system calls, which take
+  // about a microsecond plus one for each rank on another host. Does not report a rank that left in
+  // order before another rank needed it, nor a stopped process.
   // Threads: any.
   // Errors: usage.
   std::optional<Error> failure() const;
@@ -393,23 +394,23 @@ class UNISONO_EXPORT Communicator {
   // Errors: usage.
   std::vector<int> late_ranks() const;
 
-  // Local. Returns what this group's calls have cost this rank so far: calls, bytes, time spent
-  // moving data, and time spent waiting for each rank (statistics.hpp).
+  // Local. Returns the statistics of this group's calls on this rank so far: calls, bytes, time
+  // spent moving data, and time spent waiting for each rank (statistics.hpp).
   // Threads: any.
   Statistics statistics() const;
 
-  // Returns a communicator of the remaining ranks, in their old order. Call it after peer_lost or
-  // timeout on the communicator that connect(), shrink() or grow() returned. Collective over the
-  // remaining ranks: it ends the old world on all ranks, blocks until every rank has called it or
-  // is known to be dead, and gives all callers the same ranks. Afterwards the old communicator can
-  // only be destroyed; split its groups again.
+  // Returns a communicator of the remaining ranks, in their old order. Call it after peer_lost,
+  // timeout or aborted, on the communicator that connect(), shrink() or grow() returned. Collective
+  // over the remaining ranks: it ends the old world on all ranks, blocks until every rank has
+  // called it or is known to be dead, and gives all callers the same ranks. Afterwards the old
+  // communicator can only be destroyed; split its groups again.
   // Errors: evicted if the others continued without this rank, or if this rank must not continue
   // without them; usage; those of connect().
   Communicator shrink(const ShrinkOptions& options = {});
   // Returns a communicator of `size` ranks: the ranks of this one, with the same numbers, and new
   // processes. Collective: the new processes call connect() as ranks size() and up of a world of
   // `size`, with the job name (and address) of the first world. This communicator stays usable.
-  // `address` says where rank 0 listens meanwhile; empty: as for the first world.
+  // `address` is where rank 0 listens for the new processes; empty: the address of the first world.
   // Errors: those of connect(), usage.
   Communicator grow(int size, const std::string& address = {});
   // Local. Returns each rank's number in the world that this one was shrunk from; empty if this
@@ -428,18 +429,19 @@ class UNISONO_EXPORT Communicator {
   Region allocate(std::size_t bytes);
   Region register_buffer(std::span<std::byte> memory);
 
-  // Local. For kernels that read the registered memory of peers themselves. place_of() returns how
-  // other ranks find this memory; region is 0 if the memory is not registered. peer_memory()
-  // returns the address at which this rank can read `bytes` bytes of rank `peer` of this group, or
-  // nullptr if it cannot. The caller must synchronise: it tells the owner, with a barrier() for
-  // example, when the memory may change again. The memory stays readable while its Region lives.
+  // Local. For kernels that read the registered memory of peers themselves. place_of() describes
+  // this memory to other ranks; region is 0 if the memory is not registered. peer_memory() returns
+  // the address at which this rank can read `bytes` bytes of rank `peer` of this group, or nullptr
+  // if it cannot. The caller must synchronise with the owner, for example with barrier(), before
+  // the owner changes the memory again. The memory stays readable while its Region lives.
   // Threads: any.
   SharedPlace place_of(const void* data, std::size_t bytes) const;
   const std::byte* peer_memory(int peer, const SharedPlace& place, std::size_t bytes) const;
 
   // Collective. Starts several operations as one. `body` calls async operations on this
-  // communicator; group() returns when all of them are done. A blocking call in `body` throws
-  // usage.
+  // communicator; group() returns when all of them are done. Consecutive small all_reduces of the
+  // same dtype and operation become one. A blocking call in `body` throws usage. If `body` throws,
+  // nothing is started; this must happen on all ranks or on none.
   void group(const std::function<void()>& body);
 
   explicit Communicator(std::shared_ptr<detail::Core> core);

@@ -37,8 +37,8 @@ typedef struct unisono_device_options {
 #define UNISONO_DEVICE_OPTIONS_INIT \
   {sizeof(unisono_device_options_t), 0, 0, -1, 0, (size_t)32 << 20}
 
-/* Collective. Makes a device group. comm stays usable, and may be freed first. options NULL:
- * UNISONO_DEVICE_OPTIONS_INIT. The caller frees *group; *group is NULL after a failure.
+/* Collective. Makes a device group. comm stays usable, and may be freed before the group. options
+ * NULL: UNISONO_DEVICE_OPTIONS_INIT. The caller frees *group; *group is NULL after a failure.
  * Errors, on all ranks: CONFIG (no driver, no such device, no kernels, a device that cannot reach
  * the memory of another), USAGE (ranks on several hosts, options that differ), RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_device_create(const unisono_device_options_t* options,

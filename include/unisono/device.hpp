@@ -6,13 +6,13 @@
 //              .count = n, .dtype = unisono::Dtype::bf16, .reduction = unisono::avg}, stream);
 //   group.synchronize(stream);
 //
-// Buffers and streams belong to the rank's device, and each device must be able to reach the memory
-// of the others.
+// Buffers and streams belong to the rank's device, and each device must be able to access the
+// memory of the other devices.
 // - Ranks that are threads of one process access each other's memory directly; on several devices
 //   this needs memory from cudaMalloc. Each rank needs a stream of its own, because kernels that
 //   wait for each other would block on a shared stream.
 // - Ranks that are processes access memory from allocate() directly.
-// - Other memory is copied aside first.
+// - Other memory is copied to a staging buffer first.
 //
 // Within one call, all ranks must use the same kind of memory. A rank without elements may pass
 // null, which counts as directly accessible memory (between processes: as memory from allocate(),
@@ -23,10 +23,10 @@
 // In place: as in communicator.hpp, except that an all_reduce is in place on all ranks or on none,
 // a broadcast on all of them (`in` may be null), and an all_to_all on none.
 //
-// CUDA graphs: calls may be captured. Within a graph they run in their order on whatever streams;
-// all ranks must replay their graphs in the same order. Relative to the group's other calls, a
-// replay is ordered only by its stream: make other streams wait for it with an event, and let it
-// finish before the group is closed.
+// CUDA graphs: calls may be captured. Within a graph they run in the order of their calls, whatever
+// their streams; all ranks must replay their graphs in the same order. Relative to the group's
+// other calls, a replay is ordered only by its stream: make other streams wait for it with an
+// event, and let it finish before the group is closed.
 //
 // Errors: an invalid call throws usage at once. A later failure (a rank dies, is late or makes a
 // different call) stops the kernels of all ranks within about 20 ms, and the next run(), check() or
@@ -53,7 +53,7 @@ struct DeviceOptions {
   int device = 0;       // CUDA device number
   int channels = 0;     // thread blocks per operation, the same on all ranks; 0: chosen
   int timeout_ms = -1;  // limit of the wait for a late rank; -1: five minutes; 0: no limit
-  std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory
+  std::size_t scratch_bytes = std::size_t{32} << 20;  // of device memory, the same on all ranks
 };
 
 // Threads: one thread at a time calls run(), allocate() and close(); check(), synchronize() and

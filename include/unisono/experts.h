@@ -77,12 +77,12 @@ typedef struct unisono_routing_shape {
   const int64_t* rows_of_ranks;
 } unisono_routing_shape_t;
 
-/* One kind of row that is sent with the tokens. */
+/* One kind of data that is sent for each token, as a row. */
 typedef struct unisono_payload {
   const void* in; /* [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes] */
   void* out;      /* [rows][row_bytes] */
   size_t row_bytes;
-  int one_a_slot;
+  int one_a_slot; /* 1: a row for each of the k places, as for weights; not for rank_major */
   int coding;
   unisono_dtype_t dtype; /* needed for a coding; the same on all ranks */
 } unisono_payload_t;
@@ -93,7 +93,7 @@ typedef struct unisono_combine_rows {
   void* out;        /* [tokens][hidden] of dtype */
   unisono_dtype_t dtype;
   size_t hidden;
-  const float* weights; /* [tokens][k]; NULL: all are 1 */
+  const float* weights; /* [tokens][k]; NULL: all are 1; NULL for rank_major */
   const void* residual; /* [tokens][hidden]; NULL: none; may be `out` */
   int coding;
 } unisono_combine_rows_t;
@@ -109,7 +109,7 @@ typedef struct unisono_combine_gradient {
   float* weights_gradient; /* [tokens][k] */
 } unisono_combine_gradient_t;
 
-/* Collective. Makes an exchange. The caller frees *exchange, before the communicator. */
+/* Collective. Makes an exchange. The caller frees *exchange before it frees the communicator. */
 UNISONO_EXPORT unisono_result_t
 unisono_exchange_create(const unisono_exchange_options_t* options, unisono_comm_t comm,
                         unisono_exchange_t* exchange) UNISONO_NOEXCEPT;
@@ -143,8 +143,8 @@ UNISONO_EXPORT unisono_result_t unisono_routing_expert(int local, unisono_routin
                                                        size_t* first_row,
                                                        size_t* rows) UNISONO_NOEXCEPT;
 
-/* Collective. Brings rows to the ranks of their experts. Tokens must not change until it returns;
- * all peers have read them then.
+/* Collective. Brings rows to the ranks of their experts; at most 8 payloads. Tokens must not change
+ * until it returns; all peers have read them then.
  * Shapes: see unisono_payload_t.
  * In place: no output may overlap an input or another output. */
 UNISONO_EXPORT unisono_result_t unisono_dispatch(unisono_routing_t routing,
@@ -200,7 +200,8 @@ unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradie
                          unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 
 /* Collective. Excludes the experts of some ranks from the next unisono_route() on. The mask is the
- * union of what all ranks name; unisono_masked() returns it. */
+ * union of the ranks that any rank names; it replaces the old one, and unisono_masked() returns
+ * it. */
 UNISONO_EXPORT unisono_result_t unisono_mask(const int* ranks, size_t count,
                                              unisono_exchange_t exchange) UNISONO_NOEXCEPT;
 /* Collective. Excludes the experts of some ranks for the next `routes` calls of unisono_route() on

@@ -1,4 +1,5 @@
-// Explanation: which algorithm a call gets, why, and what the other algorithms would cost.
+// Explanation: the algorithm that a call uses, the reason for this choice, and the cost of the
+// other algorithms.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct Explanation {
   std::vector<Candidate> candidates;  // fastest first, as far as known
   std::vector<Unable> unable;         // algorithms that cannot serve this call
 
-  // Local. Returns a table for people.
+  // Local. Returns a readable table.
   UNISONO_EXPORT std::string text() const;
 };
 

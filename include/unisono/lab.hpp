@@ -1,10 +1,11 @@
-// libunisono_lab: what collectives, workloads and models would take on described machines. Nothing
-// runs: it needs no ranks, moves no data, and links to no other library of unisono.
+// libunisono_lab: predicts the time of collectives, workloads and models on described machines. It
+// needs no ranks, moves no data, and links to no other library of unisono.
 //
 // A topology is a preset (`unisono topo --presets`) with its parameters, such as
 // "dgx_h100:nodes=4", or the text of unisono.topology/1 (docs/formats/topology.md).
 //
-// Threads: any. Errors: Error(usage), with the place in a text that is wrong.
+// Threads: any.
+// Errors: usage, with the position of the mistake in a text.
 #pragma once
 
 #include <string>
@@ -22,14 +23,14 @@ struct PredictedAlgorithm {
   std::string algorithm;  // with its parameters
   double time_us = 0;
 };
-// Simulates each algorithm of the collective on the first `ranks` ranks of a topology, as
-// `unisono plan --on` does: fastest first.
-// Units: `bytes` is the vector: the larger of what a rank sends and receives in all.
+// Local. Simulates each algorithm of the collective on the first `ranks` ranks of a topology, as
+// `unisono plan --on` does. Returns the fastest first.
+// Units: `bytes`: the larger of what a rank sends and receives in total.
 UNISONO_EXPORT std::vector<PredictedAlgorithm> predict(Collective collective, int ranks,
                                                        double bytes, std::string_view topology);
 
-// Simulates the text of a unisono.workload/1 (docs/formats/workload.md) that names no file, and
-// returns unisono.simulation/1, as `unisono sim --json` prints it.
+// Local. Simulates a workload, the text of a unisono.workload/1 (docs/formats/workload.md) that
+// refers to no file, and returns unisono.simulation/1, as `unisono sim --json` prints it.
 UNISONO_EXPORT std::string simulate(std::string_view workload, std::string_view topology);
 
 // A layout of a model and its predicted speed.
@@ -38,15 +39,16 @@ struct PlannedLayout {
   double step_s = 0;
   double tokens_per_s_device = 0;
 };
-// The ten fastest layouts to train a model on all devices of a topology, as `unisono plan-model`
-// finds them; none: no layout fits into memory. `model` is a name that `unisono plan-model` knows,
-// or the text of a config.json. `batch`: sequences of a step. `sequence`: tokens.
+// Local. Returns the ten fastest layouts to train a model on all devices of a topology, as `unisono
+// plan-model` finds them; none if no layout fits into memory. `model` is a name that `unisono
+// plan-model` knows, or the text of a config.json. `batch`: sequences per step. `sequence`: tokens
+// per sequence.
 UNISONO_EXPORT std::vector<PlannedLayout> plan_training(std::string_view model,
                                                         std::string_view topology, double batch,
                                                         double sequence);
 
-// Proves the text of a unisono.step/1 (docs/formats/step.md): what is wrong, one text each; none:
-// the step gives what one process would.
+// Local. Proves a step, the text of a unisono.step/1 (docs/formats/step.md). Returns one text for
+// each mistake; none if the step computes what one process would.
 UNISONO_EXPORT std::vector<std::string> check_step(std::string_view step);
 
 }  // namespace unisono::lab

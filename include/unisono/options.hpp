@@ -12,10 +12,10 @@ namespace unisono {
 
 inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
 
-// Options of connect(). Members that are unset are read from the environment, in this order:
-// UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI (OMPI_COMM_WORLD_*), MPICH and other PMI
-// launchers (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS). With none of them the world
-// has one rank.
+// Options of connect(). Members that are unset (-1, empty, or a time limit at its default) are read
+// from the environment, in this order: UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI
+// (OMPI_COMM_WORLD_*), MPICH and other PMI launchers (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID,
+// SLURM_NTASKS). With none of them the world has one rank.
 struct ConnectOptions {
   int rank = -1;
   int size = -1;
@@ -67,28 +67,29 @@ struct ConnectOptions {
   // system's identification.
   std::string host;
   // "1": each TCP message between hosts carries a CRC-32C; a damaged message ends the connection
-  // and never becomes a result. "0": no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM,
-  // else 1.
+  // and is never delivered. "0": no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM, else
+  // 1.
   std::string checksum;
   // The default of Call::accuracy, the same on all ranks. It applies to all_reduce, reduce and
   // reduce_scatter of f32 vectors of at least 16 KiB on ranks of several hosts. All other calls
   // stay exact, and so do a team's calls, "reproducible" ones, and calls with an algorithm that
   // would round twice. 0: no rounding. -1: UNISONO_ACCURACY, else 0.
   double accuracy = -1;
-  // The most threads of this rank that move a long blocking call: the caller, and helpers that
-  // otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile may use fewer
-  // if they are faster. The results have the same bits for any number. Groups with helpers take
-  // more memory. 0: UNISONO_THREADS, else 1 (no helpers).
+  // The most threads of this rank that move the data of a long blocking call: the caller, and
+  // helpers that otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile
+  // may select fewer threads if that is faster. Results have the same bits for any number of
+  // threads. Groups with helpers take more memory. 0: UNISONO_THREADS, else 1 (no helpers).
   int threads = 0;
   // For ranks on several hosts that can already communicate, over a key-value store or another
   // library: takes this rank's text and returns the texts of all ranks, by rank. The ranks then
-  // connect through it, and nobody listens at `address`, which only selects this rank's own address
-  // by its direction (the port is ignored); without `address` any address but a loopback is used.
-  // connect() rethrows what this function throws.
+  // exchange their addresses through it, and no rank listens at `address`. `address` then only
+  // selects this rank's own address: the one from which the system would send to it (the port is
+  // ignored). Without `address`, any address except loopback is used. connect() rethrows what this
+  // function throws.
   std::function<std::vector<std::string>(const std::string& mine)> exchange = nullptr;
   // Called about ten times a second by a thread that waits for its peers, in connect() or in an
-  // operation, possibly the progress thread. Returning true ends the connecting, or the world as
-  // abort() does, with the error `aborted`. It must not wait for operations, nor throw.
+  // operation, possibly the progress thread. If it returns true, connect() fails, or the world ends
+  // as with abort(), with the error `aborted`. It must not wait for operations, nor throw.
   std::function<bool()> interrupted = nullptr;
 };
 
@@ -99,7 +100,7 @@ struct ShrinkOptions {
   int timeout_ms = -1;
   // true: at most one world can follow this one, even if the network separates its hosts. The ranks
   // that continue are more than half of all ranks not proved dead, or exactly half including the
-  // lowest of them. false: whichever ranks are there continue.
+  // lowest of them. false: all ranks that can reach each other continue.
   bool quorum = true;
 };
 

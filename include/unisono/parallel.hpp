@@ -1,4 +1,4 @@
-// libunisono_parallel: everything of its C++ API.
+// libunisono_parallel: its whole C++ API.
 #pragma once
 
 #include "unisono/parallel/any_span.hpp"

@@ -1,5 +1,5 @@
-/* Pipelines for C: the schedules of `unisono pipeline list`, or of a file, and a runner that does
- * one with the computations of a model. What they are is as in parallel/pipeline.hpp; results and
+/* Pipelines for C: the schedules of `unisono pipeline list`, or of a file, and a runner that
+ * executes one with the computations of a model. parallel/pipeline.hpp describes both; results and
  * errors are as in unisono.h. */
 #pragma once
 
@@ -16,24 +16,25 @@ typedef struct unisono_schedule_handle* unisono_schedule_t;
 /* A schedule that runs on the ranks of a communicator. One thread at a time. */
 typedef struct unisono_pipeline_handle* unisono_pipeline_t;
 
-/* Makes the schedule `name`. chunks: stages per rank, if the schedule leaves the choice; 0: the
- * schedule's number, or 2. The caller frees *schedule; *schedule is NULL after a failure.
+/* Local. Makes the schedule `name`. chunks: stages per rank, if the schedule leaves the choice; 0:
+ * the schedule's number, or 2. The caller frees *schedule; *schedule is NULL after a failure.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t
 unisono_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
                          unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
-/* Parses the text of a file: unisono.pipeline/1, or the CSV of torch.distributed.pipelining.
+/* Local. Parses the text of a file, at most 64 MiB: unisono.pipeline/1, or the CSV of
+ * torch.distributed.pipelining. The caller frees *schedule; *schedule is NULL after a failure.
  * Errors: USAGE, with the position of the mistake or the first finding of `unisono pipeline
  * verify`. */
 UNISONO_EXPORT unisono_result_t
 unisono_schedule_parse(const char* text, unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
-/* Returns the number of stages; 0 for NULL. */
+/* Local. Returns the number of stages; 0 for NULL. */
 UNISONO_EXPORT int unisono_schedule_stages(unisono_schedule_t schedule) UNISONO_NOEXCEPT;
-/* Returns the rank of a stage; -1 if there is no such stage. */
+/* Local. Returns the rank of a stage; -1 if there is no such stage. */
 UNISONO_EXPORT int unisono_schedule_rank_of(int stage,
                                             unisono_schedule_t schedule) UNISONO_NOEXCEPT;
-/* Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines keep what they
- * need of it. */
+/* Local. Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines keep what
+ * they need of it. */
 UNISONO_EXPORT unisono_result_t unisono_schedule_free(unisono_schedule_t* schedule)
     UNISONO_NOEXCEPT;
 
@@ -73,7 +74,7 @@ typedef unisono_result_t (*unisono_stage_callback_t)(int stage, void* context);
  * rank. The parts of an overlap run one after the other. */
 typedef struct unisono_pipeline_options {
   size_t struct_size;
-  int timeout_ms; /* limit of the wait for one message; -1: the communicator's */
+  int timeout_ms; /* limit of the wait for one message; -1: the communicator's, 0: none */
   int record;     /* 1: record when each action begins and ends */
   unisono_pass_callback_t forward;
   unisono_pass_callback_t backward;         /* both gradients in one */
@@ -98,7 +99,7 @@ unisono_pipeline_create(unisono_schedule_t schedule, const unisono_pipeline_stag
                         unisono_comm_t comm, unisono_pipeline_t* pipeline) UNISONO_NOEXCEPT;
 /* Collective. Runs one step: all microbatches forward and backward.
  * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that was waited for and the rank that
- * owes it; the result of a callback. */
+ * owes it; the result of a callback; USAGE from within a callback, or after a failed step. */
 UNISONO_EXPORT unisono_result_t unisono_pipeline_run_step(unisono_pipeline_t pipeline)
     UNISONO_NOEXCEPT;
 /* Collective. Returns the last step of all ranks as unisono.pipeline_times/1. Needs `record`. *text

@@ -1,5 +1,5 @@
-/* Reshard for C: tensors move from one mesh of ranks to another. What it does is as in
- * parallel/reshard.hpp; results and errors are as in unisono.h.
+/* Reshard for C: tensors move from one mesh of ranks to another. parallel/reshard.hpp describes the
+ * moves; results and errors are as in unisono.h.
  *
  *   unisono_reshard_tensor_t tensor = {"w", UNISONO_F32, shape, 2, "tp=2: tp=shard(0)",
  *                                      "tp=2: tp=shard(1)"};
@@ -25,7 +25,7 @@ typedef struct unisono_reshard_handle* unisono_reshard_t;
 
 /* A tensor that moves, and its layouts. */
 typedef struct unisono_reshard_tensor {
-  const char* name; /* one of its own for each tensor */
+  const char* name; /* a different one for each tensor */
   unisono_dtype_t dtype;
   const size_t* shape; /* of the whole tensor; NULL, with 0 dimensions, for a single element */
   size_t dimensions;   /* at most 8 */
@@ -56,7 +56,7 @@ typedef struct unisono_reshard_memory {
 #define UNISONO_RESHARD_MEMORY_INIT {sizeof(unisono_reshard_memory_t), NULL, NULL, NULL, NULL}
 
 /* Collective. Plans the moves. All ranks pass the same tensors, also ranks outside both meshes. The
- * caller frees *reshard, before the communicator; *reshard is NULL after a failure.
+ * caller frees *reshard before it frees the communicator; *reshard is NULL after a failure.
  * Errors: CONFIG for a layout that cannot be read, on this rank alone; USAGE for a layout that does
  * not fit; MISMATCH if the tensors differ; those of a collective. */
 UNISONO_EXPORT unisono_result_t unisono_reshard_create(const unisono_reshard_tensor_t* tensors,

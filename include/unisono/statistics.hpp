@@ -1,6 +1,6 @@
-// Statistics: what a communicator's calls cost this rank: how many there were, how many bytes they
-// moved, how long they moved data, and how long they waited for each rank. Always recorded, at a
-// few nanoseconds a call.
+// Statistics: the number and bytes of a communicator's calls on this rank, the time that they spent
+// moving data, and the time that they waited for each rank. Always recorded, at a few nanoseconds
+// per call.
 #pragma once
 
 #include <array>
@@ -25,9 +25,9 @@ struct Statistics {
     // Time in blocking calls minus waiting. One in 64 calls below 32 KiB is timed and counts for
     // the others.
     double moving_s = 0;
-    // Time in blocking calls and in Request::wait() during which nothing could be done for about a
-    // microsecond or more, because a peer had not arrived, sent or read. A progress thread's
-    // waiting is not counted, because it delays nobody.
+    // Time in blocking calls and in Request::wait() during which the call made no progress for
+    // about a microsecond or more, because a peer had not arrived, sent or read. Waiting of the
+    // progress thread is not counted, because it delays nobody.
     double waiting_s = 0;
     // Waiting per rank of the group. If several ranks are missing at once, the first of them is
     // charged until it arrives. A rank on this host that has not entered the call is charged also
@@ -39,7 +39,7 @@ struct Statistics {
 
   std::vector<Row> rows;  // kinds that were called: collectives in enum order, then send, recv
 
-  // Local. Returns a table for people.
+  // Local. Returns a readable table.
   UNISONO_EXPORT std::string text() const;
 };
 

@@ -1,6 +1,6 @@
 /* Teams for C: several threads of each rank make one collective call together. team.hpp describes
- * the calls, their callers and their results; results and errors are as in unisono.h, and
- * unisono_last_error() is per thread.
+ * the calls, the threads that make them and their results; results and errors are as in unisono.h,
+ * and unisono_last_error() is per thread.
  *
  *   unisono_team_create(4, -1, comm, &team);      once, on every rank
  *   ... in thread t of 4, the same buffers and arguments in all four ...
@@ -30,7 +30,7 @@ UNISONO_EXPORT unisono_result_t unisono_team_create(int threads, int timeout_ms,
 UNISONO_EXPORT unisono_result_t unisono_team_free(unisono_team_t* team) UNISONO_NOEXCEPT;
 
 /* Collective. All threads of the team on all ranks make each call, with the whole buffers; `thread`
- * counts from 0. A call returns when this rank's whole result is there.
+ * counts from 0. A call returns when this rank's result is complete.
  * Shapes: as for unisono_broadcast() and the other collectives.
  * In place: see unisono.h.
  * Errors: those of unisono_run(); MISMATCH if two threads make different calls; TIMEOUT, naming the

@@ -6,10 +6,10 @@
 //
 // All threads of a rank make the same calls in the same order, with the whole buffers. The team
 // gives each thread a fixed slice, which begins on a cache line if the buffer does, so that a
-// thread finds the same memory in its cache from call to call. A call returns when all slices of
-// this rank are done; each thread then sees the whole result. Short vectors are moved by as many
-// threads as have 32 KiB to do. Thread 0 alone makes all_to_all and reduce_scatter in place, and
-// reduce_scatter with premul_sum.
+// thread finds the same memory in its cache in each call. A call returns when all slices of this
+// rank are done; each thread then sees the whole result. Each thread that takes part moves at least
+// 32 KiB, so fewer threads move a short vector. Thread 0 alone makes all_to_all and reduce_scatter
+// in place, and reduce_scatter with premul_sum.
 //
 // Results: sums are taken in rank order, so they have the same bits for any number of threads and
 // on all ranks.
@@ -18,7 +18,7 @@
 // and take no lock. The communicator that the team was made from stays usable.
 //
 // Errors: those of Communicator; usage (an invalid thread number, or a collective that a team does
-// not have); mismatch (two threads make different calls); timeout (a thread has not come; the
+// not have); mismatch (two threads make different calls); timeout (a thread has not arrived; the
 // message names it). An error in a call of several threads ends the team and its world, because
 // other slices of that call may be in progress.
 #pragma once

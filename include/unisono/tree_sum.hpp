@@ -38,8 +38,8 @@ UNISONO_EXPORT std::vector<Leaves> even_leaves(std::size_t leaves, int ranks);
 // order. The sum of each is tree(0, count) over its own leaves, so that it can be computed at once.
 UNISONO_EXPORT std::vector<Leaves> subtrees(std::size_t leaves, const Leaves& mine);
 
-// The running sum of one rank's leaves: at most 2 log2(L) vectors if they come in order, as the
-// rest is added at once. Threads: one at a time.
+// The running sum of one rank's leaves. Holds at most 2 log2(L) vectors if the leaves come in
+// order, because each sum is formed as soon as both of its terms are there. Threads: one at a time.
 class UNISONO_EXPORT TreeSum {
  public:
   struct Shape {  // The leaves that a TreeSum adds.
@@ -54,14 +54,14 @@ class UNISONO_EXPORT TreeSum {
 
   const Shape& shape() const { return shape_; }  // Local.
 
-  // Local. Adds the next leaf, or that of a number, which is not used after the call. Leaves may
-  // come in any order.
+  // Local. Adds the next leaf, or leaf `number`; reads it only during the call. Leaves may come in
+  // any order.
   // Shapes: count elements.
-  // Errors: usage beyond the last leaf, and for a leaf that is here.
+  // Errors: usage for a leaf beyond the last one, or one that was added before.
   void add(const void* leaf) { add(next_, leaf); }
   void add(std::size_t number, const void* leaf);
   // Local. Adds the sum of a node of the tree, as subtrees() lists them.
-  // Errors: usage, also for leaves that are no node.
+  // Errors: usage, for example if the leaves do not form a node of the tree.
   void add(const Leaves& node, const void* sum);
   // Local. Returns the number of the leaf that add() takes next: the one after the last added.
   std::size_t next() const { return next_; }
@@ -71,19 +71,20 @@ class UNISONO_EXPORT TreeSum {
   // Errors: usage.
   void sum(void* out) const;
 
-  // Collective. Sums the leaves of all ranks. `leaves` is how many each rank has, by rank, the same
-  // list on all ranks; a rank may have none. The other form takes them in any order. If every rank
-  // has one whole subtree, in rank order, as with equal powers of two, this is one call of the
-  // algorithm tree_order. Otherwise each rank sends all its subtrees, and more bytes are moved.
+  // Collective. Sums the leaves of all ranks. `leaves` is the number of leaves on each rank, or, in
+  // the second form, the leaves themselves, which then need not be in rank order; the same list on
+  // all ranks. A rank may have none. If every rank has one whole subtree, in rank order, as with
+  // equal powers of two, this is one call of the algorithm tree_order. Otherwise each rank sends
+  // all its subtrees, and more bytes are moved.
   // Shapes: out: count elements.
   // Errors: usage, and those of Communicator::run().
   void all_reduce(Communicator& communicator, std::span<const std::size_t> leaves, void* out) const;
   void all_reduce(Communicator& communicator, std::span<const Leaves> leaves, void* out) const;
-  // Collective. The same sum for one rank: only the root uses `out`.
+  // Collective. Writes the sum of all ranks' leaves on the root; only the root uses `out`.
   // Errors: usage, and those of Communicator::run().
   void reduce(Communicator& communicator, std::span<const std::size_t> leaves, int root,
               void* out) const;
-  // Collective. The same for parts: rank r gets elements [r, r+1) * count / n of the sum.
+  // Collective. Writes a part of the sum on each rank: rank r gets elements [r, r+1) * count / n.
   // Shapes: count: n times that of out.
   // Errors: usage, and those of Communicator::run().
   void reduce_scatter(Communicator& communicator, std::span<const std::size_t> leaves,
@@ -96,7 +97,8 @@ class UNISONO_EXPORT TreeSum {
     Scattering(Scattering&&) noexcept;
     Scattering& operator=(Scattering&&) noexcept;
     ~Scattering();
-    // Waits. Returns this rank's part, with the leaves of all ranks of the communicator.
+    // Waits, and returns the sum of this rank's part over the leaves of all ranks of the
+    // communicator.
     // Errors: those of Communicator::run().
     TreeSum finish();
 
@@ -106,8 +108,8 @@ class UNISONO_EXPORT TreeSum {
     std::unique_ptr<State> state_;
   };
   // Collective. Starts to sum the leaves of the ranks of this communicator. Rank r gets the next
-  // parts[r] elements. Leaves of other ranks may be missing: the parts are then summed further,
-  // over another communicator. Errors: usage, and those of Communicator::run().
+  // parts[r] elements. The communicator's ranks need not hold all leaves: the parts can then be
+  // summed further over another communicator. Errors: usage, and those of Communicator::run().
   Scattering scatter_async(Communicator& communicator, std::span<const Leaves> leaves,
                            std::span<const std::size_t> parts) &&;
 

@@ -32,11 +32,12 @@ enum class Dtype : std::uint8_t {
 };
 inline constexpr int kDtypeCount = 13;
 
-// Reduce operations. Spelt as written. `avg` is the sum divided by the number of ranks. Integers of
-// up to 32 bits are summed in 32 or 64 bits and truncate towards zero, floats of less than 32 bits
-// in f32, rounded once; 64-bit sums wrap. No float sum in host memory overflows: f32 and f64
-// inputs are scaled by 2^-k, which rounds those below ranks times the least normal number.
-// `premul_sum` multiplies inputs by a scalar before the sum; `user` is the caller's function.
+// Reduce operations. `avg` is the sum divided by the number of ranks. Integers of up to 32 bits are
+// summed in 32 or 64 bits, 64-bit sums wrap, and the mean truncates towards zero. Floats of fewer
+// than 32 bits are summed in f32 and rounded once. No mean of floats in host memory overflows: f32
+// and f64 inputs are scaled by 2^-k, which rounds inputs below the number of ranks times the least
+// normal number. `premul_sum` multiplies inputs by a scalar before the sum; `user` is the caller's
+// function.
 enum class ReduceOp : std::uint8_t {
   sum,
   prod,

@@ -32,7 +32,8 @@
  * In place: allowed if `in` and `out` are the same address for broadcast, reduce, all_reduce and
  * all_to_all; if `in` is this rank's part of `out` for all_gather; if `out` is this rank's part of
  * `in` for reduce_scatter; if the root's `out` (`in`) is its part of `in` (`out`) for scatter
- * (gather). Any other overlap is UNISONO_USAGE. The caller owns all buffers.
+ * (gather). The v-forms follow the rules of the forms without v. Any other overlap is
+ * UNISONO_USAGE. The caller owns all buffers.
  *
  * Errors: UNISONO_USAGE leaves the communicator as it was. After UNISONO_PEER_LOST,
  * UNISONO_TIMEOUT, UNISONO_MISMATCH or UNISONO_ABORTED, the communicator and all communicators of
@@ -150,10 +151,10 @@ UNISONO_EXPORT size_t unisono_dtype_bytes(unisono_dtype_t dtype) UNISONO_NOEXCEP
 /* Communicators. */
 
 /* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: struct_size tells the
- * library which members the caller knows. Members that are -1 or NULL are read from the
- * environment, in this order: UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI, MPICH and
- * other PMI launchers, Slurm. With none of them the world has one rank. options.hpp describes each
- * member. */
+ * library which members the caller knows. Members that are -1 or NULL, threads 0, and time limits
+ * that are unchanged are read from the environment, in this order: UNISONO_*, torchrun (RANK,
+ * WORLD_SIZE, ...), Open MPI, MPICH and other PMI launchers, Slurm. With none of them the world has
+ * one rank. options.hpp describes each member. */
 typedef struct unisono_connect_options {
   size_t struct_size;
   int rank;
@@ -200,7 +201,7 @@ typedef struct unisono_connect_options {
  * all ranks have joined. The caller frees *comm with unisono_comm_free(); *comm is NULL after a
  * failure.
  * Threads: any.
- * Errors: USAGE, CONFIG, CONNECTION, PEER_LOST, RESOURCE. */
+ * Errors: USAGE, CONFIG, CONNECTION, PEER_LOST, TIMEOUT, RESOURCE, ABORTED. */
 UNISONO_EXPORT unisono_result_t unisono_connect(const unisono_connect_options_t* options,
                                                 unisono_comm_t* comm) UNISONO_NOEXCEPT;
 /* Local. Leaves the group and sets *comm to NULL; *comm may be NULL. Requests that it started can
@@ -216,25 +217,27 @@ UNISONO_EXPORT int unisono_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
  * Errors: those of a collective, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
                                               unisono_comm_t* group) UNISONO_NOEXCEPT;
-/* Makes a communicator of the remaining ranks, in their old order. Call it after UNISONO_PEER_LOST
- * or UNISONO_TIMEOUT on the communicator of the whole world. Collective over the remaining ranks:
- * it ends the old world and blocks until every rank has called it or is known to be dead.
- * timeout_ms limits the wait for ranks that may be alive; -1: as long as for connecting, 0: no
- * limit. quorum 1: at most one world can follow this one, even if the network separates its hosts;
- * 0: whichever ranks are there continue. Afterwards `comm` can only be freed; if *shrunk is `comm`,
- * this function frees it. After an error *shrunk is unchanged.
+/* Makes a communicator of the remaining ranks, in their old order. Call it after UNISONO_PEER_LOST,
+ * UNISONO_TIMEOUT or UNISONO_ABORTED on the communicator of the whole world. Collective over the
+ * remaining ranks: it ends the old world and blocks until every rank has called it or is known to
+ * be dead. timeout_ms limits the wait for ranks that may be alive; -1: as long as for connecting,
+ * 0: no limit. quorum 1: at most one world can follow this one, even if the network separates its
+ * hosts; 0: all ranks that can reach each other continue. Afterwards `comm` can only be freed; if
+ * *shrunk is `comm`, this function frees it. After an error *shrunk is unchanged.
  * Errors: EVICTED, USAGE, those of unisono_connect(). */
 UNISONO_EXPORT unisono_result_t unisono_shrink(int timeout_ms, int quorum, unisono_comm_t comm,
                                                unisono_comm_t* shrunk) UNISONO_NOEXCEPT;
 /* Makes a communicator of `size` ranks: the ranks of `comm`, with the same numbers, and new
  * processes. Collective: the new processes connect as ranks of a world of `size`, with the job name
  * (and address) of the first world. `comm` stays usable; if *grown is `comm`, this function frees
- * it. `address` says where rank 0 listens meanwhile; NULL: as for the first world.
+ * it. `address` is where rank 0 listens for the new processes; NULL: the address of the first
+ * world.
  * Errors: those of unisono_connect(), USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_grow(int size, const char* address, unisono_comm_t comm,
                                              unisono_comm_t* grown) UNISONO_NOEXCEPT;
 /* Local. Labels the next calls of this rank on any group of this world, for example with a layer or
- * a phase, until the next label. Recordings name the calls by it. NULL or "" removes the label.
+ * a phase, until the next label. `unisono top` shows the label, and recordings name the calls by
+ * it. NULL or "" removes the label.
  * Units: at most 103 bytes; a recording keeps about 400 different labels.
  * Threads: any.
  * Errors: USAGE. */
@@ -247,9 +250,9 @@ UNISONO_EXPORT unisono_result_t unisono_label(const char* text,
 UNISONO_EXPORT unisono_result_t unisono_abort(const char* reason,
                                               unisono_comm_t comm) UNISONO_NOEXCEPT;
 /* Local. Sets *failure to the result that the next operation on `comm` would return, with its text
- * in unisono_last_error(); UNISONO_SUCCESS while no error is known. Looks for dead ranks as a
- * waiting operation does. Never blocks; makes some system calls. Does not report a rank that left
- * in order before another rank needed it, nor a stopped process.
+ * in unisono_last_error(); UNISONO_SUCCESS while no error is known. Checks for dead ranks and for
+ * reports from other hosts, as a waiting operation does. Never blocks; makes some system calls.
+ * Does not report a rank that left in order before another rank needed it, nor a stopped process.
  * Threads: any.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_failure(unisono_comm_t comm,
@@ -289,7 +292,7 @@ UNISONO_EXPORT unisono_result_t unisono_statistics(const char* what, unisono_com
 /* Local. Blocks until the operation has ended and returns its result. Consumes the request:
  * *request becomes NULL, also after a failure. Running out of time ends the operations of the world
  * on all ranks.
- * Units: timeout_ms in milliseconds; -1: the communicator's limit, 0: no limit.
+ * Units: timeout_ms in milliseconds; -1: the limit of the call or the communicator, 0: no limit.
  * Errors: those of the operation; TIMEOUT; USAGE if *request is NULL. */
 UNISONO_EXPORT unisono_result_t unisono_wait(unisono_request_t* request,
                                              int timeout_ms) UNISONO_NOEXCEPT;
@@ -492,22 +495,22 @@ UNISONO_EXPORT const char* unisono_plan_algorithm(unisono_plan_t plan) UNISONO_N
 UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_NOEXCEPT;
 
 /* Collective. Starts several operations as one: `body` calls _async functions on `comm`, and
- * unisono_group() returns when all of them are done. Consecutive small all_reduces become one. If
- * `body` returns anything but UNISONO_SUCCESS, nothing is started, and that value is the result;
- * this must happen on all ranks or on none, because the other ranks would wait.
+ * unisono_group() returns when all of them are done. Consecutive small all_reduces of the same
+ * dtype and op become one. If `body` returns anything but UNISONO_SUCCESS, nothing is started, and
+ * that value is the result; this must happen on all ranks or on none, because the other ranks would
+ * wait.
  * Errors: USAGE for a blocking call on `comm` in `body`; the result of `body`; those of the
  * operations. */
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
                                               void* context, unisono_comm_t comm) UNISONO_NOEXCEPT;
 
-/* Sends to or receives from one rank of comm. Messages with one tag between two ranks arrive in
- * order. unisono_send() may return before the receive begins if the message fits into the lane's
+/* Sends to or receives from one rank of comm. Messages with the same tag between two ranks arrive
+ * in order. unisono_send() may return before the receive begins if the message fits into the lane's
  * buffer (at most 256 KiB); a longer message waits for the receiver. The _async forms start the
  * transfer; the buffer must live until unisono_wait() returns.
  * Units: bytes; both sides must name the same number.
  * Threads: one thread at a time, also while another thread makes collective calls.
- * Errors: USAGE; MISMATCH on both sides if the sizes differ; TIMEOUT, PEER_LOST and ABORTED on all
- * ranks. */
+ * Errors: USAGE; MISMATCH if the sizes differ, TIMEOUT, PEER_LOST and ABORTED, on all ranks. */
 UNISONO_EXPORT unisono_result_t unisono_send(const void* data, size_t bytes, int to, int tag,
                                              unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_send_async(const void* data, size_t bytes, int to, int tag,

@@ -1,5 +1,5 @@
-// libunisono: everything of its C++ API. parallel.hpp, device.hpp and lab.hpp are those of the
-// other libraries.
+// libunisono: its whole C++ API. parallel.hpp, device.hpp and lab.hpp are the headers of the other
+// libraries.
 #pragma once
 
 #if __cplusplus < 202002L

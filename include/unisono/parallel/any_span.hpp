@@ -1,4 +1,4 @@
-// Spans whose element type is known at run time. The parallel layer takes f32, bf16, f16, f8e4m3
+// Spans whose element type is known at run time. The parallel layer accepts f32, bf16, f16, f8e4m3
 // and f8e5m2.
 #pragma once
 

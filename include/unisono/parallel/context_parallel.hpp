@@ -95,11 +95,11 @@ struct UNISONO_EXPORT ContextAxes {
   Communicator* heads = nullptr;
   ContextMethod method = ContextMethod::ring;
   ContextOrder order = ContextOrder::zigzag;
-  // For the same bits: the number of even blocks of the sequence, the same under all layouts. 0:
-  // none. The kernel's rows are in the order of their positions. In a forward pass a row of its
-  // result must not depend on the other queries of the call. A ring needs whole blocks on each rank
-  // of `outer`: a multiple of 2n blocks for zigzag, of n for contiguous. The backward pass is a
-  // ring under either method.
+  // For the same bits: the number of even blocks into which the sequence is cut, the same under all
+  // layouts. 0: no blocks. The kernel's rows are in the order of their positions. In a forward pass
+  // a row of its result must not depend on the other queries of the call. A ring needs whole blocks
+  // on each rank of `outer`: a multiple of 2n blocks for zigzag, of n for contiguous. The backward
+  // pass is a ring under either method.
   std::size_t blocks = 0;
 
   int ranks() const;  // over both axes
@@ -113,8 +113,8 @@ struct UNISONO_EXPORT ContextAxes {
 // Shapes: query, out: [batch, rows, heads, dim]; key, value: [batch, rows, key_value_heads, dim];
 // log_sum: [batch, rows, heads].
 // In place: outputs must not overlap any other buffer.
-// Errors: usage if the Ulysses axis does not divide the heads, or if a rank of a ring has a part of
-// a block; those of Communicator::run().
+// Errors: usage if the size of the Ulysses axis does not divide the heads and the key-value heads,
+// or if a rank of a ring has a part of a block; those of Communicator::run().
 UNISONO_EXPORT void context_attention(const ContextAxes& axes, const AttentionShape& shape,
                                       std::size_t length, const AttentionKernel& kernel,
                                       ConstAnySpan query, ConstAnySpan key, ConstAnySpan value,

@@ -76,7 +76,7 @@ struct RowSource {
 };
 
 // Local. Returns the options of an exchange on the ranks that Communicator::shrink() has left: each
-// rank keeps its experts, and replicas serve those of the lost ranks. The same on all ranks.
+// rank keeps its experts, and replicas serve instead of the lost experts. The same on all ranks.
 // Threads: any.
 // Errors: usage (a communicator that was not shrunk from `ranks_before` ranks, an expert whose last
 // rank is lost).
@@ -89,8 +89,8 @@ struct RoutingState;
 }  // namespace detail
 
 // A routing: which token goes from which rank to which. route() makes it; it can be used any number
-// of times, also for the backward pass. Refers to no memory of the caller. Must not be used with
-// another exchange. All members are local.
+// of times, also for the backward pass. Keeps no reference to the caller's memory. Must not be used
+// with another exchange. All members are local.
 class UNISONO_EXPORT Routing {
  public:
   explicit Routing(std::unique_ptr<detail::RoutingState> state);
@@ -129,10 +129,11 @@ class UNISONO_EXPORT Routing {
 // reader decodes. If all ranks are on one host, rows are read unencoded and rounded to the same
 // bits. With G the greatest magnitude of 128 elements, an element is off by at most G / 254 (i8),
 // or by at most 1/16 of itself or G / 458752, whichever is larger (f8e4m3). This holds on all ranks
-// alike, also for rows that stay on their rank. A block with an infinity or a NaN becomes NaN.
+// alike, also for rows that stay on their rank. A block with an infinity or a NaN becomes NaN; a
+// block with G below 2^-119 (f8e4m3: 2^-108) becomes zeros.
 enum class RowCoding : std::uint8_t { none, i8, f8e4m3 };
 
-// One kind of row that is sent with the tokens.
+// One kind of data that is sent for each token, as a row.
 struct Payload {
   std::span<const std::byte> in = {};  // [tokens][row_bytes]; one_a_slot: [tokens][k][row_bytes]
   // [rows()][row_bytes], or more rows, such as max_rows(); the additional rows are not written.
@@ -201,11 +202,11 @@ class UNISONO_EXPORT Exchange {
   std::size_t max_rows() const;
 
   // Collective. Excludes the experts of some ranks from the next route() on, for example to drain
-  // these ranks; replicas on other ranks serve instead. The new mask is the union of what all ranks
-  // name and replaces the old one; {} on all ranks includes all ranks again. Excluded ranks keep
-  // making all calls and may have tokens. After `routes` calls of route() the ranks are included
-  // again on all ranks; if several ranks name the same rank, the greatest number counts. Returns
-  // the mask in ascending order. Existing routings do not change.
+  // these ranks; replicas on other ranks serve instead. The new mask is the union of the ranks that
+  // any rank names, and replaces the old one; {} on all ranks includes all ranks again. Excluded
+  // ranks keep making all calls and may have tokens. After `routes` calls of route() the ranks are
+  // included again on all ranks; if several ranks name the same rank, the greatest number counts.
+  // Returns the mask in ascending order. Existing routings do not change.
   // Errors: usage (ranks that do not exist, routes < 1, an expert without a remaining rank); the
   // old mask then stays.
   std::vector<int> mask(std::span<const int> ranks, std::int64_t routes = kUntilNextMask);
@@ -229,7 +230,7 @@ class UNISONO_EXPORT Exchange {
   // of this exchange are allowed. On one host start_dispatch() never waits; between hosts it waits
   // until the other ranks start.
   // Errors: those of dispatch(), from either half; usage from finish_dispatch(), before it writes,
-  // if tokens have changed (above 4 KiB it compares 512 words).
+  // if tokens have changed (for more than 4 KiB it compares only 512 words).
   void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
   void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
     start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));

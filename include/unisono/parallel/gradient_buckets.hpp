@@ -1,11 +1,11 @@
 // GradientBuckets: sums gradients over the ranks of an axis while the backward pass continues.
 //
-// Gradients are stored in buckets, flat f32 vectors that this class owns: whatever the type of the
-// model, sums are formed in f32 and 4 bytes per gradient are sent. The all_reduce of a bucket
-// begins when all its gradients and those of the buckets before are ready. The first bucket is
-// small, so that the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are
-// the last ones, so that little remains when the backward pass ends. After the first step the
-// buckets are refilled in the order in which rank 0's gradients became ready.
+// Gradients are stored in buckets, flat f32 vectors that this class owns: for any model dtype, sums
+// are formed in f32 and 4 bytes per gradient are sent. The all_reduce of a bucket begins when all
+// its gradients and all gradients of earlier buckets are ready. The first bucket is small, so that
+// the network starts early (1 MiB, then 25 MiB: Li et al., VLDB 2020), and so are the last ones, so
+// that little remains when the backward pass ends. After the first step the buckets are refilled in
+// the order in which rank 0's gradients became ready.
 //
 // Threads: one thread at a time. ready() may be called while other operations of the communicator
 // are in progress, in the same order on all ranks.
@@ -67,8 +67,8 @@ class UNISONO_EXPORT GradientBuckets {
   // Errors: usage.
   void add_to(std::size_t index, ConstAnySpan values);
 
-  // Local. Begins a step: no gradient is ready. With `reduce` false the step only accumulates:
-  // nothing is sent, and the next step continues with the gradients.
+  // Local. Begins a step, in which no gradient is ready yet. With `reduce` false the step only
+  // accumulates: nothing is sent, and the next step adds to the same gradients.
   void begin(bool reduce = true);
   // Collective. Marks a gradient as complete. If the next gradient takes longer than timeout_ms,
   // the world is aborted with that gradient's name, also while this rank computes.
@@ -76,7 +76,7 @@ class UNISONO_EXPORT GradientBuckets {
   void ready(std::size_t index);
   // Collective. Waits until all gradients are combined.
   // Errors: usage, naming the gradients that never became ready, or the leaves that are missing;
-  // the other ranks get aborted, because they would wait for ever.
+  // the other ranks get aborted, because they would wait forever.
   void finish();
 
   std::size_t buckets() const;  // Local. Returns the number of buckets.

@@ -76,7 +76,8 @@ class UNISONO_EXPORT Mesh {
   Mesh& operator=(Mesh&&) noexcept;
   ~Mesh();
 
-  // Local. The mesh's shape, this rank's number, and MeshShape::size() and coordinate() of it.
+  // Local. Returns the mesh's shape, this rank's number in the mesh, the size of axes, and this
+  // rank's coordinate along axes.
   const MeshShape& shape() const;
   int rank() const;
   int size(std::string_view names) const { return shape().size(names); }

@@ -1,9 +1,9 @@
 // Overlaps a collective with the matrix product around it: one block is computed while another one
 // is sent (Wang et al., ASPLOS 2023). The caller's compute() is called once for each block of rows,
 // so that no rank waits for a whole buffer. all_gather_then begins with the rank's own block,
-// then_reduce_scatter with that of rank 0.
+// then_reduce_scatter with the block of rank 0.
 //
-// The blocks are those of the ranks, by shard_range() of the rows. The world's progress thread
+// Each rank has one block, which shard_range() of the rows defines. The world's progress thread
 // moves data while compute() runs. If compute() kept its core busy the last time and there is no
 // spare core for that thread, blocks are moved between the callbacks instead.
 //

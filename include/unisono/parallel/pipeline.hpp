@@ -3,8 +3,8 @@
 //
 // A model is cut into stages, each stage is on a rank, and microbatches pass through the stages
 // forward and then backward. The schedule gives the order of each rank's actions. It is verified
-// across the ranks when it is read, so that the ranks cannot deadlock in whatever order messages
-// arrive.
+// across the ranks when it is read, so that the ranks cannot deadlock, whatever the order in which
+// messages arrive.
 //
 //   auto schedule = PipelineSchedule::by_name("zb-h1", {.ranks = 4, .microbatches = 8});
 //   Pipeline pipeline(comm, schedule, {{.stage = comm.rank(), .output = hidden}}, callbacks);
@@ -31,7 +31,7 @@ struct ScheduleState;
 class PipelineRunner;
 }  // namespace detail
 
-// The size of a schedule that by_name() makes.
+// The size of the schedule that by_name() returns.
 struct PipelineShape {
   int ranks = 1;
   int microbatches = 1;

@@ -93,9 +93,9 @@ struct RedistributeOptions {
 // and means of bf16, f16 and f8 are formed in f32 and rounded once. On one host, and with at most
 // two ranks per host, this sends no more bytes than the inputs have: each rank sends (n-1)/n of its
 // input (all_reduce: and the same amount of the result). With more ranks per host, or more than 64
-// ranks, elements are sent as f32: 2 times the bytes of a 16-bit sum that is rounded at every step,
-// 4 times those of an 8-bit one. Communicator::all_reduce() instead rounds wherever its algorithm
-// adds, unless "reproducible" is requested.
+// ranks, elements are sent as f32: twice the bytes of a 16-bit sum that is rounded at every step,
+// four times the bytes of such an 8-bit sum. Communicator::all_reduce() instead rounds wherever its
+// algorithm adds, unless "reproducible" is requested.
 UNISONO_EXPORT void redistribute(Communicator& communicator, const Tensor& in, Placement from,
                                  const Tensor& out, Placement to,
                                  const RedistributeOptions& options = {});

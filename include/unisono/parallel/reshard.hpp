@@ -5,7 +5,8 @@
 // A plan says which rank sends which elements to which rank. It is made once and run any number of
 // times, over many tensors at once:
 //
-//   - a target rank that already has an element takes it from its own memory, else from its host;
+//   - a target rank takes an element from its own memory if it is there, otherwise from a rank on
+//     its host if one has it;
 //   - a host receives each element at most once, and its ranks pass it on to each other;
 //   - among ranks with the same elements, the one that has sent least sends, and a rank that has
 //     received elements may pass them on;
@@ -132,8 +133,8 @@ UNISONO_EXPORT std::vector<std::string> verify_reshard(const ReshardPlan& plan,
 // Threads: as for a Communicator.
 class UNISONO_EXPORT Reshard {
  public:
-  // Collective. All ranks of the communicator pass the same tensors, also ranks outside both
-  // meshes. Makes a group of its own for the messages.
+  // Collective. Plans the moves, and makes a group for their messages. All ranks of the
+  // communicator pass the same tensors, also ranks outside both meshes.
   // Errors: those of plan_reshard(); mismatch if the tensors of a rank differ from those of rank 0.
   static Reshard create(Communicator& communicator, std::vector<ReshardTensor> tensors);
   Reshard(Reshard&&) noexcept;
@@ -148,7 +149,8 @@ class UNISONO_EXPORT Reshard {
   // those of Communicator::send(). After an error, complete() says which tensors have arrived.
   void run(std::span<const Tensor> in, std::span<const Tensor> out, int timeout_ms = -1);
 
-  // Local. Returns the shape of this rank's part before or after; nothing outside the mesh.
+  // Local. Returns the shape of this rank's part before or after the move; nothing if the rank is
+  // outside the mesh.
   std::optional<std::vector<std::size_t>> in_shape(std::size_t tensor) const;
   std::optional<std::vector<std::size_t>> out_shape(std::size_t tensor) const;
   // Local. Returns true if the latest run() has filled all of this rank's `out` of a tensor.

@@ -1,5 +1,6 @@
-// Name map: takes the tensors of a checkpoint to those of an engine that fuses some of them, such
-// as q, k and v into one, or all experts of a layer into one. The map is data: a JSON file.
+// Name map: describes how the tensors of a checkpoint become those of an engine that fuses some of
+// them, such as q, k and v into one, or all experts of a layer into one. The map is data: a JSON
+// file.
 //
 //   {"format": "unisono.names/1",
 //    "rules": [{"from": ["layers.{layer}.q.weight", "layers.{layer}.k.weight"],
@@ -9,15 +10,16 @@
 //    "leave_out": ["layers.{layer}.rotary.{any}"],
 //    "others": "keep"}
 //
-// {word} stands for text without a dot. "join" puts tensors one after the other along a dimension
-// of theirs. "stack" makes a new first dimension, which the word counts from 0. "others" says what
-// becomes of names that no rule mentions: "keep" keeps them, "refuse" (the default) is an error.
+// {word} stands for text without a dot. "join" concatenates tensors along this dimension. "stack"
+// makes a new first dimension, along which the word counts from 0. "others" applies to names that
+// no rule mentions: "keep" keeps them, "refuse" (the default) makes them an error.
 //
-// "groups" interleaves: each joined tensor is cut into so many slices, and the target has the first
-// slices of all of them, then the second ones. With "shares" the one source is interleaved: each of
-// its groups has these shares, and the target has the first shares of all groups, then the second
-// ones. "numbers" (of the map) computes a word from others, such as a layer's number from the stage
-// and the number within it: {"layer": {"stage": 8, "local": 1}} is 8 * stage + local.
+// "groups" interleaves: each joined tensor is cut into this number of slices, and the target has
+// the first slices of all tensors, then the second slices. With "shares", the rule has one source,
+// which is interleaved: each of its groups has these shares. The target has the first shares of all
+// groups, then the second shares. "numbers" (of the map) computes a word from others, such as a
+// layer's number from the stage and the number within it: {"layer": {"stage": 8, "local": 1}} is
+// 8 * stage + local.
 // docs/guides/reshard.md has the whole form; examples/reshard/ has maps of known models.
 #pragma once
 
@@ -91,8 +93,9 @@ class UNISONO_EXPORT NameMap {
   bool keeps_others_ = false;
 };
 
-// Local. Compares the result of apply() with the tensors that an engine has, all of them listed.
-// Errors: usage with names on one side only, and other shapes or dtypes.
+// Local. Compares the result of apply() with all tensors of an engine.
+// Errors: usage, listing the names that only one side has, and tensors whose shapes or dtypes
+// differ.
 UNISONO_EXPORT void check_targets(std::span<const NamedTarget> targets,
                                   std::span<const NamedTensor> engine);
 

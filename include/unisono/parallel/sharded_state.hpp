@@ -114,13 +114,14 @@ class UNISONO_EXPORT ShardedState {
   // Leaves may come in any order.
   // Errors: usage without ShardedOptions::leaves, or for a leaf that was added before.
   void leaf_ready(std::size_t unit, std::size_t leaf);
-  // Local. The same for the sum of a node of the tree over all leaves, as subtrees() lists them.
+  // Local. Takes what gradients() holds as the sum of several leaves, which must be a node of the
+  // tree over all leaves (subtrees() lists them), and clears it.
   void leaf_ready(std::size_t unit, const Leaves& node);
   // Local. Replaces the leaves of one unit, which must be the same list on all ranks; for pipelines
   // in which a rank has other microbatches of some units (DualPipe). Call it before the first leaf.
   // Errors: usage.
   void set_leaves(std::size_t unit, std::vector<Leaves> leaves);
-  // Collective. Marks the unit's gradients as complete and starts their reduction, which continues
+  // Collective. Marks the unit's gradients as complete and starts their reduction, which progresses
   // while other gradients are computed.
   // Errors: usage if a unit is ready twice, or without one of its leaves.
   void gradients_ready(std::size_t unit);
@@ -131,7 +132,7 @@ class UNISONO_EXPORT ShardedState {
   // Collective. Waits for the reductions, clips, updates, and distributes the new parameters.
   // Returns the norm of all gradients before clipping.
   // Errors: usage, naming the parameters of units that were never ready; the other ranks get
-  // aborted, because they would wait for ever.
+  // aborted, because they would wait forever.
   double step();
 
   // Memory by purpose.

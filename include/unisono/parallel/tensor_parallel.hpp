@@ -17,7 +17,7 @@
 // rows.
 //
 // The same bits for any number of ranks: a row-parallel product is a sum over its inner dimension.
-// Cut that dimension into blocks, whose number belongs to the model and not to the layout; each
+// Cut that dimension into a number of blocks that depends on the model and not on the layout; each
 // rank has the blocks that even_leaves() gives it. sum_of_blocks() multiplies block by block and
 // adds the products over a fixed tree, which the forms of leave_region() and
 // enter_region_backward() with leaves continue over the ranks.
@@ -121,7 +121,7 @@ UNISONO_EXPORT void vocabulary_cross_entropy(Communicator& axis, std::size_t voc
                                              AnySpan logits, std::span<const std::int32_t> targets,
                                              float scale, std::span<float> losses);
 
-// Local. The same for logits of the whole vocabulary.
+// Local. Computes the cross entropy of logits over the whole vocabulary, as above.
 // Shapes: logits: targets.size() rows of `vocabulary`.
 // In place: `logits` always.
 // Errors: usage.
