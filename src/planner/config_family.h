@@ -54,7 +54,10 @@ struct VectorRule {
   KeyRule head_norms = {.fallback = true};  // where `heads` is not none
   KeyRule queries = {};                     // bias of queries, keys and values
   KeyRule output = {};
-  KeyRule inner = {};
+  KeyRule inner = {};                      // of dense inner parts, and of shared experts
+  KeyRule weights = {.fallback = true};    // of norms
+  KeyRule last_norm = {.fallback = true};  // behind all layers
+  KeyRule head = {};                       // bias of the product with the vocabulary
 };
 
 struct ConfigFamily {
@@ -75,19 +78,21 @@ struct ConfigFamily {
   Windows windows = Windows::none;
   int window = 0;  // 0: none
   int window_period = 6;
+  int window_keys = 1;    // times the heads of keys of other layers, if no key says it
   int first_window = 28;  // "max_window_layers"
   Experts experts = Experts::none;
   int dense_layers = 0;  // the first ones
   bool is_latent = false;
   bool has_score_bias = false;  // a number for each expert, added to its score
   bool has_expert_bias = false;
-  bool has_sinks = false;      // a number for each head
-  bool has_head_bias = false;  // of the product with the vocabulary
+  bool has_sinks = false;         // a number for each head
+  bool has_window_sinks = false;  // the same, in layers with a window
   bool has_embedding_norm = false;
   bool has_dense_part = false;  // beside experts, a dense inner part: Gemma 4
   bool gates_output = false;
   bool has_single_parts = false;        // a layer mixes tokens, or is an inner part: Nemotron-H
   std::string_view positions_key = {};  // of learned positions
+  int more_positions = 0;               // than the key says
   Linear linear = Linear::none;
   int attention_period = 0;  // every so many layers are attention
 };

@@ -324,6 +324,9 @@ ModelConfig read(const JsonNode& config, std::string name) {
   if (quantised) {
     result.shape.stored = read_quantised(*quantised, result.shape, account);
   }
+  for (const auto& [key, what] : kNotDescribed) {
+    keys.ignore(key);  // not_described() has read it
+  }
   std::ranges::move(keys.rest(), std::back_inserter(account.not_understood));
   for (ConfigKeys& around : arounds) {
     const std::optional<JsonNode> type = around.node().find("model_type");

@@ -165,15 +165,45 @@ constexpr std::string_view kNoMatter[] = {"_attn_implementation",
                                           "time_step_min",
                                           "time_step_max",
                                           "time_step_floor",
-                                          "time_step_limit"};
+                                          "time_step_limit",
+                                          "activation",
+                                          "dropout",
+                                          "embedding_initializer_range",
+                                          "input_jitter_noise",
+                                          "layerdrop",
+                                          "norm_epsilon",
+                                          "router_scaling_factor",
+                                          "swiglu_alpha",
+                                          "use_parallel_residual",
+                                          "z_loss_coefficient"};
 
 constexpr std::string_view kNoMatterEnds[] = {"_token_id", "_token_ids", "_token_index",
                                               "_dropout",  "_pdrop",     "_eps",
                                               "_theta",    "_loss_coef", "_soft_tokens"};
 constexpr std::string_view kNoMatterBeginnings[] = {"rope_", "summary_", "yarn_"};
 
-bool is_off(const JsonNode& value) {
-  return value.is(JsonValue::Kind::null) || (value.is(JsonValue::Kind::truth) && !value.truth()) ||
+// Keys that change nothing as long as they are false, which transformers takes them for.
+constexpr std::string_view kOffByDefault[] = {"_remove_final_layer_norm",
+                                              "apply_residual_connection_post_layernorm",
+                                              "attention_bias",
+                                              "conv_bias",
+                                              "is_encoder_decoder",
+                                              "mamba_proj_bias",
+                                              "mlp_bias",
+                                              "mtp_use_dedicated_embeddings",
+                                              "qk_layernorm",
+                                              "reorder_and_upcast_attn",
+                                              "scale_attn_by_inverse_layer_idx",
+                                              "slow_but_exact",
+                                              "use_bias",
+                                              "use_mrope",
+                                              "use_sliding_window"};
+
+// Any other key may be true where the file does not say that it is false.
+bool is_off(std::string_view key, const JsonNode& value) {
+  const bool is_false = value.is(JsonValue::Kind::truth) && !value.truth();
+  return value.is(JsonValue::Kind::null) ||
+         (is_false && std::ranges::find(kOffByDefault, key) != std::end(kOffByDefault)) ||
          (value.is(JsonValue::Kind::array) && value.size() == 0) ||
          (value.is(JsonValue::Kind::object) && value.keys().empty());
 }
@@ -371,7 +401,7 @@ std::vector<std::string> ConfigKeys::rest() {
   for (std::size_t i = 0; i < config_.keys().size(); ++i) {
     const std::string& key = config_.keys()[i];
     const JsonNode value = config_.member(i);
-    if (!used_.contains(key) && !is_of_no_matter(key) && !is_off(value)) {
+    if (!used_.contains(key) && !is_of_no_matter(key) && !is_off(key, value)) {
       rest.push_back(in_quotes(key).substr(1, in_quotes(key).size() - 2) + "=" + value_text(value));
     }
   }

@@ -80,10 +80,11 @@ class LayerReader {
       }
       const std::string_view interval = keys_.one_of({"moe_layer_freq", "moe_layer_interval"});
       const int period = static_cast<int>(keys_.has(interval) ? keys_.size(interval) : 1);
+      const int first = interval == "moe_layer_interval" ? period - 1 : 0;
       // -1: the last layer.
       const std::optional<JsonNode> end = keys_.find("moe_layer_end_index");
       const std::int64_t last = end ? end->whole(-1, shape_.layers) : -1;
-      keep([&](int i) { return i >= dense && (last < 0 || i <= last) && i % period == 0; });
+      keep([&](int i) { return i >= dense && (last < 0 || i <= last) && i % period == first; });
     } else if (family_.experts == Experts::sparse) {
       const int period = step("decoder_sparse_step");
       const std::optional<JsonNode> only = keys_.find("mlp_only_layers");

@@ -104,10 +104,13 @@ class ConfigReader {
       return;  // a layer without experts is refused below
     }
     shape_.ffn = static_cast<double>(keys_.size_of_part(key, family_.ffn));
+    if (family_.linear != Linear::short_conv) {
+      return;
+    }
     // Two thirds of the width, in whole blocks.
-    if (family_.linear == Linear::short_conv && keys_.truth("block_auto_adjust_ff_dim", true)) {
-      const auto block = static_cast<double>(keys_.size_or("block_multiple_of", 256));
-      const std::optional<JsonNode> times = keys_.find("block_ffn_dim_multiplier");
+    const std::optional<JsonNode> times = keys_.find("block_ffn_dim_multiplier");
+    const auto block = static_cast<double>(keys_.size_or("block_multiple_of", 256));
+    if (keys_.truth("block_auto_adjust_ff_dim", true)) {
       const double width = std::floor(2 * shape_.ffn / 3) * (times ? times->number(0.01, 100) : 1);
       shape_.ffn = block * std::ceil(std::floor(width) / block);
     }
@@ -128,7 +131,8 @@ class ConfigReader {
     } else {
       shape_.kv_heads = shape_.heads;
     }
-    shape_.value_dim = static_cast<double>(keys_.count("v_head_dim"));
+    shape_.value_dim =
+        keys_.has("v_head_dim") ? static_cast<double>(keys_.size("v_head_dim")) : 0.0;
     // As with keys, null stands for the width over the heads.
     const bool has_dim = keys_.find("head_dim").has_value();
     const bool is_null_dim = !has_dim && keys_.node().find("head_dim").has_value();
@@ -156,7 +160,7 @@ class ConfigReader {
     };
     window.queries = count(keys_.one_of({"swa_num_attention_heads", "num_sliding_attention_heads"}),
                            whole.queries);
-    window.keys = count("swa_num_key_value_heads", whole.keys);
+    window.keys = count("swa_num_key_value_heads", family_.window_keys * whole.keys);
     window.dim = of("swa_head_dim", whole.dim);
     window.value_dim =
         of("swa_v_head_dim", keys_.has("swa_head_dim") ? window.dim : whole.value_dim);
@@ -279,6 +283,9 @@ class ConfigReader {
                      .plain_dim = size("qk_nope_head_dim"),
                      .rotary_dim = size("qk_rope_head_dim"),
                      .value_dim = size("v_head_dim")};
+    if (keys_.has("q_lora_rank") && shape_.latent.query_rank == 0) {
+      keys_.leave_out("q_lora_rank=0", "planned as null: queries that are not compressed");
+    }
     shape_.kv_heads = shape_.heads;
     shape_.head_dim = shape_.latent.plain_dim;
     if (keys_.has("index_topk")) {
@@ -301,7 +308,10 @@ class ConfigReader {
     }
     const std::string_view count =
         keys_.one_of({"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"});
-    if (!keys_.truth("enable_moe_block", true) || (keys_.has(count) && keys_.count(count) == 0) ||
+    const bool may_lack_experts = family_.experts == Experts::sparse || family_.has_dense_part ||
+                                  family_.linear == Linear::mamba2;
+    if (!keys_.truth("enable_moe_block", true) ||
+        (may_lack_experts && keys_.has(count) && keys_.count(count) == 0) ||
         (family_.has_single_parts && !keys_.has(count)) ||
         (family_.has_dense_part && !keys_.has(count))) {
       return;
@@ -346,52 +356,57 @@ class ConfigReader {
   double vectors() {
     const VectorRule& rule = family_.vectors;
     const double hidden = shape_.hidden;
-    double layer = norms() * rule.norm_size * hidden;
-    if (is_asked(rule.inner)) {
-      layer += (shape_.gated ? 2 : 1) * shape_.ffn + hidden;
-    }
+    const double norm = is_asked(rule.weights) ? rule.norm_size * hidden : 0;
+    const bool has_inner_bias = is_asked(rule.inner);
     const bool has_head_norms = rule.heads != HeadNorms::none && is_asked(rule.head_norms);
     const bool has_query_bias = is_asked(rule.queries);
     const bool has_output_bias = is_asked(rule.output);
-    double attention = 0;
+    double sum = shape_.layers * norms() * norm + shape_.expert_layers() * expert_vectors();
     for (const auto& [kind, layers] : shape_.kind_counts()) {
       if (kind.mixer == Mixer::attention) {
-        attention +=
-            layers * attention_vectors(kind, has_head_norms, has_query_bias, has_output_bias);
+        sum += layers * attention_vectors(kind, has_head_norms, has_query_bias, has_output_bias);
+      }
+      const double inner = kind.has_experts ? shape_.shared_ffn : shape_.ffn;
+      if (has_inner_bias && kind.has_inner && inner > 0) {
+        sum += layers * ((shape_.gated ? 2 : 1) * inner + hidden);
       }
     }
-    double ends = rule.norm_size * hidden;
-    if (family_.has_head_bias) {
-      ends += keys_.truth("lm_head_bias", true) ? shape_.vocabulary : 0;
-    }
+    sum += is_asked(rule.last_norm) ? norm : 0;
+    sum += is_asked(rule.head) ? shape_.vocabulary : 0;
     if (!family_.positions_key.empty()) {
-      ends += static_cast<double>(keys_.size_or(family_.positions_key, 1024)) * hidden;
+      sum += hidden * (static_cast<double>(keys_.size_or(family_.positions_key, 1024)) +
+                       family_.more_positions);
     }
-    ends += family_.has_embedding_norm ? rule.norm_size * hidden : 0;
+    sum += family_.has_embedding_norm ? norm : 0;
     if (family_.windows == Windows::chunks || rule.heads == HeadNorms::each) {
       keys_.find("use_qk_norm");
     }
-    return shape_.layers * layer + attention + ends + shape_.expert_layers() * expert_vectors();
+    return sum;
   }
 
-  // Falcon has a second norm unless attention and the inner part share one.
+  // Falcon and StableLM have a second norm unless attention and the inner part share one.
   int norms() {
+    if (family_.name == "stablelm" && keys_.truth("use_parallel_residual", false)) {
+      return 1;
+    }
     if (family_.name != "falcon") {
       return family_.vectors.norms;
     }
+    const bool is_parallel = keys_.truth("parallel_attn", true);
     if (keys_.truth("new_decoder_architecture", false)) {
       return keys_.has("num_ln_in_parallel_attn")
                  ? static_cast<int>(keys_.size("num_ln_in_parallel_attn"))
                  : 2;
     }
-    return keys_.truth("parallel_attn", true) ? 1 : 2;
+    return is_parallel ? 1 : 2;
   }
 
   double attention_vectors(LayerKind kind, bool has_head_norms, bool has_query_bias,
                            bool has_output_bias) const {
     const Heads heads = heads_of(shape_, kind);
     const LatentAttention& latent = shape_.latent;
-    double count = family_.has_sinks ? heads.queries : 0;
+    const bool has_sinks = family_.has_sinks || (family_.has_window_sinks && kind.has_window);
+    double count = has_sinks ? heads.queries : 0;
     if (has_head_norms) {
       count += family_.vectors.heads == HeadNorms::each ? 2 * heads.dim
                                                         : (heads.queries + heads.keys) * heads.dim;
@@ -402,7 +417,8 @@ class ConfigReader {
     if (has_query_bias) {
       count += latent.is_used()
                    ? latent.query_rank + latent.value_rank + latent.rotary_dim
-                   : (heads.queries + heads.keys) * heads.dim + heads.keys * heads.value_dim;
+                   : ((shape_.gates_output ? 2 : 1) * heads.queries + heads.keys) * heads.dim +
+                         heads.keys * heads.value_dim;
     }
     return count + (has_output_bias ? shape_.hidden : 0);
   }

@@ -621,6 +621,9 @@ TEST(BenchmarkLog, ReadsTablesOfUcc) {
   ASSERT_TRUE(of_part) << of_part.message;
   EXPECT_EQ(of_part.value->table.rows[0].point.ranks, 8);
   EXPECT_DOUBLE_EQ(of_part.value->table.rows[0].point.bytes, 262144);
+  std::string millis = text("Allreduce", "6.00");
+  millis.replace(millis.find("Time, us"), 8, "Time, ms");
+  EXPECT_NE(parse(millis).message.find("another unit than microseconds"), std::string::npos);
   EXPECT_FALSE(parse(text("Allreduce", "25.90")));
   EXPECT_TRUE(parse(text("Allreduce", "25.90"), {.ranks = 8}));
   const auto barrier = parse(

@@ -55,7 +55,7 @@ class Osu : public LogFormat {
       kind_ = words[2].substr(0, words[2].find('.'));
     }
     if (line.text.find("Latency") != kNoPlace && line.text.find('(') != kNoPlace) {
-      has_other_unit_ = line.text.find("(us)") == kNoPlace;
+      has_other_unit_ = line.text.find("(us)") != line.text.find('(');  // the first one counts
     }
     const bool has_size = table().collective != Collective::barrier;
     const std::size_t us = has_size ? 1 : 0;
@@ -141,7 +141,11 @@ class Ucc : public LogFormat {
       table().is_size_of_part = is_of_parts(table().collective);
       table().is_bandwidth_loose = true;
       kind_.clear();
+      has_other_unit_ = false;
       return;
+    }
+    if (line.text.find("Time,") != kNoPlace) {
+      has_other_unit_ = line.text.find("Time, us") == kNoPlace;
     }
     if (words.size() == 2 && (words[0] == "Datatype:" || words[0] == "Reduction:")) {
       add_to_kind(kind_, words[1]);
@@ -161,6 +165,7 @@ class Ucc : public LogFormat {
   void read_row(const std::vector<std::string_view>& words, std::size_t line) {
     constexpr std::size_t kAll = 8;  // count, size, three times and three bandwidths
     PrintedRow row{.line = line, .bytes = *number_of(words[1]), .kind = kind_};
+    row.flaw = has_other_unit_ ? kOtherUnit : "";
     row.out_of_place.us = number_of(words[2]);
     if (words.size() == kAll && *row.out_of_place.us > 0 && number_of(words[5])) {
       row.out_of_place.algbw = row.bytes / *row.out_of_place.us / 1e3;
@@ -182,6 +187,7 @@ class Ucc : public LogFormat {
   }
 
   std::string kind_;
+  bool has_other_unit_ = false;  // than microseconds
 };
 
 //   datatype: float32
