@@ -273,10 +273,10 @@ def move_dtensors():
     want = distribute_tensor(summand.full_tensor(), line, [Shard(0)])
     if rank != 2:
         assert torch.equal(moved.to_local(), want.to_local())
-    strided = [_StridedShard(0, split_factor=2), Shard(0)]
     for wrong, text in (
         ((line, [Partial()]), "target's axis"),
-        ((square, strided), "9 elements are not divided"),
+        ((square, [_StridedShard(0, split_factor=3), Shard(0)]), "an order of cuts that is not known"),
+        ((square, [Shard(0), _StridedShard(0, split_factor=1)]), "an order of cuts that is not known"),
         ((square, [Shard(2), Replicate()]), "with 2 dimensions"),
         ((square, [Replicate()]), "1 placements for a mesh of 2"),
     ):
@@ -297,3 +297,56 @@ def test_dtensors():
     jobs = pytest.importorskip("jobs")
     pytest.importorskip("torch")
     assert jobs.run(4, move_dtensors) == ["right"] * 4
+
+
+def move_uneven_strided():
+    """FSDP over tensor parallelism, with rows that neither divides; 7 rows leave a rank without any."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+    from torch.distributed.tensor.placement_types import _StridedShard
+
+    import unisono.torch
+
+    mesh = init_device_mesh("cpu", (3, 2), mesh_dim_names=("dp", "tp"))
+    line = init_device_mesh("cpu", (6,))
+    dp, tp = mesh.get_coordinate()
+    strided = [_StridedShard(0, split_factor=2), Shard(0)]
+
+    def part_of(part, ranks, rank):
+        size = -(-len(part) // ranks)
+        return part[rank * size : (rank + 1) * size]
+
+    def same(got, want):
+        assert got.shape == want.shape and torch.equal(got, want), (got, want)
+
+    for rows in (1, 2, 3, 5, 7, 9, 10, 11, 12, 13):
+        torch.manual_seed(rows)
+        whole = torch.randn(rows, 4)
+        mine = part_of(part_of(whole, 2, tp), 3, dp)
+        source = DTensor.from_local(
+            mine.clone(), mesh, strided, run_check=False, shape=whole.shape, stride=whole.stride()
+        )
+        same(unisono.torch.reshard(source, (line, [Replicate()])).to_local(), whole)
+        cut = unisono.torch.reshard(source, (line, [Shard(0)]))
+        same(cut.to_local(), part_of(whole, 6, dist.get_rank()))
+        same(unisono.torch.reshard(cut, (mesh, strided)).to_local(), mine)
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 7)
+    wanted = {name: value.detach().clone() for name, value in model.named_parameters()}
+    parallelize_module(model, mesh["tp"], ColwiseParallel())
+    fully_shard(model, mesh=mesh["dp"])
+    assert all(parameter.placements == tuple(strided) for parameter in model.parameters())
+    for name, tensor in unisono.torch.reshard(model.state_dict(), (line, [Replicate()])).items():
+        same(tensor.to_local(), wanted[name])
+    return "right"
+
+
+def test_uneven_strided_dtensors():
+    jobs = pytest.importorskip("jobs")
+    pytest.importorskip("torch")
+    assert jobs.run(6, move_uneven_strided) == ["right"] * 6

@@ -13,6 +13,7 @@
 #include "base/words.h"
 #include "kernels/kernels.h"
 #include "parallel/reshard_messages.h"
+#include "parallel/reshard_order.h"
 #include "parallel/strided.h"
 #include "reshard/elements.h"
 #include "reshard/pieces.h"
@@ -197,7 +198,7 @@ class Run {
       }
     };
     for (const ReshardMessage& message : work_.messages) {
-      for (; sum != work_.sums.end() && sum->slot < message.turn.slot; ++sum) {
+      for (; sum != work_.sums.end() && sum->slot + kLead <= message.turn.slot; ++sum) {
         complete_before(sum->slot + 1);
         add_up(static_cast<std::size_t>(sum - work_.sums.begin()));
       }
@@ -245,7 +246,7 @@ class Run {
 
   void send(const ReshardMessage& message) {
     if (message.turn.hop > 0) {
-      complete_before(message.turn.slot);
+      complete_before(message.turn.slot - kLead + 1);
     }
     Posted& posted = posted_.emplace_back(&message);
     std::byte* data = nullptr;

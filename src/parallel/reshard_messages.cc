@@ -1,7 +1,6 @@
 #include "parallel/reshard_messages.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -13,18 +12,10 @@ namespace {
 
 constexpr int kAllRanks = -1;
 
-// A message that passes elements on comes at least this many slots after the one that brings them,
-// so that the rank has posted as many other messages when it waits for the elements.
-constexpr std::size_t kLead = 4;
-
 class Builder {
  public:
   Builder(const ReshardPlan& plan, int rank, std::size_t message_bytes)
-      : plan_(plan),
-        rank_(rank),
-        message_bytes_(message_bytes),
-        slots_(plan.moves.size()),
-        busy_{BusySlots(plan.ranks()), BusySlots(plan.ranks())} {}
+      : plan_(plan), rank_(rank), message_bytes_(message_bytes), drafts_of_(plan.moves.size()) {}
 
   ReshardMessages build() {
     int hops = 0;
@@ -33,99 +24,64 @@ class Builder {
     }
     for (int hop = 0; hop <= hops; ++hop) {
       for (std::size_t i = 0; i < plan_.moves.size(); ++i) {
-        if (plan_.moves[i].hop == hop) {
+        if (plan_.moves[i].hop == hop && plan_.moves[i].from != plan_.moves[i].to) {
           add(i);
         }
       }
-      order(hop);
+      open_.clear();
       if (hop == 0) {
-        add_sums();
+        find_sums();
       }
     }
-    std::sort(built_.messages.begin(), built_.messages.end(),
-              [](const auto& a, const auto& b) { return a.turn < b.turn; });
-    std::stable_sort(built_.sums.begin(), built_.sums.end(),
-                     [](const auto& a, const auto& b) { return a.slot < b.slot; });
+    finish();
     return std::move(built_);
   }
 
  private:
   struct Draft {
-    UnorderedMessage order = {};
-    std::vector<std::pair<std::size_t, std::size_t>> contents = {};  // moves, and parts of them
-    std::vector<ReshardPart> parts = {};                             // if this rank needs them
+    int hop = 0;
+    std::vector<ReshardPart> parts = {};  // if this rank needs them
   };
 
   void add(std::size_t i) {
     const ReshardMove& move = plan_.moves[i];
-    if (move.from == move.to) {
-      slots_[i] = {0};
-      return;
-    }
     const bool is_mine = rank_ == kAllRanks || move.from == rank_ || move.to == rank_;
     std::vector<ReshardPart> parts = parts_of(plan_, i, message_bytes_);
-    slots_[i].resize(parts.size());
     for (std::size_t k = 0; k < parts.size(); ++k) {
       const auto [place, is_new] = open_.try_emplace({move.from, move.to}, drafts_.size());
-      if (is_new || drafts_[place->second].order.bytes + parts[k].bytes > message_bytes_) {
+      if (is_new || orders_[place->second].bytes + parts[k].bytes > message_bytes_) {
         place->second = drafts_.size();
-        drafts_.push_back({.order = {.from = move.from, .to = move.to}});
+        drafts_.push_back({.hop = move.hop});
+        orders_.push_back(
+            {.from = move.from, .to = move.to, .within = host(move.from) == host(move.to)});
       }
-      Draft& draft = drafts_[place->second];
+      UnorderedMessage& order = orders_[place->second];
       if (move.hop > 0) {
-        const auto& before = slots_[move.after];
-        draft.order.ready =
-            std::max(draft.order.ready, before[std::min(k, before.size() - 1)] + kLead);
+        wait_for(order, move.after, k);
       }
-      draft.order.bytes += parts[k].bytes;
-      draft.contents.emplace_back(i, k);
+      order.bytes += parts[k].bytes;
+      drafts_of_[i].push_back(place->second);
       if (is_mine) {
-        draft.parts.push_back(std::move(parts[k]));
+        drafts_[place->second].parts.push_back(std::move(parts[k]));
       }
     }
   }
 
-  // Gives the messages of a hop their turns. Those within hosts and those between hosts have slots
-  // of their own, because they use different links.
-  void order(int hop) {
-    for (const bool within : {false, true}) {
-      std::vector<Draft*> drafts;
-      std::vector<UnorderedMessage> messages;
-      for (Draft& draft : drafts_) {
-        if ((host(draft.order.from) == host(draft.order.to)) == within) {
-          drafts.push_back(&draft);
-          messages.push_back(draft.order);
-        }
-      }
-      const std::vector<std::size_t> slots = slots_of(messages, busy_[within ? 1 : 0]);
-      for (std::size_t m = 0; m < slots.size(); ++m) {
-        finish(*drafts[m], {.slot = slots[m], .hop = hop});
-      }
-    }
-    drafts_.clear();
-    open_.clear();
-  }
-
-  void finish(Draft& draft, ReshardTurn turn) {
-    for (const auto& [move, part] : draft.contents) {
-      slots_[move][part] = turn.slot;
-    }
-    if (draft.parts.empty()) {
+  // A message that passes a part of a move on waits for it, or for all summands of its sum.
+  void wait_for(UnorderedMessage& order, std::size_t move, std::size_t part) const {
+    const auto sum = sum_ending_.find(move);
+    if (sum == sum_ending_.end()) {
+      order.after.push_back(drafts_of_[move][part]);
       return;
     }
-    const auto ranks = static_cast<int>(plan_.ranks());
-    turn.from = draft.order.from;
-    turn.distance = (draft.order.to - draft.order.from + ranks) % ranks;
-    built_.messages.push_back({.turn = turn,
-                               .to = draft.order.to,
-                               .bytes = draft.order.bytes,
-                               .parts = std::move(draft.parts)});
+    for (std::size_t i = built_.sums[sum->second].first; i <= move; ++i) {
+      order.after.insert(order.after.end(), drafts_of_[i].begin(), drafts_of_[i].end());
+    }
   }
 
   int host(int rank) const { return plan_.hosts[static_cast<std::size_t>(rank)]; }
 
-  // A message that passes a sum on waits for all its summands.
-  void add_sums() {
+  void find_sums() {
     const auto same = [&](std::size_t a, std::size_t b) {
       const ReshardMove& one = plan_.moves[a];
       const ReshardMove& other = plan_.moves[b];
@@ -140,27 +96,59 @@ class Builder {
       while (sum.last + 1 < plan_.moves.size() && same(first, sum.last + 1)) {
         ++sum.last;
       }
-      for (std::size_t i = first; i <= sum.last; ++i) {
-        sum.slot = std::max(sum.slot, *std::max_element(slots_[i].begin(), slots_[i].end()));
-      }
-      slots_[sum.last] = {sum.slot};
-      if (plan_.moves[first].to == rank_) {
-        const auto self = sum.last + 1;
-        sum.into_out = self < plan_.moves.size() && plan_.moves[self].hop == 1 &&
-                       plan_.moves[self].after == sum.last && plan_.moves[self].to == rank_;
-        built_.sums.push_back(sum);
-      }
+      const auto self = sum.last + 1;
+      sum.into_out = self < plan_.moves.size() && plan_.moves[self].hop == 1 &&
+                     plan_.moves[self].after == sum.last &&
+                     plan_.moves[self].to == plan_.moves[first].to;
+      sum_ending_.emplace(sum.last, built_.sums.size());
+      built_.sums.push_back(sum);
       first = sum.last;
     }
+  }
+
+  void finish() {
+    for (UnorderedMessage& order : orders_) {
+      std::sort(order.after.begin(), order.after.end());
+      order.after.erase(std::unique(order.after.begin(), order.after.end()), order.after.end());
+    }
+    const std::vector<std::size_t> slots = slots_of(orders_, plan_.ranks());
+    const auto ranks = static_cast<int>(plan_.ranks());
+    for (std::size_t i = 0; i < drafts_.size(); ++i) {
+      if (drafts_[i].parts.empty()) {
+        continue;
+      }
+      const UnorderedMessage& order = orders_[i];
+      built_.messages.push_back({.turn = {.slot = slots[i],
+                                          .distance = (order.to - order.from + ranks) % ranks,
+                                          .from = order.from,
+                                          .hop = drafts_[i].hop},
+                                 .to = order.to,
+                                 .bytes = order.bytes,
+                                 .parts = std::move(drafts_[i].parts)});
+    }
+    std::stable_sort(built_.messages.begin(), built_.messages.end(),
+                     [](const auto& a, const auto& b) { return a.turn < b.turn; });
+    std::erase_if(built_.sums,
+                  [&](const ReshardSum& sum) { return plan_.moves[sum.first].to != rank_; });
+    for (ReshardSum& sum : built_.sums) {
+      for (std::size_t i = sum.first; i <= sum.last; ++i) {
+        for (const std::size_t draft : drafts_of_[i]) {
+          sum.slot = std::max(sum.slot, slots[draft]);
+        }
+      }
+    }
+    std::stable_sort(built_.sums.begin(), built_.sums.end(),
+                     [](const auto& a, const auto& b) { return a.slot < b.slot; });
   }
 
   const ReshardPlan& plan_;
   int rank_;
   std::size_t message_bytes_;
-  std::vector<std::vector<std::size_t>> slots_;      // of each move, when each part has arrived
-  std::array<BusySlots, 2> busy_;                    // between hosts, and within them
-  std::vector<Draft> drafts_;                        // messages of the hop
+  std::vector<Draft> drafts_;
+  std::vector<UnorderedMessage> orders_;             // of each draft
+  std::vector<std::vector<std::size_t>> drafts_of_;  // of each move, for each part
   std::map<std::pair<int, int>, std::size_t> open_;  // the draft that a pair fills
+  std::map<std::size_t, std::size_t> sum_ending_;    // at a move, of built_.sums
   ReshardMessages built_;
 };
 

@@ -24,10 +24,10 @@ struct ReshardPart {
 std::vector<ReshardPart> parts_of(const ReshardPlan& plan, std::size_t move,
                                   std::size_t message_bytes = kMessageBytes);
 
-// A message's place in the order of all ranks. A message that passes elements on has a later slot
-// than those that bring them. In a slot a rank sends at most one message to its host, and one to
-// others. If every rank waits for its messages in this order, the first one that is not complete
-// has been posted on both sides: the ranks cannot block each other.
+// A message's place in the order of all ranks; two ranks' messages in one place keep their order. A
+// message that passes elements on comes at least kLead slots after those that bring them. If every
+// rank waits for its messages in this order, the first one that is not complete has been posted on
+// both sides: the ranks cannot block each other.
 struct ReshardTurn {
   std::size_t slot = 0;
   int distance = 0;  // from sender to receiver

@@ -1,8 +1,10 @@
 #include "parallel/reshard_order.h"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <functional>
 #include <map>
+#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -13,124 +15,154 @@ namespace {
 // choices.
 constexpr std::size_t kChoices = 256;
 
-struct Pair {
-  std::size_t from = 0;
-  std::size_t to = 0;
-  std::vector<std::size_t> messages = {};  // by readiness
-  std::size_t next = 0;                    // of these, the first one without a slot
-};
-
 class Order {
  public:
-  Order(const std::vector<UnorderedMessage>& messages, BusySlots& busy)
+  Order(const std::vector<UnorderedMessage>& messages, std::size_t ranks)
       : messages_(messages),
-        busy_(busy),
         slots_(messages.size()),
-        out_(busy.ranks()),
-        in_(busy.ranks()) {
-    std::map<std::pair<int, int>, std::size_t> known;
-    std::vector<std::size_t> sent(busy.ranks());
-    std::vector<std::size_t> received(busy.ranks());
+        pair_(messages.size()),
+        passed_on_(messages.size()),
+        awaited_(messages.size()),
+        followers_(messages.size()),
+        out_(2 * ranks),
+        in_(2 * ranks) {
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> known;
+    std::array<std::size_t, 2> most = {};  // between hosts, and within them
+    std::vector<std::size_t> sent(out_.size());
+    std::vector<std::size_t> received(in_.size());
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const UnorderedMessage& message = messages[i];
-      const auto from = static_cast<std::size_t>(message.from);
-      const auto to = static_cast<std::size_t>(message.to);
-      const auto [place, is_new] = known.try_emplace({message.from, message.to}, pairs_.size());
+      const std::size_t first = message.within ? ranks : 0;
+      const std::size_t from = first + static_cast<std::size_t>(message.from);
+      const std::size_t to = first + static_cast<std::size_t>(message.to);
+      const auto [place, is_new] = known.try_emplace({from, to}, pairs_.size());
       if (is_new) {
-        pairs_.push_back({.from = from, .to = to});
+        pairs_.push_back({.from = from, .to = to, .within = message.within});
       }
-      pairs_[place->second].messages.push_back(i);
+      pair_[i] = place->second;
       out_[from] += message.bytes;
       in_[to] += message.bytes;
-      most_ = std::max({most_, ++sent[from], ++received[to]});
+      std::size_t& most_so_far = most[message.within ? 1 : 0];
+      most_so_far = std::max({most_so_far, ++sent[from], ++received[to]});
+      awaited_[i] = message.after.size();
+      for (const std::size_t before : message.after) {
+        followers_[before].push_back(i);
+      }
     }
-    for (Pair& pair : pairs_) {
-      std::stable_sort(pair.messages.begin(), pair.messages.end(),
-                       [&](auto a, auto b) { return messages[a].ready < messages[b].ready; });
+    most_ = most[0] > 0 ? most[0] : most[1];
+    within_per_slot_ = most[0] > 0 ? (most[1] - 1) / most[0] + 1 : 1;
+    for (std::size_t i = messages.size(); i-- > 0;) {
+      for (const std::size_t before : messages[i].after) {
+        passed_on_[before] = std::max(passed_on_[before], passed_on_[i] + 1);
+      }
     }
   }
 
   std::vector<std::size_t> slots() {
-    const std::size_t run = std::max<std::size_t>(most_ / kChoices, 1);
-    for (std::size_t slot = 0; !pairs_.empty();) {
-      const std::size_t first_ready = choose(slot);
-      if (chosen_.empty()) {
-        slot = std::max(first_ready, slot + 1);
-        continue;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (awaited_[i] == 0) {
+        waiting_.emplace(0, i);
       }
-      for (const std::size_t p : chosen_) {
+    }
+    const std::size_t run = std::max<std::size_t>(most_ / kChoices, 1);
+    for (std::size_t slot = 0; open_ > 0 || !waiting_.empty();) {
+      if (open_ == 0) {
+        slot = std::max(slot, waiting_.top().first);
+      }
+      for (; !waiting_.empty() && waiting_.top().first <= slot; waiting_.pop()) {
+        const std::size_t i = waiting_.top().second;
+        pairs_[pair_[i]].ready.emplace(passed_on_[i], messages_.size() - i);
+        ++open_;
+      }
+      for (const std::size_t p : choose()) {
         assign(pairs_[p], slot, run);
       }
       slot += run;
-      std::erase_if(pairs_, [](const Pair& pair) { return pair.next == pair.messages.size(); });
     }
     return std::move(slots_);
   }
 
  private:
-  const UnorderedMessage& next_of(const Pair& pair) const {
-    return messages_[pair.messages[pair.next]];
-  }
+  struct Pair {
+    std::size_t from = 0;
+    std::size_t to = 0;
+    bool within = false;
+    // Messages by urgency: how often they are passed on, then as in the list, from its end.
+    std::priority_queue<std::pair<std::size_t, std::size_t>> ready = {};
+  };
 
-  // Chooses pairs without a rank in common. Returns the first slot for which any pair is ready.
-  std::size_t choose(std::size_t slot) {
-    using Urgency = std::tuple<std::size_t, std::size_t, std::size_t>;
-    std::vector<Urgency> ready;
-    std::size_t first_ready = std::numeric_limits<std::size_t>::max();
+  // Chooses pairs without a port in common.
+  std::vector<std::size_t> choose() const {
+    std::vector<std::tuple<bool, std::size_t, std::size_t>> ready;
     for (std::size_t p = 0; p < pairs_.size(); ++p) {
       const Pair& pair = pairs_[p];
-      first_ready = std::min(first_ready, next_of(pair).ready);
-      if (next_of(pair).ready <= slot && busy_.is_free(pair.from, pair.to, slot)) {
-        const auto [less, more] = std::minmax(out_[pair.from], in_[pair.to]);
-        ready.emplace_back(more, less, p);
+      if (!pair.ready.empty()) {
+        const bool is_passed_on = pair.ready.top().first > 0;
+        ready.emplace_back(is_passed_on, std::max(out_[pair.from], in_[pair.to]),
+                           pairs_.size() - p);
       }
     }
-    std::sort(ready.begin(), ready.end(), [](const Urgency& a, const Urgency& b) {
-      return std::tuple(std::get<0>(b), std::get<1>(b), std::get<2>(a)) <
-             std::tuple(std::get<0>(a), std::get<1>(a), std::get<2>(b));
-    });
+    std::sort(ready.begin(), ready.end(), std::greater<>());
     std::vector<bool> sends(out_.size());
     std::vector<bool> receives(in_.size());
-    chosen_.clear();
-    for (const auto& [more, less, p] : ready) {
+    std::vector<std::size_t> chosen;
+    for (const auto& [is_passed_on, bytes_left, from_end] : ready) {
+      const std::size_t p = pairs_.size() - from_end;
       const Pair& pair = pairs_[p];
       if (!sends[pair.from] && !receives[pair.to]) {
         sends[pair.from] = true;
         receives[pair.to] = true;
-        chosen_.push_back(p);
+        chosen.push_back(p);
       }
     }
-    return first_ready;
+    return chosen;
   }
 
-  // Gives a pair's next messages the slots of a run, as far as they are ready.
+  // Gives a pair's most urgent messages the slots of a run.
   void assign(Pair& pair, std::size_t slot, std::size_t run) {
-    for (std::size_t end = slot + run; slot < end && pair.next < pair.messages.size(); ++slot) {
-      const UnorderedMessage& message = next_of(pair);
-      if (message.ready > slot || !busy_.is_free(pair.from, pair.to, slot)) {
-        continue;
+    const std::size_t per_slot = pair.within ? within_per_slot_ : 1;
+    for (std::size_t k = 0; k < run * per_slot && !pair.ready.empty(); ++k) {
+      const std::size_t i = messages_.size() - pair.ready.top().second;
+      pair.ready.pop();
+      --open_;
+      slots_[i] = slot + k / per_slot;
+      out_[pair.from] -= messages_[i].bytes;
+      in_[pair.to] -= messages_[i].bytes;
+      for (const std::size_t follower : followers_[i]) {
+        if (--awaited_[follower] == 0) {
+          std::size_t last = 0;
+          for (const std::size_t before : messages_[follower].after) {
+            last = std::max(last, slots_[before]);
+          }
+          waiting_.emplace(last + kLead, follower);
+        }
       }
-      busy_.take(pair.from, pair.to, slot);
-      slots_[pair.messages[pair.next++]] = slot;
-      out_[pair.from] -= message.bytes;
-      in_[pair.to] -= message.bytes;
     }
   }
 
   const std::vector<UnorderedMessage>& messages_;
-  BusySlots& busy_;
   std::vector<std::size_t> slots_;
-  std::vector<std::size_t> out_;  // bytes that a rank has left to send
-  std::vector<std::size_t> in_;   // and to receive
-  std::size_t most_ = 0;          // messages that a rank sends, or receives
+  std::vector<std::size_t> pair_;                    // of each message
+  std::vector<std::size_t> passed_on_;               // the length of the chain behind each message
+  std::vector<std::size_t> awaited_;                 // messages before each that have no slot
+  std::vector<std::vector<std::size_t>> followers_;  // messages that come after each
+  std::vector<std::size_t> out_;                     // bytes that a rank has left to send
+  std::vector<std::size_t> in_;                      // and to receive
+  std::size_t most_ = 0;                             // messages that a rank sends, or receives
+  std::size_t within_per_slot_ = 1;                  // messages within a host
   std::vector<Pair> pairs_;
-  std::vector<std::size_t> chosen_;
+  std::size_t open_ = 0;  // ready messages
+  // Messages that become ready, and when.
+  std::priority_queue<std::pair<std::size_t, std::size_t>,
+                      std::vector<std::pair<std::size_t, std::size_t>>, std::greater<>>
+      waiting_;
 };
 
 }  // namespace
 
-std::vector<std::size_t> slots_of(const std::vector<UnorderedMessage>& messages, BusySlots& busy) {
-  return Order(messages, busy).slots();
+std::vector<std::size_t> slots_of(const std::vector<UnorderedMessage>& messages,
+                                  std::size_t ranks) {
+  return Order(messages, ranks).slots();
 }
 
 }  // namespace unisono::parallel

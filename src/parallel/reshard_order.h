@@ -1,5 +1,7 @@
-// The order of a reshard's messages: slots in which each rank sends at most one message and
-// receives at most one, so that every receiver has the full bandwidth of its link.
+// The order of a reshard's messages. In a slot each rank sends at most one message to other hosts
+// and receives at most one, so that every receiver has the full bandwidth of its link. Messages
+// within a host use faster links: a rank sends and receives as many in a slot as lets both kinds
+// end together.
 #pragma once
 
 #include <cstddef>
@@ -7,44 +9,22 @@
 
 namespace unisono::parallel {
 
+// A message that passes elements on comes at least this many slots after those that bring them, so
+// that the rank has posted as many other messages when it waits for the elements.
+inline constexpr std::size_t kLead = 4;
+
 struct UnorderedMessage {
   int from = 0;
   int to = 0;
+  bool within = false;  // a host; these messages use other links than those between hosts
   std::size_t bytes = 0;
-  std::size_t ready = 0;  // the first slot that it may have
+  std::vector<std::size_t> after = {};  // earlier messages of the list, which bring its elements
 };
 
-// Slots in which ranks already send or receive.
-class BusySlots {
- public:
-  explicit BusySlots(std::size_t ranks) : sends_(ranks), receives_(ranks) {}
-  std::size_t ranks() const { return sends_.size(); }
-  bool is_free(std::size_t from, std::size_t to, std::size_t slot) const {
-    return !has(sends_[from], slot) && !has(receives_[to], slot);
-  }
-  void take(std::size_t from, std::size_t to, std::size_t slot) {
-    put(sends_[from], slot);
-    put(receives_[to], slot);
-  }
-
- private:
-  static bool has(const std::vector<bool>& slots, std::size_t slot) {
-    return slot < slots.size() && slots[slot];
-  }
-  static void put(std::vector<bool>& slots, std::size_t slot) {
-    if (slots.size() <= slot) {
-      slots.resize(slot + 1);
-    }
-    slots[slot] = true;
-  }
-
-  std::vector<std::vector<bool>> sends_;
-  std::vector<std::vector<bool>> receives_;
-};
-
-// Returns the slot of each message, and marks these slots as busy. Ranks with the most left to send
-// or receive go first, so that there are few more slots than the busiest rank has messages.
-// Messages of one pair of ranks that are ready together keep their order.
-std::vector<std::size_t> slots_of(const std::vector<UnorderedMessage>& messages, BusySlots& busy);
+// Returns the slot of each message. Messages whose elements are passed on go first: a rank that
+// waits for them at the end would leave its links idle. Then go ranks with the most left to send or
+// receive, so that there are few more slots than the busiest rank has messages. Two ranks' messages
+// of one slot keep the order of the list.
+std::vector<std::size_t> slots_of(const std::vector<UnorderedMessage>& messages, std::size_t ranks);
 
 }  // namespace unisono::parallel

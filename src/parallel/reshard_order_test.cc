@@ -24,15 +24,18 @@ std::size_t most_of_a_rank(const std::vector<UnorderedMessage>& messages) {
 
 // Checks that ranks do one thing at a time, when it is ready. Returns the number of slots.
 std::size_t checked(const std::vector<UnorderedMessage>& messages, std::size_t ranks) {
-  BusySlots taken(ranks);
-  const std::vector<std::size_t> slots = slots_of(messages, taken);
+  const std::vector<std::size_t> slots = slots_of(messages, ranks);
   EXPECT_EQ(slots.size(), messages.size());
   std::set<std::tuple<bool, int, std::size_t>> busy;
   std::size_t count = 0;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    EXPECT_TRUE(busy.emplace(false, messages[i].from, slots[i]).second);
-    EXPECT_TRUE(busy.emplace(true, messages[i].to, slots[i]).second);
-    EXPECT_GE(slots[i], messages[i].ready);
+    if (!messages[i].within) {
+      EXPECT_TRUE(busy.emplace(false, messages[i].from, slots[i]).second);
+      EXPECT_TRUE(busy.emplace(true, messages[i].to, slots[i]).second);
+    }
+    for (const std::size_t before : messages[i].after) {
+      EXPECT_GE(slots[i], slots[before] + kLead);
+    }
     count = std::max(count, slots[i] + 1);
   }
   return count;
@@ -75,17 +78,43 @@ TEST(ReshardOrder, KeepsTheBusiestReceiversBusy) {
   }
 }
 
-TEST(ReshardOrder, WaitsUntilMessagesAreReady) {
+TEST(ReshardOrder, WaitsForElements) {
+  EXPECT_EQ(slots_of({{.from = 0, .to = 1, .bytes = 10},
+                      {.from = 1, .to = 2, .bytes = 10, .after = {0}},
+                      {.from = 2, .to = 3, .bytes = 10, .after = {1}}},
+                     4),
+            (std::vector<std::size_t>{0, kLead, 2 * kLead}));
+}
+
+// Elements that go along a chain of ranks go first, so that no rank waits for them at the end.
+TEST(ReshardOrder, PassesOnEarly) {
+  constexpr int kChain = 4;
   std::vector<UnorderedMessage> messages;
-  for (std::size_t i = 0; i < 1000; ++i) {
-    messages.push_back({.from = 0, .to = 1, .bytes = 10, .ready = (i * 37) % 1000 + 5});
+  for (int i = 0; i < 100; ++i) {
+    for (int to = 0; to < kChain; ++to) {
+      messages.push_back({.from = kChain + to, .to = to, .bytes = 100});
+    }
   }
-  EXPECT_LE(checked(messages, 2), 1012U);
-  BusySlots busy(2);
-  EXPECT_EQ(slots_of({{.from = 0, .to = 1, .bytes = 10, .ready = 7}}, busy),
-            std::vector<std::size_t>{7});
-  const std::vector<UnorderedMessage> two(2, {.from = 0, .to = 1, .bytes = 10, .ready = 6});
-  EXPECT_EQ(slots_of(two, busy), (std::vector<std::size_t>{6, 8}));
+  for (int i = 0; i < 20; ++i) {
+    messages.push_back({.from = kChain, .to = 0, .bytes = 100});
+    for (int to = 1; to < kChain; ++to) {
+      messages.push_back({.from = to - 1, .to = to, .bytes = 100, .after = {messages.size() - 1}});
+    }
+  }
+  EXPECT_LE(checked(messages, 2 * kChain), 125U);  // at least 120
+}
+
+// Two messages within the host for each one from another host.
+TEST(ReshardOrder, EndsWithinAHostWhenMessagesFromOthersEnd) {
+  std::vector<UnorderedMessage> messages;
+  for (int i = 0; i < 100; ++i) {
+    messages.push_back({.from = 2, .to = 0, .bytes = 100});
+    messages.push_back(
+        {.from = 0, .to = 1, .within = true, .bytes = 50, .after = {messages.size() - 1}});
+    messages.push_back(
+        {.from = 0, .to = 1, .within = true, .bytes = 50, .after = {messages.size() - 2}});
+  }
+  EXPECT_LE(checked(messages, 3), 100 + kLead);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Plans a reshard: every piece of every tensor, cut into units, goes from the ranks that have it to
 // the ranks that need it. Units with few senders to choose from are assigned first, each to the
-// sender with the least to send.
+// sender with the least to send. Then all units are assigned again, each with the loads of all
+// others known, as long as this relieves the busiest rank.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -21,6 +22,8 @@ constexpr std::size_t kHopBytes = std::size_t{256} << 10U;
 // this many.
 constexpr std::size_t kUnitsPerRank = 256;
 constexpr std::size_t kLeastUnitBytes = std::size_t{64} << 10U;
+constexpr int kMostRounds = 16;
+constexpr std::size_t kLeastRelief = 512;  // the part of its load that a round relieves it of
 
 std::size_t index(int rank) {
   return static_cast<std::size_t>(rank);
@@ -45,6 +48,31 @@ class Planner {
   explicit Planner(ReshardPlan& plan)
       : plan_(plan), sent_(plan.ranks()), entered_(plan.ranks()), added_(plan.ranks()) {}
 
+  void assign_all(const std::vector<Unit>& units) {
+    charges_.resize(units.size());
+    plan_.moves.clear();
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      for (const Charge& charge : charges_[i]) {
+        (this->*charge.loads)[index(charge.rank)] -= units[i].bytes;
+      }
+      charges_[i].clear();
+      open_ = &charges_[i];
+      assign(units[i]);
+    }
+  }
+
+  std::size_t most_sent() const {
+    return sent_.empty() ? 0 : *std::max_element(sent_.begin(), sent_.end());
+  }
+
+ private:
+  using Bytes = std::vector<std::size_t>;  // by rank
+  // A unit's bytes as part of a load.
+  struct Charge {
+    Bytes Planner::* loads = nullptr;
+    int rank = 0;
+  };
+
   void assign(const Unit& unit) {
     const auto& groups = unit.piece->holders;
     std::vector<Holder> holders;
@@ -58,7 +86,11 @@ class Planner {
     spread(unit, std::move(holders));
   }
 
- private:
+  void charge(Bytes Planner::* loads, int rank, const Unit& unit) {
+    (this->*loads)[index(rank)] += unit.bytes;
+    open_->push_back({.loads = loads, .rank = rank});
+  }
+
   int host(int rank) const { return plan_.hosts[index(rank)]; }
 
   std::size_t move(const Unit& unit, const Holder& from, int to, bool summand = false) {
@@ -71,7 +103,7 @@ class Planner {
                            .elements = unit.elements,
                            .bytes = unit.bytes});
     if (from.rank != to) {
-      sent_[index(from.rank)] += unit.bytes;
+      charge(&Planner::sent_, from.rank, unit);
     }
     return plan_.moves.size() - 1;
   }
@@ -125,12 +157,15 @@ class Planner {
           return std::pair(entered_[index(a)], sent_[index(a)]) <
                  std::pair(entered_[index(b)], sent_[index(b)]);
         });
-        entered_[index(*gateway)] += unit.bytes;
+        charge(&Planner::entered_, *gateway, unit);
         send(*gateway);
         targets.erase(gateway);
       }
     }
-    for (const auto& [on, targets] : lacking) {
+    for (auto& [on, targets] : lacking) {
+      // A rank that receives early can pass on.
+      std::stable_sort(targets.begin(), targets.end(),
+                       [&](int a, int b) { return sent_[index(a)] < sent_[index(b)]; });
       for (const int target : targets) {
         send(target);
       }
@@ -184,7 +219,7 @@ class Planner {
     const int adder = *std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
       return added_[index(a)] < added_[index(b)];
     });
-    added_[index(adder)] += unit.bytes;
+    charge(&Planner::added_, adder, unit);
     std::size_t last = 0;
     for (const auto& group : unit.piece->holders) {
       std::vector<Holder> holders;
@@ -201,9 +236,11 @@ class Planner {
   }
 
   ReshardPlan& plan_;
-  std::vector<std::size_t> sent_;     // bytes to other ranks
-  std::vector<std::size_t> entered_;  // bytes from other hosts
-  std::vector<std::size_t> added_;    // bytes of sums
+  Bytes sent_;                                // to other ranks
+  Bytes entered_;                             // from other hosts
+  Bytes added_;                               // of sums
+  std::vector<std::vector<Charge>> charges_;  // of each unit
+  std::vector<Charge>* open_ = nullptr;       // of the unit that is assigned
   std::map<const ReshardPiece*, std::vector<int>> adders_;
 };
 
@@ -333,8 +370,14 @@ ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> ho
     return senders_of(*a.piece) < senders_of(*b.piece);
   });
   Planner planner(plan);
-  for (const Unit& unit : units) {
-    planner.assign(unit);
+  std::size_t before = std::numeric_limits<std::size_t>::max();
+  for (int round = 0; round < kMostRounds; ++round) {
+    planner.assign_all(units);
+    const std::size_t most = planner.most_sent();
+    if (most + most / kLeastRelief >= before) {
+      break;
+    }
+    before = most;
   }
   return plan;
 }

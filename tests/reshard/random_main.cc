@@ -250,14 +250,18 @@ std::string run(const Case& one) {
       !wrong.empty()) {
     return wrong;
   }
-  ReshardBound bound;
-  const auto findings = verify_reshard(plan, &bound);
+  const auto findings = verify_reshard(plan);
   if (!findings.empty()) {
     return "verify_reshard() refuses it: " + findings.front();
   }
+  const ReshardBound bound = reshard_bound(plan);
+  const std::vector<std::size_t> sent = plan.bytes_sent_by_rank();
   if (bound.bytes_sent != plan.bytes_sent() ||
       bound.bytes_between_hosts != plan.bytes_between_hosts()) {
-    return "verify_reshard() finds another bound";
+    return "reshard_bound() finds another bound";
+  }
+  if (*std::max_element(sent.begin(), sent.end()) < bound.bytes_sent_by_busiest) {
+    return "the busiest rank sends less than reshard_bound() finds";
   }
   // A plan without one of its moves, or with one of them twice, is wrong.
   if (!plan.moves.empty()) {

@@ -95,7 +95,9 @@ const Command kReshardCommand = {
         "element, after its data have arrived, and computes the fewest bytes from the layouts "
         "alone. Exit code 1: the plan is wrong.\n\n"
         "sim plays the messages on the links of a topology and compares the time with the time "
-        "that the bytes need at least: into each rank, and once into each host.",
+        "that the bytes need at least: into each rank, and once into each host.\n\n"
+        "All three print what the rank that sends most sends, and the least that it must send in "
+        "any plan with the fewest bytes.",
     .options = kReshardOptions,
     .run = run_reshard};
 

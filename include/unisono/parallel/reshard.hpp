@@ -8,7 +8,7 @@
 //   - a target rank takes an element from its own memory if it is there, otherwise from a rank on
 //     its host if one has it;
 //   - a host receives each element at most once, and its ranks pass it on to each other;
-//   - among ranks with the same elements, the one that has sent least sends, and a rank that has
+//   - among ranks with the same elements, the one with the least to send sends, and a rank that has
 //     received elements may pass them on;
 //   - summands (Partial on the source) are sent once each to one rank, which adds them in the order
 //     of the source mesh, rounds once, and sends the sum on.
@@ -116,18 +116,23 @@ struct UNISONO_EXPORT ReshardPlan {
 // target with Partial, source elements that no rank has.
 UNISONO_EXPORT ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> hosts);
 
+// Local. Proves a plan and returns what is wrong with it, at most a hundred findings: empty if
+// every target element is written once, from the right source element, by a move that runs after
+// its data have arrived.
+UNISONO_EXPORT std::vector<std::string> verify_reshard(const ReshardPlan& plan);
+
 // The fewest bytes that any plan can send: each target element that a rank lacks once, each
 // summand once.
 struct ReshardBound {
   std::size_t bytes_sent = 0;
   std::size_t bytes_between_hosts = 0;
+  // By the rank that sends most, in any plan with these bytes, if the loads of all ranks are as
+  // even as the elements that they have allow. Sums of Partial may need more.
+  std::size_t bytes_sent_by_busiest = 0;
 };
 
-// Local. Proves a plan and returns what is wrong with it, at most a hundred findings: empty if
-// every target element is written once, from the right source element, by a move that runs after
-// its data have arrived. `bound` receives the fewest bytes, computed without the plan's moves.
-UNISONO_EXPORT std::vector<std::string> verify_reshard(const ReshardPlan& plan,
-                                                       ReshardBound* bound = nullptr);
+// Local. Computes the fewest bytes from the layouts and hosts of a plan, without its moves.
+UNISONO_EXPORT ReshardBound reshard_bound(const ReshardPlan& plan);
 
 // A plan that is ready to run.
 // Threads: as for a Communicator.

@@ -107,23 +107,18 @@ Json held_json(const parallel::ReshardTensor& tensor) {
   return held;
 }
 
-std::size_t busiest(const std::vector<Bytes>& bytes) {
-  return static_cast<std::size_t>(std::ranges::max_element(bytes, {}, &Bytes::sent) -
-                                  bytes.begin());
-}
-
 void print_totals(const ReshardPlan& plan) {
   const std::vector<Bytes> bytes = bytes_by_rank(plan);
   std::uint64_t kept = 0;
   for (const Bytes& one : bytes) {
     kept += one.kept;
   }
-  const std::size_t most = busiest(bytes);
   fmt::print("sent         {}, {} of it between hosts\n", format_bytes(plan.bytes_sent()),
              format_bytes(plan.bytes_between_hosts()));
   fmt::print("own memory   {}\n", format_bytes(kept));
-  if (bytes[most].sent > 0) {
-    fmt::print("sends most   rank {}, {}\n", most, format_bytes(bytes[most].sent));
+  if (const BusiestRank busiest = busiest_rank(plan, parallel::reshard_bound(plan));
+      busiest.sent > 0) {
+    fmt::print("sends most   {}\n", busiest.text());
   }
 }
 
@@ -206,6 +201,19 @@ void print_tensor(const ReshardPlan& plan, std::size_t tensor, const Console& co
 
 }  // namespace
 
+BusiestRank busiest_rank(const ReshardPlan& plan, const parallel::ReshardBound& bound) {
+  const std::vector<std::size_t> sent = plan.bytes_sent_by_rank();
+  const auto most = std::ranges::max_element(sent);
+  return {.rank = static_cast<std::size_t>(most - sent.begin()),
+          .sent = *most,
+          .least = bound.bytes_sent_by_busiest};
+}
+
+std::string BusiestRank::text() const {
+  return fmt::format("rank {}, {}; at least {}: {:.2f}x", rank, format_bytes(sent),
+                     format_bytes(least), static_cast<double>(sent) / static_cast<double>(least));
+}
+
 int show_reshard(const ReshardQuestion& question, const Arguments& arguments,
                  const Console& console) {
   const std::optional<std::size_t> tensor = tensor_of(question, arguments);
@@ -215,6 +223,7 @@ int show_reshard(const ReshardQuestion& question, const Arguments& arguments,
     for (const Bytes& bytes : bytes_by_rank(plan)) {
       ranks.push_back(bytes_json(bytes));
     }
+    const BusiestRank busiest = busiest_rank(plan, parallel::reshard_bound(plan));
     Json json = {{"schema", "unisono.reshard_show/1"},
                  {"what", question.what},
                  {"from", question.from},
@@ -223,6 +232,9 @@ int show_reshard(const ReshardQuestion& question, const Arguments& arguments,
                  {"tensors", plan.tensors.size()},
                  {"bytes_sent", plan.bytes_sent()},
                  {"bytes_between_hosts", plan.bytes_between_hosts()},
+                 {"busiest_rank", busiest.rank},
+                 {"busiest_rank_bytes_sent", busiest.sent},
+                 {"least_busiest_rank_bytes_sent", busiest.least},
                  {"hosts", plan.hosts},
                  {"ranks", ranks}};
     if (tensor) {
@@ -245,10 +257,10 @@ int show_reshard(const ReshardQuestion& question, const Arguments& arguments,
 }
 
 int verify_reshard(const ReshardQuestion& question, const Console& console) {
-  parallel::ReshardBound bound;
   const ReshardPlan& plan = question.plan;
-  const std::vector<std::string> findings = parallel::verify_reshard(plan, &bound);
-  const std::vector<Bytes> bytes = bytes_by_rank(plan);
+  const parallel::ReshardBound bound = parallel::reshard_bound(plan);
+  const std::vector<std::string> findings = parallel::verify_reshard(plan);
+  const BusiestRank busiest = busiest_rank(plan, bound);
   const bool is_right = findings.empty();
   if (console.json()) {
     fmt::print("{}\n", Json({{"schema", "unisono.reshard_verify/1"},
@@ -263,8 +275,9 @@ int verify_reshard(const ReshardQuestion& question, const Console& console) {
                              {"least_bytes_sent", bound.bytes_sent},
                              {"bytes_between_hosts", plan.bytes_between_hosts()},
                              {"least_bytes_between_hosts", bound.bytes_between_hosts},
-                             {"busiest_rank", busiest(bytes)},
-                             {"busiest_rank_bytes_sent", bytes[busiest(bytes)].sent},
+                             {"busiest_rank", busiest.rank},
+                             {"busiest_rank_bytes_sent", busiest.sent},
+                             {"least_busiest_rank_bytes_sent", busiest.least},
                              {"engine_tensors", question.targets.size()},
                              {"fused_engine_tensors", renaming_of(question).fused},
                              {"findings", findings}})
@@ -293,9 +306,8 @@ int verify_reshard(const ReshardQuestion& question, const Console& console) {
     fmt::print("names          {} of the engine, {} of them fused\n",
                times(names.targets, "tensor"), names.fused);
   }
-  const std::size_t most = busiest(bytes);
-  if (bytes[most].sent > 0) {
-    fmt::print("sends most     rank {}, {}\n", most, format_bytes(bytes[most].sent));
+  if (busiest.sent > 0) {
+    fmt::print("sends most     {}\n", busiest.text());
   }
   return is_right ? kDone : kAnswerIsNo;
 }

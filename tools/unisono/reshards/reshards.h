@@ -37,6 +37,15 @@ int show_reshard(const ReshardQuestion& question, const Arguments& arguments,
 int verify_reshard(const ReshardQuestion& question, const Console& console);
 int simulate_reshard(const ReshardQuestion& question, const Console& console);
 
+// The rank that sends most, and the least that it can be in any plan with the fewest bytes.
+struct BusiestRank {
+  std::size_t rank = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t least = 0;
+  std::string text() const;  // "rank 64, 16.5 GiB; at least 16.4 GiB: 1.00x"
+};
+BusiestRank busiest_rank(const parallel::ReshardPlan& plan, const parallel::ReshardBound& bound);
+
 // "llama3-70b: 723 tensors, 131 GiB", and a line for each layout.
 std::string reshard_heading(const ReshardQuestion& question, const Console& console);
 

@@ -2,7 +2,7 @@
 //
 // A rank has messages of several slots in flight, as in the runner: it begins a slot when its own
 // messages of the slot kSlotsInFlight before have ended. A message that passes elements on also
-// waits for the rank's own messages of all slots before.
+// waits for the rank's own messages up to kLead slots before, one of which brings the elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "network_model/simulator/report.h"
 #include "network_model/simulator/simulate.h"
 #include "parallel/reshard_messages.h"
+#include "parallel/reshard_order.h"
 #include "plan/plan.h"
 #include "reshards/reshards.h"
 
@@ -27,8 +28,9 @@ namespace {
 constexpr std::size_t kMostMessages = 20'000;
 // Messages that a rank sends, and that it receives, at once.
 constexpr int kPorts = 16;
-// The simulation plays this many slots at once; the runner keeps 16 messages in flight.
-constexpr int kSlotsInFlight = 4;
+// The simulation plays this many slots at once. The runner keeps 16 messages in flight, which are
+// those of at least as many slots.
+constexpr std::size_t kSlotsInFlight = 2;
 
 network_model::Workload workload_of(const parallel::ReshardPlan& plan, int ranks,
                                     std::size_t message_bytes) {
@@ -39,26 +41,31 @@ network_model::Workload workload_of(const parallel::ReshardPlan& plan, int ranks
         {.from = message.turn.from, .to = message.to, .bytes = static_cast<double>(message.bytes)});
   }
   network_model::Workload workload{.ranks = ranks};
-  std::deque<int> in_flight;  // the first items of the latest slots
-  int stream = 0;
+  std::deque<std::pair<std::size_t, int>> latest;  // slots, and their first items
+  std::size_t stream = 0;
   for (const auto& [slot, kinds] : slots) {
-    const auto first = static_cast<int>(workload.items.size());
+    latest.emplace_back(slot, static_cast<int>(workload.items.size()));
+    std::vector<int> before;
+    for (std::size_t i = 0; i + 1 < latest.size(); ++i) {
+      for (int item = latest[i].second;
+           item < latest[i + 1].second && latest[i].first + parallel::kLead <= slot; ++item) {
+        before.push_back(item);
+      }
+    }
     for (const bool passes_on : {false, true}) {
       if (kinds[passes_on ? 1 : 0].empty()) {
         continue;
       }
       network_model::WorkItem item = network_model::transfers(kinds[passes_on ? 1 : 0]);
       item.name = fmt::format("slot {}", slot);
-      item.stream = stream + (passes_on ? kSlotsInFlight : 0);
-      for (int before = in_flight.empty() ? first : in_flight.front(); passes_on && before < first;
-           ++before) {
-        item.after_own.push_back(before);
+      item.stream = static_cast<int>(stream + (passes_on ? kSlotsInFlight : 0));
+      if (passes_on) {
+        item.after_own = before;
       }
       workload.items.push_back(std::move(item));
     }
-    in_flight.push_back(first);
-    if (in_flight.size() > kSlotsInFlight) {
-      in_flight.pop_front();
+    if (latest.size() > parallel::kLead + kSlotsInFlight) {  // a stream's later items imply earlier
+      latest.pop_front();
     }
     stream = (stream + 1) % kSlotsInFlight;
   }
@@ -146,6 +153,8 @@ int simulate_reshard(const ReshardQuestion& question, const Console& console) {
   for (std::size_t link = 0; link < result.links.size(); ++link) {
     busiest = result.links[link].full_us > result.links[busiest].full_us ? link : busiest;
   }
+  const BusiestRank busiest_sender =
+      busiest_rank(question.plan, parallel::reshard_bound(question.plan));
   const double factor = bound.us > 0 ? result.total_us / bound.us : 1;
   if (console.json()) {
     fmt::print(
@@ -164,6 +173,9 @@ int simulate_reshard(const ReshardQuestion& question, const Console& console) {
              {"message_bytes_max", message_bytes},
              {"bytes_sent", question.plan.bytes_sent()},
              {"bytes_between_hosts", question.plan.bytes_between_hosts()},
+             {"busiest_rank", busiest_sender.rank},
+             {"busiest_rank_bytes_sent", busiest_sender.sent},
+             {"least_busiest_rank_bytes_sent", busiest_sender.least},
              {"busiest_link_us", result.links.empty() ? 0.0 : result.links[busiest].full_us}})
             .dump(2));
     return kDone;
@@ -180,6 +192,7 @@ int simulate_reshard(const ReshardQuestion& question, const Console& console) {
   fmt::print("busiest link   {}, {} at its full bandwidth\n",
              network_model::link_name(topology, busiest),
              time_text(result.links[busiest].full_us * 1e-6));
+  fmt::print("sends most     {}\n", busiest_sender.text());
   fmt::print("messages       {:.0f}, {} at most\n", result.messages, format_bytes(message_bytes));
   return kDone;
 }

@@ -1,5 +1,7 @@
 """DTensors that move from one mesh to another."""
 
+import math
+
 import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
@@ -128,13 +130,21 @@ def layout(name, shape, mesh, placements, group=None):
     """Returns the text of unisono.reshard for a mesh and placements. Shards are cut as torch.chunk cuts."""
     if len(placements) != mesh.ndim:
         raise ValueError(f"reshard: {name!r} has {len(placements)} placements for a mesh of {mesh.ndim} dimensions")
-    ranks = mesh.mesh.flatten().tolist()
+    cuts = [_cuts(name, shape, dim, mesh, placements) for dim in range(len(shape))]
+    # In this order of the mesh, the mesh dimensions that cut one dimension are neighbours and act as one.
+    order = [i for cutting in cuts for i in cutting]
+    order += [i for i in range(mesh.ndim) if i not in order]
+    ranks = mesh.mesh.permute(order).flatten().tolist()
     if group is not None:
         ranks = [dist.get_group_rank(group, rank) for rank in ranks]
     axes = [f"a{i}" for i in range(mesh.ndim)]
     words = []
-    for dim in range(len(shape)):
-        words += _cuts(name, shape, dim, mesh, placements)
+    for dim, cutting in enumerate(cuts):
+        parts = [shape[dim]]
+        for i in cutting:
+            parts = [piece for part in parts for piece in _chunks(part, mesh.size(i))]
+        if cutting:
+            words.append(f"{','.join(axes[i] for i in cutting)}=shard({dim},parts={'+'.join(map(str, parts))})")
     for axis, placement in zip(axes, placements, strict=True):
         if isinstance(placement, Partial):
             if placement.reduce_op not in ("sum", "product", "min", "max"):
@@ -144,40 +154,22 @@ def layout(name, shape, mesh, placements, group=None):
             raise ValueError(f"reshard: {name!r} is {placement}, which is not known")
         elif not isinstance(placement, Replicate) and not -len(shape) <= placement.dim < len(shape):
             raise ValueError(f"reshard: {name!r} is {placement} with {len(shape)} dimensions")
-    sizes = ",".join(f"{axis}={size}" for axis, size in zip(axes, mesh.mesh.shape, strict=True))
+    sizes = ",".join(f"{axes[i]}={mesh.size(i)}" for i in order)
     return f"{sizes} on {','.join(map(str, ranks))}: {' '.join(words)}".removesuffix(": ")
 
 
 def _cuts(name, shape, dim, mesh, placements):
-    """The words of the mesh dimensions that cut a dimension, in the order in which they cut."""
+    """The mesh dimensions that cut a dimension, in the order in which they cut."""
     cutting = [i for i, p in enumerate(placements) if isinstance(p, (Shard, _StridedShard)) and p.dim % len(shape) == dim]
     strided = [i for i in cutting if not isinstance(placements[i], Shard)]
-    if strided:
-        later = cutting[1:]
-        factor = 1
-        for i in later:
-            factor *= mesh.size(i)
-        # FSDP over tensor parallelism: the first dimension of the mesh cuts what the others leave.
-        if strided != cutting[:1] or placements[strided[0]].split_factor != factor:
-            raise ValueError(f"reshard: {name!r} has placements {placements} on {tuple(mesh.mesh.shape)}, an order"
-                             " of cuts that is not known")
-        cutting = [*later, *strided]
-    if cutting == sorted(cutting):  # in the order of the mesh: one list has the parts of all
-        groups = [cutting] if cutting else []
-    else:
-        groups = [[i] for i in cutting]
-    length = shape[dim]
-    words = []
-    for at, group in enumerate(groups):
-        parts = [length]
-        for i in group:
-            parts = [piece for part in parts for piece in _chunks(part, mesh.size(i))]
-        if at + 1 < len(groups) and len(set(parts)) > 1:
-            raise ValueError(f"reshard: dimension {dim} of {name!r} is cut by several dimensions of the mesh, and"
-                             f" {length} elements are not divided by the {len(parts)} of dimension {group[0]}")
-        words.append(f"{','.join(f'a{i}' for i in group)}=shard({dim},parts={'+'.join(map(str, parts))})")
-        length = parts[0]
-    return words
+    if not strided:
+        return cutting
+    # FSDP over tensor parallelism: the first dimension of the mesh cuts what the others leave.
+    first, *later = cutting
+    if strided != [first] or placements[first].split_factor != math.prod(mesh.size(i) for i in later):
+        raise ValueError(f"reshard: {name!r} has placements {placements} on {tuple(mesh.mesh.shape)}, an order"
+                         " of cuts that is not known")  # fmt: skip
+    return [*later, first]
 
 
 def _chunks(length, ranks):

@@ -1,0 +1,25 @@
+// The elements of each rank before and after a reshard, as the proof and the bound read them from
+// the layouts.
+#pragma once
+
+#include <map>
+
+#include "unisono/parallel/reshard.hpp"
+
+namespace unisono::parallel {
+
+struct ReshardSide {
+  std::map<int, ElementRanges> elements = {};  // of each rank
+  std::map<int, std::size_t> summand = {};     // that it has
+  std::size_t summands = 1;
+};
+struct ReshardSides {
+  ReshardSide from = {};
+  ReshardSide to = {};
+};
+
+ReshardSides sides_of(const ReshardTensor& tensor);
+
+bool overlap(const ElementRanges& a, const ElementRanges& b);
+
+}  // namespace unisono::parallel
