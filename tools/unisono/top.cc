@@ -223,8 +223,9 @@ int publish_metrics(const std::string& where, const std::string& word) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   Metrics metrics(host.data());
+  Unrelated unrelated;
   const auto text = [&](Metrics::Format format) {
-    const std::vector<Job> jobs = matching_jobs(word);
+    const std::vector<Job> jobs = matching_jobs(word, &unrelated);
     return metrics.text(jobs, comm::flight_clock_ns(), format);
   };
   if (where == "-") {
