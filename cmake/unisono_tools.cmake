@@ -1,4 +1,5 @@
-# Installs the command line, with the man pages and completion scripts that it writes itself.
+# Installs the command line, with the man pages and completion scripts that it writes itself, and
+# what Grafana and Prometheus need for its metrics.
 if(CMAKE_CROSSCOMPILING OR UNISONO_SANITIZE)
   return()
 endif()
@@ -18,3 +19,5 @@ install(FILES ${manual}/completion/_unisono
         DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions COMPONENT tools)
 install(FILES ${manual}/completion/unisono.fish
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tools)
+install(FILES contrib/grafana/unisono.json contrib/grafana/unisono-rules.yml
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/grafana COMPONENT tools)

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "transport/shm/layout.h"
+#include "unisono/types.hpp"
 
 namespace unisono::comm {
 
@@ -28,6 +29,7 @@ struct alignas(shm::kLine) WaitLine {
   std::atomic<std::uint32_t> what;     // Waiting::What
   std::atomic<std::int32_t> peer;      // world rank; -1: no particular rank
   std::atomic<std::int64_t> place;     // a step, or a tag
+  std::atomic<std::int32_t> most_for;  // the world rank that it has waited for most, plus 1
 };
 // A rank's wait, in whichever group it waits (diagnose/world_waits.h).
 struct alignas(shm::kLine) WorldWait {
@@ -48,17 +50,28 @@ inline constexpr std::size_t kLabelBytes = 104;
 struct alignas(shm::kLine) RankLabel {
   std::atomic<std::uint64_t> words[kLabelBytes / sizeof(std::uint64_t)];
 };
-// A rank's total waiting time, for observers outside of the process.
-struct alignas(shm::kLine) WaitTotals {
-  std::atomic<std::uint64_t> waited_ns;
-  std::atomic<std::int32_t> most_for;  // the world rank that it waited for most, plus 1
-};
 struct FlightRecorder {
   FlightEntry entries[kFlightEntries];
   WaitLine wait;
-  WaitTotals totals;
   RankLabel label;  // of the calls on this group only; empty: the rank's label
 };
+// The cost of one kind of call to a rank since its group was made, written by one thread at a time,
+// also for observers outside of the process. Only since_ns ever falls.
+struct alignas(shm::kLine) CallCounts {
+  std::atomic<std::uint64_t> calls;
+  std::atomic<std::uint64_t> bytes;
+  std::atomic<std::uint64_t> short_calls;  // blocking calls that are short
+  std::atomic<std::uint64_t> short_timed;  // those that short_ns includes
+  std::atomic<std::uint64_t> short_ns;     // each timed call stands for the ones before it
+  std::atomic<std::uint64_t> long_ns;
+  std::atomic<std::uint64_t> waited_ns;
+  std::atomic<std::int64_t> since_ns;  // the wait in progress, CLOCK_MONOTONIC; 0: there is none
+};
+static_assert(sizeof(CallCounts) == shm::kLine);
+// Kinds of calls: the collectives by number, then these.
+inline constexpr int kSendKind = kCollectiveCount;
+inline constexpr int kRecvKind = kCollectiveCount + 1;
+inline constexpr int kCallKinds = kCollectiveCount + 2;
 
 // The kernel marks it when the rank's process begins to end (membership/liveness.h).
 struct alignas(shm::kLine) LivenessWord {
@@ -111,7 +124,7 @@ struct alignas(shm::kLine) AgreementRecord {
 
 // Identifies the owner of a segment for observers outside of the process. Every member writes the
 // same.
-inline constexpr std::uint64_t kGroupMagic = 0x34'70'75'6f'72'67'6e'75;  // "ungroup4"
+inline constexpr std::uint64_t kGroupMagic = 0x35'70'75'6f'72'67'6e'75;  // "ungroup5"
 struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::uint64_t> magic;  // written last
   std::atomic<std::uint64_t> id;
@@ -120,7 +133,7 @@ struct alignas(shm::kLine) GroupHeader {
   std::atomic<std::int32_t> size;    // with those on other hosts
   std::atomic<std::int32_t> first;   // the world rank of the group's rank 0
 };
-inline constexpr std::uint64_t kWorldMagic = 0x37'64'6c'72'6f'77'6e'75;  // "unworld7"
+inline constexpr std::uint64_t kWorldMagic = 0x38'64'6c'72'6f'77'6e'75;  // "unworld8"
 struct alignas(shm::kLine) WorldHeader {
   std::atomic<std::uint64_t> magic;  // written last
   std::atomic<std::int32_t> ranks;   // on this host
@@ -134,11 +147,18 @@ struct GroupLayout {
         members(header + sizeof(GroupHeader)),
         recorders((members + static_cast<std::size_t>(n) * sizeof(std::int32_t) + shm::kLine - 1) &
                   ~(shm::kLine - 1)),
-        lanes(recorders + static_cast<std::size_t>(n) * sizeof(FlightRecorder)),
+        calls(recorders + static_cast<std::size_t>(n) * sizeof(FlightRecorder)),
+        waits(calls + static_cast<std::size_t>(n) * kCallKinds * sizeof(CallCounts)),
+        waits_row((static_cast<std::size_t>(n) * sizeof(std::uint64_t) + shm::kLine - 1) &
+                  ~(shm::kLine - 1)),
+        lanes(waits + static_cast<std::size_t>(n) * waits_row),
         bytes(lanes + shm::LaneLayout(n).bytes) {}
   std::size_t header;
   std::size_t members;    // [rank]: its world rank
   std::size_t recorders;  // [rank]
+  std::size_t calls;      // [rank][kind]: CallCounts
+  std::size_t waits;      // [rank][rank]: for how long (ns) the first has waited for the second
+  std::size_t waits_row;  // bytes
   std::size_t lanes;
   std::size_t bytes;
 };

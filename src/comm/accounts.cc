@@ -4,26 +4,10 @@
 #include <cinttypes>
 #include <cstdio>
 #include <string>
-#include <string_view>
 
-#include "base/collectives.h"
 #include "diagnose/flight_recorder.h"
 
 namespace unisono::comm {
-namespace {
-
-std::string_view name_of(int kind) {
-  switch (kind) {
-    case Accounts::kSend:
-      return "send";
-    case Accounts::kRecv:
-      return "recv";
-    default:
-      return to_string(static_cast<Collective>(kind));
-  }
-}
-
-}  // namespace
 
 Accounts::~Accounts() {
   for (std::atomic<CallTotals*>& totals : totals_) {
@@ -32,7 +16,7 @@ Accounts::~Accounts() {
 }
 
 CallTotals* Accounts::open(int kind) {
-  auto totals = std::make_unique<CallTotals>(members_.size());
+  auto totals = std::make_unique<CallTotals>(shown_.calls[kind], members_.size());
   if (by_rank_ns_ == nullptr) {
     by_rank_ns_ = std::make_unique<std::uint64_t[]>(members_.size());
   }
@@ -50,6 +34,9 @@ void Accounts::note(int missing, std::int64_t now_ns) noexcept {
     charge(now_ns);
   }
   missing_ = missing;
+  if (current_ != nullptr) {
+    current_->begin_wait(now_ns);
+  }
 }
 
 void Accounts::end_wait(std::int64_t now_ns) noexcept {
@@ -67,16 +54,18 @@ void Accounts::charge(std::int64_t now_ns) noexcept {
   const auto waited = static_cast<std::uint64_t>(std::max<std::int64_t>(now_ns - since_ns_, 0));
   since_ns_ = now_ns;
   waited_ns_ += waited;
-  shown_.waited_ns.fetch_add(waited, std::memory_order_relaxed);  // transfers have another account
-  const auto rank = static_cast<std::size_t>(missing_);           // out of range if unknown
+  const auto rank = static_cast<std::size_t>(missing_);  // out of range if unknown
   current_->add_wait(rank, waited);
   if (rank >= members_.size()) {
     return;
   }
+  if (shown_.waited_for[rank] != nullptr) {  // transfers have another account
+    shown_.waited_for[rank]->fetch_add(waited, std::memory_order_relaxed);
+  }
   by_rank_ns_[rank] += waited;
   if (by_rank_ns_[rank] >= most_ns_) {
     most_ns_ = by_rank_ns_[rank];
-    shown_.most_for.store(members_[rank] + 1, std::memory_order_relaxed);
+    shown_.most_for->store(members_[rank] + 1, std::memory_order_relaxed);
   }
 }
 
@@ -95,10 +84,10 @@ void Accounts::settle() noexcept {
 }
 
 void Accounts::read(Statistics& statistics) const {
-  for (int kind = 0; kind < kKinds; ++kind) {
+  for (int kind = 0; kind < kCallKinds; ++kind) {
     const CallTotals* const totals = totals_[kind].load(std::memory_order_acquire);
     if (totals != nullptr) {
-      statistics.rows.push_back(totals->row(std::string(name_of(kind))));
+      statistics.rows.push_back(totals->row(std::string(name_of_kind(kind))));
     }
   }
 }

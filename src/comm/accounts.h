@@ -1,5 +1,5 @@
-// Counts what a group's calls cost this rank (unisono/statistics.hpp) and publishes the sum in the
-// flight recorder.
+// Counts what a group's calls cost this rank (unisono/statistics.hpp), and publishes it in the
+// group's shared memory.
 //
 // A short call reads no clock: one call in 64 is timed, and only several consecutive idle polls
 // count as a wait. One thread at a time writes; any thread may read.
@@ -21,18 +21,13 @@ namespace unisono::comm {
 
 class Accounts {
  public:
-  // Kinds of calls: the collectives by number, then these.
-  static constexpr int kSend = kCollectiveCount;
-  static constexpr int kRecv = kCollectiveCount + 1;
-  static constexpr int kKinds = kCollectiveCount + 2;
-
   // Consecutive idle polls that make a wait. A spinning rank polls again within a fraction of a
   // microsecond; a yielding one may have lost the processor between two polls.
   static constexpr std::uint64_t kPatient = 8;
   static constexpr std::uint64_t kOversubscribed = 1;
 
-  // `members`: world ranks. `shown` belongs to this rank. Both must outlive this object.
-  Accounts(const std::vector<int>& members, WaitTotals& shown, std::uint64_t noticed)
+  // `members`: world ranks. Both it and `shown` must outlive this object.
+  Accounts(const std::vector<int>& members, const PublishedCosts& shown, std::uint64_t noticed)
       : members_(members), shown_(shown), noticed_(noticed) {}
   Accounts(const Accounts&) = delete;
   Accounts& operator=(const Accounts&) = delete;
@@ -99,9 +94,9 @@ class Accounts {
   void settle() noexcept;
 
   const std::vector<int>& members_;
-  WaitTotals& shown_;
+  const PublishedCosts& shown_;
   const std::uint64_t noticed_;
-  std::atomic<CallTotals*> totals_[kKinds] = {};  // owned
+  std::atomic<CallTotals*> totals_[kCallKinds] = {};  // owned
   // State of the current call.
   CallTotals* current_ = nullptr;
   std::uint64_t idle_polls_ = 0;  // in a row

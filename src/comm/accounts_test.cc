@@ -198,9 +198,14 @@ TEST(Accounts, AnyThreadMayRead) {
 // Tests the accounts alone: each part of a wait is charged to the rank that was waited for.
 TEST(Accounts, PartsOfAWait) {
   const std::vector<int> members = {4, 5, 9};
-  comm::WaitTotals shown = {};
+  comm::CallCounts counts[comm::kCallKinds] = {};
+  std::atomic<std::uint64_t> waited_for[2] = {};
+  std::atomic<std::int32_t> most_for = 0;
+  const comm::PublishedCosts shown{.calls = counts,
+                                   .waited_for = {&waited_for[0], nullptr, &waited_for[1]},
+                                   .most_for = &most_for};
   comm::Accounts accounts(members, shown, 2);
-  accounts.begin(comm::Accounts::kRecv, 8, true);
+  accounts.begin(comm::kRecvKind, 8, true);
   int missing = 0;
   std::int64_t now_ns = 7;
   const auto peer = [&missing] { return missing; };
@@ -213,6 +218,7 @@ TEST(Accounts, PartsOfAWait) {
     accounts.idle(peer, clock);
   }
   now_ns += 6'000'000;
+  EXPECT_EQ(counts[comm::kRecvKind].since_ns.load(), 2'000'007);
   accounts.advanced(clock);
   now_ns += 5'000'000;  // not a wait
   missing = -1;         // nobody in particular
@@ -232,7 +238,11 @@ TEST(Accounts, PartsOfAWait) {
   EXPECT_DOUBLE_EQ(row.waiting_s, 0.009);
   EXPECT_EQ(row.skew[0], 0U);
   EXPECT_EQ(row.skew[14], 1U);  // 8.2 to 16.4 ms
-  EXPECT_EQ(shown.waited_ns.load(), 9'000'000U);
+  EXPECT_EQ(counts[comm::kRecvKind].waited_ns.load(), 9'000'000U);
+  EXPECT_EQ(waited_for[0].load(), 2'000'000U);
+  EXPECT_EQ(waited_for[1].load(), 6'000'000U);
+  EXPECT_EQ(counts[comm::kRecvKind].since_ns.load(), 0);
+  EXPECT_EQ(most_for.load(), 10);  // rank 9
 }
 
 }  // namespace

@@ -8,27 +8,31 @@
 #include <memory>
 #include <string>
 
+#include "bootstrap/host_memory.h"
 #include "unisono/statistics.hpp"
 
 namespace unisono::comm {
 
 class CallTotals {
  public:
-  // Throws std::bad_alloc.
-  explicit CallTotals(std::size_t ranks)
-      : ranks_(ranks), waited_for_ns_(std::make_unique<Count[]>(ranks)) {}
+  // `counts` must outlive this object. Throws std::bad_alloc.
+  CallTotals(CallCounts& counts, std::size_t ranks)
+      : counts_(counts), ranks_(ranks), waited_for_ns_(std::make_unique<Count[]>(ranks)) {}
 
   void add_call(std::size_t bytes) noexcept {
-    add(calls_, 1);
-    add(bytes_, bytes);
+    add(counts_.calls, 1);
+    add(counts_.bytes, bytes);
   }
   // Counts a short blocking call. Returns true if this call is to be timed.
   bool add_short_call() noexcept {
-    add(short_calls_, 1);
+    add(counts_.short_calls, 1);
     // The first call is not typical: it touches new pages and builds programs.
-    return short_calls_.load(std::memory_order_relaxed) % kTimedEvery == 2;
+    return counts_.short_calls.load(std::memory_order_relaxed) % kTimedEvery == 2;
   }
-  // `rank`: the group rank that was waited for; any other number: unknown.
+  void begin_wait(std::int64_t now_ns) noexcept {
+    counts_.since_ns.store(now_ns, std::memory_order_relaxed);
+  }
+  // Ends the wait. `rank`: the group rank that was waited for; any other number: unknown.
   void add_wait(std::size_t rank, std::uint64_t ns) noexcept;
   // Adds a call's total wait to the histogram.
   void add_skew(std::uint64_t waited_ns) noexcept;
@@ -46,13 +50,7 @@ class CallTotals {
     count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
 
-  Count calls_ = 0;
-  Count bytes_ = 0;
-  Count short_calls_ = 0;
-  Count short_timed_ = 0;
-  Count short_ns_ = 0;  // of the timed calls
-  Count long_ns_ = 0;
-  Count waited_ns_ = 0;
+  CallCounts& counts_;
   Count skew_[Statistics::kSkewBuckets] = {};  // skew_[0] is the remainder
   std::size_t ranks_;
   std::unique_ptr<Count[]> waited_for_ns_;  // [rank]

@@ -41,7 +41,7 @@ std::int64_t ns_of(WaitClock::Clock::time_point time) noexcept {
 }
 
 int kind_of(const PendingTransfer& transfer) noexcept {
-  return transfer.send ? Accounts::kSend : Accounts::kRecv;
+  return transfer.send ? kSendKind : kRecvKind;
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ Operations::Operations(Group& group)
           group.records(), *executor_, group.world().membership().watch(),
           group.world().membership().abort(), group.world().waits(),
           [&world = group.world()](int rank) { return label_of(world, rank); })),
-      accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)),
-      transfer_accounts_(group.members(), group.records().mine().totals, polls_of_a_wait(group)) {
+      accounts_(group.members(), group.records().costs(), polls_of_a_wait(group)),
+      transfer_accounts_(group.members(), group.records().costs(), polls_of_a_wait(group)) {
   executor_->record(group.make_writer());
 }
 

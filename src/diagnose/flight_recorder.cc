@@ -214,6 +214,17 @@ std::optional<WaitTarget> read_wait(const FlightRecorder& recorder) noexcept {
                                                                 : std::nullopt;
 }
 
+std::string_view name_of_kind(int kind) noexcept {
+  switch (kind) {
+    case kSendKind:
+      return "send";
+    case kRecvKind:
+      return "recv";
+    default:
+      return to_string(static_cast<Collective>(kind));
+  }
+}
+
 std::uint64_t world_mark(std::string_view job) noexcept {
   return Hash().add(job.substr(0, sizeof(WorldHeader::job) - 1)).value();
 }

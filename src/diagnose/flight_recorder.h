@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bootstrap/host_memory.h"
 #include "unisono/types.hpp"
@@ -73,6 +75,17 @@ std::optional<OperationRecord> find_record(const FlightRecorder& recorder,
                                            std::uint64_t signature) noexcept;
 // The clock of Waiting::since_ns, the same for all processes on the host.
 std::int64_t flight_clock_ns() noexcept;
+
+// Returns "all_reduce", ..., "send" or "recv".
+std::string_view name_of_kind(int kind) noexcept;
+
+// The places in a group's memory where a rank publishes what its calls cost.
+struct PublishedCosts {
+  CallCounts* calls = nullptr;  // [kind]
+  // By group rank: the time (ns) that this rank has waited for it; nullptr: it is on another host.
+  std::vector<std::atomic<std::uint64_t>*> waited_for = {};
+  std::atomic<std::int32_t>* most_for = nullptr;  // as in WaitLine
+};
 
 // The reason for a rank's wait.
 struct WaitTarget {

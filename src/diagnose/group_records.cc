@@ -27,9 +27,18 @@ GroupRecords::GroupRecords(const Hosts& hosts, std::vector<int> members, int ran
                            std::byte* segment, RemoteRecords* remote)
     : members_(std::move(members)), rank_(rank), id_(id), remote_(remote) {
   const GroupLayout layout(static_cast<int>(hosts.local_of(members_).size()));
-  auto* next = reinterpret_cast<FlightRecorder*>(segment + layout.recorders);
+  auto* const here_first = reinterpret_cast<FlightRecorder*>(segment + layout.recorders);
+  FlightRecorder* next = here_first;
   for (const int member : members_) {
     here_.push_back(hosts.is_here(member) ? next++ : nullptr);
+  }
+  const auto me = static_cast<std::size_t>(&mine() - here_first);
+  costs_.calls = reinterpret_cast<CallCounts*>(segment + layout.calls) + me * kCallKinds;
+  costs_.most_for = &mine().wait.most_for;
+  auto* const row =
+      reinterpret_cast<std::atomic<std::uint64_t>*>(segment + layout.waits + me * layout.waits_row);
+  for (const FlightRecorder* const recorder : here_) {
+    costs_.waited_for.push_back(recorder == nullptr ? nullptr : row + (recorder - here_first));
   }
 }
 

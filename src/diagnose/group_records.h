@@ -33,6 +33,7 @@ class GroupRecords {
   std::string name(int rank) const;  // "rank 5 (1 of its group)"
 
   FlightRecorder& mine() noexcept { return *here_[static_cast<std::size_t>(rank_)]; }
+  const PublishedCosts& costs() const noexcept { return costs_; }
   // Returns nullptr if it is on another host.
   const FlightRecorder* here(int rank) const noexcept {
     return here_[static_cast<std::size_t>(rank)];
@@ -61,6 +62,7 @@ class GroupRecords {
   int rank_;
   std::uint64_t id_;
   std::vector<FlightRecorder*> here_;  // by rank; nullptr: on another host
+  PublishedCosts costs_;               // of this rank
   RemoteRecords* remote_;
 };
 

@@ -32,6 +32,37 @@ class Copy {
   bool complete_ = false;
 };
 
+ObservedRank observe_rank(const Copy& copy, const GroupLayout& layout, std::size_t ranks,
+                          std::size_t rank) {
+  const auto world_rank = [&](std::size_t of) -> int {
+    return copy.at<std::int32_t>(layout.members + of * sizeof(std::int32_t));
+  };
+  const auto& recorder = copy.at<FlightRecorder>(layout.recorders + rank * sizeof(FlightRecorder));
+  ObservedRank observed{.world_rank = world_rank(rank),
+                        .newest = newest_record(recorder),
+                        .waiting = read_wait(recorder),
+                        .waited_most_for = recorder.wait.most_for - 1,
+                        .label = read_label(recorder.label)};
+  for (std::size_t kind = 0; kind < kCallKinds; ++kind) {
+    const auto& counts =
+        copy.at<CallCounts>(layout.calls + (rank * kCallKinds + kind) * sizeof(CallCounts));
+    observed.calls.push_back({.calls = counts.calls,
+                              .bytes = counts.bytes,
+                              .moving_ns = counts.short_ns + counts.long_ns,
+                              .waited_ns = counts.waited_ns,
+                              .since_ns = counts.since_ns});
+    observed.waited_ns += counts.waited_ns;
+  }
+  for (std::size_t peer = 0; peer < ranks; ++peer) {
+    const auto waited_ns = copy.at<std::uint64_t>(layout.waits + rank * layout.waits_row +
+                                                  peer * sizeof(std::uint64_t));
+    if (waited_ns != 0) {
+      observed.waited_for_ns.emplace_back(world_rank(peer), waited_ns);
+    }
+  }
+  return observed;
+}
+
 std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size_t offset) {
   const Copy header(read, offset, sizeof(GroupHeader));
   const auto& group = header.at<GroupHeader>(0);
@@ -48,15 +79,7 @@ std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size
   ObservedGroup observed{
       .id = group.id, .world = group.world, .size = group.size, .first = group.first};
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
-    const auto& recorder =
-        copy.at<FlightRecorder>(layout.recorders + rank * sizeof(FlightRecorder));
-    observed.ranks.push_back(
-        {.world_rank = copy.at<std::int32_t>(layout.members + rank * sizeof(std::int32_t)),
-         .newest = newest_record(recorder),
-         .waiting = read_wait(recorder),
-         .waited_ns = recorder.totals.waited_ns,
-         .waited_most_for = recorder.totals.most_for - 1,
-         .label = read_label(recorder.label)});
+    observed.ranks.push_back(observe_rank(copy, layout, static_cast<std::size_t>(ranks), rank));
   }
   return observed;
 }

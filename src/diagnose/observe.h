@@ -8,19 +8,32 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/flight_recorder.h"
 
 namespace unisono::comm {
 
+// All calls of one kind on one group.
+struct ObservedCalls {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;      // per call the larger of input and output
+  std::uint64_t moving_ns = 0;  // in blocking calls, without waiting
+  std::uint64_t waited_ns = 0;
+  std::int64_t since_ns = 0;  // the wait in progress; 0: there is none
+};
+
 struct ObservedRank {
   int world_rank = 0;
   OperationRecord newest = {};  // sequence 0: none yet
   std::optional<WaitTarget> waiting = {};
-  std::uint64_t waited_ns = 0;  // in total
-  int waited_most_for = -1;     // world rank; -1: none yet
-  std::string label = {};       // of the calls on this group only
+  std::vector<ObservedCalls> calls = {};  // by kind, as CallCounts
+  std::uint64_t waited_ns = 0;            // over all kinds
+  // World ranks in this segment, and how long this rank has waited for them.
+  std::vector<std::pair<int, std::uint64_t>> waited_for_ns = {};
+  int waited_most_for = -1;  // world rank; -1: none yet
+  std::string label = {};    // of the calls on this group only
 };
 
 // A segment has only the ranks on its host.

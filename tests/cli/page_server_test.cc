@@ -5,11 +5,16 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 
 namespace unisono::cli {
 namespace {
 
 const tcp::Address kAnyPort = tcp::Address::parse("127.0.0.1").value.value();
+
+PageServer::Make always(const std::string& page) {
+  return [page](std::string_view) { return Page{.text = page}; };
+}
 
 struct Browser {
   UniqueFd socket{::socket(AF_INET, SOCK_STREAM, 0)};
@@ -41,7 +46,7 @@ struct Browser {
 
 TEST(PageServer, GivesThePageToThoseWhoAskForIt) {
   const std::string page(5'000'000, 'x');  // more than a socket holds
-  PageServer server(page, kAnyPort);
+  PageServer server("/", always(page), kAnyPort);
   const Browser browser(server);
   browser.ask("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
   const std::string answer = browser.answer(server);
@@ -52,7 +57,7 @@ TEST(PageServer, GivesThePageToThoseWhoAskForIt) {
 }
 
 TEST(PageServer, OneWhoDoesNotAskKeepsNobodyWaiting) {
-  PageServer server("page", kAnyPort);
+  PageServer server("/", always("page"), kAnyPort);
   const Browser idle(server);
   const Browser slow(server);
   slow.ask("GET / HT");
@@ -65,8 +70,27 @@ TEST(PageServer, OneWhoDoesNotAskKeepsNobodyWaiting) {
   EXPECT_TRUE(slow.answer(server).ends_with("\r\n\r\npage"));
 }
 
+TEST(PageServer, MakesAPageForEachRequest) {
+  int made = 0;
+  PageServer server(
+      "/metrics",
+      [&made](std::string_view request) {
+        EXPECT_NE(request.find("\r\nAccept: text/plain\r\n"), std::string_view::npos);
+        return Page{.type = "text/plain; version=7", .text = std::to_string(++made)};
+      },
+      kAnyPort);
+  for (const std::string expected : {"1", "2"}) {
+    const Browser browser(server);
+    browser.ask("GET /metrics HTTP/1.1\r\nAccept: text/plain\r\n\r\n");
+    const std::string answer = browser.answer(server);
+    EXPECT_NE(answer.find("\r\nContent-Type: text/plain; version=7; charset=utf-8\r\n"),
+              std::string::npos);
+    EXPECT_TRUE(answer.ends_with("\r\n\r\n" + expected)) << answer;
+  }
+}
+
 TEST(PageServer, RefusesAllElse) {
-  PageServer server("page", kAnyPort);
+  PageServer server("/", always("page"), kAnyPort);
   const auto said = [&](const std::string& text) {
     const Browser browser(server);
     browser.ask(text);

@@ -41,6 +41,45 @@ void await_end_of(const std::string& rank) {
   }
 }
 
+// Waits until the test has made the file that the environment names.
+void await_test(const char* variable) {
+  while (::access(::getenv(variable), F_OK) != 0) {  // NOLINT(concurrency-mt-unsafe)
+    ::usleep(1000);
+  }
+}
+
+// Makes calls that metrics_test.py counts, and ends in a wait for rank 0.
+void count(Communicator& comm) {
+  comm.label("layer 3 \"attention\"\n");
+  std::vector<float> data(1000, 1.0F);
+  std::vector<float> part(10, 1.0F);
+  std::vector<float> parts(20);
+  {
+    Communicator half = comm.split(comm.rank() % 2, comm.rank());
+    for (int i = 0; i < 5; ++i) {
+      half.all_gather(part, parts);
+    }
+    comm.barrier();
+    ready(comm);
+    await_test("LAUNCHED_STEP");
+    half.all_gather(part, parts);
+  }
+  for (int i = 0; i < 100; ++i) {
+    comm.all_reduce(data, unisono::sum);
+  }
+  if (comm.rank() == 0) {
+    comm.send(data.data(), 8, 1);
+  } else if (comm.rank() == 1) {
+    comm.recv(data.data(), 8, 0);
+  }
+  comm.barrier();
+  ready(comm);
+  if (comm.rank() == 0) {
+    await_test("LAUNCHED_END");
+  }
+  comm.barrier();
+}
+
 int run(Communicator& comm, const std::string& what) {
   if (what == "works") {
     ready(comm);
@@ -56,6 +95,8 @@ int run(Communicator& comm, const std::string& what) {
         comm.shrink().barrier();
       }
     }
+  } else if (what == "counts") {
+    count(comm);
   } else if (what == "waits") {
     comm.label("layer 3 attention");
     ready(comm);

@@ -143,6 +143,24 @@ TEST(LiveHang, FindsRanksThatReceiveFromEachOther) {
   EXPECT_EQ(finding.ranks.size(), 2U);
 }
 
+TEST(LiveHang, LooksAgainIntoAProcessThatHadNoJob) {
+  std::atomic<bool> seen = false;
+  const Ranks ranks(1, [&seen](Communicator&) {
+    while (!seen) {
+      usleep(1000);
+    }
+  });
+  EXPECT_TRUE(ranks.nobody_waits());
+  const std::string mine = std::to_string(getpid());
+  Unrelated unrelated;
+  unrelated.processes[getpid()] = std::chrono::steady_clock::now();
+  EXPECT_TRUE(matching_jobs(mine, &unrelated).empty());
+  unrelated.processes[getpid()] -= Unrelated::kLookAgain;
+  EXPECT_FALSE(matching_jobs(mine, &unrelated).empty());
+  EXPECT_FALSE(unrelated.processes.contains(getpid()));
+  seen = true;
+}
+
 // Its members have other numbers in the group than in the world.
 TEST(LiveHang, NamesTheRankOfTheWorldForAWaitInAGroup) {
   std::atomic<bool> seen = false;

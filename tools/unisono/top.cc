@@ -1,11 +1,14 @@
 // `unisono top`: what the ranks of running jobs do, again and again.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <thread>
 
 #include "cli/arguments.h"
@@ -14,6 +17,9 @@
 #include "cli/failure.h"
 #include "cli/wrap.h"
 #include "top/jobs.h"
+#include "top/metrics.h"
+#include "transport/tcp/address.h"
+#include "view/page_server.h"
 
 namespace unisono::cli {
 namespace {
@@ -212,8 +218,47 @@ void print_json(const std::vector<Job>& jobs) {
   fmt::print("{}\n", result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+// Prints the metrics once, or serves them until Ctrl-C.
+int publish_metrics(const std::string& where, const std::string& word) {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  Metrics metrics(host.data());
+  Unrelated unrelated;
+  const auto text = [&](Metrics::Format format) {
+    const std::vector<Job> jobs = matching_jobs(word, &unrelated);
+    return metrics.text(jobs, comm::flight_clock_ns(), format);
+  };
+  if (where == "-") {
+    fmt::print("{}", text(Metrics::Format::prometheus));
+    return kDone;
+  }
+  const bool is_port = where.find_first_not_of("0123456789") == std::string::npos;
+  const Parsed<tcp::Address> address =
+      tcp::Address::parse(is_port ? fmt::format("127.0.0.1:{}", where) : where);
+  if (!address || (!is_port && address.value->port() == 0)) {
+    throw UsageError(fmt::format("--metrics: '{}' is no port or address", where),
+                     "a port, such as 9750; an address and a port, such as 0.0.0.0:9750; or -",
+                     "unisono top --metrics 9750");
+  }
+  const auto page = [&text](std::string_view request) {
+    const auto format = request.find("application/openmetrics-text") == std::string_view::npos
+                            ? Metrics::Format::prometheus
+                            : Metrics::Format::openmetrics;
+    return Page{.type = Metrics::content_type(format), .text = text(format)};
+  };
+  PageServer server("/metrics", page, *address.value);
+  fmt::print("http://{}/metrics: press Ctrl-C to stop\n", server.address().text());
+  std::fflush(stdout);
+  for (;;) {
+    server.serve(-1);
+  }
+}
+
 int run_top(const Arguments& arguments, const Console& console) {
   const std::string word = arguments.operands().empty() ? "" : arguments.operands().front();
+  if (arguments.has("metrics")) {
+    return publish_metrics(arguments.text("metrics"), word);
+  }
   if (console.json()) {
     print_json(find_jobs(word));
     return kDone;
@@ -252,7 +297,12 @@ int run_top(const Arguments& arguments, const Console& console) {
 
 constexpr Option kTopOptions[] = {
     {.name = "once", .help = "Print once; so too where the output is not a terminal."},
-    {.name = "every", .value = "TIME", .help = "How often to look.", .fallback = "1s"}};
+    {.name = "every", .value = "TIME", .help = "How often to look.", .fallback = "1s"},
+    {.name = "metrics",
+     .value = "ADDRESS",
+     .help = "Serve metrics for Prometheus at http://ADDRESS/metrics until Ctrl-C. A port alone, "
+             "such as 9750, is served to this host only; 0.0.0.0:9750 is every interface, and "
+             "anybody who can reach it can read them. - prints them once."}};
 
 }  // namespace
 
@@ -264,7 +314,7 @@ const Command kTopCommand = {
     .runs_program = false,
     .examples = {{{"unisono top", "All jobs of this host, once a second."},
                   {"unisono top 4711", "The job of one process."},
-                  {"unisono top --once --json", "For programs."}}},
+                  {"unisono top --metrics 9750", "For Prometheus."}}},
     .description =
         "Shows for every rank its process, how many collectives it has called, and what it waits "
         "for, if it has waited for a millisecond or more. WAITS is the share of the time since the "

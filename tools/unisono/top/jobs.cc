@@ -112,10 +112,22 @@ comm::ReadSegment reader_of(const Mapped& segment) {
 // All segments of this host, and the jobs that they belong to.
 class Search {
  public:
-  Search() {
+  explicit Search(Unrelated* unrelated) {
+    const auto now = std::chrono::steady_clock::now();
+    if (unrelated != nullptr) {
+      std::erase_if(unrelated->processes, [now](const auto& process) {
+        return now - process.second >= Unrelated::kLookAgain;
+      });
+    }
     for (const int pid : all_pids()) {
+      if (unrelated != nullptr && unrelated->processes.contains(pid)) {
+        continue;
+      }
+      const std::size_t before = mapped_.size();
       if (!add_segments(pid, mapped_)) {
         hidden_.insert(pid);
+      } else if (unrelated != nullptr && mapped_.size() == before) {
+        unrelated->processes[pid] = now;
       }
     }
     for (const Mapped& segment : mapped_) {
@@ -266,11 +278,11 @@ std::vector<Job> join_parts(std::vector<Job> parts) {
 }
 
 std::vector<Job> find_jobs() {
-  return Search().jobs();
+  return Search(nullptr).jobs();
 }
 
-std::vector<Job> matching_jobs(std::string_view word) {
-  std::vector<Job> jobs = find_jobs();
+std::vector<Job> matching_jobs(std::string_view word, Unrelated* unrelated) {
+  std::vector<Job> jobs = Search(unrelated).jobs();
   if (!word.empty()) {
     std::erase_if(jobs, [word](const Job& job) {
       bool has_pid = false;

@@ -1,7 +1,9 @@
 // The jobs that run on this host, as their shared memory and /proc show them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,9 +34,15 @@ std::vector<Job> find_jobs();
 inline constexpr const char* kNoJobs = "no job of unisono runs here";
 inline constexpr const char* kSeenJobs =
     "only jobs of this host whose processes this user may read are seen";
+// Processes that had no memory of a job, and when each was last looked into. Looking into all
+// processes of a host takes much longer than reading a job.
+struct Unrelated {
+  static constexpr std::chrono::seconds kLookAgain{10};
+  std::map<int, std::chrono::steady_clock::time_point> processes = {};
+};
 // Returns the jobs that the word selects: the number of a process, or the name of a job; empty:
-// all.
-std::vector<Job> matching_jobs(std::string_view word);
+// all. `unrelated`: a process in it is skipped for kLookAgain; nullptr: none is skipped.
+std::vector<Job> matching_jobs(std::string_view word, Unrelated* unrelated = nullptr);
 // The same. Throws UsageError if the word means none.
 std::vector<Job> find_jobs(std::string_view word);
 

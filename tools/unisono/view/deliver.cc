@@ -22,7 +22,7 @@ int serve_page(const std::string& page, const std::string& where) {
     throw UsageError(fmt::format("--serve: '{}' is not an address", where), "such as 0.0.0.0:8000",
                      "unisono learn data --serve 127.0.0.1:8000");
   }
-  PageServer server(page, *address.value);
+  PageServer server("/", [&page](std::string_view) { return Page{.text = page}; }, *address.value);
   fmt::print("http://{}/  {}: press Ctrl-C to stop\n", server.address().text(),
              format_bytes(page.size()));
   std::fflush(stdout);

@@ -33,8 +33,9 @@ bool must_wait() {
 
 }  // namespace
 
-PageServer::PageServer(std::string page, const tcp::Address& address)
-    : page_(std::move(page)),
+PageServer::PageServer(std::string path, Make make, const tcp::Address& address)
+    : path_(std::move(path)),
+      make_(std::move(make)),
       listener_(tcp::listen_at(address, {.first = address.port(), .last = address.port()})) {}
 
 tcp::Address PageServer::address() const {
@@ -52,10 +53,12 @@ std::string PageServer::answer_to(const std::string& request) const {
   if (verb != "GET" && verb != "HEAD") {
     return answer("405 Method Not Allowed", "text/plain", "GET or HEAD\n", true);
   }
-  if (where != "/") {
-    return answer("404 Not Found", "text/plain", "the page is at /\n", verb == "GET");
+  if (where != path_) {
+    return answer("404 Not Found", "text/plain", fmt::format("the page is at {}\n", path_),
+                  verb == "GET");
   }
-  return answer("200 OK", "text/html", page_, verb == "GET");
+  const Page page = make_(request);
+  return answer("200 OK", page.type, page.text, verb == "GET");
 }
 
 bool PageServer::read(Client& client) const {

@@ -1,8 +1,10 @@
-// Serves one page over HTTP to browsers on other machines.
+// Serves one page over HTTP to browsers on other machines, and to programs.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -10,13 +12,20 @@
 
 namespace unisono::cli {
 
-// Answers GET and HEAD of "/" with the page, and anything else with an error. Every connection ends
-// with its answer; one that does not ask, or does not read, is closed after kPatience. Threads:
-// one.
+struct Page {
+  std::string type = "text/html";  // of its UTF-8 text
+  std::string text = {};
+};
+
+// Answers GET and HEAD of one path with the page, and anything else with an error. Every connection
+// ends with its answer; one that does not ask, or does not read, is closed after kPatience.
+// Threads: one.
 class PageServer {
  public:
+  // Makes the page for a request, which includes its header.
+  using Make = std::function<Page(std::string_view request)>;
   // Listens at this address; port 0 is any that is free. Throws config.
-  PageServer(std::string page, const tcp::Address& address);
+  PageServer(std::string path, Make make, const tcp::Address& address);
 
   tcp::Address address() const;
   // Waits for browsers as long as this (-1: for ever), and does what can be done without waiting.
@@ -41,7 +50,8 @@ class PageServer {
   bool read(Client& client) const;    // false: it is over
   static bool write(Client& client);  // false: it is over
 
-  std::string page_;
+  std::string path_;
+  Make make_;
   UniqueFd listener_;
   std::vector<Client> clients_;
 };
