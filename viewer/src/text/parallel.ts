@@ -272,6 +272,7 @@ export const PARALLEL_TEXTS = {
   dp_parameters: ['Parameters (10⁹)', '参数（10⁹）'],
   dp_tokens: ['Tokens of a rank', '每个 rank 的 token'],
   dp_more: ['and {count|1 rank|# ranks} more', '以及另外 {count} 个 rank'],
+  dp_sent: ['bytes sent:', '发送的字节：'],
   dp_plain: ['data parallel', '数据并行'],
   dp_each_of: [
     'each of {ranks} ranks, {billions} billion parameters',
