@@ -88,7 +88,6 @@ const PAGE_TEXTS = {
   form_tree: ['Tree', '树'],
   segments: ['Segments', '分段数'],
   segments_label: ['{count|1 segment|# segments}', '{count} 段'],
-  segments_title: ['Time against segments', '用时与分段数'],
   segments_chart: [
     'Predicted time by number of segments: {list}. At the best one can do, {least}, every byte is sent once.',
     '按分段数预测的用时：{list}。下限 {least}：每个字节只发送一次。',
@@ -135,7 +134,6 @@ const PAGE_TEXTS = {
   column_recorded: ['recorded time', '实测时间'],
   column_line: ['line', '行'],
   column_chunk: ['chunk', '块'],
-  column_row: ['for rank', '目的 rank'],
   replaces: ['copy', '替换'],
   adds: ['add', '累加'],
   rank_n: ['rank {rank}', 'rank {rank}'],
