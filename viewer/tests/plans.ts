@@ -102,7 +102,7 @@ export function sampleOfProgram(): Record<string, unknown> {
   // The page shows four digits, and no part of 0.
   const isShown = (key: string, value: unknown) => {
     if (unshown.includes(key) || (value === 0 && key !== 'zero')) return undefined;
-    return typeof value === 'number' ? Number(value.toPrecision(5)) : value;
+    return typeof value === 'number' ? Number(value.toPrecision(4)) : value;
   };
   return JSON.parse(JSON.stringify(plan, isShown));
 }

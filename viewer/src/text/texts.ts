@@ -120,6 +120,7 @@ const PAGE_TEXTS = {
     '块的宽度即其长度：{least} 到 {most} 个元素，每个 {size}。字节数和时间均按实际长度计算；unisono sim --counts 给出在某台机器上的时间。',
   ],
   copy_svg: ['Copy as SVG', '复制为 SVG'],
+  save_film: ['Save as animation', '保存为动画'],
   copied: ['Copied.', '已复制。'],
   not_copied: ['The browser did not allow it.', '浏览器不允许。'],
   table_moves: ['Moves of this step', '本步的移动'],
