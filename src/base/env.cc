@@ -60,7 +60,7 @@ constexpr std::array<EnvVariable, 33> kVariables = {{
     {"UNISONO_REPLACE_GLOO", "0", "1: give unisono to PyTorch programs that request gloo"},
     {"UNISONO_QUIET", "0", "1: do not report on stderr when other ranks are slow to start"},
     {"UNISONO_LANG", "",
-     "Language of the overview and of frequent errors: zh or en; else the locale's"},
+     "Language of the overview, of plans and of frequent errors: zh or en; else the locale's"},
     {"UNISONO_COLOR", "auto", "Colour in the terminal: auto, always or never"},
 }};
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "algorithms/segments.h"
 #include "schedule/schedule.h"
@@ -160,14 +162,25 @@ std::vector<SizeRange> find_ranges(const Plan& plan) {
   return ranges;
 }
 
-std::string compared(double first, double second, const std::string& what,
-                     const std::string& name) {
+// Words for two compared amounts, as whole phrases that a translation can match.
+struct Phrases {
+  std::string_view same;
+  std::string_view less;
+  std::string_view more;
+};
+constexpr Phrases kBytes = {"same bytes on the critical path as ",
+                            " % less bytes on the critical path than ",
+                            " % more bytes on the critical path than "};
+constexpr Phrases kReduced = {"same reduced as there", " % less reduced than there",
+                              " % more reduced than there"};
+
+std::string compared(double first, double second, const Phrases& phrases) {
   const double ratio = second > 0 ? first / second : 1;
   if (std::abs(ratio - 1) <= kSame) {
-    return "same " + what + " as " + name;
+    return std::string(phrases.same);
   }
-  const auto percent = std::to_string(std::lround(100 * std::abs(ratio - 1)));
-  return percent + " % " + (ratio < 1 ? "less " : "more ") + what + " than " + name;
+  return std::to_string(std::lround(100 * std::abs(ratio - 1)))
+      .append(ratio < 1 ? phrases.less : phrases.more);
 }
 
 }  // namespace
@@ -203,24 +216,23 @@ Plan make_plan(const Call& call, const cost::Parameters& parameters, const Asked
 }
 
 std::string reason(const Candidate& first, const Candidate& second) {
-  const std::string& name = second.name;
   std::string text;
   if (first.cost.bytes > 0 || second.cost.bytes > 0) {
-    text = compared(first.cost.bytes, second.cost.bytes, "bytes on the critical path", name) + ", ";
+    text = compared(first.cost.bytes, second.cost.bytes, kBytes) + second.name + ", ";
   }
-  const auto count = [](double messages) {
-    return std::to_string(static_cast<std::int64_t>(messages)) +
-           (messages == 1 ? " message" : " messages in a row");
+  const auto number = [](double messages) {
+    return std::to_string(static_cast<std::int64_t>(messages));
   };
   if (first.cost.messages == second.cost.messages) {
     text += "as many messages";
   } else {
-    text += count(first.cost.messages) + " instead of " +
-            std::to_string(static_cast<std::int64_t>(second.cost.messages));
+    text += number(first.cost.messages) +
+            (first.cost.messages == 1 ? " message instead of " : " messages in a row instead of ") +
+            number(second.cost.messages);
   }
   const double reduced = second.cost.reduced_bytes;
   if (reduced > 0 && std::abs(first.cost.reduced_bytes / reduced - 1) > kSame) {
-    text += ", " + compared(first.cost.reduced_bytes, reduced, "reduced", "there");
+    text += ", " + compared(first.cost.reduced_bytes, reduced, kReduced);
   }
   return text;
 }

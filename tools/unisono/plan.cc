@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/failure.h"
+#include "cli/language.h"
 #include "cli/target.h"
 #include "cli/wrap.h"
 #include "topo/topo.h"
@@ -166,7 +167,9 @@ int run_plan(const Arguments& arguments, const Console& console) {
     return kDone;
   }
   if (!arguments.has("link")) {
-    console.note("without --link, --on or --machine the network is a common one, no measured one");
+    console.note(
+        spoken({"without --link, --on or --machine the network is a common one, no measured one",
+                "没有 --link、--on 或 --machine：网络是常见的，不是测得的"}));
   }
   print_plan(plan_for(arguments, call), console);
   return kDone;

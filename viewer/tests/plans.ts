@@ -95,8 +95,15 @@ export function sampleOfProgram(): Record<string, unknown> {
   what.rankings = what.rankings.filter(
     ({ near, far }: { near: number; far: number }) => near === 1 && what.far.includes(far),
   );
-  const unshown = ['low_s', 'high_s', 'flops_per_s_device', 'binding', 'simulated_s'];
-  const isShown = (key: string, value: unknown) => (unshown.includes(key) ? undefined : value);
+  const unshown = [
+    ...['low_s', 'high_s', 'flops_per_s_device', 'binding', 'simulated_s', 'utilisation', 'stack'],
+    ...['headroom', 'active_weights', 'schedule', 'moments', 'compute', 'network'],
+  ];
+  // The page shows four digits, and no part of 0.
+  const isShown = (key: string, value: unknown) => {
+    if (unshown.includes(key) || (value === 0 && key !== 'zero')) return undefined;
+    return typeof value === 'number' ? Number(value.toPrecision(4)) : value;
+  };
   return JSON.parse(JSON.stringify(plan, isShown));
 }
 

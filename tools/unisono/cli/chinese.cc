@@ -157,6 +157,18 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {"only jobs of this host whose processes this user may read are seen",
      "只能看到本机上当前用户有权读取其进程的作业"},
 
+    // Reasons of unisono plan.
+    {"same bytes on the critical path as {}", "关键路径上的字节与 {} 相同"},
+    {"{} % less bytes on the critical path than {}", "关键路径上的字节少 {} %（与 {} 相比）"},
+    {"{} % more bytes on the critical path than {}", "关键路径上的字节多 {} %（与 {} 相比）"},
+    {"as many messages", "消息数相同"},
+    {"{} message instead of {}", "只有 {} 条消息，而不是 {} 条"},
+    {"{} messages in a row instead of {}", "依次 {} 条消息，而不是 {} 条"},
+    {"{} % less reduced than there", "归约量少 {} %"},
+    {"{} % more reduced than there", "归约量多 {} %"},
+    {"n even, or 1", "n 应为偶数，或为 1"},
+    {"not in place", "不能原地执行"},
+
     // Commands to type.
     {"unisono {}", "unisono {}"},
     {"unisono help {}", "unisono help {}"},

@@ -108,9 +108,12 @@ std::string_view rank_color(int rank) {
 }
 
 int display_width(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
+  int count = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    count += (byte & 0xC0U) == 0x80U ? 0 : byte >= 0xE3U ? 2 : 1;
+  }
+  return count;
 }
 
 }  // namespace unisono::cli

@@ -47,7 +47,7 @@ class Console {
 std::string_view rank_color(int rank);
 inline constexpr std::string_view kResetColor = "\x1b[0m";
 
-// Columns that UTF-8 text takes (one per code point: all that this program prints is that wide).
+// Columns that UTF-8 text takes: two for each Chinese character, one for any other.
 int display_width(std::string_view text);
 
 }  // namespace unisono::cli

@@ -122,4 +122,8 @@ std::string localized(std::string_view english) {
   return text.front();
 }
 
+std::string spoken(const Text& text) {
+  return asked_language() == Language::chinese ? text.chinese : text.english;
+}
+
 }  // namespace unisono::cli

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cli/text.h"
+
 namespace unisono::cli {
 
 enum class Language : unsigned char { english, chinese };
@@ -20,5 +22,8 @@ std::optional<std::string> in_chinese(std::string_view english);
 // Texts that stand beside each other, in the asked language: all in Chinese, or all as they are.
 void localize_all(std::span<std::string> texts);
 std::string localized(std::string_view english);
+
+// Returns the words of the asked language.
+std::string spoken(const Text& text);
 
 }  // namespace unisono::cli

@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include "cli/console.h"
+
 namespace unisono::cli {
 namespace {
-
-// Chinese characters take two columns.
-int columns(std::string_view text) {
-  int count = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    count += (byte & 0xC0U) == 0x80U ? 0 : byte >= 0xE3U ? 2 : 1;
-  }
-  return count;
-}
 
 // Up to the first space that no quotes enclose.
 std::string_view first_word(std::string_view command) {
@@ -44,7 +36,7 @@ std::string wrap(std::string_view text, int indent, int width) {
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find_first_of(" \n"));
     const bool paragraph = text.substr(word.size()).starts_with("\n\n");
-    if (!line.empty() && columns(line) + 1 + columns(word) > width - indent) {
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width - indent) {
       end_line();
     }
     line += line.empty() ? std::string(word) : " " + std::string(word);
@@ -62,7 +54,7 @@ std::string wrap(std::string_view text, int indent, int width) {
 }
 
 std::string labelled(std::string_view label, std::string_view text, int width) {
-  const int indent = columns(label);
+  const int indent = display_width(label);
   return std::string(label) + wrap(text, indent, width).substr(static_cast<std::size_t>(indent));
 }
 
@@ -76,7 +68,7 @@ std::string wrap_command(std::string_view command, int indent, int width) {
     const std::string_view word = first_word(command);
     command.remove_prefix(std::min(command.size(), word.size() + 1));
     const int room = width - (command.empty() ? 0 : kBackslash);
-    if (!is_empty && columns(line) + 1 + columns(word) > room) {
+    if (!is_empty && display_width(line) + 1 + display_width(word) > room) {
       text += line + " \\\n";
       line.assign(static_cast<std::size_t>(indent + kFurther), ' ');
       is_empty = true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/failure.h"
+#include "cli/language.h"
 #include "pipeline/json.h"
 #include "pipeline/run.h"
 #include "pipeline/text.h"
@@ -104,20 +105,20 @@ void draw(const pipeline::Action& action, std::size_t first, std::size_t end,
 }
 
 // Names the letters of this diagram, in a line of at most 80 columns.
-std::string legend_of(const pipeline::Pipeline& pipeline) {
+Text legend_of(const pipeline::Pipeline& pipeline) {
   const auto has = [&](pipeline::ActionKind kind) {
     return std::ranges::any_of(pipeline.actions, [&](const auto& row) {
       return std::ranges::any_of(row, [&](const auto& action) { return action.kind == kind; });
     });
   };
-  std::string text = "F0 forward, microbatch 0";
+  Text text = {"F0 forward, microbatch 0", "F0 前向，微批 0"};
   if (has(pipeline::ActionKind::backward)) {
-    text += "; B backward";
+    text = say("{}; B backward", "{}；B 反向", text);
   }
   if (has(pipeline::ActionKind::backward_input) || has(pipeline::ActionKind::backward_weight)) {
-    text += "; I input, W weight gradient";
+    text = say("{}; I input, W weight gradient", "{}；I 输入梯度，W 权重梯度", text);
   }
-  return text + "; . waits";
+  return say("{}; . waits", "{}；. 等待", text);
 }
 
 }  // namespace
@@ -169,9 +170,11 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
   const std::size_t columns = std::max<std::size_t>(column(run.makespan), 1);
   const double work = *std::max_element(run.busy.begin(), run.busy.end());
   const double share = run.makespan > 0 ? 100 * (1 - work / run.makespan) : 0;
-  fmt::print("{}  takes {}{}, bubble {:.1f} % on the busiest rank\n",
-             console.paint(Paint::strong, pipeline.name), pipeline_time(run.makespan, arguments),
-             are_microseconds(arguments) ? "" : " units", share);
+  const Text unit = are_microseconds(arguments) ? Text{} : Text{" units", " 个时间单位"};
+  fmt::print("{}\n", spoken(say("{}  takes {}{}, bubble {:.1f} % on the busiest rank",
+                                "{}  用时 {}{}，最忙的 rank 上气泡占 {:.1f} %",
+                                console.paint(Paint::strong, pipeline.name),
+                                pipeline_time(run.makespan, arguments), unit, share)));
   std::vector<std::vector<Cell>> rows(run.spans.size(), std::vector<Cell>(columns));
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
     for (std::size_t i = 0; i < run.spans[rank].size(); ++i) {
@@ -190,13 +193,15 @@ int show_pipeline(const pipeline::Pipeline& pipeline, const Arguments& arguments
     }
   }
   if (!console.quiet()) {
-    fmt::print("{}\n", console.paint(Paint::dim, legend_of(pipeline)));
+    fmt::print("{}\n", console.paint(Paint::dim, spoken(legend_of(pipeline))));
   }
   if (!scale.has_numbers) {
-    fmt::print("{}\n",
-               console.paint(
-                   Paint::dim,
-                   "too fine for text: --format pipeline writes a file that unisono view draws"));
+    fmt::print(
+        "{}\n",
+        console.paint(
+            Paint::dim,
+            spoken({"too fine for text: --format pipeline writes a file that unisono view draws",
+                    "文字画不了这么细：--format pipeline 写出文件，由 unisono view 画出"})));
   }
   return kDone;
 }

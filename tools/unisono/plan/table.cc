@@ -9,6 +9,7 @@
 
 #include "base/bytes_text.h"
 #include "base/collectives.h"
+#include "cli/language.h"
 #include "cli/text_table.h"
 #include "cli/wrap.h"
 #include "plan/plan.h"
@@ -26,10 +27,12 @@ double busbw(const Plan& plan, const Candidate& candidate) {
              : 0;
 }
 
-std::string heading(const Plan& plan) {
-  return fmt::format("{}  {} rank{}  {}   one port a rank, {}", to_string(plan.call.collective),
-                     plan.call.ranks, plan.call.ranks == 1 ? "" : "s",
-                     format_bytes(plan.call.bytes), link_text(plan.parameters));
+Text heading(const Plan& plan) {
+  const std::string ranks = std::to_string(plan.call.ranks);
+  return say("{}  {}  {}   one port a rank, {}", "{}  {}  {}   每个 rank 一个端口，{}",
+             std::string(to_string(plan.call.collective)),
+             Text{ranks + (plan.call.ranks == 1 ? " rank" : " ranks"), ranks + " 个 rank"},
+             format_bytes(plan.call.bytes), link_text(plan.parameters));
 }
 
 // Returns the candidate that was asked for by name, or nullptr.
@@ -46,13 +49,13 @@ const Candidate& chosen_in(const Plan& plan) {
 }
 
 void print_table(const Plan& plan, const Console& console) {
-  TextTable table({{.heading = "algorithm", .left = true},
-                   {.heading = "steps"},
-                   {.heading = "sent/rank"},
-                   {.heading = "bound", .spare = 2},
-                   {.heading = "time"},
+  TextTable table({{.heading = spoken({"algorithm", "算法"}), .left = true},
+                   {.heading = spoken({"steps", "步数"})},
+                   {.heading = spoken({"sent/rank", "发送/rank"})},
+                   {.heading = spoken({"bound", "比下界"}), .spare = 2},
+                   {.heading = spoken({"time", "用时"})},
                    {.heading = "busbw"},
-                   {.heading = "link", .spare = 1},
+                   {.heading = spoken({"link", "链路"}), .spare = 1},
                    {.heading = "", .left = true}});
   const bool has_sent = plan.call.ranks <= network_model::kMostBuiltRanks;
   for (const Candidate& candidate : plan.candidates) {
@@ -64,31 +67,41 @@ void print_table(const Plan& plan, const Console& console) {
          has_sent && plan.bound.bytes > 0 ? fmt::format("{:.2f}x", sent / plan.bound.bytes) : "-",
          time_text(candidate.time_s), rate > 0 ? fmt::format("{:.2f}", rate * 1e-9) : "-",
          rate > 0 ? fmt::format("{:.0f} %", 100 * rate * plan.parameters.beta_s_per_byte) : "-",
-         candidate.is_asked ? "<- asked"
-         : is_best          ? "<- best"
+         candidate.is_asked ? spoken({"<- asked", "<- 指定"})
+         : is_best          ? spoken({"<- best", "<- 最快"})
                             : ""},
         candidate.is_asked || is_best ? Paint::good : Paint::plain);
   }
-  table.add({"lower bound", "", format_bytes(plan.bound.bytes), "",
+  table.add({spoken({"lower bound", "下界"}), "", format_bytes(plan.bound.bytes), "",
              time_text(plan.bound.time_s(plan.parameters)), "", "", ""},
             Paint::dim);
   fmt::print("{}", table.text(console));
 }
 
 // "recursive_doubling below 146 KiB, halving_doubling from there on"
-std::string ranges_text(const Plan& plan) {
+Text ranges_text(const Plan& plan) {
   const auto& ranges = plan.ranges;
   if (ranges.size() == 1) {
-    return fmt::format("{} for every size", ranges.front().algorithm->name);
+    return say("{} for every size", "{} 适合所有大小", ranges.front().algorithm->name);
   }
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    parts.push_back(i + 1 < ranges.size()
-                        ? fmt::format("{} below {}", ranges[i].algorithm->name,
-                                      format_bytes(ranges[i + 1].from_bytes))
-                        : fmt::format("{} from there on", ranges[i].algorithm->name));
+  Text text;
+  for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {
+    text = say("{}{} below {}, ", "{}{} 小于 {}，", text, ranges[i].algorithm->name,
+               format_bytes(ranges[i + 1].from_bytes));
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return say("{}{} from there on", "{}{} 用于更大的", text, ranges.back().algorithm->name);
+}
+
+// Returns why one candidate is faster than another, part by part.
+Text reason_text(const Candidate& first, const Candidate& second) {
+  const std::string english = reason(first, second);
+  std::string chinese;
+  for (std::string_view left = english; !left.empty();) {
+    const std::string_view part = left.substr(0, left.find(", "));
+    left.remove_prefix(std::min(left.size(), part.size() + 2));
+    chinese += in_chinese(part).value_or(std::string(part)) + (left.empty() ? "" : "，");
+  }
+  return {english, chinese};
 }
 
 bool is_slower(const Candidate& one, const Candidate& best) {
@@ -110,31 +123,37 @@ const Candidate& compared(const Plan& plan) {
   return slower != plan.candidates.end() ? *slower : plan.candidates[1];
 }
 
-std::string why_text(const Plan& plan) {
+Text why_text(const Plan& plan) {
   const Candidate& best = plan.candidates.front();
   const Candidate* asked = asked_in(plan);
   if (asked != nullptr && asked != &best) {
-    return fmt::format("asked for; {} would take {} instead of {}: {}", best.name,
-                       time_text(best.time_s), time_text(asked->time_s), reason(best, *asked));
+    return say("asked for; {} would take {} instead of {}: {}",
+               "是指定的；{} 只用 {}，而不是 {}：{}", best.name, time_text(best.time_s),
+               time_text(asked->time_s), reason_text(best, *asked));
   }
   if (plan.candidates.size() == 1) {
-    return "there is no other";
+    return {"there is no other", "没有其他算法"};
   }
   const Candidate& next = compared(plan);
   return is_slower(next, best)
-             ? fmt::format("saves {} on {}: {}", time_text(next.time_s - best.time_s), next.name,
-                           reason(best, next))
-             : fmt::format("as fast as {}: {}", next.name, reason(best, next));
+             ? say("saves {} on {}: {}", "省 {}（与 {} 相比）：{}",
+                   time_text(next.time_s - best.time_s), next.name, reason_text(best, next))
+             : say("as fast as {}: {}", "与 {} 一样快：{}", next.name, reason_text(best, next));
 }
 
 void print_text(const Plan& plan, const Console& console) {
-  fmt::print("{}\n\n", heading(plan));
+  fmt::print("{}\n\n", spoken(heading(plan)));
   print_table(plan, console);
-  fmt::print("\n{}{}", labelled("why   ", why_text(plan), console.width()),
-             labelled("best  ", ranges_text(plan), console.width()));
+  const auto print_line = [&console](const Text& label, const Text& text) {
+    fmt::print("{}", labelled(spoken(label) + "  ", spoken(text), console.width()));
+  };
+  fmt::print("\n");
+  print_line({"why ", "原因"}, why_text(plan));
+  print_line({"best", "最快"}, ranges_text(plan));
   for (const Algorithm* algorithm : plan.unable) {
-    fmt::print("{}", labelled("not   ", fmt::format("{}: {}", algorithm->name, algorithm->limits),
-                              console.width()));
+    const std::string limits(algorithm->limits);
+    print_line({"not ", "不能"}, say("{}: {}", "{}：{}", std::string(algorithm->name),
+                                     Text{limits, in_chinese(limits).value_or(limits)}));
   }
   if (!console.quiet()) {
     const Candidate& shown = chosen_in(plan);
@@ -143,7 +162,7 @@ void print_text(const Plan& plan, const Console& console) {
             ? shown.name
             : fmt::format("{}/{} -n {}", to_string(shown.algorithm->collective),
                           shown.algorithm->name, std::min(plan.call.ranks, 8));
-    fmt::print("see   unisono show {}\n", what);
+    fmt::print("{}  unisono show {}\n", spoken({"see ", "另见"}), what);
   }
 }
 
@@ -180,7 +199,7 @@ void print_json(const Plan& plan) {
                    {"reduced_bytes", plan.bound.reduced_bytes},
                    {"time_us", rounded(plan.bound.time_s(plan.parameters) * 1e6)}};
   json["chosen"] = chosen_in(plan).name;
-  json["why"] = why_text(plan);
+  json["why"] = why_text(plan).english;
   json["candidates"] = nlohmann::json::array();
   for (const Candidate& candidate : plan.candidates) {
     json["candidates"].push_back(row_json(plan, candidate));

@@ -24,7 +24,7 @@ export const FIGURES: Record<string, Figure> = {
   ),
   message: {
     ...{ picture: Message, plans: equal('short', 'long', 'half'), network: ethernet },
-    height: () => 262,
+    height: () => 378,
   },
   stairs: {
     ...{ picture: Stairs, plans: equal('whole', 'cut'), network: ethernet },
@@ -34,7 +34,7 @@ export const FIGURES: Record<string, Figure> = {
     ...{ picture: Collective, network: nvlink, height: () => 320 },
     plans: equal('reduce_scatter', 'all_reduce', 'all_gather', 'all_to_all'),
   },
-  laps: { picture: Collective, plans: equal('lap1', 'lap2'), network: nvlink, height: () => 340 },
+  laps: { picture: Collective, plans: equal('lap1', 'lap2'), network: nvlink, height: () => 436 },
   costs: {
     ...{ picture: Costs, plans: equal('short', 'long', 'own'), network: ethernet },
     height: () => 290,
@@ -44,7 +44,7 @@ export const FIGURES: Record<string, Figure> = {
     plans: equal('naive', 'gpipe', '1f1b', 'zb-h1'),
   },
   token: {
-    ...{ picture: Token, network: nvlink, height: () => 394 },
+    ...{ picture: Token, network: nvlink, height: () => 460 },
     plans: equal('one', 'crowd', 'hot', 'home'),
   },
   stuck: {

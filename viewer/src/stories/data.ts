@@ -37,6 +37,8 @@ const call = (collective: string, shape: DataShape, times: number): BeatComm => 
   ...{ collective, ranks: shape.ranks, bytes: bucketBytes(shape), times },
 });
 
+export const gbText = (bytes: number) => `${Number((bytes / 1e9).toPrecision(3))} GB`;
+
 // Returns the operation that reduces a bucket's gradients.
 export function reduction(stage: number): string {
   return stage === 0 ? 'all_reduce' : 'reduce_scatter';

@@ -1,6 +1,28 @@
 // The texts around the chapters of the article; a chapter has its own beside its numbers.
 
 export const ARTICLE_TEXTS = {
+  tk_one: [
+    'One token, two copies: each road as wide as its weight',
+    '一个 token，两份副本：路宽就是权重',
+  ],
+  tk_crowd: [
+    'all_to_all 1 of 2, dispatch: {copies} copies, {roads} roads between ranks',
+    '第 1 次 all_to_all（共 2 次），dispatch：{copies} 份副本，rank 之间 {roads} 条路',
+  ],
+  tk_hot: [
+    'All wait for the fullest expert: {most} copies, mean {mean}, {hot} times as long',
+    '都在等最满的专家：{most} 份，平均 {mean} 份，慢到 {hot} 倍',
+  ],
+  tk_home: [
+    'all_to_all 2 of 2, combine: results come home, rank {rank} adds up its own',
+    '第 2 次 all_to_all（共 2 次），combine：结果回家，rank {rank} 给自己的求和',
+  ],
+  tk_key: [
+    'a road for one copy; numbers: copies of an expert; dashes: their mean',
+    '一份副本的路宽；数字：专家收到的份数；虚线：平均',
+  ],
+  ms_twice: ['With twice the bandwidth', '带宽加倍'],
+  lp_sent: ['Sent by each of n ranks, of the vector D', 'n 个 rank 中每个发送的量，D 为整个向量'],
   tab_article: ['Article', '文章'],
   article_contents: ['Chapters', '章节'],
   article_how: [

@@ -56,7 +56,6 @@ export const PLAN_TEXTS = {
   plan_why_time: ['limits of time', '超出时间上限'],
   plan_refused: ['; {layouts} refused: {why}', '；{layouts} 种被拒绝：{why}'],
   plan_layout: ['Layout', '布局'],
-  plan_rank: ['Rank', '名次'],
   plan_time: ['Time', '时间'],
   plan_rate: ['Tokens/s a GPU', '每 GPU token/s'],
   plan_communication: ['Exposed communication (comm)', '未掩盖的通信（comm）'],

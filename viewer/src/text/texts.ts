@@ -88,7 +88,6 @@ const PAGE_TEXTS = {
   form_tree: ['Tree', '树'],
   segments: ['Segments', '分段数'],
   segments_label: ['{count|1 segment|# segments}', '{count} 段'],
-  segments_title: ['Time against segments', '用时与分段数'],
   segments_chart: [
     'Predicted time by number of segments: {list}. At the best one can do, {least}, every byte is sent once.',
     '按分段数预测的用时：{list}。下限 {least}：每个字节只发送一次。',
@@ -121,6 +120,7 @@ const PAGE_TEXTS = {
     '块的宽度即其长度：{least} 到 {most} 个元素，每个 {size}。字节数和时间均按实际长度计算；unisono sim --counts 给出在某台机器上的时间。',
   ],
   copy_svg: ['Copy as SVG', '复制为 SVG'],
+  save_film: ['Save as animation', '保存为动画'],
   copied: ['Copied.', '已复制。'],
   not_copied: ['The browser did not allow it.', '浏览器不允许。'],
   table_moves: ['Moves of this step', '本步的移动'],
@@ -135,7 +135,6 @@ const PAGE_TEXTS = {
   column_recorded: ['recorded time', '实测时间'],
   column_line: ['line', '行'],
   column_chunk: ['chunk', '块'],
-  column_row: ['for rank', '目的 rank'],
   replaces: ['copy', '替换'],
   adds: ['add', '累加'],
   rank_n: ['rank {rank}', 'rank {rank}'],

@@ -131,7 +131,6 @@ export const TOOL_TEXTS = {
   stays: ['{share} % of the bytes stay within their node.', '{share} % 的字节留在节点内。'],
   table_matrix: ['The matrix as a table', '矩阵（表格）'],
   column_rank: ['rank', 'rank'],
-  all_links: ['all links', '所有链路'],
   up_to: ['up to {bytes}', '最多 {bytes}'],
   pair_hint: [
     'Point at a cell or a link, or go through the cells with the arrow keys: the other lights up.',
@@ -148,7 +147,6 @@ export const TOOL_TEXTS = {
     'No recording yet. `unisono run -n 4 --record FILE.json -- PROGRAM` writes one; drop it here, or let `unisono view FILE.json` make a page of it.',
     '尚无记录。用 `unisono run -n 4 --record FILE.json -- PROGRAM` 记录一次运行，再拖到这里，或用 `unisono view FILE.json` 生成页面。',
   ],
-  run_choose: ['Open a recording', '打开记录'],
   run_findings: ['Findings', '结论'],
   run_simulated: [
     'A simulation: equal steps are played only until they repeat, so a gap, or an early end, is what was left out.',

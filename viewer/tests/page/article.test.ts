@@ -2,6 +2,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHAPTERS } from '../../src/article/chapters';
+import { duration } from '../../src/stories/context';
 import { writePage } from '../program';
 import { address, axe, launch, open } from './browser';
 
@@ -112,6 +113,94 @@ describe('a legend', () => {
     expect(await legend.innerText()).not.toContain('B: backward');
     await close();
   });
+});
+
+// The texts of a chapter's pictures at its beats, which must answer its questions without the prose.
+const ANSWERS: Record<string, RegExp[]> = {
+  message: [
+    /latency α = 5 µs/,
+    /5\.37 ms/,
+    /62\.5 kB/,
+    /With twice the bandwidth: 2\.69 ms/,
+    /1000 × 4 KiB: 5\.33 ms\s+1 × 3\.91 MiB: 333 µs/,
+  ],
+  laps: [
+    /reduce_scatter\s+1\s+2\s+3\s+all_gather\s+4\s+5\s+6/,
+    /n = 8\s+1\.75 D/,
+    /n = 16\s+1\.875 D/,
+  ],
+  data: [
+    /rank 0: 112 GB/,
+    /rank 0: 28 GB/,
+    /all_reduce: 1 ×/,
+    /all_gather \+ reduce_scatter: 1\.5 ×/,
+  ],
+  experts: [
+    /two copies/,
+    /all_to_all 2 of 2/,
+    /12 roads/,
+    /10 copies, mean 6, 1\.7 times as long/,
+    /rank 1 adds up its own/,
+  ],
+  context: [/ring, in order, time →[^]*ring, zigzag, time →/],
+  tensor: [/8192 × 8192/, /→ –[^]*← all_reduce[^]*→ all_reduce[^]*← –/, /2048 × 8192/],
+};
+it.each(Object.entries(ANSWERS))('the pictures of %s answer its questions', async (id, answers) => {
+  const { page, close } = await open(browser, file, `#article?chapter=${id}`);
+  let said = '';
+  for (let beat = 0; beat < CHAPTERS.find((each) => each.id === id)!.beats.length; beat++) {
+    await read(page, id, beat);
+    const texts = page.locator(`#chapter-${id} div.stage svg text`);
+    said += `${(await texts.allTextContents()).join('\n')}\n`;
+  }
+  for (const answer of answers) expect(said).toMatch(answer);
+  await close();
+});
+
+it('zigzag takes less of the same axis than the deal in order', async () => {
+  const { page, close } = await open(browser, file, '#article?chapter=context');
+  await read(page, 'context', 3);
+  const widths = await page
+    .locator('#chapter-context div.stage rect.wait[rx]')
+    .evaluateAll((bars) => bars.map((bar) => Number(bar.getAttribute('width'))));
+  expect(new Set(widths).size).toBe(2);
+  expect(Math.min(...widths) / Math.max(...widths)).toBeCloseTo(
+    duration(4, 'zigzag') / duration(4, 'ring'),
+    6,
+  );
+  await close();
+});
+
+it('a stage is saved as an animation that loops', async () => {
+  const { page, close } = await open(browser, file, '#article?chapter=message');
+  await read(page, 'message', 1);
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.locator('#chapter-message .copy button').nth(1).click(),
+  ]);
+  expect(download.suggestedFilename()).toBe('message-long.webp');
+  const parts: Buffer[] = [];
+  for await (const part of await download.createReadStream()) parts.push(part as Buffer);
+  const decoded = await page.evaluate(async (text) => {
+    const data = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const decoder = new ImageDecoder({ data, type: 'image/webp' });
+    await decoder.tracks.ready;
+    const { frameCount, repetitionCount } = decoder.tracks.selectedTrack!;
+    const hashes = new Set<string>();
+    for (let frameIndex = 0; frameIndex < frameCount; frameIndex++) {
+      const { image } = await decoder.decode({ frameIndex });
+      const pixels = new Uint8Array(image.allocationSize());
+      await image.copyTo(pixels);
+      hashes.add(
+        String.fromCharCode(...new Uint8Array(await crypto.subtle.digest('SHA-1', pixels))),
+      );
+    }
+    return { frameCount, repetitionCount, different: hashes.size };
+  }, Buffer.concat(parts).toString('base64'));
+  expect(decoded.frameCount).toBe(36);
+  expect(decoded.repetitionCount).toBe(Infinity);
+  expect(decoded.different).toBeGreaterThan(30);
+  await close();
 });
 
 it('a frame shows one chapter without questions, and a story without controls', async () => {

@@ -1,4 +1,4 @@
-// The pictures of the guide. With UNISONO_SCREENSHOTS=../docs/guides/images they are made anew.
+// The pictures of the guide and of the site's card. With UNISONO_SCREENSHOTS=../docs/guides/images they are made anew.
 import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,9 +26,11 @@ it('the script takes every picture that the guide shows', { timeout: 120_000 }, 
   writeFileSync(recording, JSON.stringify(killed()));
   const paths = await takePictures(writePage(), writePage(recording), folder);
   expect(paths).toHaveLength(PICTURES.length);
-  const guides = ['view', 'plan-a-model'].map((name) =>
-    readFileSync(`../docs/guides/${name}.md`, 'utf8'),
-  );
+  const guides = [
+    '../docs/guides/view.md',
+    '../docs/guides/plan-a-model.md',
+    '../site/overrides/main.html',
+  ].map((name) => readFileSync(name, 'utf8'));
   for (const path of paths) expect(statSync(path).size).toBeGreaterThan(10_000);
   for (const { name } of PICTURES) {
     expect(guides.join('')).toContain(`images/view-${name}.png`);

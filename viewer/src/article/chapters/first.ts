@@ -4,7 +4,7 @@ import { bytesText, timeText } from '../../model/units';
 import { check } from '../../replay/check';
 import { mostSent } from '../../stories/exchange';
 import { LINKS } from '../../view/stories';
-import { halfBytes } from '../messages';
+import { halfBytes, sizeText } from '../messages';
 import type { Chapter, Dial } from '../types';
 
 const ETHERNET = LINKS[0]!;
@@ -38,7 +38,7 @@ export const FIRST: Chapter[] = [
       alpha: timeText(ETHERNET.alphaUs),
       short: timeText(messageUs(4096)),
       own: timeText(messageUs(bytes!)),
-      half: `${halfBytes(ETHERNET) / 1000} kB`,
+      half: sizeText(halfBytes(ETHERNET)),
       share: Math.round((100 * ETHERNET.alphaUs) / messageUs(bytes!)),
     }),
     beats: [
@@ -97,7 +97,7 @@ export const FIRST: Chapter[] = [
         ],
         options: ['4 KiB', '62.5 kB', '1 MiB'],
         right: 1,
-        answer: () => `${halfBytes(ETHERNET) / 1000} kB`,
+        answer: () => sizeText(halfBytes(ETHERNET)),
       },
       {
         ask: [

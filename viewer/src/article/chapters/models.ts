@@ -22,6 +22,7 @@ const fixed = (values: Record<string, number>, ...dialled: string[]): Dial[] =>
     .filter(([key]) => !dialled.includes(key))
     .map(([key, value]) => ({ key, name: [key, key] as const, choices: [value], first: value }));
 const gb = (bytes: number) => `${Math.round(bytes / 1e8) / 10} GB`;
+const GPT_ALPHA_US = 3;
 // A number of the calculation with GPT-3's layer; the figures do not use it.
 const gpt = (key: string, name: Dial['name'], choices: number[], first: number): Dial => ({
   ...{ key: `gpt_${key}`, name, choices, first },
@@ -199,11 +200,12 @@ export const MODELS: Chapter[] = [
       const bytes = 2 * v.gpt_batch! * v.gpt_tokens! * v.gpt_hidden!;
       const ring = costs(
         { collective: 'all_reduce', ranks: v.gpt_gpus!, bytes, segments: 1 },
-        { alphaUs: 3, gbPerS: v.gpt_link! },
+        { alphaUs: GPT_ALPHA_US, gbPerS: v.gpt_link! },
       ).find(({ formula }) => formula.algorithm === 'ring')!;
       return {
         compute: timeText(computeUs(shape)),
         ...{ fast: timeText(sending.fast), slow: timeText(sending.slow) },
+        alpha: timeText(GPT_ALPHA_US),
         gpt3: `${(bytes / 1e9).toFixed(2)} GB`,
         ...{ once: timeText(ring.us), twice: timeText(2 * ring.us) },
       };
@@ -259,8 +261,8 @@ export const MODELS: Chapter[] = [
       },
     ],
     sum: [
-      'With GPT-3’s sizes: [gpt_batch] sequences × [gpt_tokens] tokens × [gpt_hidden] hidden × 2 bytes = {gpt3}. Over [gpt_gpus] GPUs at [gpt_link] GB/s one way, one ring all_reduce takes {once}. The forward pass of a layer pays twice: {twice}.',
-      '代入 GPT-3 的尺寸：[gpt_batch] 个序列 × [gpt_tokens] 个 token × 隐藏维度 [gpt_hidden] × 2 字节 = {gpt3}。在 [gpt_gpus] 张 GPU 上、单向 [gpt_link] GB/s，一次环形 all_reduce 用时 {once}。一层的前向要付两次：{twice}。',
+      'With GPT-3’s sizes: [gpt_batch] sequences × [gpt_tokens] tokens × [gpt_hidden] hidden × 2 bytes = {gpt3}. Over [gpt_gpus] GPUs at [gpt_link] GB/s one way and {alpha} of latency a message, one ring all_reduce takes {once}. The forward pass of a layer pays twice: {twice}.',
+      '代入 GPT-3 的尺寸：[gpt_batch] 个序列 × [gpt_tokens] 个 token × 隐藏维度 [gpt_hidden] × 2 字节 = {gpt3}。在 [gpt_gpus] 张 GPU 上、单向 [gpt_link] GB/s、每条消息延迟 {alpha}，一次环形 all_reduce 用时 {once}。一层的前向要付两次：{twice}。',
     ],
     paid: [
       '2 all_reduces of tokens × hidden × 2 bytes in the forward pass of every layer, and 2 backward. None of it can hide behind computing that needs the sum.',
