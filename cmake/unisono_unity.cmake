@@ -1,7 +1,8 @@
 # Developer builds compile sixteen files at a time (CMAKE_UNITY_BUILD in CMakePresets.json): headers are
-# most of what a small file costs, and a cold build takes less than half the time. Files whose local
-# names are also those of a neighbour are compiled alone, in the project of a user who sets it as well;
-# `cmake --preset clang` compiles every file so.
+# most of what a small file costs, and a cold build takes less than half the time. Files are compiled
+# alone, in the project of a user who sets it as well, if they share local names with a neighbour or if
+# a class has members of local types (-Wsubobject-linkage). `cmake --preset clang` compiles every file
+# alone.
 
 # Highway includes these files once for each instruction set.
 foreach(target IN ITEMS unisono_kernels kernels_test c_program)
@@ -22,8 +23,10 @@ function(unisono_alone directory)
 endfunction()
 
 unisono_alone(src/bootstrap local_world_join_test.cc local_world_rendezvous_test.cc net_mesh_test.cc)
+unisono_alone(src/experts agreement.cc)
 unisono_alone(src/network_model expert_fit_test.cc simulator/workload_json_test.cc simulator/workload_test.cc)
-unisono_alone(src/parallel tensor_parallel_test.cc)
+unisono_alone(src/parallel gradient_buckets.cc tensor_parallel_test.cc)
+unisono_alone(src/team team.cc)
 unisono_alone(src/transport tcp/cut_writes_test.cc)
 if(UNISONO_DEVELOPER_MODE)
   unisono_alone(examples/llm folder.cc gguf.cc model.cc pieces.cc safetensors.cc tokenizer.cc vocabulary.cc)

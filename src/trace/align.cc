@@ -10,9 +10,9 @@ namespace {
 constexpr double kMostDrift = 500e-6;
 constexpr int kRounds = 100;
 
-class Bounds {
+class ClockBounds {
  public:
-  Bounds(const std::vector<ClockBound>& at_most, const std::vector<ClockBound>& at_least)
+  ClockBounds(const std::vector<ClockBound>& at_most, const std::vector<ClockBound>& at_least)
       : at_most_(at_most), at_least_(at_least) {}
   // The highest offset, if the drift is this.
   double highest(double drift) const {
@@ -50,7 +50,7 @@ double argmax(double low, double high, const std::function<double(double)>& valu
 }
 
 // The end of the drifts that are possible, between one that is and one that may not be.
-double edge(double possible, double far, const Bounds& bounds) {
+double edge(double possible, double far, const ClockBounds& bounds) {
   if (bounds.room(far) >= 0) {
     return far;
   }
@@ -68,7 +68,7 @@ std::optional<ClockLine> align_clocks(const std::vector<ClockBound>& at_most,
   if (at_most.empty() || at_least.empty()) {
     return std::nullopt;
   }
-  const Bounds bounds(at_most, at_least);
+  const ClockBounds bounds(at_most, at_least);
   const auto room = [&bounds](double drift) { return bounds.room(drift); };
   const double drift = argmax(-kMostDrift, kMostDrift, room);
   if (bounds.room(drift) < 0) {
