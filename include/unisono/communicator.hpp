@@ -79,8 +79,8 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   bool test();
   // Calls `tell` once when the operation has ended, with nullptr or the error. If the operation has
   // already ended, on_done() calls `tell` itself; otherwise the thread that completed the operation
-  // does: the progress thread, the thread of an Exchange, or a thread that waits on this
-  // communicator. `tell` must not block on this world, destroy that Exchange, or throw.
+  // does: the progress thread, the thread of an ExpertExchange, or a thread that waits on this
+  // communicator. `tell` must not block on this world, destroy that ExpertExchange, or throw.
   void on_done(std::function<void(const Error*)> tell);
   // Returns the rank that the message came from. Only for a receive that has ended.
   int source() const;
@@ -344,8 +344,8 @@ class UNISONO_EXPORT Communicator {
   // Sends to one rank and receives from another one, or from the same one, at once. Use it for
   // rings and shifts.
   // Errors: those of send() and recv().
-  void exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
-                std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
+  void send_recv(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
+                 std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
   // Asynchronous forms. The buffers must live until wait() returns.
   Request send_async(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   Request recv_async(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);

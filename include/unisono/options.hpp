@@ -70,11 +70,11 @@ struct ConnectOptions {
   // and never becomes a result. "0": no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM,
   // else 1.
   std::string checksum;
-  // The default of Call::accuracy, the same on all ranks. It applies to all_reduce, reduce and
+  // The default of Call::max_error, the same on all ranks. It applies to all_reduce, reduce and
   // reduce_scatter of f32 vectors of at least 16 KiB on ranks of several hosts. All other calls
   // stay exact, and so do a team's calls, "reproducible" ones, and calls with an algorithm that
-  // would round twice. 0: no rounding. -1: UNISONO_ACCURACY, else 0.
-  double accuracy = -1;
+  // would round twice. 0: no rounding. -1: UNISONO_MAX_ERROR, else 0.
+  double max_error = -1;
   // The most threads of this rank that move a long blocking call: the caller, and helpers that
   // otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile may use fewer
   // if they are faster. The results have the same bits for any number. Groups with helpers take
@@ -85,7 +85,7 @@ struct ConnectOptions {
   // connect through it, and nobody listens at `address`, which only selects this rank's own address
   // by its direction (the port is ignored); without `address` any address but a loopback is used.
   // connect() rethrows what this function throws.
-  std::function<std::vector<std::string>(const std::string& mine)> exchange = nullptr;
+  std::function<std::vector<std::string>(const std::string& mine)> bootstrap = nullptr;
   // Called about ten times a second by a thread that waits for its peers, in connect() or in an
   // operation, possibly the progress thread. Returning true ends the connecting, or the world as
   // abort() does, with the error `aborted`. It must not wait for operations, nor throw.

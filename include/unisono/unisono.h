@@ -173,7 +173,7 @@ typedef struct unisono_connect_options {
   const char* host;      /* ranks with different names count as being on different hosts */
   const char* checksum;  /* "0": no CRC-32C on messages between hosts; the same on all ranks */
   size_t threads;        /* threads that move a long blocking call; 0: UNISONO_THREADS, else 1 */
-  double accuracy;       /* default of f32 sums; 0: exact; -1: UNISONO_ACCURACY, else 0 */
+  double max_error;      /* default of f32 sums; 0: exact; -1: UNISONO_MAX_ERROR, else 0 */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
@@ -443,7 +443,7 @@ typedef struct unisono_call {
   /* The error that the call may add to f32 (call.hpp), the same on all ranks. -1: the
    * communicator's; 0: no extra rounding. From 0.008 on, hosts send i8; from 0.003 on, bf16;
    * smaller values are refused. */
-  double accuracy;
+  double max_error;
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \
   {sizeof(unisono_call_t), \

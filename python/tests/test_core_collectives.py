@@ -197,7 +197,7 @@ def test_what_an_operation_of_ones_own_raises_is_raised():
 def test_messages():
     def check(comm):
         after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-        got = comm.exchange(np.full(3, comm.rank), after, np.zeros(3, int), before)
+        got = comm.send_recv(np.full(3, comm.rank), after, np.zeros(3, int), before)
         assert (got == before).all()
         request = comm.recv_async(got, before, tag=5)
         comm.send(np.full(3, comm.rank + 10), after, tag=5)
@@ -217,7 +217,7 @@ def test_messages():
         else:
             comm.send(b"hi", 0, 7)
             # A type that no collective knows is bytes like any other.
-        comm.exchange(np.array(["2026-01-01"], "M8[D]"), after, np.zeros(1, "M8[D]"), before)
+        comm.send_recv(np.array(["2026-01-01"], "M8[D]"), after, np.zeros(1, "M8[D]"), before)
 
     everywhere(3, check)
 
@@ -315,7 +315,7 @@ def test_buffers_live_while_they_are_in_use():
 
 def test_an_algorithm_of_ones_own_runs(tmp_path):
     path = tmp_path / "mine.json"
-    builder = unisono.schedules.Builder("all_reduce", ranks=3, chunks=1)
+    builder = unisono.schedule.Builder("all_reduce", ranks=3, chunks=1)
     for rank in (1, 2):
         builder.step()
         builder.move(rank, 0, 0, reduce=True)

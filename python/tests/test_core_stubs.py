@@ -92,7 +92,7 @@ def test_options_of_connecting(call):
         "rank": 0, "size": 1, "file": None, "connect_timeout_ms": 1000, "timeout_ms": 1000, "profile": Path("none"),
         "job": "options", "token": "a token of the test", "algorithm": "all_reduce=ring", "wait": "spin=1",
         "address": "127.0.0.1:29999", "interface": "lo", "ports": "20000-20999", "transport": "auto",
-        "host": "here", "checksum": "0", "threads": 2, "accuracy": 1e-2, "exchange": lambda mine: [mine],
+        "host": "here", "checksum": "0", "threads": 2, "max_error": 1e-2, "bootstrap": lambda mine: [mine],
     }
     stub, positional, call = functions(STUB)[call], CONNECTING[call], getattr(core, call)
     for option in stub.args.kwonlyargs:

@@ -262,7 +262,7 @@ void choose_address(ConnectOptions& result, const std::optional<Launch>& launch,
                                        "host only\nunset UNISONO_TRANSPORT, or start all "
                                        "ranks on one host");
   }
-  const bool needed = result.exchange == nullptr &&
+  const bool needed = result.bootstrap == nullptr &&
                       (!several.empty() || (result.transport == "tcp" && size.value > 1));
   if (result.address.empty() && needed) {
     result.address = launch ? launch->address : "";
@@ -340,12 +340,13 @@ void check_threads(int threads) {
   }
 }
 
-void check_accuracy(double accuracy) {
-  if (accuracy != 0 && !(accuracy >= kLeastAccuracy)) {
-    throw Error(ErrorCode::config, "the accuracy for all calls is " + json_number(accuracy) +
-                                       "\nset UNISONO_ACCURACY, or the option `accuracy`, to 0 for "
-                                       "exact results, or to at least " +
-                                       json_number(kLeastAccuracy));
+void check_max_error(double max_error) {
+  if (max_error != 0 && !(max_error >= kLeastMaxError)) {
+    throw Error(ErrorCode::config,
+                "max_error for all calls is " + json_number(max_error) +
+                    "\nset UNISONO_MAX_ERROR, or the option `max_error`, to 0 for "
+                    "exact results, or to at least " +
+                    json_number(kLeastMaxError));
   }
 }
 
@@ -371,10 +372,10 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
     result.threads = env.number("UNISONO_THREADS", 1).value_or(1);
   }
   check_threads(result.threads);
-  if (result.accuracy == unset.accuracy) {
-    result.accuracy = accuracy_of(lookup);
+  if (result.max_error == unset.max_error) {
+    result.max_error = max_error_of(lookup);
   }
-  check_accuracy(result.accuracy);
+  check_max_error(result.max_error);
   result.transport = result.transport.empty() ? "auto" : result.transport;
   check_transport(result.transport);
   fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
@@ -407,10 +408,10 @@ int threads_of(const EnvLookup& lookup) {
   return threads;
 }
 
-double accuracy_of(const EnvLookup& lookup) {
-  const double accuracy = Reader(lookup).real("UNISONO_ACCURACY").value_or(0);
-  check_accuracy(accuracy);
-  return accuracy;
+double max_error_of(const EnvLookup& lookup) {
+  const double max_error = Reader(lookup).real("UNISONO_MAX_ERROR").value_or(0);
+  check_max_error(max_error);
+  return max_error;
 }
 
 int silence_of(const EnvLookup& lookup) {
@@ -430,7 +431,7 @@ void check_texts_and_numbers(const EnvLookup& lookup) {
     static_cast<void>(env.number(name, 1));
   }
   static_cast<void>(threads_of(lookup));
-  static_cast<void>(accuracy_of(lookup));
+  static_cast<void>(max_error_of(lookup));
   static_cast<void>(silence_of(lookup));
 }
 

@@ -85,11 +85,11 @@ TEST(Resolve, OwnVariables) {
   EXPECT_EQ(options.algorithm, "all_reduce=ring");
 }
 
-TEST(Resolve, AccuracyOfAllCalls) {
-  EXPECT_EQ(resolved({}).accuracy, 0);
-  EXPECT_EQ(resolved({{"UNISONO_ACCURACY", "1e-2"}}).accuracy, 0.01);
+TEST(Resolve, MaxErrorOfAllCalls) {
+  EXPECT_EQ(resolved({}).max_error, 0);
+  EXPECT_EQ(resolved({{"UNISONO_MAX_ERROR", "1e-2"}}).max_error, 0.01);
   for (const char* wrong : {"0.002", "-1", "nan", "1%", "little"}) {
-    EXPECT_THROW(static_cast<void>(resolved({{"UNISONO_ACCURACY", wrong}})), Error) << wrong;
+    EXPECT_THROW(static_cast<void>(resolved({{"UNISONO_MAX_ERROR", wrong}})), Error) << wrong;
   }
 }
 

@@ -6,7 +6,7 @@
 namespace unisono::c_api {
 namespace {
 
-static_assert(offsetof(unisono_call_t, accuracy) + sizeof(double) == sizeof(unisono_call_t));
+static_assert(offsetof(unisono_call_t, max_error) + sizeof(double) == sizeof(unisono_call_t));
 
 template <typename To, typename From>
 To value_of(From value, int count, const char* type) {
@@ -100,7 +100,7 @@ Call call_of(const unisono_call_t* given, int ranks) {
                   .root = known.root,
                   .algorithm = known.algorithm == nullptr ? "" : known.algorithm,
                   .timeout_ms = known.timeout_ms,
-                  .accuracy = known.accuracy};
+                  .max_error = known.max_error};
   return with_lists(call,
                     {.counts = known.counts,
                      .displs = known.displs,

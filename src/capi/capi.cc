@@ -41,7 +41,7 @@ static_assert(result_of(ErrorCode::evicted) == UNISONO_EVICTED);
 static_assert(kLastErrorCode == ErrorCode::evicted);
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_connect_options_t, accuracy) + sizeof(double) ==
+static_assert(offsetof(unisono_connect_options_t, max_error) + sizeof(double) ==
               sizeof(unisono_connect_options_t));
 
 std::string text_of(const char* text) {
@@ -70,7 +70,7 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
           .transport = text_of(known.transport),
           .host = text_of(known.host),
           .checksum = text_of(known.checksum),
-          .accuracy = known.accuracy,
+          .max_error = known.max_error,
           .threads = static_cast<int>(std::min<std::size_t>(known.threads, kMostThreads + 1))};
 }
 

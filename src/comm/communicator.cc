@@ -208,8 +208,8 @@ void Communicator::recv(void* data, std::size_t bytes, int from, int tag, int ti
   comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
   core_of(core_).transfer({&transfer, 1}, timeout_ms);
 }
-void Communicator::exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
-                            std::size_t recv_bytes, int from, int tag, int timeout_ms) {
+void Communicator::send_recv(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
+                             std::size_t recv_bytes, int from, int tag, int timeout_ms) {
   comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                                   transfer_of(false, recv_data, recv_bytes, from, tag)};
   core_of(core_).transfer(both, timeout_ms);

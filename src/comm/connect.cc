@@ -70,8 +70,8 @@ std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry)
   }
   NetMeeting meeting = meet_over_network(complete, setup.ancestry.world);
   setup.ancestry.world = std::max(setup.ancestry.world, meeting.worlds);
-  if (complete.exchange != nullptr) {  // references that may dangle later
-    complete.exchange = nullptr;
+  if (complete.bootstrap != nullptr) {  // references that may dangle later
+    complete.bootstrap = nullptr;
     complete.address.clear();  // each rank had its own
   }
   return meet_across(std::move(setup), deadline, std::move(meeting));

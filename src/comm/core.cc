@@ -50,7 +50,7 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
       operations_(std::make_unique<comm::Operations>(*group_)),
       planner_(std::make_unique<comm::Planner>(
           group_->world().programs(), *group_->world().setup().profile, rank, group_->size(), id,
-          group_->world().options().algorithm, group_->world().options().accuracy,
+          group_->world().options().algorithm, group_->world().options().max_error,
           operations_->multicasts(),
           comm::AcrossHosts(group_->world().hosts(), group_->members()))),
       queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {

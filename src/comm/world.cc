@@ -223,10 +223,11 @@ void World::agree() {
   struct SharedSettings {
     int world;
     int threads;
-    double accuracy;
+    double max_error;
   };
-  const SharedSettings mine{
-      .world = setup_.ancestry.world, .threads = options().threads, .accuracy = options().accuracy};
+  const SharedSettings mine{.world = setup_.ancestry.world,
+                            .threads = options().threads,
+                            .max_error = options().max_error};
   const auto all = host_->all_gather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     SharedSettings theirs = {};
@@ -242,7 +243,7 @@ void World::agree() {
       }
     };
     expect_same("UNISONO_THREADS", mine.threads, theirs.threads);
-    expect_same("UNISONO_ACCURACY", mine.accuracy, theirs.accuracy);
+    expect_same("UNISONO_MAX_ERROR", mine.max_error, theirs.max_error);
   }
 }
 

@@ -31,7 +31,7 @@ std::string rank_text(std::size_t rank) {
 }
 
 // Collective: `options` is nullptr on a rank that is not making an exchange.
-[[noreturn]] void throw_options_difference(Communicator& comm, const ExchangeOptions* options,
+[[noreturn]] void throw_options_difference(Communicator& comm, const ExpertExchangeOptions* options,
                                            std::size_t rank) {
   const auto numbers = options == nullptr ? std::vector<std::int64_t>() : numbers_of(*options);
   const std::vector<std::size_t> counts = gather(comm, numbers.size());
@@ -45,7 +45,7 @@ std::string rank_text(std::size_t rank) {
   };
   const Difference difference = find_difference(of_rank(0), of_rank(rank));
   throw_difference(rank, difference.first, difference.other,
-                   "give the same ExchangeOptions on all ranks");
+                   "give the same ExpertExchangeOptions on all ranks");
 }
 
 std::string form_text(std::uint32_t form) {
@@ -60,7 +60,7 @@ std::string part_text(std::uint32_t bits) {
          (form.one_a_slot ? ", one per slot" : "");
 }
 
-void compare(Communicator& comm, const ExchangeOptions* options, const CallHeader& first,
+void compare(Communicator& comm, const ExpertExchangeOptions* options, const CallHeader& first,
              const CallHeader& other, std::size_t rank) {
   if (first.kind != other.kind) {
     throw_difference(rank, std::string("calls ") + to_text(first.kind),
@@ -98,7 +98,7 @@ void compare(Communicator& comm, const ExchangeOptions* options, const CallHeade
 
 const char* to_text(CallKind kind) {
   constexpr const char* kNames[] = {
-      "Exchange()",         "route()",      "dispatch()",
+      "ExpertExchange()",   "route()",      "dispatch()",
       "gather_list()",      "end_gather()", "combine()",
       "combine_backward()", "mask()",       "dispatch_async() or combine_async()"};
   return kNames[static_cast<std::size_t>(kind)];
@@ -163,7 +163,7 @@ CompactHeader brief_of(const CallHeader& header) {
 
 std::vector<CallHeader> complete(Communicator& comm, const CallHeader& mine, const Mistake& mistake,
                                  const std::vector<CompactHeader>& briefs,
-                                 const ExchangeOptions* options) {
+                                 const ExpertExchangeOptions* options) {
   const auto any = [&briefs](const auto& is_so) {
     return std::any_of(briefs.begin(), briefs.end(), is_so);
   };
@@ -198,7 +198,7 @@ std::vector<CallHeader> complete(Communicator& comm, const CallHeader& mine, con
 }  // namespace
 
 std::vector<CallHeader> open(Communicator& comm, CallHeader mine, const Mistake& mistake,
-                             const ExchangeOptions* options) {
+                             const ExpertExchangeOptions* options) {
   mine.is_wrong = mistake.text.empty() ? 0 : 1;
   return complete(comm, mine, mistake, gather(comm, brief_of(mine)), options);
 }

@@ -58,7 +58,7 @@ void agree(Communicator& comm, const Mistake& mine, const char* call);
 // mismatch if they make different calls. `options`: those of an exchange that is being made, to
 // report the difference.
 std::vector<CallHeader> open(Communicator& comm, CallHeader mine, const Mistake& mistake,
-                             const ExchangeOptions* options = nullptr);
+                             const ExpertExchangeOptions* options = nullptr);
 
 // open() in two parts: start() does not wait.
 class SplitHeaderExchange {

@@ -14,7 +14,7 @@
 namespace unisono::experts {
 namespace {
 
-void label_groups(detail::ExchangeState& own, std::string_view text) {
+void label_groups(detail::ExpertExchangeState& own, std::string_view text) {
   detail::label_group(*own.comm, text);
   if (&own.here() != own.comm && own.is_read()) {
     detail::label_group(own.ranks_here, text);
@@ -23,7 +23,7 @@ void label_groups(detail::ExchangeState& own, std::string_view text) {
 
 }  // namespace
 
-AsyncCalls::AsyncCalls(const detail::ExchangeState& of)
+AsyncCalls::AsyncCalls(const detail::ExpertExchangeState& of)
     : comm_(of.comm->split(0, of.comm->rank())) {
   state_.emplace(comm_, of.options);
   state_->identity = of.identity;
@@ -202,7 +202,7 @@ int AsyncCalls::source(const RequestState& /*request*/) const {
               "only a receive has a source\ncall source() on the request of recv_async()");
 }
 
-Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,
+Request start_async(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                     AsyncCalls::Work work) {
   if (state.async == nullptr) {
     open(*state.comm, {.kind = CallKind::async}, {});
@@ -211,7 +211,7 @@ Request start_async(detail::ExchangeState& state, const detail::RoutingState* ro
   state.async->check_process();
   return state.async->post(
       label_with_load(state.comm->label(), routing),
-      [most = state.max_tokens, work = std::move(work)](detail::ExchangeState& own) {
+      [most = state.max_tokens, work = std::move(work)](detail::ExpertExchangeState& own) {
         own.max_tokens = most;
         work(own);
       });

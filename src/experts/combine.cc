@@ -73,8 +73,8 @@ struct ReturnRows {
   std::vector<std::size_t> expected;
 };
 
-ReturnRows return_rows(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                       const experts::RowTransfer& transfer) {
+ReturnRows return_rows(const detail::ExpertExchangeState& state,
+                       const detail::RoutingState& routing, const experts::RowTransfer& transfer) {
   const auto ranks = at(state.comm->size());
   ReturnRows back{.rows = std::vector<std::vector<const std::byte*>>(ranks),
                   .expected = std::vector<std::size_t>(ranks, 0)};
@@ -92,7 +92,7 @@ ReturnRows return_rows(const detail::ExchangeState& state, const detail::Routing
   return back;
 }
 
-void prepare_back(detail::ExchangeState& state, const ReturnRows& back, std::size_t row_bytes,
+void prepare_back(detail::ExpertExchangeState& state, const ReturnRows& back, std::size_t row_bytes,
                   Mistake& mistake) {
   std::size_t sent = 0;
   for (const auto& rows : back.rows) {
@@ -104,7 +104,7 @@ void prepare_back(detail::ExchangeState& state, const ReturnRows& back, std::siz
   state.sent[0].incoming = state.sent[0].own;
 }
 
-std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& state,
+std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExpertExchangeState& state,
                                                      const detail::RoutingState* routing,
                                                      const CombineRows& combine, CallKind kind,
                                                      experts::CallForm form, Mistake mistake) {
@@ -133,7 +133,7 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
 
 // Returns the address of the row for each place, in the order of the places; nullptr: there is
 // none.
-std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
+std::vector<const std::byte*> finish_rows_back(detail::ExpertExchangeState& state,
                                                detail::StartedCall& call) {
   experts::finish_headers(state, call);
   const experts::RowTransfer& transfer = call.transfers[0];
@@ -204,7 +204,7 @@ void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
   }
 }
 
-std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
+std::unique_ptr<detail::StartedCall> start_combine(detail::ExpertExchangeState& state,
                                                    const detail::RoutingState* routing,
                                                    const CombineRows& combine,
                                                    experts::CallForm form) {
@@ -218,7 +218,7 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
   return start_rows_back(state, routing, combine, CallKind::combine, form, std::move(mistake));
 }
 
-void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
+void finish_combine(detail::ExpertExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
   const auto at_place = finish_rows_back(state, *call);
   experts::expect_unchanged(state, *call);
   sum_rows(call->combine, *call->routing, call->transfers[0], at_place);
@@ -253,7 +253,7 @@ Mistake check(const detail::RoutingState& routing, const CombineGradient& gradie
 }
 
 // Brings out_gradient and the weight of each place to the rows, and multiplies them.
-void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
+void spread_gradient(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                      const CombineGradient& gradient, Mistake mistake) {
   const bool weighted = routing != nullptr && routing->layout != ExpertLayout::rank_major;
   const std::size_t row_bytes = experts::bytes_of(gradient.hidden, size_of(gradient.dtype));
@@ -285,7 +285,7 @@ void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* r
 }
 
 // Computes the inner products of out_gradient and the rows.
-void find_weights_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
+void find_weights_gradient(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                            const CombineGradient& gradient) {
   const kernels::DotFunction dot = kernels::find_dot(gradient.dtype);
   const std::size_t row_bytes = gradient.hidden * size_of(gradient.dtype);
@@ -303,34 +303,34 @@ void find_weights_gradient(detail::ExchangeState& state, const detail::RoutingSt
 
 }  // namespace
 
-void Exchange::combine(const Routing& routing, const CombineRows& combine) {
+void ExpertExchange::combine(const Routing& routing, const CombineRows& combine) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   unisono::finish_combine(*state_,
                           unisono::start_combine(*state_, routing.state_.get(), combine, {}));
 }
 
-Request Exchange::combine_async(const Routing& routing, const CombineRows& combine) {
-  return experts::start_async(*state_, routing.state_.get(),
-                              [made = routing.state_.get(), combine](detail::ExchangeState& state) {
-                                unisono::finish_combine(
-                                    state, unisono::start_combine(state, made, combine, {}));
-                              });
+Request ExpertExchange::combine_async(const Routing& routing, const CombineRows& combine) {
+  return experts::start_async(
+      *state_, routing.state_.get(),
+      [made = routing.state_.get(), combine](detail::ExpertExchangeState& state) {
+        unisono::finish_combine(state, unisono::start_combine(state, made, combine, {}));
+      });
 }
 
-void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {
+void ExpertExchange::start_combine(const Routing& routing, const CombineRows& combine) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   experts::expect_none_started(*state_);
   state_->started =
       unisono::start_combine(*state_, routing.state_.get(), combine, {.in_halves = true});
 }
 
-void Exchange::finish_combine() {
+void ExpertExchange::finish_combine() {
   std::unique_ptr<detail::StartedCall> call = experts::take_started(*state_, CallKind::combine);
   const experts::LoadLabel label(*state_->comm, call->routing);
   unisono::finish_combine(*state_, std::move(call));
 }
 
-void Exchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
+void ExpertExchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
   const detail::RoutingState* made = routing.state_.get();
   const experts::LoadLabel label(*state_->comm, made);
   Mistake mistake = experts::find_mistake(*state_, made);

@@ -88,7 +88,7 @@ void place_rows(const detail::RoutingState& routing, std::size_t source,
 // places.
 constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
 
-void read_from_memory(const detail::ExchangeState& state, const detail::RoutingState& routing,
+void read_from_memory(const detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                       const RowTransfer& transfer, const std::vector<const std::byte*>& found,
                       std::size_t bytes_of_all) {
   const std::size_t bytes_here = routing.places.arrivals.size() * transfer.row_bytes;
@@ -118,7 +118,7 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
 }
 
 // Reads from the ranks on this host directly, and from other hosts' ranks through the relays.
-void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingState& routing,
+void read_from_hosts(const detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                      const RowTransfer& transfer, const std::vector<const std::byte*>& found,
                      const std::vector<const std::byte*>& relayed) {
   for (std::size_t source = 0; source < found.size(); ++source) {
@@ -172,7 +172,7 @@ Mistake check(const detail::RoutingState& routing, std::span<const Payload> payl
 
 }  // namespace
 
-Mistake find_started(const detail::ExchangeState& state) {
+Mistake find_started(const detail::ExpertExchangeState& state) {
   if (state.started == nullptr) {
     return {};
   }
@@ -180,7 +180,8 @@ Mistake find_started(const detail::ExchangeState& state) {
                   " has been started, but not finished\nfinish it on all ranks first"};
 }
 
-Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingState* routing) {
+Mistake find_mistake(const detail::ExpertExchangeState& state,
+                     const detail::RoutingState* routing) {
   if (Mistake mistake = find_started(state); !mistake.text.empty()) {
     return mistake;
   }
@@ -237,7 +238,7 @@ void expect_rows(Mistake& mistake, const char* what, std::size_t have,
 
 namespace {
 
-void open_or_start(detail::ExchangeState& state, detail::StartedCall& call,
+void open_or_start(detail::ExpertExchangeState& state, detail::StartedCall& call,
                    const CallHeader& header, const Mistake& mistake, bool in_halves) {
   if (in_halves && state.hosts.single()) {
     call.header = std::make_unique<SplitHeaderExchange>();
@@ -249,7 +250,7 @@ void open_or_start(detail::ExchangeState& state, detail::StartedCall& call,
 
 }  // namespace
 
-std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
+std::unique_ptr<detail::StartedCall> start_call(detail::ExpertExchangeState& state,
                                                 const detail::RoutingState* routing,
                                                 std::vector<RowTransfer> transfers,
                                                 CallHeader header, Mistake mistake, CallForm form) {
@@ -273,7 +274,7 @@ std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
   return call;
 }
 
-void finish_headers(detail::ExchangeState& state, detail::StartedCall& call) {
+void finish_headers(detail::ExpertExchangeState& state, detail::StartedCall& call) {
   if (call.header != nullptr) {
     call.headers = call.header->finish(*state.comm);
   }
@@ -288,7 +289,7 @@ std::uint64_t fingerprint(const detail::StartedCall& call) {
   return hash.add(fingerprint(call.combine.residual)).value();
 }
 
-void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& call) {
+void expect_unchanged(detail::ExpertExchangeState& state, const detail::StartedCall& call) {
   if (!call.in_halves) {
     return;
   }
@@ -301,13 +302,13 @@ void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& c
   agree(*state.comm, mistake, to_text(call.kind));
 }
 
-void end_call(detail::ExchangeState& state) {
+void end_call(detail::ExpertExchangeState& state) {
   if (state.is_read()) {
     state.here().barrier();
   }
 }
 
-std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
+std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExpertExchangeState& state,
                                                     const detail::RoutingState* routing,
                                                     std::span<const Payload> payloads,
                                                     const DispatchForm& form, Mistake mistake) {
@@ -337,7 +338,8 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
   return call;
 }
 
-void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
+void finish_dispatch(detail::ExpertExchangeState& state,
+                     std::unique_ptr<detail::StartedCall> call) {
   finish_headers(state, *call);
   const auto relayed = finish_inter_host(state, *call->routing, call->transfers);
   expect_unchanged(state, *call);
@@ -359,13 +361,14 @@ void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::Start
   end_call(state);
 }
 
-void expect_none_started(const detail::ExchangeState& state) {
+void expect_none_started(const detail::ExpertExchangeState& state) {
   if (const Mistake mistake = find_started(state); !mistake.text.empty()) {
     throw Error(mistake.code, "experts: " + mistake.text);
   }
 }
 
-std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind) {
+std::unique_ptr<detail::StartedCall> take_started(detail::ExpertExchangeState& state,
+                                                  CallKind kind) {
   if (state.started == nullptr || state.started->kind != kind) {
     const char* what = kind == CallKind::dispatch ? "dispatch" : "combine";
     throw Error(ErrorCode::usage, std::string("experts: finish_") + what + "() without start_" +
@@ -376,38 +379,38 @@ std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, 
 
 }  // namespace experts
 
-void Exchange::dispatch(const Routing& routing, std::span<const Payload> payloads) {
+void ExpertExchange::dispatch(const Routing& routing, std::span<const Payload> payloads) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   experts::finish_dispatch(
       *state_, experts::start_dispatch(*state_, routing.state_.get(), payloads, {}, {}));
 }
 
-Request Exchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
+Request ExpertExchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
   return experts::start_async(
       *state_, routing.state_.get(),
-      [made = routing.state_.get(),
-       all = std::vector<Payload>(payloads.begin(), payloads.end())](detail::ExchangeState& state) {
+      [made = routing.state_.get(), all = std::vector<Payload>(payloads.begin(), payloads.end())](
+          detail::ExpertExchangeState& state) {
         experts::finish_dispatch(state, experts::start_dispatch(state, made, all, {}, {}));
       });
 }
 
-void Exchange::start_dispatch(const Routing& routing, std::span<const Payload> payloads) {
+void ExpertExchange::start_dispatch(const Routing& routing, std::span<const Payload> payloads) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
   experts::expect_none_started(*state_);
   state_->started = experts::start_dispatch(*state_, routing.state_.get(), payloads,
                                             {.call = {.in_halves = true}}, {});
 }
 
-void Exchange::finish_dispatch() {
+void ExpertExchange::finish_dispatch() {
   std::unique_ptr<detail::StartedCall> call =
       experts::take_started(*state_, experts::CallKind::dispatch);
   const experts::LoadLabel label(*state_->comm, call->routing);
   experts::finish_dispatch(*state_, std::move(call));
 }
 
-std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
-                                                    std::span<const std::byte> in,
-                                                    std::size_t row_bytes) {
+std::vector<const std::byte*> ExpertExchange::gather_list(const Routing& routing,
+                                                          std::span<const std::byte> in,
+                                                          std::size_t row_bytes) {
   const detail::RoutingState* made = routing.state_.get();
   const experts::LoadLabel label(*state_->comm, made);
   experts::Mistake mistake = experts::find_mistake(*state_, made);
@@ -442,7 +445,7 @@ std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
   return rows;
 }
 
-void Exchange::end_gather() {
+void ExpertExchange::end_gather() {
   experts::open(*state_->comm, {.kind = experts::CallKind::end_gather},
                 experts::find_started(*state_));
 }

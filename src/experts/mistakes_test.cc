@@ -46,7 +46,7 @@ struct Small {
   std::vector<std::int32_t> chosen = {0, 3, 1, 2};
   std::vector<float> tokens = {1.0F, 2.0F};
   std::vector<float> weights = {1.0F, 1.0F, 1.0F, 1.0F};
-  Exchange exchange;
+  ExpertExchange exchange;
   Routing routing;
 };
 
@@ -66,10 +66,10 @@ TEST(ExpertMistakes, ExpertThatDoesNotExist) {
 
 TEST(ExpertMistakes, OptionsThatDiffer) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    const auto differ = [&](const std::string& text, const ExchangeOptions& first,
-                            const ExchangeOptions& other) {
+    const auto differ = [&](const std::string& text, const ExpertExchangeOptions& first,
+                            const ExpertExchangeOptions& other) {
       expect_error(ErrorCode::mismatch, text,
-                   [&] { const Exchange exchange(comm, comm.rank() == 0 ? first : other); });
+                   [&] { const ExpertExchange exchange(comm, comm.rank() == 0 ? first : other); });
     };
     differ("rank 0 has k = 1, and rank 1 has k = 2\ngive the same", {.experts = 4, .k = 1},
            {.experts = 4, .k = 2});
@@ -87,7 +87,7 @@ TEST(ExpertMistakes, OptionsThatDiffer) {
            {.experts = 2, .experts_of_rank = {{0}, {1, 0}}},
            {.experts = 2, .experts_of_rank = {{0}, {0, 1}}});
     expect_error(ErrorCode::usage, "no rank holds expert 2", [&] {
-      const Exchange exchange(comm, {.experts = 3, .experts_of_rank = {{0, 1}, {1}}});
+      const ExpertExchange exchange(comm, {.experts = 3, .experts_of_rank = {{0, 1}, {1}}});
     });
     Small(comm).round_trip();
   });
@@ -379,13 +379,13 @@ TEST(ExpertMistakes, NumbersThatAreTooLarge) {
     expect_error(ErrorCode::usage, "`rows` has 0 bytes, not the", [&] {
       small.exchange.combine(small.routing, {.dtype = Dtype::f32, .hidden = std::size_t{1} << 62});
     });
-    const Exchange most(comm, {.experts = 8,
-                               .k = 2,
-                               .capacity = std::numeric_limits<std::int64_t>::max(),
-                               .max_tokens = 4});
+    const ExpertExchange most(comm, {.experts = 8,
+                                     .k = 2,
+                                     .capacity = std::numeric_limits<std::int64_t>::max(),
+                                     .max_tokens = 4});
     EXPECT_EQ(most.max_rows(), 16U);
     expect_error(ErrorCode::usage, "capacity is -7, but must be -1 (no limit), 0 or more",
-                 [&] { const Exchange wrong(comm, {.experts = 8, .capacity = -7}); });
+                 [&] { const ExpertExchange wrong(comm, {.experts = 8, .capacity = -7}); });
     small.round_trip();
   });
 }
@@ -393,7 +393,7 @@ TEST(ExpertMistakes, NumbersThatAreTooLarge) {
 TEST(ExpertMistakes, RowsOfAnExpertInAnotherLayout) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     for (const ExpertLayout layout : {ExpertLayout::flat, ExpertLayout::rank_major}) {
-      Exchange exchange(comm, {.experts = 4, .k = 2, .layout = layout});
+      ExpertExchange exchange(comm, {.experts = 4, .k = 2, .layout = layout});
       const std::vector<std::int32_t> chosen = {0, 3};
       const Routing routing = exchange.route(std::span(chosen));
       expect_error(ErrorCode::usage, "only the layout expert_major",

@@ -1,4 +1,4 @@
-// The state of an Exchange and of a Routing.
+// The state of an ExpertExchange and of a Routing.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class AsyncCalls;
 namespace unisono::detail {
 
 struct RoutingState {
-  std::shared_ptr<const char> exchange;  // ExchangeState::identity
+  std::shared_ptr<const char> exchange;  // ExpertExchangeState::identity
   std::uint64_t number = 0;              // among the exchange's routings, the same on all ranks
   int k = 1;
   std::size_t tokens = 0;
@@ -45,8 +45,8 @@ struct StartedCall {
   std::unique_ptr<experts::SplitHeaderExchange> header;  // in progress; otherwise headers is set
 };
 
-struct ExchangeState {
-  ExchangeState(Communicator& communicator, const ExchangeOptions& wanted)
+struct ExpertExchangeState {
+  ExpertExchangeState(Communicator& communicator, const ExpertExchangeOptions& wanted)
       : comm(&communicator),
         options(wanted),
         hosts(communicator),
@@ -62,7 +62,7 @@ struct ExchangeState {
   Communicator& here() noexcept { return hosts.single() ? *comm : ranks_here; }
 
   Communicator* comm;
-  ExchangeOptions options;
+  ExpertExchangeOptions options;
   experts::HostMap hosts;
   Communicator ranks_here = Communicator(nullptr);  // on this host, if there are several
   experts::PhysicalExperts physical_experts;

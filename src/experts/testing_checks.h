@@ -136,7 +136,7 @@ inline void compute(const Shape& shape, const Routing& routing, std::span<const 
 }
 
 // weighted: with weight_of(); otherwise without weights, as for rank_major, whose rows are sums.
-inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& shape,
+inline bool gradients_are_right(Communicator& comm, ExpertExchange& exchange, const Shape& shape,
                                 const Routing& routing, bool weighted, const Floats& outputs) {
   const int rank = comm.rank();
   const bool many = shape.options.layout == ExpertLayout::rank_major;
@@ -186,7 +186,7 @@ enum class Form { blocking, halves, async };
 
 // Dispatch and combine, with `between` between their halves.
 template <typename Between>
-void dispatch_as(Form form, Exchange& exchange, const Routing& routing,
+void dispatch_as(Form form, ExpertExchange& exchange, const Routing& routing,
                  const std::vector<Payload>& payloads, const Between& between) {
   if (form == Form::blocking) {
     exchange.dispatch(routing, payloads);
@@ -203,7 +203,7 @@ void dispatch_as(Form form, Exchange& exchange, const Routing& routing,
   exchange.finish_dispatch();
 }
 
-inline void combine_as(Form form, Exchange& exchange, const Routing& routing,
+inline void combine_as(Form form, ExpertExchange& exchange, const Routing& routing,
                        const CombineRows& combine) {
   if (form == Form::blocking) {
     exchange.combine(routing, combine);
@@ -239,7 +239,7 @@ inline std::vector<float> coded(std::span<const float> row, RowCoding coding) {
 }
 
 // Coded rows, there and back.
-inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& routing,
+inline void check_coded(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                         const Shape& shape, std::span<const float> tokens, RowCoding coding,
                         Form form, const std::string& what) {
   const std::size_t hidden = shape.hidden;
@@ -311,7 +311,7 @@ std::vector<Element> converted(const std::vector<float>& values) {
 
 // Three payloads at once, and a residual that is `out`, with rows of any float type.
 template <typename Element>
-void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routing,
+void check_payloads(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                     const Shape& shape, Dtype dtype, Form form, const std::string& what) {
   const int rank = comm.rank();
   const bool many = shape.options.layout == ExpertLayout::rank_major;
@@ -388,7 +388,7 @@ void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routi
 }
 
 // Rows in place, or the error.
-inline void check_gathered(Communicator& comm, Exchange& exchange, const Routing& routing,
+inline void check_gathered(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                            const Shape& shape, const Floats& tokens, const std::string& what) {
   bool any = false;
   for (int rank = 0; rank < comm.size(); ++rank) {
@@ -426,7 +426,7 @@ inline Form form_of(const Shape& shape, int again) {
 inline void check_shape(Communicator& comm, const Shape& shape, const std::string& what) {
   const int rank = comm.rank();
   const auto& mine = shape.chosen[static_cast<std::size_t>(rank)];
-  Exchange exchange(comm, shape.options);
+  ExpertExchange exchange(comm, shape.options);
   const Routing routing = exchange.route(std::span(mine));
   const Floats tokens(comm, shape.tokens(rank) * shape.hidden, shape.registered);
   for (std::size_t i = 0; i < tokens.size; ++i) {

@@ -11,7 +11,7 @@
 #include "capi/call.h"
 #include "unisono/parallel/pipeline.hpp"
 
-struct unisono_schedule_handle {
+struct unisono_pipeline_schedule_handle {
   unisono::parallel::PipelineSchedule schedule;
 };
 struct unisono_pipeline_handle {
@@ -124,43 +124,45 @@ unisono_pipeline_options_t known_options(const unisono_pipeline_options_t* given
 using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all below is outside
 namespace up = unisono::parallel;
 
-unisono_result_t unisono_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
-                                          unisono_schedule_t* schedule) noexcept {
+unisono_result_t unisono_pipeline_schedule_by_name(const char* name, int ranks, int microbatches,
+                                                   int chunks,
+                                                   unisono_pipeline_schedule_t* schedule) noexcept {
   return guard([&] {
     expect_place(schedule, "schedule");
     *schedule = nullptr;
     expect_place(name, "name");
-    *schedule = new unisono_schedule_handle{up::PipelineSchedule::by_name(
+    *schedule = new unisono_pipeline_schedule_handle{up::PipelineSchedule::by_name(
         name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks})};
   });
 }
 
-unisono_result_t unisono_schedule_parse(const char* text, unisono_schedule_t* schedule) noexcept {
+unisono_result_t unisono_pipeline_schedule_parse(const char* text,
+                                                 unisono_pipeline_schedule_t* schedule) noexcept {
   return guard([&] {
     expect_place(schedule, "schedule");
     *schedule = nullptr;
     expect_place(text, "text");
-    *schedule = new unisono_schedule_handle{up::PipelineSchedule::parse(text)};
+    *schedule = new unisono_pipeline_schedule_handle{up::PipelineSchedule::parse(text)};
   });
 }
 
-int unisono_schedule_stages(unisono_schedule_t schedule) noexcept {
+int unisono_pipeline_schedule_stages(unisono_pipeline_schedule_t schedule) noexcept {
   return schedule == nullptr ? 0 : schedule->schedule.stages();
 }
 
-int unisono_schedule_rank_of(int stage, unisono_schedule_t schedule) noexcept {
-  const bool is_there = stage >= 0 && stage < unisono_schedule_stages(schedule);
+int unisono_pipeline_schedule_rank_of(int stage, unisono_pipeline_schedule_t schedule) noexcept {
+  const bool is_there = stage >= 0 && stage < unisono_pipeline_schedule_stages(schedule);
   return is_there ? schedule->schedule.rank_of(stage) : -1;
 }
 
-unisono_result_t unisono_schedule_free(unisono_schedule_t* schedule) noexcept {
+unisono_result_t unisono_pipeline_schedule_free(unisono_pipeline_schedule_t* schedule) noexcept {
   return guard([&] {
     expect_place(schedule, "schedule");
     delete std::exchange(*schedule, nullptr);
   });
 }
 
-unisono_result_t unisono_pipeline_create(unisono_schedule_t schedule,
+unisono_result_t unisono_pipeline_create(unisono_pipeline_schedule_t schedule,
                                          const unisono_pipeline_stage_t* stages, std::size_t count,
                                          const unisono_pipeline_options_t* options,
                                          unisono_comm_t comm,

@@ -133,10 +133,10 @@ void run_mistakes(unisono_comm_t comm) {
   FAILS(unisono_group(block_in_group, comm, comm), UNISONO_USAGE,
         "usage: a blocking call inside group()\nuse the async form there: group() waits for all of "
         "them");
-  options.accuracy = 0.001;
+  options.max_error = 0.001;
   FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
-        "config: the accuracy for all calls is 0.001\nset UNISONO_ACCURACY, or the option "
-        "`accuracy`, to 0 for exact results, or to at least 0.003");
+        "config: max_error for all calls is 0.001\nset UNISONO_MAX_ERROR, or the option "
+        "`max_error`, to 0 for exact results, or to at least 0.003");
   options.struct_size = 4;
   FAILS(unisono_connect(&options, &other), UNISONO_USAGE,
         "usage: struct_size is 4\nstart from UNISONO_CONNECT_OPTIONS_INIT");

@@ -27,8 +27,8 @@ OTHER_ANSWERS = {
     "unisono_result_name": b"success",
     "unisono_size": 0,
     "unisono_reshard_complete": 0,
-    "unisono_schedule_stages": 0,
-    "unisono_schedule_rank_of": -1,
+    "unisono_pipeline_schedule_stages": 0,
+    "unisono_pipeline_schedule_rank_of": -1,
     "unisono_pipeline_most_bytes": 0,
     "unisono_dtype_bytes": 1,  # of UNISONO_I8
     "unisono_version": b"0.1.0",

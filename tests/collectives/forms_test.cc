@@ -290,9 +290,9 @@ TEST_P(Forms, ExchangeOfAnyLength) {
         const std::vector<int> mine = sequence(comm.rank() + turn, count);
         std::vector<int> theirs(count);
         const std::size_t bytes = count * sizeof(int);
-        comm.exchange(mine.data(), bytes, next, theirs.data(), bytes, before, turn);
+        comm.send_recv(mine.data(), bytes, next, theirs.data(), bytes, before, turn);
         wrong += wrong_unless(theirs == sequence(before + turn, count), "neighbours");
-        comm.exchange(mine.data(), bytes, comm.rank(), theirs.data(), bytes, comm.rank(), turn);
+        comm.send_recv(mine.data(), bytes, comm.rank(), theirs.data(), bytes, comm.rank(), turn);
         wrong += wrong_unless(theirs == mine, "itself");
       }
     }

@@ -1,7 +1,7 @@
 // Mixture of experts: dispatch brings each rank's tokens to the ranks of their experts; combine
 // brings the experts' outputs back and sums them with their weights.
 //
-//   unisono::Exchange exchange(comm, {.experts = 64, .k = 8});
+//   unisono::ExpertExchange exchange(comm, {.experts = 64, .k = 8});
 //   // chosen: [tokens][k], -1: none
 //   const unisono::Routing routing = exchange.route(chosen);
 //   std::vector<std::byte> rows(routing.rows() * row_bytes);
@@ -10,7 +10,7 @@
 //   exchange.combine(routing, {.rows = outputs, .out = sums, .dtype = unisono::Dtype::bf16,
 //                              .hidden = 2048, .weights = weights});
 //
-// The calls of an Exchange are collective, except max_tokens(), max_rows(), masked() and the
+// The calls of an ExpertExchange are collective, except max_tokens(), max_rows(), masked() and the
 // destructor: all ranks of the communicator make them in the same order.
 //
 // Threads: one thread per rank.
@@ -48,8 +48,8 @@ namespace unisono {
 //   flat          one row for each source rank, token and place among the k, without gaps
 enum class ExpertLayout : std::uint8_t { expert_major, rank_major, flat };
 
-// Options of an Exchange; the same on all ranks.
-struct ExchangeOptions {
+// Options of an ExpertExchange; the same on all ranks.
+struct ExpertExchangeOptions {
   int experts = 0;
   int k = 1;  // experts per token
   ExpertLayout layout = ExpertLayout::expert_major;
@@ -80,11 +80,11 @@ struct RowSource {
 // Threads: any.
 // Errors: usage (a communicator that was not shrunk from `ranks_before` ranks, an expert whose last
 // rank is lost).
-UNISONO_EXPORT ExchangeOptions after_shrink(const ExchangeOptions& options,
-                                            const Communicator& survivors, int ranks_before);
+UNISONO_EXPORT ExpertExchangeOptions after_shrink(const ExpertExchangeOptions& options,
+                                                  const Communicator& survivors, int ranks_before);
 
 namespace detail {
-struct ExchangeState;
+struct ExpertExchangeState;
 struct RoutingState;
 }  // namespace detail
 
@@ -120,7 +120,7 @@ class UNISONO_EXPORT Routing {
   std::span<const std::int64_t> rows_of_ranks() const;
 
  private:
-  friend class Exchange;
+  friend class ExpertExchange;
   std::unique_ptr<detail::RoutingState> state_;
 };
 
@@ -176,15 +176,15 @@ struct CombineGradient {
 inline constexpr std::int64_t kUntilNextMask = std::numeric_limits<std::int64_t>::max();
 
 // Dispatches tokens to experts, and combines their outputs.
-class UNISONO_EXPORT Exchange {
+class UNISONO_EXPORT ExpertExchange {
  public:
   // Collective. The communicator must outlive the exchange and must not be moved.
   // Errors: usage (experts that no rank holds, k < 1, ...), mismatch (options that differ between
   // ranks).
-  Exchange(Communicator& communicator, const ExchangeOptions& options);
-  Exchange(Exchange&&) noexcept;
-  Exchange& operator=(Exchange&&) noexcept;
-  ~Exchange();
+  ExpertExchange(Communicator& communicator, const ExpertExchangeOptions& options);
+  ExpertExchange(ExpertExchange&&) noexcept;
+  ExpertExchange& operator=(ExpertExchange&&) noexcept;
+  ~ExpertExchange();
 
   // Collective. Makes a routing.
   // Shapes: [tokens][k], row-major, -1: no expert; the number of tokens may differ between ranks
@@ -193,8 +193,8 @@ class UNISONO_EXPORT Exchange {
   Routing route(std::span<const std::int32_t> experts);
   Routing route(std::span<const std::int64_t> experts);
 
-  // Local. Returns the most tokens that any rank has routed at once, or ExchangeOptions::max_tokens
-  // if that is larger; the same on all ranks.
+  // Local. Returns the most tokens that any rank has routed at once, or
+  // ExpertExchangeOptions::max_tokens if that is larger; the same on all ranks.
   std::size_t max_tokens() const;
   // Local. Returns the most rows, padding included, that a routing of max_tokens() tokens per rank
   // can bring to this rank. Buffers of this length serve all such routings.
@@ -288,7 +288,7 @@ class UNISONO_EXPORT Exchange {
   void combine_backward(const Routing& routing, const CombineGradient& gradient);
 
  private:
-  std::unique_ptr<detail::ExchangeState> state_;
+  std::unique_ptr<detail::ExpertExchangeState> state_;
 };
 
 }  // namespace unisono

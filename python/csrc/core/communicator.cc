@@ -257,15 +257,18 @@ void define_communicator(py::module_& module) {
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
       "A group of ranks, as seen by this rank. Calls from several threads run one after the other; "
-      "only abort(), failure() and statistics() do not wait for them. If a call has an `accuracy`, "
+      "only abort(), failure() and statistics() do not wait for them. If a call has an "
+      "`max_error`, "
       "such as 0.01, float32 data between hosts may be rounded.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "The number of ranks in the group.")
       .def_property_readonly("hosts", &Comm::hosts, "The number of hosts of the group.")
       .def_property_readonly("closed", &Comm::is_closed)
-      .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank raise PeerLost.")
+      .def("close", &Comm::close,
+           "Leaves the group. Peers that wait for this rank raise PeerLostError.")
       .def("abort", &Comm::abort, arg("reason") = "",
-           "Ends all operations of this world on all ranks with Aborted. Any thread may call it.")
+           "Ends all operations of this world on all ranks with AbortedError. Any thread may call "
+           "it.")
       .def("label", &Comm::label, arg("text") = "",
            "Labels this rank's next calls on any group of this world, for example with a layer or "
            "phase. Recordings show the label, until the next one; empty: no label. Any thread may "

@@ -132,11 +132,11 @@ constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
 };
 
 constexpr std::pair<const char*, double unisono::ConnectOptions::*> kReals[] = {
-    {"accuracy", &unisono::ConnectOptions::accuracy},
+    {"max_error", &unisono::ConnectOptions::max_error},
 };
 
-// exchange(mine) of Python, with texts that are bytes: called on any thread, and forgotten on any.
-std::function<std::vector<std::string>(const std::string&)> exchange_of(const py::handle& given) {
+// bootstrap(mine) of Python, with texts that are bytes: called on any thread, and forgotten on any.
+std::function<std::vector<std::string>(const std::string&)> bootstrap_of(const py::handle& given) {
   if (given.is_none()) {
     return nullptr;
   }
@@ -150,11 +150,11 @@ std::function<std::vector<std::string>(const std::string&)> exchange_of(const py
     std::vector<std::string> texts;
     const py::object all = (*call)(py::bytes(mine));
     if (!py::isinstance<py::sequence>(all)) {
-      throw py::type_error("exchange() must return the bytes of each rank");
+      throw py::type_error("bootstrap() must return the bytes of each rank");
     }
     for (const py::handle text : all) {
       if (!py::isinstance<py::bytes>(text)) {
-        throw py::type_error("exchange() must return the bytes of each rank");
+        throw py::type_error("bootstrap() must return the bytes of each rank");
       }
       texts.push_back(text.cast<std::string>());
     }
@@ -205,24 +205,24 @@ void define_connecting(py::module_& module) {
   module.def(
       "connect",
       [](int rank, int size, const py::kwargs& given) {
-        py::object exchange = py::none();
-        if (given.contains("exchange")) {
-          exchange = given["exchange"];
-          given.attr("pop")("exchange");
+        py::object bootstrap = py::none();
+        if (given.contains("bootstrap")) {
+          bootstrap = given["bootstrap"];
+          given.attr("pop")("bootstrap");
         }
         unisono::ConnectOptions options = options_of("connect", given);
-        if (!exchange.is_none() && !PyCallable_Check(exchange.ptr())) {
+        if (!bootstrap.is_none() && !PyCallable_Check(bootstrap.ptr())) {
           throw py::type_error("connect() does not accept " +
-                               py::repr(exchange).cast<std::string>() + " as exchange");
+                               py::repr(bootstrap).cast<std::string>() + " as bootstrap");
         }
-        options.exchange = exchange_of(exchange);
+        options.bootstrap = bootstrap_of(bootstrap);
         options.rank = rank;
         options.size = size;
         return connect(std::move(options));
       },
       "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
       "launchers, Slurm; without them it has one rank). Blocks until all ranks have joined. The "
-      "options are those of C++'s ConnectOptions: texts, paths, and times in ms. exchange(mine: "
+      "options are those of C++'s ConnectOptions: texts, paths, and times in ms. bootstrap(mine: "
       "bytes) -> list of bytes is for ranks that can already communicate, over MPI or a store: it "
       "must give `mine` to all ranks, and return the bytes of all ranks, by rank. It is called "
       "once, on a separate thread.",

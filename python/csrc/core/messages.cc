@@ -56,16 +56,16 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       },
       arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
       "Receives a message of the size of `data` from rank `from_` or from ANY_SOURCE. A message of "
-      "another size raises Mismatch on both sides.");
+      "another size raises MismatchError on both sides.");
   comm.def(
-      "exchange",
+      "send_recv",
       [](Comm& self, const py::object& data, int to, const py::object& out, int from, int tag,
          int timeout_ms) {
         const Memory sent = Memory::bytes_of(data, Memory::Use::read, "data");
         const Memory received = Memory::bytes_of(out, Memory::Use::write, "out");
         self.alone([&](unisono::Communicator& open) {
-          open.exchange(sent.data(), sent.bytes(), to, received.data(), received.bytes(), from, tag,
-                        timeout_ms);
+          open.send_recv(sent.data(), sent.bytes(), to, received.data(), received.bytes(), from,
+                         tag, timeout_ms);
         });
         return out;
       },
@@ -128,10 +128,11 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return adopt(std::move(*left));
       },
       py::kw_only(), arg("timeout_ms") = -1, arg("quorum") = true,
-      "Makes a communicator of the ranks that are left after PeerLost or Timeout, in their old "
+      "Makes a communicator of the ranks that are left after PeerLostError or TimeoutError, in "
+      "their old "
       "order. All of them call it, on the communicator of the whole world. timeout_ms: how long to "
       "wait for ranks that may be alive; -1: as long as connect(). quorum: make at most one world "
-      "of this one. Raises Evicted.");
+      "of this one. Raises EvictedError.");
   comm.def(
       "grow",
       [](Comm& self, int size, const std::string& address) {

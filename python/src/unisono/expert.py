@@ -1,6 +1,6 @@
 """Mixture of experts: sends tokens to the ranks of their experts, and the outputs back.
 
-    exchange = unisono.experts.Exchange(comm, experts=64, k=8)
+    exchange = unisono.expert.ExpertExchange(comm, experts=64, k=8)
     routing = exchange.route(chosen)              # [tokens, k] of int32 or int64; -1: none
     rows = exchange.dispatch(routing, tokens)     # [routing.rows, ...]
     ... experts compute rows[routing.rows_of_expert(i)] ...
@@ -17,7 +17,7 @@ import weakref
 from unisono import _core
 from unisono._core import ExpertExchange, ExpertForm
 
-__all__ = ["Exchange", "GatheredRows", "Pending", "Routing", "balance", "bytes_of_moves", "find_expert_moves", "move_experts"]
+__all__ = ["ExpertExchange", "GatheredRows", "Pending", "Routing", "balance", "bytes_of_moves", "find_expert_moves", "move_experts"]
 
 _open = weakref.WeakSet()
 
@@ -35,7 +35,7 @@ def balance(loads, ranks, physical_experts=0, groups=1, hosts=1):
 def find_expert_moves(before, after):
     """Returns (expert, from, to) for each expert whose weights a rank gains. Local.
 
-    before, after: the experts of each rank, as experts_of_rank of an Exchange.
+    before, after: the experts of each rank, as experts_of_rank of an ExpertExchange.
     """
     return _core.find_expert_moves(before, after)
 
@@ -96,7 +96,7 @@ def _numbers(data, dtype, columns):
 
 
 class Routing:
-    """Which token goes from which rank to which. Made by Exchange.route(); usable any number of times."""
+    """Which token goes from which rank to which. Made by ExpertExchange.route(); usable any number of times."""
 
     def __init__(self, made, k, layout):
         self._made = made
@@ -184,13 +184,13 @@ class GatheredRows:
         return view
 
 
-class Exchange:
+class ExpertExchange:
     """Exchanges tokens between the experts on the ranks of a communicator. Collective.
 
     layout: "expert_major", "rank_major" or "flat". experts_of_rank: the experts of each rank; an expert
     on several ranks has replicas. max_tokens (the most that a rank routes at once) and row_bytes
     allocate the memory at once; exceeding them is no error. Errors are those of the communicator, the
-    same on all ranks; after UsageError and Mismatch everything remains usable. TypeError and ValueError
+    same on all ranks; after UsageError and MismatchError everything remains usable. TypeError and ValueError
     are raised on one rank before it calls, and the other ranks wait for it.
     """
 
@@ -222,7 +222,7 @@ class Exchange:
         """
         experts, k, layout, alignment, capacity, places, max_tokens, row_bytes = self._options
         left = _core.experts_after_shrink(survivors, experts, places, self._ranks)
-        return Exchange(survivors, experts, k, layout, alignment, capacity, left, max_tokens, row_bytes)
+        return ExpertExchange(survivors, experts, k, layout, alignment, capacity, left, max_tokens, row_bytes)
 
     def route(self, chosen):
         """Returns a Routing of chosen[tokens, k]; -1: no expert. Collective."""
