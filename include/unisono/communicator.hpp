@@ -156,6 +156,10 @@ class UNISONO_EXPORT Communicator {
   // Local. Returns the number of hosts that the group's ranks run on. Ranks on one host that do not
   // share memory (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as being on several hosts.
   int hosts() const;
+  // Local. This rank's number among the ranks of the group on its host, in the order of their ranks,
+  // and the number of these ranks.
+  int local_rank() const;
+  int local_size() const;
   // Local. Returns the host of rank `rank` of this group. Hosts are numbered in the order of their
   // lowest ranks.
   // Errors: usage.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,21 @@
 namespace unisono {
 
 inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
+
+// The connections between ranks.
+//   automatic  shared memory within a host, TCP between hosts
+//   shm        one host only
+//   tcp        TCP also between ranks on one host
+enum class TransportKind : std::uint8_t { automatic, shm, tcp };
+
+// How a rank waits: it polls `spin` times, then yields to other threads for `yield_us` microseconds,
+// then sleeps. Smaller numbers leave more CPU time to others and cost a wake-up of some
+// microseconds. A member that is -1 is read from UNISONO_WAIT, else from the profile, else chosen
+// by the number of CPUs.
+struct WaitOptions {
+  int spin = -1;
+  int yield_us = -1;
+};
 
 // Options of connect(). Members that are unset are read from the environment, in this order:
 // UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI (OMPI_COMM_WORLD_*), MPICH and other PMI
@@ -45,11 +61,7 @@ struct ConnectOptions {
   // UNISONO_PROFILE, else $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json
   // if it exists.
   std::string profile;
-  // The waiting policy: with "spin=3000,yield_us=500" this rank polls 3000 times, then yields to
-  // other threads for 500 us, then sleeps. Smaller numbers leave more CPU time to others and cost a
-  // wake-up of some microseconds. Unset: UNISONO_WAIT, else the profile, else chosen by the number
-  // of CPUs.
-  std::string wait;
+  WaitOptions wait = {};
   // For ranks on several hosts: the address "host:port" where rank 0 listens while the ranks
   // connect, the same on all ranks. Needs a token. Unset: UNISONO_ADDRESS, else the launcher's, if
   // it reports several hosts. Ranks on one host still share memory.
@@ -60,16 +72,15 @@ struct ConnectOptions {
   std::string interface;
   // The ports that this rank may listen on, "20000-20999". Unset: UNISONO_PORTS, else any.
   std::string ports;
-  // "auto": shared memory within a host, TCP between hosts. "shm": one host only. "tcp": TCP also
-  // between ranks on one host. Unset: UNISONO_TRANSPORT, else auto.
-  std::string transport;
+  // Unset: UNISONO_TRANSPORT, else automatic.
+  std::optional<TransportKind> transport = {};
   // Ranks with different names count as being on different hosts. Unset: UNISONO_HOST, else the
   // system's identification.
   std::string host;
-  // "1": each TCP message between hosts carries a CRC-32C; a damaged message ends the connection
-  // and never becomes a result. "0": no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM,
-  // else 1.
-  std::string checksum;
+  // true: each TCP message between hosts carries a CRC-32C; a damaged message ends the connection
+  // and never becomes a result. false: no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM,
+  // else true.
+  std::optional<bool> checksum = {};
   // The default of Call::max_error, the same on all ranks. It applies to all_reduce, reduce and
   // reduce_scatter of f32 vectors of at least 16 KiB on ranks of several hosts. All other calls
   // stay exact, and so do a team's calls, "reproducible" ones, and calls with an algorithm that

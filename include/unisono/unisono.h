@@ -48,6 +48,7 @@
 #include <stddef.h>
 
 #include "unisono/export.hpp"
+#include "unisono/version.h"
 
 #if defined(__cplusplus)
 #define UNISONO_NOEXCEPT noexcept
@@ -149,6 +150,14 @@ UNISONO_EXPORT size_t unisono_dtype_bytes(unisono_dtype_t dtype) UNISONO_NOEXCEP
 
 /* Communicators. */
 
+/* The connections between ranks. */
+typedef enum unisono_transport UNISONO_INT {
+  UNISONO_TRANSPORT_UNSET = -1, /* UNISONO_TRANSPORT of the environment, else automatic */
+  UNISONO_TRANSPORT_AUTO = 0,   /* shared memory within a host, TCP between hosts */
+  UNISONO_TRANSPORT_SHM = 1,    /* one host only */
+  UNISONO_TRANSPORT_TCP = 2     /* TCP also between ranks on one host */
+} unisono_transport_t;
+
 /* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: struct_size tells the
  * library which members the caller knows. Members that are -1 or NULL are read from the
  * environment, in this order: UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI, MPICH and
@@ -165,35 +174,37 @@ typedef struct unisono_connect_options {
   const char* file;      /* one host: a file that all ranks can write, as the meeting point */
   const char* algorithm; /* "all_reduce=ring,broadcast=binomial", "reproducible", "tree_order" */
   const char* profile;   /* file of `unisono tune`, which chooses algorithms; "none": built in */
-  const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
   const char* address;   /* several hosts: where rank 0 listens, "host:port"; needs a token */
   const char* interface; /* the addresses of this host to offer to others: "eth0,10.0.0.0/8" */
   const char* ports;     /* ports that this rank may listen on: "20000-20999" */
-  const char* transport; /* "auto", "shm", or "tcp" also between ranks of one host */
   const char* host;      /* ranks with different names count as being on different hosts */
-  const char* checksum;  /* "0": no CRC-32C on messages between hosts; the same on all ranks */
+  int wait_spin;         /* polls of a waiting rank before it yields to other threads */
+  int wait_yield_us;     /* microseconds that it yields before it sleeps */
+  unisono_transport_t transport;
+  int checksum;          /* 0: no CRC-32C on messages between hosts; the same on all ranks */
   size_t threads;        /* threads that move a long blocking call; 0: UNISONO_THREADS, else 1 */
   double max_error;      /* default of f32 sums; 0: exact; -1: UNISONO_MAX_ERROR, else 0 */
 } unisono_connect_options_t;
-#define UNISONO_CONNECT_OPTIONS_INIT  \
+#define UNISONO_CONNECT_OPTIONS_INIT \
   {sizeof(unisono_connect_options_t), \
-   -1,                                \
-   -1,                                \
-   30000,                             \
-   300000,                            \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   0,                                 \
+   -1, \
+   -1, \
+   30000, \
+   300000, \
+   NULL, \
+   NULL, \
+   NULL, \
+   NULL, \
+   NULL, \
+   NULL, \
+   NULL, \
+   NULL, \
+   NULL, \
+   -1, \
+   -1, \
+   UNISONO_TRANSPORT_UNSET, \
+   -1, \
+   0, \
    -1.0}
 
 /* Collective. Joins the world that the options (NULL: only the environment) describe. Blocks until
@@ -211,6 +222,11 @@ UNISONO_EXPORT unisono_result_t unisono_comm_free(unisono_comm_t* comm) UNISONO_
 UNISONO_EXPORT int unisono_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
 /* Local. Returns the number of ranks in the group; 0 if comm is NULL. */
 UNISONO_EXPORT int unisono_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
+/* Local. Returns this rank's number among the ranks of the group on its host, in the order of their
+ * ranks; -1 if comm is NULL. */
+UNISONO_EXPORT int unisono_local_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
+/* Local. Returns the number of ranks of the group on this rank's host; 0 if comm is NULL. */
+UNISONO_EXPORT int unisono_local_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
 /* Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
  * with a negative color joins no group, and its *group becomes NULL. Blocks.
  * Errors: those of a collective, RESOURCE. */

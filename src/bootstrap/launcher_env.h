@@ -21,6 +21,9 @@ int threads_of(const EnvLookup& lookup);
 // UNISONO_MAX_ERROR; 0: none. Throws config.
 double max_error_of(const EnvLookup& lookup);
 
+// UNISONO_CHECKSUM; nothing if it is unset. Throws config.
+std::optional<bool> checksum_of(const EnvLookup& lookup);
+
 // UNISONO_SILENCE_MS. Throws Error, config.
 int silence_of(const EnvLookup& lookup);
 

@@ -103,7 +103,7 @@ std::vector<BusinessCard> exchange_cards(const ConnectOptions& options, const Bu
 }  // namespace
 
 bool meets_over_network(const ConnectOptions& options) {
-  return options.size > 1 && options.transport != "shm" &&
+  return options.size > 1 && options.transport != TransportKind::shm &&
          (!options.address.empty() || options.bootstrap != nullptr);
 }
 

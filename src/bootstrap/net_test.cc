@@ -91,7 +91,7 @@ TEST(NetMeeting, AllHearHowManyWorldsThereWere) {
 
 // Three ranks on one host, the others on the second.
 ConnectOptions of_two_hosts(ConnectOptions options) {
-  options.transport = "auto";
+  options.transport = TransportKind::automatic;
   options.host = options.rank < 3 ? "a" : "b";
   return options;
 }

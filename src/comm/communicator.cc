@@ -177,6 +177,12 @@ int Communicator::size() const {
 int Communicator::hosts() const {
   return core_of(core_).group().hosts();
 }
+int Communicator::local_rank() const {
+  return core_of(core_).group().ranks_here_below(rank());
+}
+int Communicator::local_size() const {
+  return core_of(core_).group().ranks_here_below(size());
+}
 int Communicator::host(int rank) const {
   comm::Group& group = core_of(core_).group();
   if (rank < 0 || rank >= group.size()) {

@@ -62,7 +62,6 @@ std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry)
   // Validates everything before the first blocking call.
   setup.profile = std::make_shared<const Profile>(Profile::find(complete.profile));
   setup.recording = trace::recording_settings();
-  static_cast<void>(parse_wait_policy(complete.wait, {}));
   static_cast<void>(read_flag("UNISONO_QUIET"));
   const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
   if (!meets_over_network(complete)) {

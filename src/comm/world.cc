@@ -41,7 +41,9 @@ WaitPolicy choose_wait_policy(const Setup& setup, const Hosts& hosts, bool overs
                  setup.profile->choices().find_wait(hosts.size(), oversubscribed)) {
     policy = found->policy;
   }
-  return parse_wait_policy(setup.options.wait, policy);
+  const WaitOptions& asked = setup.options.wait;
+  return {.spin = asked.spin >= 0 ? asked.spin : policy.spin,
+          .yield_us = asked.yield_us >= 0 ? asked.yield_us : policy.yield_us};
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ Results run_often(ConnectOptions options, int others = kRanks) {
 TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
   const Results shared = run_often({});
   ConnectOptions options;
-  options.transport = "tcp";
+  options.transport = TransportKind::tcp;
   EXPECT_EQ(run_often(options), shared);
   EXPECT_EQ(run_often({}, 2), shared);    // two ranks on one host, one on the other
   EXPECT_NE(shared[0][0], shared[0][1]);  // i8 differs from f32

@@ -32,7 +32,7 @@ TEST(Experts, RandomShapesBetweenHosts) {
   ConnectOptions options;
   options.job = job;
   options.token = "experts-between-hosts";
-  options.transport = "tcp";
+  options.transport = TransportKind::tcp;
   options.address = comm::testing::loopback_address(job);
   run_threads(3, [](Communicator& comm) { check_random_shapes(comm, cases() / 10 + 1); }, options);
 }

@@ -137,6 +137,14 @@ void run_mistakes(unisono_comm_t comm) {
   FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
         "config: max_error for all calls is 0.001\nset UNISONO_MAX_ERROR, or the option "
         "`max_error`, to 0 for exact results, or to at least 0.003");
+  options.max_error = -1;
+  options.transport = (unisono_transport_t)3;
+  FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
+        "config: 3 is not a unisono_transport_t\nuse the values of the enumeration in unisono.h");
+  options.transport = UNISONO_TRANSPORT_UNSET;
+  options.wait_spin = -2;
+  FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
+        "config: the option `wait` has -2\ngive numbers from 0 to 1000000000, or -1 for unset");
   options.struct_size = 4;
   FAILS(unisono_connect(&options, &other), UNISONO_USAGE,
         "usage: struct_size is 4\nstart from UNISONO_CONNECT_OPTIONS_INIT");

@@ -170,6 +170,13 @@ static void check_send_recv(unisono_comm_t comm) {
   free(in);
 }
 
+static void check_version(void) {
+  char text[32];
+  snprintf(text, sizeof(text), "%d.%d.%d", UNISONO_VERSION_NUMBER / 10000,
+           UNISONO_VERSION_NUMBER / 100 % 100, UNISONO_VERSION_NUMBER % 100);
+  EXPECT(strcmp(text, unisono_version()) == 0);
+}
+
 static void check_split(unisono_comm_t comm) {
   const int rank = unisono_rank(comm);
   unisono_comm_t group = comm;

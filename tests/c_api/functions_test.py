@@ -21,6 +21,8 @@ from pathlib import Path
 OTHER_ANSWERS = {
     "unisono_last_error": b"",
     "unisono_plan_algorithm": b"",
+    "unisono_local_rank": -1,
+    "unisono_local_size": 0,
     "unisono_rank": -1,
     "unisono_region_address": None,
     "unisono_region_bytes": 0,

@@ -16,6 +16,7 @@
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
 #include "base/env.h"
+#include "encoded_ranks.h"
 #include "ranks.h"
 #include "unisono/allocator.hpp"
 
@@ -275,6 +276,21 @@ TEST_P(Forms, ContainersInRegisteredMemory) {
     comm.barrier();
     return wrong;
   });
+}
+
+TEST(LocalRanks, AreNumberedOnEachHostInTheOrderOfTheGroup) {
+  const auto said = on_hosts({0, 1, 0, 1, 1}, [](Communicator& comm) {
+    Communicator reversed = comm.split(comm.rank() == 3 ? -1 : 0, -comm.rank());
+    std::string text;
+    for (Communicator* group : {&comm, &reversed}) {
+      text += group->size() == 0 ? " none"
+                                 : " " + std::to_string(group->local_rank()) + "/" +
+                                       std::to_string(group->local_size());
+    }
+    return text;
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{" 0/2 1/2", " 0/3 1/2", " 1/2 0/2", " 1/3 none",
+                                            " 2/3 0/2"}));
 }
 
 // Lengths that are sent in one message, in slots, as an offer, and longer ones.

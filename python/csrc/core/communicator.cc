@@ -257,12 +257,15 @@ void define_communicator(py::module_& module) {
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
       "A group of ranks, as seen by this rank. Calls from several threads run one after the other; "
-      "only abort(), failure() and statistics() do not wait for them. If a call has an "
-      "`max_error`, "
-      "such as 0.01, float32 data between hosts may be rounded.");
+      "only abort(), failure() and statistics() do not wait for them. If a call has a "
+      "`max_error`, such as 0.01, float32 data between hosts may be rounded.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "The number of ranks in the group.")
       .def_property_readonly("hosts", &Comm::hosts, "The number of hosts of the group.")
+      .def_property_readonly("local_rank", &Comm::local_rank,
+                             "This rank's number among the ranks of the group on its host.")
+      .def_property_readonly("local_size", &Comm::local_size,
+                             "The number of ranks of the group on this rank's host.")
       .def_property_readonly("closed", &Comm::is_closed)
       .def("close", &Comm::close,
            "Leaves the group. Peers that wait for this rank raise PeerLostError.")

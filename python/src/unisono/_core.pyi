@@ -14,7 +14,7 @@ ranks, after which all communicators of the world are unusable.
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from unisono._errors import Error
 
@@ -90,6 +90,12 @@ class Communicator:
     @property
     def hosts(self) -> int:
         """The number of hosts of the group."""
+    @property
+    def local_rank(self) -> int:
+        """This rank's number among the ranks of the group on its host."""
+    @property
+    def local_size(self) -> int:
+        """The number of ranks of the group on this rank's host."""
     @property
     def closed(self) -> bool:
         """True after close()."""
@@ -301,8 +307,8 @@ class Communicator:
 def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, max_error: float = -1,
+    profile: Path | None = None, wait_spin: int = -1, wait_yield_us: int = -1, address: str = "", interface: str = "", ports: str = "",
+    transport: Literal["auto", "shm", "tcp"] | None = None, host: str = "", checksum: bool | None = None, threads: int = 0, max_error: float = -1,
     bootstrap: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
     """Joins the world that the arguments and the environment describe; blocks until all ranks have joined.
@@ -317,8 +323,8 @@ T = TypeVar("T")
 def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
     file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, max_error: float = -1,
+    profile: Path | None = None, wait_spin: int = -1, wait_yield_us: int = -1, address: str = "", interface: str = "", ports: str = "",
+    transport: Literal["auto", "shm", "tcp"] | None = None, host: str = "", checksum: bool | None = None, threads: int = 0, max_error: float = -1,
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 
