@@ -55,6 +55,16 @@ comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes
 
 }  // namespace
 
+std::size_t detail::whole_elements(std::size_t bytes, std::size_t element_bytes) {
+  if (bytes % element_bytes != 0) {
+    throw Error(ErrorCode::usage, "recv: a message of " + std::to_string(bytes) +
+                                      " bytes has no whole number of elements of " +
+                                      std::to_string(element_bytes) +
+                                      " bytes\nuse the same element type on both sides");
+  }
+  return bytes / element_bytes;
+}
+
 void detail::expect(Collective collective, const char* what, std::size_t have, std::size_t need) {
   if (have != need) {
     throw Error(ErrorCode::usage,
@@ -126,7 +136,10 @@ void Request::on_done(std::function<void(const Error*)> tell) {
   state_->driver->on_done(*state_, std::move(tell));
 }
 int Request::source() const {
-  return state_ == nullptr ? kAnySource : state_->driver->source(*state_);
+  return state_ == nullptr ? kAnySource : state_->driver->received(*state_).source;
+}
+std::size_t Request::received() const {
+  return state_ == nullptr ? 0 : state_->driver->received(*state_).bytes;
 }
 
 UNISONO_PRIVATE std::shared_ptr<detail::RequestState> detail::take_state(
@@ -210,15 +223,38 @@ void Communicator::send(const void* data, std::size_t bytes, int to, int tag, in
   comm::PendingTransfer transfer = transfer_of(true, data, bytes, to, tag);
   core_of(core_).transfer({&transfer, 1}, timeout_ms);
 }
-void Communicator::recv(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
+std::size_t Communicator::recv(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
   comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
   core_of(core_).transfer({&transfer, 1}, timeout_ms);
+  return transfer.bytes;
 }
-void Communicator::send_recv(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
-                             std::size_t recv_bytes, int from, int tag, int timeout_ms) {
+std::size_t Communicator::send_recv(const void* send_data, std::size_t send_bytes, int to,
+                                    void* recv_data, std::size_t recv_bytes, int from, int tag,
+                                    int timeout_ms) {
   comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                                   transfer_of(false, recv_data, recv_bytes, from, tag)};
   core_of(core_).transfer(both, timeout_ms);
+  return both[1].bytes;
+}
+void detail::ExactReceives::recv(Communicator& group, void* data, std::size_t bytes, int from,
+                                 int tag, int timeout_ms) {
+  comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
+  transfer.exact = true;
+  unisono::core_of(group.core_).transfer({&transfer, 1}, timeout_ms);
+}
+void detail::ExactReceives::send_recv(Communicator& group, const void* send_data,
+                                      std::size_t send_bytes, int to, void* recv_data,
+                                      std::size_t recv_bytes, int from, int tag, int timeout_ms) {
+  comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
+                                  transfer_of(false, recv_data, recv_bytes, from, tag)};
+  both[1].exact = true;
+  unisono::core_of(group.core_).transfer(both, timeout_ms);
+}
+Request detail::ExactReceives::recv_async(Communicator& group, void* data, std::size_t bytes,
+                                          int from, int tag, int timeout_ms) {
+  comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
+  transfer.exact = true;
+  return Request(unisono::core_of(group.core_).transfer_async(transfer, timeout_ms));
 }
 Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag,
                                  int timeout_ms) {

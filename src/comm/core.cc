@@ -221,7 +221,8 @@ void Core::transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms) 
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     queue_->wait(*requests[i], timeout_ms);
-    transfers[i].peer = requests[i]->transfer.peer;  // the sender, for a receive from any rank
+    transfers[i].peer = requests[i]->transfer.peer;  // of a receive: the sender
+    transfers[i].bytes = requests[i]->transfer.bytes;
   }
 }
 

@@ -197,9 +197,10 @@ void AsyncCalls::on_done(RequestState& request, std::function<void(const Error*)
   tell(request.error.get());
 }
 
-int AsyncCalls::source(const RequestState& /*request*/) const {
+detail::Received AsyncCalls::received(const RequestState& /*request*/) const {
   throw Error(ErrorCode::usage,
-              "only a receive has a source\ncall source() on the request of recv_async()");
+              "only a receive has a source and a length\ncall source() and received() on the request "
+              "of recv_async()");
 }
 
 Request start_async(detail::ExpertExchangeState& state, const detail::RoutingState* routing,

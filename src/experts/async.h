@@ -41,7 +41,7 @@ class AsyncCalls final : public detail::RequestDriver,
   void wait(RequestState& request, int timeout_ms) override;
   bool test(RequestState& request) override;
   void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
-  int source(const RequestState& request) const override;
+  detail::Received received(const RequestState& request) const override;
 
  private:
   struct Posted {

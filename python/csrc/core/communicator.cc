@@ -30,7 +30,8 @@ void define_requests(py::module_& module) {
            "error. timeout_ms: -1 the communicator's, 0 no limit; when it expires, all operations "
            "of the world end.")
       .def("test", &Request::test, "Returns whether the operation has ended. Never blocks.")
-      .def("source", &Request::source, "The rank from which a completed receive came.");
+      .def("source", &Request::source, "The rank from which a completed receive came.")
+      .def("received", &Request::received, "The bytes of the message of a completed receive.");
   py::class_<Plan>(module, "Plan",
                    "A collective that is checked and planned once; keeps its buffers.")
       .def("start", &Plan::start, "Runs it, and returns what the blocking form returns.")

@@ -48,6 +48,7 @@ class Request {
   py::object wait(int timeout_ms);
   bool test();
   int source() const { return request_.source(); }
+  std::size_t received() const { return request_.received(); }
 
  private:
   std::shared_ptr<Job> job_;  // shared with the plan that it is a run of, or with group()

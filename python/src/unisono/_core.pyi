@@ -42,6 +42,8 @@ class Request:
         """Returns whether the operation has ended. Never blocks."""
     def source(self) -> int:
         """The rank from which a completed receive came."""
+    def received(self) -> int:
+        """The bytes of the message of a completed receive."""
 
 class Plan:
     """A collective that is checked and planned once; keeps its buffers."""
@@ -280,8 +282,9 @@ class Communicator:
     def recv(self, data: B, from_: int, tag: int = 0, *, timeout_ms: int = -1) -> B:
         """A message of another size than `data` raises MismatchError on both sides."""
     def recv_async(
-        self, data: Buffer, from_: int, tag: int = 0, *, timeout_ms: int = -1
-    ) -> Request: ...
+        self, data: Buffer, from_: int, tag: int = 0, *, exact: bool = True, timeout_ms: int = -1
+    ) -> Request:
+        """With exact=False the message may be shorter than `data`; Request.received() is its length."""
     def send_recv(
         self, data: Buffer, to: int, out: B, from_: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> B:
