@@ -232,6 +232,14 @@ UNISONO_EXPORT int unisono_local_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
  * Errors: those of a collective, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
                                               unisono_comm_t* group) UNISONO_NOEXCEPT;
+/* Makes a group of `count` members: ranks of comm, in the order of the new group. Collective over
+ * these members alone; each must be a process of its own. `id` must be the same on all members. Two
+ * groups that are made from comm and share a member need different ids while both live.
+ * Threads: any.
+ * Errors: USAGE; MISMATCH with both lists if the members name different ranks or another order. */
+UNISONO_EXPORT unisono_result_t unisono_subgroup(const int* members, size_t count,
+                                                 unsigned long long id, unisono_comm_t comm,
+                                                 unisono_comm_t* group) UNISONO_NOEXCEPT;
 /* Makes a communicator of the remaining ranks, in their old order. Call it after UNISONO_PEER_LOST
  * or UNISONO_TIMEOUT on the communicator of the whole world. Collective over the remaining ranks:
  * it ends the old world and blocks until every rank has called it or is known to be dead.
@@ -490,6 +498,14 @@ UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
 UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, unisono_comm_t comm,
                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
 
+/* Local. Explains which algorithm `call` would get, and why: writes a table for people to `text`,
+ * which has room for `bytes`, cut there and ended by a zero, and sets *length (may be NULL) to the
+ * bytes of the whole table with its zero. The buffers of `call` may be NULL, and so may `text` if
+ * `bytes` is 0.
+ * Errors: USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_explain(const unisono_call_t* call, unisono_comm_t comm,
+                                                char* text, size_t bytes,
+                                                size_t* length) UNISONO_NOEXCEPT;
 /* Local. Prepares `call` for repeated starts. `call` may be freed afterwards; its buffers must live
  * as long as the plan. The caller frees *plan; *plan is NULL after a failure.
  * Errors: USAGE. */
@@ -516,24 +532,39 @@ UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
                                               void* context, unisono_comm_t comm) UNISONO_NOEXCEPT;
 
+/* `from` of a receive: whichever rank sends first. A receive with the same tag that names the sender
+ * has priority. */
+enum { UNISONO_ANY_SOURCE = -1 };
+
 /* Sends to or receives from one rank of comm. Messages with one tag between two ranks arrive in
  * order. unisono_send() may return before the receive begins if the message fits into the lane's
- * buffer (at most 256 KiB); a longer message waits for the receiver. The _async forms start the
- * transfer; the buffer must live until unisono_wait() returns.
- * Units: bytes; both sides must name the same number.
+ * buffer (at most 256 KiB); a longer message waits for the receiver. A receive sets *received to
+ * the length of the message, which may be less than `bytes`, and *source to the rank that sent it;
+ * both pointers may be NULL. The _async forms start the transfer; the buffer must live until
+ * unisono_wait() or unisono_wait_received() returns.
+ * Units: bytes; timeout_ms in milliseconds, -1: the communicator's limit, 0: no limit.
  * Threads: one thread at a time, also while another thread makes collective calls.
- * Errors: USAGE; MISMATCH on both sides if the sizes differ; TIMEOUT, PEER_LOST and ABORTED on all
- * ranks. */
+ * Errors: USAGE; MISMATCH on both sides if the message is longer than the buffer; TIMEOUT,
+ * PEER_LOST and ABORTED on all ranks. */
 UNISONO_EXPORT unisono_result_t unisono_send(const void* data, size_t bytes, int to, int tag,
-                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+                                             int timeout_ms, unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_send_async(const void* data, size_t bytes, int to, int tag,
                                                    unisono_comm_t comm,
                                                    unisono_request_t* request) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_recv(void* data, size_t bytes, int from, int tag,
-                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+                                             int timeout_ms, unisono_comm_t comm, size_t* received,
+                                             int* source) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_recv_async(void* data, size_t bytes, int from, int tag,
                                                    unisono_comm_t comm,
                                                    unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Local. unisono_wait() for the request of unisono_recv_async(). Sets *received and *source as
+ * unisono_recv() does.
+ * Units: as for unisono_wait().
+ * Errors: those of unisono_wait(); USAGE if the request is not that of a receive, which then has
+ * ended. */
+UNISONO_EXPORT unisono_result_t unisono_wait_received(unisono_request_t* request, int timeout_ms,
+                                                      size_t* received,
+                                                      int* source) UNISONO_NOEXCEPT;
 
 /* Registered memory. Local calls: the peers need not do the same. */
 

@@ -95,15 +95,6 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
           .threads = static_cast<int>(std::min<std::size_t>(known.threads, kMostThreads + 1))};
 }
 
-detail::RequestState& state_of(unisono_request_t request) {
-  if (request == nullptr) {
-    throw Error(ErrorCode::usage,
-                "the request is NULL\nit has been waited for already, was never started, or "
-                "belongs to a group");
-  }
-  return *request->state;
-}
-
 static_assert(sizeof(unisono_statistics_t::skew) ==
               sizeof(unsigned long long) * unisono::Statistics::kSkewBuckets);
 
@@ -150,6 +141,15 @@ detail::Core& core_of(unisono_comm_t comm) {
                 "gave no group for a negative color");
   }
   return *comm->core;
+}
+
+detail::RequestState& state_of(unisono_request_t request) {
+  if (request == nullptr) {
+    throw Error(ErrorCode::usage,
+                "the request is NULL\nit has been waited for already, was never started, or "
+                "belongs to a group");
+  }
+  return *request->state;
 }
 
 // If `place` holds `comm` itself, the new communicator replaces it, and `comm` is freed.
@@ -245,6 +245,18 @@ unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
     if (handle->core != nullptr) {
       *group = handle.release();
     }
+  });
+}
+
+unisono_result_t unisono_subgroup(const int* members, std::size_t count, unsigned long long id,
+                                  unisono_comm_t comm, unisono_comm_t* group) noexcept {
+  return guard([&] {
+    expect_place(group, "group");
+    unisono::detail::Core& core = core_of(comm);  // first: `group` may be where `comm` is kept
+    *group = nullptr;
+    auto handle = std::make_unique<unisono_comm_handle>();
+    handle->core = unisono::detail::subgroup(core, view(members, count, "members"), id);
+    *group = handle.release();
   });
 }
 

@@ -70,7 +70,7 @@ static void check_arguments(unisono_comm_t comm) {
         on_rank(comm,
                 "usage: all_gather_v on rank %d: more elements than memory can hold\n"
                 "check the counts for negative numbers"));
-  FAILS(unisono_send(x, 4, -1, 0, comm), UNISONO_USAGE,
+  FAILS(unisono_send(x, 4, -1, 0, -1, comm), UNISONO_USAGE,
         on_rank(comm, "usage: send on rank %d: -1 is not a rank\nranks are 0 to 2"));
   FAILS(unisono_register_buffer(NULL, 8192, comm, NULL), UNISONO_USAGE,
         "usage: `region` is NULL\npass the address of the variable that holds it");
