@@ -49,6 +49,7 @@ class Request;
 namespace detail {
 class Core;
 class Heap;
+struct Handles;
 struct PlanState;
 struct RequestState;
 struct RegionState;
@@ -75,7 +76,6 @@ struct UNISONO_EXPORT ExactReceives {
 class [[nodiscard]] UNISONO_EXPORT Request {
  public:
   Request();
-  explicit Request(std::shared_ptr<detail::RequestState> state);
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
   ~Request();
@@ -99,6 +99,8 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   std::size_t received() const;
 
  private:
+  friend struct detail::Handles;
+  explicit Request(std::shared_ptr<detail::RequestState> state);
   friend std::shared_ptr<detail::RequestState> detail::take_state(Request&& request) noexcept;
   std::shared_ptr<detail::RequestState> state_;
 };
@@ -107,7 +109,6 @@ class [[nodiscard]] UNISONO_EXPORT Request {
 // the same buffers. Each start is collective.
 class UNISONO_EXPORT Plan {
  public:
-  explicit Plan(std::unique_ptr<detail::PlanState> state);
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
   ~Plan();
@@ -121,6 +122,8 @@ class UNISONO_EXPORT Plan {
   std::string_view algorithm() const;
 
  private:
+  friend class Communicator;
+  explicit Plan(std::unique_ptr<detail::PlanState> state);
   std::unique_ptr<detail::PlanState> state_;
 };
 
@@ -129,7 +132,6 @@ class UNISONO_EXPORT Plan {
 class UNISONO_EXPORT Region {
  public:
   Region();
-  explicit Region(std::shared_ptr<detail::RegionState> state);
   Region(Region&&) noexcept;
   Region& operator=(Region&&) noexcept;
   ~Region();
@@ -137,6 +139,8 @@ class UNISONO_EXPORT Region {
   std::span<std::byte> bytes() const;
 
  private:
+  friend struct detail::Handles;
+  explicit Region(std::shared_ptr<detail::RegionState> state);
   std::shared_ptr<detail::RegionState> state_;
 };
 
@@ -169,8 +173,8 @@ class UNISONO_EXPORT Communicator {
   // Local. Returns the number of hosts that the group's ranks run on. Ranks on one host that do not
   // share memory (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as being on several hosts.
   int hosts() const;
-  // Local. This rank's number among the ranks of the group on its host, in the order of their ranks,
-  // and the number of these ranks.
+  // Local. This rank's number among the ranks of the group on its host, in the order of their
+  // ranks, and the number of these ranks.
   int local_rank() const;
   int local_size() const;
   // Local. Returns the host of rank `rank` of this group. Hosts are numbered in the order of their
@@ -364,8 +368,8 @@ class UNISONO_EXPORT Communicator {
   // Errors: those of send() and recv().
   std::size_t send_recv(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
                         std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
-  // Typed forms. A buffer is a span, a std::vector, a std::array or anything else that std::span can
-  // be constructed from, but a built-in array; its elements are trivially copyable. recv() and
+  // Typed forms. A buffer is a span, a std::vector, a std::array or anything else that std::span
+  // can be constructed from, but a built-in array; its elements are trivially copyable. recv() and
   // send_recv() return the number of elements received.
   // Errors: those above; usage on this rank, after the receive, if the message's end is part of an
   // element.
@@ -499,9 +503,9 @@ class UNISONO_EXPORT Communicator {
   // usage.
   void group(const std::function<void()>& body);
 
-  explicit Communicator(std::shared_ptr<detail::Core> core);
-
  private:
+  explicit Communicator(std::shared_ptr<detail::Core> core);
+  friend struct detail::Handles;
   friend class detail::Heap;
   friend struct detail::ExactReceives;
   friend void detail::label_group(Communicator& group, std::string_view text);

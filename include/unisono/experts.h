@@ -1,6 +1,6 @@
 /* Mixture of experts for C: dispatch brings tokens to the ranks of their experts; combine brings
  * the experts' outputs back and sums them with their weights. parallel/experts.hpp describes
- * layouts, routings and halves, and which calls are collective; results and errors are as in
+ * layouts and routings, and which calls are collective; results and errors are as in
  * unisono.h.
  *
  *   unisono_expert_exchange_options_t options = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
@@ -27,9 +27,10 @@
 extern "C" {
 #endif
 
-typedef struct unisono_expert_exchange_handle*
-    unisono_expert_exchange_t;                            /* dispatch and combine of a layer */
-typedef struct unisono_routing_handle* unisono_routing_t; /* which token goes to which rank */
+/* Dispatch and combine of a layer. */
+typedef struct unisono_expert_exchange_handle* unisono_expert_exchange_t;
+/* Which token goes to which rank. */
+typedef struct unisono_routing_handle* unisono_routing_t;
 
 /* The layout of received rows. */
 enum { UNISONO_EXPERT_MAJOR = 0, UNISONO_RANK_MAJOR = 1, UNISONO_FLAT = 2 };
@@ -151,13 +152,6 @@ UNISONO_EXPORT unisono_result_t unisono_routing_expert(int local, unisono_routin
 UNISONO_EXPORT unisono_result_t
 unisono_dispatch(unisono_routing_t routing, const unisono_payload_t* payloads, size_t count,
                  unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
-/* Collective. The two halves of unisono_dispatch(), made by all ranks or by none. The routing and
- * all buffers must live until the second half returns. */
-UNISONO_EXPORT unisono_result_t
-unisono_start_dispatch(unisono_routing_t routing, const unisono_payload_t* payloads, size_t count,
-                       unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_finish_dispatch(unisono_expert_exchange_t exchange)
-    UNISONO_NOEXCEPT;
 /* Collective. Starts unisono_dispatch() on a thread of the exchange. Calls run in the order of
  * their start, which must be the same on all ranks. The routing and all buffers must live until
  * unisono_wait() returns the result. The first asynchronous call of an exchange waits for the other
@@ -179,18 +173,13 @@ unisono_gather_list(unisono_routing_t routing, const void* in, size_t row_bytes,
 UNISONO_EXPORT unisono_result_t unisono_end_gather(unisono_expert_exchange_t exchange)
     UNISONO_NOEXCEPT;
 
-/* Collective. Sums the experts' rows of each token with their weights. The _start_/_finish_ and
- * _async forms follow the same rules as those of unisono_dispatch().
+/* Collective. Sums the experts' rows of each token with their weights. The _async
+ * form follows the rules of unisono_dispatch_async().
  * Shapes: see unisono_combine_rows_t.
  * In place: `residual` may be `out`; nothing else may overlap. */
 UNISONO_EXPORT unisono_result_t
 unisono_combine(unisono_routing_t routing, const unisono_combine_rows_t* combine,
                 unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t
-unisono_start_combine(unisono_routing_t routing, const unisono_combine_rows_t* combine,
-                      unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_finish_combine(unisono_expert_exchange_t exchange)
-    UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_combine_async(unisono_routing_t routing,
                                                       const unisono_combine_rows_t* combine,
                                                       unisono_expert_exchange_t exchange,

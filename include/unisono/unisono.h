@@ -181,30 +181,30 @@ typedef struct unisono_connect_options {
   int wait_spin;         /* polls of a waiting rank before it yields to other threads */
   int wait_yield_us;     /* microseconds that it yields before it sleeps */
   unisono_transport_t transport;
-  int checksum;          /* 0: no CRC-32C on messages between hosts; the same on all ranks */
-  size_t threads;        /* threads that move a long blocking call; 0: UNISONO_THREADS, else 1 */
-  double max_error;      /* default of f32 sums; 0: exact; -1: UNISONO_MAX_ERROR, else 0 */
+  int checksum;     /* 0: no CRC-32C on messages between hosts; the same on all ranks */
+  size_t threads;   /* threads that move a long blocking call; 0: UNISONO_THREADS, else 1 */
+  double max_error; /* default of f32 sums; 0: exact; -1: UNISONO_MAX_ERROR, else 0 */
 } unisono_connect_options_t;
-#define UNISONO_CONNECT_OPTIONS_INIT \
+#define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
-   -1, \
-   -1, \
-   30000, \
-   300000, \
-   NULL, \
-   NULL, \
-   NULL, \
-   NULL, \
-   NULL, \
-   NULL, \
-   NULL, \
-   NULL, \
-   NULL, \
-   -1, \
-   -1, \
-   UNISONO_TRANSPORT_UNSET, \
-   -1, \
-   0, \
+   -1,                                \
+   -1,                                \
+   30000,                             \
+   300000,                            \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   NULL,                              \
+   -1,                                \
+   -1,                                \
+   UNISONO_TRANSPORT_UNSET,           \
+   -1,                                \
+   0,                                 \
    -1.0}
 
 /* Collective. Joins the world that the options (NULL: only the environment) describe. Blocks until
@@ -532,8 +532,8 @@ UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
                                               void* context, unisono_comm_t comm) UNISONO_NOEXCEPT;
 
-/* `from` of a receive: whichever rank sends first. A receive with the same tag that names the sender
- * has priority. */
+/* `from` of a receive: whichever rank sends first. A receive with the same tag that names the
+ * sender has priority. */
 enum { UNISONO_ANY_SOURCE = -1 };
 
 /* Sends to or receives from one rank of comm. Messages with one tag between two ranks arrive in

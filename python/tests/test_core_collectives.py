@@ -207,6 +207,9 @@ def test_messages():
         got = comm.recv(np.zeros_like(large), before)
         sending.wait()
         assert (got == before).all()
+        request = comm.recv_async(room := bytearray(9), before, 6, exact=False)
+        comm.send(b"four", after, 6)
+        assert request.wait() is room and request.received() == 4 and room == b"four" + bytes(5)
         if comm.rank == 0:
             senders = set()
             for _ in range(comm.size - 1):
@@ -220,6 +223,28 @@ def test_messages():
         comm.send_recv(np.array(["2026-01-01"], "M8[D]"), after, np.zeros(1, "M8[D]"), before)
 
     everywhere(3, check)
+
+
+@pytest.mark.parametrize("receive", ["recv", "recv_async", "send_recv"])
+def test_a_shorter_message_is_a_mismatch(receive):
+    said = []
+
+    def check(comm):
+        other, room = 1 - comm.rank, bytearray(9)
+        try:
+            if receive == "send_recv":
+                comm.send_recv(bytes(4), other, room, other)
+            elif comm.rank == 0:
+                comm.send(bytes(4), 1)
+                comm.recv(bytearray(1), 1)
+            else:
+                got = getattr(comm, receive)(room, 0)
+                got.wait() if receive == "recv_async" else None
+        except unisono.MismatchError as error:
+            said.append("both sides must give the same number of bytes" in str(error))
+
+    everywhere(2, check)
+    assert said == [True, True]
 
 
 def test_groups():

@@ -55,10 +55,7 @@ def round_trip(comm, dtype, form, coding):
     exchange = expert.ExpertExchange(comm, EXPERTS, K, alignment=4)
     routing = exchange.route(chosen_of(comm.rank, "i8" if form == "blocking" else "i4"))
     tokens = tokens_of(comm.rank).astype(dtype)
-    if form == "halves":
-        exchange.start_dispatch(routing, tokens, coding=coding)
-        rows = exchange.finish_dispatch()
-    elif form == "async":
+    if form == "async":
         rows = exchange.dispatch_async(routing, tokens, coding=coding).wait()
     else:
         rows = exchange.dispatch(routing, tokens, coding=coding)
@@ -70,10 +67,7 @@ def round_trip(comm, dtype, form, coding):
         np.testing.assert_allclose(row, want, atol=TOLERANCE[coding] + 1e-6)
     outputs = compute(routing, rows).astype(dtype)
     weights = weights_of(comm.rank)
-    if form == "halves":
-        exchange.start_combine(routing, outputs, weights)
-        sums = exchange.finish_combine()
-    elif form == "async":
+    if form == "async":
         sums = exchange.combine_async(routing, outputs, weights).wait()
     else:
         sums = exchange.combine(routing, outputs, weights)
@@ -90,7 +84,7 @@ def round_trip(comm, dtype, form, coding):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("coding", ["none", "i8", "f8e4m3"])
-@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+@pytest.mark.parametrize("form", ["blocking", "async"])
 @pytest.mark.parametrize("dtype", ["float32", ml_dtypes.bfloat16])
 def test_round_trip(ranks, dtype, form, coding):
     everywhere(ranks, round_trip, np.dtype(dtype), form, coding)
@@ -141,9 +135,9 @@ def taken_care_of(comm):
     exchange = expert.ExpertExchange(comm, EXPERTS, K)
     chosen, tokens = chosen_of(comm.rank, "i4"), tokens_of(comm.rank)
     routing = exchange.route(chosen)
-    exchange.start_dispatch(exchange.route(chosen), tokens)
+    pending = exchange.dispatch_async(exchange.route(chosen), tokens)
     gc.collect()
-    rows = exchange.finish_dispatch()
+    rows = pending.wait()
     np.testing.assert_array_equal(rows, exchange.dispatch(routing, tokens))
     room = np.empty((len(tokens), HIDDEN), "f8")
     for call, said in [
@@ -242,10 +236,7 @@ def several_payloads(comm, form):
     numbers = torch.arange(len(tokens), dtype=torch.int64) + 1000 * comm.rank
     given = dict(coding=["i8", "none", "none"], one_a_slot=[False, True, False])
     out = [None, np.empty(routing.rows, "f4"), None]
-    if form == "halves":
-        exchange.start_dispatch(routing, [tokens, weights, numbers], out, **given)
-        rows = exchange.finish_dispatch()
-    elif form == "async":
+    if form == "async":
         rows = exchange.dispatch_async(routing, (tokens, weights, numbers), out, **given).wait()
     else:
         rows = exchange.dispatch(routing, [tokens, weights, numbers], out, **given)
@@ -264,7 +255,7 @@ def several_payloads(comm, form):
     exchange.close()
 
 
-@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+@pytest.mark.parametrize("form", ["blocking", "async"])
 def test_several_payloads(form):
     everywhere(3, several_payloads, form)
 
@@ -314,10 +305,7 @@ def options(comm, form):
     tokens = np.full((2, 3), comm.rank + 1, "f4")
     rows = exchange.dispatch(routing, tokens)
     sums = np.full((2, 3), 10, "f4")
-    if form == "halves":
-        exchange.start_combine(routing, rows, residual=sums, out=sums)
-        assert exchange.finish_combine() is sums
-    elif form == "async":
+    if form == "async":
         assert exchange.combine_async(routing, rows, residual=sums, out=sums).wait() is sums
     else:
         assert exchange.combine(routing, rows, residual=sums, out=sums) is sums
@@ -340,7 +328,7 @@ def options(comm, form):
     exchange.close()
 
 
-@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+@pytest.mark.parametrize("form", ["blocking", "async"])
 def test_options(form):
     everywhere(3, options, form)
 

@@ -32,9 +32,10 @@ WaitPolicy parse_wait_policy(std::string_view text, WaitPolicy usual) {
     const std::string_view number = word.substr(equals + 1);
     int value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc{} || end != number.data() + number.size() || value < 0 || value > kMostWait) {
-      refuse(text,
-             "'" + std::string(number) + "' is not a number from 0 to " + std::to_string(kMostWait));
+    if (error != std::errc{} || end != number.data() + number.size() || value < 0 ||
+        value > kMostWait) {
+      refuse(text, "'" + std::string(number) + "' is not a number from 0 to " +
+                       std::to_string(kMostWait));
     }
     (name == "spin" ? policy.spin : policy.yield_us) = value;
   }

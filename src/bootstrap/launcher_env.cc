@@ -290,8 +290,9 @@ void choose_address(ConnectOptions& result, const std::optional<Launch>& launch,
                                        "host only\nunset UNISONO_TRANSPORT, or start all "
                                        "ranks on one host");
   }
-  const bool needed = result.bootstrap == nullptr &&
-                      (!several.empty() || (result.transport == TransportKind::tcp && size.value > 1));
+  const bool needed =
+      result.bootstrap == nullptr &&
+      (!several.empty() || (result.transport == TransportKind::tcp && size.value > 1));
   if (result.address.empty() && needed) {
     result.address = launch ? launch->address : "";
     if (result.address.empty()) {

@@ -18,6 +18,7 @@
 #include "comm/connect.h"
 #include "comm/derived.h"
 #include "comm/group.h"
+#include "comm/handles.h"
 #include "comm/labels.h"
 #include "comm/region.h"
 #include "unisono/statistics.hpp"
@@ -65,8 +66,9 @@ std::optional<TransportKind> transport_of(unisono_transport_t transport) {
                                        " is not a unisono_transport_t\nuse the values of the "
                                        "enumeration in unisono.h");
   }
-  return transport == UNISONO_TRANSPORT_UNSET ? std::nullopt
-                                              : std::optional(static_cast<TransportKind>(transport));
+  return transport == UNISONO_TRANSPORT_UNSET
+             ? std::nullopt
+             : std::optional(static_cast<TransportKind>(transport));
 }
 
 ConnectOptions options_of(const unisono_connect_options_t* given) {
@@ -359,7 +361,7 @@ unisono_result_t unisono_allocate(std::size_t bytes, unisono_comm_t comm,
     expect_place(region, "region");
     *region = nullptr;
     *region = new unisono_region_handle{
-        unisono::Region(unisono::detail::allocate(core_of(comm).world(), bytes))};
+        unisono::detail::Handles::region(unisono::detail::allocate(core_of(comm).world(), bytes))};
   });
 }
 
@@ -370,7 +372,7 @@ unisono_result_t unisono_register_buffer(void* data, std::size_t bytes, unisono_
     *region = nullptr;
     const std::span memory(static_cast<std::byte*>(data), bytes);
     *region = new unisono_region_handle{
-        unisono::Region(unisono::detail::adopt(core_of(comm).world(), memory))};
+        unisono::detail::Handles::region(unisono::detail::adopt(core_of(comm).world(), memory))};
   });
 }
 

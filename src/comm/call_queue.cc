@@ -353,10 +353,11 @@ void CallQueue::on_done(RequestState& request, std::function<void(const Error*)>
 
 detail::Received CallQueue::received(const RequestState& request) const {
   if (request.prepared != nullptr || request.transfer.send) {
-    throw Error(ErrorCode::usage,
-                "only a receive has a source and a length\ncall source() and received() on the request of "
-                "recv_async()",
-                {.rank = group_.world().rank()});
+    throw Error(
+        ErrorCode::usage,
+        "only a receive has a source and a length\ncall source() and received() on the request of "
+        "recv_async()",
+        {.rank = group_.world().rank()});
   }
   if (!request.done.load(std::memory_order_acquire)) {
     return {};

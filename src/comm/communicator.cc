@@ -19,6 +19,7 @@
 #include "comm/core.h"
 #include "comm/derived.h"
 #include "comm/group.h"
+#include "comm/handles.h"
 #include "comm/labels.h"
 #include "comm/region.h"
 #include "comm/world.h"
@@ -157,7 +158,7 @@ void Plan::start() {
 }
 Request Plan::start_async() {
   detail::PlanState& state = state_of(state_);
-  return Request(state.core->start_async(state));
+  return detail::Handles::request(state.core->start_async(state));
 }
 std::string_view Plan::algorithm() const {
   return state_of(state_).algorithm();
@@ -210,7 +211,7 @@ void Communicator::run(const Call& call) {
   core_of(core_).run(call);
 }
 Request Communicator::run_async(const Call& call) {
-  return Request(core_of(core_).run_async(call));
+  return detail::Handles::request(core_of(core_).run_async(call));
 }
 Plan Communicator::plan(const Call& call) {
   return Plan(core_of(core_).plan(call));
@@ -254,15 +255,15 @@ Request detail::ExactReceives::recv_async(Communicator& group, void* data, std::
                                           int from, int tag, int timeout_ms) {
   comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
   transfer.exact = true;
-  return Request(unisono::core_of(group.core_).transfer_async(transfer, timeout_ms));
+  return Handles::request(unisono::core_of(group.core_).transfer_async(transfer, timeout_ms));
 }
 Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag,
                                  int timeout_ms) {
-  return Request(
+  return detail::Handles::request(
       core_of(core_).transfer_async(transfer_of(true, data, bytes, to, tag), timeout_ms));
 }
 Request Communicator::recv_async(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
-  return Request(
+  return detail::Handles::request(
       core_of(core_).transfer_async(transfer_of(false, data, bytes, from, tag), timeout_ms));
 }
 Communicator Communicator::split(int color, int key) {
@@ -305,7 +306,7 @@ Statistics Communicator::statistics() const {
   return core_of(core_).statistics();
 }
 Region Communicator::allocate(std::size_t bytes) {
-  return Region(detail::allocate(core_of(core_).world(), bytes));
+  return detail::Handles::region(detail::allocate(core_of(core_).world(), bytes));
 }
 struct detail::Heap::State {
   std::shared_ptr<Core> core;
@@ -317,7 +318,8 @@ detail::Heap::Heap(const Communicator& communicator)
 detail::Heap::~Heap() = default;
 void* detail::Heap::allocate(std::size_t bytes) {
   // A container may ask for 0 bytes and still needs an address of its own.
-  Region region(detail::allocate(core_of(state_->core).world(), std::max<std::size_t>(bytes, 1)));
+  Region region = detail::Handles::region(
+      detail::allocate(core_of(state_->core).world(), std::max<std::size_t>(bytes, 1)));
   void* memory = region.bytes().data();
   const std::lock_guard lock(state_->changing);
   state_->regions.emplace(memory, std::move(region));
@@ -328,7 +330,7 @@ void detail::Heap::deallocate(void* memory) noexcept {
   state_->regions.erase(memory);
 }
 Region Communicator::register_buffer(std::span<std::byte> memory) {
-  return Region(detail::adopt(core_of(core_).world(), memory));
+  return detail::Handles::region(detail::adopt(core_of(core_).world(), memory));
 }
 SharedPlace Communicator::place_of(const void* data, std::size_t bytes) const {
   return detail::place_of(*core_of(core_).world(), data, bytes);

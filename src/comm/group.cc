@@ -37,9 +37,8 @@ int Group::hosts() const {
 int Group::ranks_here_below(int end) const {
   const Hosts& hosts = world_->hosts();
   const int here = hosts.host(world_->rank());
-  return static_cast<int>(
-      std::count_if(members().begin(), members().begin() + end,
-                    [&](int member) { return hosts.host(member) == here; }));
+  return static_cast<int>(std::count_if(members().begin(), members().begin() + end,
+                                        [&](int member) { return hosts.host(member) == here; }));
 }
 
 int Group::host(int rank) const {

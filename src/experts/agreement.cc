@@ -48,10 +48,6 @@ std::string rank_text(std::size_t rank) {
                    "give the same ExpertExchangeOptions on all ranks");
 }
 
-std::string form_text(std::uint32_t form) {
-  return CallForm::from(form).in_halves ? "the call in two halves" : "the whole call at once";
-}
-
 std::string part_text(std::uint32_t bits) {
   constexpr const char* kCodings[] = {"", ", coded as i8", ", coded as f8e4m3"};
   const PartForm form = PartForm::from(bits);
@@ -76,9 +72,6 @@ void compare(Communicator& comm, const ExpertExchangeOptions* options, const Cal
   }
   if (first.options != other.options) {
     throw_options_difference(comm, options, rank);
-  }
-  if (first.form != other.form) {
-    throw_difference(rank, "makes " + form_text(first.form), "makes " + form_text(other.form));
   }
   for (std::size_t part = 0; part < first.parts; ++part) {
     if (first.part_forms[part] != other.part_forms[part]) {
@@ -151,7 +144,7 @@ struct Others {
 CompactHeader brief_of(const CallHeader& header) {
   Hash hash;
   hash.add(static_cast<std::uint64_t>(header.kind)).add(header.routing);
-  hash.add(header.parts).add(header.form).add(header.options);
+  hash.add(header.parts).add(header.options);
   for (std::size_t part = 0; part < header.parts; ++part) {
     hash.add(header.part_bytes[part]).add(header.part_forms[part]);
   }
@@ -201,33 +194,6 @@ std::vector<CallHeader> open(Communicator& comm, CallHeader mine, const Mistake&
                              const ExpertExchangeOptions* options) {
   mine.is_wrong = mistake.text.empty() ? 0 : 1;
   return complete(comm, mine, mistake, gather(comm, brief_of(mine)), options);
-}
-
-struct SplitHeaderExchange::Sent {
-  CallHeader mine;
-  Mistake mistake;
-  CompactHeader brief;
-  std::vector<CompactHeader> all;
-  Request request;  // last, because it waits for the others
-};
-
-SplitHeaderExchange::SplitHeaderExchange() : sent_(std::make_unique<Sent>()) {}
-SplitHeaderExchange::~SplitHeaderExchange() = default;
-
-void SplitHeaderExchange::start(Communicator& comm, const CallHeader& mine,
-                                const Mistake& mistake) {
-  sent_->mine = mine;
-  sent_->mine.is_wrong = mistake.text.empty() ? 0 : 1;
-  sent_->mistake = mistake;
-  sent_->brief = brief_of(sent_->mine);
-  sent_->all.assign(static_cast<std::size_t>(comm.size()), {});
-  const std::span<const std::byte> in = std::as_bytes(std::span(&sent_->brief, 1));
-  sent_->request = comm.all_gather_async(in, std::as_writable_bytes(std::span(sent_->all)));
-}
-
-std::vector<CallHeader> SplitHeaderExchange::finish(Communicator& comm) {
-  sent_->request.wait();
-  return complete(comm, sent_->mine, sent_->mistake, sent_->all, nullptr);
 }
 
 }  // namespace unisono::experts

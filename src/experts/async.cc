@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "comm/handles.h"
 #include "experts/load.h"
 #include "experts/memory.h"
 
@@ -67,7 +68,7 @@ bool AsyncCalls::close() {
   }
   const std::lock_guard lock(mutex_);
   state_.reset();  // requests may outlive the communicator
-  comm_ = Communicator(nullptr);
+  comm_ = detail::Handles::communicator(nullptr);
   return true;
 }
 
@@ -98,7 +99,7 @@ Request AsyncCalls::post(std::string label, Work work) {
                       .unnamed = std::move(unnamed)});
   }
   changed_.notify_all();  // nothing fails from here on
-  return Request(std::shared_ptr<RequestState>(std::move(both), request.get()));
+  return detail::Handles::request(std::shared_ptr<RequestState>(std::move(both), request.get()));
 }
 
 // Other exceptions than Error reach only this rank, and the peers wait for it.
@@ -198,9 +199,10 @@ void AsyncCalls::on_done(RequestState& request, std::function<void(const Error*)
 }
 
 detail::Received AsyncCalls::received(const RequestState& /*request*/) const {
-  throw Error(ErrorCode::usage,
-              "only a receive has a source and a length\ncall source() and received() on the request "
-              "of recv_async()");
+  throw Error(
+      ErrorCode::usage,
+      "only a receive has a source and a length\ncall source() and received() on the request "
+      "of recv_async()");
 }
 
 Request start_async(detail::ExpertExchangeState& state, const detail::RoutingState* routing,

@@ -57,9 +57,8 @@ TEST(ExpertAsync, CallsAreMadeInTheirOrderBesideOtherCalls) {
     Request dispatched = exchange.dispatch_async(first.routing, {first.payload()});
     // The rows of the first dispatch are complete when this call reads them.
     Request combined = exchange.combine_async(first.routing, first.back());
-    exchange.start_dispatch(second.routing, {second.payload()});
     Request last = exchange.dispatch_async(third.routing, {third.payload()});
-    exchange.finish_dispatch();
+    exchange.dispatch(second.routing, {second.payload()});
     exchange.combine(second.routing, second.back());
     combined.wait();
     dispatched.wait();
@@ -155,21 +154,6 @@ TEST(ExpertAsync, AnotherCallInsteadOfTheFirstIsToldToAll) {
     exchange.dispatch_async(call.routing, {call.payload()}).wait();
     exchange.combine(call.routing, call.back());
     call.expect_sums();
-  });
-}
-
-TEST(ExpertAsync, TheFirstMayBeStartedBetweenHalves) {
-  comm::testing::run_ranks(2, [](Communicator& comm) {
-    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
-    Call call(exchange, comm.rank(), 1.0F);
-    Call other(exchange, comm.rank(), 5.0F);
-    exchange.start_dispatch(call.routing, {call.payload()});
-    exchange.dispatch_async(other.routing, {other.payload()}).wait();
-    exchange.finish_dispatch();
-    exchange.combine(call.routing, call.back());
-    exchange.combine(other.routing, other.back());
-    call.expect_sums();
-    other.expect_sums();
   });
 }
 

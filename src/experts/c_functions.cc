@@ -10,6 +10,7 @@
 
 #include "capi/call.h"
 #include "capi/capi.h"
+#include "comm/handles.h"
 #include "experts/c_places.h"
 #include "unisono/parallel/experts.hpp"
 
@@ -155,8 +156,10 @@ unisono_result_t unisono_expert_exchange_create(const unisono_expert_exchange_op
     *exchange = nullptr;
     core_of(comm);  // refuses NULL
     const unisono::ExpertExchangeOptions wanted = options_of(options, unisono_size(comm));
-    auto handle = std::make_unique<unisono_expert_exchange_handle>(unisono_expert_exchange_handle{
-        .comm = unisono::Communicator(comm->core), .k = wanted.k, .exchange = std::nullopt});
+    auto handle = std::make_unique<unisono_expert_exchange_handle>(
+        unisono_expert_exchange_handle{.comm = unisono::detail::Handles::communicator(comm->core),
+                                       .k = wanted.k,
+                                       .exchange = std::nullopt});
     handle->exchange.emplace(handle->comm, wanted);
     *exchange = handle.release();
   });
@@ -252,20 +255,6 @@ unisono_result_t unisono_dispatch_async(unisono_routing_t routing,
   });
 }
 
-unisono_result_t unisono_start_dispatch(unisono_routing_t routing,
-                                        const unisono_payload_t* payloads, std::size_t count,
-                                        unisono_expert_exchange_t exchange) noexcept {
-  return guard([&] {
-    const unisono_routing_handle& handle = routing_of(routing);
-    exchange_of(exchange).start_dispatch(handle.routing,
-                                         payloads_of(handle, view(payloads, count, "payloads")));
-  });
-}
-
-unisono_result_t unisono_finish_dispatch(unisono_expert_exchange_t exchange) noexcept {
-  return guard([&] { exchange_of(exchange).finish_dispatch(); });
-}
-
 unisono_result_t unisono_gather_list(unisono_routing_t routing, const void* in,
                                      std::size_t row_bytes, const void** rows,
                                      unisono_expert_exchange_t exchange) noexcept {
@@ -302,19 +291,6 @@ unisono_result_t unisono_combine_async(unisono_routing_t routing,
       return exchange_of(exchange).combine_async(handle.routing, combine_of(handle, combine));
     });
   });
-}
-
-unisono_result_t unisono_start_combine(unisono_routing_t routing,
-                                       const unisono_combine_rows_t* combine,
-                                       unisono_expert_exchange_t exchange) noexcept {
-  return guard([&] {
-    const unisono_routing_handle& handle = routing_of(routing);
-    exchange_of(exchange).start_combine(handle.routing, combine_of(handle, combine));
-  });
-}
-
-unisono_result_t unisono_finish_combine(unisono_expert_exchange_t exchange) noexcept {
-  return guard([&] { exchange_of(exchange).finish_combine(); });
 }
 
 unisono_result_t unisono_combine_backward(unisono_routing_t routing,

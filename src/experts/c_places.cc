@@ -6,6 +6,7 @@
 
 #include "capi/call.h"
 #include "capi/capi.h"
+#include "comm/handles.h"
 #include "unisono/parallel/expert_balance.hpp"
 
 namespace unisono::c_api {
@@ -82,7 +83,8 @@ unisono_result_t unisono_experts_after_shrink(const unisono_expert_exchange_opti
     expect_place(counts, "counts");
     core_of(survivors);
     const unisono::ExpertExchangeOptions left = unisono::after_shrink(
-        options_of(options, ranks_before), unisono::Communicator(survivors->core), ranks_before);
+        options_of(options, ranks_before), unisono::detail::Handles::communicator(survivors->core),
+        ranks_before);
     write_placement(left.experts_of_rank, experts_of_ranks);
     for (const std::vector<int>& here : left.experts_of_rank) {
       *counts++ = static_cast<int>(here.size());
@@ -130,7 +132,7 @@ unisono_result_t unisono_move_experts(const unisono_expert_move_t* moves, std::s
                                       void* const* placed, unisono_comm_t comm) noexcept {
   return guard([&] {
     core_of(comm);
-    unisono::Communicator ranks(comm->core);
+    unisono::Communicator ranks = unisono::detail::Handles::communicator(comm->core);
     const std::vector<unisono::ExpertMove> known = moves_of(moves, count);
     // The memory of the move of this expert of which this rank is the sender, or the receiver.
     const auto memory_of = [&](const auto* list, const char* name, int expert,

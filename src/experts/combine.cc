@@ -107,7 +107,7 @@ void prepare_back(detail::ExpertExchangeState& state, const ReturnRows& back, st
 std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExpertExchangeState& state,
                                                      const detail::RoutingState* routing,
                                                      const CombineRows& combine, CallKind kind,
-                                                     experts::CallForm form, Mistake mistake) {
+                                                     Mistake mistake) {
   std::vector<experts::RowTransfer> transfers;
   ReturnRows back;
   if (mistake.text.empty()) {
@@ -120,10 +120,9 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExpertExchangeState
       prepare_back(state, back, transfers[0].row_bytes, mistake);
     }
   }
-  auto call = experts::start_call(state, routing, std::move(transfers), {.kind = kind},
-                                  std::move(mistake), form);
+  auto call =
+      experts::start_call(state, routing, std::move(transfers), {.kind = kind}, std::move(mistake));
   call->combine = combine;
-  call->fingerprint = form.in_halves ? experts::fingerprint(*call) : 0;
   if (!state.hosts.single()) {
     experts::start_rows(state, back.rows, back.expected, call->transfers[0].row_bytes,
                         state.sent[0]);
@@ -135,7 +134,6 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExpertExchangeState
 // none.
 std::vector<const std::byte*> finish_rows_back(detail::ExpertExchangeState& state,
                                                detail::StartedCall& call) {
-  experts::finish_headers(state, call);
   const experts::RowTransfer& transfer = call.transfers[0];
   const std::vector<Place>& places = call.routing->places.places;
   std::vector<const std::byte*> at_place(places.size(), nullptr);
@@ -204,10 +202,8 @@ void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
   }
 }
 
-std::unique_ptr<detail::StartedCall> start_combine(detail::ExpertExchangeState& state,
-                                                   const detail::RoutingState* routing,
-                                                   const CombineRows& combine,
-                                                   experts::CallForm form) {
+void combine_rows(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
+                  const CombineRows& combine) {
   Mistake mistake = experts::find_mistake(state, routing);
   if (mistake.text.empty()) {
     mistake = check(*routing, combine);
@@ -215,12 +211,8 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExpertExchangeState& 
   if (mistake.text.empty()) {
     mistake = check_weights(*routing, combine.weights);
   }
-  return start_rows_back(state, routing, combine, CallKind::combine, form, std::move(mistake));
-}
-
-void finish_combine(detail::ExpertExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
+  const auto call = start_rows_back(state, routing, combine, CallKind::combine, std::move(mistake));
   const auto at_place = finish_rows_back(state, *call);
-  experts::expect_unchanged(state, *call);
   sum_rows(call->combine, *call->routing, call->transfers[0], at_place);
   experts::end_call(state);
 }
@@ -275,8 +267,7 @@ void spread_gradient(detail::ExpertExchangeState& state, const detail::RoutingSt
   }
   const experts::DispatchForm form{.kind = CallKind::combine_backward,
                                    .names = {.in = "out_gradient", .out = "rows_gradient"}};
-  experts::finish_dispatch(
-      state, experts::start_dispatch(state, routing, payloads, form, std::move(mistake)));
+  experts::dispatch(state, routing, payloads, form, std::move(mistake));
   const kernels::ScaleFunction multiply = kernels::find_multiply(gradient.dtype);
   for (std::size_t row = 0; row < weights.size(); ++row) {
     std::byte* const to = gradient.rows_gradient.data() + row * row_bytes;
@@ -291,7 +282,7 @@ void find_weights_gradient(detail::ExpertExchangeState& state, const detail::Rou
   const std::size_t row_bytes = gradient.hidden * size_of(gradient.dtype);
   const auto call = start_rows_back(
       state, routing, {.rows = gradient.rows, .dtype = gradient.dtype, .hidden = gradient.hidden},
-      CallKind::combine_backward, {}, {});
+      CallKind::combine_backward, {});
   const auto at_place = finish_rows_back(state, *call);
   for (std::size_t i = 0; i < at_place.size(); ++i) {
     const std::byte* mine = gradient.out_gradient.data() + i / at(routing->k) * row_bytes;
@@ -305,29 +296,15 @@ void find_weights_gradient(detail::ExpertExchangeState& state, const detail::Rou
 
 void ExpertExchange::combine(const Routing& routing, const CombineRows& combine) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  unisono::finish_combine(*state_,
-                          unisono::start_combine(*state_, routing.state_.get(), combine, {}));
+  combine_rows(*state_, routing.state_.get(), combine);
 }
 
 Request ExpertExchange::combine_async(const Routing& routing, const CombineRows& combine) {
   return experts::start_async(
       *state_, routing.state_.get(),
       [made = routing.state_.get(), combine](detail::ExpertExchangeState& state) {
-        unisono::finish_combine(state, unisono::start_combine(state, made, combine, {}));
+        combine_rows(state, made, combine);
       });
-}
-
-void ExpertExchange::start_combine(const Routing& routing, const CombineRows& combine) {
-  const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  experts::expect_none_started(*state_);
-  state_->started =
-      unisono::start_combine(*state_, routing.state_.get(), combine, {.in_halves = true});
-}
-
-void ExpertExchange::finish_combine() {
-  std::unique_ptr<detail::StartedCall> call = experts::take_started(*state_, CallKind::combine);
-  const experts::LoadLabel label(*state_->comm, call->routing);
-  unisono::finish_combine(*state_, std::move(call));
 }
 
 void ExpertExchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {

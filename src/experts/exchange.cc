@@ -166,10 +166,7 @@ std::unique_ptr<detail::RoutingState> route(detail::ExpertExchangeState& state,
                                             std::span<const Number> chosen) {
   Communicator& comm = *state.comm;
   const auto k = static_cast<std::size_t>(state.options.k);
-  Mistake mistake = experts::find_started(state);
-  if (mistake.text.empty()) {
-    mistake = find_mistake(chosen, state.options);
-  }
+  const Mistake mistake = find_mistake(chosen, state.options);
   const auto headers =
       experts::open(comm, {.kind = CallKind::route, .own = chosen.size()}, mistake);
   make_room(state, headers);

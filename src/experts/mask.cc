@@ -70,10 +70,7 @@ void readmit(detail::ExpertExchangeState& state) {
 
 std::vector<int> ExpertExchange::mask(std::span<const int> ranks, std::int64_t routes) {
   Communicator& comm = *state_->comm;
-  experts::Mistake mistake = experts::find_started(*state_);
-  if (mistake.text.empty()) {
-    mistake = find_mistake(ranks, comm.size());
-  }
+  experts::Mistake mistake = find_mistake(ranks, comm.size());
   if (mistake.text.empty() && routes < 1) {
     mistake.text = "it is for " + std::to_string(routes) + " routings\ngive 1 or more";
   }

@@ -166,8 +166,7 @@ std::string run_until_killed(int rank, const std::string& job, int delay_us) {
       const Payload payload{.in = std::as_bytes(std::span(in)),
                             .out = std::as_writable_bytes(std::span(rows)),
                             .row_bytes = sizeof(float)};
-      exchange.start_dispatch(routing, {payload});
-      exchange.finish_dispatch();
+      exchange.dispatch(routing, {payload});
       exchange.dispatch_async(routing, {payload}).wait();
       if (const std::string wrong = round_trip(exchange, routing, 3.0F); !wrong.empty()) {
         return wrong;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/handles.h"
 #include "experts/agreement.h"
 #include "experts/host_map.h"
 #include "experts/inter_host.h"
@@ -37,12 +38,9 @@ struct RoutingState {
 struct StartedCall {
   experts::CallKind kind = experts::CallKind::dispatch;
   const RoutingState* routing = nullptr;
-  bool in_halves = false;
-  std::uint64_t fingerprint = 0;  // in halves: of the rows at the start
   std::vector<experts::RowTransfer> transfers;
   CombineRows combine;
   std::vector<experts::CallHeader> headers;
-  std::unique_ptr<experts::SplitHeaderExchange> header;  // in progress; otherwise headers is set
 };
 
 struct ExpertExchangeState {
@@ -64,7 +62,7 @@ struct ExpertExchangeState {
   Communicator* comm;
   ExpertExchangeOptions options;
   experts::HostMap hosts;
-  Communicator ranks_here = Communicator(nullptr);  // on this host, if there are several
+  Communicator ranks_here = Handles::communicator(nullptr);  // on this host, if there are several
   experts::PhysicalExperts physical_experts;
   // Its address identifies the exchange; routings keep it alive, so that no other exchange gets the
   // same address.
@@ -78,7 +76,6 @@ struct ExpertExchangeState {
   Region relayed[kMaxPayloads];                // rows from other hosts, for peers
   std::vector<std::byte> coded[kMaxPayloads];  // if no peer reads it
   experts::SentRows sent[kMaxPayloads];        // between hosts
-  std::unique_ptr<StartedCall> started;
   std::shared_ptr<experts::AsyncCalls> async;  // shared with requests
 };
 

@@ -182,9 +182,9 @@ inline bool gradients_are_right(Communicator& comm, ExpertExchange& exchange, co
   return right;
 }
 
-enum class Form { blocking, halves, async };
+enum class Form { blocking, async };
 
-// Dispatch and combine, with `between` between their halves.
+// Dispatch and combine, with `between` while an asynchronous call is in progress.
 template <typename Between>
 void dispatch_as(Form form, ExpertExchange& exchange, const Routing& routing,
                  const std::vector<Payload>& payloads, const Between& between) {
@@ -192,15 +192,9 @@ void dispatch_as(Form form, ExpertExchange& exchange, const Routing& routing,
     exchange.dispatch(routing, payloads);
     return;
   }
-  if (form == Form::async) {
-    Request request = exchange.dispatch_async(routing, payloads);
-    between();
-    request.wait();
-    return;
-  }
-  exchange.start_dispatch(routing, payloads);
+  Request request = exchange.dispatch_async(routing, payloads);
   between();
-  exchange.finish_dispatch();
+  request.wait();
 }
 
 inline void combine_as(Form form, ExpertExchange& exchange, const Routing& routing,
@@ -209,12 +203,7 @@ inline void combine_as(Form form, ExpertExchange& exchange, const Routing& routi
     exchange.combine(routing, combine);
     return;
   }
-  if (form == Form::async) {
-    exchange.combine_async(routing, combine).wait();
-    return;
-  }
-  exchange.start_combine(routing, combine);
-  exchange.finish_combine();
+  exchange.combine_async(routing, combine).wait();
 }
 
 // Returns the decoded value of each element.
@@ -420,7 +409,7 @@ inline void check_gathered(Communicator& comm, ExpertExchange& exchange, const R
 // Starting a thread for the asynchronous form takes a while, so few shapes use it.
 inline Form form_of(const Shape& shape, int again) {
   const std::size_t number = shape.hidden + static_cast<std::size_t>(again);
-  return number % 2 == 0 ? Form::halves : number % 11 == 5 ? Form::async : Form::blocking;
+  return number % 2 == 0 ? Form::async : Form::blocking;
 }
 
 inline void check_shape(Communicator& comm, const Shape& shape, const std::string& what) {

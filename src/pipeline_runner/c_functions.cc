@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capi/call.h"
+#include "comm/handles.h"
 #include "unisono/parallel/pipeline.hpp"
 
 struct unisono_pipeline_schedule_handle {
@@ -173,7 +174,7 @@ unisono_result_t unisono_pipeline_create(unisono_pipeline_schedule_t schedule,
     core_of(comm);
     expect_handle(schedule, "schedule");
     const unisono_pipeline_options_t known = known_options(options);
-    unisono::Communicator ranks(comm->core);
+    unisono::Communicator ranks = unisono::detail::Handles::communicator(comm->core);
     *pipeline = new unisono_pipeline_handle{
         up::Pipeline(ranks, schedule->schedule, stages_of(stages, count), callbacks_of(known),
                      {.timeout_ms = known.timeout_ms, .record = known.record != 0})};

@@ -254,7 +254,7 @@ TEST_F(ProfileTest, SaysHowToWaitUnlessTheOptionDoes) {
 
 TEST(WaitOption, AnyPolicyGivesTheSameResults) {
   for (const WaitOptions policy : {WaitOptions{.spin = 0, .yield_us = 0}, WaitOptions{.spin = 0},
-                                  WaitOptions{.spin = 100000, .yield_us = 0}}) {
+                                   WaitOptions{.spin = 100000, .yield_us = 0}}) {
     ConnectOptions options;
     options.profile = "none";
     options.wait = policy;

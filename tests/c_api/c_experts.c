@@ -7,7 +7,7 @@
 
 enum { kMost = 64 };
 
-enum { kBlocking, kHalves, kAsync };
+enum { kBlocking, kAsync };
 
 static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, int form) {
   const int ranks = unisono_size(comm);
@@ -22,8 +22,8 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
   float out = -1.0F;
   size_t i;
   memset(&shape, 0, sizeof shape);
-  SUCCEEDS(form == kHalves ? unisono_route_i64(chosen_i64, 1, exchange, &routing)
-                           : unisono_route(chosen, 1, exchange, &routing));
+  SUCCEEDS(form == kAsync ? unisono_route_i64(chosen_i64, 1, exchange, &routing)
+                          : unisono_route(chosen, 1, exchange, &routing));
   SUCCEEDS(unisono_get_routing_shape(routing, &shape));
   EXPECT(shape.tokens == 1 && shape.rows <= kMost && shape.experts_here == 2);
   EXPECT(shape.numbers_here[1] == 2 * unisono_rank(comm) + 1);
@@ -34,10 +34,7 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
                                        UNISONO_F32};
     const unisono_combine_rows_t combine = {rows,    &out,   UNISONO_F32,       1,
                                             weights, &token, UNISONO_ROWS_PLAIN};
-    if (form == kHalves) {
-      SUCCEEDS(unisono_start_dispatch(routing, &payload, 1, exchange));
-      SUCCEEDS(unisono_finish_dispatch(exchange));
-    } else if (form == kAsync) {
+    if (form == kAsync) {
       SUCCEEDS(unisono_dispatch_async(routing, &payload, 1, exchange, &request));
       SUCCEEDS(unisono_wait(&request, -1));
     } else {
@@ -48,10 +45,7 @@ static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, 
       EXPECT(shape.source_slots[i] == (2 * unisono_rank(comm) + shape.experts[i] == 2 * ranks - 1));
       rows[i] += (float)(2 * unisono_rank(comm) + shape.experts[i]);
     }
-    if (form == kHalves) {
-      SUCCEEDS(unisono_start_combine(routing, &combine, exchange));
-      SUCCEEDS(unisono_finish_combine(exchange));
-    } else if (form == kAsync) {
+    if (form == kAsync) {
       SUCCEEDS(unisono_combine_async(routing, &combine, exchange, &request));
       SUCCEEDS(unisono_wait(&request, -1));
     } else {
@@ -212,7 +206,6 @@ void run_experts(unisono_comm_t comm) {
   EXPECT(max_tokens == 3 && max_rows == (size_t)(3 * 2 * unisono_size(comm)));
   round_trip(comm, exchange, kBlocking);
   EXPECT(unisono_route(wrong, 1, exchange, &routing) == UNISONO_USAGE && routing == NULL);
-  round_trip(comm, exchange, kHalves);
   round_trip(comm, exchange, kAsync);
   gather(comm, exchange);
   mask(comm);

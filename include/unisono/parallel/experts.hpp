@@ -16,9 +16,8 @@
 // Threads: one thread per rank.
 //
 // Errors: if one rank passes wrong arguments, all ranks get the same error; the exchange, its
-// routings and the caller's memory are then unchanged and remain usable. Unpaired halves (a second
-// start, a finish without a start) fail only on their own rank, before it sends anything. When a
-// rank fails, the errors are those of the communicator.
+// routings and the caller's memory are then unchanged and remain usable. When a rank fails, the
+// errors are those of the communicator.
 //
 // The position of each row follows from prefix sums over (expert, source rank, token), so results
 // have the same bits for any timing and any transport. Ranks on one host read tokens and rows
@@ -93,7 +92,6 @@ struct RoutingState;
 // another exchange. All members are local.
 class UNISONO_EXPORT Routing {
  public:
-  explicit Routing(std::unique_ptr<detail::RoutingState> state);
   Routing(Routing&&) noexcept;
   Routing& operator=(Routing&&) noexcept;
   ~Routing();
@@ -121,6 +119,7 @@ class UNISONO_EXPORT Routing {
 
  private:
   friend class ExpertExchange;
+  explicit Routing(std::unique_ptr<detail::RoutingState> state);
   std::unique_ptr<detail::RoutingState> state_;
 };
 
@@ -223,22 +222,9 @@ class UNISONO_EXPORT ExpertExchange {
     dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
   }
 
-  // Collective. The two halves of dispatch(), made by all ranks or by none. start_dispatch()
-  // announces the tokens and sends them between hosts; finish_dispatch() writes them to `out`. In
-  // between, tokens must not change, buffers and the routing must live, and only asynchronous calls
-  // of this exchange are allowed. On one host start_dispatch() never waits; between hosts it waits
-  // until the other ranks start.
-  // Errors: those of dispatch(), from either half; usage from finish_dispatch(), before it writes,
-  // if tokens have changed (above 4 KiB it compares 512 words).
-  void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
-  void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
-    start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
-  }
-  void finish_dispatch();
-
   // Collective. Starts dispatch() on a thread of the exchange, concurrently with the caller. Calls
   // run in the order of their start, which must be the same on all ranks; they may overlap other
-  // calls of this exchange, halves included. The routing and all buffers must live, and rows must
+  // calls of this exchange. The routing and all buffers must live, and rows must
   // not change, until wait() has returned; wait() throws what dispatch() would. The first
   // asynchronous call of an exchange waits until the other ranks make it, and may throw; later ones
   // return at once. The exchange's destructor first completes all calls that have been started; a
@@ -268,11 +254,6 @@ class UNISONO_EXPORT ExpertExchange {
   // In place: `residual` may be `out`; nothing else may overlap.
   // Errors: usage (lengths, weights that are not finite), those of dispatch().
   void combine(const Routing& routing, const CombineRows& combine);
-
-  // Collective. The two halves of combine(), with the rules of start_dispatch(): in between, rows,
-  // weights and residual must not change.
-  void start_combine(const Routing& routing, const CombineRows& combine);
-  void finish_combine();
 
   // Collective. Starts combine() on a thread of the exchange, with the rules of dispatch_async().
   Request combine_async(const Routing& routing, const CombineRows& combine);

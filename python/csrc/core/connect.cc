@@ -265,7 +265,8 @@ void define_connecting(py::module_& module) {
       },
       "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
       "launchers, Slurm; without them it has one rank). Blocks until all ranks have joined. The "
-      "options are those of C++'s ConnectOptions: texts, paths, numbers and times in ms. bootstrap(mine: "
+      "options are those of C++'s ConnectOptions: texts, paths, numbers and times in ms. "
+      "bootstrap(mine: "
       "bytes) -> list of bytes is for ranks that can already communicate, over MPI or a store: it "
       "must give `mine` to all ranks, and return the bytes of all ranks, by rank. It is called "
       "once, on a separate thread.",

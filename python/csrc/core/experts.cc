@@ -114,8 +114,6 @@ class ExpertRequest {
   Outcome outcome_;
 };
 
-enum class Form : std::uint8_t { blocking, halves, async };
-
 // tokens, out, row_bytes, one_a_slot, coding
 using GivenPayload = std::tuple<py::object, py::object, std::size_t, bool, std::string>;
 
@@ -129,14 +127,13 @@ class ExpertExchange {
       return call(*exchange_);
     });
   }
+  // Returns the request of an asynchronous call; nothing for a blocking one.
   template <typename Call>
-  std::unique_ptr<ExpertRequest> begin(std::unique_ptr<Memories> memories, Form form, Call call) {
+  std::unique_ptr<ExpertRequest> begin(std::unique_ptr<Memories> memories, bool is_async,
+                                       Call call) {
     unisono::Request request = alone(call);
-    if (form == Form::async) {
-      return std::make_unique<ExpertRequest>(std::move(memories), std::move(request));
-    }
-    started_ = form == Form::halves ? std::move(memories) : nullptr;
-    return nullptr;
+    return is_async ? std::make_unique<ExpertRequest>(std::move(memories), std::move(request))
+                    : nullptr;
   }
 
  public:
@@ -163,9 +160,8 @@ class ExpertExchange {
     });
   }
 
-  // A request of the asynchronous form, else none.
   std::unique_ptr<ExpertRequest> dispatch(const Routing& routing,
-                                          const std::vector<GivenPayload>& given, Form form) {
+                                          const std::vector<GivenPayload>& given, bool is_async) {
     auto memories = std::make_unique<Memories>();
     std::vector<unisono::Payload> payloads;
     for (const auto& [tokens, out, row_bytes, one_a_slot, coding] : given) {
@@ -179,22 +175,13 @@ class ExpertExchange {
                           .coding = coding_of(coding),
                           .dtype = in.elements().dtype});
     }
-    return begin(std::move(memories), form, [&](unisono::ExpertExchange& open) {
-      switch (form) {
-        case Form::halves:
-          open.start_dispatch(routing, payloads);
-          break;
-        case Form::async:
-          return open.dispatch_async(routing, payloads);
-        case Form::blocking:
-          open.dispatch(routing, payloads);
+    return begin(std::move(memories), is_async, [&](unisono::ExpertExchange& open) {
+      if (is_async) {
+        return open.dispatch_async(routing, payloads);
       }
+      open.dispatch(routing, payloads);
       return unisono::Request();
     });
-  }
-  void finish_dispatch() {
-    alone([](unisono::ExpertExchange& open) { open.finish_dispatch(); });
-    started_ = nullptr;
   }
 
   // The addresses of the rows, as numbers of 64 bits.
@@ -211,7 +198,7 @@ class ExpertExchange {
 
   std::unique_ptr<ExpertRequest> combine(const Routing& routing, Object rows, Object out,
                                          std::size_t hidden, Object weights, Object residual,
-                                         const std::string& coding, Form form) {
+                                         const std::string& coding, bool is_async) {
     auto memories = std::make_unique<Memories>();
     const Memory& in = memories->read(rows, "rows");
     const Memory& to = memories->write(out, "out");
@@ -227,22 +214,13 @@ class ExpertExchange {
       check_alike("residual", first, "rows", in);
       combine.residual = bytes_of(first);
     }
-    return begin(std::move(memories), form, [&](unisono::ExpertExchange& open) {
-      switch (form) {
-        case Form::halves:
-          open.start_combine(routing, combine);
-          break;
-        case Form::async:
-          return open.combine_async(routing, combine);
-        case Form::blocking:
-          open.combine(routing, combine);
+    return begin(std::move(memories), is_async, [&](unisono::ExpertExchange& open) {
+      if (is_async) {
+        return open.combine_async(routing, combine);
       }
+      open.combine(routing, combine);
       return unisono::Request();
     });
-  }
-  void finish_combine() {
-    alone([](unisono::ExpertExchange& open) { open.finish_combine(); });
-    started_ = nullptr;
   }
 
   void combine_backward(const Routing& routing, Object gradient, Object rows_gradient,
@@ -291,13 +269,11 @@ class ExpertExchange {
       const py::gil_scoped_release unlocked;
       exchange_.reset();
     }
-    started_ = nullptr;
   }
 
  private:
   std::shared_ptr<Comm> comm_;  // shared with Python
   std::optional<unisono::ExpertExchange> exchange_;
-  std::unique_ptr<Memories> started_;  // of a half that is to be finished
 };
 
 std::unique_ptr<ExpertExchange> make_exchange(std::shared_ptr<Comm> comm, int experts, int k,
@@ -364,10 +340,6 @@ void define_routing(py::module_& module) {
 
 void define_experts(py::module_& module) {
   define_routing(module);
-  py::enum_<Form>(module, "ExpertForm")
-      .value("blocking", Form::blocking)
-      .value("halves", Form::halves)
-      .value("asynchronous", Form::async);
   py::class_<ExpertRequest>(module, "ExpertRequest", "See unisono.expert.Pending.")
       .def("wait", &ExpertRequest::wait, arg("timeout_ms"))
       .def("test", &ExpertRequest::test);
@@ -376,14 +348,12 @@ void define_experts(py::module_& module) {
            arg("alignment"), arg("capacity"), arg("experts_of_rank"), arg("max_tokens"),
            arg("row_bytes"))
       .def("route", &ExpertExchange::route, arg("chosen"))
-      .def("dispatch", &ExpertExchange::dispatch, arg("routing"), arg("payloads"), arg("form"))
-      .def("finish_dispatch", &ExpertExchange::finish_dispatch)
+      .def("dispatch", &ExpertExchange::dispatch, arg("routing"), arg("payloads"), arg("is_async"))
       .def("gather_list", &ExpertExchange::gather_list, arg("routing"), arg("tokens"),
            arg("row_bytes"))
       .def("end_gather", &ExpertExchange::end_gather)
       .def("combine", &ExpertExchange::combine, arg("routing"), arg("rows"), arg("out"),
-           arg("hidden"), arg("weights"), arg("residual"), arg("coding"), arg("form"))
-      .def("finish_combine", &ExpertExchange::finish_combine)
+           arg("hidden"), arg("weights"), arg("residual"), arg("coding"), arg("is_async"))
       .def("combine_backward", &ExpertExchange::combine_backward, arg("routing"), arg("gradient"),
            arg("rows_gradient"), arg("hidden"), arg("weights"), arg("rows"),
            arg("weights_gradient"))

@@ -91,10 +91,10 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         auto job = self.job({});
         const Memory& memory = job->raw(data, Memory::Use::write);
         return self.begin(std::move(job), [&] {
-          return exact ? ExactReceives::recv_async(self.open(), memory.data(), memory.bytes(), from,
-                                                   tag, timeout_ms)
-                       : self.open().recv_async(memory.data(), memory.bytes(), from, tag,
-                                                timeout_ms);
+          return exact
+                     ? ExactReceives::recv_async(self.open(), memory.data(), memory.bytes(), from,
+                                                 tag, timeout_ms)
+                     : self.open().recv_async(memory.data(), memory.bytes(), from, tag, timeout_ms);
         });
       },
       arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("exact") = true,

@@ -292,7 +292,8 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
       return tell_all(*store, "unisono/card/", rank, size, mine, timeout, look);
     };
   } else {
-    options.transport = unisono::TransportKind::shm;  // whatever UNISONO_ADDRESS says to other programs
+    options.transport =
+        unisono::TransportKind::shm;  // whatever UNISONO_ADDRESS says to other programs
   }
   auto world = std::make_shared<World>(
       World{.id = options.job, .all = unisono::Communicator::connect(options), .members = members});

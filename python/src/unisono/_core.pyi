@@ -14,7 +14,7 @@ ranks, after which all communicators of the world are unusable.
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from unisono._errors import Error
 
@@ -542,17 +542,6 @@ class ExpertRouting:
     def _sources(self) -> bytes: ...
     def _experts(self) -> bytes: ...
 
-class ExpertForm:
-    """The form of a dispatch or combine call: blocking, in two halves, or as a request."""
-
-    blocking: ClassVar[ExpertForm]
-    halves: ClassVar[ExpertForm]
-    asynchronous: ClassVar[ExpertForm]
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
-
 class ExpertRequest:
     """A call in progress; see unisono.expert.Pending."""
 
@@ -579,10 +568,9 @@ class ExpertExchange:
         self,
         routing: ExpertRouting,
         payloads: Sequence[tuple[Any, Any, int, bool, str]],
-        form: ExpertForm,
+        is_async: bool,
     ) -> ExpertRequest | None:
         """payloads: (tokens, out, row_bytes, one_a_slot, coding) each."""
-    def finish_dispatch(self) -> None: ...
     def gather_list(self, routing: ExpertRouting, tokens: Any, row_bytes: int) -> bytes:
         """Addresses of 64 bits."""
     def end_gather(self) -> None: ...
@@ -595,9 +583,8 @@ class ExpertExchange:
         weights: Any,
         residual: Any,
         coding: str,
-        form: ExpertForm,
+        is_async: bool,
     ) -> ExpertRequest | None: ...
-    def finish_combine(self) -> None: ...
     def combine_backward(
         self,
         routing: ExpertRouting,
