@@ -27,8 +27,8 @@ HEADER_PAGES = {
     "cpp-device-lab": ("C++: GPU memory and predictions", lambda header: header.name in ("device.hpp", "lab.hpp")),
 }
 MODULE_PAGES = {
-    "python": ("Python", ["unisono", "unisono.device", "unisono.experts", "unisono.model", "unisono.parallel",
-                          "unisono.pipeline", "unisono.reshard", "unisono.schedules"]),
+    "python": ("Python", ["unisono", "unisono.device", "unisono.expert", "unisono.model", "unisono.parallel",
+                          "unisono.pipeline", "unisono.reshard", "unisono.schedule"]),
     "pytorch": ("PyTorch and engines", ["unisono.torch", "unisono.torch.transformers", "unisono.vllm",
                                         "unisono.sglang"]),
 }

@@ -91,7 +91,7 @@ class UnisonoPeer final : public Peer {
     const std::size_t bytes = operation.count * size_of(operation.dtype);
     const int partner = rank() ^ 1;
     return [this, bytes, partner, in = operation.in, out = operation.out] {
-      comm_.exchange(in, bytes, partner, out, bytes, partner);
+      comm_.send_recv(in, bytes, partner, out, bytes, partner);
     };
   }
 

@@ -51,8 +51,8 @@ Model::Model(up::Mesh& mesh, const Weights& weights, Precision precision)
   words_ = up::shard_range(shape_.vocabulary, tp.size(), tp.rank());
   layers_range_ = up::shard_range(shape_.layers, mesh_.size("pp"), mesh_.coordinate("pp"));
   if (mesh_.size("ep") > 1) {
-    exchange_ = std::make_unique<unisono::Exchange>(
-        mesh_.axis("ep"), unisono::ExchangeOptions{.experts = 2 * mesh_.size("ep"), .k = 2});
+    exchange_ = std::make_unique<unisono::ExpertExchange>(
+        mesh_.axis("ep"), unisono::ExpertExchangeOptions{.experts = 2 * mesh_.size("ep"), .k = 2});
   }
   if (tp.size() > 1) {
     row_ = tp.allocate(shape_.width * sizeof(float));

@@ -110,7 +110,7 @@ class Model {
   // prepared sum over tp.
   unisono::Region row_;
   std::optional<unisono::Plan> row_sum_;
-  std::unique_ptr<unisono::Exchange> exchange_;
+  std::unique_ptr<unisono::ExpertExchange> exchange_;
   std::size_t length_ = 0;              // tokens so far, on all ranks
   std::vector<std::size_t> positions_;  // positions of this call's tokens on this rank
   std::vector<std::size_t> cached_;     // positions of the cache's rows

@@ -40,8 +40,8 @@ inline constexpr Reduction min{ReduceOp::min};
 inline constexpr Reduction max{ReduceOp::max};
 inline constexpr Reduction avg{ReduceOp::avg};
 
-// Value of Call::accuracy that selects the communicator's accuracy.
-inline constexpr double kInheritedAccuracy = -1;
+// Value of Call::max_error that selects the communicator's max_error.
+inline constexpr double kInheritedMaxError = -1;
 
 // The untyped form of a collective call. n is the number of ranks.
 //
@@ -76,7 +76,7 @@ struct Call {
   std::string_view algorithm = {};
   int timeout_ms = -1;  // -1: the communicator's; 0: no limit
   // The error that the call may add, the same on all ranks. 0: no rounding except the operation's
-  // own. Unset: the communicator's (ConnectOptions::accuracy), if the call sums and can keep the
+  // own. Unset: the communicator's (ConnectOptions::max_error), if the call sums and can keep the
   // bound. With a positive value, ranks on several hosts may exchange 8-bit or 16-bit codes instead
   // of f32. This works for every collective except barriers and v-forms, and for the operations
   // sum, avg and premul_sum. Each input is rounded at most once, and a result that goes to all
@@ -88,13 +88,13 @@ struct Call {
   // off by 2^-134 for each rounding. Finite numbers stay finite. From 0.008 on, codes are i8 with a
   // scale for each block; from 0.003 on, bf16. Smaller values, and calls that cannot use codes,
   // throw usage.
-  double accuracy = kInheritedAccuracy;
+  double max_error = kInheritedMaxError;
 };
 
 namespace detail {
-// Returns true if the call sets an accuracy of its own.
-constexpr bool has_own_accuracy(const Call& call) {
-  return call.accuracy != kInheritedAccuracy && call.accuracy != 0;
+// Returns true if the call sets a max_error of its own.
+constexpr bool has_own_max_error(const Call& call) {
+  return call.max_error != kInheritedMaxError && call.max_error != 0;
 }
 }  // namespace detail
 

@@ -50,6 +50,7 @@ class Request;
 namespace detail {
 class Core;
 class Heap;
+struct Handles;
 struct PlanState;
 struct RequestState;
 struct RegionState;
@@ -59,6 +60,15 @@ std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
 // Threads: any.
 // Errors: usage.
 void label_group(Communicator& group, std::string_view text);
+// For bindings whose receives refuse a shorter message too, with a mismatch on both sides.
+struct UNISONO_EXPORT ExactReceives {
+  static void recv(Communicator& group, void* data, std::size_t bytes, int from, int tag,
+                   int timeout_ms);
+  static void send_recv(Communicator& group, const void* send_data, std::size_t send_bytes, int to,
+                        void* recv_data, std::size_t recv_bytes, int from, int tag, int timeout_ms);
+  static Request recv_async(Communicator& group, void* data, std::size_t bytes, int from, int tag,
+                            int timeout_ms);
+};
 }  // namespace detail
 
 // Local. An operation in progress. Its buffers must live until wait() returns. The destructor
@@ -67,7 +77,6 @@ void label_group(Communicator& group, std::string_view text);
 class [[nodiscard]] UNISONO_EXPORT Request {
  public:
   Request();
-  explicit Request(std::shared_ptr<detail::RequestState> state);
   Request(Request&&) noexcept;
   Request& operator=(Request&&) noexcept;
   ~Request();
@@ -80,13 +89,19 @@ class [[nodiscard]] UNISONO_EXPORT Request {
   bool test();
   // Calls `tell` once when the operation has ended, with nullptr or the error. If the operation has
   // already ended, on_done() calls `tell` itself; otherwise the thread that completed the operation
-  // does: the progress thread, the thread of an Exchange, or a thread that waits on this
-  // communicator. `tell` must not block on this world, destroy that Exchange, or throw.
+  // does: the progress thread, the thread of an ExpertExchange, or a thread that waits on this
+  // communicator. `tell` must not block on this world, destroy that ExpertExchange, or throw.
   void on_done(std::function<void(const Error*)> tell);
   // Returns the rank that the message came from. Only for a receive that has ended.
   int source() const;
+  // Returns the length of the message, which may be less than that of the buffer. Only for a
+  // receive that has ended.
+  // Units: bytes.
+  std::size_t received() const;
 
  private:
+  friend struct detail::Handles;
+  explicit Request(std::shared_ptr<detail::RequestState> state);
   friend std::shared_ptr<detail::RequestState> detail::take_state(Request&& request) noexcept;
   std::shared_ptr<detail::RequestState> state_;
 };
@@ -95,7 +110,6 @@ class [[nodiscard]] UNISONO_EXPORT Request {
 // the same buffers, which must live as long as the plan. Each start is collective.
 class UNISONO_EXPORT Plan {
  public:
-  explicit Plan(std::unique_ptr<detail::PlanState> state);
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
   ~Plan();
@@ -109,6 +123,8 @@ class UNISONO_EXPORT Plan {
   std::string_view algorithm() const;
 
  private:
+  friend class Communicator;
+  explicit Plan(std::unique_ptr<detail::PlanState> state);
   std::unique_ptr<detail::PlanState> state_;
 };
 
@@ -118,7 +134,6 @@ class UNISONO_EXPORT Plan {
 class UNISONO_EXPORT Region {
  public:
   Region();
-  explicit Region(std::shared_ptr<detail::RegionState> state);
   Region(Region&&) noexcept;
   Region& operator=(Region&&) noexcept;
   ~Region();
@@ -126,6 +141,8 @@ class UNISONO_EXPORT Region {
   std::span<std::byte> bytes() const;
 
  private:
+  friend struct detail::Handles;
+  explicit Region(std::shared_ptr<detail::RegionState> state);
   std::shared_ptr<detail::RegionState> state_;
 };
 
@@ -158,6 +175,10 @@ class UNISONO_EXPORT Communicator {
   // Local. Returns the number of hosts that the group's ranks run on. Ranks on one host that do not
   // share memory (UNISONO_TRANSPORT=tcp, UNISONO_HOST) count as being on several hosts.
   int hosts() const;
+  // Local. This rank's number among the ranks of the group on its host, in the order of their
+  // ranks, and the number of these ranks.
+  int local_rank() const;
+  int local_size() const;
   // Local. Returns the host of rank `rank` of this group. Hosts are numbered in the order of their
   // lowest ranks.
   // Errors: usage.
@@ -334,22 +355,63 @@ class UNISONO_EXPORT Communicator {
   }
   Request barrier_async() { return run_async({.collective = Collective::barrier}); }
 
-  // Sends to or receives from one rank. Messages with the same tag between two ranks arrive in
-  // order. send() may return before the receive begins if the message fits into the lane's buffer
-  // (at most 256 KiB); a longer message waits for the receiver.
-  // Units: bytes; both sides must name the same number.
+  // Sends to or receives from one rank. Messages with one tag between two ranks arrive in order.
+  // send() may return before the receive begins if the message fits into the lane's buffer (at most
+  // 256 KiB); a longer message waits for the receiver. recv() returns the length of the message,
+  // which may be less than that of the buffer.
+  // Units: bytes.
   // Threads: one thread at a time, also while another thread makes collective calls.
-  // Errors: usage; mismatch if the sizes differ, timeout, peer_lost and aborted, on all ranks.
+  // Errors: usage; mismatch on both sides if the message is longer than the buffer; timeout,
+  // peer_lost and aborted on all ranks.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
-  void recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
+  std::size_t recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
   // Sends to one rank and receives from the same or another rank, at the same time. Use it for
-  // rings and shifts.
+  // rings and shifts. Returns what recv() returns.
   // Errors: those of send() and recv().
-  void exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
-                std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
+  std::size_t send_recv(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
+                        std::size_t recv_bytes, int from, int tag = 0, int timeout_ms = -1);
+  // Typed forms. A buffer is a span, a std::vector, a std::array or anything else that std::span
+  // can be constructed from, but a built-in array; its elements are trivially copyable. recv() and
+  // send_recv() return the number of elements received.
+  // Errors: those above; usage on this rank, after the receive, if the message's end is part of an
+  // element.
+  template <Message In>
+  void send(In&& data, int to, int tag = 0, int timeout_ms = -1) {
+    const auto in = detail::view(data);
+    send(in.data(), in.size_bytes(), to, tag, timeout_ms);
+  }
+  template <Message Out>
+    requires OutBuffer<Out>
+  std::size_t recv(Out&& data, int from, int tag = 0, int timeout_ms = -1) {
+    const auto out = detail::out_view(data);
+    return detail::whole_elements(recv(out.data(), out.size_bytes(), from, tag, timeout_ms),
+                                  sizeof(ElementOf<Out>));
+  }
+  template <Message In, Message Out>
+    requires OutBuffer<Out>
+  std::size_t send_recv(In&& send_data, int to, Out&& recv_data, int from, int tag = 0,
+                        int timeout_ms = -1) {
+    const auto in = detail::view(send_data);
+    const auto out = detail::out_view(recv_data);
+    return detail::whole_elements(send_recv(in.data(), in.size_bytes(), to, out.data(),
+                                            out.size_bytes(), from, tag, timeout_ms),
+                                  sizeof(ElementOf<Out>));
+  }
   // Asynchronous forms. The buffers must live until wait() returns.
   Request send_async(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   Request recv_async(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
+  template <Message In>
+    requires AsyncInBuffer<In>
+  Request send_async(In&& data, int to, int tag = 0, int timeout_ms = -1) {
+    const auto in = detail::view(data);
+    return send_async(in.data(), in.size_bytes(), to, tag, timeout_ms);
+  }
+  template <Message Out>
+    requires OutBuffer<Out>
+  Request recv_async(Out&& data, int from, int tag = 0, int timeout_ms = -1) {
+    const auto out = detail::out_view(data);
+    return recv_async(out.data(), out.size_bytes(), from, tag, timeout_ms);
+  }
 
   // Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
   // with a negative color gets an empty communicator, whose size() is 0.
@@ -444,10 +506,11 @@ class UNISONO_EXPORT Communicator {
   // nothing is started; this must happen on all ranks or on none.
   void group(const std::function<void()>& body);
 
-  explicit Communicator(std::shared_ptr<detail::Core> core);
-
  private:
+  explicit Communicator(std::shared_ptr<detail::Core> core);
+  friend struct detail::Handles;
   friend class detail::Heap;
+  friend struct detail::ExactReceives;
   friend void detail::label_group(Communicator& group, std::string_view text);
   std::shared_ptr<detail::Core> core_;
 };

@@ -1,12 +1,12 @@
 /* Mixture of experts for C: dispatch brings tokens to the ranks of their experts; combine brings
  * the experts' outputs back and sums them with their weights. parallel/experts.hpp describes
- * layouts, routings and halves, and which calls are collective; results and errors are as in
+ * layouts and routings, and which calls are collective; results and errors are as in
  * unisono.h.
  *
- *   unisono_exchange_options_t options = UNISONO_EXCHANGE_OPTIONS_INIT;
+ *   unisono_expert_exchange_options_t options = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
  *   options.experts = 64;
  *   options.k = 8;
- *   unisono_exchange_create(&options, comm, &exchange);
+ *   unisono_expert_exchange_create(&options, comm, &exchange);
  *   unisono_route(chosen, tokens, exchange, &routing);
  *   unisono_get_routing_shape(routing, &shape);
  *   unisono_dispatch(routing, &payload, 1, exchange);
@@ -27,8 +27,10 @@
 extern "C" {
 #endif
 
-typedef struct unisono_exchange_handle* unisono_exchange_t; /* dispatch and combine of a layer */
-typedef struct unisono_routing_handle* unisono_routing_t;   /* which token goes to which rank */
+/* Dispatch and combine of a layer. */
+typedef struct unisono_expert_exchange_handle* unisono_expert_exchange_t;
+/* Which token goes to which rank. */
+typedef struct unisono_routing_handle* unisono_routing_t;
 
 /* The layout of received rows. */
 enum { UNISONO_EXPERT_MAJOR = 0, UNISONO_RANK_MAJOR = 1, UNISONO_FLAT = 2 };
@@ -36,8 +38,8 @@ enum { UNISONO_EXPERT_MAJOR = 0, UNISONO_RANK_MAJOR = 1, UNISONO_FLAT = 2 };
  * elements. */
 enum { UNISONO_ROWS_PLAIN = 0, UNISONO_ROWS_I8 = 1, UNISONO_ROWS_F8E4M3 = 2 };
 
-/* Start from UNISONO_EXCHANGE_OPTIONS_INIT. */
-typedef struct unisono_exchange_options {
+/* Start from UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT. */
+typedef struct unisono_expert_exchange_options {
   size_t struct_size;
   int experts;
   int k; /* experts per token */
@@ -52,9 +54,9 @@ typedef struct unisono_exchange_options {
    * even routing is then allocated at once. It grows if more come. */
   size_t max_tokens;
   size_t row_bytes;
-} unisono_exchange_options_t;
-#define UNISONO_EXCHANGE_OPTIONS_INIT \
-  {sizeof(unisono_exchange_options_t), 0, 1, UNISONO_EXPERT_MAJOR, 1, -1, NULL, NULL, 0, 0}
+} unisono_expert_exchange_options_t;
+#define UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT \
+  {sizeof(unisono_expert_exchange_options_t), 0, 1, UNISONO_EXPERT_MAJOR, 1, -1, NULL, NULL, 0, 0}
 
 /* The rows of a routing, and where they come from. */
 typedef struct unisono_routing_shape {
@@ -110,27 +112,27 @@ typedef struct unisono_combine_gradient {
 } unisono_combine_gradient_t;
 
 /* Collective. Makes an exchange. The caller frees *exchange before it frees the communicator. */
-UNISONO_EXPORT unisono_result_t
-unisono_exchange_create(const unisono_exchange_options_t* options, unisono_comm_t comm,
-                        unisono_exchange_t* exchange) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_expert_exchange_create(
+    const unisono_expert_exchange_options_t* options, unisono_comm_t comm,
+    unisono_expert_exchange_t* exchange) UNISONO_NOEXCEPT;
 /* Local. Frees the exchange and sets *exchange to NULL; *exchange may be NULL. First waits for the
  * asynchronous calls that it has started. */
-UNISONO_EXPORT unisono_result_t unisono_exchange_free(unisono_exchange_t* exchange)
+UNISONO_EXPORT unisono_result_t unisono_expert_exchange_free(unisono_expert_exchange_t* exchange)
     UNISONO_NOEXCEPT;
 /* Local. Returns the most tokens that any rank has routed at once (max_tokens if that is larger),
  * and the most rows that a routing of so many tokens can bring to this rank. Buffers of this length
  * serve all such routings. */
-UNISONO_EXPORT unisono_result_t unisono_exchange_limits(unisono_exchange_t exchange,
-                                                        size_t* max_tokens,
-                                                        size_t* max_rows) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_expert_exchange_limits(unisono_expert_exchange_t exchange,
+                                                               size_t* max_tokens,
+                                                               size_t* max_rows) UNISONO_NOEXCEPT;
 
 /* Collective. Makes a routing. The caller frees *routing; *routing is NULL after a failure.
  * Shapes: chosen: [tokens][k]; -1: no expert. */
 UNISONO_EXPORT unisono_result_t unisono_route(const int32_t* chosen, size_t tokens,
-                                              unisono_exchange_t exchange,
+                                              unisono_expert_exchange_t exchange,
                                               unisono_routing_t* routing) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_route_i64(const int64_t* chosen, size_t tokens,
-                                                  unisono_exchange_t exchange,
+                                                  unisono_expert_exchange_t exchange,
                                                   unisono_routing_t* routing) UNISONO_NOEXCEPT;
 /* Local. Frees the routing and sets *routing to NULL; *routing may be NULL. */
 UNISONO_EXPORT unisono_result_t unisono_routing_free(unisono_routing_t* routing) UNISONO_NOEXCEPT;
@@ -147,23 +149,17 @@ UNISONO_EXPORT unisono_result_t unisono_routing_expert(int local, unisono_routin
  * until it returns; all peers have read them then.
  * Shapes: see unisono_payload_t.
  * In place: no output may overlap an input or another output. */
-UNISONO_EXPORT unisono_result_t unisono_dispatch(unisono_routing_t routing,
-                                                 const unisono_payload_t* payloads, size_t count,
-                                                 unisono_exchange_t exchange) UNISONO_NOEXCEPT;
-/* Collective. The two halves of unisono_dispatch(), made by all ranks or by none. The routing and
- * all buffers must live until the second half returns. */
 UNISONO_EXPORT unisono_result_t
-unisono_start_dispatch(unisono_routing_t routing, const unisono_payload_t* payloads, size_t count,
-                       unisono_exchange_t exchange) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_finish_dispatch(unisono_exchange_t exchange)
-    UNISONO_NOEXCEPT;
+unisono_dispatch(unisono_routing_t routing, const unisono_payload_t* payloads, size_t count,
+                 unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 /* Collective. Starts unisono_dispatch() on a thread of the exchange. Calls run in the order of
  * their start, which must be the same on all ranks. The routing and all buffers must live until
  * unisono_wait() returns the result. The first asynchronous call of an exchange waits for the other
  * ranks. */
 UNISONO_EXPORT unisono_result_t unisono_dispatch_async(unisono_routing_t routing,
                                                        const unisono_payload_t* payloads,
-                                                       size_t count, unisono_exchange_t exchange,
+                                                       size_t count,
+                                                       unisono_expert_exchange_t exchange,
                                                        unisono_request_t* request) UNISONO_NOEXCEPT;
 
 /* Collective. Writes the addresses of the rows instead of the rows to rows[shape.rows] (NULL:
@@ -171,54 +167,51 @@ UNISONO_EXPORT unisono_result_t unisono_dispatch_async(unisono_routing_t routing
  * be read, and no rank may change its tokens, until the next unisono_combine() or
  * unisono_end_gather() returns.
  * Shapes: in: [tokens][row_bytes]. */
-UNISONO_EXPORT unisono_result_t unisono_gather_list(unisono_routing_t routing, const void* in,
-                                                    size_t row_bytes, const void** rows,
-                                                    unisono_exchange_t exchange) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_end_gather(unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_gather_list(unisono_routing_t routing, const void* in, size_t row_bytes, const void** rows,
+                    unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_end_gather(unisono_expert_exchange_t exchange)
+    UNISONO_NOEXCEPT;
 
-/* Collective. Sums the experts' rows of each token with their weights. The _start_/_finish_ and
- * _async forms follow the same rules as those of unisono_dispatch().
+/* Collective. Sums the experts' rows of each token with their weights. The _async
+ * form follows the rules of unisono_dispatch_async().
  * Shapes: see unisono_combine_rows_t.
  * In place: `residual` may be `out`; nothing else may overlap. */
-UNISONO_EXPORT unisono_result_t unisono_combine(unisono_routing_t routing,
-                                                const unisono_combine_rows_t* combine,
-                                                unisono_exchange_t exchange) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_start_combine(unisono_routing_t routing,
-                                                      const unisono_combine_rows_t* combine,
-                                                      unisono_exchange_t exchange) UNISONO_NOEXCEPT;
-UNISONO_EXPORT unisono_result_t unisono_finish_combine(unisono_exchange_t exchange)
-    UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_combine(unisono_routing_t routing, const unisono_combine_rows_t* combine,
+                unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_combine_async(unisono_routing_t routing,
                                                       const unisono_combine_rows_t* combine,
-                                                      unisono_exchange_t exchange,
+                                                      unisono_expert_exchange_t exchange,
                                                       unisono_request_t* request) UNISONO_NOEXCEPT;
 /* Collective. Computes the gradients of unisono_combine().
  * Shapes: see unisono_combine_gradient_t.
  * In place: no output may overlap another buffer. */
 UNISONO_EXPORT unisono_result_t
 unisono_combine_backward(unisono_routing_t routing, const unisono_combine_gradient_t* gradient,
-                         unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+                         unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 
 /* Collective. Excludes the experts of some ranks from the next unisono_route() on. The mask is the
  * union of the ranks that any rank names; it replaces the old one, and unisono_masked() returns
  * it. */
 UNISONO_EXPORT unisono_result_t unisono_mask(const int* ranks, size_t count,
-                                             unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+                                             unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 /* Collective. Excludes the experts of some ranks for the next `routes` calls of unisono_route() on
  * all ranks; the call after that includes them again. */
 UNISONO_EXPORT unisono_result_t unisono_mask_for(const int* ranks, size_t count, int64_t routes,
-                                                 unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+                                                 unisono_expert_exchange_t exchange)
+    UNISONO_NOEXCEPT;
 /* Local. Writes the ranks that the next unisono_route() excludes, in ascending order, to `ranks`
  * (room for all ranks), and their number to *count. */
 UNISONO_EXPORT unisono_result_t unisono_masked(int* ranks, size_t* count,
-                                               unisono_exchange_t exchange) UNISONO_NOEXCEPT;
+                                               unisono_expert_exchange_t exchange) UNISONO_NOEXCEPT;
 
 /* Local. Computes the placement of a new exchange after unisono_shrink(): each remaining rank keeps
  * its experts. `options` are those of the old exchange on `ranks_before` ranks. Writes counts[size
  * of survivors] and the experts of these ranks, which are at most as many as before.
  * Errors: USAGE, for example if an expert's last rank is lost. */
 UNISONO_EXPORT unisono_result_t unisono_experts_after_shrink(
-    const unisono_exchange_options_t* options, int ranks_before, unisono_comm_t survivors,
+    const unisono_expert_exchange_options_t* options, int ranks_before, unisono_comm_t survivors,
     int* experts_of_ranks, int* counts) UNISONO_NOEXCEPT;
 
 /* Local. Places experts and their replicas on ranks (parallel/expert_balance.hpp). `loads`: the
@@ -239,9 +232,8 @@ typedef struct unisono_expert_move {
 } unisono_expert_move_t;
 
 /* Local. Lists the copies that change one placement of `ranks` ranks into another; both are as in
- * unisono_exchange_options_t. *count is the room of `moves` on entry and the number of moves on
- * return; if that is larger, only the first ones are written.
- * Errors: USAGE. */
+ * unisono_expert_exchange_options_t. *count is the room of `moves` on entry and the number of moves
+ * on return; if that is larger, only the first ones are written. Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_find_expert_moves(const int* experts_before,
                                                           const int* counts_before,
                                                           const int* experts_after,

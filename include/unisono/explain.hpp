@@ -14,7 +14,7 @@ namespace unisono {
 
 struct Explanation {
   // The source of the choice.
-  enum class Why : std::uint8_t { call, option, profile, built_in, model, accuracy };
+  enum class Why : std::uint8_t { call, option, profile, built_in, model, max_error };
   struct Candidate {
     std::string algorithm;  // with the parameters that differ from the defaults
     int steps = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,21 @@
 namespace unisono {
 
 inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
+
+// The connections between ranks.
+//   automatic  shared memory within a host, TCP between hosts
+//   shm        one host only
+//   tcp        TCP also between ranks on one host
+enum class TransportKind : std::uint8_t { automatic, shm, tcp };
+
+// How a rank waits: it polls `spin` times, then yields to other threads for `yield_us`
+// microseconds, then sleeps. Smaller numbers leave more CPU time to others and cost a wake-up of
+// some microseconds. A member that is -1 is read from UNISONO_WAIT, else from the profile, else
+// chosen by the number of CPUs.
+struct WaitOptions {
+  int spin = -1;
+  int yield_us = -1;
+};
 
 // Options of connect(). Members that are unset (-1, empty, or a time limit at its default) are read
 // from the environment, in this order: UNISONO_*, torchrun (RANK, WORLD_SIZE, ...), Open MPI
@@ -45,11 +61,7 @@ struct ConnectOptions {
   // UNISONO_PROFILE, else $XDG_CONFIG_HOME/unisono/profile.json or ~/.config/unisono/profile.json
   // if it exists.
   std::string profile;
-  // The waiting policy: with "spin=3000,yield_us=500" this rank polls 3000 times, then yields to
-  // other threads for 500 us, then sleeps. Smaller numbers leave more CPU time to others and cost a
-  // wake-up of some microseconds. Unset: UNISONO_WAIT, else the profile, else chosen by the number
-  // of CPUs.
-  std::string wait;
+  WaitOptions wait = {};
   // For ranks on several hosts: the address "host:port" where rank 0 listens while the ranks
   // connect, the same on all ranks. Needs a token. Unset: UNISONO_ADDRESS, else the launcher's, if
   // it reports several hosts. Ranks on one host still share memory.
@@ -60,33 +72,31 @@ struct ConnectOptions {
   std::string interface;
   // The ports that this rank may listen on, "20000-20999". Unset: UNISONO_PORTS, else any.
   std::string ports;
-  // "auto": shared memory within a host, TCP between hosts. "shm": one host only. "tcp": TCP also
-  // between ranks on one host. Unset: UNISONO_TRANSPORT, else auto.
-  std::string transport;
+  // Unset: UNISONO_TRANSPORT, else automatic.
+  std::optional<TransportKind> transport = {};
   // Ranks with different names count as being on different hosts. Unset: UNISONO_HOST, else the
   // system's identification.
   std::string host;
-  // "1": each TCP message between hosts carries a CRC-32C; a damaged message ends the connection
-  // and is never delivered. "0": no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM, else
-  // 1.
-  std::string checksum;
-  // The default of Call::accuracy, the same on all ranks. It applies to all_reduce, reduce and
+  // true: each TCP message between hosts carries a CRC-32C; a damaged message ends the connection
+  // and never becomes a result. false: no checksum. The same on all ranks. Unset: UNISONO_CHECKSUM,
+  // else true.
+  std::optional<bool> checksum = {};
+  // The default of Call::max_error, the same on all ranks. It applies to all_reduce, reduce and
   // reduce_scatter of f32 vectors of at least 16 KiB on ranks of several hosts. All other calls
   // stay exact, and so do a team's calls, "reproducible" ones, and calls with an algorithm that
-  // would round twice. 0: no rounding. -1: UNISONO_ACCURACY, else 0.
-  double accuracy = -1;
-  // The most threads of this rank that move the data of a long blocking call: the caller, and
-  // helpers that otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile
-  // may select fewer threads if that is faster. Results have the same bits for any number of
-  // threads. Groups with helpers take more memory. 0: UNISONO_THREADS, else 1 (no helpers).
+  // would round twice. 0: no rounding. -1: UNISONO_MAX_ERROR, else 0.
+  double max_error = -1;
+  // The most threads of this rank that move a long blocking call: the caller, and helpers that
+  // otherwise sleep. 1 to kMostThreads, the same on all ranks. On one host a profile may use fewer
+  // if they are faster. The results have the same bits for any number. Groups with helpers take
+  // more memory. 0: UNISONO_THREADS, else 1 (no helpers).
   int threads = 0;
   // For ranks on several hosts that can already communicate, over a key-value store or another
   // library: takes this rank's text and returns the texts of all ranks, by rank. The ranks then
-  // exchange their addresses through it, and no rank listens at `address`. `address` then only
-  // selects this rank's own address: the one from which the system would send to it (the port is
-  // ignored). Without `address`, any address except loopback is used. connect() rethrows what this
-  // function throws.
-  std::function<std::vector<std::string>(const std::string& mine)> exchange = nullptr;
+  // connect through it, and nobody listens at `address`, which only selects this rank's own address
+  // by its direction (the port is ignored); without `address` any address but a loopback is used.
+  // connect() rethrows what this function throws.
+  std::function<std::vector<std::string>(const std::string& mine)> bootstrap = nullptr;
   // Called about ten times a second by a thread that waits for its peers, in connect() or in an
   // operation, possibly the progress thread. If it returns true, connect() fails, or the world ends
   // as with abort(), with the error `aborted`. It must not wait for operations, nor throw.

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Immutable. Any thread. */
-typedef struct unisono_schedule_handle* unisono_schedule_t;
+typedef struct unisono_pipeline_schedule_handle* unisono_pipeline_schedule_t;
 /* A schedule that runs on the ranks of a communicator. One thread at a time. */
 typedef struct unisono_pipeline_handle* unisono_pipeline_t;
 
@@ -20,23 +20,24 @@ typedef struct unisono_pipeline_handle* unisono_pipeline_t;
  * the schedule's number, or 2. The caller frees *schedule; *schedule is NULL after a failure.
  * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t
-unisono_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
-                         unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
+unisono_pipeline_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
+                                  unisono_pipeline_schedule_t* schedule) UNISONO_NOEXCEPT;
 /* Local. Parses the text of a file, at most 64 MiB: unisono.pipeline/1, or the CSV of
  * torch.distributed.pipelining. The caller frees *schedule; *schedule is NULL after a failure.
  * Errors: USAGE, with the position of the mistake or the first finding of `unisono pipeline
  * verify`. */
-UNISONO_EXPORT unisono_result_t
-unisono_schedule_parse(const char* text, unisono_schedule_t* schedule) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_pipeline_schedule_parse(
+    const char* text, unisono_pipeline_schedule_t* schedule) UNISONO_NOEXCEPT;
 /* Local. Returns the number of stages; 0 for NULL. */
-UNISONO_EXPORT int unisono_schedule_stages(unisono_schedule_t schedule) UNISONO_NOEXCEPT;
+UNISONO_EXPORT int unisono_pipeline_schedule_stages(unisono_pipeline_schedule_t schedule)
+    UNISONO_NOEXCEPT;
 /* Local. Returns the rank of a stage; -1 if there is no such stage. */
-UNISONO_EXPORT int unisono_schedule_rank_of(int stage,
-                                            unisono_schedule_t schedule) UNISONO_NOEXCEPT;
+UNISONO_EXPORT int unisono_pipeline_schedule_rank_of(
+    int stage, unisono_pipeline_schedule_t schedule) UNISONO_NOEXCEPT;
 /* Local. Frees the schedule and sets *schedule to NULL; *schedule may be NULL. Pipelines keep what
  * they need of it. */
-UNISONO_EXPORT unisono_result_t unisono_schedule_free(unisono_schedule_t* schedule)
-    UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t
+unisono_pipeline_schedule_free(unisono_pipeline_schedule_t* schedule) UNISONO_NOEXCEPT;
 
 /* A stage on this rank and the shape of its output. The gradient of the output has the same shape.
  */
@@ -93,10 +94,10 @@ typedef struct unisono_pipeline_options {
  * after a failure.
  * Errors: MISMATCH on all ranks; USAGE on a rank whose stages or callbacks do not fit, and ABORTED
  * on the others. */
-UNISONO_EXPORT unisono_result_t
-unisono_pipeline_create(unisono_schedule_t schedule, const unisono_pipeline_stage_t* stages,
-                        size_t count, const unisono_pipeline_options_t* options,
-                        unisono_comm_t comm, unisono_pipeline_t* pipeline) UNISONO_NOEXCEPT;
+UNISONO_EXPORT unisono_result_t unisono_pipeline_create(
+    unisono_pipeline_schedule_t schedule, const unisono_pipeline_stage_t* stages, size_t count,
+    const unisono_pipeline_options_t* options, unisono_comm_t comm,
+    unisono_pipeline_t* pipeline) UNISONO_NOEXCEPT;
 /* Collective. Runs one step: all microbatches forward and backward.
  * Errors: TIMEOUT, PEER_LOST and ABORTED, naming the action that was waited for and the rank that
  * owes it; the result of a callback; USAGE from within a callback, or after a failed step. */

@@ -1,4 +1,4 @@
-// Turns the buffers of Communicator's typed forms into a Call.
+// The buffers of Communicator's typed forms, and the Calls that they become.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +39,12 @@ concept AsyncInBufferLike = AsyncInBuffer<B> && InBufferLike<B, Other>;
 template <typename B, typename Other>
 concept OutBufferLike = OutBuffer<B> && InBufferLike<B, Other>;
 
+// A buffer that send() and recv() take without a length. Not a built-in array: with a number behind
+// it that could be a length or a rank.
+template <typename B>
+concept Message = InBuffer<B> && std::is_trivially_copyable_v<ElementOf<B>> &&
+                  !std::is_array_v<std::remove_reference_t<B>>;
+
 namespace detail {
 
 template <InBuffer B>
@@ -59,6 +65,8 @@ constexpr Dtype dtype_of() {
 // other arguments require.
 UNISONO_EXPORT void expect(Collective collective, const char* what, std::size_t have,
                            std::size_t need);
+// Returns how many elements a message has. Throws usage if its end is part of an element.
+UNISONO_EXPORT std::size_t whole_elements(std::size_t bytes, std::size_t element_bytes);
 // Checks a v-form, whose lists give the lengths.
 UNISONO_EXPORT void expect_parts(const Call& call, std::size_t in, std::size_t out, int rank,
                                  int ranks);

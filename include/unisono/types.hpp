@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "unisono/export.hpp"
 
@@ -130,7 +131,8 @@ UNISONO_EXPORT bf16 to_bf16(float value);      // rounds to nearest, ties to eve
 UNISONO_EXPORT f8e4m3 to_f8e4m3(float value);  // rounds to nearest; overflow gives NaN
 UNISONO_EXPORT f8e5m2 to_f8e5m2(float value);  // rounds to nearest; overflow gives infinity
 
-// The Dtype of a C++ type. Only the types above and the fixed-width arithmetic types have one.
+// The Dtype of a C++ type. Only the types above, the fixed-width arithmetic types, and `long` and
+// `long long` of 64 bits have one.
 template <typename T>
 inline constexpr std::optional<Dtype> kDtypeOf = std::nullopt;
 template <>
@@ -143,10 +145,13 @@ template <>
 inline constexpr std::optional<Dtype> kDtypeOf<std::int32_t> = Dtype::i32;
 template <>
 inline constexpr std::optional<Dtype> kDtypeOf<std::uint32_t> = Dtype::u32;
-template <>
-inline constexpr std::optional<Dtype> kDtypeOf<std::int64_t> = Dtype::i64;
-template <>
-inline constexpr std::optional<Dtype> kDtypeOf<std::uint64_t> = Dtype::u64;
+template <typename T>
+  requires(sizeof(T) == 8 && (std::is_same_v<T, long> || std::is_same_v<T, long long>))
+inline constexpr std::optional<Dtype> kDtypeOf<T> = Dtype::i64;
+template <typename T>
+  requires(sizeof(T) == 8 &&
+           (std::is_same_v<T, unsigned long> || std::is_same_v<T, unsigned long long>))
+inline constexpr std::optional<Dtype> kDtypeOf<T> = Dtype::u64;
 template <>
 inline constexpr std::optional<Dtype> kDtypeOf<f16> = Dtype::f16;
 template <>

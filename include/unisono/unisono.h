@@ -49,6 +49,7 @@
 #include <stddef.h>
 
 #include "unisono/export.hpp"
+#include "unisono/version.h"
 
 #if defined(__cplusplus)
 #define UNISONO_NOEXCEPT noexcept
@@ -150,6 +151,14 @@ UNISONO_EXPORT size_t unisono_dtype_bytes(unisono_dtype_t dtype) UNISONO_NOEXCEP
 
 /* Communicators. */
 
+/* The connections between ranks. */
+typedef enum unisono_transport UNISONO_INT {
+  UNISONO_TRANSPORT_UNSET = -1, /* UNISONO_TRANSPORT of the environment, else automatic */
+  UNISONO_TRANSPORT_AUTO = 0,   /* shared memory within a host, TCP between hosts */
+  UNISONO_TRANSPORT_SHM = 1,    /* one host only */
+  UNISONO_TRANSPORT_TCP = 2     /* TCP also between ranks on one host */
+} unisono_transport_t;
+
 /* How a rank joins its world. Start from UNISONO_CONNECT_OPTIONS_INIT: struct_size tells the
  * library which members the caller knows. Members that are -1 or NULL, threads 0, and time limits
  * that are unchanged are read from the environment, in this order: UNISONO_*, torchrun (RANK,
@@ -166,15 +175,16 @@ typedef struct unisono_connect_options {
   const char* file;      /* one host: a file that all ranks can write, as the meeting point */
   const char* algorithm; /* "all_reduce=ring,broadcast=binomial", "reproducible", "tree_order" */
   const char* profile;   /* file of `unisono tune`, which chooses algorithms; "none": built in */
-  const char* wait;      /* how this rank waits before it sleeps: "spin=3000,yield_us=500" */
   const char* address;   /* several hosts: where rank 0 listens, "host:port"; needs a token */
   const char* interface; /* the addresses of this host to offer to others: "eth0,10.0.0.0/8" */
   const char* ports;     /* ports that this rank may listen on: "20000-20999" */
-  const char* transport; /* "auto", "shm", or "tcp" also between ranks of one host */
   const char* host;      /* ranks with different names count as being on different hosts */
-  const char* checksum;  /* "0": no CRC-32C on messages between hosts; the same on all ranks */
-  size_t threads;        /* threads that move a long blocking call; 0: UNISONO_THREADS, else 1 */
-  double accuracy;       /* default of f32 sums; 0: exact; -1: UNISONO_ACCURACY, else 0 */
+  int wait_spin;         /* polls of a waiting rank before it yields to other threads */
+  int wait_yield_us;     /* microseconds that it yields before it sleeps */
+  unisono_transport_t transport;
+  int checksum;     /* 0: no CRC-32C on messages between hosts; the same on all ranks */
+  size_t threads;   /* threads that move a long blocking call; 0: UNISONO_THREADS, else 1 */
+  double max_error; /* default of f32 sums; 0: exact; -1: UNISONO_MAX_ERROR, else 0 */
 } unisono_connect_options_t;
 #define UNISONO_CONNECT_OPTIONS_INIT  \
   {sizeof(unisono_connect_options_t), \
@@ -191,9 +201,10 @@ typedef struct unisono_connect_options {
    NULL,                              \
    NULL,                              \
    NULL,                              \
-   NULL,                              \
-   NULL,                              \
-   NULL,                              \
+   -1,                                \
+   -1,                                \
+   UNISONO_TRANSPORT_UNSET,           \
+   -1,                                \
    0,                                 \
    -1.0}
 
@@ -212,11 +223,24 @@ UNISONO_EXPORT unisono_result_t unisono_comm_free(unisono_comm_t* comm) UNISONO_
 UNISONO_EXPORT int unisono_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
 /* Local. Returns the number of ranks in the group; 0 if comm is NULL. */
 UNISONO_EXPORT int unisono_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
+/* Local. Returns this rank's number among the ranks of the group on its host, in the order of their
+ * ranks; -1 if comm is NULL. */
+UNISONO_EXPORT int unisono_local_rank(unisono_comm_t comm) UNISONO_NOEXCEPT;
+/* Local. Returns the number of ranks of the group on this rank's host; 0 if comm is NULL. */
+UNISONO_EXPORT int unisono_local_size(unisono_comm_t comm) UNISONO_NOEXCEPT;
 /* Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
  * with a negative color joins no group, and its *group becomes NULL. Blocks.
  * Errors: those of a collective, RESOURCE. */
 UNISONO_EXPORT unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
                                               unisono_comm_t* group) UNISONO_NOEXCEPT;
+/* Makes a group of `count` members: ranks of comm, in the order of the new group. Collective over
+ * these members alone; each must be a process of its own. `id` must be the same on all members. Two
+ * groups that are made from comm and share a member need different ids while both live.
+ * Threads: any.
+ * Errors: USAGE; MISMATCH with both lists if the members name different ranks or another order. */
+UNISONO_EXPORT unisono_result_t unisono_subgroup(const int* members, size_t count,
+                                                 unsigned long long id, unisono_comm_t comm,
+                                                 unisono_comm_t* group) UNISONO_NOEXCEPT;
 /* Makes a communicator of the remaining ranks, in their old order. Call it after UNISONO_PEER_LOST,
  * UNISONO_TIMEOUT or UNISONO_ABORTED on the communicator of the whole world. Collective over the
  * remaining ranks: it ends the old world and blocks until every rank has called it or is known to
@@ -446,7 +470,7 @@ typedef struct unisono_call {
   /* The error that the call may add to f32 (call.hpp), the same on all ranks. -1: the
    * communicator's; 0: no extra rounding. From 0.008 on, hosts send i8; from 0.003 on, bf16;
    * smaller values are refused. */
-  double accuracy;
+  double max_error;
 } unisono_call_t;
 #define UNISONO_CALL_INIT  \
   {sizeof(unisono_call_t), \
@@ -477,6 +501,14 @@ UNISONO_EXPORT unisono_result_t unisono_run(const unisono_call_t* call,
 UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, unisono_comm_t comm,
                                                   unisono_request_t* request) UNISONO_NOEXCEPT;
 
+/* Local. Explains which algorithm `call` would get, and why: writes a table for people to `text`,
+ * which has room for `bytes`, cut there and ended by a zero, and sets *length (may be NULL) to the
+ * bytes of the whole table with its zero. The buffers of `call` may be NULL, and so may `text` if
+ * `bytes` is 0.
+ * Errors: USAGE. */
+UNISONO_EXPORT unisono_result_t unisono_explain(const unisono_call_t* call, unisono_comm_t comm,
+                                                char* text, size_t bytes,
+                                                size_t* length) UNISONO_NOEXCEPT;
 /* Local. Prepares `call` for repeated starts. `call` may be freed afterwards; its buffers must live
  * as long as the plan. The caller frees *plan; *plan is NULL after a failure.
  * Errors: USAGE. */
@@ -504,23 +536,38 @@ UNISONO_EXPORT unisono_result_t unisono_plan_free(unisono_plan_t* plan) UNISONO_
 UNISONO_EXPORT unisono_result_t unisono_group(unisono_result_t (*body)(void* context),
                                               void* context, unisono_comm_t comm) UNISONO_NOEXCEPT;
 
-/* Sends to or receives from one rank of comm. Messages with the same tag between two ranks arrive
- * in order. unisono_send() may return before the receive begins if the message fits into the lane's
- * buffer (at most 256 KiB); a longer message waits for the receiver. The _async forms start the
- * transfer; the buffer must live until unisono_wait() returns.
- * Units: bytes; both sides must name the same number.
- * Threads: one thread at a time, also while another thread makes collective calls.
- * Errors: USAGE; MISMATCH if the sizes differ, TIMEOUT, PEER_LOST and ABORTED, on all ranks. */
+/* `from` of a receive: whichever rank sends first. A receive with the same tag that names the
+ * sender has priority. */
+enum { UNISONO_ANY_SOURCE = -1 };
+
+/* Sends to or receives from one rank of comm. Messages with the same tag between two ranks
+ * arrive in order. unisono_send() may return before the receive begins if the message fits into the
+ * lane's buffer (at most 256 KiB); a longer message waits for the receiver. A receive sets
+ * *received to the length of the message, which may be less than `bytes`, and *source to the rank
+ * that sent it; both pointers may be NULL. The _async forms start the transfer; the buffer must
+ * live until unisono_wait() or unisono_wait_received() returns. Units: bytes; timeout_ms in
+ * milliseconds, -1: the communicator's limit, 0: no limit. Threads: one thread at a time, also
+ * while another thread makes collective calls. Errors: USAGE; MISMATCH on both sides if the message
+ * is longer than the buffer; TIMEOUT, PEER_LOST and ABORTED on all ranks. */
 UNISONO_EXPORT unisono_result_t unisono_send(const void* data, size_t bytes, int to, int tag,
-                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+                                             int timeout_ms, unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_send_async(const void* data, size_t bytes, int to, int tag,
                                                    unisono_comm_t comm,
                                                    unisono_request_t* request) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_recv(void* data, size_t bytes, int from, int tag,
-                                             unisono_comm_t comm) UNISONO_NOEXCEPT;
+                                             int timeout_ms, unisono_comm_t comm, size_t* received,
+                                             int* source) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_recv_async(void* data, size_t bytes, int from, int tag,
                                                    unisono_comm_t comm,
                                                    unisono_request_t* request) UNISONO_NOEXCEPT;
+/* Local. unisono_wait() for the request of unisono_recv_async(). Sets *received and *source as
+ * unisono_recv() does.
+ * Units: as for unisono_wait().
+ * Errors: those of unisono_wait(); USAGE if the request is not that of a receive, which then has
+ * ended. */
+UNISONO_EXPORT unisono_result_t unisono_wait_received(unisono_request_t* request, int timeout_ms,
+                                                      size_t* received,
+                                                      int* source) UNISONO_NOEXCEPT;
 
 /* Registered memory. Local calls: the peers need not do the same. */
 

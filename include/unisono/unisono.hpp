@@ -16,3 +16,4 @@
 #include "unisono/team.hpp"
 #include "unisono/tree_sum.hpp"
 #include "unisono/types.hpp"
+#include "unisono/version.h"

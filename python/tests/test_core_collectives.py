@@ -197,7 +197,7 @@ def test_what_an_operation_of_ones_own_raises_is_raised():
 def test_messages():
     def check(comm):
         after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-        got = comm.exchange(np.full(3, comm.rank), after, np.zeros(3, int), before)
+        got = comm.send_recv(np.full(3, comm.rank), after, np.zeros(3, int), before)
         assert (got == before).all()
         request = comm.recv_async(got, before, tag=5)
         comm.send(np.full(3, comm.rank + 10), after, tag=5)
@@ -207,6 +207,9 @@ def test_messages():
         got = comm.recv(np.zeros_like(large), before)
         sending.wait()
         assert (got == before).all()
+        request = comm.recv_async(room := bytearray(9), before, 6, exact=False)
+        comm.send(b"four", after, 6)
+        assert request.wait() is room and request.received() == 4 and room == b"four" + bytes(5)
         if comm.rank == 0:
             senders = set()
             for _ in range(comm.size - 1):
@@ -217,9 +220,31 @@ def test_messages():
         else:
             comm.send(b"hi", 0, 7)
             # A type that no collective knows is bytes like any other.
-        comm.exchange(np.array(["2026-01-01"], "M8[D]"), after, np.zeros(1, "M8[D]"), before)
+        comm.send_recv(np.array(["2026-01-01"], "M8[D]"), after, np.zeros(1, "M8[D]"), before)
 
     everywhere(3, check)
+
+
+@pytest.mark.parametrize("receive", ["recv", "recv_async", "send_recv"])
+def test_a_shorter_message_is_a_mismatch(receive):
+    said = []
+
+    def check(comm):
+        other, room = 1 - comm.rank, bytearray(9)
+        try:
+            if receive == "send_recv":
+                comm.send_recv(bytes(4), other, room, other)
+            elif comm.rank == 0:
+                comm.send(bytes(4), 1)
+                comm.recv(bytearray(1), 1)
+            else:
+                got = getattr(comm, receive)(room, 0)
+                got.wait() if receive == "recv_async" else None
+        except unisono.MismatchError as error:
+            said.append("both sides must give the same number of bytes" in str(error))
+
+    everywhere(2, check)
+    assert said == [True, True]
 
 
 def test_groups():
@@ -315,7 +340,7 @@ def test_buffers_live_while_they_are_in_use():
 
 def test_an_algorithm_of_ones_own_runs(tmp_path):
     path = tmp_path / "mine.json"
-    builder = unisono.schedules.Builder("all_reduce", ranks=3, chunks=1)
+    builder = unisono.schedule.Builder("all_reduce", ranks=3, chunks=1)
     for rank in (1, 2):
         builder.step()
         builder.move(rank, 0, 0, reduce=True)

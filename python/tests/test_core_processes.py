@@ -80,7 +80,7 @@ def test_a_rank_that_is_killed_is_named_at_once(tmp_path):
     body = """
 try:
     comm.all_reduce(np.ones(4))
-except unisono.PeerLost as error:
+except unisono.PeerLostError as error:
     print(time.monotonic(), error.code, error.peer, error.collective)
 """
     processes = start_ready(tmp_path, 3, body)
@@ -100,7 +100,7 @@ def test_the_others_go_on_without_a_rank_that_is_killed(tmp_path):
     body = """
 try:
     comm.all_reduce(np.ones(4))
-except unisono.PeerLost:
+except unisono.PeerLostError:
     comm = comm.shrink()
 assert comm.previous_ranks == [0, 2], comm.previous_ranks
 print(comm.rank, comm.size, comm.all_reduce(np.array([rank]))[0])
@@ -128,7 +128,7 @@ comm.barrier()
     for code, said, errors in ends([processes[0], processes[2]]):
         assert (code, errors) == (0, "")
         when, *what = said.split()
-        assert what == ["PeerLost", "1"]
+        assert what == ["PeerLostError", "1"]
         assert float(when) - killed < 10  # some milliseconds where nothing else runs
     processes[1].communicate()
 
@@ -137,12 +137,12 @@ def test_other_errors_have_their_classes(tmp_path):
     body = """
 try:
     comm.all_reduce(np.ones(4 + rank))
-except unisono.Mismatch as error:
+except unisono.MismatchError as error:
     print(error.code, isinstance(error, RuntimeError))
 other = None
 try:
     unisono.connect(rank=0, size=2, file=sys.argv[3] + str(rank), connect_timeout_ms=300)
-except unisono.ConnectionFailed as error:
+except unisono.ConnectionError as error:
     print(isinstance(error, ConnectionError))
 """
     assert ends(start(tmp_path, 2, body)) == [(0, "mismatch True\nTrue\n", "")] * 2
@@ -154,7 +154,7 @@ try:
     while rank == 1 and not pathlib.Path(sys.argv[3] + "late").exists():
         time.sleep(0.01)
     comm.barrier(timeout_ms=200)
-except unisono.Timeout as error:
+except unisono.TimeoutError as error:
     pathlib.Path(sys.argv[3] + "late").touch()
     print(isinstance(error, TimeoutError))
 """
@@ -168,7 +168,7 @@ with comm:
         raise SystemExit("enough")
     try:
         comm.barrier()
-    except unisono.Aborted as error:
+    except unisono.AbortedError as error:
         print("enough" in str(error))
 """
     first, second = ends(start(tmp_path, 2, body))
@@ -207,7 +207,7 @@ try:
     {WAITS[waits]}
 except KeyboardInterrupt:
     print("interrupted")
-except unisono.Aborted as error:
+except unisono.AbortedError as error:
     print("rank 0 was interrupted" in str(error))
 """
     first, second = start(tmp_path, 2, body)
@@ -277,9 +277,9 @@ except KeyboardInterrupt:
 
 
 def test_errors_can_be_pickled():
-    error = unisono.Timeout("timeout: x", 1, 2, "barrier", 3, 4)
+    error = unisono.TimeoutError("timeout: x", 1, 2, "barrier", 3, 4)
     again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again), again.peer, again.step) == (unisono.Timeout, "timeout: x", 2, 4)
+    assert (type(again), str(again), again.peer, again.step) == (unisono.TimeoutError, "timeout: x", 2, 4)
 
 
 def test_importing_is_cheap_and_needs_nothing():

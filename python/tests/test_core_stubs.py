@@ -90,9 +90,9 @@ def test_options_of_connecting(call):
     """Each option of the stubs, with a value that one rank can use, is taken; no other is."""
     values = {
         "rank": 0, "size": 1, "file": None, "connect_timeout_ms": 1000, "timeout_ms": 1000, "profile": Path("none"),
-        "job": "options", "token": "a token of the test", "algorithm": "all_reduce=ring", "wait": "spin=1",
+        "job": "options", "token": "a token of the test", "algorithm": "all_reduce=ring", "wait_spin": 1, "wait_yield_us": 1,
         "address": "127.0.0.1:29999", "interface": "lo", "ports": "20000-20999", "transport": "auto",
-        "host": "here", "checksum": "0", "threads": 2, "accuracy": 1e-2, "exchange": lambda mine: [mine],
+        "host": "here", "checksum": False, "threads": 2, "max_error": 1e-2, "bootstrap": lambda mine: [mine],
     }
     stub, positional, call = functions(STUB)[call], CONNECTING[call], getattr(core, call)
     for option in stub.args.kwonlyargs:
@@ -101,8 +101,9 @@ def test_options_of_connecting(call):
         assert made == [1] or made.size == 1, option.arg
     with pytest.raises(TypeError, match="has no option 'colour'"):
         call(*positional, colour="red")
-    with pytest.raises(TypeError, match="does not accept 7 as job"):
-        call(*positional, job=7)
+    for name, value in {"job": 7, "checksum": 1, "transport": "udp"}.items():
+        with pytest.raises(TypeError, match=f"does not accept {value!r} as {name}"):
+            call(*positional, **{name: value})
 
 
 def test_everything_has_a_docstring():

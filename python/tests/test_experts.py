@@ -1,4 +1,4 @@
-"""unisono.experts: arrays of numpy and torch, and gradients, against one process."""
+"""unisono.expert: arrays of numpy and torch, and gradients, against one process."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ import pytest
 import test_core_processes
 import torch
 import unisono
-from unisono import experts
+from unisono import expert
 
 EXPERTS, K, HIDDEN = 6, 2, 5
 TOLERANCE = {"none": 0, "i8": 4 / 254, "f8e4m3": 4 / 16}  # of magnitudes up to 4
@@ -52,13 +52,10 @@ def everywhere(ranks, check, *args):
 
 
 def round_trip(comm, dtype, form, coding):
-    exchange = experts.Exchange(comm, EXPERTS, K, alignment=4)
+    exchange = expert.ExpertExchange(comm, EXPERTS, K, alignment=4)
     routing = exchange.route(chosen_of(comm.rank, "i8" if form == "blocking" else "i4"))
     tokens = tokens_of(comm.rank).astype(dtype)
-    if form == "halves":
-        exchange.start_dispatch(routing, tokens, coding=coding)
-        rows = exchange.finish_dispatch()
-    elif form == "async":
+    if form == "async":
         rows = exchange.dispatch_async(routing, tokens, coding=coding).wait()
     else:
         rows = exchange.dispatch(routing, tokens, coding=coding)
@@ -70,10 +67,7 @@ def round_trip(comm, dtype, form, coding):
         np.testing.assert_allclose(row, want, atol=TOLERANCE[coding] + 1e-6)
     outputs = compute(routing, rows).astype(dtype)
     weights = weights_of(comm.rank)
-    if form == "halves":
-        exchange.start_combine(routing, outputs, weights)
-        sums = exchange.finish_combine()
-    elif form == "async":
+    if form == "async":
         sums = exchange.combine_async(routing, outputs, weights).wait()
     else:
         sums = exchange.combine(routing, outputs, weights)
@@ -90,14 +84,14 @@ def round_trip(comm, dtype, form, coding):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("coding", ["none", "i8", "f8e4m3"])
-@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+@pytest.mark.parametrize("form", ["blocking", "async"])
 @pytest.mark.parametrize("dtype", ["float32", ml_dtypes.bfloat16])
 def test_round_trip(ranks, dtype, form, coding):
     everywhere(ranks, round_trip, np.dtype(dtype), form, coding)
 
 
 def with_torch(comm):
-    exchange = experts.Exchange(comm, EXPERTS, K, layout="flat")
+    exchange = expert.ExpertExchange(comm, EXPERTS, K, layout="flat")
     routing = exchange.route(torch.from_numpy(chosen_of(comm.rank, "i8")))
     rows = exchange.dispatch(routing, torch.from_numpy(tokens_of(comm.rank)))
     assert isinstance(rows, torch.Tensor)
@@ -114,7 +108,7 @@ def test_torch_tensors():
 
 
 def drained(comm):
-    exchange = experts.Exchange(comm, 2, 1, experts_of_rank=[[0, 1], [1, 0]])
+    exchange = expert.ExpertExchange(comm, 2, 1, experts_of_rank=[[0, 1], [1, 0]])
     assert exchange.mask([1] if comm.rank == 0 else []) == [1]
     routing = exchange.route(np.array([[0], [1]], "i4"))
     assert routing.rows_of_ranks == [4, 0]
@@ -133,17 +127,17 @@ def drained(comm):
 def test_mask_and_mistakes():
     everywhere(2, drained)
     with pytest.raises(ValueError, match="layout is 'tall'"):
-        unisono.run_threads(1, lambda comm: experts.Exchange(comm, 2, 1, layout="tall"))
+        unisono.run_threads(1, lambda comm: expert.ExpertExchange(comm, 2, 1, layout="tall"))
 
 
 def taken_care_of(comm):
     """What a caller drops or gives wrongly does no harm."""
-    exchange = experts.Exchange(comm, EXPERTS, K)
+    exchange = expert.ExpertExchange(comm, EXPERTS, K)
     chosen, tokens = chosen_of(comm.rank, "i4"), tokens_of(comm.rank)
     routing = exchange.route(chosen)
-    exchange.start_dispatch(exchange.route(chosen), tokens)
+    pending = exchange.dispatch_async(exchange.route(chosen), tokens)
     gc.collect()
-    rows = exchange.finish_dispatch()
+    rows = pending.wait()
     np.testing.assert_array_equal(rows, exchange.dispatch(routing, tokens))
     room = np.empty((len(tokens), HIDDEN), "f8")
     for call, said in [
@@ -160,7 +154,7 @@ def taken_care_of(comm):
         exchange.dispatch(routing, tokens, one_a_slot=True)
     with pytest.raises(ValueError, match=r"combine\(\): weights is \[2, .\], not \[., 2\]"):
         exchange.combine(routing, rows, weights=np.ascontiguousarray(weights_of(comm.rank).T))
-    with pytest.raises(unisono.Mismatch, match="rank 0 gives rows of f32, and rank 1 gives rows of i32"):
+    with pytest.raises(unisono.MismatchError, match="rank 0 gives rows of f32, and rank 1 gives rows of i32"):
         exchange.dispatch(routing, tokens.astype("f4" if comm.rank == 0 else "i4"))
     pending = exchange.combine_async(routing, rows, weights=weights_of(comm.rank) * np.float32("nan"))
     for _ in range(2):  # it says so whenever it is asked
@@ -173,7 +167,7 @@ def test_mistakes_do_no_harm():
 
 
 def fixed_buffers(comm):
-    exchange = experts.Exchange(comm, EXPERTS, K, max_tokens=4, row_bytes=4 * HIDDEN)
+    exchange = expert.ExpertExchange(comm, EXPERTS, K, max_tokens=4, row_bytes=4 * HIDDEN)
     assert exchange.max_tokens == 4 and exchange.max_rows == 4 * K * comm.size
     rows = np.full((exchange.max_rows, HIDDEN), 9, "f4")
     for count in (1, 4):
@@ -196,7 +190,7 @@ def test_fixed_buffers():
 
 def test_balance():
     loads = [90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86]
-    places, load = experts.balance(loads, ranks=8, physical_experts=16, groups=4, hosts=2)
+    places, load = expert.balance(loads, ranks=8, physical_experts=16, groups=4, hosts=2)
     assert places[0] == [5, 6] and len(places) == 8
     assert sum(load) == pytest.approx(sum(loads))
 
@@ -215,7 +209,7 @@ class OnlyDlpack:
 
 
 def only_dlpack(comm, dtype):
-    exchange = experts.Exchange(comm, EXPERTS, K)
+    exchange = expert.ExpertExchange(comm, EXPERTS, K)
     routing = exchange.route(OnlyDlpack(chosen_of(comm.rank, "i8")))
     tokens = torch.from_numpy(tokens_of(comm.rank)).to(dtype)
     rows = exchange.dispatch(routing, OnlyDlpack(tokens))
@@ -236,16 +230,13 @@ def test_memory_that_has_only_dlpack(dtype):
 
 
 def several_payloads(comm, form):
-    exchange = experts.Exchange(comm, EXPERTS, K)
+    exchange = expert.ExpertExchange(comm, EXPERTS, K)
     routing = exchange.route(chosen_of(comm.rank, "i8"))
     tokens, weights = tokens_of(comm.rank), weights_of(comm.rank)
     numbers = torch.arange(len(tokens), dtype=torch.int64) + 1000 * comm.rank
     given = dict(coding=["i8", "none", "none"], one_a_slot=[False, True, False])
     out = [None, np.empty(routing.rows, "f4"), None]
-    if form == "halves":
-        exchange.start_dispatch(routing, [tokens, weights, numbers], out, **given)
-        rows = exchange.finish_dispatch()
-    elif form == "async":
+    if form == "async":
         rows = exchange.dispatch_async(routing, (tokens, weights, numbers), out, **given).wait()
     else:
         rows = exchange.dispatch(routing, [tokens, weights, numbers], out, **given)
@@ -264,13 +255,13 @@ def several_payloads(comm, form):
     exchange.close()
 
 
-@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+@pytest.mark.parametrize("form", ["blocking", "async"])
 def test_several_payloads(form):
     everywhere(3, several_payloads, form)
 
 
 def gathered(comm, kind):
-    exchange = experts.Exchange(comm, EXPERTS, K, alignment=4)
+    exchange = expert.ExpertExchange(comm, EXPERTS, K, alignment=4)
     routing = exchange.route(chosen_of(comm.rank, "i8"))
     mine = tokens_of(comm.rank)
     region = comm.allocate(max(mine.nbytes, 64))
@@ -308,16 +299,13 @@ def test_gather_list(kind):
 def options(comm, form):
     """residual that is `out`, capacity, and rank_major."""
     one = np.zeros((2, 1), "i4")  # all to expert 0
-    exchange = experts.Exchange(comm, 2, 1, capacity=3)
+    exchange = expert.ExpertExchange(comm, 2, 1, capacity=3)
     routing = exchange.route(one)
     assert routing.dropped == 2 * comm.size - 3
     tokens = np.full((2, 3), comm.rank + 1, "f4")
     rows = exchange.dispatch(routing, tokens)
     sums = np.full((2, 3), 10, "f4")
-    if form == "halves":
-        exchange.start_combine(routing, rows, residual=sums, out=sums)
-        assert exchange.finish_combine() is sums
-    elif form == "async":
+    if form == "async":
         assert exchange.combine_async(routing, rows, residual=sums, out=sums).wait() is sums
     else:
         assert exchange.combine(routing, rows, residual=sums, out=sums) is sums
@@ -325,7 +313,7 @@ def options(comm, form):
     np.testing.assert_array_equal(sums[:, 0], [10 + (comm.rank + 1) * (token < taken) for token in range(2)])
     exchange.close()
 
-    exchange = experts.Exchange(comm, EXPERTS, K, layout="rank_major")
+    exchange = expert.ExpertExchange(comm, EXPERTS, K, layout="rank_major")
     routing = exchange.route(chosen_of(comm.rank, "i8"))
     rows = exchange.dispatch(routing, tokens_of(comm.rank))
     assert routing.experts.shape == (routing.rows, K)
@@ -340,16 +328,16 @@ def options(comm, form):
     exchange.close()
 
 
-@pytest.mark.parametrize("form", ["blocking", "halves", "async"])
+@pytest.mark.parametrize("form", ["blocking", "async"])
 def test_options(form):
     everywhere(3, options, form)
 
 
 def test_moves():
-    assert experts.find_expert_moves([[0, 1], [2]], [[0, 1], [2, 0]]) == [(0, 0, 1)]
-    assert experts.find_expert_moves([[0]], [[0]]) == []
+    assert expert.find_expert_moves([[0, 1], [2]], [[0, 1], [2, 0]]) == [(0, 0, 1)]
+    assert expert.find_expert_moves([[0]], [[0]]) == []
     with pytest.raises(unisono.UsageError, match="no rank held expert 3"):
-        experts.find_expert_moves([[0]], [[3]])
+        expert.find_expert_moves([[0]], [[3]])
 
 
 def moved(comm):
@@ -358,19 +346,19 @@ def moved(comm):
     before = (rank - 1) % ranks
     weights = np.full(5, rank, "f4")
     moves = [(expert, expert, (expert + 1) % ranks) for expert in range(ranks)]
-    experts.move_experts(comm, moves, 20, {rank: weights}, {before: weights})
+    expert.move_experts(comm, moves, 20, {rank: weights}, {before: weights})
     np.testing.assert_array_equal(weights, np.full(5, before, "f4"))
     placed = {} if rank == 1 else {before: weights}
     with pytest.raises(unisono.UsageError, match=r"move_experts\(\) of rank 1: it cannot describe where"):
-        experts.move_experts(comm, moves, 20, {rank: weights}, placed)
+        expert.move_experts(comm, moves, 20, {rank: weights}, placed)
     with pytest.raises(unisono.UsageError, match="has 20 bytes, not 16"):
-        experts.move_experts(comm, moves, 16, {rank: weights}, {before: weights})
+        expert.move_experts(comm, moves, 16, {rank: weights}, {before: weights})
     np.testing.assert_array_equal(weights, np.full(5, before, "f4"))
 
 
 def test_moved_weights():
     everywhere(3, moved)
-    assert experts.bytes_of_moves([(0, 0, 1), (4, 2, 1)], 3, 8) == [[0, 8, 0], [0, 0, 0], [0, 8, 0]]
+    assert expert.bytes_of_moves([(0, 0, 1), (4, 2, 1)], 3, 8) == [[0, 8, 0], [0, 0, 0], [0, 8, 0]]
 
 
 def wrong_layer():
@@ -436,16 +424,16 @@ def test_dispatcher_with_a_coding():
 
 
 AFTER_A_DEATH = """
-from unisono import experts
-exchange = experts.Exchange(comm, 3, 1, experts_of_rank=[[0, 1], [1, 2], [2, 0]])
-alone = experts.Exchange(comm, 3, 1)
+from unisono import expert
+exchange = expert.ExpertExchange(comm, 3, 1, experts_of_rank=[[0, 1], [1, 2], [2, 0]])
+alone = expert.ExpertExchange(comm, 3, 1)
 try:
     comm.barrier()  # behind what must not fail: the others may still be in it when rank 2 has left
     if rank == 2:
         os._exit(9)
     while True:
         exchange.route(np.array([[2]], "i4"))
-except unisono.PeerLost:
+except unisono.PeerLostError:
     pass
 left = comm.shrink()
 other = exchange.after_shrink(left)

@@ -1,4 +1,4 @@
-"""connect(exchange=...): ranks that can talk already meet through what they have."""
+"""connect(bootstrap=...): ranks that can talk already meet through what they have."""
 
 import threading
 
@@ -14,7 +14,7 @@ def meet(exchange, ranks=2, **options):
         try:
             with unisono.connect(
                 rank=rank, size=ranks, job="meeting", token="0123456789abcdef", transport="tcp",
-                connect_timeout_ms=20000, exchange=lambda mine: exchange(rank, mine), **options,
+                connect_timeout_ms=20000, bootstrap=lambda mine: exchange(rank, mine), **options,
             ) as comm:  # fmt: skip
                 said[rank] = (bytes(comm.all_reduce(bytearray([rank + 1]))), comm.hosts)
                 comm.barrier()
@@ -59,8 +59,8 @@ def test_what_it_raises_is_raised():
     [
         ([b"a"], unisono.UsageError, "returned 1 texts for 2 ranks"),
         ([b"a", b"b"], unisono.Error, ""),
-        ([b"a", 7], TypeError, "exchange() must return the bytes"),
-        (7, TypeError, "exchange() must return the bytes"),
+        ([b"a", 7], TypeError, "bootstrap() must return the bytes"),
+        (7, TypeError, "bootstrap() must return the bytes"),
     ],
 )
 def test_what_is_no_text_of_a_rank_is_refused(texts, kind, said):
@@ -69,7 +69,7 @@ def test_what_is_no_text_of_a_rank_is_refused(texts, kind, said):
 
 
 def test_what_cannot_be_called_is_refused():
-    with pytest.raises(TypeError, match=r"connect\(\) does not accept 7 as exchange"):
-        unisono.connect(rank=0, size=2, exchange=7)
-    with pytest.raises(TypeError, match="has no option 'exchange'"):
-        unisono.run_threads(2, lambda comm: None, exchange=print)
+    with pytest.raises(TypeError, match=r"connect\(\) does not accept 7 as bootstrap"):
+        unisono.connect(rank=0, size=2, bootstrap=7)
+    with pytest.raises(TypeError, match="has no option 'bootstrap'"):
+        unisono.run_threads(2, lambda comm: None, bootstrap=print)

@@ -134,7 +134,7 @@ try:
         time.sleep(0.001)
     buckets.ready(1)
     buckets.finish()
-except unisono.Aborted as error:
+except unisono.AbortedError as error:
     print(error)
 """
     for end in ends(start(tmp_path, 2, body)):
@@ -318,11 +318,11 @@ try:
     parallel.context_attention(
         parallel.ContextAxes(comm), (1, 1, 1, 2), True, 8, forward, x, x, x, x.copy(), np.zeros((1, 4, 1), "f4"))
     comm.barrier()  # rank 0 may have had all that it needs before rank 1 gave up
-except (KeyError, unisono.Aborted) as error:
+except (KeyError, unisono.AbortedError) as error:
     print(type(error).__name__, error)
 """
     first, second = ends(start(tmp_path, 2, body))
-    assert first[0] == 0 and first[1].startswith("Aborted") and "KeyError: 'no kernel'" in first[1], first
+    assert first[0] == 0 and first[1].startswith("AbortedError") and "KeyError: 'no kernel'" in first[1], first
     assert second[:2] == (0, "KeyError 'no kernel'\n"), second
 
 

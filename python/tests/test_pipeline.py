@@ -167,7 +167,7 @@ try:
     runner.run_step()
 except KeyError as error:
     print("mine:", error)
-except unisono.Aborted as error:
+except unisono.AbortedError as error:
     print("theirs:", error)
 """
     first, second = ends(start(tmp_path, 2, body))
@@ -181,7 +181,7 @@ schedule = unisono.pipeline.by_name("gpipe", ranks=2, microbatches=1)
 stages = {rank: (("float32", (4, 6)), None) if rank else (None, ("float32", (4, 8)))}
 try:
     unisono.pipeline.Pipeline(comm, schedule, stages, forward=print, backward=print)
-except unisono.Mismatch as error:
+except unisono.MismatchError as error:
     print(str(error).splitlines()[0])
 """
     said = "stage 0 on rank 0 gives f32[4, 8], but stage 1 on rank 1 takes f32[4, 6]"

@@ -42,6 +42,14 @@ TEST(Dtypes, SaysWhatTheCppTypeIs) {
   }
 }
 
+TEST(Dtypes, KnowEveryIntegerOf64Bits) {
+  EXPECT_EQ(kDtypeOf<long>, Dtype::i64);
+  EXPECT_EQ(kDtypeOf<long long>, Dtype::i64);
+  EXPECT_EQ(kDtypeOf<unsigned long>, Dtype::u64);
+  EXPECT_EQ(kDtypeOf<unsigned long long>, Dtype::u64);
+  EXPECT_EQ(kDtypeOf<long double>, std::nullopt);
+}
+
 TEST(Dtypes, SumsHoldThoseOf2To24Ranks) {
   for (const DtypeTraits& traits : kDtypes) {
     with_dtype(traits.dtype, [&](auto type) {

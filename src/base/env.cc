@@ -51,7 +51,7 @@ constexpr std::array<EnvVariable, 33> kVariables = {{
     {"UNISONO_PROFILE", "", "File by unisono tune that selects algorithms, or none"},
     {"UNISONO_WAIT", "", "How ranks wait before they sleep: \"spin=3000,yield_us=500\""},
     {"UNISONO_THREADS", "1", "Threads per rank that move a long call; same on all ranks"},
-    {"UNISONO_ACCURACY", "0",
+    {"UNISONO_MAX_ERROR", "0",
      "Error allowed in f32 sums between hosts, such as 0.01; same on all ranks"},
     {"UNISONO_CUDA", "libcuda.so.1", "Driver library for collectives on device memory"},
     {"UNISONO_RECORD", "",

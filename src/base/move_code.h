@@ -85,13 +85,13 @@ constexpr SumError sum_error(MoveCode code) {
 }
 
 // Less than this no code can keep to.
-inline constexpr double kLeastAccuracy = sum_error(MoveCode::bf16).normal;
+inline constexpr double kLeastMaxError = sum_error(MoveCode::bf16).normal;
 
 // The shortest that is accurate enough; none: there is none.
-constexpr MoveCode code_for(double accuracy) {
-  return accuracy >= sum_error(MoveCode::i8).normal ? MoveCode::i8
-         : accuracy >= kLeastAccuracy               ? MoveCode::bf16
-                                                    : MoveCode::none;
+constexpr MoveCode code_for(double max_error) {
+  return max_error >= sum_error(MoveCode::i8).normal ? MoveCode::i8
+         : max_error >= kLeastMaxError               ? MoveCode::bf16
+                                                     : MoveCode::none;
 }
 
 }  // namespace unisono

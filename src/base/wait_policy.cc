@@ -7,9 +7,6 @@
 namespace unisono {
 namespace {
 
-constexpr int kMostSpin = 1'000'000'000;
-constexpr int kMostYieldUs = 1'000'000'000;
-
 [[noreturn]] void refuse(std::string_view text, const std::string& what) {
   throw Error(ErrorCode::config, "UNISONO_WAIT=" + std::string(text) + ": " + what +
                                      "\nfor example spin=3000,yield_us=500; spin=0,yield_us=0 "
@@ -33,12 +30,12 @@ WaitPolicy parse_wait_policy(std::string_view text, WaitPolicy usual) {
       refuse(text, "'" + std::string(word) + "' is neither spin=N nor yield_us=N");
     }
     const std::string_view number = word.substr(equals + 1);
-    const int most = name == "spin" ? kMostSpin : kMostYieldUs;
     int value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc{} || end != number.data() + number.size() || value < 0 || value > most) {
-      refuse(text,
-             "'" + std::string(number) + "' is not a number from 0 to " + std::to_string(most));
+    if (error != std::errc{} || end != number.data() + number.size() || value < 0 ||
+        value > kMostWait) {
+      refuse(text, "'" + std::string(number) + "' is not a number from 0 to " +
+                       std::to_string(kMostWait));
     }
     (name == "spin" ? policy.spin : policy.yield_us) = value;
   }

@@ -7,6 +7,8 @@
 
 namespace unisono {
 
+inline constexpr int kMostWait = 1'000'000'000;  // of `spin` and of `yield_us`
+
 struct WaitPolicy {
   int spin = 3000;  // looks, one pause of the CPU apart
   int yield_us = 500;

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/json_text.h"
 #include "base/move_code.h"
+#include "base/wait_policy.h"
 #include "bootstrap/local_world.h"
 #include "bootstrap/process.h"
 #include "bootstrap/wire.h"
@@ -236,11 +237,38 @@ std::string several_hosts(const Launch& launch, const Reader& env, const Sourced
   return {};
 }
 
-void check_transport(const std::string& transport) {
-  if (transport != "auto" && transport != "shm" && transport != "tcp") {
+TransportKind transport_of(const Reader& env) {
+  const std::string text = env.text_or("UNISONO_TRANSPORT", "auto");
+  if (text != "auto" && text != "shm" && text != "tcp") {
     throw Error(ErrorCode::config,
-                "transport \"" + transport + "\" is none\nauto, shm or tcp (UNISONO_TRANSPORT)");
+                "transport \"" + text + "\" is none\nauto, shm or tcp (UNISONO_TRANSPORT)");
   }
+  return text == "auto"  ? TransportKind::automatic
+         : text == "shm" ? TransportKind::shm
+                         : TransportKind::tcp;
+}
+
+std::optional<bool> read_checksum(const Reader& env) {
+  const std::string text = env.text_or("UNISONO_CHECKSUM", "");
+  if (!text.empty() && text != "0" && text != "1") {
+    throw Error(ErrorCode::config, "UNISONO_CHECKSUM=" + text +
+                                       " is neither 0 nor 1\ncorrect or unset UNISONO_CHECKSUM");
+  }
+  return text.empty() ? std::nullopt : std::optional(text == "1");
+}
+
+WaitOptions wait_of(const WaitOptions& given, const Reader& env) {
+  const WaitPolicy asked =
+      parse_wait_policy(env.text_or("UNISONO_WAIT", ""), {.spin = -1, .yield_us = -1});
+  for (const int value : {given.spin, given.yield_us}) {
+    if (value < -1 || value > kMostWait) {
+      throw Error(ErrorCode::config, "the option `wait` has " + std::to_string(value) +
+                                         "\ngive numbers from 0 to " + std::to_string(kMostWait) +
+                                         ", or -1 for unset");
+    }
+  }
+  return {.spin = given.spin >= 0 ? given.spin : asked.spin,
+          .yield_us = given.yield_us >= 0 ? given.yield_us : asked.yield_us};
 }
 
 void check_token(const std::string& token) {
@@ -256,14 +284,15 @@ void check_token(const std::string& token) {
 void choose_address(ConnectOptions& result, const std::optional<Launch>& launch, const Reader& env,
                     const Sourced& size) {
   const std::string several = launch ? several_hosts(*launch, env, size) : std::string();
-  if (!several.empty() && result.transport == "shm") {
+  if (!several.empty() && result.transport == TransportKind::shm) {
     throw Error(ErrorCode::config, several +
                                        ", but UNISONO_TRANSPORT=shm connects ranks of one "
                                        "host only\nunset UNISONO_TRANSPORT, or start all "
                                        "ranks on one host");
   }
-  const bool needed = result.exchange == nullptr &&
-                      (!several.empty() || (result.transport == "tcp" && size.value > 1));
+  const bool needed =
+      result.bootstrap == nullptr &&
+      (!several.empty() || (result.transport == TransportKind::tcp && size.value > 1));
   if (result.address.empty() && needed) {
     result.address = launch ? launch->address : "";
     if (result.address.empty()) {
@@ -340,12 +369,13 @@ void check_threads(int threads) {
   }
 }
 
-void check_accuracy(double accuracy) {
-  if (accuracy != 0 && !(accuracy >= kLeastAccuracy)) {
-    throw Error(ErrorCode::config, "the accuracy for all calls is " + json_number(accuracy) +
-                                       "\nset UNISONO_ACCURACY, or the option `accuracy`, to 0 for "
-                                       "exact results, or to at least " +
-                                       json_number(kLeastAccuracy));
+void check_max_error(double max_error) {
+  if (max_error != 0 && !(max_error >= kLeastMaxError)) {
+    throw Error(ErrorCode::config,
+                "max_error for all calls is " + json_number(max_error) +
+                    "\nset UNISONO_MAX_ERROR, or the option `max_error`, to 0 for "
+                    "exact results, or to at least " +
+                    json_number(kLeastMaxError));
   }
 }
 
@@ -360,23 +390,25 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup) {
   fill_text(result.file, env, "UNISONO_FILE");
   fill_text(result.algorithm, env, "UNISONO_ALGORITHM");
   fill_text(result.profile, env, "UNISONO_PROFILE");
-  fill_text(result.wait, env, "UNISONO_WAIT");
   fill_text(result.address, env, "UNISONO_ADDRESS");
   fill_text(result.interface, env, "UNISONO_INTERFACE");
   fill_text(result.ports, env, "UNISONO_PORTS");
-  fill_text(result.transport, env, "UNISONO_TRANSPORT");
   fill_text(result.host, env, "UNISONO_HOST");
-  fill_text(result.checksum, env, "UNISONO_CHECKSUM");
+  result.wait = wait_of(result.wait, env);
+  if (!result.transport) {
+    result.transport = transport_of(env);
+  }
+  if (!result.checksum) {
+    result.checksum = read_checksum(env);
+  }
   if (result.threads == 0) {
     result.threads = env.number("UNISONO_THREADS", 1).value_or(1);
   }
   check_threads(result.threads);
-  if (result.accuracy == unset.accuracy) {
-    result.accuracy = accuracy_of(lookup);
+  if (result.max_error == unset.max_error) {
+    result.max_error = max_error_of(lookup);
   }
-  check_accuracy(result.accuracy);
-  result.transport = result.transport.empty() ? "auto" : result.transport;
-  check_transport(result.transport);
+  check_max_error(result.max_error);
   fill_ms(result.connect_timeout_ms, unset.connect_timeout_ms, env, "UNISONO_CONNECT_TIMEOUT_MS");
   fill_ms(result.timeout_ms, unset.timeout_ms, env, "UNISONO_TIMEOUT_MS");
   check_token(result.token);
@@ -407,10 +439,14 @@ int threads_of(const EnvLookup& lookup) {
   return threads;
 }
 
-double accuracy_of(const EnvLookup& lookup) {
-  const double accuracy = Reader(lookup).real("UNISONO_ACCURACY").value_or(0);
-  check_accuracy(accuracy);
-  return accuracy;
+std::optional<bool> checksum_of(const EnvLookup& lookup) {
+  return read_checksum(Reader(lookup));
+}
+
+double max_error_of(const EnvLookup& lookup) {
+  const double max_error = Reader(lookup).real("UNISONO_MAX_ERROR").value_or(0);
+  check_max_error(max_error);
+  return max_error;
 }
 
 int silence_of(const EnvLookup& lookup) {
@@ -420,7 +456,9 @@ int silence_of(const EnvLookup& lookup) {
 
 void check_texts_and_numbers(const EnvLookup& lookup) {
   const Reader env(lookup);
-  check_transport(env.text_or("UNISONO_TRANSPORT", "auto"));
+  static_cast<void>(transport_of(env));
+  static_cast<void>(read_checksum(env));
+  static_cast<void>(wait_of({}, env));
   check_token(env.text_or("UNISONO_TOKEN", ""));
   for (const std::string_view name :
        {"UNISONO_RANK", "UNISONO_TIMEOUT_MS", "UNISONO_CONNECT_TIMEOUT_MS"}) {
@@ -430,7 +468,7 @@ void check_texts_and_numbers(const EnvLookup& lookup) {
     static_cast<void>(env.number(name, 1));
   }
   static_cast<void>(threads_of(lookup));
-  static_cast<void>(accuracy_of(lookup));
+  static_cast<void>(max_error_of(lookup));
   static_cast<void>(silence_of(lookup));
 }
 

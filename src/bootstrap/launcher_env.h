@@ -18,8 +18,11 @@ ConnectOptions resolve(const ConnectOptions& options, const EnvLookup& lookup);
 // Returns the number of threads of a rank that move a long call. Throws config.
 int threads_of(const EnvLookup& lookup);
 
-// UNISONO_ACCURACY; 0: none. Throws config.
-double accuracy_of(const EnvLookup& lookup);
+// UNISONO_MAX_ERROR; 0: none. Throws config.
+double max_error_of(const EnvLookup& lookup);
+
+// UNISONO_CHECKSUM; nothing if it is unset. Throws config.
+std::optional<bool> checksum_of(const EnvLookup& lookup);
 
 // UNISONO_SILENCE_MS. Throws Error, config.
 int silence_of(const EnvLookup& lookup);

@@ -85,11 +85,39 @@ TEST(Resolve, OwnVariables) {
   EXPECT_EQ(options.algorithm, "all_reduce=ring");
 }
 
-TEST(Resolve, AccuracyOfAllCalls) {
-  EXPECT_EQ(resolved({}).accuracy, 0);
-  EXPECT_EQ(resolved({{"UNISONO_ACCURACY", "1e-2"}}).accuracy, 0.01);
+TEST(Resolve, OptionsComeBeforeVariables) {
+  const Env env = {{"UNISONO_TRANSPORT", "tcp"},
+                   {"UNISONO_CHECKSUM", "0"},
+                   {"UNISONO_WAIT", "spin=5,yield_us=6"}};
+  const ConnectOptions read = resolved(env);
+  EXPECT_EQ(read.transport, TransportKind::tcp);
+  EXPECT_EQ(read.checksum, false);
+  EXPECT_EQ(read.wait.spin, 5);
+  EXPECT_EQ(read.wait.yield_us, 6);
+  ConnectOptions options;
+  options.transport = TransportKind::automatic;
+  options.checksum = true;
+  options.wait.spin = 7;
+  const ConnectOptions given = resolved(env, options);
+  EXPECT_EQ(given.transport, TransportKind::automatic);
+  EXPECT_EQ(given.checksum, true);
+  EXPECT_EQ(given.wait.spin, 7);
+  EXPECT_EQ(given.wait.yield_us, 6);
+  const ConnectOptions neither = resolved({});
+  EXPECT_EQ(neither.transport, TransportKind::automatic);
+  EXPECT_EQ(neither.checksum, std::nullopt);
+  EXPECT_EQ(neither.wait.spin, -1);
+  options.wait.spin = -2;
+  EXPECT_THROW(static_cast<void>(resolved({}, options)), Error);
+  EXPECT_THROW(static_cast<void>(resolved({{"UNISONO_CHECKSUM", "2"}})), Error);
+  EXPECT_THROW(static_cast<void>(resolved({{"UNISONO_WAIT", "spin=many"}})), Error);
+}
+
+TEST(Resolve, MaxErrorOfAllCalls) {
+  EXPECT_EQ(resolved({}).max_error, 0);
+  EXPECT_EQ(resolved({{"UNISONO_MAX_ERROR", "1e-2"}}).max_error, 0.01);
   for (const char* wrong : {"0.002", "-1", "nan", "1%", "little"}) {
-    EXPECT_THROW(static_cast<void>(resolved({{"UNISONO_ACCURACY", wrong}})), Error) << wrong;
+    EXPECT_THROW(static_cast<void>(resolved({{"UNISONO_MAX_ERROR", wrong}})), Error) << wrong;
   }
 }
 

@@ -83,9 +83,9 @@ std::vector<BusinessCard> join(const Target& target, const ConnectOptions& optio
 
 // Exchanges the cards through the caller's function.
 std::vector<BusinessCard> exchange_cards(const ConnectOptions& options, const BusinessCard& mine) {
-  const std::vector<std::string> texts = options.exchange(to_text(mine));
+  const std::vector<std::string> texts = options.bootstrap(to_text(mine));
   if (texts.size() != static_cast<std::size_t>(options.size)) {
-    throw Error(ErrorCode::usage, "ConnectOptions::exchange returned " +
+    throw Error(ErrorCode::usage, "ConnectOptions::bootstrap returned " +
                                       std::to_string(texts.size()) + " texts for " +
                                       std::to_string(options.size) +
                                       " ranks\nit must return the text of each rank, in order");
@@ -103,8 +103,8 @@ std::vector<BusinessCard> exchange_cards(const ConnectOptions& options, const Bu
 }  // namespace
 
 bool meets_over_network(const ConnectOptions& options) {
-  return options.size > 1 && options.transport != "shm" &&
-         (!options.address.empty() || options.exchange != nullptr);
+  return options.size > 1 && options.transport != TransportKind::shm &&
+         (!options.address.empty() || options.bootstrap != nullptr);
 }
 
 NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
@@ -121,7 +121,7 @@ NetMeeting meet_over_network(const ConnectOptions& options, int worlds) {
                 "UNISONO_TOKEN to the same secret on all ranks, for example from: openssl rand "
                 "-hex 16");
   }
-  const bool has_lobby = options.exchange == nullptr;
+  const bool has_lobby = options.bootstrap == nullptr;
   const std::function<bool()> interrupted = ten_times_a_second(options.interrupted);
   const Deadline deadline = Deadline::of_timeout(options.connect_timeout_ms).asking(interrupted);
   const Target target = options.address.empty() ? Target{} : find_target(options.address, deadline);

@@ -180,7 +180,7 @@ TEST(NetDeath, ARankThatDiesBeforeThoseOfItsHostMeetIsNamed) {
       ranks.emplace_back(
           [&](int self) -> std::string {
             ConnectOptions options = net_options(self, 3, job, kTimeoutMs);
-            options.transport = "auto";
+            options.transport = TransportKind::automatic;
             options.host = self < 2 ? "a" : "b";
             NetMeeting meeting = meet_over_network(options);
             const auto begin = Clock::now();
@@ -226,7 +226,7 @@ TEST(NetDeath, ANeighbourThatGoesForRank0IsNotNamed) {
     ranks.emplace_back(
         [&](int self) -> std::string {
           ConnectOptions options = net_options(self, 3, job, kTimeoutMs);
-          options.transport = "auto";
+          options.transport = TransportKind::automatic;
           options.host = self == 0 ? "a" : "b";
           NetMeeting meeting = meet_over_network(options);
           if (self == 0) {

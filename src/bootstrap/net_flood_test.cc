@@ -69,7 +69,7 @@ std::string protection_of(const tcp::Channel& stream) {
 struct Shield {
   const char* name;
   const char* tls;
-  const char* checksum;
+  bool checksum;
 };
 
 class NetFlood : public ::testing::TestWithParam<Shield> {
@@ -103,8 +103,8 @@ TEST_P(NetFlood, DoesNotKeepRanksFromMeeting) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Protections, NetFlood,
-                         ::testing::Values(Shield{"plain", "0", "0"}, Shield{"TLS", "1", "0"},
-                                           Shield{"CHECKSUM", "0", "1"}),
+                         ::testing::Values(Shield{"plain", "0", false}, Shield{"TLS", "1", false},
+                                           Shield{"CHECKSUM", "0", true}),
                          [](const auto& shield) { return std::string(shield.param.name); });
 
 // The acceptor of rank 0 alone.

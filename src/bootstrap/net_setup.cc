@@ -14,7 +14,7 @@ namespace unisono::comm {
 namespace {
 
 bool forces_tcp(const ConnectOptions& options) {
-  return options.transport == "tcp";
+  return options.transport == TransportKind::tcp;
 }
 
 // Returns a text that is equal for two processes that can, and should, share memory.

@@ -91,7 +91,7 @@ TEST(NetMeeting, AllHearHowManyWorldsThereWere) {
 
 // Three ranks on one host, the others on the second.
 ConnectOptions of_two_hosts(ConnectOptions options) {
-  options.transport = "auto";
+  options.transport = TransportKind::automatic;
   options.host = options.rank < 3 ? "a" : "b";
   return options;
 }
@@ -218,7 +218,9 @@ class Store {
 ConnectOptions exchanging(int rank, int size, const std::string& job, Store& store) {
   ConnectOptions options = net_options(rank, size, job);
   options.address.clear();
-  options.exchange = [rank, &store](const std::string& mine) { return store.exchange(rank, mine); };
+  options.bootstrap = [rank, &store](const std::string& mine) {
+    return store.exchange(rank, mine);
+  };
   return options;
 }
 
@@ -250,11 +252,11 @@ TEST(NetMeeting, AnAddressOnlySaysWhichOfItsOwnARankTells) {
 TEST(NetMeeting, WhatAnExchangeReturnsIsChecked) {
   Store unused(2);
   ConnectOptions options = exchanging(0, 2, unique_name("net"), unused);
-  options.exchange = [](const std::string& mine) { return std::vector{mine}; };
+  options.bootstrap = [](const std::string& mine) { return std::vector{mine}; };
   EXPECT_NE(testing::run_one([&](int) { return meet(options); }, 0)
-                .find("ConnectOptions::exchange returned 1 texts for 2 ranks"),
+                .find("ConnectOptions::bootstrap returned 1 texts for 2 ranks"),
             std::string::npos);
-  options.exchange = [](const std::string& mine) { return std::vector{mine, std::string("x")}; };
+  options.bootstrap = [](const std::string& mine) { return std::vector{mine, std::string("x")}; };
   EXPECT_NE(testing::run_one([&](int) { return meet(options); }, 0).find("card cannot be read"),
             std::string::npos);
 }

@@ -171,7 +171,7 @@ inline void place(ConnectOptions& options) {
   options.address = loopback_address(options.job);
   options.token = options.token.empty() ? "the token of a test" : options.token;
   if (world == "tcp") {
-    options.transport = "tcp";
+    options.transport = TransportKind::tcp;
   } else {
     options.host = "host-" + std::to_string(options.rank / 2);
   }
@@ -198,7 +198,7 @@ inline ConnectOptions net_options(int rank, int size, const std::string& job,
   options.address = "127.3." + std::to_string(hash % 250 + 1) + "." +
                     std::to_string(hash / 250 % 250 + 1) + ":29602";
   options.token = kToken;
-  options.transport = "tcp";
+  options.transport = TransportKind::tcp;
   return options;
 }
 

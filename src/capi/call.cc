@@ -6,7 +6,7 @@
 namespace unisono::c_api {
 namespace {
 
-static_assert(offsetof(unisono_call_t, accuracy) + sizeof(double) == sizeof(unisono_call_t));
+static_assert(offsetof(unisono_call_t, max_error) + sizeof(double) == sizeof(unisono_call_t));
 
 template <typename To, typename From>
 To value_of(From value, int count, const char* type) {
@@ -29,6 +29,15 @@ unisono_plan_handle& plan_of(unisono_plan_t plan) {
     throw Error(ErrorCode::usage, "the plan is NULL\nit was never created, or was freed");
   }
   return *plan;
+}
+
+void report(const detail::Received& message, std::size_t* received, int* source) {
+  if (received != nullptr) {
+    *received = message.bytes;
+  }
+  if (source != nullptr) {
+    *source = message.source;
+  }
 }
 
 comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer,
@@ -100,7 +109,7 @@ Call call_of(const unisono_call_t* given, int ranks) {
                   .root = known.root,
                   .algorithm = known.algorithm == nullptr ? "" : known.algorithm,
                   .timeout_ms = known.timeout_ms,
-                  .accuracy = known.accuracy};
+                  .max_error = known.max_error};
   return with_lists(call,
                     {.counts = known.counts,
                      .displs = known.displs,
@@ -117,6 +126,23 @@ unisono_result_t unisono_run(const unisono_call_t* call, unisono_comm_t comm) no
   return guard([&] {
     unisono::detail::Core& core = core_of(comm);
     core.run(call_of(call, core.size()));
+  });
+}
+
+unisono_result_t unisono_explain(const unisono_call_t* call, unisono_comm_t comm, char* text,
+                                 std::size_t bytes, std::size_t* length) noexcept {
+  return guard([&] {
+    unisono::detail::Core& core = core_of(comm);
+    if (bytes != 0) {
+      expect_place(text, "text");
+    }
+    const std::string table = core.explain(call_of(call, core.size())).text();
+    if (bytes != 0) {
+      text[table.copy(text, bytes - 1)] = '\0';
+    }
+    if (length != nullptr) {
+      *length = table.size() + 1;
+    }
   });
 }
 
@@ -184,11 +210,11 @@ unisono_result_t unisono_group(unisono_result_t (*body)(void* context), void* co
   });
 }
 
-unisono_result_t unisono_send(const void* data, std::size_t bytes, int to, int tag,
+unisono_result_t unisono_send(const void* data, std::size_t bytes, int to, int tag, int timeout_ms,
                               unisono_comm_t comm) noexcept {
   return guard([&] {
     unisono::comm::PendingTransfer transfer = transfer_of(true, data, bytes, to, tag);
-    core_of(comm).transfer({&transfer, 1}, -1);
+    core_of(comm).transfer({&transfer, 1}, timeout_ms);
   });
 }
 
@@ -201,11 +227,23 @@ unisono_result_t unisono_send_async(const void* data, std::size_t bytes, int to,
   });
 }
 
-unisono_result_t unisono_recv(void* data, std::size_t bytes, int from, int tag,
-                              unisono_comm_t comm) noexcept {
+unisono_result_t unisono_recv(void* data, std::size_t bytes, int from, int tag, int timeout_ms,
+                              unisono_comm_t comm, std::size_t* received, int* source) noexcept {
   return guard([&] {
     unisono::comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
-    core_of(comm).transfer({&transfer, 1}, -1);
+    core_of(comm).transfer({&transfer, 1}, timeout_ms);
+    report({.source = transfer.peer, .bytes = transfer.bytes}, received, source);
+  });
+}
+
+unisono_result_t unisono_wait_received(unisono_request_t* request, int timeout_ms,
+                                       std::size_t* received, int* source) noexcept {
+  return guard([&] {
+    expect_place(request, "request");
+    const std::unique_ptr<unisono_request_handle> handle(std::exchange(*request, nullptr));
+    unisono::detail::RequestState& state = unisono::c_api::state_of(handle.get());
+    state.driver->wait(state, timeout_ms);
+    report(state.driver->received(state), received, source);
   });
 }
 

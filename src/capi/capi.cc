@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "comm/call_queue.h"
 #include "comm/connect.h"
 #include "comm/derived.h"
+#include "comm/group.h"
+#include "comm/handles.h"
 #include "comm/labels.h"
 #include "comm/region.h"
 #include "unisono/statistics.hpp"
@@ -27,6 +30,15 @@ namespace {
 // and errors of two threads must not meet. An array, since there may be no memory left to say so.
 constinit thread_local std::array<char, 4096> last_error = {};
 
+#define UNISONO_TEXT_OF(number) #number
+#define UNISONO_TEXT(number) UNISONO_TEXT_OF(number)
+static_assert(std::string_view(UNISONO_VERSION) ==
+                  UNISONO_TEXT(UNISONO_VERSION_MAJOR) "." UNISONO_TEXT(
+                      UNISONO_VERSION_MINOR) "." UNISONO_TEXT(UNISONO_VERSION_PATCH),
+              "unisono/version.h and CMakeLists.txt must give the same version");
+static_assert(static_cast<int>(TransportKind::automatic) == UNISONO_TRANSPORT_AUTO);
+static_assert(static_cast<int>(TransportKind::shm) == UNISONO_TRANSPORT_SHM);
+static_assert(static_cast<int>(TransportKind::tcp) == UNISONO_TRANSPORT_TCP);
 static_assert(result_of(ErrorCode::usage) == UNISONO_USAGE);
 static_assert(result_of(ErrorCode::config) == UNISONO_CONFIG);
 static_assert(result_of(ErrorCode::connection) == UNISONO_CONNECTION);
@@ -41,11 +53,22 @@ static_assert(result_of(ErrorCode::evicted) == UNISONO_EVICTED);
 static_assert(kLastErrorCode == ErrorCode::evicted);
 
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_connect_options_t, accuracy) + sizeof(double) ==
+static_assert(offsetof(unisono_connect_options_t, max_error) + sizeof(double) ==
               sizeof(unisono_connect_options_t));
 
 std::string text_of(const char* text) {
   return text == nullptr ? std::string() : std::string(text);
+}
+
+std::optional<TransportKind> transport_of(unisono_transport_t transport) {
+  if (transport < UNISONO_TRANSPORT_UNSET || transport > UNISONO_TRANSPORT_TCP) {
+    throw Error(ErrorCode::config, std::to_string(static_cast<int>(transport)) +
+                                       " is not a unisono_transport_t\nuse the values of the "
+                                       "enumeration in unisono.h");
+  }
+  return transport == UNISONO_TRANSPORT_UNSET
+             ? std::nullopt
+             : std::optional(static_cast<TransportKind>(transport));
 }
 
 ConnectOptions options_of(const unisono_connect_options_t* given) {
@@ -63,24 +86,15 @@ ConnectOptions options_of(const unisono_connect_options_t* given) {
           .timeout_ms = known.timeout_ms,
           .algorithm = text_of(known.algorithm),
           .profile = text_of(known.profile),
-          .wait = text_of(known.wait),
+          .wait = {.spin = known.wait_spin, .yield_us = known.wait_yield_us},
           .address = text_of(known.address),
           .interface = text_of(known.interface),
           .ports = text_of(known.ports),
-          .transport = text_of(known.transport),
+          .transport = transport_of(known.transport),
           .host = text_of(known.host),
-          .checksum = text_of(known.checksum),
-          .accuracy = known.accuracy,
+          .checksum = known.checksum < 0 ? std::nullopt : std::optional(known.checksum != 0),
+          .max_error = known.max_error,
           .threads = static_cast<int>(std::min<std::size_t>(known.threads, kMostThreads + 1))};
-}
-
-detail::RequestState& state_of(unisono_request_t request) {
-  if (request == nullptr) {
-    throw Error(ErrorCode::usage,
-                "the request is NULL\nit has been waited for already, was never started, or "
-                "belongs to a group");
-  }
-  return *request->state;
 }
 
 static_assert(sizeof(unisono_statistics_t::skew) ==
@@ -129,6 +143,15 @@ detail::Core& core_of(unisono_comm_t comm) {
                 "gave no group for a negative color");
   }
   return *comm->core;
+}
+
+detail::RequestState& state_of(unisono_request_t request) {
+  if (request == nullptr) {
+    throw Error(ErrorCode::usage,
+                "the request is NULL\nit has been waited for already, was never started, or "
+                "belongs to a group");
+  }
+  return *request->state;
 }
 
 // If `place` holds `comm` itself, the new communicator replaces it, and `comm` is freed.
@@ -205,6 +228,14 @@ int unisono_size(unisono_comm_t comm) noexcept {
   return comm == nullptr ? 0 : comm->core->size();
 }
 
+int unisono_local_rank(unisono_comm_t comm) noexcept {
+  return comm == nullptr ? -1 : comm->core->group().ranks_here_below(comm->core->rank());
+}
+
+int unisono_local_size(unisono_comm_t comm) noexcept {
+  return comm == nullptr ? 0 : comm->core->group().ranks_here_below(comm->core->size());
+}
+
 unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
                                unisono_comm_t* group) noexcept {
   return guard([&] {
@@ -216,6 +247,18 @@ unisono_result_t unisono_split(int color, int key, unisono_comm_t comm,
     if (handle->core != nullptr) {
       *group = handle.release();
     }
+  });
+}
+
+unisono_result_t unisono_subgroup(const int* members, std::size_t count, unsigned long long id,
+                                  unisono_comm_t comm, unisono_comm_t* group) noexcept {
+  return guard([&] {
+    expect_place(group, "group");
+    unisono::detail::Core& core = core_of(comm);  // first: `group` may be where `comm` is kept
+    *group = nullptr;
+    auto handle = std::make_unique<unisono_comm_handle>();
+    handle->core = unisono::detail::subgroup(core, view(members, count, "members"), id);
+    *group = handle.release();
   });
 }
 
@@ -318,7 +361,7 @@ unisono_result_t unisono_allocate(std::size_t bytes, unisono_comm_t comm,
     expect_place(region, "region");
     *region = nullptr;
     *region = new unisono_region_handle{
-        unisono::Region(unisono::detail::allocate(core_of(comm).world(), bytes))};
+        unisono::detail::Handles::region(unisono::detail::allocate(core_of(comm).world(), bytes))};
   });
 }
 
@@ -329,7 +372,7 @@ unisono_result_t unisono_register_buffer(void* data, std::size_t bytes, unisono_
     *region = nullptr;
     const std::span memory(static_cast<std::byte*>(data), bytes);
     *region = new unisono_region_handle{
-        unisono::Region(unisono::detail::adopt(core_of(comm).world(), memory))};
+        unisono::detail::Handles::region(unisono::detail::adopt(core_of(comm).world(), memory))};
   });
 }
 

@@ -2,6 +2,7 @@
 #include "unisono/team.h"
 
 #include "capi/call.h"
+#include "comm/handles.h"
 #include "unisono/team.hpp"
 
 struct unisono_team_handle {
@@ -35,7 +36,7 @@ unisono_result_t unisono_team_create(int threads, int timeout_ms, unisono_comm_t
     core_of(comm);
     unisono::TeamOptions options;
     options.timeout_ms = timeout_ms < 0 ? options.timeout_ms : timeout_ms;
-    unisono::Communicator ranks(comm->core);
+    unisono::Communicator ranks = unisono::detail::Handles::communicator(comm->core);
     *team = new unisono_team_handle{unisono::Team(ranks, threads, options)};
   });
 }

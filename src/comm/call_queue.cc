@@ -351,13 +351,18 @@ void CallQueue::on_done(RequestState& request, std::function<void(const Error*)>
   tell(request.error.get());
 }
 
-int CallQueue::source(const RequestState& request) const {
+detail::Received CallQueue::received(const RequestState& request) const {
   if (request.prepared != nullptr || request.transfer.send) {
-    throw Error(ErrorCode::usage,
-                "only a receive has a source\ncall source() on the request of recv_async()",
-                {.rank = group_.world().rank()});
+    throw Error(
+        ErrorCode::usage,
+        "only a receive has a source and a length\ncall source() and received() on the request of "
+        "recv_async()",
+        {.rank = group_.world().rank()});
   }
-  return request.done.load(std::memory_order_acquire) ? request.transfer.peer : kAnySource;
+  if (!request.done.load(std::memory_order_acquire)) {
+    return {};
+  }
+  return {.source = request.transfer.peer, .bytes = request.transfer.bytes};
 }
 
 bool CallQueue::drive_and_tell() {

@@ -71,7 +71,7 @@ class CallQueue final : public detail::RequestDriver, private Driven {
   void drop(RequestState& request) noexcept override;
   bool test(RequestState& request) override;
   void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
-  int source(const RequestState& request) const override;
+  detail::Received received(const RequestState& request) const override;
   [[noreturn]] void refuse_second_thread() const;
   // Returns the limit of a call that asks for `timeout_ms`; a negative value means the world's
   // limit.

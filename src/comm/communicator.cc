@@ -19,6 +19,7 @@
 #include "comm/core.h"
 #include "comm/derived.h"
 #include "comm/group.h"
+#include "comm/handles.h"
 #include "comm/labels.h"
 #include "comm/region.h"
 #include "comm/world.h"
@@ -54,6 +55,16 @@ comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes
 }
 
 }  // namespace
+
+std::size_t detail::whole_elements(std::size_t bytes, std::size_t element_bytes) {
+  if (bytes % element_bytes != 0) {
+    throw Error(ErrorCode::usage, "recv: a message of " + std::to_string(bytes) +
+                                      " bytes has no whole number of elements of " +
+                                      std::to_string(element_bytes) +
+                                      " bytes\nuse the same element type on both sides");
+  }
+  return bytes / element_bytes;
+}
 
 void detail::expect(Collective collective, const char* what, std::size_t have, std::size_t need) {
   if (have != need) {
@@ -126,7 +137,10 @@ void Request::on_done(std::function<void(const Error*)> tell) {
   state_->driver->on_done(*state_, std::move(tell));
 }
 int Request::source() const {
-  return state_ == nullptr ? kAnySource : state_->driver->source(*state_);
+  return state_ == nullptr ? kAnySource : state_->driver->received(*state_).source;
+}
+std::size_t Request::received() const {
+  return state_ == nullptr ? 0 : state_->driver->received(*state_).bytes;
 }
 
 UNISONO_PRIVATE std::shared_ptr<detail::RequestState> detail::take_state(
@@ -144,7 +158,7 @@ void Plan::start() {
 }
 Request Plan::start_async() {
   detail::PlanState& state = state_of(state_);
-  return Request(state.core->start_async(state));
+  return detail::Handles::request(state.core->start_async(state));
 }
 std::string_view Plan::algorithm() const {
   return state_of(state_).algorithm();
@@ -177,6 +191,12 @@ int Communicator::size() const {
 int Communicator::hosts() const {
   return core_of(core_).group().hosts();
 }
+int Communicator::local_rank() const {
+  return core_of(core_).group().ranks_here_below(rank());
+}
+int Communicator::local_size() const {
+  return core_of(core_).group().ranks_here_below(size());
+}
 int Communicator::host(int rank) const {
   comm::Group& group = core_of(core_).group();
   if (rank < 0 || rank >= group.size()) {
@@ -191,7 +211,7 @@ void Communicator::run(const Call& call) {
   core_of(core_).run(call);
 }
 Request Communicator::run_async(const Call& call) {
-  return Request(core_of(core_).run_async(call));
+  return detail::Handles::request(core_of(core_).run_async(call));
 }
 Plan Communicator::plan(const Call& call) {
   return Plan(core_of(core_).plan(call));
@@ -204,23 +224,46 @@ void Communicator::send(const void* data, std::size_t bytes, int to, int tag, in
   comm::PendingTransfer transfer = transfer_of(true, data, bytes, to, tag);
   core_of(core_).transfer({&transfer, 1}, timeout_ms);
 }
-void Communicator::recv(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
+std::size_t Communicator::recv(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
   comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
   core_of(core_).transfer({&transfer, 1}, timeout_ms);
+  return transfer.bytes;
 }
-void Communicator::exchange(const void* send_data, std::size_t send_bytes, int to, void* recv_data,
-                            std::size_t recv_bytes, int from, int tag, int timeout_ms) {
+std::size_t Communicator::send_recv(const void* send_data, std::size_t send_bytes, int to,
+                                    void* recv_data, std::size_t recv_bytes, int from, int tag,
+                                    int timeout_ms) {
   comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
                                   transfer_of(false, recv_data, recv_bytes, from, tag)};
   core_of(core_).transfer(both, timeout_ms);
+  return both[1].bytes;
+}
+void detail::ExactReceives::recv(Communicator& group, void* data, std::size_t bytes, int from,
+                                 int tag, int timeout_ms) {
+  comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
+  transfer.exact = true;
+  unisono::core_of(group.core_).transfer({&transfer, 1}, timeout_ms);
+}
+void detail::ExactReceives::send_recv(Communicator& group, const void* send_data,
+                                      std::size_t send_bytes, int to, void* recv_data,
+                                      std::size_t recv_bytes, int from, int tag, int timeout_ms) {
+  comm::PendingTransfer both[] = {transfer_of(true, send_data, send_bytes, to, tag),
+                                  transfer_of(false, recv_data, recv_bytes, from, tag)};
+  both[1].exact = true;
+  unisono::core_of(group.core_).transfer(both, timeout_ms);
+}
+Request detail::ExactReceives::recv_async(Communicator& group, void* data, std::size_t bytes,
+                                          int from, int tag, int timeout_ms) {
+  comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
+  transfer.exact = true;
+  return Handles::request(unisono::core_of(group.core_).transfer_async(transfer, timeout_ms));
 }
 Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag,
                                  int timeout_ms) {
-  return Request(
+  return detail::Handles::request(
       core_of(core_).transfer_async(transfer_of(true, data, bytes, to, tag), timeout_ms));
 }
 Request Communicator::recv_async(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
-  return Request(
+  return detail::Handles::request(
       core_of(core_).transfer_async(transfer_of(false, data, bytes, from, tag), timeout_ms));
 }
 Communicator Communicator::split(int color, int key) {
@@ -263,7 +306,7 @@ Statistics Communicator::statistics() const {
   return core_of(core_).statistics();
 }
 Region Communicator::allocate(std::size_t bytes) {
-  return Region(detail::allocate(core_of(core_).world(), bytes));
+  return detail::Handles::region(detail::allocate(core_of(core_).world(), bytes));
 }
 struct detail::Heap::State {
   std::shared_ptr<Core> core;
@@ -275,7 +318,8 @@ detail::Heap::Heap(const Communicator& communicator)
 detail::Heap::~Heap() = default;
 void* detail::Heap::allocate(std::size_t bytes) {
   // A container may ask for 0 bytes and still needs an address of its own.
-  Region region(detail::allocate(core_of(state_->core).world(), std::max<std::size_t>(bytes, 1)));
+  Region region = detail::Handles::region(
+      detail::allocate(core_of(state_->core).world(), std::max<std::size_t>(bytes, 1)));
   void* memory = region.bytes().data();
   const std::lock_guard lock(state_->changing);
   state_->regions.emplace(memory, std::move(region));
@@ -286,7 +330,7 @@ void detail::Heap::deallocate(void* memory) noexcept {
   state_->regions.erase(memory);
 }
 Region Communicator::register_buffer(std::span<std::byte> memory) {
-  return Region(detail::adopt(core_of(core_).world(), memory));
+  return detail::Handles::region(detail::adopt(core_of(core_).world(), memory));
 }
 SharedPlace Communicator::place_of(const void* data, std::size_t bytes) const {
   return detail::place_of(*core_of(core_).world(), data, bytes);

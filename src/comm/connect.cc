@@ -62,7 +62,6 @@ std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry)
   // Validates everything before the first blocking call.
   setup.profile = std::make_shared<const Profile>(Profile::find(complete.profile));
   setup.recording = trace::recording_settings();
-  static_cast<void>(parse_wait_policy(complete.wait, {}));
   static_cast<void>(read_flag("UNISONO_QUIET"));
   const Deadline deadline = Deadline::of_timeout(complete.connect_timeout_ms);
   if (!meets_over_network(complete)) {
@@ -70,8 +69,8 @@ std::shared_ptr<World> connect(const ConnectOptions& options, Ancestry ancestry)
   }
   NetMeeting meeting = meet_over_network(complete, setup.ancestry.world);
   setup.ancestry.world = std::max(setup.ancestry.world, meeting.worlds);
-  if (complete.exchange != nullptr) {  // references that may dangle later
-    complete.exchange = nullptr;
+  if (complete.bootstrap != nullptr) {  // references that may dangle later
+    complete.bootstrap = nullptr;
     complete.address.clear();  // each rank had its own
   }
   return meet_across(std::move(setup), deadline, std::move(meeting));

@@ -50,7 +50,7 @@ Core::Core(std::shared_ptr<comm::World> world, std::shared_ptr<shm::Mapping> seg
       operations_(std::make_unique<comm::Operations>(*group_)),
       planner_(std::make_unique<comm::Planner>(
           group_->world().programs(), *group_->world().setup().profile, rank, group_->size(), id,
-          group_->world().options().algorithm, group_->world().options().accuracy,
+          group_->world().options().algorithm, group_->world().options().max_error,
           operations_->multicasts(),
           comm::AcrossHosts(group_->world().hosts(), group_->members()))),
       queue_(std::make_unique<comm::CallQueue>(*group_, *operations_)) {
@@ -221,7 +221,8 @@ void Core::transfer(std::span<comm::PendingTransfer> transfers, int timeout_ms) 
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     queue_->wait(*requests[i], timeout_ms);
-    transfers[i].peer = requests[i]->transfer.peer;  // the sender, for a receive from any rank
+    transfers[i].peer = requests[i]->transfer.peer;  // of a receive: the sender
+    transfers[i].bytes = requests[i]->transfer.bytes;
   }
 }
 

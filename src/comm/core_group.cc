@@ -51,7 +51,7 @@ struct Fused {
     }
     Call call = parts.front()->call;
     call.algorithm = parts.front()->prepared->algorithm;
-    call.accuracy = 0;  // none of the fused calls may be encoded
+    call.max_error = 0;  // none of the fused calls may be encoded
     call.in = packed.data();
     call.out = packed.data();
     call.count = bytes / size_of(call.dtype);

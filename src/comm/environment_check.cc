@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/env.h"
-#include "base/wait_policy.h"
 #include "bootstrap/addresses.h"
 #include "bootstrap/launcher_env.h"
 #include "bootstrap/relay.h"
@@ -21,9 +20,8 @@ std::vector<std::string> check_environment() {
   for (const std::string_view name : {"UNISONO_TLS", "UNISONO_REPLACE_GLOO", "UNISONO_QUIET"}) {
     static_cast<void>(read_flag(name));
   }
-  static_cast<void>(tcp::protection_of(read_env("UNISONO_CHECKSUM").value_or("")));
+  static_cast<void>(tcp::protection_of(comm::checksum_of(read_env)));
   static_cast<void>(tcp::certificates_from_environment());
-  static_cast<void>(parse_wait_policy(read_env("UNISONO_WAIT").value_or(""), {}));
   static_cast<void>(comm::parse_deadlock_policy(read_env("UNISONO_DEADLOCK").value_or("")));
   static_cast<void>(comm::parse_forced(read_env("UNISONO_ALGORITHM").value_or("")));
   static_cast<void>(comm::Profile::find(read_env("UNISONO_PROFILE").value_or("")));

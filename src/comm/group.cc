@@ -34,6 +34,13 @@ int Group::hosts() const {
   return static_cast<int>(hosts.size());
 }
 
+int Group::ranks_here_below(int end) const {
+  const Hosts& hosts = world_->hosts();
+  const int here = hosts.host(world_->rank());
+  return static_cast<int>(std::count_if(members().begin(), members().begin() + end,
+                                        [&](int member) { return hosts.host(member) == here; }));
+}
+
 int Group::host(int rank) const {
   const Hosts& hosts = world_->hosts();
   const int wanted = hosts.host(world_rank(rank));

@@ -33,6 +33,8 @@ class Group {
   std::uint32_t count_split() noexcept { return ++splits_; }
   int hosts() const;
   int host(int rank) const;
+  // Returns the number of ranks below `end` that run on this rank's host.
+  int ranks_here_below(int end) const;
 
   std::unique_ptr<transport::Transport> make_lanes(Fabric::Use use) const;
   // Returns a writer for the events of one use; it is off if nothing is recorded.

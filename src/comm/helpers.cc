@@ -89,7 +89,7 @@ bool Helpers::run(const Call& call, const Prepared& whole, int slices, const Mak
   try {
     Call given = set_aside(call);
     given.algorithm = sums(call.collective) ? std::string_view(whole.algorithm) : call.algorithm;
-    given.accuracy = 0;  // only exact calls are cut, and an inherited value would be applied again
+    given.max_error = 0;  // only exact calls are cut, and an inherited value would be applied again
     for (int number = 0; number < slices; ++number) {
       Part& part = parts_[static_cast<std::size_t>(number)];
       part.call = sliced(given, slice_of(call.count, call.dtype, slices, number), part.lists);

@@ -213,7 +213,7 @@ class InterruptedMeeting : public ::testing::TestWithParam<Way> {
     if (GetParam() == Way::network) {
       options.address = testing::loopback_address(job_);
       options.token = "0123456789abcdef";
-      options.transport = "tcp";
+      options.transport = TransportKind::tcp;
     }
     return options;
   }

@@ -278,7 +278,7 @@ void Operations::begin(PendingTransfer& transfer) {
 void Operations::end(const PendingTransfer& transfer) {
   trace::TraceWriter& writer = transfers().writer;
   if (writer.on()) {
-    writer.end_transfer(transfer.recorded, transfer.peer);
+    writer.end_transfer(transfer.recorded, transfer.peer, transfer.bytes);
   }
 }
 

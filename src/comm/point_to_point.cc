@@ -166,12 +166,22 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
   return result;
 }
 
+bool PointToPoint::fits(PendingTransfer& receive, std::size_t sent) noexcept {
+  if (sent > receive.bytes || (receive.exact && sent != receive.bytes)) {
+    return false;
+  }
+  receive.bytes = sent;
+  return true;
+}
+
 PointToPoint::Progress PointToPoint::size_mismatch(int peer, const PendingTransfer& transfer,
                                                    std::size_t sent) {
   return fail(peer, "recv of " + std::to_string(transfer.bytes) + " bytes with tag " +
                         std::to_string(transfer.tag) + " on " + name_(transport_.rank()) +
                         ", but " + name_(peer) + " sends " + std::to_string(sent) +
-                        "\nboth sides must give the same number of bytes");
+                        (transfer.exact ? "\nboth sides must give the same number of bytes"
+                                        : "\ngive recv a buffer of at least " +
+                                              std::to_string(sent) + " bytes"));
 }
 
 PendingTransfer* PointToPoint::take_wanted(int peer_rank, int tag) {
@@ -224,7 +234,7 @@ PointToPoint::Progress PointToPoint::serve_from_store(int peer_rank, int tag) {
     if (transfer == nullptr) {
       break;
     }
-    if (first.data.size() != transfer->bytes) {
+    if (!fits(*transfer, first.data.size())) {
       return size_mismatch(peer_rank, *transfer, first.data.size());
     }
     std::copy(first.data.begin(), first.data.end(), transfer->data);
@@ -264,7 +274,7 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
     of_tag.push_back({.tag = envelope.tag, .data = std::move(data)});
     peer.store = &of_tag.back();
   } else {
-    if (wanted->bytes != envelope.bytes) {
+    if (!fits(*wanted, envelope.bytes)) {
       return size_mismatch(peer_rank, *wanted, envelope.bytes);
     }
     wanted->opened = true;

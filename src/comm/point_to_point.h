@@ -33,7 +33,8 @@ struct PendingTransfer {
   int peer = 0;  // in a receive kAnySource until its message has come
   int tag = 0;
   std::byte* data = nullptr;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;  // in a receive the room for the message, and its length once it has come
+  bool exact = false;     // a receive that a shorter message does not match either
   // State.
   bool opened = false;  // the envelope was sent, or was matched
   bool shared = false;
@@ -170,6 +171,8 @@ class PointToPoint {
   void note_finished(PendingTransfer& transfer) noexcept;
   PendingTransfer* take_wanted(int peer, int tag);
   void keep_busy(int peer);
+  // Sets the length of a receive to that of its message. Returns false if it does not fit.
+  static bool fits(PendingTransfer& receive, std::size_t sent) noexcept;
   Progress size_mismatch(int peer, const PendingTransfer& transfer, std::size_t sent);
   Progress fail(int peer, std::string what);
   void send_to_self(PendingTransfer& transfer);

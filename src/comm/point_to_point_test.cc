@@ -91,6 +91,51 @@ TEST(PointToPoint, AMessageThatIsStoredIsServedWhole) {
   EXPECT_FALSE(PointToPoint::finished(unrelated));
 }
 
+// Returns the fault of a receive of `room` bytes that meets a message of `sent`; "" if there is
+// none.
+std::string fault_of(std::size_t sent, std::size_t room, bool exact, bool stored) {
+  const auto name = [](int rank) { return std::to_string(rank); };
+  sim::SimNetwork network({});
+  PointToPoint sender(network.transport(0), 7, name);
+  PointToPoint receiver(network.transport(1), 7, name);
+  std::vector<std::byte> data(sent);
+  std::vector<std::byte> got(room);
+  PendingTransfer message{.send = true, .peer = 1, .tag = 1, .data = data.data(), .bytes = sent};
+  PendingTransfer other{.peer = 0, .tag = 2};
+  PendingTransfer receive{.peer = 0, .tag = 1, .data = got.data(), .bytes = room, .exact = exact};
+  sender.post(message);
+  if (stored) {
+    receiver.post(other);
+  } else {
+    receiver.post(receive);
+  }
+  for (int i = 0; i < 100 && !PointToPoint::finished(receive); ++i) {
+    static_cast<void>(sender.poll());
+    if (receiver.poll() == PointToPoint::Progress::failed) {
+      return receiver.fault();
+    }
+    if (stored && i == 50) {
+      receiver.post(receive);
+    }
+  }
+  EXPECT_TRUE(PointToPoint::finished(receive));
+  EXPECT_EQ(receive.bytes, sent);
+  return "";
+}
+
+TEST(PointToPoint, RefusesAMessageThatDoesNotFit) {
+  for (const std::size_t sent : {std::size_t{8}, std::size_t{9000}}) {
+    for (const bool stored : {false, true}) {
+      for (const bool exact : {false, true}) {
+        EXPECT_NE(fault_of(sent, sent - 1, exact, stored), "") << sent;
+        EXPECT_EQ(fault_of(sent, sent, exact, stored), "") << sent;
+        EXPECT_EQ(fault_of(sent, sent + 1, exact, stored) == "", !exact) << sent;
+      }
+      EXPECT_EQ(fault_of(0, 1, false, stored), "");
+    }
+  }
+}
+
 // Some hundred thousand receives of one tag, matched in another order than they were posted.
 // Quadratic work would not end within the test's time limit.
 TEST(PointToPoint, AnyNumberOfPostedReceivesAndStoredMessagesIsServed) {

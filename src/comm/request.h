@@ -23,6 +23,12 @@ namespace unisono::detail {
 
 struct RequestState;
 
+// The message of a receive.
+struct Received {
+  int source = kAnySource;  // kAnySource: none has come
+  std::size_t bytes = 0;
+};
+
 // Completes the operation of a request.
 class UNISONO_PRIVATE RequestDriver {
  public:
@@ -33,8 +39,7 @@ class UNISONO_PRIVATE RequestDriver {
   virtual void drop(RequestState& request) noexcept;
   virtual bool test(RequestState& request) = 0;
   virtual void on_done(RequestState& request, std::function<void(const Error*)> tell) = 0;
-  // Returns the rank that a receive's message came from; kAnySource if none has come.
-  virtual int source(const RequestState& request) const = 0;
+  virtual Received received(const RequestState& request) const = 0;
 
  protected:
   ~RequestDriver() = default;

@@ -41,7 +41,9 @@ WaitPolicy choose_wait_policy(const Setup& setup, const Hosts& hosts, bool overs
                  setup.profile->choices().find_wait(hosts.size(), oversubscribed)) {
     policy = found->policy;
   }
-  return parse_wait_policy(setup.options.wait, policy);
+  const WaitOptions& asked = setup.options.wait;
+  return {.spin = asked.spin >= 0 ? asked.spin : policy.spin,
+          .yield_us = asked.yield_us >= 0 ? asked.yield_us : policy.yield_us};
 }
 
 }  // namespace
@@ -223,10 +225,11 @@ void World::agree() {
   struct SharedSettings {
     int world;
     int threads;
-    double accuracy;
+    double max_error;
   };
-  const SharedSettings mine{
-      .world = setup_.ancestry.world, .threads = options().threads, .accuracy = options().accuracy};
+  const SharedSettings mine{.world = setup_.ancestry.world,
+                            .threads = options().threads,
+                            .max_error = options().max_error};
   const auto all = host_->all_gather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t peer = 0; peer < all.size(); ++peer) {
     SharedSettings theirs = {};
@@ -242,7 +245,7 @@ void World::agree() {
       }
     };
     expect_same("UNISONO_THREADS", mine.threads, theirs.threads);
-    expect_same("UNISONO_ACCURACY", mine.accuracy, theirs.accuracy);
+    expect_same("UNISONO_MAX_ERROR", mine.max_error, theirs.max_error);
   }
 }
 

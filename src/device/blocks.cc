@@ -32,9 +32,9 @@ void check_call(const Call& call, int me, int ranks) {
   if (call.timeout_ms != -1) {
     refuse("a call on device memory has no time limit of its own", "set DeviceOptions::timeout_ms");
   }
-  if (detail::has_own_accuracy(call)) {
+  if (detail::has_own_max_error(call)) {
     refuse("a call on device memory sends no data between hosts, so that nothing is encoded",
-           "remove the accuracy");
+           "remove max_error");
   }
   if (reduces(call.collective) && !has_kernel(call.dtype, call.reduction.op)) {
     refuse("no device kernel supports " + std::string(to_string(call.reduction.op)) + " of " +

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "capi/call.h"
+#include "comm/handles.h"
 #include "unisono/device.hpp"
 
 // The communicator comes first: the group needs it to its end.
@@ -54,7 +55,7 @@ unisono_result_t unisono_device_create(const unisono_device_options_t* options, 
     *group = nullptr;
     core_of(comm);
     const unisono::DeviceOptions known = options_of(options);
-    *group = new unisono_device_handle(unisono::Communicator(comm->core), known);
+    *group = new unisono_device_handle(unisono::detail::Handles::communicator(comm->core), known);
   });
 }
 

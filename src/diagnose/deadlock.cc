@@ -52,7 +52,7 @@ std::string Diagnosis::describe_circle(const WorldWaits::Circle& circle) const {
   return text +
          (all_send(circle)
               ? "\na send waits until its receiver calls recv: let some ranks receive first, "
-                "or use exchange()"
+                "or use send_recv()"
               : "\nall ranks must make the same calls in the same order, and each recv needs "
                 "a send with its tag");
 }

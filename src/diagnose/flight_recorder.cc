@@ -51,9 +51,9 @@ std::string_view to_string(Advice advice) {
     case Advice::same_algorithm:
       return "all ranks must use one algorithm: compare their UNISONO_ALGORITHM, UNISONO_PROFILE "
              "and the algorithms that their calls name";
-    case Advice::same_accuracy:
+    case Advice::same_max_error:
       return "all ranks must bear the same error, by one algorithm: compare their "
-             "UNISONO_ACCURACY, UNISONO_ALGORITHM and what their calls say";
+             "UNISONO_MAX_ERROR, UNISONO_ALGORITHM and what their calls say";
     case Advice::same_counts:
       return "each rank must have the same count on all ranks: they differ, although their sum "
              "does "
@@ -82,7 +82,7 @@ Advice advice_on(std::span<const OperationRecord> calls) {
     same_code &= code_name(call.algorithm) == code_name(calls.front().algorithm);
   }
   if (!same_algorithm) {
-    return same_code ? Advice::same_algorithm : Advice::same_accuracy;
+    return same_code ? Advice::same_algorithm : Advice::same_max_error;
   }
   const OperationRecord& call = calls.front();
   return is_v_form(call.collective)                                    ? Advice::same_counts

@@ -42,7 +42,7 @@ std::string describe_disagreement(const std::string& first_name, const Operation
 enum class Advice : std::uint8_t {
   same_calls,
   same_algorithm,
-  same_accuracy,
+  same_max_error,
   same_counts,  // for each rank, in a v-form
   same_factor,  // for premul_sum
   same_group

@@ -31,7 +31,7 @@ std::string rank_text(std::size_t rank) {
 }
 
 // Collective: `options` is nullptr on a rank that is not making an exchange.
-[[noreturn]] void throw_options_difference(Communicator& comm, const ExchangeOptions* options,
+[[noreturn]] void throw_options_difference(Communicator& comm, const ExpertExchangeOptions* options,
                                            std::size_t rank) {
   const auto numbers = options == nullptr ? std::vector<std::int64_t>() : numbers_of(*options);
   const std::vector<std::size_t> counts = gather(comm, numbers.size());
@@ -45,11 +45,7 @@ std::string rank_text(std::size_t rank) {
   };
   const Difference difference = find_difference(of_rank(0), of_rank(rank));
   throw_difference(rank, difference.first, difference.other,
-                   "give the same ExchangeOptions on all ranks");
-}
-
-std::string form_text(std::uint32_t form) {
-  return CallForm::from(form).in_halves ? "the call in two halves" : "the whole call at once";
+                   "give the same ExpertExchangeOptions on all ranks");
 }
 
 std::string part_text(std::uint32_t bits) {
@@ -60,7 +56,7 @@ std::string part_text(std::uint32_t bits) {
          (form.one_a_slot ? ", one per slot" : "");
 }
 
-void compare(Communicator& comm, const ExchangeOptions* options, const CallHeader& first,
+void compare(Communicator& comm, const ExpertExchangeOptions* options, const CallHeader& first,
              const CallHeader& other, std::size_t rank) {
   if (first.kind != other.kind) {
     throw_difference(rank, std::string("calls ") + to_text(first.kind),
@@ -76,9 +72,6 @@ void compare(Communicator& comm, const ExchangeOptions* options, const CallHeade
   }
   if (first.options != other.options) {
     throw_options_difference(comm, options, rank);
-  }
-  if (first.form != other.form) {
-    throw_difference(rank, "makes " + form_text(first.form), "makes " + form_text(other.form));
   }
   for (std::size_t part = 0; part < first.parts; ++part) {
     if (first.part_forms[part] != other.part_forms[part]) {
@@ -98,7 +91,7 @@ void compare(Communicator& comm, const ExchangeOptions* options, const CallHeade
 
 const char* to_text(CallKind kind) {
   constexpr const char* kNames[] = {
-      "Exchange()",         "route()",      "dispatch()",
+      "ExpertExchange()",   "route()",      "dispatch()",
       "gather_list()",      "end_gather()", "combine()",
       "combine_backward()", "mask()",       "dispatch_async() or combine_async()"};
   return kNames[static_cast<std::size_t>(kind)];
@@ -151,7 +144,7 @@ struct Others {
 CompactHeader brief_of(const CallHeader& header) {
   Hash hash;
   hash.add(static_cast<std::uint64_t>(header.kind)).add(header.routing);
-  hash.add(header.parts).add(header.form).add(header.options);
+  hash.add(header.parts).add(header.options);
   for (std::size_t part = 0; part < header.parts; ++part) {
     hash.add(header.part_bytes[part]).add(header.part_forms[part]);
   }
@@ -163,7 +156,7 @@ CompactHeader brief_of(const CallHeader& header) {
 
 std::vector<CallHeader> complete(Communicator& comm, const CallHeader& mine, const Mistake& mistake,
                                  const std::vector<CompactHeader>& briefs,
-                                 const ExchangeOptions* options) {
+                                 const ExpertExchangeOptions* options) {
   const auto any = [&briefs](const auto& is_so) {
     return std::any_of(briefs.begin(), briefs.end(), is_so);
   };
@@ -198,36 +191,9 @@ std::vector<CallHeader> complete(Communicator& comm, const CallHeader& mine, con
 }  // namespace
 
 std::vector<CallHeader> open(Communicator& comm, CallHeader mine, const Mistake& mistake,
-                             const ExchangeOptions* options) {
+                             const ExpertExchangeOptions* options) {
   mine.is_wrong = mistake.text.empty() ? 0 : 1;
   return complete(comm, mine, mistake, gather(comm, brief_of(mine)), options);
-}
-
-struct SplitHeaderExchange::Sent {
-  CallHeader mine;
-  Mistake mistake;
-  CompactHeader brief;
-  std::vector<CompactHeader> all;
-  Request request;  // last, because it waits for the others
-};
-
-SplitHeaderExchange::SplitHeaderExchange() : sent_(std::make_unique<Sent>()) {}
-SplitHeaderExchange::~SplitHeaderExchange() = default;
-
-void SplitHeaderExchange::start(Communicator& comm, const CallHeader& mine,
-                                const Mistake& mistake) {
-  sent_->mine = mine;
-  sent_->mine.is_wrong = mistake.text.empty() ? 0 : 1;
-  sent_->mistake = mistake;
-  sent_->brief = brief_of(sent_->mine);
-  sent_->all.assign(static_cast<std::size_t>(comm.size()), {});
-  const std::span<const std::byte> in = std::as_bytes(std::span(&sent_->brief, 1));
-  sent_->request = comm.all_gather_async(in, std::as_writable_bytes(std::span(sent_->all)));
-}
-
-std::vector<CallHeader> SplitHeaderExchange::finish(Communicator& comm) {
-  sent_->request.wait();
-  return complete(comm, sent_->mine, sent_->mistake, sent_->all, nullptr);
 }
 
 }  // namespace unisono::experts

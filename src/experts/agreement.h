@@ -33,7 +33,6 @@ struct CallHeader {
   std::uint32_t is_wrong = 0;  // this rank will report a mistake
   std::uint64_t routing = 0;
   std::uint32_t parts = 0;
-  std::uint32_t form = 0;     // of the whole call: CallForm::bits()
   std::uint64_t options = 0;  // a hash
   std::uint64_t own = 0;      // may differ between ranks
   std::uint64_t part_bytes[kMaxPayloads] = {};
@@ -58,19 +57,6 @@ void agree(Communicator& comm, const Mistake& mine, const char* call);
 // mismatch if they make different calls. `options`: those of an exchange that is being made, to
 // report the difference.
 std::vector<CallHeader> open(Communicator& comm, CallHeader mine, const Mistake& mistake,
-                             const ExchangeOptions* options = nullptr);
-
-// open() in two parts: start() does not wait.
-class SplitHeaderExchange {
- public:
-  SplitHeaderExchange();
-  ~SplitHeaderExchange();
-  void start(Communicator& comm, const CallHeader& mine, const Mistake& mistake);
-  std::vector<CallHeader> finish(Communicator& comm);
-
- private:
-  struct Sent;
-  std::unique_ptr<Sent> sent_;
-};
+                             const ExpertExchangeOptions* options = nullptr);
 
 }  // namespace unisono::experts

@@ -8,13 +8,14 @@
 #include <system_error>
 #include <utility>
 
+#include "comm/handles.h"
 #include "experts/load.h"
 #include "experts/memory.h"
 
 namespace unisono::experts {
 namespace {
 
-void label_groups(detail::ExchangeState& own, std::string_view text) {
+void label_groups(detail::ExpertExchangeState& own, std::string_view text) {
   detail::label_group(*own.comm, text);
   if (&own.here() != own.comm && own.is_read()) {
     detail::label_group(own.ranks_here, text);
@@ -23,7 +24,7 @@ void label_groups(detail::ExchangeState& own, std::string_view text) {
 
 }  // namespace
 
-AsyncCalls::AsyncCalls(const detail::ExchangeState& of)
+AsyncCalls::AsyncCalls(const detail::ExpertExchangeState& of)
     : comm_(of.comm->split(0, of.comm->rank())) {
   state_.emplace(comm_, of.options);
   state_->identity = of.identity;
@@ -67,7 +68,7 @@ bool AsyncCalls::close() {
   }
   const std::lock_guard lock(mutex_);
   state_.reset();  // requests may outlive the communicator
-  comm_ = Communicator(nullptr);
+  comm_ = detail::Handles::communicator(nullptr);
   return true;
 }
 
@@ -98,7 +99,7 @@ Request AsyncCalls::post(std::string label, Work work) {
                       .unnamed = std::move(unnamed)});
   }
   changed_.notify_all();  // nothing fails from here on
-  return Request(std::shared_ptr<RequestState>(std::move(both), request.get()));
+  return detail::Handles::request(std::shared_ptr<RequestState>(std::move(both), request.get()));
 }
 
 // Other exceptions than Error reach only this rank, and the peers wait for it.
@@ -197,12 +198,14 @@ void AsyncCalls::on_done(RequestState& request, std::function<void(const Error*)
   tell(request.error.get());
 }
 
-int AsyncCalls::source(const RequestState& /*request*/) const {
-  throw Error(ErrorCode::usage,
-              "only a receive has a source\ncall source() on the request of recv_async()");
+detail::Received AsyncCalls::received(const RequestState& /*request*/) const {
+  throw Error(
+      ErrorCode::usage,
+      "only a receive has a source and a length\ncall source() and received() on the request "
+      "of recv_async()");
 }
 
-Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,
+Request start_async(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                     AsyncCalls::Work work) {
   if (state.async == nullptr) {
     open(*state.comm, {.kind = CallKind::async}, {});
@@ -211,7 +214,7 @@ Request start_async(detail::ExchangeState& state, const detail::RoutingState* ro
   state.async->check_process();
   return state.async->post(
       label_with_load(state.comm->label(), routing),
-      [most = state.max_tokens, work = std::move(work)](detail::ExchangeState& own) {
+      [most = state.max_tokens, work = std::move(work)](detail::ExpertExchangeState& own) {
         own.max_tokens = most;
         work(own);
       });

@@ -21,10 +21,10 @@ class AsyncCalls final : public detail::RequestDriver,
                          public std::enable_shared_from_this<AsyncCalls> {
  public:
   using RequestState = detail::RequestState;
-  using Work = std::function<void(detail::ExchangeState&)>;
+  using Work = std::function<void(detail::ExpertExchangeState&)>;
 
   // Collective. `of` makes the routings.
-  explicit AsyncCalls(const detail::ExchangeState& of);
+  explicit AsyncCalls(const detail::ExpertExchangeState& of);
   AsyncCalls(const AsyncCalls&) = delete;
   AsyncCalls& operator=(const AsyncCalls&) = delete;
   ~AsyncCalls() = default;  // after close()
@@ -41,7 +41,7 @@ class AsyncCalls final : public detail::RequestDriver,
   void wait(RequestState& request, int timeout_ms) override;
   bool test(RequestState& request) override;
   void on_done(RequestState& request, std::function<void(const Error*)> tell) override;
-  int source(const RequestState& request) const override;
+  detail::Received received(const RequestState& request) const override;
 
  private:
   struct Posted {
@@ -55,8 +55,8 @@ class AsyncCalls final : public detail::RequestDriver,
 
   ForkDetector fork_;
   Communicator comm_;
-  std::optional<detail::ExchangeState> state_;  // until close()
-  std::mutex mutex_;                            // guards the members below, and the requests
+  std::optional<detail::ExpertExchangeState> state_;  // until close()
+  std::mutex mutex_;                                  // guards the members below, and the requests
   std::condition_variable changed_;
   std::deque<Posted> queue_;
   bool closing_ = false;
@@ -66,7 +66,7 @@ class AsyncCalls final : public detail::RequestDriver,
 // Starts `work`, with this routing, as the next call. The call gets the caller's label, followed by
 // the routing's load. The first call of an exchange is collective, and fails on all ranks if one of
 // them makes another call or has no thread.
-Request start_async(detail::ExchangeState& state, const detail::RoutingState* routing,
+Request start_async(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                     AsyncCalls::Work work);
 
 }  // namespace unisono::experts

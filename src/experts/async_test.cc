@@ -24,9 +24,9 @@ namespace {
 
 // Two tokens per rank; every expert returns a row unchanged.
 struct Call {
-  Call(Exchange& exchange, int rank, float first)
+  Call(ExpertExchange& exchange, int rank, float first)
       : routing(route(exchange, rank)), tokens({first, first + 1}), rows(routing.rows()), out(2) {}
-  static Routing route(Exchange& exchange, int rank) {
+  static Routing route(ExpertExchange& exchange, int rank) {
     const std::vector<std::int32_t> chosen = {0, 3, 1, (rank + 2) % 4};
     return exchange.route(std::span(chosen));
   }
@@ -50,16 +50,15 @@ struct Call {
 
 TEST(ExpertAsync, CallsAreMadeInTheirOrderBesideOtherCalls) {
   comm::testing::run_ranks(3, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call first(exchange, comm.rank(), 1.0F);
     Call second(exchange, comm.rank(), 5.0F);
     Call third(exchange, comm.rank(), 9.0F);
     Request dispatched = exchange.dispatch_async(first.routing, {first.payload()});
     // The rows of the first dispatch are complete when this call reads them.
     Request combined = exchange.combine_async(first.routing, first.back());
-    exchange.start_dispatch(second.routing, {second.payload()});
     Request last = exchange.dispatch_async(third.routing, {third.payload()});
-    exchange.finish_dispatch();
+    exchange.dispatch(second.routing, {second.payload()});
     exchange.combine(second.routing, second.back());
     combined.wait();
     dispatched.wait();
@@ -73,7 +72,7 @@ TEST(ExpertAsync, CallsAreMadeInTheirOrderBesideOtherCalls) {
 
 TEST(ExpertAsync, EndsWithoutACallerThatWaits) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     std::promise<bool> messages;
     Request request = exchange.dispatch_async(call.routing, {call.payload()});
@@ -89,13 +88,13 @@ TEST(ExpertAsync, EndsWithoutACallerThatWaits) {
 TEST(ExpertAsync, TheDestructorMakesWhatWasStarted) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     Request request;
-    Exchange kept(comm, {.experts = 4, .k = 2});
+    ExpertExchange kept(comm, {.experts = 4, .k = 2});
     {
-      Exchange exchange(comm, {.experts = 4, .k = 2});
+      ExpertExchange exchange(comm, {.experts = 4, .k = 2});
       Call call(exchange, comm.rank(), 1.0F);
       request = exchange.dispatch_async(call.routing, {call.payload()});
       {
-        const Exchange ended = std::move(exchange);
+        const ExpertExchange ended = std::move(exchange);
       }
       Call again(kept, comm.rank(), 1.0F);
       kept.dispatch(again.routing, {again.payload()});
@@ -118,7 +117,7 @@ std::string text_of(const Wait& wait) {
 
 TEST(ExpertAsync, MistakesAreToldByWait) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     Payload wrong = call.payload();
     if (comm.rank() == 1) {
@@ -140,7 +139,7 @@ TEST(ExpertAsync, MistakesAreToldByWait) {
 
 TEST(ExpertAsync, AnotherCallInsteadOfTheFirstIsToldToAll) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     const std::string text = text_of([&] {
       if (comm.rank() == 0) {
@@ -158,26 +157,11 @@ TEST(ExpertAsync, AnotherCallInsteadOfTheFirstIsToldToAll) {
   });
 }
 
-TEST(ExpertAsync, TheFirstMayBeStartedBetweenHalves) {
-  comm::testing::run_ranks(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2});
-    Call call(exchange, comm.rank(), 1.0F);
-    Call other(exchange, comm.rank(), 5.0F);
-    exchange.start_dispatch(call.routing, {call.payload()});
-    exchange.dispatch_async(other.routing, {other.payload()}).wait();
-    exchange.finish_dispatch();
-    exchange.combine(call.routing, call.back());
-    exchange.combine(other.routing, other.back());
-    call.expect_sums();
-    other.expect_sums();
-  });
-}
-
 TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
   const std::string job = comm::testing::unique_name("experts-thread");
   const auto said = comm::testing::as_processes(2, [&](int rank) -> std::string {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
-    Exchange exchange(comm, {.experts = 4, .k = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, rank, 1.0F);
     pthread_attr_t usual;
     ::pthread_getattr_default_np(&usual);
@@ -202,7 +186,7 @@ TEST(ExpertAsync, ARankWithoutAThreadIsToldToAll) {
 }
 
 // Returns the pending calls' errors in the child of rank 0.
-int in_child(std::optional<Exchange>& exchange, Call& call, Request& first, Request& second) {
+int in_child(std::optional<ExpertExchange>& exchange, Call& call, Request& first, Request& second) {
   const auto refused = [](const auto& use) {
     return text_of(use).find("is a fork of") != std::string::npos;
   };
@@ -221,7 +205,8 @@ TEST(ExpertAsync, TheChildOfAForkIsRefusedAndItsParentGoesOn) {
   const std::string job = comm::testing::unique_name("experts-fork");
   const auto said = comm::testing::as_processes(2, [&](int rank) -> std::string {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
-    std::optional<Exchange> exchange(std::in_place, comm, ExchangeOptions{.experts = 4, .k = 2});
+    std::optional<ExpertExchange> exchange(std::in_place, comm,
+                                           ExpertExchangeOptions{.experts = 4, .k = 2});
     Call call(*exchange, rank, 1.0F);
     exchange->dispatch_async(call.routing, {call.payload()}).wait();
     if (rank == 1) {
@@ -250,9 +235,9 @@ TEST(ExpertAsync, TheChildOfAForkIsRefusedAndItsParentGoesOn) {
 
 TEST(ExpertAsync, AKeptRequestKeepsNothingOfTheExchange) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    detail::ExchangeState state(comm, {.experts = 4});
+    detail::ExpertExchangeState state(comm, {.experts = 4});
     state.meet();
-    Request kept = experts::start_async(state, nullptr, [](detail::ExchangeState&) {});
+    Request kept = experts::start_async(state, nullptr, [](detail::ExpertExchangeState&) {});
     EXPECT_EQ(state.identity.use_count(), 2);
     EXPECT_TRUE(state.async->close());
     EXPECT_EQ(state.identity.use_count(), 1);
@@ -263,10 +248,10 @@ TEST(ExpertAsync, AKeptRequestKeepsNothingOfTheExchange) {
 
 TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    detail::ExchangeState state(comm, {.experts = 4});
+    detail::ExpertExchangeState state(comm, {.experts = 4});
     state.meet();
     const std::string text = text_of([&] {  // the start too: rank 0 may be far ahead
-      experts::start_async(state, nullptr, [&](detail::ExchangeState& own) {
+      experts::start_async(state, nullptr, [&](detail::ExpertExchangeState& own) {
         if (comm.rank() == 0) {
           throw 7;
         }
@@ -282,7 +267,8 @@ TEST(ExpertAsync, WhatIsNoExceptionOfTheStandardEndsTheWorld) {
 
 // Rank 1 begins after rank 0 has announced the call.
 void end_the_exchange_in_its_thread(Communicator& comm) {
-  auto exchange = std::make_unique<Exchange>(comm, ExchangeOptions{.experts = 4, .k = 2});
+  auto exchange =
+      std::make_unique<ExpertExchange>(comm, ExpertExchangeOptions{.experts = 4, .k = 2});
   Call call(*exchange, comm.rank(), 1.0F);
   exchange->dispatch_async(call.routing, {call.payload()}).wait();
   if (comm.rank() == 1) {
@@ -306,7 +292,7 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
   const std::string job = comm::testing::unique_name("experts-async");
   const auto said = comm::testing::as_processes(3, [&](int rank) -> std::string {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
-    Exchange exchange(comm, {.experts = 4, .k = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, rank, 1.0F);
     try {  // the others may still be in their dispatch when rank 2 has finished its own
       exchange.dispatch_async(call.routing, {call.payload()}).wait();
@@ -326,7 +312,7 @@ TEST(ExpertAsync, ARankThatDiesIsNamed) {
 // Rank 0 waits for the others, which do not come.
 TEST(ExpertAsync, ALimitOfItsOwnEndsTheWait) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2});
     Call call(exchange, comm.rank(), 1.0F);
     exchange.dispatch_async(call.routing, {call.payload()}).wait();
     if (comm.rank() == 0) {

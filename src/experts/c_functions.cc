@@ -10,13 +10,14 @@
 
 #include "capi/call.h"
 #include "capi/capi.h"
+#include "comm/handles.h"
 #include "experts/c_places.h"
 #include "unisono/parallel/experts.hpp"
 
-struct unisono_exchange_handle {
+struct unisono_expert_exchange_handle {
   unisono::Communicator comm;  // the exchange needs one that stays where it is
   int k = 1;
-  std::optional<unisono::Exchange> exchange;
+  std::optional<unisono::ExpertExchange> exchange;
 };
 struct unisono_routing_handle {
   unisono::Routing routing;
@@ -31,7 +32,7 @@ namespace {
 
 static_assert(UNISONO_ROWS_I8 == static_cast<int>(RowCoding::i8));
 static_assert(UNISONO_ROWS_F8E4M3 == static_cast<int>(RowCoding::f8e4m3));
-Exchange& exchange_of(unisono_exchange_t exchange) {
+ExpertExchange& exchange_of(unisono_expert_exchange_t exchange) {
   if (exchange == nullptr) {
     throw Error(ErrorCode::usage, "the exchange is NULL\nit was never created, or was freed");
   }
@@ -122,11 +123,11 @@ void start_async(unisono_request_t* request, const Start& start) {
 }
 
 template <typename Number>
-void route(const Number* chosen, std::size_t tokens, unisono_exchange_t exchange,
+void route(const Number* chosen, std::size_t tokens, unisono_expert_exchange_t exchange,
            unisono_routing_t* routing) {
   expect_place(routing, "routing");
   *routing = nullptr;
-  Exchange& open = exchange_of(exchange);
+  ExpertExchange& open = exchange_of(exchange);
   const auto k = static_cast<std::size_t>(exchange->k);
   auto handle = std::make_unique<unisono_routing_handle>(
       unisono_routing_handle{.routing = open.route(view(chosen, tokens * k, "chosen")),
@@ -147,46 +148,50 @@ void route(const Number* chosen, std::size_t tokens, unisono_exchange_t exchange
 
 using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all below is outside
 
-unisono_result_t unisono_exchange_create(const unisono_exchange_options_t* options,
-                                         unisono_comm_t comm,
-                                         unisono_exchange_t* exchange) noexcept {
+unisono_result_t unisono_expert_exchange_create(const unisono_expert_exchange_options_t* options,
+                                                unisono_comm_t comm,
+                                                unisono_expert_exchange_t* exchange) noexcept {
   return guard([&] {
     expect_place(exchange, "exchange");
     *exchange = nullptr;
     core_of(comm);  // refuses NULL
-    const unisono::ExchangeOptions wanted = options_of(options, unisono_size(comm));
-    auto handle = std::make_unique<unisono_exchange_handle>(unisono_exchange_handle{
-        .comm = unisono::Communicator(comm->core), .k = wanted.k, .exchange = std::nullopt});
+    const unisono::ExpertExchangeOptions wanted = options_of(options, unisono_size(comm));
+    auto handle = std::make_unique<unisono_expert_exchange_handle>(
+        unisono_expert_exchange_handle{.comm = unisono::detail::Handles::communicator(comm->core),
+                                       .k = wanted.k,
+                                       .exchange = std::nullopt});
     handle->exchange.emplace(handle->comm, wanted);
     *exchange = handle.release();
   });
 }
 
-unisono_result_t unisono_exchange_free(unisono_exchange_t* exchange) noexcept {
+unisono_result_t unisono_expert_exchange_free(unisono_expert_exchange_t* exchange) noexcept {
   return guard([&] {
     expect_place(exchange, "exchange");
     delete std::exchange(*exchange, nullptr);
   });
 }
 
-unisono_result_t unisono_exchange_limits(unisono_exchange_t exchange, std::size_t* max_tokens,
-                                         std::size_t* max_rows) noexcept {
+unisono_result_t unisono_expert_exchange_limits(unisono_expert_exchange_t exchange,
+                                                std::size_t* max_tokens,
+                                                std::size_t* max_rows) noexcept {
   return guard([&] {
     expect_place(max_tokens, "max_tokens");
     expect_place(max_rows, "max_rows");
-    const unisono::Exchange& open = exchange_of(exchange);
+    const unisono::ExpertExchange& open = exchange_of(exchange);
     *max_tokens = open.max_tokens();
     *max_rows = open.max_rows();
   });
 }
 
 unisono_result_t unisono_route(const std::int32_t* chosen, std::size_t tokens,
-                               unisono_exchange_t exchange, unisono_routing_t* routing) noexcept {
+                               unisono_expert_exchange_t exchange,
+                               unisono_routing_t* routing) noexcept {
   return guard([&] { route(chosen, tokens, exchange, routing); });
 }
 
 unisono_result_t unisono_route_i64(const std::int64_t* chosen, std::size_t tokens,
-                                   unisono_exchange_t exchange,
+                                   unisono_expert_exchange_t exchange,
                                    unisono_routing_t* routing) noexcept {
   return guard([&] { route(chosen, tokens, exchange, routing); });
 }
@@ -229,7 +234,7 @@ unisono_result_t unisono_routing_expert(int local, unisono_routing_t routing,
 }
 
 unisono_result_t unisono_dispatch(unisono_routing_t routing, const unisono_payload_t* payloads,
-                                  std::size_t count, unisono_exchange_t exchange) noexcept {
+                                  std::size_t count, unisono_expert_exchange_t exchange) noexcept {
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
     exchange_of(exchange).dispatch(handle.routing,
@@ -239,7 +244,7 @@ unisono_result_t unisono_dispatch(unisono_routing_t routing, const unisono_paylo
 
 unisono_result_t unisono_dispatch_async(unisono_routing_t routing,
                                         const unisono_payload_t* payloads, std::size_t count,
-                                        unisono_exchange_t exchange,
+                                        unisono_expert_exchange_t exchange,
                                         unisono_request_t* request) noexcept {
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
@@ -250,23 +255,9 @@ unisono_result_t unisono_dispatch_async(unisono_routing_t routing,
   });
 }
 
-unisono_result_t unisono_start_dispatch(unisono_routing_t routing,
-                                        const unisono_payload_t* payloads, std::size_t count,
-                                        unisono_exchange_t exchange) noexcept {
-  return guard([&] {
-    const unisono_routing_handle& handle = routing_of(routing);
-    exchange_of(exchange).start_dispatch(handle.routing,
-                                         payloads_of(handle, view(payloads, count, "payloads")));
-  });
-}
-
-unisono_result_t unisono_finish_dispatch(unisono_exchange_t exchange) noexcept {
-  return guard([&] { exchange_of(exchange).finish_dispatch(); });
-}
-
 unisono_result_t unisono_gather_list(unisono_routing_t routing, const void* in,
                                      std::size_t row_bytes, const void** rows,
-                                     unisono_exchange_t exchange) noexcept {
+                                     unisono_expert_exchange_t exchange) noexcept {
   return guard([&] {
     const unisono::Routing& made = routing_of(routing).routing;
     if (made.rows() != 0) {
@@ -278,12 +269,12 @@ unisono_result_t unisono_gather_list(unisono_routing_t routing, const void* in,
   });
 }
 
-unisono_result_t unisono_end_gather(unisono_exchange_t exchange) noexcept {
+unisono_result_t unisono_end_gather(unisono_expert_exchange_t exchange) noexcept {
   return guard([&] { exchange_of(exchange).end_gather(); });
 }
 
 unisono_result_t unisono_combine(unisono_routing_t routing, const unisono_combine_rows_t* combine,
-                                 unisono_exchange_t exchange) noexcept {
+                                 unisono_expert_exchange_t exchange) noexcept {
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
     exchange_of(exchange).combine(handle.routing, combine_of(handle, combine));
@@ -292,7 +283,7 @@ unisono_result_t unisono_combine(unisono_routing_t routing, const unisono_combin
 
 unisono_result_t unisono_combine_async(unisono_routing_t routing,
                                        const unisono_combine_rows_t* combine,
-                                       unisono_exchange_t exchange,
+                                       unisono_expert_exchange_t exchange,
                                        unisono_request_t* request) noexcept {
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
@@ -302,22 +293,9 @@ unisono_result_t unisono_combine_async(unisono_routing_t routing,
   });
 }
 
-unisono_result_t unisono_start_combine(unisono_routing_t routing,
-                                       const unisono_combine_rows_t* combine,
-                                       unisono_exchange_t exchange) noexcept {
-  return guard([&] {
-    const unisono_routing_handle& handle = routing_of(routing);
-    exchange_of(exchange).start_combine(handle.routing, combine_of(handle, combine));
-  });
-}
-
-unisono_result_t unisono_finish_combine(unisono_exchange_t exchange) noexcept {
-  return guard([&] { exchange_of(exchange).finish_combine(); });
-}
-
 unisono_result_t unisono_combine_backward(unisono_routing_t routing,
                                           const unisono_combine_gradient_t* gradient,
-                                          unisono_exchange_t exchange) noexcept {
+                                          unisono_expert_exchange_t exchange) noexcept {
   return guard([&] {
     const unisono_routing_handle& handle = routing_of(routing);
     exchange_of(exchange).combine_backward(handle.routing, gradient_of(handle, gradient));
@@ -325,17 +303,17 @@ unisono_result_t unisono_combine_backward(unisono_routing_t routing,
 }
 
 unisono_result_t unisono_mask(const int* ranks, std::size_t count,
-                              unisono_exchange_t exchange) noexcept {
+                              unisono_expert_exchange_t exchange) noexcept {
   return guard([&] { exchange_of(exchange).mask(view(ranks, count, "ranks")); });
 }
 
 unisono_result_t unisono_mask_for(const int* ranks, std::size_t count, std::int64_t routes,
-                                  unisono_exchange_t exchange) noexcept {
+                                  unisono_expert_exchange_t exchange) noexcept {
   return guard([&] { exchange_of(exchange).mask(view(ranks, count, "ranks"), routes); });
 }
 
 unisono_result_t unisono_masked(int* ranks, std::size_t* count,
-                                unisono_exchange_t exchange) noexcept {
+                                unisono_expert_exchange_t exchange) noexcept {
   return guard([&] {
     expect_place(count, "count");
     const std::vector<int> out = exchange_of(exchange).masked();

@@ -6,6 +6,7 @@
 
 #include "capi/call.h"
 #include "capi/capi.h"
+#include "comm/handles.h"
 #include "unisono/parallel/expert_balance.hpp"
 
 namespace unisono::c_api {
@@ -15,8 +16,8 @@ static_assert(UNISONO_EXPERT_MAJOR == static_cast<int>(ExpertLayout::expert_majo
 static_assert(UNISONO_RANK_MAJOR == static_cast<int>(ExpertLayout::rank_major));
 static_assert(UNISONO_FLAT == static_cast<int>(ExpertLayout::flat));
 // A member behind the last could lie in the padding, where its absence cannot be told.
-static_assert(offsetof(unisono_exchange_options_t, row_bytes) + sizeof(std::size_t) ==
-              sizeof(unisono_exchange_options_t));
+static_assert(offsetof(unisono_expert_exchange_options_t, row_bytes) + sizeof(std::size_t) ==
+              sizeof(unisono_expert_exchange_options_t));
 
 // By rank, its experts.
 std::vector<std::vector<int>> placement_of(const int* experts, const int* counts, int ranks) {
@@ -47,22 +48,23 @@ std::vector<ExpertMove> moves_of(const unisono_expert_move_t* moves, std::size_t
 
 }  // namespace
 
-ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
-  unisono_exchange_options_t known = UNISONO_EXCHANGE_OPTIONS_INIT;
+ExpertExchangeOptions options_of(const unisono_expert_exchange_options_t* given, int ranks) {
+  unisono_expert_exchange_options_t known = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
   expect_place(given, "options");
-  copy_versioned(&known, sizeof(known), given, given->struct_size, "UNISONO_EXCHANGE_OPTIONS_INIT");
+  copy_versioned(&known, sizeof(known), given, given->struct_size,
+                 "UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT");
   if (known.layout < UNISONO_EXPERT_MAJOR || known.layout > UNISONO_FLAT) {
     throw Error(ErrorCode::usage,
                 "layout is " + std::to_string(known.layout) +
                     "\ngive UNISONO_EXPERT_MAJOR or another layout of the enumeration");
   }
-  ExchangeOptions options{.experts = known.experts,
-                          .k = known.k,
-                          .layout = static_cast<ExpertLayout>(known.layout),
-                          .alignment = known.alignment,
-                          .capacity = known.capacity,
-                          .max_tokens = known.max_tokens,
-                          .row_bytes = known.row_bytes};
+  ExpertExchangeOptions options{.experts = known.experts,
+                                .k = known.k,
+                                .layout = static_cast<ExpertLayout>(known.layout),
+                                .alignment = known.alignment,
+                                .capacity = known.capacity,
+                                .max_tokens = known.max_tokens,
+                                .row_bytes = known.row_bytes};
   if (known.counts != nullptr) {
     options.experts_of_rank = placement_of(known.experts_of_ranks, known.counts, ranks);
   }
@@ -73,15 +75,16 @@ ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks) {
 
 using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all below is outside
 
-unisono_result_t unisono_experts_after_shrink(const unisono_exchange_options_t* options,
+unisono_result_t unisono_experts_after_shrink(const unisono_expert_exchange_options_t* options,
                                               int ranks_before, unisono_comm_t survivors,
                                               int* experts_of_ranks, int* counts) noexcept {
   return guard([&] {
     expect_place(experts_of_ranks, "experts_of_ranks");
     expect_place(counts, "counts");
     core_of(survivors);
-    const unisono::ExchangeOptions left = unisono::after_shrink(
-        options_of(options, ranks_before), unisono::Communicator(survivors->core), ranks_before);
+    const unisono::ExpertExchangeOptions left = unisono::after_shrink(
+        options_of(options, ranks_before), unisono::detail::Handles::communicator(survivors->core),
+        ranks_before);
     write_placement(left.experts_of_rank, experts_of_ranks);
     for (const std::vector<int>& here : left.experts_of_rank) {
       *counts++ = static_cast<int>(here.size());
@@ -129,7 +132,7 @@ unisono_result_t unisono_move_experts(const unisono_expert_move_t* moves, std::s
                                       void* const* placed, unisono_comm_t comm) noexcept {
   return guard([&] {
     core_of(comm);
-    unisono::Communicator ranks(comm->core);
+    unisono::Communicator ranks = unisono::detail::Handles::communicator(comm->core);
     const std::vector<unisono::ExpertMove> known = moves_of(moves, count);
     // The memory of the move of this expert of which this rank is the sender, or the receiver.
     const auto memory_of = [&](const auto* list, const char* name, int expert,

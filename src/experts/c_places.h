@@ -7,6 +7,6 @@
 namespace unisono::c_api {
 
 // `ranks`: of the communicator for which the options are.
-ExchangeOptions options_of(const unisono_exchange_options_t* given, int ranks);
+ExpertExchangeOptions options_of(const unisono_expert_exchange_options_t* given, int ranks);
 
 }  // namespace unisono::c_api

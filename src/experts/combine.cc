@@ -73,8 +73,8 @@ struct ReturnRows {
   std::vector<std::size_t> expected;
 };
 
-ReturnRows return_rows(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                       const experts::RowTransfer& transfer) {
+ReturnRows return_rows(const detail::ExpertExchangeState& state,
+                       const detail::RoutingState& routing, const experts::RowTransfer& transfer) {
   const auto ranks = at(state.comm->size());
   ReturnRows back{.rows = std::vector<std::vector<const std::byte*>>(ranks),
                   .expected = std::vector<std::size_t>(ranks, 0)};
@@ -92,7 +92,7 @@ ReturnRows return_rows(const detail::ExchangeState& state, const detail::Routing
   return back;
 }
 
-void prepare_back(detail::ExchangeState& state, const ReturnRows& back, std::size_t row_bytes,
+void prepare_back(detail::ExpertExchangeState& state, const ReturnRows& back, std::size_t row_bytes,
                   Mistake& mistake) {
   std::size_t sent = 0;
   for (const auto& rows : back.rows) {
@@ -104,10 +104,10 @@ void prepare_back(detail::ExchangeState& state, const ReturnRows& back, std::siz
   state.sent[0].incoming = state.sent[0].own;
 }
 
-std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& state,
+std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExpertExchangeState& state,
                                                      const detail::RoutingState* routing,
                                                      const CombineRows& combine, CallKind kind,
-                                                     experts::CallForm form, Mistake mistake) {
+                                                     Mistake mistake) {
   std::vector<experts::RowTransfer> transfers;
   ReturnRows back;
   if (mistake.text.empty()) {
@@ -120,10 +120,9 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
       prepare_back(state, back, transfers[0].row_bytes, mistake);
     }
   }
-  auto call = experts::start_call(state, routing, std::move(transfers), {.kind = kind},
-                                  std::move(mistake), form);
+  auto call =
+      experts::start_call(state, routing, std::move(transfers), {.kind = kind}, std::move(mistake));
   call->combine = combine;
-  call->fingerprint = form.in_halves ? experts::fingerprint(*call) : 0;
   if (!state.hosts.single()) {
     experts::start_rows(state, back.rows, back.expected, call->transfers[0].row_bytes,
                         state.sent[0]);
@@ -133,9 +132,8 @@ std::unique_ptr<detail::StartedCall> start_rows_back(detail::ExchangeState& stat
 
 // Returns the address of the row for each place, in the order of the places; nullptr: there is
 // none.
-std::vector<const std::byte*> finish_rows_back(detail::ExchangeState& state,
+std::vector<const std::byte*> finish_rows_back(detail::ExpertExchangeState& state,
                                                detail::StartedCall& call) {
-  experts::finish_headers(state, call);
   const experts::RowTransfer& transfer = call.transfers[0];
   const std::vector<Place>& places = call.routing->places.places;
   std::vector<const std::byte*> at_place(places.size(), nullptr);
@@ -204,10 +202,8 @@ void sum_rows(const CombineRows& combine, const detail::RoutingState& routing,
   }
 }
 
-std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
-                                                   const detail::RoutingState* routing,
-                                                   const CombineRows& combine,
-                                                   experts::CallForm form) {
+void combine_rows(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
+                  const CombineRows& combine) {
   Mistake mistake = experts::find_mistake(state, routing);
   if (mistake.text.empty()) {
     mistake = check(*routing, combine);
@@ -215,12 +211,8 @@ std::unique_ptr<detail::StartedCall> start_combine(detail::ExchangeState& state,
   if (mistake.text.empty()) {
     mistake = check_weights(*routing, combine.weights);
   }
-  return start_rows_back(state, routing, combine, CallKind::combine, form, std::move(mistake));
-}
-
-void finish_combine(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
+  const auto call = start_rows_back(state, routing, combine, CallKind::combine, std::move(mistake));
   const auto at_place = finish_rows_back(state, *call);
-  experts::expect_unchanged(state, *call);
   sum_rows(call->combine, *call->routing, call->transfers[0], at_place);
   experts::end_call(state);
 }
@@ -253,7 +245,7 @@ Mistake check(const detail::RoutingState& routing, const CombineGradient& gradie
 }
 
 // Brings out_gradient and the weight of each place to the rows, and multiplies them.
-void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
+void spread_gradient(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                      const CombineGradient& gradient, Mistake mistake) {
   const bool weighted = routing != nullptr && routing->layout != ExpertLayout::rank_major;
   const std::size_t row_bytes = experts::bytes_of(gradient.hidden, size_of(gradient.dtype));
@@ -275,8 +267,7 @@ void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* r
   }
   const experts::DispatchForm form{.kind = CallKind::combine_backward,
                                    .names = {.in = "out_gradient", .out = "rows_gradient"}};
-  experts::finish_dispatch(
-      state, experts::start_dispatch(state, routing, payloads, form, std::move(mistake)));
+  experts::dispatch(state, routing, payloads, form, std::move(mistake));
   const kernels::ScaleFunction multiply = kernels::find_multiply(gradient.dtype);
   for (std::size_t row = 0; row < weights.size(); ++row) {
     std::byte* const to = gradient.rows_gradient.data() + row * row_bytes;
@@ -285,13 +276,13 @@ void spread_gradient(detail::ExchangeState& state, const detail::RoutingState* r
 }
 
 // Computes the inner products of out_gradient and the rows.
-void find_weights_gradient(detail::ExchangeState& state, const detail::RoutingState* routing,
+void find_weights_gradient(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
                            const CombineGradient& gradient) {
   const kernels::DotFunction dot = kernels::find_dot(gradient.dtype);
   const std::size_t row_bytes = gradient.hidden * size_of(gradient.dtype);
   const auto call = start_rows_back(
       state, routing, {.rows = gradient.rows, .dtype = gradient.dtype, .hidden = gradient.hidden},
-      CallKind::combine_backward, {}, {});
+      CallKind::combine_backward, {});
   const auto at_place = finish_rows_back(state, *call);
   for (std::size_t i = 0; i < at_place.size(); ++i) {
     const std::byte* mine = gradient.out_gradient.data() + i / at(routing->k) * row_bytes;
@@ -303,34 +294,20 @@ void find_weights_gradient(detail::ExchangeState& state, const detail::RoutingSt
 
 }  // namespace
 
-void Exchange::combine(const Routing& routing, const CombineRows& combine) {
+void ExpertExchange::combine(const Routing& routing, const CombineRows& combine) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  unisono::finish_combine(*state_,
-                          unisono::start_combine(*state_, routing.state_.get(), combine, {}));
+  combine_rows(*state_, routing.state_.get(), combine);
 }
 
-Request Exchange::combine_async(const Routing& routing, const CombineRows& combine) {
-  return experts::start_async(*state_, routing.state_.get(),
-                              [made = routing.state_.get(), combine](detail::ExchangeState& state) {
-                                unisono::finish_combine(
-                                    state, unisono::start_combine(state, made, combine, {}));
-                              });
+Request ExpertExchange::combine_async(const Routing& routing, const CombineRows& combine) {
+  return experts::start_async(
+      *state_, routing.state_.get(),
+      [made = routing.state_.get(), combine](detail::ExpertExchangeState& state) {
+        combine_rows(state, made, combine);
+      });
 }
 
-void Exchange::start_combine(const Routing& routing, const CombineRows& combine) {
-  const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  experts::expect_none_started(*state_);
-  state_->started =
-      unisono::start_combine(*state_, routing.state_.get(), combine, {.in_halves = true});
-}
-
-void Exchange::finish_combine() {
-  std::unique_ptr<detail::StartedCall> call = experts::take_started(*state_, CallKind::combine);
-  const experts::LoadLabel label(*state_->comm, call->routing);
-  unisono::finish_combine(*state_, std::move(call));
-}
-
-void Exchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
+void ExpertExchange::combine_backward(const Routing& routing, const CombineGradient& gradient) {
   const detail::RoutingState* made = routing.state_.get();
   const experts::LoadLabel label(*state_->comm, made);
   Mistake mistake = experts::find_mistake(*state_, made);

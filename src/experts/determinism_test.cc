@@ -21,7 +21,8 @@ constexpr std::size_t kHidden = 130;
 constexpr int kChoices = 4;
 
 // Sums whose order shows in their bits. Each rank has another delay in each run.
-std::vector<float> run_once(Communicator& comm, Exchange& exchange, RowCoding coding, int run) {
+std::vector<float> run_once(Communicator& comm, ExpertExchange& exchange, RowCoding coding,
+                            int run) {
   std::mt19937 random(static_cast<unsigned>(comm.rank()) + 1);
   std::vector<std::int32_t> chosen;
   for (std::size_t token = 0; token < kTokens; ++token) {
@@ -72,7 +73,7 @@ Results run_often(ConnectOptions options, int others = kRanks) {
     mine.size = kRanks;
     mine.host = rank < others ? "a" : "b";
     Communicator comm = Communicator::connect(mine);
-    Exchange exchange(comm, {.experts = 9, .k = kChoices});
+    ExpertExchange exchange(comm, {.experts = 9, .k = kChoices});
     for (const RowCoding coding : {RowCoding::none, RowCoding::i8, RowCoding::f8e4m3}) {
       auto& first = results[static_cast<std::size_t>(rank)][static_cast<std::size_t>(coding)];
       first = run_once(comm, exchange, coding, 0);
@@ -88,7 +89,7 @@ Results run_often(ConnectOptions options, int others = kRanks) {
 TEST(ExpertDeterminism, BitsAreTheSameInEveryRunAndOverEachTransport) {
   const Results shared = run_often({});
   ConnectOptions options;
-  options.transport = "tcp";
+  options.transport = TransportKind::tcp;
   EXPECT_EQ(run_often(options), shared);
   EXPECT_EQ(run_often({}, 2), shared);    // two ranks on one host, one on the other
   EXPECT_NE(shared[0][0], shared[0][1]);  // i8 differs from f32
@@ -117,7 +118,7 @@ TEST(ExpertDeterminism, CombineHasTheSameBitsOnAnyNumberOfRanks) {
     const std::string job = comm::testing::unique_name("experts-ranks");
     comm::testing::as_threads(ranks, [&](int rank) {
       Communicator comm = Communicator::connect(comm::testing::options_for(rank, ranks, job));
-      Exchange exchange(comm, {.experts = 12, .k = kChoices});
+      ExpertExchange exchange(comm, {.experts = 12, .k = kChoices});
       const std::size_t count = kAll / static_cast<std::size_t>(ranks);
       const std::size_t first = count * static_cast<std::size_t>(rank);
       const auto mine = [&](auto& all, std::size_t width) {

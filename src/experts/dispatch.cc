@@ -88,7 +88,7 @@ void place_rows(const detail::RoutingState& routing, std::size_t source,
 // places.
 constexpr std::size_t kCachedTokens = std::size_t{4} << 20;
 
-void read_from_memory(const detail::ExchangeState& state, const detail::RoutingState& routing,
+void read_from_memory(const detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                       const RowTransfer& transfer, const std::vector<const std::byte*>& found,
                       std::size_t bytes_of_all) {
   const std::size_t bytes_here = routing.places.arrivals.size() * transfer.row_bytes;
@@ -118,7 +118,7 @@ void read_from_memory(const detail::ExchangeState& state, const detail::RoutingS
 }
 
 // Reads from the ranks on this host directly, and from other hosts' ranks through the relays.
-void read_from_hosts(const detail::ExchangeState& state, const detail::RoutingState& routing,
+void read_from_hosts(const detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                      const RowTransfer& transfer, const std::vector<const std::byte*>& found,
                      const std::vector<const std::byte*>& relayed) {
   for (std::size_t source = 0; source < found.size(); ++source) {
@@ -172,18 +172,8 @@ Mistake check(const detail::RoutingState& routing, std::span<const Payload> payl
 
 }  // namespace
 
-Mistake find_started(const detail::ExchangeState& state) {
-  if (state.started == nullptr) {
-    return {};
-  }
-  return {.text = std::string(to_text(state.started->kind)) +
-                  " has been started, but not finished\nfinish it on all ranks first"};
-}
-
-Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingState* routing) {
-  if (Mistake mistake = find_started(state); !mistake.text.empty()) {
-    return mistake;
-  }
+Mistake find_mistake(const detail::ExpertExchangeState& state,
+                     const detail::RoutingState* routing) {
   if (routing == nullptr) {
     return {.text = "the routing is empty\nit was moved from"};
   }
@@ -235,28 +225,13 @@ void expect_rows(Mistake& mistake, const char* what, std::size_t have,
   }
 }
 
-namespace {
-
-void open_or_start(detail::ExchangeState& state, detail::StartedCall& call,
-                   const CallHeader& header, const Mistake& mistake, bool in_halves) {
-  if (in_halves && state.hosts.single()) {
-    call.header = std::make_unique<SplitHeaderExchange>();
-    call.header->start(*state.comm, header, mistake);
-  } else {
-    call.headers = open(*state.comm, header, mistake);
-  }
-}
-
-}  // namespace
-
-std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
+std::unique_ptr<detail::StartedCall> start_call(detail::ExpertExchangeState& state,
                                                 const detail::RoutingState* routing,
                                                 std::vector<RowTransfer> transfers,
-                                                CallHeader header, Mistake mistake, CallForm form) {
+                                                CallHeader header, Mistake mistake) {
   auto call = std::make_unique<detail::StartedCall>();
   call->kind = header.kind;
   call->routing = routing;
-  header.form = form.bits();
   if (mistake.text.empty()) {
     header.routing = routing->number;
     header.parts = static_cast<std::uint32_t>(transfers.size());
@@ -268,49 +243,18 @@ std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
     }
   }
   call->transfers = std::move(transfers);
-  call->in_halves = form.in_halves;
-  open_or_start(state, *call, header, mistake, form.in_halves);
+  call->headers = open(*state.comm, header, mistake);
   return call;
 }
 
-void finish_headers(detail::ExchangeState& state, detail::StartedCall& call) {
-  if (call.header != nullptr) {
-    call.headers = call.header->finish(*state.comm);
-  }
-}
-
-std::uint64_t fingerprint(const detail::StartedCall& call) {
-  Hash hash;
-  for (const RowTransfer& transfer : call.transfers) {
-    hash.add(transfer.is_coded() ? 0 : fingerprint(transfer.in));
-  }
-  hash.add(fingerprint(std::as_bytes(call.combine.weights)));
-  return hash.add(fingerprint(call.combine.residual)).value();
-}
-
-void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& call) {
-  if (!call.in_halves) {
-    return;
-  }
-  Mistake mistake;
-  if (fingerprint(call) != call.fingerprint) {
-    mistake.text = "its inputs changed between the two halves\ndo not change them until finish_" +
-                   std::string(call.kind == CallKind::dispatch ? "dispatch" : "combine") +
-                   "() has returned";
-  }
-  agree(*state.comm, mistake, to_text(call.kind));
-}
-
-void end_call(detail::ExchangeState& state) {
+void end_call(detail::ExpertExchangeState& state) {
   if (state.is_read()) {
     state.here().barrier();
   }
 }
 
-std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
-                                                    const detail::RoutingState* routing,
-                                                    std::span<const Payload> payloads,
-                                                    const DispatchForm& form, Mistake mistake) {
+void dispatch(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
+              std::span<const Payload> payloads, const DispatchForm& form, Mistake mistake) {
   if (mistake.text.empty()) {
     mistake = find_mistake(state, routing);
   }
@@ -328,19 +272,12 @@ std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state
   for (std::size_t part = 0; part < transfers.size() && mistake.text.empty(); ++part) {
     prepare_inter_host(state, *routing, part, transfers[part], mistake);
   }
-  auto call = start_call(state, routing, std::move(transfers), {.kind = form.kind},
-                         std::move(mistake), form.call);
-  call->fingerprint = form.call.in_halves ? fingerprint(*call) : 0;
+  const auto call =
+      start_call(state, routing, std::move(transfers), {.kind = form.kind}, std::move(mistake));
   for (std::size_t part = 0; part < call->transfers.size(); ++part) {
     start_inter_host(state, *routing, part, call->transfers[part]);
   }
-  return call;
-}
-
-void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call) {
-  finish_headers(state, *call);
   const auto relayed = finish_inter_host(state, *call->routing, call->transfers);
-  expect_unchanged(state, *call);
   for (std::size_t part = 0; part < call->transfers.size(); ++part) {
     const RowTransfer& transfer = call->transfers[part];
     const auto found = find_published(state, call->headers, part, transfer.in.data());
@@ -359,55 +296,23 @@ void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::Start
   end_call(state);
 }
 
-void expect_none_started(const detail::ExchangeState& state) {
-  if (const Mistake mistake = find_started(state); !mistake.text.empty()) {
-    throw Error(mistake.code, "experts: " + mistake.text);
-  }
-}
-
-std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind) {
-  if (state.started == nullptr || state.started->kind != kind) {
-    const char* what = kind == CallKind::dispatch ? "dispatch" : "combine";
-    throw Error(ErrorCode::usage, std::string("experts: finish_") + what + "() without start_" +
-                                      what + "()\nstart it on all ranks first");
-  }
-  return std::move(state.started);
-}
-
 }  // namespace experts
 
-void Exchange::dispatch(const Routing& routing, std::span<const Payload> payloads) {
+void ExpertExchange::dispatch(const Routing& routing, std::span<const Payload> payloads) {
   const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  experts::finish_dispatch(
-      *state_, experts::start_dispatch(*state_, routing.state_.get(), payloads, {}, {}));
+  experts::dispatch(*state_, routing.state_.get(), payloads, {}, {});
 }
 
-Request Exchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
+Request ExpertExchange::dispatch_async(const Routing& routing, std::span<const Payload> payloads) {
   return experts::start_async(
       *state_, routing.state_.get(),
-      [made = routing.state_.get(),
-       all = std::vector<Payload>(payloads.begin(), payloads.end())](detail::ExchangeState& state) {
-        experts::finish_dispatch(state, experts::start_dispatch(state, made, all, {}, {}));
-      });
+      [made = routing.state_.get(), all = std::vector<Payload>(payloads.begin(), payloads.end())](
+          detail::ExpertExchangeState& state) { experts::dispatch(state, made, all, {}, {}); });
 }
 
-void Exchange::start_dispatch(const Routing& routing, std::span<const Payload> payloads) {
-  const experts::LoadLabel label(*state_->comm, routing.state_.get());
-  experts::expect_none_started(*state_);
-  state_->started = experts::start_dispatch(*state_, routing.state_.get(), payloads,
-                                            {.call = {.in_halves = true}}, {});
-}
-
-void Exchange::finish_dispatch() {
-  std::unique_ptr<detail::StartedCall> call =
-      experts::take_started(*state_, experts::CallKind::dispatch);
-  const experts::LoadLabel label(*state_->comm, call->routing);
-  experts::finish_dispatch(*state_, std::move(call));
-}
-
-std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
-                                                    std::span<const std::byte> in,
-                                                    std::size_t row_bytes) {
+std::vector<const std::byte*> ExpertExchange::gather_list(const Routing& routing,
+                                                          std::span<const std::byte> in,
+                                                          std::size_t row_bytes) {
   const detail::RoutingState* made = routing.state_.get();
   const experts::LoadLabel label(*state_->comm, made);
   experts::Mistake mistake = experts::find_mistake(*state_, made);
@@ -442,9 +347,8 @@ std::vector<const std::byte*> Exchange::gather_list(const Routing& routing,
   return rows;
 }
 
-void Exchange::end_gather() {
-  experts::open(*state_->comm, {.kind = experts::CallKind::end_gather},
-                experts::find_started(*state_));
+void ExpertExchange::end_gather() {
+  experts::open(*state_->comm, {.kind = experts::CallKind::end_gather}, {});
 }
 
 }  // namespace unisono

@@ -12,7 +12,7 @@
 namespace unisono::experts {
 
 // Returns the mistake in using this routing with this exchange; an empty text if there is none.
-Mistake find_mistake(const detail::ExchangeState& state, const detail::RoutingState* routing);
+Mistake find_mistake(const detail::ExpertExchangeState& state, const detail::RoutingState* routing);
 // Returns 2^64 - 1 on overflow.
 std::size_t bytes_of(std::size_t rows, std::size_t row_bytes);
 // Checks that `written` does not overlap `used`; adds to `mistake` if it has none yet.
@@ -25,27 +25,13 @@ void expect(Mistake& mistake, const char* what, std::size_t have, std::size_t ro
 void expect_rows(Mistake& mistake, const char* what, std::size_t have,
                  const detail::RoutingState& routing, std::size_t row_bytes);
 
-// Returns the mistake of making another call while one has been started.
-Mistake find_started(const detail::ExchangeState& state);
-// For the first half of another call: throws before anything is sent; the started call is
-// unaffected.
-void expect_none_started(const detail::ExchangeState& state);
-
-// Tells the peers where the rows are; for a call in halves on one host, without waiting for them.
-// Throws the mistake of any rank, or finish_opening() does.
-std::unique_ptr<detail::StartedCall> start_call(detail::ExchangeState& state,
+// Tells the peers where the rows are. Throws the mistake of any rank.
+std::unique_ptr<detail::StartedCall> start_call(detail::ExpertExchangeState& state,
                                                 const detail::RoutingState* routing,
                                                 std::vector<RowTransfer> transfers,
-                                                CallHeader header, Mistake mistake, CallForm form);
-void finish_headers(detail::ExchangeState& state, detail::StartedCall& call);
-// Returns a fingerprint of all memory that the caller must not change between the halves. Coded
-// rows belong to the exchange.
-std::uint64_t fingerprint(const detail::StartedCall& call);
-// Throws on all ranks, before anything is written, if a rank has changed that memory between the
-// halves.
-void expect_unchanged(detail::ExchangeState& state, const detail::StartedCall& call);
+                                                CallHeader header, Mistake mistake);
 // Afterwards the caller may change the rows.
-void end_call(detail::ExchangeState& state);
+void end_call(detail::ExpertExchangeState& state);
 
 // The names of a payload's memory in error texts.
 struct PartNames {
@@ -54,17 +40,10 @@ struct PartNames {
 };
 struct DispatchForm {
   CallKind kind = CallKind::dispatch;  // the call that it is a part of
-  CallForm call = {};
   PartNames names = {};
 };
 // `mistake`: found by the caller.
-std::unique_ptr<detail::StartedCall> start_dispatch(detail::ExchangeState& state,
-                                                    const detail::RoutingState* routing,
-                                                    std::span<const Payload> payloads,
-                                                    const DispatchForm& form, Mistake mistake);
-void finish_dispatch(detail::ExchangeState& state, std::unique_ptr<detail::StartedCall> call);
-
-// Returns the call that start_dispatch() or start_combine() started. Throws if there is none.
-std::unique_ptr<detail::StartedCall> take_started(detail::ExchangeState& state, CallKind kind);
+void dispatch(detail::ExpertExchangeState& state, const detail::RoutingState* routing,
+              std::span<const Payload> payloads, const DispatchForm& form, Mistake mistake);
 
 }  // namespace unisono::experts

@@ -20,7 +20,7 @@ namespace {
 using experts::CallKind;
 using experts::Mistake;
 
-std::uint64_t hash_of(const ExchangeOptions& options) {
+std::uint64_t hash_of(const ExpertExchangeOptions& options) {
   Hash hash;
   for (const std::int64_t number : experts::numbers_of(options)) {
     hash.add(static_cast<std::uint64_t>(number));
@@ -28,7 +28,8 @@ std::uint64_t hash_of(const ExchangeOptions& options) {
   return hash.value();
 }
 
-std::string not_an_expert(std::size_t index, std::int64_t expert, const ExchangeOptions& options) {
+std::string not_an_expert(std::size_t index, std::int64_t expert,
+                          const ExpertExchangeOptions& options) {
   const auto k = static_cast<std::size_t>(options.k);
   return "token " + std::to_string(index / k) + " chose expert " + std::to_string(expert) +
          " at place " + std::to_string(index % k) + ", but there are " +
@@ -37,7 +38,7 @@ std::string not_an_expert(std::size_t index, std::int64_t expert, const Exchange
 }
 
 template <typename Number>
-Mistake find_mistake(std::span<const Number> chosen, const ExchangeOptions& options) {
+Mistake find_mistake(std::span<const Number> chosen, const ExpertExchangeOptions& options) {
   if (chosen.size() % static_cast<std::size_t>(options.k) != 0) {
     return {.text = "k = " + std::to_string(options.k) + " does not divide its " +
                     std::to_string(chosen.size()) + " choices\ngive k choices per token"};
@@ -78,7 +79,7 @@ struct RemoteChoiceMessage {
   experts::InterHostIndex inter_host_index;
 };
 
-void tell_far(detail::ExchangeState& state, const experts::SendLayout& send_layout,
+void tell_far(detail::ExpertExchangeState& state, const experts::SendLayout& send_layout,
               std::size_t choices, detail::RoutingState& routing) {
   const experts::HostMap& hosts = state.hosts;
   experts::InterHostLayout& inter_host = routing.inter_host;
@@ -115,8 +116,8 @@ void tell_far(detail::ExchangeState& state, const experts::SendLayout& send_layo
 // Ranks tell each other how many of their choices fall on each expert, and tell the ranks of the
 // experts which ones. So a rank's received data grows with its rows, not with the tokens of all
 // ranks. `any`: whether there are choices on any rank.
-void find_places(detail::ExchangeState& state, const std::vector<std::int32_t>& choices, bool any,
-                 detail::RoutingState& routing) {
+void find_places(detail::ExpertExchangeState& state, const std::vector<std::int32_t>& choices,
+                 bool any, detail::RoutingState& routing) {
   Communicator& comm = *state.comm;
   experts::Places& places = routing.places;
   const auto ranks = static_cast<std::size_t>(comm.size());
@@ -146,7 +147,8 @@ void find_places(detail::ExchangeState& state, const std::vector<std::int32_t>& 
 }
 
 // All ranks know the numbers of tokens of the others, so all reserve the same memory.
-void make_room(detail::ExchangeState& state, const std::vector<experts::CallHeader>& headers) {
+void make_room(detail::ExpertExchangeState& state,
+               const std::vector<experts::CallHeader>& headers) {
   std::uint64_t choices = 0;
   for (const experts::CallHeader& header : headers) {
     choices = std::max(choices, header.own);
@@ -160,14 +162,11 @@ void make_room(detail::ExchangeState& state, const std::vector<experts::CallHead
 }
 
 template <typename Number>
-std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
+std::unique_ptr<detail::RoutingState> route(detail::ExpertExchangeState& state,
                                             std::span<const Number> chosen) {
   Communicator& comm = *state.comm;
   const auto k = static_cast<std::size_t>(state.options.k);
-  Mistake mistake = experts::find_started(state);
-  if (mistake.text.empty()) {
-    mistake = find_mistake(chosen, state.options);
-  }
+  const Mistake mistake = find_mistake(chosen, state.options);
   const auto headers =
       experts::open(comm, {.kind = CallKind::route, .own = chosen.size()}, mistake);
   make_room(state, headers);
@@ -189,40 +188,40 @@ std::unique_ptr<detail::RoutingState> route(detail::ExchangeState& state,
 
 }  // namespace
 
-Exchange::Exchange(Communicator& communicator, const ExchangeOptions& options) {
+ExpertExchange::ExpertExchange(Communicator& communicator, const ExpertExchangeOptions& options) {
   Mistake mistake;
   if (const std::string text = experts::find_mistake(options, communicator.size()); !text.empty()) {
-    mistake.text = text + "\ncorrect the ExchangeOptions";
+    mistake.text = text + "\ncorrect the ExpertExchangeOptions";
   }
   experts::open(communicator, {.kind = CallKind::exchange, .options = hash_of(options)}, mistake,
                 &options);
-  state_ = std::make_unique<detail::ExchangeState>(communicator, options);
+  state_ = std::make_unique<detail::ExpertExchangeState>(communicator, options);
   state_->meet();
   state_->max_tokens = options.max_tokens;
   experts::reserve(*state_, options.max_tokens, CallKind::exchange);
 }
-Exchange::Exchange(Exchange&&) noexcept = default;
-Exchange& Exchange::operator=(Exchange&& other) noexcept {
+ExpertExchange::ExpertExchange(ExpertExchange&&) noexcept = default;
+ExpertExchange& ExpertExchange::operator=(ExpertExchange&& other) noexcept {
   std::swap(state_, other.state_);
   return *this;
 }
-Exchange::~Exchange() {
+ExpertExchange::~ExpertExchange() {
   if (state_ != nullptr && state_->async != nullptr && !state_->async->close()) {
     static_cast<void>(state_.release());  // NOLINT(bugprone-unused-return-value): see close()
   }
 }
 
-std::size_t Exchange::max_tokens() const {
+std::size_t ExpertExchange::max_tokens() const {
   return state_->max_tokens;
 }
-std::size_t Exchange::max_rows() const {
+std::size_t ExpertExchange::max_rows() const {
   return experts::most_rows(*state_, state_->max_tokens);
 }
 
-Routing Exchange::route(std::span<const std::int32_t> experts) {
+Routing ExpertExchange::route(std::span<const std::int32_t> experts) {
   return Routing(unisono::route(*state_, experts));
 }
-Routing Exchange::route(std::span<const std::int64_t> experts) {
+Routing ExpertExchange::route(std::span<const std::int64_t> experts) {
   return Routing(unisono::route(*state_, experts));
 }
 

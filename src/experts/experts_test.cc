@@ -32,7 +32,7 @@ TEST(Experts, RandomShapesBetweenHosts) {
   ConnectOptions options;
   options.job = job;
   options.token = "experts-between-hosts";
-  options.transport = "tcp";
+  options.transport = TransportKind::tcp;
   options.address = comm::testing::loopback_address(job);
   run_threads(3, [](Communicator& comm) { check_random_shapes(comm, cases() / 10 + 1); }, options);
 }
@@ -54,7 +54,7 @@ TEST(Experts, ManyTokens) {
 template <typename Element>
 void check_dtype(Communicator& comm, Dtype dtype) {
   constexpr std::size_t kHidden = 37;
-  Exchange exchange(comm, {.experts = 5, .k = 3});
+  ExpertExchange exchange(comm, {.experts = 5, .k = 3});
   const std::vector<std::int32_t> chosen = {4, 0, 2, 1, -1, 3};
   const std::vector<float> weights = {1, 2, -1, 2, 1, 1};
   const Routing routing = exchange.route(std::span(chosen));
@@ -96,7 +96,7 @@ TEST(Experts, GatherListGivesTheRowsWhereTheyLie) {
                 .chosen = {{0, 5, 3, 1}, {5, 0}, {}},
                 .hidden = 5,
                 .registered = true};
-    Exchange exchange(comm, shape.options);
+    ExpertExchange exchange(comm, shape.options);
     const Routing routing = exchange.route(
         std::span<const std::int32_t>(shape.chosen[static_cast<std::size_t>(comm.rank())]));
     const Floats tokens(comm, shape.tokens(comm.rank()) * shape.hidden, true);

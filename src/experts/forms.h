@@ -1,4 +1,4 @@
-// The properties of a call, besides its kind and its sizes, on which the ranks must agree.
+// The properties of a call's rows, besides their sizes, on which the ranks must agree.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,6 @@
 
 namespace unisono::experts {
 
-struct CallForm {
-  bool in_halves = false;
-
-  std::uint32_t bits() const { return in_halves ? 1U : 0U; }
-  static CallForm from(std::uint32_t bits) { return {.in_halves = (bits & 1U) != 0}; }
-};
 struct PartForm {
   Dtype dtype = Dtype::u8;
   RowCoding coding = RowCoding::none;

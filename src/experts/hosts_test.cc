@@ -79,7 +79,7 @@ TEST(ExpertHosts, ATokenCrossesOnceToEachHostAndEachRowOnceBack) {
       }
       inter_host += hosts.size() - hosts.count(0);
     }
-    Exchange exchange(comm, {.experts = kExperts, .k = 4});
+    ExpertExchange exchange(comm, {.experts = kExperts, .k = 4});
     const Routing routing = exchange.route(std::span<const std::int32_t>(chosen));
     const std::vector<std::byte> tokens(routing.tokens() * kRowBytes, std::byte{1});
     std::vector<std::byte> rows(routing.rows() * kRowBytes);

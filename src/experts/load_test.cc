@@ -38,7 +38,7 @@ TEST(Load, NamesTheRankThatGetsMost) {
 constexpr std::size_t kTokens = 16;
 
 // Rank 1 comes once an observer has seen the reason why rank 0 waits.
-void dispatch_when_seen(Communicator& comm, Exchange& exchange, const Routing& routing,
+void dispatch_when_seen(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                         std::atomic<bool>& seen) {
   const std::vector<float> tokens(kTokens);
   std::vector<float> rows(routing.rows());
@@ -69,7 +69,7 @@ void dispatch_when_seen(Communicator& comm, Exchange& exchange, const Routing& r
 TEST(Load, IsInTheLabelOfARankThatWaitsForRows) {
   std::atomic<bool> seen = false;
   run_threads(2, [&seen](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 1});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 1});
     const std::vector<std::int32_t> chosen(kTokens, 3);
     const Routing routing = exchange.route(std::span(chosen));
     comm.label("layer 7");

@@ -34,7 +34,7 @@ namespace experts {
 namespace {
 
 // Returns the physical experts of the ranks that are included at routing `number`.
-PhysicalExperts physical_experts_at(const detail::ExchangeState& state,
+PhysicalExperts physical_experts_at(const detail::ExpertExchangeState& state,
                                     const std::vector<std::uint64_t>& out_until,
                                     std::uint64_t number) {
   PhysicalExperts physical_experts = physical_experts_of(state.options, state.comm->size());
@@ -58,7 +58,7 @@ std::vector<int> ranks_out(const std::vector<std::uint64_t>& out_until, std::uin
 
 }  // namespace
 
-void readmit(detail::ExchangeState& state) {
+void readmit(detail::ExpertExchangeState& state) {
   const std::uint64_t before = state.routings - 1;
   if (std::any_of(state.out_until.begin(), state.out_until.end(),
                   [before](std::uint64_t last) { return last != 0 && last == before; })) {
@@ -68,12 +68,9 @@ void readmit(detail::ExchangeState& state) {
 
 }  // namespace experts
 
-std::vector<int> Exchange::mask(std::span<const int> ranks, std::int64_t routes) {
+std::vector<int> ExpertExchange::mask(std::span<const int> ranks, std::int64_t routes) {
   Communicator& comm = *state_->comm;
-  experts::Mistake mistake = experts::find_started(*state_);
-  if (mistake.text.empty()) {
-    mistake = find_mistake(ranks, comm.size());
-  }
+  experts::Mistake mistake = find_mistake(ranks, comm.size());
   if (mistake.text.empty() && routes < 1) {
     mistake.text = "it is for " + std::to_string(routes) + " routings\ngive 1 or more";
   }
@@ -105,12 +102,12 @@ std::vector<int> Exchange::mask(std::span<const int> ranks, std::int64_t routes)
   return out;
 }
 
-std::vector<int> Exchange::masked() const {
+std::vector<int> ExpertExchange::masked() const {
   return experts::ranks_out(state_->out_until, state_->routings + 1);
 }
 
-ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator& survivors,
-                             int ranks_before) {
+ExpertExchangeOptions after_shrink(const ExpertExchangeOptions& options,
+                                   const Communicator& survivors, int ranks_before) {
   const std::vector<int> previous = survivors.previous_ranks();
   if (const std::string text = experts::find_mistake(options, ranks_before); !text.empty()) {
     throw Error(ErrorCode::usage,
@@ -122,7 +119,7 @@ ExchangeOptions after_shrink(const ExchangeOptions& options, const Communicator&
                                       " ranks\npass the communicator that shrink() returned");
   }
   const auto before = experts::physical_experts_of(options, ranks_before).experts_of_rank;
-  ExchangeOptions left = options;
+  ExpertExchangeOptions left = options;
   left.experts_of_rank.clear();
   std::vector<int> without(static_cast<std::size_t>(options.experts));
   std::iota(without.begin(), without.end(), 0);

@@ -7,6 +7,6 @@ namespace unisono::experts {
 
 // Called when a routing has its number: includes the ranks that were excluded until the previous
 // one.
-void readmit(detail::ExchangeState& state);
+void readmit(detail::ExpertExchangeState& state);
 
 }  // namespace unisono::experts

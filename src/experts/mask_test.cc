@@ -15,12 +15,12 @@ namespace unisono {
 namespace {
 
 // Experts 0 to 3; each except 3 has a replica.
-ExchangeOptions with_replicas() {
+ExpertExchangeOptions with_replicas() {
   return {.experts = 4, .k = 2, .experts_of_rank = {{0, 1}, {1, 2, 3}, {2, 0}}};
 }
 
 // One token on each rank, which all experts return unchanged: the sum is twice the token.
-std::string round_trip(Exchange& exchange, const Routing& routing, float token) {
+std::string round_trip(ExpertExchange& exchange, const Routing& routing, float token) {
   std::vector<float> in = {token};
   std::vector<float> rows(routing.rows());
   std::vector<float> out = {-1.0F};
@@ -36,7 +36,7 @@ std::string round_trip(Exchange& exchange, const Routing& routing, float token) 
 
 TEST(Mask, RanksThatAreOutGetNothing) {
   comm::testing::run_ranks(3, [](Communicator& comm) {
-    Exchange exchange(comm, with_replicas());
+    ExpertExchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
     const auto route = [&] { return exchange.route(std::span(chosen)); };
     const Routing before = route();
@@ -56,7 +56,7 @@ TEST(Mask, RanksThatAreOutGetNothing) {
 
 TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
   comm::testing::run_ranks(3, [](Communicator& comm) {
-    Exchange exchange(comm, with_replicas());
+    ExpertExchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
     // Rank 0 is excluded for two routings, because the greater of two numbers counts.
     const int routes = comm.rank() == 1 ? 2 : 1;
@@ -85,7 +85,7 @@ TEST(Mask, RanksComeInAgainAtTheStatedRouting) {
 
 TEST(Mask, LastReplicasCannotBeTaken) {
   comm::testing::run_ranks(3, [](Communicator& comm) {
-    Exchange exchange(comm, with_replicas());
+    ExpertExchange exchange(comm, with_replicas());
     const std::vector<std::int32_t> chosen = {0, 2};
     const auto refused = [&](const std::vector<int>& ranks) -> std::string {
       try {
@@ -109,7 +109,7 @@ TEST(Mask, LastReplicasCannotBeTaken) {
 std::string go_on_without_rank_2(Communicator& comm) {
   const std::vector<std::int32_t> chosen = {0, 2};
   Communicator left = comm.shrink();
-  Exchange exchange(left, after_shrink(with_replicas(), left, 3));
+  ExpertExchange exchange(left, after_shrink(with_replicas(), left, 3));
   return round_trip(exchange, exchange.route(std::span(chosen)), 4.0F);
 }
 
@@ -121,7 +121,7 @@ TEST(Mask, DeadBetweenDispatchAndCombine) {
     Communicator comm = Communicator::connect(options);
     const std::vector<std::int32_t> chosen = {0, 2};
     try {
-      Exchange exchange(comm, with_replicas());
+      ExpertExchange exchange(comm, with_replicas());
       const Routing routing = exchange.route(std::span(chosen));
       std::vector<float> in = {1.0F};
       std::vector<float> rows(routing.rows());
@@ -152,7 +152,7 @@ std::string run_until_killed(int rank, const std::string& job, int delay_us) {
   Communicator comm = Communicator::connect(comm::testing::options_for(rank, 3, job));
   const std::vector<std::int32_t> chosen = {0, 2};
   try {
-    Exchange exchange(comm, with_replicas());
+    ExpertExchange exchange(comm, with_replicas());
     const std::jthread killer([rank, delay_us] {
       if (rank == 2) {
         std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
@@ -166,8 +166,7 @@ std::string run_until_killed(int rank, const std::string& job, int delay_us) {
       const Payload payload{.in = std::as_bytes(std::span(in)),
                             .out = std::as_writable_bytes(std::span(rows)),
                             .row_bytes = sizeof(float)};
-      exchange.start_dispatch(routing, {payload});
-      exchange.finish_dispatch();
+      exchange.dispatch(routing, {payload});
       exchange.dispatch_async(routing, {payload}).wait();
       if (const std::string wrong = round_trip(exchange, routing, 3.0F); !wrong.empty()) {
         return wrong;
@@ -195,7 +194,7 @@ TEST(Mask, WithoutReplicasTheLostExpertsAreNamed) {
   const std::string job = comm::testing::unique_name("experts-lost");
   const auto said = comm::testing::as_processes(2, [&](int rank) -> std::string {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, job));
-    const ExchangeOptions even{.experts = 5, .k = 1};
+    const ExpertExchangeOptions even{.experts = 5, .k = 1};
     try {
       comm.barrier();  // they are connected
       if (rank == 1) {

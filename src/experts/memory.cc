@@ -13,7 +13,8 @@ namespace unisono::experts {
 namespace {
 
 // Touching the memory now avoids page faults later.
-void touch(detail::ExchangeState& state, Region& region, std::size_t bytes, Mistake& mistake) {
+void touch(detail::ExpertExchangeState& state, Region& region, std::size_t bytes,
+           Mistake& mistake) {
   if (region.bytes().size() >= bytes || !mistake.text.empty()) {
     return;
   }
@@ -21,7 +22,7 @@ void touch(detail::ExchangeState& state, Region& region, std::size_t bytes, Mist
   std::fill(memory.begin(), memory.end(), std::byte{0});
 }
 
-void reserve_here(detail::ExchangeState& state, std::size_t tokens, Mistake& mistake) {
+void reserve_here(detail::ExpertExchangeState& state, std::size_t tokens, Mistake& mistake) {
   const std::size_t row_bytes = state.options.row_bytes;
   const auto most = static_cast<std::size_t>(std::max(state.options.k, state.comm->size()));
   if (row_bytes > std::numeric_limits<std::size_t>::max() / (tokens * most)) {
@@ -46,8 +47,8 @@ void reserve_here(detail::ExchangeState& state, std::size_t tokens, Mistake& mis
 
 }  // namespace
 
-std::size_t most_rows(const detail::ExchangeState& state, std::size_t tokens) {
-  const ExchangeOptions& options = state.options;
+std::size_t most_rows(const detail::ExpertExchangeState& state, std::size_t tokens) {
+  const ExpertExchangeOptions& options = state.options;
   const auto rank = static_cast<std::size_t>(state.comm->rank());
   const std::size_t experts_here = state.physical_experts.experts_of_rank[rank].size();
   const std::size_t all = tokens * static_cast<std::size_t>(state.comm->size());
@@ -67,7 +68,7 @@ std::size_t most_rows(const detail::ExchangeState& state, std::size_t tokens) {
   return rows;
 }
 
-void reserve(detail::ExchangeState& state, std::size_t tokens, CallKind call) {
+void reserve(detail::ExpertExchangeState& state, std::size_t tokens, CallKind call) {
   if (state.options.row_bytes == 0 || tokens == 0) {
     return;
   }

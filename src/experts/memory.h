@@ -11,10 +11,10 @@ namespace unisono::experts {
 
 // Returns the most rows, with padding, that a routing of `tokens` tokens per rank can bring to this
 // rank.
-std::size_t most_rows(const detail::ExchangeState& state, std::size_t tokens);
+std::size_t most_rows(const detail::ExpertExchangeState& state, std::size_t tokens);
 
 // Allocates memory for the rows of an even routing of `tokens` tokens per rank, if the options give
 // the row length. Then it is collective, and throws on all ranks if one has no memory.
-void reserve(detail::ExchangeState& state, std::size_t tokens, CallKind call);
+void reserve(detail::ExpertExchangeState& state, std::size_t tokens, CallKind call);
 
 }  // namespace unisono::experts

@@ -32,12 +32,12 @@ TEST(ExpertMemory, TheMostRowsAreThoseOfTheWorstRouting) {
         Case{ExpertLayout::expert_major, 1, 3, 6}, Case{ExpertLayout::rank_major, 1, -1, 10},
         Case{ExpertLayout::flat, 1, -1, 20}}) {
     run_threads(2, [&](Communicator& comm) {
-      Exchange exchange(comm, {.experts = 4,
-                               .k = 2,
-                               .layout = one.layout,
-                               .alignment = one.alignment,
-                               .capacity = one.capacity,
-                               .max_tokens = 5});
+      ExpertExchange exchange(comm, {.experts = 4,
+                                     .k = 2,
+                                     .layout = one.layout,
+                                     .alignment = one.alignment,
+                                     .capacity = one.capacity,
+                                     .max_tokens = 5});
       EXPECT_EQ(exchange.max_tokens(), 5U);
       EXPECT_EQ(exchange.max_rows(), one.most);
       const auto chosen = to_two(5);
@@ -51,7 +51,8 @@ TEST(ExpertMemory, TheMostRowsAreThoseOfTheWorstRouting) {
 // Buffers of one length for every routing; the memory after the rows is unchanged.
 TEST(ExpertMemory, BuffersOfTheMostRowsServeEveryRouting) {
   run_threads(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 4, .row_bytes = sizeof(float)});
+    ExpertExchange exchange(comm,
+                            {.experts = 4, .k = 2, .max_tokens = 4, .row_bytes = sizeof(float)});
     std::vector<float> rows(exchange.max_rows());
     std::vector<float> gradients(exchange.max_rows());
     for (std::size_t tokens = 0; tokens <= 4; ++tokens) {
@@ -96,7 +97,7 @@ TEST(ExpertMemory, BuffersOfTheMostRowsServeEveryRouting) {
 
 TEST(ExpertMemory, MoreTokensGrowItOnAllRanks) {
   run_threads(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2, .row_bytes = 64});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2, .row_bytes = 64});
     const auto chosen = to_two(comm.rank() == 1 ? 9 : 1);
     const Routing routing = exchange.route(std::span(chosen));
     EXPECT_EQ(exchange.max_tokens(), 9U);
@@ -108,7 +109,7 @@ TEST(ExpertMemory, MoreTokensGrowItOnAllRanks) {
 // Also with the max_rows() of a time before a rank routed more.
 TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
   run_threads(2, [](Communicator& comm) {
-    Exchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 2, .max_tokens = 2});
     std::vector<float> rows(exchange.max_rows());
     const auto many = to_two(comm.rank() == 1 ? 9 : 1);
     (void)exchange.route(std::span(many));
@@ -143,9 +144,9 @@ TEST(ExpertMemory, BuffersMayHaveMoreRowsThanARouting) {
 
 TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
   run_threads(2, [](Communicator& comm) {
-    const auto refused = [&](const ExchangeOptions& options) -> std::string {
+    const auto refused = [&](const ExpertExchangeOptions& options) -> std::string {
       try {
-        const Exchange exchange(comm, options);
+        const ExpertExchange exchange(comm, options);
       } catch (const Error& error) {
         return error.what();
       }
@@ -161,7 +162,7 @@ TEST(ExpertMemory, WhatCannotBeIsToldToAllRanks) {
                        .k = 2,
                        .max_tokens = std::size_t{1} << 30,
                        .row_bytes = std::size_t{1} << 20})
-                  .find("experts: Exchange() of rank 0: "),
+                  .find("experts: ExpertExchange() of rank 0: "),
               std::string::npos);
     EXPECT_NE(refused({.experts = 8,  // 2 to the 64th bytes, which wraps to zero
                        .k = 8,

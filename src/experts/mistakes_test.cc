@@ -46,7 +46,7 @@ struct Small {
   std::vector<std::int32_t> chosen = {0, 3, 1, 2};
   std::vector<float> tokens = {1.0F, 2.0F};
   std::vector<float> weights = {1.0F, 1.0F, 1.0F, 1.0F};
-  Exchange exchange;
+  ExpertExchange exchange;
   Routing routing;
 };
 
@@ -66,10 +66,10 @@ TEST(ExpertMistakes, ExpertThatDoesNotExist) {
 
 TEST(ExpertMistakes, OptionsThatDiffer) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
-    const auto differ = [&](const std::string& text, const ExchangeOptions& first,
-                            const ExchangeOptions& other) {
+    const auto differ = [&](const std::string& text, const ExpertExchangeOptions& first,
+                            const ExpertExchangeOptions& other) {
       expect_error(ErrorCode::mismatch, text,
-                   [&] { const Exchange exchange(comm, comm.rank() == 0 ? first : other); });
+                   [&] { const ExpertExchange exchange(comm, comm.rank() == 0 ? first : other); });
     };
     differ("rank 0 has k = 1, and rank 1 has k = 2\ngive the same", {.experts = 4, .k = 1},
            {.experts = 4, .k = 2});
@@ -87,7 +87,7 @@ TEST(ExpertMistakes, OptionsThatDiffer) {
            {.experts = 2, .experts_of_rank = {{0}, {1, 0}}},
            {.experts = 2, .experts_of_rank = {{0}, {0, 1}}});
     expect_error(ErrorCode::usage, "no rank holds expert 2", [&] {
-      const Exchange exchange(comm, {.experts = 3, .experts_of_rank = {{0, 1}, {1}}});
+      const ExpertExchange exchange(comm, {.experts = 3, .experts_of_rank = {{0, 1}, {1}}});
     });
     Small(comm).round_trip();
   });
@@ -173,68 +173,6 @@ TEST(ExpertMistakes, RoutingsOfOthers) {
   });
 }
 
-TEST(ExpertMistakes, HalvesThatDoNotMeet) {
-  comm::testing::run_ranks(2, [](Communicator& comm) {
-    Small small(comm);
-    expect_error(ErrorCode::usage, "finish_dispatch() without start_dispatch()",
-                 [&] { small.exchange.finish_dispatch(); });
-    std::vector<float> rows(small.routing.rows());
-    small.exchange.start_dispatch(small.routing, {{.in = std::as_bytes(std::span(small.tokens)),
-                                                   .out = std::as_writable_bytes(std::span(rows)),
-                                                   .row_bytes = sizeof(float)}});
-    expect_error(ErrorCode::usage, "finish_combine() without start_combine()",
-                 [&] { small.exchange.finish_combine(); });
-    expect_error(ErrorCode::usage,
-                 "route() of rank 0: dispatch() has been started, but not finished",
-                 [&] { (void)small.route(); });
-    small.exchange.finish_dispatch();
-    small.round_trip();
-  });
-}
-
-TEST(ExpertMistakes, RowsThatChangeBetweenTheHalves) {
-  comm::testing::run_ranks(2, [](Communicator& comm) {
-    Small small(comm);
-    std::vector<float> rows(small.routing.rows(), 7.0F);
-    const std::vector<float> before = rows;
-    small.exchange.start_dispatch(small.routing, {{.in = std::as_bytes(std::span(small.tokens)),
-                                                   .out = std::as_writable_bytes(std::span(rows)),
-                                                   .row_bytes = sizeof(float)}});
-    small.tokens[1] += comm.rank() == 1 ? 1.0F : 0.0F;
-    expect_error(ErrorCode::usage,
-                 "dispatch() of rank 1: its inputs changed between the two halves",
-                 [&] { small.exchange.finish_dispatch(); });
-    EXPECT_EQ(rows, before);
-    small.tokens[1] -= comm.rank() == 1 ? 1.0F : 0.0F;
-    std::vector<float> out(small.tokens.size(), 7.0F);
-    small.exchange.start_combine(small.routing, {.rows = std::as_bytes(std::span(rows)),
-                                                 .out = std::as_writable_bytes(std::span(out)),
-                                                 .dtype = Dtype::f32,
-                                                 .hidden = 1});
-    rows.back() += comm.rank() == 0 ? 1.0F : 0.0F;
-    expect_error(ErrorCode::usage, "combine() of rank 0: its inputs changed between the two halves",
-                 [&] { small.exchange.finish_combine(); });
-    EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
-    small.round_trip();
-  });
-}
-
-TEST(ExpertMistakes, MistakesOfStartsAreToldByFinishesOnOneHost) {
-  comm::testing::run_ranks(2, [](Communicator& comm) {
-    Small small(comm);
-    const std::vector<std::byte> in(comm.rank() == 1 ? 12 : 8);
-    std::vector<std::byte> out(small.routing.rows() * 4);
-    expect_error(ErrorCode::usage, "dispatch() of rank 1: `in` has 12 bytes, not the 8", [&] {
-      small.exchange.start_dispatch(small.routing, {{.in = in, .out = out, .row_bytes = 4}});
-      if (comm.hosts() > 1) {
-        ADD_FAILURE() << "between hosts the start tells it";
-      }
-      small.exchange.finish_dispatch();
-    });
-    small.round_trip();
-  });
-}
-
 TEST(ExpertMistakes, RowsThatCannotBeCoded) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     Small small(comm);
@@ -302,50 +240,6 @@ TEST(ExpertMistakes, RowsOfOtherKinds) {
   });
 }
 
-TEST(ExpertMistakes, HalvesThatDoNotFit) {
-  comm::testing::run_ranks(2, [](Communicator& comm) {
-    Small small(comm);
-    std::vector<float> rows(small.routing.rows());
-    const Payload payload = floats(small.tokens, rows);
-    expect_error(ErrorCode::mismatch,
-                 "rank 0 makes the call in two halves, and rank 1 makes the whole call at once",
-                 [&] {
-                   if (comm.rank() == 1) {
-                     small.exchange.dispatch(small.routing, {payload});
-                   }
-                   small.exchange.start_dispatch(small.routing, {payload});
-                   small.exchange.finish_dispatch();
-                 });
-    small.exchange.start_dispatch(small.routing, {payload});
-    if (comm.rank() == 0) {  // only on this rank: nothing was sent, the started call goes on
-      expect_error(ErrorCode::usage, "dispatch() has been started, but not finished",
-                   [&] { small.exchange.start_dispatch(small.routing, {payload}); });
-    }
-    small.exchange.finish_dispatch();
-    EXPECT_NE(rows, std::vector<float>(rows.size(), 0.0F));
-    small.round_trip();
-  });
-}
-
-TEST(ExpertMistakes, WeightsThatChangeBetweenTheHalves) {
-  comm::testing::run_ranks(2, [](Communicator& comm) {
-    Small small(comm);
-    const std::vector<float> rows(small.routing.rows(), 1.0F);
-    std::vector<float> out = {7.0F, 7.0F};
-    small.exchange.start_combine(small.routing, {.rows = std::as_bytes(std::span(rows)),
-                                                 .out = std::as_writable_bytes(std::span(out)),
-                                                 .dtype = Dtype::f32,
-                                                 .hidden = 1,
-                                                 .weights = small.weights});
-    small.weights[1] = comm.rank() == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
-    expect_error(ErrorCode::usage, "combine() of rank 1: its inputs changed",
-                 [&] { small.exchange.finish_combine(); });
-    EXPECT_EQ(out, (std::vector<float>{7.0F, 7.0F}));
-    small.weights[1] = 1.0F;
-    small.round_trip();
-  });
-}
-
 TEST(ExpertMistakes, MemoryThatOverlaps) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     Small small(comm);
@@ -379,13 +273,13 @@ TEST(ExpertMistakes, NumbersThatAreTooLarge) {
     expect_error(ErrorCode::usage, "`rows` has 0 bytes, not the", [&] {
       small.exchange.combine(small.routing, {.dtype = Dtype::f32, .hidden = std::size_t{1} << 62});
     });
-    const Exchange most(comm, {.experts = 8,
-                               .k = 2,
-                               .capacity = std::numeric_limits<std::int64_t>::max(),
-                               .max_tokens = 4});
+    const ExpertExchange most(comm, {.experts = 8,
+                                     .k = 2,
+                                     .capacity = std::numeric_limits<std::int64_t>::max(),
+                                     .max_tokens = 4});
     EXPECT_EQ(most.max_rows(), 16U);
     expect_error(ErrorCode::usage, "capacity is -7, but must be -1 (no limit), 0 or more",
-                 [&] { const Exchange wrong(comm, {.experts = 8, .capacity = -7}); });
+                 [&] { const ExpertExchange wrong(comm, {.experts = 8, .capacity = -7}); });
     small.round_trip();
   });
 }
@@ -393,7 +287,7 @@ TEST(ExpertMistakes, NumbersThatAreTooLarge) {
 TEST(ExpertMistakes, RowsOfAnExpertInAnotherLayout) {
   comm::testing::run_ranks(2, [](Communicator& comm) {
     for (const ExpertLayout layout : {ExpertLayout::flat, ExpertLayout::rank_major}) {
-      Exchange exchange(comm, {.experts = 4, .k = 2, .layout = layout});
+      ExpertExchange exchange(comm, {.experts = 4, .k = 2, .layout = layout});
       const std::vector<std::int32_t> chosen = {0, 3};
       const Routing routing = exchange.route(std::span(chosen));
       expect_error(ErrorCode::usage, "only the layout expert_major",

@@ -46,7 +46,7 @@ std::string says(std::span<const std::int64_t> numbers, std::size_t index) {
 
 }  // namespace
 
-std::vector<std::int64_t> numbers_of(const ExchangeOptions& options) {
+std::vector<std::int64_t> numbers_of(const ExpertExchangeOptions& options) {
   std::vector<std::int64_t> numbers = {options.experts,
                                        options.k,
                                        static_cast<std::int64_t>(options.layout),

@@ -1,4 +1,5 @@
-// The members of ExchangeOptions that must be the same on all ranks, as numbers in a fixed order.
+// The members of ExpertExchangeOptions that must be the same on all ranks, as numbers in a fixed
+// order.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace unisono::experts {
 
-std::vector<std::int64_t> numbers_of(const ExchangeOptions& options);
+std::vector<std::int64_t> numbers_of(const ExpertExchangeOptions& options);
 
 // The first difference between the numbers of rank 0 and another rank: "has k = 1", "has k = 2".
 // Numbers beyond the end of the shorter list are ignored. REQUIRES: they differ.

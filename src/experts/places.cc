@@ -25,7 +25,7 @@ std::int64_t served(std::int64_t begin, std::int64_t end, std::size_t replicas, 
 // the source has for each. `first`: by expert, the number of choices of lower ranks; filled for
 // `rank`.
 template <typename Visit>
-void for_each_share(const ExchangeOptions& options, const PhysicalExperts& physical_experts,
+void for_each_share(const ExpertExchangeOptions& options, const PhysicalExperts& physical_experts,
                     std::span<const std::uint32_t> counts, int rank,
                     std::vector<std::int64_t>& first, std::vector<std::int64_t>& chosen,
                     const Visit& visit) {
@@ -57,7 +57,7 @@ void for_each_share(const ExchangeOptions& options, const PhysicalExperts& physi
 
 // Returns the first row of each physical expert among the rows of its rank, and the number of rows
 // of `rank`.
-std::vector<std::int64_t> lay_out(const ExchangeOptions& options,
+std::vector<std::int64_t> lay_out(const ExpertExchangeOptions& options,
                                   const PhysicalExperts& physical_experts, int rank,
                                   std::span<const std::int64_t> rows_of_physical, Places& places) {
   std::vector<std::int64_t> first(rows_of_physical.size(), 0);
@@ -83,7 +83,7 @@ std::vector<std::int64_t> lay_out(const ExchangeOptions& options,
 
 }  // namespace
 
-std::string find_mistake(const ExchangeOptions& options, int ranks) {
+std::string find_mistake(const ExpertExchangeOptions& options, int ranks) {
   if (options.experts < 1 || options.k < 1 || options.alignment < 1) {
     return "experts, k and alignment must be 1 or more";
   }
@@ -128,7 +128,7 @@ std::string find_mistake(const ExchangeOptions& options, int ranks) {
                               : "no rank holds expert " + std::to_string(nobody - held.begin());
 }
 
-PhysicalExperts physical_experts_of(const ExchangeOptions& options, int ranks) {
+PhysicalExperts physical_experts_of(const ExpertExchangeOptions& options, int ranks) {
   PhysicalExperts physical_experts;
   physical_experts.experts_of_rank = options.experts_of_rank;
   if (physical_experts.experts_of_rank.empty()) {
@@ -156,7 +156,7 @@ PhysicalExperts physical_experts_of(const ExchangeOptions& options, int ranks) {
   return physical_experts;
 }
 
-std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
+std::vector<std::uint32_t> count_choices(const ExpertExchangeOptions& options,
                                          std::span<const std::int32_t> choices) {
   std::vector<std::uint32_t> counts(slot_index(options.experts), 0);
   for (const std::int32_t expert : choices) {
@@ -167,7 +167,8 @@ std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
   return counts;
 }
 
-SendLayout place_choices(const ExchangeOptions& options, const PhysicalExperts& physical_experts,
+SendLayout place_choices(const ExpertExchangeOptions& options,
+                         const PhysicalExperts& physical_experts,
                          std::span<const std::uint32_t> counts,
                          std::span<const std::int32_t> choices, int rank, Places& places) {
   const std::size_t ranks = physical_experts.experts_of_rank.size();
@@ -259,7 +260,7 @@ void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& place
   places.rows = places.rows_of_ranks[slot_index(rank)];
 }
 
-void take_arrivals(const ExchangeOptions& options, const SendLayout& send_layout,
+void take_arrivals(const ExpertExchangeOptions& options, const SendLayout& send_layout,
                    std::span<const ChoiceMessage> messages,
                    std::span<const InterHostIndex> inter_host, Places& places) {
   const auto k = slot_index(options.k);

@@ -26,9 +26,9 @@ struct PhysicalExperts {
 };
 
 // Returns the mistake in the options; empty if there is none.
-std::string find_mistake(const ExchangeOptions& options, int ranks);
+std::string find_mistake(const ExpertExchangeOptions& options, int ranks);
 // REQUIRES: no mistake.
-PhysicalExperts physical_experts_of(const ExchangeOptions& options, int ranks);
+PhysicalExperts physical_experts_of(const ExpertExchangeOptions& options, int ranks);
 
 // A row's numbers among those that one rank sends to one other host: if each token is sent once,
 // and if each choice is.
@@ -81,13 +81,14 @@ struct SendLayout {
 };
 
 // Counts by expert. REQUIRES: every choice is -1 or an expert.
-std::vector<std::uint32_t> count_choices(const ExchangeOptions& options,
+std::vector<std::uint32_t> count_choices(const ExpertExchangeOptions& options,
                                          std::span<const std::int32_t> choices);
 
 // `counts`: [ranks][experts], count_choices() of all ranks; `choices`: those of this rank. Fills
 // all of `places` except the arrivals. rank_major counts rows from 0 for each source until
 // add_first_rows().
-SendLayout place_choices(const ExchangeOptions& options, const PhysicalExperts& physical_experts,
+SendLayout place_choices(const ExpertExchangeOptions& options,
+                         const PhysicalExperts& physical_experts,
                          std::span<const std::uint32_t> counts,
                          std::span<const std::int32_t> choices, int rank, Places& places);
 
@@ -96,7 +97,7 @@ void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& place
 
 // `messages`: by source rank, `send_layout.receive` of each. `inter_host`: one for each, or empty
 // if all ranks are on one host.
-void take_arrivals(const ExchangeOptions& options, const SendLayout& send_layout,
+void take_arrivals(const ExpertExchangeOptions& options, const SendLayout& send_layout,
                    std::span<const ChoiceMessage> messages,
                    std::span<const InterHostIndex> inter_host, Places& places);
 

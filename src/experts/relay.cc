@@ -14,7 +14,7 @@ std::size_t rows_from(const detail::RoutingState& routing, const RowTransfer& tr
 }
 
 // Returns the number of rows that this rank takes, by source rank.
-std::vector<std::size_t> rows_to_take(const detail::ExchangeState& state,
+std::vector<std::size_t> rows_to_take(const detail::ExpertExchangeState& state,
                                       const detail::RoutingState& routing,
                                       const RowTransfer& transfer) {
   const HostMap& hosts = state.hosts;
@@ -27,8 +27,8 @@ std::vector<std::size_t> rows_to_take(const detail::ExchangeState& state,
   return rows;
 }
 
-std::size_t bytes_to_take(const detail::ExchangeState& state, const detail::RoutingState& routing,
-                          const RowTransfer& transfer) {
+std::size_t bytes_to_take(const detail::ExpertExchangeState& state,
+                          const detail::RoutingState& routing, const RowTransfer& transfer) {
   const auto rows = rows_to_take(state, routing, transfer);
   return std::accumulate(rows.begin(), rows.end(), std::size_t{0}) * transfer.row_bytes;
 }
@@ -43,7 +43,7 @@ std::size_t bytes_to_send(const detail::RoutingState& routing, const RowTransfer
 
 }  // namespace
 
-void prepare_inter_host(detail::ExchangeState& state, const detail::RoutingState& routing,
+void prepare_inter_host(detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                         std::size_t part, const RowTransfer& transfer, Mistake& mistake) {
   if (state.hosts.single()) {
     return;
@@ -59,7 +59,7 @@ void prepare_inter_host(detail::ExchangeState& state, const detail::RoutingState
   rows.incoming = shared_memory(state, state.relayed[part], bytes, mistake);
 }
 
-void start_inter_host(detail::ExchangeState& state, const detail::RoutingState& routing,
+void start_inter_host(detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                       std::size_t part, const RowTransfer& transfer) {
   if (state.hosts.single()) {
     return;
@@ -80,7 +80,7 @@ void start_inter_host(detail::ExchangeState& state, const detail::RoutingState& 
 }
 
 std::vector<std::vector<const std::byte*>> finish_inter_host(
-    detail::ExchangeState& state, const detail::RoutingState& routing,
+    detail::ExpertExchangeState& state, const detail::RoutingState& routing,
     std::span<const RowTransfer> transfers) {
   const HostMap& hosts = state.hosts;
   if (hosts.single()) {

@@ -14,15 +14,15 @@ namespace unisono::experts {
 
 // Allocates memory for the rows that this rank takes for its host. Done before the ranks agree, so
 // that a lack of memory is reported.
-void prepare_inter_host(detail::ExchangeState& state, const detail::RoutingState& routing,
+void prepare_inter_host(detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                         std::size_t part, const RowTransfer& transfer, Mistake& mistake);
 // Sends the rows that leave this host, and begins to receive.
-void start_inter_host(detail::ExchangeState& state, const detail::RoutingState& routing,
+void start_inter_host(detail::ExpertExchangeState& state, const detail::RoutingState& routing,
                       std::size_t part, const RowTransfer& transfer);
 // Waits until all ranks on this host have received. Returns, by payload and source rank, where the
 // source's rows begin; nullptr for ranks on this host.
 std::vector<std::vector<const std::byte*>> finish_inter_host(
-    detail::ExchangeState& state, const detail::RoutingState& routing,
+    detail::ExpertExchangeState& state, const detail::RoutingState& routing,
     std::span<const RowTransfer> transfers);
 
 }  // namespace unisono::experts

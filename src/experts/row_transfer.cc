@@ -20,23 +20,4 @@ void RowTransfer::write(std::size_t row, const std::byte* from, kernels::Store s
   }
 }
 
-std::uint64_t fingerprint(std::span<const std::byte> memory) {
-  constexpr std::size_t kMostWords = 512;
-  Hash hash;
-  std::uint64_t word = 0;
-  const std::size_t words = memory.size() / sizeof(word);
-  const std::size_t step = (words + kMostWords - 1) / kMostWords;
-  for (std::size_t i = 0; i < words; i += step) {
-    std::memcpy(&word, memory.data() + i * sizeof(word), sizeof(word));
-    hash.add(word);
-  }
-  if (!memory.empty()) {  // the end, even if it is less than a word
-    word = 0;
-    const std::size_t last = std::min(memory.size(), sizeof(word));
-    std::memcpy(&word, memory.data() + memory.size() - last, last);
-    hash.add(word);
-  }
-  return hash.value();
-}
-
 }  // namespace unisono::experts

@@ -29,10 +29,6 @@ struct RowTransfer {
   void write(std::size_t row, const std::byte* from, kernels::Store store) const;
 };
 
-// Returns a value that shows whether the caller has changed memory meanwhile; for long memory it
-// covers some words spread over all of it.
-std::uint64_t fingerprint(std::span<const std::byte> memory);
-
 // Rows in transit between hosts. Not movable meanwhile.
 struct SentRows {
   std::vector<std::size_t> send;

@@ -26,8 +26,8 @@ void prepare_rows(SentRows& rows, std::size_t sent_bytes, std::size_t own_bytes,
   }
 }
 
-std::span<std::byte> shared_memory(detail::ExchangeState& state, Region& region, std::size_t bytes,
-                                   Mistake& mistake) {
+std::span<std::byte> shared_memory(detail::ExpertExchangeState& state, Region& region,
+                                   std::size_t bytes, Mistake& mistake) {
   try {
     if (region.bytes().size() < bytes) {
       region = Region();
@@ -64,7 +64,7 @@ void expect_coding(Mistake& mistake, RowCoding coding, Dtype dtype, std::size_t 
   }
 }
 
-RowTransfer row_transfer_of(detail::ExchangeState& state, std::size_t part,
+RowTransfer row_transfer_of(detail::ExpertExchangeState& state, std::size_t part,
                             std::span<const std::byte> rows, std::size_t row_bytes,
                             RowCoding coding, Dtype dtype, Mistake& mistake) {
   RowTransfer transfer{
@@ -101,8 +101,8 @@ RowTransfer row_transfer_of(detail::ExchangeState& state, std::size_t part,
   return transfer;
 }
 
-SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<const std::byte> data,
-                    Mistake& mistake) {
+SharedPlace publish(detail::ExpertExchangeState& state, std::size_t part,
+                    std::span<const std::byte> data, Mistake& mistake) {
   if (!state.is_read() || data.empty()) {
     return {};
   }
@@ -119,7 +119,7 @@ SharedPlace publish(detail::ExchangeState& state, std::size_t part, std::span<co
   return state.comm->place_of(staged.data(), data.size());
 }
 
-const std::byte* memory_of(detail::ExchangeState& state, int rank, const SharedPlace& place,
+const std::byte* memory_of(detail::ExpertExchangeState& state, int rank, const SharedPlace& place,
                            std::size_t bytes) {
   const std::byte* const found = state.comm->peer_memory(rank, place, bytes);
   if (found == nullptr) {
@@ -132,7 +132,7 @@ const std::byte* memory_of(detail::ExchangeState& state, int rank, const SharedP
   return found;
 }
 
-std::vector<const std::byte*> find_published(detail::ExchangeState& state,
+std::vector<const std::byte*> find_published(detail::ExpertExchangeState& state,
                                              std::span<const CallHeader> headers, std::size_t part,
                                              const std::byte* mine) {
   std::vector<const std::byte*> found(headers.size(), nullptr);
@@ -148,7 +148,7 @@ std::vector<const std::byte*> find_published(detail::ExchangeState& state,
   return found;
 }
 
-void start_rows(detail::ExchangeState& state,
+void start_rows(detail::ExpertExchangeState& state,
                 std::span<const std::vector<const std::byte*>> to_ranks,
                 std::span<const std::size_t> rows_from_ranks, std::size_t row_bytes,
                 SentRows& rows) {

@@ -1,4 +1,4 @@
-// The state of an Exchange and of a Routing.
+// The state of an ExpertExchange and of a Routing.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/handles.h"
 #include "experts/agreement.h"
 #include "experts/host_map.h"
 #include "experts/inter_host.h"
@@ -22,7 +23,7 @@ class AsyncCalls;
 namespace unisono::detail {
 
 struct RoutingState {
-  std::shared_ptr<const char> exchange;  // ExchangeState::identity
+  std::shared_ptr<const char> exchange;  // ExpertExchangeState::identity
   std::uint64_t number = 0;              // among the exchange's routings, the same on all ranks
   int k = 1;
   std::size_t tokens = 0;
@@ -37,16 +38,13 @@ struct RoutingState {
 struct StartedCall {
   experts::CallKind kind = experts::CallKind::dispatch;
   const RoutingState* routing = nullptr;
-  bool in_halves = false;
-  std::uint64_t fingerprint = 0;  // in halves: of the rows at the start
   std::vector<experts::RowTransfer> transfers;
   CombineRows combine;
   std::vector<experts::CallHeader> headers;
-  std::unique_ptr<experts::SplitHeaderExchange> header;  // in progress; otherwise headers is set
 };
 
-struct ExchangeState {
-  ExchangeState(Communicator& communicator, const ExchangeOptions& wanted)
+struct ExpertExchangeState {
+  ExpertExchangeState(Communicator& communicator, const ExpertExchangeOptions& wanted)
       : comm(&communicator),
         options(wanted),
         hosts(communicator),
@@ -62,9 +60,9 @@ struct ExchangeState {
   Communicator& here() noexcept { return hosts.single() ? *comm : ranks_here; }
 
   Communicator* comm;
-  ExchangeOptions options;
+  ExpertExchangeOptions options;
   experts::HostMap hosts;
-  Communicator ranks_here = Communicator(nullptr);  // on this host, if there are several
+  Communicator ranks_here = Handles::communicator(nullptr);  // on this host, if there are several
   experts::PhysicalExperts physical_experts;
   // Its address identifies the exchange; routings keep it alive, so that no other exchange gets the
   // same address.
@@ -78,7 +76,6 @@ struct ExchangeState {
   Region relayed[kMaxPayloads];                // rows from other hosts, for peers
   std::vector<std::byte> coded[kMaxPayloads];  // if no peer reads it
   experts::SentRows sent[kMaxPayloads];        // between hosts
-  std::unique_ptr<StartedCall> started;
   std::shared_ptr<experts::AsyncCalls> async;  // shared with requests
 };
 

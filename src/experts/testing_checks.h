@@ -136,7 +136,7 @@ inline void compute(const Shape& shape, const Routing& routing, std::span<const 
 }
 
 // weighted: with weight_of(); otherwise without weights, as for rank_major, whose rows are sums.
-inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Shape& shape,
+inline bool gradients_are_right(Communicator& comm, ExpertExchange& exchange, const Shape& shape,
                                 const Routing& routing, bool weighted, const Floats& outputs) {
   const int rank = comm.rank();
   const bool many = shape.options.layout == ExpertLayout::rank_major;
@@ -182,39 +182,28 @@ inline bool gradients_are_right(Communicator& comm, Exchange& exchange, const Sh
   return right;
 }
 
-enum class Form { blocking, halves, async };
+enum class Form { blocking, async };
 
-// Dispatch and combine, with `between` between their halves.
+// Dispatch and combine, with `between` while an asynchronous call is in progress.
 template <typename Between>
-void dispatch_as(Form form, Exchange& exchange, const Routing& routing,
+void dispatch_as(Form form, ExpertExchange& exchange, const Routing& routing,
                  const std::vector<Payload>& payloads, const Between& between) {
   if (form == Form::blocking) {
     exchange.dispatch(routing, payloads);
     return;
   }
-  if (form == Form::async) {
-    Request request = exchange.dispatch_async(routing, payloads);
-    between();
-    request.wait();
-    return;
-  }
-  exchange.start_dispatch(routing, payloads);
+  Request request = exchange.dispatch_async(routing, payloads);
   between();
-  exchange.finish_dispatch();
+  request.wait();
 }
 
-inline void combine_as(Form form, Exchange& exchange, const Routing& routing,
+inline void combine_as(Form form, ExpertExchange& exchange, const Routing& routing,
                        const CombineRows& combine) {
   if (form == Form::blocking) {
     exchange.combine(routing, combine);
     return;
   }
-  if (form == Form::async) {
-    exchange.combine_async(routing, combine).wait();
-    return;
-  }
-  exchange.start_combine(routing, combine);
-  exchange.finish_combine();
+  exchange.combine_async(routing, combine).wait();
 }
 
 // Returns the decoded value of each element.
@@ -239,7 +228,7 @@ inline std::vector<float> coded(std::span<const float> row, RowCoding coding) {
 }
 
 // Coded rows, there and back.
-inline void check_coded(Communicator& comm, Exchange& exchange, const Routing& routing,
+inline void check_coded(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                         const Shape& shape, std::span<const float> tokens, RowCoding coding,
                         Form form, const std::string& what) {
   const std::size_t hidden = shape.hidden;
@@ -311,7 +300,7 @@ std::vector<Element> converted(const std::vector<float>& values) {
 
 // Three payloads at once, and a residual that is `out`, with rows of any float type.
 template <typename Element>
-void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routing,
+void check_payloads(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                     const Shape& shape, Dtype dtype, Form form, const std::string& what) {
   const int rank = comm.rank();
   const bool many = shape.options.layout == ExpertLayout::rank_major;
@@ -388,7 +377,7 @@ void check_payloads(Communicator& comm, Exchange& exchange, const Routing& routi
 }
 
 // Rows in place, or the error.
-inline void check_gathered(Communicator& comm, Exchange& exchange, const Routing& routing,
+inline void check_gathered(Communicator& comm, ExpertExchange& exchange, const Routing& routing,
                            const Shape& shape, const Floats& tokens, const std::string& what) {
   bool any = false;
   for (int rank = 0; rank < comm.size(); ++rank) {
@@ -420,13 +409,13 @@ inline void check_gathered(Communicator& comm, Exchange& exchange, const Routing
 // Starting a thread for the asynchronous form takes a while, so few shapes use it.
 inline Form form_of(const Shape& shape, int again) {
   const std::size_t number = shape.hidden + static_cast<std::size_t>(again);
-  return number % 2 == 0 ? Form::halves : number % 11 == 5 ? Form::async : Form::blocking;
+  return number % 2 == 0 ? Form::async : Form::blocking;
 }
 
 inline void check_shape(Communicator& comm, const Shape& shape, const std::string& what) {
   const int rank = comm.rank();
   const auto& mine = shape.chosen[static_cast<std::size_t>(rank)];
-  Exchange exchange(comm, shape.options);
+  ExpertExchange exchange(comm, shape.options);
   const Routing routing = exchange.route(std::span(mine));
   const Floats tokens(comm, shape.tokens(rank) * shape.hidden, shape.registered);
   for (std::size_t i = 0; i < tokens.size; ++i) {

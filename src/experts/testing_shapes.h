@@ -16,7 +16,7 @@ namespace unisono::experts::testing {
 
 // One world's tokens: all ranks know them here, but only the oracle may look at them.
 struct Shape {
-  ExchangeOptions options;
+  ExpertExchangeOptions options;
   std::vector<std::vector<std::int32_t>> chosen;  // by rank
   std::size_t hidden = 1;
   bool registered = false;

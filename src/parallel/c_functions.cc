@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "capi/call.h"
 #include "capi/capi.h"
+#include "comm/handles.h"
 #include "unisono/parallel/reshard.hpp"
 #include "unisono/reshard.h"
 
@@ -98,7 +99,7 @@ unisono_result_t unisono_reshard_create(const unisono_reshard_tensor_t* tensors,
     expect_place(reshard, "reshard");
     *reshard = nullptr;
     core_of(comm);
-    unisono::Communicator ranks(comm->core);
+    unisono::Communicator ranks = unisono::detail::Handles::communicator(comm->core);
     *reshard = new unisono_reshard_handle{up::Reshard::create(ranks, tensors_of(tensors, count))};
   });
 }

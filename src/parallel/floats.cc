@@ -147,7 +147,7 @@ SumOnce::SumOnce(const Communicator& communicator, const Call& call) : call_(cal
   call_.in = in_wide_.data();
   call_.out = out_wide_.data();
   call_.dtype = Dtype::f32;
-  call_.accuracy = 0;
+  call_.max_error = 0;
 }
 
 void SumOnce::finish() {

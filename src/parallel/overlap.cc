@@ -138,7 +138,7 @@ Overlapped all_gather_then(Communicator& communicator, const void* shard, std::s
         sent = communicator.send_async(from, here_bytes, at.next, kTag);
       } else {
         waits.time([&] {
-          communicator.exchange(from, here_bytes, at.next, to, coming_bytes, at.before, kTag);
+          communicator.send_recv(from, here_bytes, at.next, to, coming_bytes, at.before, kTag);
         });
       }
     }

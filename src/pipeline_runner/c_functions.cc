@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "capi/call.h"
+#include "comm/handles.h"
 #include "unisono/parallel/pipeline.hpp"
 
-struct unisono_schedule_handle {
+struct unisono_pipeline_schedule_handle {
   unisono::parallel::PipelineSchedule schedule;
 };
 struct unisono_pipeline_handle {
@@ -124,43 +125,45 @@ unisono_pipeline_options_t known_options(const unisono_pipeline_options_t* given
 using namespace unisono::c_api;  // NOLINT(google-build-using-namespace): all below is outside
 namespace up = unisono::parallel;
 
-unisono_result_t unisono_schedule_by_name(const char* name, int ranks, int microbatches, int chunks,
-                                          unisono_schedule_t* schedule) noexcept {
+unisono_result_t unisono_pipeline_schedule_by_name(const char* name, int ranks, int microbatches,
+                                                   int chunks,
+                                                   unisono_pipeline_schedule_t* schedule) noexcept {
   return guard([&] {
     expect_place(schedule, "schedule");
     *schedule = nullptr;
     expect_place(name, "name");
-    *schedule = new unisono_schedule_handle{up::PipelineSchedule::by_name(
+    *schedule = new unisono_pipeline_schedule_handle{up::PipelineSchedule::by_name(
         name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks})};
   });
 }
 
-unisono_result_t unisono_schedule_parse(const char* text, unisono_schedule_t* schedule) noexcept {
+unisono_result_t unisono_pipeline_schedule_parse(const char* text,
+                                                 unisono_pipeline_schedule_t* schedule) noexcept {
   return guard([&] {
     expect_place(schedule, "schedule");
     *schedule = nullptr;
     expect_place(text, "text");
-    *schedule = new unisono_schedule_handle{up::PipelineSchedule::parse(text)};
+    *schedule = new unisono_pipeline_schedule_handle{up::PipelineSchedule::parse(text)};
   });
 }
 
-int unisono_schedule_stages(unisono_schedule_t schedule) noexcept {
+int unisono_pipeline_schedule_stages(unisono_pipeline_schedule_t schedule) noexcept {
   return schedule == nullptr ? 0 : schedule->schedule.stages();
 }
 
-int unisono_schedule_rank_of(int stage, unisono_schedule_t schedule) noexcept {
-  const bool is_there = stage >= 0 && stage < unisono_schedule_stages(schedule);
+int unisono_pipeline_schedule_rank_of(int stage, unisono_pipeline_schedule_t schedule) noexcept {
+  const bool is_there = stage >= 0 && stage < unisono_pipeline_schedule_stages(schedule);
   return is_there ? schedule->schedule.rank_of(stage) : -1;
 }
 
-unisono_result_t unisono_schedule_free(unisono_schedule_t* schedule) noexcept {
+unisono_result_t unisono_pipeline_schedule_free(unisono_pipeline_schedule_t* schedule) noexcept {
   return guard([&] {
     expect_place(schedule, "schedule");
     delete std::exchange(*schedule, nullptr);
   });
 }
 
-unisono_result_t unisono_pipeline_create(unisono_schedule_t schedule,
+unisono_result_t unisono_pipeline_create(unisono_pipeline_schedule_t schedule,
                                          const unisono_pipeline_stage_t* stages, std::size_t count,
                                          const unisono_pipeline_options_t* options,
                                          unisono_comm_t comm,
@@ -171,7 +174,7 @@ unisono_result_t unisono_pipeline_create(unisono_schedule_t schedule,
     core_of(comm);
     expect_handle(schedule, "schedule");
     const unisono_pipeline_options_t known = known_options(options);
-    unisono::Communicator ranks(comm->core);
+    unisono::Communicator ranks = unisono::detail::Handles::communicator(comm->core);
     *pipeline = new unisono_pipeline_handle{
         up::Pipeline(ranks, schedule->schedule, stages_of(stages, count), callbacks_of(known),
                      {.timeout_ms = known.timeout_ms, .record = known.record != 0})};

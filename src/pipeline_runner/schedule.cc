@@ -13,7 +13,7 @@
 namespace unisono::parallel {
 namespace {
 
-PipelineSchedule proved(pipeline::Pipeline pipeline) {
+std::shared_ptr<const detail::ScheduleState> proved(pipeline::Pipeline pipeline) {
   if (!has_transfers(pipeline)) {
     add_transfers(pipeline);
   }
@@ -26,8 +26,8 @@ PipelineSchedule proved(pipeline::Pipeline pipeline) {
   }
   pipeline.capacity = std::max(pipeline.capacity, verdict.least_capacity);
   const int capacity = std::max(1, pipeline.capacity);
-  return PipelineSchedule(std::make_shared<detail::ScheduleState>(
-      detail::ScheduleState{.pipeline = std::move(pipeline), .capacity = capacity}));
+  return std::make_shared<detail::ScheduleState>(
+      detail::ScheduleState{.pipeline = std::move(pipeline), .capacity = capacity});
 }
 
 void expect_within(const std::string& what, int index, int count) {
@@ -60,7 +60,7 @@ PipelineSchedule PipelineSchedule::by_name(std::string_view name, const Pipeline
   if (const std::string problem = refusal(*entry, wanted); !problem.empty()) {
     throw Error(ErrorCode::usage, problem + "\nchoose another shape or schedule");
   }
-  return proved(build(*entry, wanted));
+  return PipelineSchedule(proved(build(*entry, wanted)));
 }
 
 PipelineSchedule PipelineSchedule::parse(std::string_view text) {
@@ -73,7 +73,7 @@ PipelineSchedule PipelineSchedule::parse(std::string_view text) {
                                       parsed.message +
                                       "\ndocs/formats/pipeline.md describes both formats");
   }
-  return proved(std::move(*parsed.value));
+  return PipelineSchedule(proved(std::move(*parsed.value)));
 }
 
 int PipelineSchedule::ranks() const {

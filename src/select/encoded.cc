@@ -19,9 +19,9 @@ bool is_sum(ReduceOp op) {
 
 }  // namespace
 
-Refused refusal_of_accuracy(const Call& call, double accuracy) {
-  const std::string asked = "accuracy " + number_text(accuracy);
-  if (!(accuracy > 0)) {
+Refused refusal_of_max_error(const Call& call, double max_error) {
+  const std::string asked = "max_error " + number_text(max_error);
+  if (!(max_error > 0)) {
     return {asked + " is not a valid error bound",
             "give a positive number, such as 0.01, or 0 for an exact result"};
   }
@@ -33,18 +33,18 @@ Refused refusal_of_accuracy(const Call& call, double accuracy) {
   if (call.dtype != Dtype::f32) {
     return {asked + " is not supported for " + std::string(to_string(call.dtype)) +
                 ": only f32 is encoded",
-            "use f32, or remove the accuracy"};
+            "use f32, or remove max_error"};
   }
   if (reduces(call.collective) && !is_sum(call.reduction.op)) {
     return {asked + " is not supported for " + std::string(to_string(call.reduction.op)) +
                 ": only sums are encoded",
-            "use sum, avg or premul_sum, or remove the accuracy"};
+            "use sum, avg or premul_sum, or remove max_error"};
   }
-  if (accuracy < kLeastAccuracy) {
+  if (max_error < kLeastMaxError) {
     return {asked + " is below the error of the most precise code, which is " +
-                number_text(kLeastAccuracy),
-            "give at least " + number_text(kLeastAccuracy) + " (bf16) or " +
-                number_text(sum_error(MoveCode::i8).normal) + " (i8), or remove the accuracy"};
+                number_text(kLeastMaxError),
+            "give at least " + number_text(kLeastMaxError) + " (bf16) or " +
+                number_text(sum_error(MoveCode::i8).normal) + " (i8), or remove max_error"};
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// Decides whether the moves of a call between hosts may be encoded (Call::accuracy).
+// Decides whether the moves of a call between hosts may be encoded (Call::max_error).
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ struct Refused {
   std::string hint;
 };
 
-// Returns a refusal if the call does not support this accuracy (not 0), which may be its own or the
-// communicator's.
-Refused refusal_of_accuracy(const Call& call, double accuracy);
+// Returns a refusal if the call does not support this max_error (not 0), which may be its own or
+// the communicator's.
+Refused refusal_of_max_error(const Call& call, double max_error);
 
 // Returns the name of the algorithm's program, which depends on the hosts.
 std::string encoded_key(const cost::EncodedAlgorithm& algorithm, int root,

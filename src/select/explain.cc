@@ -44,8 +44,8 @@ std::string reason_text(const Explanation& explanation) {
       return "the profile " + explanation.profile + " says so";
     case Explanation::Why::model:
       return "the fastest according to a model of these hosts";
-    case Explanation::Why::accuracy:
-      return "the call's accuracy allows encoded moves between hosts, which round each input and "
+    case Explanation::Why::max_error:
+      return "the call's max_error allows encoded moves between hosts, which round each input and "
              "the result at most once";
     case Explanation::Why::built_in:
       return explanation.profile.empty() ? "the built-in choice, because there is no profile"
@@ -98,8 +98,8 @@ std::string_view to_string(Explanation::Why why) {
       return "built_in";
     case Explanation::Why::model:
       return "model";
-    case Explanation::Why::accuracy:
-      return "accuracy";
+    case Explanation::Why::max_error:
+      return "max_error";
   }
   return "?";
 }

@@ -36,7 +36,7 @@ PlanKey key_of(const Call& call, bool in_place) {
           .root = call.root,
           .count = call.count,
           .factor = call.reduction.factor,
-          .accuracy = call.accuracy,
+          .max_error = call.max_error,
           .user = call.reduction.user.combine,
           .user_context = call.reduction.user.context,
           .algorithm = call.algorithm};
@@ -50,7 +50,7 @@ std::size_t whole_lines(std::size_t bytes) {
 }  // namespace
 
 Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks,
-                 std::uint64_t group_id, std::string_view forced, double accuracy, bool multicast,
+                 std::uint64_t group_id, std::string_view forced, double max_error, bool multicast,
                  AcrossHosts hosts)
     : programs_(programs),
       profile_(profile),
@@ -58,7 +58,7 @@ Planner::Planner(Programs& programs, const Profile& profile, int rank, int ranks
       ranks_(ranks),
       group_id_(group_id),
       multicast_(multicast),
-      accuracy_(accuracy),
+      max_error_(max_error),
       hosts_(std::move(hosts)),
       forced_(parse_forced(forced)) {}
 
@@ -68,7 +68,7 @@ void Planner::refuse(const Call& call, const std::string& what, const std::strin
 
 void Planner::check_shape(const Call& call) const {
   engine::check_words(call);
-  check_accuracy(call);
+  check_max_error(call);
   engine::check_shape(call, {.rank = rank_, .ranks = ranks_}, moved_size(call));
   if (reduces(call.collective)) {
     const ReduceOp op = call.reduction.op;

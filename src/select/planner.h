@@ -63,9 +63,9 @@ class Planner {
  public:
   // `forced` as in ConnectOptions::algorithm; throws config if it is malformed. `programs` and
   // `profile` must outlive the planner. `multicast`: supported by the lanes. `hosts`: of the
-  // group's ranks. `accuracy`: of calls without their own.
+  // group's ranks. `max_error`: of calls without their own.
   Planner(Programs& programs, const Profile& profile, int rank, int ranks, std::uint64_t group_id,
-          std::string_view forced, double accuracy, bool multicast, AcrossHosts hosts);
+          std::string_view forced, double max_error, bool multicast, AcrossHosts hosts);
 
   // Returns the plan of a call, and checks its buffers too. Throws usage. The reference is valid
   // until the next find(); an operation that lives longer copies the pointer.
@@ -101,9 +101,9 @@ class Planner {
   std::optional<Choice> choose_encoded(const Call& call);
   // Returns nothing, with the reason in `refused`, if it would round twice, or leave the ranks with
   // different bits.
-  std::optional<Choice> try_encoded(const Call& call, double accuracy, Refused& refused);
+  std::optional<Choice> try_encoded(const Call& call, double max_error, Refused& refused);
   const cost::EncodedAlgorithm& encode(const Choice& choice, MoveCode code);
-  void check_accuracy(const Call& call) const;
+  void check_max_error(const Call& call) const;
   // Returns why the algorithm cannot serve the call; "": it can.
   std::string inability(const Call& call, const Algorithm& algorithm, const Shape& shape) const;
   // Returns the choice of other sources than the user if it can serve the call; "": none. The
@@ -122,7 +122,7 @@ class Planner {
   int ranks_;
   std::uint64_t group_id_;
   bool multicast_;
-  double accuracy_;
+  double max_error_;
   AcrossHosts hosts_;
   std::map<std::string, cost::EncodedAlgorithm> encoded_;  // of those that were named
   std::map<Collective, std::string> forced_;

@@ -15,7 +15,7 @@
 namespace unisono::comm {
 namespace {
 
-// Shorter sums stay exact if only the communicator has an accuracy.
+// Shorter sums stay exact if only the communicator has a max_error.
 constexpr double kLeastEncodedBytes = 16 << 10;
 
 }  // namespace
@@ -96,11 +96,11 @@ std::string_view Planner::named(const Call& call) const {
                                                             : std::string_view(forced->second);
 }
 
-// A call with its own accuracy is refused if it cannot have it; the communicator's default is then
+// A call with its own max_error is refused if it cannot have it; the communicator's default is then
 // ignored.
-void Planner::check_accuracy(const Call& call) const {
-  if (detail::has_own_accuracy(call)) {
-    if (const Refused refused = refusal_of_accuracy(call, call.accuracy); !refused.what.empty()) {
+void Planner::check_max_error(const Call& call) const {
+  if (detail::has_own_max_error(call)) {
+    if (const Refused refused = refusal_of_max_error(call, call.max_error); !refused.what.empty()) {
       refuse(call, refused.what, refused.hint);
     }
   }
@@ -108,8 +108,8 @@ void Planner::check_accuracy(const Call& call) const {
 
 std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
   Refused refused;
-  if (detail::has_own_accuracy(call)) {
-    const auto choice = try_encoded(call, call.accuracy, refused);
+  if (detail::has_own_max_error(call)) {
+    const auto choice = try_encoded(call, call.max_error, refused);
     if (!choice.has_value()) {
       refuse(call, refused.what, refused.hint);
     }
@@ -117,29 +117,29 @@ std::optional<Planner::Choice> Planner::choose_encoded(const Call& call) {
   }
   // Data that is only moved arrives unchanged unless its call says otherwise; so do short sums, for
   // which messages cost more than bytes.
-  const bool asked = call.accuracy == kInheritedAccuracy && accuracy_ != 0 &&
+  const bool asked = call.max_error == kInheritedMaxError && max_error_ != 0 &&
                      reduces(call.collective) &&
                      vector_bytes(call, ranks_).value_or(0) >= kLeastEncodedBytes;
-  return asked && refusal_of_accuracy(call, accuracy_).what.empty()
-             ? try_encoded(call, accuracy_, refused)
+  return asked && refusal_of_max_error(call, max_error_).what.empty()
+             ? try_encoded(call, max_error_, refused)
              : std::nullopt;
 }
 
 // Returns the named algorithm, if the proof lets it be encoded; else the fastest one that can be.
-std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double accuracy,
+std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double max_error,
                                                     Refused& refused) {
   const std::string_view name = named(call);
   if (has_fixed_order(name)) {
     refused = {
         "a reproducible result cannot be encoded, because its bits must not depend on the hosts",
-        "remove the accuracy, or \"" + std::string(name) + "\""};
+        "remove max_error, or \"" + std::string(name) + "\""};
     return std::nullopt;
   }
-  const MoveCode code = code_for(accuracy);
+  const MoveCode code = code_for(max_error);
   Choice choice;
   if (name.empty()) {
     choice.shape = {.ranks = ranks_, .root = is_rooted(call.collective) ? call.root : 0};
-    choice.why = Explanation::Why::accuracy;
+    choice.why = Explanation::Why::max_error;
     choice.encoded = hosts_.choose_encoded(
         {.collective = call.collective, .root = choice.shape.root, .code = code},
         vector_bytes(call, ranks_).value_or(0));
@@ -153,10 +153,10 @@ std::optional<Planner::Choice> Planner::try_encoded(const Call& call, double acc
     refused =
         is_named
             ? Refused{choice.name + " cannot be encoded between hosts: " + choice.encoded->why_not,
-                      "remove the algorithm or the accuracy"}
+                      "remove the algorithm or the max_error"}
             : Refused{"no algorithm of " + std::string(to_string(call.collective)) +
                           " can be encoded between these hosts",
-                      "remove the accuracy"};
+                      "remove max_error"};
     return std::nullopt;
   }
   choice.name = choice.encoded->title;

@@ -232,7 +232,7 @@ TEST_F(ProfileTest, TheModelIsReadWhenAskedFor) {
   EXPECT_FALSE(unfitted.machine()->knows(Collective::barrier, "flat"));
 }
 
-WaitPolicy policy_with(const std::string& profile, const std::string& wait) {
+WaitPolicy policy_with(const std::string& profile, const WaitOptions& wait) {
   ConnectOptions options;
   options.rank = 0;
   options.size = 1;
@@ -246,14 +246,15 @@ TEST_F(ProfileTest, SaysHowToWaitUnlessTheOptionDoes) {
       "waits.json",
       R"({"format": "unisono.machine/1", "waits": {"ranks": [2, 2], "oversubscribed": [true, false],)"
       R"( "policy": ["spin=1,yield_us=2", "spin=3,yield_us=4"]}})");
-  EXPECT_EQ(policy_with("none", ""), built_in_wait(false));
-  EXPECT_EQ(policy_with(path, ""), (WaitPolicy{.spin = 3, .yield_us = 4}));
-  EXPECT_EQ(policy_with(path, "spin=9"), (WaitPolicy{.spin = 9, .yield_us = 4}));
-  EXPECT_THROW(policy_with("none", "spin=many"), Error);
+  EXPECT_EQ(policy_with("none", {}), built_in_wait(false));
+  EXPECT_EQ(policy_with(path, {}), (WaitPolicy{.spin = 3, .yield_us = 4}));
+  EXPECT_EQ(policy_with(path, {.spin = 9}), (WaitPolicy{.spin = 9, .yield_us = 4}));
+  EXPECT_THROW(policy_with("none", {.spin = -2}), Error);
 }
 
 TEST(WaitOption, AnyPolicyGivesTheSameResults) {
-  for (const char* policy : {"spin=0,yield_us=0", "spin=0", "spin=100000,yield_us=0"}) {
+  for (const WaitOptions policy : {WaitOptions{.spin = 0, .yield_us = 0}, WaitOptions{.spin = 0},
+                                   WaitOptions{.spin = 100000, .yield_us = 0}}) {
     ConnectOptions options;
     options.profile = "none";
     options.wait = policy;

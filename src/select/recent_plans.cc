@@ -45,7 +45,7 @@ const RecentPlans::Plan& RecentPlans::set_latest(const Call& call, const Entry& 
              .out = call.out,
              .count = call.count,
              .factor = call.reduction.factor,
-             .accuracy = call.accuracy,
+             .max_error = call.max_error,
              .algorithm = entry.key.algorithm};
   if (call.reduction.op == ReduceOp::user) {
     latest_.count = ~call.count;  // equals no such call: its function may be another one

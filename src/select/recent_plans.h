@@ -22,7 +22,7 @@ struct PlanKey {
   int root = 0;
   std::size_t count = 0;
   double factor = 1.0;
-  double accuracy = 0;
+  double max_error = 0;
   void (*user)(void*, const void*, std::size_t, void*) = nullptr;
   void* user_context = nullptr;
   std::string_view algorithm = {};
@@ -60,13 +60,13 @@ class RecentPlans {
     const void* out = nullptr;
     std::size_t count = 0;
     double factor = 0;
-    double accuracy = 0;
+    double max_error = 0;
     std::string_view algorithm = {};
     friend bool operator==(const Call& call, const Latest& latest) {
       return call.in == latest.in && call.out == latest.out && call.count == latest.count &&
              call.collective == latest.collective && call.dtype == latest.dtype &&
              call.reduction.op == latest.op && call.root == latest.root &&
-             call.reduction.factor == latest.factor && call.accuracy == latest.accuracy &&
+             call.reduction.factor == latest.factor && call.max_error == latest.max_error &&
              call.algorithm.size() == latest.algorithm.size() && call.algorithm == latest.algorithm;
     }
   };

@@ -203,16 +203,16 @@ void Team::run(int thread, const Call& call) {
                     "all_gather, reduce_scatter, all_to_all and barrier",
                 {.rank = state.rank});
   }
-  if (detail::has_own_accuracy(call)) {  // the blocks of a slice begin elsewhere
+  if (detail::has_own_max_error(call)) {  // the blocks of a slice begin elsewhere
     throw Error(ErrorCode::usage,
                 state.place(call) +
-                    ": a team does not support an accuracy\nremove it, or call the communicator "
+                    ": a team does not support a max_error\nremove it, or call the communicator "
                     "from one thread",
                 {.rank = state.rank});
   }
   Member& member = state.members[static_cast<std::size_t>(thread)];
   member.call = call;
-  member.call.accuracy = 0;
+  member.call.max_error = 0;
   if (sums(call.collective) && call.algorithm.empty()) {
     member.call.algorithm = rank_order(call);
   }

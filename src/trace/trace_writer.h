@@ -82,10 +82,12 @@ class TraceWriter {
          .detail = group_,
          .packed = recording::Event::pack(recording::EventKind::transfer, false, 0, bytes)});
   }
-  void end_transfer(std::uint64_t place, int peer) noexcept {
+  void end_transfer(std::uint64_t place, int peer, std::uint64_t bytes) noexcept {
     if (blocks_.is_kept(place)) {
-      blocks_.event(place).peer = static_cast<std::uint16_t>(peer);
-      BlockWriter::finish(blocks_.event(place), now());
+      recording::Event& event = blocks_.event(place);
+      event.peer = static_cast<std::uint16_t>(peer);
+      event.packed = recording::Event::pack(recording::EventKind::transfer, false, 0, bytes);
+      BlockWriter::finish(event, now());
     }
   }
 

@@ -7,9 +7,9 @@
 
 enum { kMost = 64 };
 
-enum { kBlocking, kHalves, kAsync };
+enum { kBlocking, kAsync };
 
-static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int form) {
+static void round_trip(unisono_comm_t comm, unisono_expert_exchange_t exchange, int form) {
   const int ranks = unisono_size(comm);
   const float token = value(unisono_rank(comm), 0);
   const int32_t chosen[2] = {unisono_rank(comm), 2 * ranks - 1};
@@ -22,8 +22,8 @@ static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int for
   float out = -1.0F;
   size_t i;
   memset(&shape, 0, sizeof shape);
-  SUCCEEDS(form == kHalves ? unisono_route_i64(chosen_i64, 1, exchange, &routing)
-                           : unisono_route(chosen, 1, exchange, &routing));
+  SUCCEEDS(form == kAsync ? unisono_route_i64(chosen_i64, 1, exchange, &routing)
+                          : unisono_route(chosen, 1, exchange, &routing));
   SUCCEEDS(unisono_get_routing_shape(routing, &shape));
   EXPECT(shape.tokens == 1 && shape.rows <= kMost && shape.experts_here == 2);
   EXPECT(shape.numbers_here[1] == 2 * unisono_rank(comm) + 1);
@@ -34,10 +34,7 @@ static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int for
                                        UNISONO_F32};
     const unisono_combine_rows_t combine = {rows,    &out,   UNISONO_F32,       1,
                                             weights, &token, UNISONO_ROWS_PLAIN};
-    if (form == kHalves) {
-      SUCCEEDS(unisono_start_dispatch(routing, &payload, 1, exchange));
-      SUCCEEDS(unisono_finish_dispatch(exchange));
-    } else if (form == kAsync) {
+    if (form == kAsync) {
       SUCCEEDS(unisono_dispatch_async(routing, &payload, 1, exchange, &request));
       SUCCEEDS(unisono_wait(&request, -1));
     } else {
@@ -48,10 +45,7 @@ static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int for
       EXPECT(shape.source_slots[i] == (2 * unisono_rank(comm) + shape.experts[i] == 2 * ranks - 1));
       rows[i] += (float)(2 * unisono_rank(comm) + shape.experts[i]);
     }
-    if (form == kHalves) {
-      SUCCEEDS(unisono_start_combine(routing, &combine, exchange));
-      SUCCEEDS(unisono_finish_combine(exchange));
-    } else if (form == kAsync) {
+    if (form == kAsync) {
       SUCCEEDS(unisono_combine_async(routing, &combine, exchange, &request));
       SUCCEEDS(unisono_wait(&request, -1));
     } else {
@@ -82,7 +76,7 @@ static void round_trip(unisono_comm_t comm, unisono_exchange_t exchange, int for
 }
 
 /* Rows where their ranks have them. */
-static void gather(unisono_comm_t comm, unisono_exchange_t exchange) {
+static void gather(unisono_comm_t comm, unisono_expert_exchange_t exchange) {
   const int32_t chosen[2] = {2 * unisono_size(comm) - 1, 0};
   unisono_routing_t routing = NULL;
   unisono_routing_shape_t shape;
@@ -111,8 +105,8 @@ static void gather(unisono_comm_t comm, unisono_exchange_t exchange) {
 /* Expert 0 lives everywhere; where there are several ranks, one can be out. */
 static void mask(unisono_comm_t comm) {
   const int out = unisono_size(comm) - 1;
-  unisono_exchange_options_t options = UNISONO_EXCHANGE_OPTIONS_INIT;
-  unisono_exchange_t exchange = NULL;
+  unisono_expert_exchange_options_t options = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
+  unisono_expert_exchange_t exchange = NULL;
   int experts[kMost] = {0};
   int counts[kMost];
   int ranks[kMost] = {-1};
@@ -124,7 +118,7 @@ static void mask(unisono_comm_t comm) {
   options.experts = 1;
   options.experts_of_ranks = experts;
   options.counts = counts;
-  SUCCEEDS(unisono_exchange_create(&options, comm, &exchange));
+  SUCCEEDS(unisono_expert_exchange_create(&options, comm, &exchange));
   SUCCEEDS(unisono_masked(ranks, &count, exchange));
   EXPECT(count == 0);
   if (out > 0) {
@@ -132,7 +126,7 @@ static void mask(unisono_comm_t comm) {
     SUCCEEDS(unisono_masked(ranks, &count, exchange));
     EXPECT(count == 1 && ranks[0] == out);
   }
-  SUCCEEDS(unisono_exchange_free(&exchange));
+  SUCCEEDS(unisono_expert_exchange_free(&exchange));
   EXPECT(unisono_experts_after_shrink(&options, unisono_size(comm), comm, experts, counts) ==
          UNISONO_USAGE); /* it was not shrunk */
 }
@@ -197,8 +191,8 @@ static void move(unisono_comm_t comm) {
 }
 
 void run_experts(unisono_comm_t comm) {
-  unisono_exchange_options_t options = UNISONO_EXCHANGE_OPTIONS_INIT;
-  unisono_exchange_t exchange = NULL;
+  unisono_expert_exchange_options_t options = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
+  unisono_expert_exchange_t exchange = NULL;
   unisono_routing_t routing = NULL;
   const int32_t wrong[2] = {0, 1000};
   size_t max_tokens = 0;
@@ -207,12 +201,11 @@ void run_experts(unisono_comm_t comm) {
   options.k = 2;
   options.max_tokens = 3;
   options.row_bytes = sizeof(float);
-  SUCCEEDS(unisono_exchange_create(&options, comm, &exchange));
-  SUCCEEDS(unisono_exchange_limits(exchange, &max_tokens, &max_rows));
+  SUCCEEDS(unisono_expert_exchange_create(&options, comm, &exchange));
+  SUCCEEDS(unisono_expert_exchange_limits(exchange, &max_tokens, &max_rows));
   EXPECT(max_tokens == 3 && max_rows == (size_t)(3 * 2 * unisono_size(comm)));
   round_trip(comm, exchange, kBlocking);
   EXPECT(unisono_route(wrong, 1, exchange, &routing) == UNISONO_USAGE && routing == NULL);
-  round_trip(comm, exchange, kHalves);
   round_trip(comm, exchange, kAsync);
   gather(comm, exchange);
   mask(comm);
@@ -221,9 +214,9 @@ void run_experts(unisono_comm_t comm) {
   SUCCEEDS(unisono_mask(NULL, 0, exchange));
   SUCCEEDS(unisono_mask_for(NULL, 0, 2, exchange));
   EXPECT(unisono_mask_for(NULL, 0, 0, exchange) == UNISONO_USAGE);
-  SUCCEEDS(unisono_exchange_free(&exchange));
+  SUCCEEDS(unisono_expert_exchange_free(&exchange));
   options.layout = 7;
-  FAILS(unisono_exchange_create(&options, comm, &exchange), UNISONO_USAGE,
+  FAILS(unisono_expert_exchange_create(&options, comm, &exchange), UNISONO_USAGE,
         "usage: layout is 7\ngive UNISONO_EXPERT_MAJOR or another layout of the enumeration");
 }
 
@@ -232,8 +225,8 @@ void run_experts_after_shrink(unisono_comm_t left) {
   const int alone[3] = {0, 1, 2};
   const int counts_before[3] = {2, 2, 2};
   const int counts_alone[3] = {1, 1, 1};
-  unisono_exchange_options_t options = UNISONO_EXCHANGE_OPTIONS_INIT;
-  unisono_exchange_t exchange = NULL;
+  unisono_expert_exchange_options_t options = UNISONO_EXPERT_EXCHANGE_OPTIONS_INIT;
+  unisono_expert_exchange_t exchange = NULL;
   int experts[6] = {-1, -1, -1, -1, -1, -1};
   int counts[2] = {-1, -1};
   options.experts = 3;
@@ -244,8 +237,8 @@ void run_experts_after_shrink(unisono_comm_t left) {
   EXPECT(experts[4] == -1);
   options.experts_of_ranks = experts;
   options.counts = counts;
-  SUCCEEDS(unisono_exchange_create(&options, left, &exchange));
-  SUCCEEDS(unisono_exchange_free(&exchange));
+  SUCCEEDS(unisono_expert_exchange_create(&options, left, &exchange));
+  SUCCEEDS(unisono_expert_exchange_free(&exchange));
   options.experts_of_ranks = NULL;
   options.counts = NULL;
   FAILS(unisono_experts_after_shrink(&options, 4, left, experts, counts), UNISONO_USAGE,

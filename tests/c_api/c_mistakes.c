@@ -70,7 +70,7 @@ static void check_arguments(unisono_comm_t comm) {
         on_rank(comm,
                 "usage: all_gather_v on rank %d: more elements than memory can hold\n"
                 "check the counts for negative numbers"));
-  FAILS(unisono_send(x, 4, -1, 0, comm), UNISONO_USAGE,
+  FAILS(unisono_send(x, 4, -1, 0, -1, comm), UNISONO_USAGE,
         on_rank(comm, "usage: send on rank %d: -1 is not a rank\nranks are 0 to 2"));
   FAILS(unisono_register_buffer(NULL, 8192, comm, NULL), UNISONO_USAGE,
         "usage: `region` is NULL\npass the address of the variable that holds it");
@@ -133,10 +133,18 @@ void run_mistakes(unisono_comm_t comm) {
   FAILS(unisono_group(block_in_group, comm, comm), UNISONO_USAGE,
         "usage: a blocking call inside group()\nuse the async form there: group() waits for all of "
         "them");
-  options.accuracy = 0.001;
+  options.max_error = 0.001;
   FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
-        "config: the accuracy for all calls is 0.001\nset UNISONO_ACCURACY, or the option "
-        "`accuracy`, to 0 for exact results, or to at least 0.003");
+        "config: max_error for all calls is 0.001\nset UNISONO_MAX_ERROR, or the option "
+        "`max_error`, to 0 for exact results, or to at least 0.003");
+  options.max_error = -1;
+  options.transport = (unisono_transport_t)3;
+  FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
+        "config: 3 is not a unisono_transport_t\nuse the values of the enumeration in unisono.h");
+  options.transport = UNISONO_TRANSPORT_UNSET;
+  options.wait_spin = -2;
+  FAILS(unisono_connect(&options, &other), UNISONO_CONFIG,
+        "config: the option `wait` has -2\ngive numbers from 0 to 1000000000, or -1 for unset");
   options.struct_size = 4;
   FAILS(unisono_connect(&options, &other), UNISONO_USAGE,
         "usage: struct_size is 4\nstart from UNISONO_CONNECT_OPTIONS_INIT");

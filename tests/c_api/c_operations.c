@@ -1,6 +1,7 @@
 /* What is more than one collective call: unisono_run(), plans, groups, send and recv, splitting and
  * registered memory. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,26 +149,45 @@ static void check_send_recv(unisono_comm_t comm) {
   const int right = (rank + 1) % n;
   const int left = (rank + n - 1) % n;
   char* out = malloc(kLong);
-  char* in = malloc(kLong);
+  char* in = malloc(kLong + 1);
   unisono_request_t sent = NULL;
   unisono_request_t received = NULL;
   int32_t number = rank;
   int32_t theirs = -1;
   int ended = 0;
+  size_t bytes = 0;
+  int source = -1;
   memset(out, 'a' + rank, kLong);
-  SUCCEEDS(unisono_recv_async(in, kLong, left, 5, comm, &received));
+  SUCCEEDS(unisono_recv_async(in, kLong + 1, UNISONO_ANY_SOURCE, 5, comm, &received));
   SUCCEEDS(unisono_send_async(out, kLong, right, 5, comm, &sent));
   while (!ended) {
     SUCCEEDS(unisono_test(received, &ended));
   }
-  SUCCEEDS(unisono_wait(&received, -1));
+  SUCCEEDS(unisono_wait_received(&received, -1, &bytes, &source));
+  EXPECT(received == NULL && bytes == kLong && source == left);
   SUCCEEDS(unisono_wait(&sent, -1));
   EXPECT(in[0] == 'a' + left && in[kLong - 1] == 'a' + left);
-  SUCCEEDS(unisono_send(&number, sizeof(number), right, 0, comm));
-  SUCCEEDS(unisono_recv(&theirs, sizeof(theirs), left, 0, comm));
+  SUCCEEDS(unisono_send(&number, sizeof(number), right, 0, -1, comm));
+  SUCCEEDS(unisono_recv(&theirs, sizeof(theirs), left, 0, -1, comm, NULL, NULL));
   EXPECT(theirs == left);
+  SUCCEEDS(unisono_send(&number, 2, right, 0, 0, comm));
+  SUCCEEDS(unisono_recv(&theirs, sizeof(theirs), UNISONO_ANY_SOURCE, 0, 0, comm, &bytes, &source));
+  EXPECT(bytes == 2 && source == left);
+  SUCCEEDS(unisono_send_async(&number, 1, right, 0, comm, &sent));
+  SUCCEEDS(unisono_recv(&theirs, 1, left, 0, -1, comm, NULL, NULL));
+  FAILS(unisono_wait_received(&sent, -1, &bytes, &source), UNISONO_USAGE,
+        "usage: only a receive has a source and a length\ncall source() and received() on the "
+        "request of recv_async()");
+  EXPECT(sent == NULL);
   free(out);
   free(in);
+}
+
+static void check_version(void) {
+  char text[32];
+  snprintf(text, sizeof(text), "%d.%d.%d", UNISONO_VERSION_NUMBER / 10000,
+           UNISONO_VERSION_NUMBER / 100 % 100, UNISONO_VERSION_NUMBER % 100);
+  EXPECT(strcmp(text, unisono_version()) == 0);
 }
 
 static void check_split(unisono_comm_t comm) {
@@ -187,6 +207,38 @@ static void check_split(unisono_comm_t comm) {
   }
   SUCCEEDS(unisono_comm_free(&group));
   SUCCEEDS(unisono_comm_free(&group));
+}
+
+static void check_subgroup(unisono_comm_t comm) {
+  const int members[2] = {2, 0};
+  const int rank = unisono_rank(comm);
+  unisono_comm_t group = NULL;
+  int32_t sum = rank + 1;
+  if (rank != 1) {
+    SUCCEEDS(unisono_subgroup(members, 2, 77, comm, &group));
+    EXPECT(unisono_rank(group) == (rank == 2 ? 0 : 1));
+    SUCCEEDS(unisono_all_reduce(&sum, &sum, 1, UNISONO_I32, UNISONO_SUM, group));
+    EXPECT(sum == 4);
+    SUCCEEDS(unisono_comm_free(&group));
+  }
+  EXPECT(unisono_local_rank(comm) == rank && unisono_local_size(comm) == unisono_size(comm));
+}
+
+static void check_explain(unisono_comm_t comm) {
+  unisono_call_t call = UNISONO_CALL_INIT;
+  char text[4096] = "";
+  char cut[5] = "";
+  size_t length = 0;
+  call.collective = UNISONO_ALL_REDUCE;
+  call.count = 1000;
+  call.dtype = UNISONO_F32;
+  call.algorithm = "ring";
+  SUCCEEDS(unisono_explain(&call, comm, NULL, 0, &length));
+  EXPECT(length > 1 && length < sizeof(text));
+  SUCCEEDS(unisono_explain(&call, comm, text, sizeof(text), NULL));
+  EXPECT(strlen(text) + 1 == length && strstr(text, "ring") != NULL);
+  SUCCEEDS(unisono_explain(&call, comm, cut, sizeof(cut), NULL));
+  EXPECT(strlen(cut) == 4 && strncmp(cut, text, 4) == 0);
 }
 
 static void check_registered(unisono_comm_t comm) {
@@ -248,6 +300,9 @@ void run_operations(unisono_comm_t comm) {
   check_group(comm);
   check_send_recv(comm);
   check_split(comm);
+  check_subgroup(comm);
+  check_explain(comm);
+  check_version();
   check_registered(comm);
   check_statistics(comm);
 }

@@ -78,15 +78,16 @@ static unisono_pipeline_t make(const char* name, int record, model_t* model, uni
   static const size_t shape[1] = {kWidth};
   unisono_pipeline_options_t options = UNISONO_PIPELINE_OPTIONS_INIT;
   unisono_pipeline_stage_t stages[8];
-  unisono_schedule_t schedule = NULL;
+  unisono_pipeline_schedule_t schedule = NULL;
   unisono_pipeline_t pipeline = NULL;
   size_t count = 0;
   int stage;
-  SUCCEEDS(unisono_schedule_by_name(name, unisono_size(comm), kMicrobatches, 0, &schedule));
+  SUCCEEDS(
+      unisono_pipeline_schedule_by_name(name, unisono_size(comm), kMicrobatches, 0, &schedule));
   memset(model, 0, sizeof(*model));
-  model->stages = unisono_schedule_stages(schedule);
+  model->stages = unisono_pipeline_schedule_stages(schedule);
   for (stage = 0; stage < model->stages; ++stage) {
-    if (unisono_schedule_rank_of(stage, schedule) == unisono_rank(comm)) {
+    if (unisono_pipeline_schedule_rank_of(stage, schedule) == unisono_rank(comm)) {
       const int is_last = stage + 1 == model->stages;
       stages[count].stage = stage;
       stages[count].dtype = UNISONO_F32;
@@ -102,7 +103,7 @@ static unisono_pipeline_t make(const char* name, int record, model_t* model, uni
   options.backward_weight = backward_weight;
   options.context = model;
   SUCCEEDS(unisono_pipeline_create(schedule, stages, count, &options, comm, &pipeline));
-  SUCCEEDS(unisono_schedule_free(&schedule));
+  SUCCEEDS(unisono_pipeline_schedule_free(&schedule));
   EXPECT(schedule == NULL);
   return pipeline;
 }
@@ -148,20 +149,20 @@ void run_pipeline(unisono_comm_t comm) {
 void run_pipeline_mistakes(unisono_comm_t comm) {
   unisono_pipeline_options_t options = UNISONO_PIPELINE_OPTIONS_INIT;
   unisono_pipeline_stage_t stage = {0, UNISONO_F32, NULL, 9};
-  unisono_schedule_t schedule = NULL;
+  unisono_pipeline_schedule_t schedule = NULL;
   unisono_pipeline_t pipeline = NULL;
   const char* text = NULL;
   model_t model;
-  FAILS(unisono_schedule_by_name("zbx", 2, 4, 0, &schedule), UNISONO_USAGE,
+  FAILS(unisono_pipeline_schedule_by_name("zbx", 2, 4, 0, &schedule), UNISONO_USAGE,
         "usage: there is no pipeline schedule 'zbx'\nthere are naive, gpipe, 1f1b, interleaved, "
         "zb-h1, zb-h2, zbv, v-half, v-min, dualpipe, dualpipev");
   EXPECT(schedule == NULL);
-  EXPECT(unisono_schedule_parse("{", &schedule) == UNISONO_USAGE);
+  EXPECT(unisono_pipeline_schedule_parse("{", &schedule) == UNISONO_USAGE);
   EXPECT(schedule == NULL);
-  SUCCEEDS(unisono_schedule_parse("0F0,0B0\n", &schedule));
-  EXPECT(unisono_schedule_stages(schedule) == 1);
-  EXPECT(unisono_schedule_rank_of(0, schedule) == 0);
-  EXPECT(unisono_schedule_rank_of(1, schedule) == -1);
+  SUCCEEDS(unisono_pipeline_schedule_parse("0F0,0B0\n", &schedule));
+  EXPECT(unisono_pipeline_schedule_stages(schedule) == 1);
+  EXPECT(unisono_pipeline_schedule_rank_of(0, schedule) == 0);
+  EXPECT(unisono_pipeline_schedule_rank_of(1, schedule) == -1);
   options.forward = forward;
   options.backward = backward;
   FAILS(unisono_pipeline_create(schedule, &stage, 1, &options, comm, &pipeline), UNISONO_USAGE,
@@ -173,7 +174,7 @@ void run_pipeline_mistakes(unisono_comm_t comm) {
   EXPECT(pipeline == NULL);
   FAILS(unisono_pipeline_run_step(pipeline), UNISONO_USAGE,
         "usage: the pipeline is NULL\nit was never created, or was freed");
-  SUCCEEDS(unisono_schedule_free(&schedule));
+  SUCCEEDS(unisono_pipeline_schedule_free(&schedule));
 
   pipeline = make("gpipe", 0, &model, comm);
   FAILS(unisono_pipeline_times(pipeline, &text), UNISONO_USAGE,

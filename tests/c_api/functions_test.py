@@ -21,14 +21,16 @@ from pathlib import Path
 OTHER_ANSWERS = {
     "unisono_last_error": b"",
     "unisono_plan_algorithm": b"",
+    "unisono_local_rank": -1,
+    "unisono_local_size": 0,
     "unisono_rank": -1,
     "unisono_region_address": None,
     "unisono_region_bytes": 0,
     "unisono_result_name": b"success",
     "unisono_size": 0,
     "unisono_reshard_complete": 0,
-    "unisono_schedule_stages": 0,
-    "unisono_schedule_rank_of": -1,
+    "unisono_pipeline_schedule_stages": 0,
+    "unisono_pipeline_schedule_rank_of": -1,
     "unisono_pipeline_most_bytes": 0,
     "unisono_dtype_bytes": 1,  # of UNISONO_I8
     "unisono_version": b"0.1.0",

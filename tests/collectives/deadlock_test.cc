@@ -258,7 +258,7 @@ void work_rightly(Communicator& world, Draw draw) {
     const int to = (world.rank() + step) % size;
     const int from = (world.rank() + size - step) % size;
     if (what == 0) {
-      world.exchange(data.data(), data.size(), to, other.data(), other.size(), from, round);
+      world.send_recv(data.data(), data.size(), to, other.data(), other.size(), from, round);
     } else if (what == 1) {  // a ring of sends whose receives are pending
       Request coming = world.recv_async(other.data(), other.size(), from, round);
       world.send(data.data(), data.size(), to, round);

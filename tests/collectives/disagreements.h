@@ -23,14 +23,14 @@ enum class Field : std::uint8_t {
   root,
   counts,
   algorithm,
-  accuracy,
+  max_error,
   parts,  // what group() makes one call of
   calls,  // one rank makes one more
   bytes,
   tag,
 };
 constexpr std::array kFields = {"nothing", "collective", "dtype",  "op",        "factor",
-                                "count",   "root",       "counts", "algorithm", "accuracy",
+                                "count",   "root",       "counts", "algorithm", "max_error",
                                 "parts",   "calls",      "bytes",  "tag"};
 enum class Then : std::uint8_t { leave, collective, exchange, message, group, split };
 constexpr std::array kThens = {"leave",   "a collective", "an exchange", "messages one way",
@@ -40,14 +40,14 @@ constexpr std::array kThens = {"leave",   "a collective", "an exchange", "messag
 struct Made {
   Case one;
   double factor = 1;  // times the factor of the case
-  double accuracy = kInheritedAccuracy;
+  double max_error = kInheritedMaxError;
   std::size_t cut = 0;  // made of two calls in group(), of this many elements and the others
   int more = -1;        // a v-form: of this rank's part one element more,
   int less = -1;        // and of this one's one less
 
   bool moves_nothing() const;
   // False if the oracle knows only the case, not the call.
-  bool has_oracle() const { return factor == 1 && accuracy < 0 && cut == 0 && more < 0; }
+  bool has_oracle() const { return factor == 1 && max_error < 0 && cut == 0 && more < 0; }
 };
 
 struct Disagreement {

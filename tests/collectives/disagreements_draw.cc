@@ -113,8 +113,8 @@ std::optional<Made> other_than(Draw& draw, const Made& common, Field field, int 
                                                                      : std::nullopt;
     case Field::algorithm:
       return change_algorithm(draw, one) ? std::optional(made) : std::nullopt;
-    case Field::accuracy:
-      made.accuracy = draw.one_in(2) ? 4e-3 : 2e-2;
+    case Field::max_error:
+      made.max_error = draw.one_in(2) ? 4e-3 : 2e-2;
       return made;
     case Field::parts:
       made.cut = common.cut + 1 + draw.below(common.one.count - common.cut - 1);
@@ -139,7 +139,7 @@ void prepare(Draw& draw, Made& common, Field field) {
       one.op = ReduceOp::premul_sum;
       one.dtype = one.dtype == Dtype::boolean ? Dtype::f32 : one.dtype;
       break;
-    case Field::accuracy:
+    case Field::max_error:
       if (!is_plain(one.collective)) {
         one.collective = Collective::all_reduce;
       }
@@ -246,7 +246,7 @@ Case as_made_by(int rank, const Case& one, std::uint64_t own) {
 std::string to_text(const Disagreement& trial) {
   const auto text = [](const Made& made) {
     return to_line(made.one) + (made.factor != 1 ? " factor" : "") +
-           (made.accuracy > 0 ? " accuracy" : "") +
+           (made.max_error > 0 ? " max_error" : "") +
            (made.cut != 0 ? " cut=" + std::to_string(made.cut) : "") +
            (made.more >= 0 ? " more=" + std::to_string(made.more) : "") +
            (made.less >= 0 ? " less=" + std::to_string(made.less) : "");

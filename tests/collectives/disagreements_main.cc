@@ -60,7 +60,7 @@ struct Answer {
 
   When when = When::never;
   bool disagreement = false;  // the error is one of a disagreement
-  bool alike = false;         // accuracy: all ranks choose the same algorithm after all
+  bool alike = false;         // max_error: all ranks choose the same algorithm after all
   std::string text = {};      // of the error
   std::string wrong = {};     // what is wrong with a result
 };
@@ -142,20 +142,20 @@ class Participant {
       call.counts = counts;
     }
     call.reduction.factor *= made.factor;
-    if (trial_.field == Field::accuracy) {
+    if (trial_.field == Field::max_error) {
       const auto chosen = [&](const Made& made_by) {
-        call.accuracy = made_by.accuracy;
+        call.max_error = made_by.max_error;
         return on.explain(call).chosen;
       };
       const std::string common = chosen(trial_.common);
       answer_.alike =
           std::all_of(trial_.others.begin(), trial_.others.end(),
                       [&](const auto& other) { return chosen(other.second) == common; });
-      call.accuracy = made.accuracy;
+      call.max_error = made.max_error;
     }
     make_call(on, call, one.form);
     // Counts that differ shift what the others send, which is no element of the case.
-    if (made.has_oracle() && !is_v(one.collective) && trial_.field != Field::accuracy) {
+    if (made.has_oracle() && !is_v(one.collective) && trial_.field != Field::max_error) {
       note(run.check());
     }
   }
@@ -182,7 +182,7 @@ class Participant {
         const int n = trial_.members;
         std::vector<int> out(1000, rank_);
         std::vector<int> in(1000);
-        on.exchange(out.data(), 4000, (rank_ + 1) % n, in.data(), 4000, (rank_ + n - 1) % n);
+        on.send_recv(out.data(), 4000, (rank_ + 1) % n, in.data(), 4000, (rank_ + n - 1) % n);
         break;
       }
       case Then::message: {

@@ -1,4 +1,4 @@
-// Collectives of f32 with an accuracy, over real connections: each value is rounded once, and those
+// Collectives of f32 with a max_error, over real connections: each value is rounded once, and those
 // that all ranks get are the same bits everywhere.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Case {
   Hosts hosts;
   std::size_t count = 0;
   int root = 0;
-  double accuracy = 1e-2;
+  double max_error = 1e-2;
   const char* algorithm = "";
 
   std::size_t ranks() const { return hosts.size(); }
@@ -54,7 +54,7 @@ float bf16(float value) {
   return std::bit_cast<float>(std::uint32_t{bf16_bits(value)} << 16U);
 }
 
-Floats rounded(double accuracy, Floats values) {
+Floats rounded(double max_error, Floats values) {
   for (std::size_t first = 0; first < values.size(); first += 32) {
     const std::size_t end = std::min(values.size(), first + 32);
     float greatest = 0;
@@ -63,8 +63,8 @@ Floats rounded(double accuracy, Floats values) {
     }
     const float scale = bf16(greatest / 127);
     for (std::size_t i = first; i < end; ++i) {
-      values[i] = accuracy < 8e-3 ? bf16(values[i])
-                                  : (std::nearbyint(values[i] * (1 / scale)) + 0.0F) * scale;
+      values[i] = max_error < 8e-3 ? bf16(values[i])
+                                   : (std::nearbyint(values[i] * (1 / scale)) + 0.0F) * scale;
     }
   }
   return values;
@@ -79,7 +79,7 @@ Floats given(const Case& one, std::size_t from, std::size_t part) {
 
 // Returns the value as received by rank `to`.
 Floats arrived(const Case& one, std::size_t from, std::size_t part, bool encoded) {
-  return encoded ? rounded(one.accuracy, given(one, from, part)) : given(one, from, part);
+  return encoded ? rounded(one.max_error, given(one, from, part)) : given(one, from, part);
 }
 
 void append(Floats& all, const Floats& more) {
@@ -148,7 +148,7 @@ std::string result_of(Communicator& comm, const Case& one) {
             .dtype = Dtype::f32,
             .root = one.root,
             .algorithm = one.algorithm,
-            .accuracy = one.accuracy});
+            .max_error = one.max_error});
   const bool kept = in == draw(comm.rank(), longest(one));
   out.resize(output_of(one, comm.rank()));
   return kept ? bytes_of(out) : "the input has changed";
@@ -174,13 +174,13 @@ std::vector<Case> cases_of(const Hosts& hosts, const char* algorithm) {
   std::vector<Case> cases;
   for (const Collective collective : kOthers) {
     for (const std::size_t count : {1U, 33U, 2000U}) {
-      for (const double accuracy : {1e-2, 4e-3}) {
+      for (const double max_error : {1e-2, 4e-3}) {
         for (const int root : {0, static_cast<int>(hosts.size()) - 1}) {
           cases.push_back({.collective = collective,
                            .hosts = hosts,
                            .count = count,
                            .root = root,
-                           .accuracy = accuracy,
+                           .max_error = max_error,
                            .algorithm = algorithm});
         }
       }
@@ -226,13 +226,13 @@ double error_of(const Case& one, const std::vector<std::string>& results) {
   return std::sqrt(errors / squares);
 }
 
-TEST(EncodedCollectives, AreWithinTheAccuracyByWhicheverAlgorithmIsFastest) {
+TEST(EncodedCollectives, AreWithinTheMaxErrorByWhicheverAlgorithmIsFastest) {
   for (const Hosts& hosts : kHosts) {
     const std::vector<Case> cases = cases_of(hosts, "");
     const auto results = results_of(cases);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       if (cases[i].count > 1) {
-        EXPECT_LE(error_of(cases[i], results[i]), cases[i].accuracy) << cases[i].text();
+        EXPECT_LE(error_of(cases[i], results[i]), cases[i].max_error) << cases[i].text();
         EXPECT_GT(error_of(cases[i], results[i]), 1e-4) << cases[i].text();
       }
       if (cases[i].collective == Collective::broadcast ||
@@ -254,11 +254,11 @@ TEST(EncodedCollectives, ErrorTableOfEightHosts) {
   };
   std::vector<Case> cases;
   for (const auto& [collective, errors] : table) {
-    for (const double accuracy : {1e-2, 4e-3}) {
+    for (const double max_error : {1e-2, 4e-3}) {
       cases.push_back({.collective = collective,
                        .hosts = one_each(8),
                        .count = 20'000,
-                       .accuracy = accuracy,
+                       .max_error = max_error,
                        .algorithm = "flat"});
     }
   }
@@ -302,7 +302,7 @@ std::string result_in_place(Communicator& comm, const Case& one) {
             .count = one.count,
             .dtype = Dtype::f32,
             .root = one.root,
-            .accuracy = one.accuracy});
+            .max_error = one.max_error});
   const auto first = data.begin() + static_cast<std::ptrdiff_t>(out_offset);
   const auto count = static_cast<std::ptrdiff_t>(output_of(one, comm.rank()));
   return bytes_of(Floats(first, first + count));
@@ -361,9 +361,9 @@ TEST(EncodedCollectives, VFormsAreRefused) {
                           .out = out.data(),
                           .dtype = Dtype::f32,
                           .counts = counts,
-                          .accuracy = 1e-2});
+                          .max_error = 1e-2});
   });
-  EXPECT_NE(results.front().find("accuracy 0.01 is not supported for all_gather_v"),
+  EXPECT_NE(results.front().find("max_error 0.01 is not supported for all_gather_v"),
             std::string::npos)
       << results.front();
 }

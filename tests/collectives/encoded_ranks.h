@@ -43,7 +43,7 @@ inline std::vector<std::string> on_hosts(const Hosts& hosts, const RankBody& bod
     ConnectOptions options = test_options(rank, ranks, job);
     options.algorithm = given.algorithm;
     options.threads = given.threads;
-    options.accuracy = given.accuracy;
+    options.max_error = given.max_error;
     if (*std::max_element(hosts.begin(), hosts.end()) > 0) {
       options.address = comm::testing::loopback_address(job);
       options.token = comm::testing::kToken;
@@ -75,9 +75,9 @@ inline std::string refusal(Communicator& comm, const Call& call) {
   return "nothing was refused";
 }
 
-inline ConnectOptions that_ask(double accuracy, const char* algorithm = "") {
+inline ConnectOptions that_ask(double max_error, const char* algorithm = "") {
   ConnectOptions options;
-  options.accuracy = accuracy;
+  options.max_error = max_error;
   options.algorithm = algorithm;
   return options;
 }

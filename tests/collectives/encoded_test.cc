@@ -1,4 +1,4 @@
-// all_reduce with an accuracy, over real connections: the error, the same bits on all ranks, and
+// all_reduce with a max_error, over real connections: the error, the same bits on all ranks, and
 // what is refused.
 #include <gtest/gtest.h>
 
@@ -18,13 +18,13 @@ namespace {
 const Hosts kHosts[] = {{0},          {0, 1},       {0, 1, 2},          one_each(8),
                         {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 0, 1, 2, 2}, {0, 0, 1, 1, 2, 2, 3, 3}};
 
-Call sum_of(const Floats& in, Floats& out, double accuracy) {
+Call sum_of(const Floats& in, Floats& out, double max_error) {
   return {.collective = Collective::all_reduce,
           .in = in.data(),
           .out = out.data(),
           .count = in.size(),
           .dtype = Dtype::f32,
-          .accuracy = accuracy};
+          .max_error = max_error};
 }
 
 // Root mean square of the error over that of the result; of normal numbers.
@@ -47,21 +47,21 @@ double error_of(const std::string& bytes, int ranks, double factor = 1) {
   return std::sqrt(errors / squares);
 }
 
-TEST(Encoded, ErrorsAreWithinTheAccuracyAndAllRanksHaveTheSameBits) {
+TEST(Encoded, ErrorsAreWithinTheMaxErrorAndAllRanksHaveTheSameBits) {
   for (const Hosts& hosts : kHosts) {
     const auto ranks = static_cast<int>(hosts.size());
     const bool several = *std::max_element(hosts.begin(), hosts.end()) > 0;
-    for (const double accuracy : {1e-2, 4e-3}) {
+    for (const double max_error : {1e-2, 4e-3}) {
       const auto results = on_hosts(hosts, [&](Communicator& comm) {
         const Floats in = draw(comm.rank(), 100'003);
         Floats out(in.size());
-        comm.run(sum_of(in, out, accuracy));
+        comm.run(sum_of(in, out, max_error));
         return bytes_of(out);
       });
-      const std::string what = std::to_string(ranks) + " ranks, " + std::to_string(accuracy);
+      const std::string what = std::to_string(ranks) + " ranks, " + std::to_string(max_error);
       expect_same(results, what);
       const double error = error_of(results.front(), ranks);
-      EXPECT_LE(error, accuracy) << what;
+      EXPECT_LE(error, max_error) << what;
       EXPECT_EQ(error > 1e-3, several) << what;  // something was encoded, or nothing
     }
   }
@@ -69,9 +69,9 @@ TEST(Encoded, ErrorsAreWithinTheAccuracyAndAllRanksHaveTheSameBits) {
 
 TEST(Encoded, ErrorTableOfEightHosts) {
   for (const auto& [wanted, error] : {std::pair(1e-2, 0.0074), std::pair(4e-3, 0.0023)}) {
-    const auto results = on_hosts(one_each(8), [accuracy = wanted](Communicator& comm) {
+    const auto results = on_hosts(one_each(8), [max_error = wanted](Communicator& comm) {
       Floats data = draw(comm.rank(), 200'000);
-      comm.run(sum_of(data, data, accuracy));
+      comm.run(sum_of(data, data, max_error));
       return bytes_of(data);
     });
     EXPECT_NEAR(error_of(results.front(), 8), error, 0.0002) << wanted;
@@ -180,11 +180,11 @@ TEST(Encoded, RefusesWhatCannotHold) {
     call.algorithm = "reproducible";
     add(call);
     call.algorithm = {};
-    for (const double accuracy : {1e-3, -2.0, std::nan("")}) {
-      call.accuracy = accuracy;
+    for (const double max_error : {1e-3, -2.0, std::nan("")}) {
+      call.max_error = max_error;
       add(call);
     }
-    call.accuracy = 1e-2;
+    call.max_error = 1e-2;
     call.reduction = max;
     add(call);
     call.reduction = sum;
@@ -202,12 +202,12 @@ TEST(Encoded, RefusesWhatCannotHold) {
       "to rank 0 in step 2\n"
       "one_shot cannot be encoded between hosts: ranks 0 and 1 end with other bits\n"
       "a reproducible result cannot be encoded, because its bits must not depend on the hosts\n"
-      "accuracy 0.001 is below the error of the most precise code, which is 0.003\n"
-      "accuracy -2 is not a valid error bound\n"
-      "accuracy nan is not a valid error bound\n"
-      "accuracy 0.01 is not supported for max: only sums are encoded\n"
-      "accuracy 0.01 is not supported for f64: only f32 is encoded\n"
-      "accuracy 0.01 is not supported for barrier\n");
+      "max_error 0.001 is below the error of the most precise code, which is 0.003\n"
+      "max_error -2 is not a valid error bound\n"
+      "max_error nan is not a valid error bound\n"
+      "max_error 0.01 is not supported for max: only sums are encoded\n"
+      "max_error 0.01 is not supported for f64: only f32 is encoded\n"
+      "max_error 0.01 is not supported for barrier\n");
 }
 
 TEST(Encoded, RanksThatDisagreeAreTold) {
@@ -220,10 +220,10 @@ TEST(Encoded, RanksThatDisagreeAreTold) {
 }
 
 Call sum_of(const Floats& in, Floats& out) {
-  return sum_of(in, out, kInheritedAccuracy);
+  return sum_of(in, out, kInheritedMaxError);
 }
 
-TEST(Encoded, CallsInheritTheAccuracyOfTheirCommunicatorAndMaySayAnother) {
+TEST(Encoded, CallsInheritTheMaxErrorOfTheirCommunicatorAndMaySayAnother) {
   const auto results = on_hosts(
       {0, 1, 2},
       [](Communicator& comm) {
@@ -237,7 +237,7 @@ TEST(Encoded, CallsInheritTheAccuracyOfTheirCommunicatorAndMaySayAnother) {
         Communicator group = comm.split(0, 0);
         Floats of_group(in.size());
         group.run(sum_of(in, of_group));
-        return bytes.starts_with(bytes_of(of_group)) ? bytes : "a group has another accuracy";
+        return bytes.starts_with(bytes_of(of_group)) ? bytes : "a group has another max_error";
       },
       that_ask(1e-2));
   expect_same(results, "inherited");
@@ -249,7 +249,7 @@ TEST(Encoded, CallsInheritTheAccuracyOfTheirCommunicatorAndMaySayAnother) {
 }
 
 // The communicator's default is ignored if a call cannot keep to it.
-TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
+TEST(Encoded, CallsThatCannotKeepToTheMaxErrorOfTheirCommunicatorStayExact) {
   const auto results = on_hosts(
       {0, 1, 2},
       [](Communicator& comm) {
@@ -300,8 +300,8 @@ TEST(Encoded, CallsThatCannotKeepToTheAccuracyOfTheirCommunicatorStayExact) {
 // Slices of a long call that helper threads move must not ask the communicator again.
 TEST(Encoded, AReproducibleSumStaysExactWhereHelpersMoveIt) {
   ConnectOptions options = that_ask(1e-2, "all_reduce=reproducible");
-  const auto sum_with = [&](double accuracy, int threads) {
-    options.accuracy = accuracy;
+  const auto sum_with = [&](double max_error, int threads) {
+    options.max_error = max_error;
     options.threads = threads;
     return on_hosts(
         {0, 1, 2},
@@ -362,13 +362,13 @@ TEST(Encoded, ExactCallsThatBecomeOneStayExact) {
   EXPECT_LT(error_of(results.front(), 2), 1e-6);
 }
 
-// Returns each rank's error: rank 0 has the accuracy `first`, the others 0.01.
-std::vector<std::string> with_other_accuracies(const Hosts& hosts, double first) {
-  const std::string job = comm::testing::unique_name("accuracies");
+// Returns each rank's error: rank 0 has the max_error `first`, the others 0.01.
+std::vector<std::string> with_other_max_errors(const Hosts& hosts, double first) {
+  const std::string job = comm::testing::unique_name("max_errors");
   const auto ranks = static_cast<int>(hosts.size());
   return comm::testing::as_threads(ranks, [&](int rank) -> std::string {
     ConnectOptions options = test_options(rank, ranks, job);
-    options.accuracy = rank == 0 ? first : 1e-2;
+    options.max_error = rank == 0 ? first : 1e-2;
     if (hosts.back() > 0) {
       options.address = comm::testing::loopback_address(job);
       options.token = comm::testing::kToken;
@@ -385,18 +385,18 @@ std::vector<std::string> with_other_accuracies(const Hosts& hosts, double first)
   });
 }
 
-TEST(Encoded, RanksWithOtherAccuraciesAreToldByTheirFirstCall) {
+TEST(Encoded, RanksWithOtherMaxErrorsAreToldByTheirFirstCall) {
   for (const double first : {0.0, 4e-3}) {
-    for (const std::string& text : with_other_accuracies({0, 1}, first)) {
+    for (const std::string& text : with_other_max_errors({0, 1}, first)) {
       EXPECT_NE(text.find("two_shot+i8"), std::string::npos) << text;
-      EXPECT_NE(text.find("compare their UNISONO_ACCURACY"), std::string::npos) << text;
+      EXPECT_NE(text.find("compare their UNISONO_MAX_ERROR"), std::string::npos) << text;
     }
   }
 }
 
-TEST(Encoded, RanksOfOneHostWithOtherAccuraciesAreToldWhenTheyMeet) {
-  const std::vector<std::string> told = with_other_accuracies({0, 0}, 4e-3);
-  EXPECT_NE(told[0].find("UNISONO_ACCURACY is 0.004 on rank 0 and 0.01 on rank 1"),
+TEST(Encoded, RanksOfOneHostWithOtherMaxErrorsAreToldWhenTheyMeet) {
+  const std::vector<std::string> told = with_other_max_errors({0, 0}, 4e-3);
+  EXPECT_NE(told[0].find("UNISONO_MAX_ERROR is 0.004 on rank 0 and 0.01 on rank 1"),
             std::string::npos)
       << told[0];
 }
@@ -414,7 +414,7 @@ TEST(Encoded, IsExplained) {
                 : all.text());
   });
   expect_same(results, "explanations");
-  EXPECT_EQ(results.front(), "two_shot+i8 accuracy 104448");  // 6/4 of 64 Ki of 34/32 bytes
+  EXPECT_EQ(results.front(), "two_shot+i8 max_error 104448");  // 6/4 of 64 Ki of 34/32 bytes
 }
 
 TEST(Encoded, NamedAlgorithmsAreEncodedWhereTheProofHolds) {

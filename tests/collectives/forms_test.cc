@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <numeric>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "algorithms/catalog.h"
 #include "base/collectives.h"
 #include "base/env.h"
+#include "encoded_ranks.h"
 #include "ranks.h"
 #include "unisono/allocator.hpp"
 
@@ -277,6 +279,21 @@ TEST_P(Forms, ContainersInRegisteredMemory) {
   });
 }
 
+TEST(LocalRanks, AreNumberedOnEachHostInTheOrderOfTheGroup) {
+  const auto said = on_hosts({0, 1, 0, 1, 1}, [](Communicator& comm) {
+    Communicator reversed = comm.split(comm.rank() == 3 ? -1 : 0, -comm.rank());
+    std::string text;
+    for (Communicator* group : {&comm, &reversed}) {
+      text += group->size() == 0 ? " none"
+                                 : " " + std::to_string(group->local_rank()) + "/" +
+                                       std::to_string(group->local_size());
+    }
+    return text;
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{" 0/2 1/2", " 0/3 1/2", " 1/2 0/2", " 1/3 none",
+                                            " 2/3 0/2"}));
+}
+
 // Lengths that are sent in one message, in slots, as an offer, and longer ones.
 TEST_P(Forms, ExchangeOfAnyLength) {
   run(3, [](Communicator& comm) {
@@ -290,12 +307,110 @@ TEST_P(Forms, ExchangeOfAnyLength) {
         const std::vector<int> mine = sequence(comm.rank() + turn, count);
         std::vector<int> theirs(count);
         const std::size_t bytes = count * sizeof(int);
-        comm.exchange(mine.data(), bytes, next, theirs.data(), bytes, before, turn);
+        comm.send_recv(mine.data(), bytes, next, theirs.data(), bytes, before, turn);
         wrong += wrong_unless(theirs == sequence(before + turn, count), "neighbours");
-        comm.exchange(mine.data(), bytes, comm.rank(), theirs.data(), bytes, comm.rank(), turn);
+        comm.send_recv(mine.data(), bytes, comm.rank(), theirs.data(), bytes, comm.rank(), turn);
         wrong += wrong_unless(theirs == mine, "itself");
       }
     }
+    return wrong;
+  });
+}
+
+// Sends `count` bytes to `next`, receives them from `before` into a buffer with `spare` bytes more,
+// through every form, and returns the name of each form that does not give length and content.
+std::string into_larger_buffer(Communicator& comm, std::size_t count, std::size_t spare, int next,
+                               int before) {
+  using Bytes = std::vector<unsigned char>;
+  const auto content = [&](int rank) {
+    Bytes bytes(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      bytes[i] = static_cast<unsigned char>(i * 31 + static_cast<std::size_t>(rank));
+    }
+    return bytes;
+  };
+  const Bytes mine = content(comm.rank());
+  Bytes wanted = content(before);
+  wanted.resize(count + spare, 0xEE);
+  std::string wrong;
+  const auto check = [&](std::size_t length, const Bytes& got, const char* form) {
+    wrong += wrong_unless(
+        length == count && got == wanted,
+        form + (" of " + std::to_string(count)) + " into " + std::to_string(count + spare));
+  };
+  Bytes got(count + spare, 0xEE);
+  check(comm.send_recv(mine.data(), count, next, got.data(), got.size(), before), got, "send_recv");
+  got.assign(count + spare, 0xEE);
+  check(comm.send_recv(mine, next, got, before), got, "typed send_recv");
+  for (const int from : {before, kAnySource}) {
+    got.assign(count + spare, 0xEE);
+    Request received = comm.recv_async(got.data(), got.size(), from, 1);
+    comm.send(mine.data(), count, next, 1);
+    received.wait();
+    check(received.received(), got, from == before ? "recv_async" : "recv_async from any");
+    wrong += wrong_unless(received.source() == before, "source");
+  }
+  // The second message is received first, so the first one is stored.
+  got.assign(count + spare, 0xEE);
+  Request first = comm.send_async(mine, next, 3);
+  Request second = comm.send_async(mine.data(), 1, next, 4);
+  Bytes one(2);
+  wrong += wrong_unless(comm.recv(one, before, 4) == 1, "one byte");
+  check(comm.recv(got.data(), got.size(), before, 3), got, "recv of a stored message");
+  first.wait();
+  second.wait();
+  return wrong;
+}
+
+// Lengths that are sent in one message, in slots and as an offer, to another rank and to itself.
+TEST_P(Forms, AReceiveIntoALargerBufferLearnsTheLength) {
+  run(3, [](Communicator& comm) {
+    std::string wrong;
+    const int next = (comm.rank() + 1) % 3;
+    const int before = (comm.rank() + 2) % 3;
+    for (const std::size_t count :
+         {std::size_t{1}, std::size_t{40}, std::size_t{50'000}, std::size_t{1'000'001}}) {
+      for (const std::size_t spare : {std::size_t{0}, std::size_t{1}, std::size_t{300'000}}) {
+        wrong += into_larger_buffer(comm, count, spare, next, before);
+      }
+    }
+    wrong += into_larger_buffer(comm, 1000, 24, comm.rank(), comm.rank());
+    int room = 7;
+    const std::vector<int> nothing;
+    wrong +=
+        wrong_unless(comm.send_recv(nothing, next, std::span(&room, 1), before) == 0 && room == 7,
+                     "no elements");
+    return wrong;
+  });
+}
+
+TEST_P(Forms, TypedMessages) {
+  run(2, [](Communicator& comm) {
+    struct Pair {
+      int a = 0;
+      float b = 0;
+    };
+    std::string wrong;
+    const int peer = 1 - comm.rank();
+    const std::array<Pair, 2> pairs = {{{.a = comm.rank(), .b = 1}, {.a = 5, .b = 2}}};
+    std::vector<Pair> got(4);
+    Request sent = comm.send_async(pairs, peer);
+    wrong += wrong_unless(comm.recv(got, peer) == 2 && got[0].a == peer && got[1].b == 2, "recv");
+    sent.wait();
+    std::vector<long long> long_ones = {1LL << 40, comm.rank()};
+    comm.all_reduce(long_ones, sum);
+    wrong += wrong_unless(long_ones[0] == 2LL << 40 && long_ones[1] == 1, "long long");
+    // Three bytes are no whole number of ints: an error of this rank alone.
+    Request odd = comm.send_async("abc", 3, peer, 1);
+    try {
+      std::vector<int> ints(2);
+      comm.recv(ints, peer, 1);
+      wrong += "three bytes are taken for ints";
+    } catch (const Error& error) {
+      wrong += wrong_unless(error.code() == ErrorCode::usage, error.what());
+    }
+    odd.wait();
+    comm.barrier();
     return wrong;
   });
 }

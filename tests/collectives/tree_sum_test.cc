@@ -172,7 +172,7 @@ struct TreeLayout {
 };
 
 std::vector<std::string> on_layout(const TreeLayout& layout, const std::string& algorithm,
-                                   double accuracy, const RankBody& body) {
+                                   double max_error, const RankBody& body) {
   const std::string job = comm::testing::unique_name("tree");
   return comm::testing::as_threads(layout.ranks, [&](int rank) {
     ConnectOptions options = test_options(rank, layout.ranks, job);
@@ -182,7 +182,7 @@ std::vector<std::string> on_layout(const TreeLayout& layout, const std::string& 
       options.host = "host-" + std::to_string(rank / layout.ranks_per_host);
     }
     options.algorithm = algorithm;
-    options.accuracy = accuracy;
+    options.max_error = max_error;
     options.threads = layout.threads;
     Communicator communicator = Communicator::connect(options);
     return body(communicator);
@@ -353,8 +353,8 @@ TEST(TreeOrderCalls, HaveTheBitsOfTheOracleByOptionAndByCall) {
   }
 }
 
-// The communicator's accuracy would let this algorithm round between two hosts.
-TEST(TreeOrderCalls, StayExactWhereTheCommunicatorHasAnAccuracy) {
+// The communicator's max_error would let this algorithm round between two hosts.
+TEST(TreeOrderCalls, StayExactWhereTheCommunicatorHasAnMaxError) {
   const TreeLayout layout{.ranks = 2, .ranks_per_host = 1};
   expect_all_right(on_layout(layout, "tree_order", 0.01,
                              [](Communicator& communicator) {

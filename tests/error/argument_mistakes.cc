@@ -89,8 +89,8 @@ std::vector<Mistake> buffers() {
            [](Communicator& comm) {
              const int bytes = -8;
              std::array<std::byte, 8> data = {};
-             comm.exchange(data.data(), static_cast<std::size_t>(bytes), 1 - comm.rank(),
-                           data.data(), data.size(), 1 - comm.rank());
+             comm.send_recv(data.data(), static_cast<std::size_t>(bytes), 1 - comm.rank(),
+                            data.data(), data.size(), 1 - comm.rank());
            }},
       {.name = "allocate_negative",
        .ranks = 1,

@@ -109,7 +109,7 @@ int main() {
     const float mine = element(comm.rank(), 0);
     const int right = (comm.rank() + 1) % kRanks;
     const int left = (comm.rank() + kRanks - 1) % kRanks;
-    comm.exchange(&mine, sizeof(mine), right, &from_left, sizeof(from_left), left, 0, -1);
+    comm.send_recv(&mine, sizeof(mine), right, &from_left, sizeof(from_left), left, 0, -1);
     expect(from_left == element(left, 0), "exchange");
     expect(!comm.explain({.collective = Collective::all_reduce, .count = 8}).candidates.empty(),
            "explain");

@@ -285,7 +285,7 @@ TEST(LiveJobs, NameTheLoadThatAnAsynchronousCallWaitsFor) {
   });
   const auto said = comm::testing::as_threads(2, [&](int rank) {
     Communicator comm = Communicator::connect(comm::testing::options_for(rank, 2, name));
-    Exchange exchange(comm, {.experts = 4, .k = 1});
+    ExpertExchange exchange(comm, {.experts = 4, .k = 1});
     const std::vector<std::int32_t> chosen(16, 3);
     const Routing routing = exchange.route(std::span(chosen));
     std::vector<std::int32_t> rows(routing.rows());

@@ -237,7 +237,7 @@ TEST(Record, ALongNameKeepsHowItsMovesAreEncoded) {
   comm::set_algorithm(other, "recursive_multiplying:radix=4+bf16");
   EXPECT_STREQ(one.algorithm, "recursive_multiplyin+i8");
   EXPECT_STREQ(other.algorithm, "recursive_multiply+bf16");
-  EXPECT_EQ(advice_on(std::vector{one, other}), comm::Advice::same_accuracy);
+  EXPECT_EQ(advice_on(std::vector{one, other}), comm::Advice::same_max_error);
   comm::set_algorithm(one, "ring");
   EXPECT_STREQ(one.algorithm, "ring");
 }

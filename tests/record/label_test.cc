@@ -63,7 +63,7 @@ TEST_F(Labels, AreThoseOfTheMomentAtWhichSomethingBegan) {
       const int which = static_cast<int>(random() % 3);
       trace::TraceWriter& writer = writers[static_cast<std::size_t>(which)];
       if (which == 2) {
-        writer.end_transfer(writer.begin_transfer(true, 1, 5, turn), 1);
+        writer.end_transfer(writer.begin_transfer(true, 1, 5, turn), 1, turn);
         of_transfers.push_back(now);
         continue;
       }

@@ -246,7 +246,7 @@ TEST_F(Merge, ADocumentHasAtMostSoManyTransfers) {
   const int members[] = {0, 1};
   trace::TraceWriter writer = recorder->writer(0, members);
   for (int i = 0; i < 100; ++i) {
-    writer.end_transfer(writer.begin_transfer(true, 1, i, 64), 1);
+    writer.end_transfer(writer.begin_transfer(true, 1, i, 64), 1, 64);
   }
   const auto document = merge_records(read({0}), {}, 60);
   EXPECT_LE(document["transfers"]["rank"].size(), 60U);

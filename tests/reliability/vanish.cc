@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   unisono::ConnectOptions options;
   if (std::string(argv[2]) == "cards" && argc > 3) {
     const bool late = std::atoi(argv[3]) == rank;
-    options.exchange = [=](const std::string& mine) {
+    options.bootstrap = [=](const std::string& mine) {
       write(folder / ("card" + std::to_string(rank)), mine);
       std::vector<std::string> cards;
       for (int other = 0; other < size; ++other) {

@@ -103,7 +103,7 @@ int run_plan(const Arguments& arguments, const Console& console) {
   const bool is_moe = !arguments.operands().empty() && arguments.operands().front() == "moe";
   if (arguments.has("fit")) {
     check_options(arguments, "--fit",
-                  {"link", "floor", "algorithm", "machine", "bytes", "accuracy"});
+                  {"link", "floor", "algorithm", "machine", "bytes", "max-error"});
     if (is_moe) {
       check_options(arguments, "moe with --fit",
                     {"on", "ranks", "routing", "call", "test", "save"});
@@ -126,7 +126,8 @@ int run_plan(const Arguments& arguments, const Console& console) {
     }
   }
   if (is_moe) {
-    check_options(arguments, "moe", {"link", "floor", "algorithm", "machine", "bytes", "accuracy"});
+    check_options(arguments, "moe",
+                  {"link", "floor", "algorithm", "machine", "bytes", "max-error"});
     if (!is_routing || arguments.has("on")) {
       check_options(arguments, is_routing ? "--on" : "moe without --routing", {"ranks"});
     }
@@ -195,8 +196,8 @@ constexpr Option kPlanOptions[] = {
      .value = "TOPOLOGY",
      .help = "Simulate every algorithm on a topology, a preset or a file as `unisono topo` takes "
              "them, with all of its ranks unless -n says how many. With --fit: fit the topology."},
-    {.name = "accuracy",
-     .value = "ERROR",
+    {.name = "max-error",
+     .value = "E",
      .help = "With --on: vectors of f32 that bear this error, such as 0.01; also algorithms whose "
              "moves between nodes are encoded, with what coding takes."},
     {.name = "tokens", .value = "N", .help = "With moe: tokens of each rank.", .fallback = "128"},

@@ -149,7 +149,7 @@ network_model::WorkItem encoded_operation(const Algorithm& algorithm, const Shap
   if (encoded.schedule == nullptr) {
     throw UsageError(
         fmt::format("{} cannot be encoded between hosts: {}", encoded.name, encoded.why_not),
-        "unisono plan --on --accuracy shows which algorithms can be encoded", "unisono help plan");
+        "unisono plan --on --max-error shows which algorithms can be encoded", "unisono help plan");
   }
   return {.name = fmt::format("{}/{}", to_string(algorithm.collective), encoded.title),
           .bytes = bytes,
@@ -161,8 +161,8 @@ network_model::Workload workload_of(const Arguments& arguments, const Topology* 
   constexpr int kUsualRanks = 4;
   const int most_ranks = topology != nullptr ? topology->rank_count() : kUsualRanks;
   const std::string& target = arguments.operands().front();
-  if (arguments.has("accuracy") && (is_schedule_file(target) || arguments.has("counts"))) {
-    throw UsageError("--accuracy needs an algorithm", {}, "unisono help sim");
+  if (arguments.has("max-error") && (is_schedule_file(target) || arguments.has("counts"))) {
+    throw UsageError("--max-error needs an algorithm", {}, "unisono help sim");
   }
   if (is_schedule_file(target)) {
     return workload_of_file(target, arguments, written_out, bytes);
@@ -363,10 +363,11 @@ constexpr Option kSimOptions[] = {
      .value = "R",
      .help = "The root, for a collective that has one.",
      .fallback = "0"},
-    {.name = "accuracy",
-     .value = "ERROR",
-     .help = "Encode f32 moves between nodes of the topology, as calls with this accuracy do, such "
-             "as 0.01."},
+    {.name = "max-error",
+     .value = "E",
+     .help =
+         "Encode f32 moves between nodes of the topology, as calls with this max_error do, such "
+         "as 0.01."},
     {.name = "ports",
      .value = "N",
      .help = "The number of messages that a rank can send, and receive, at once.",

@@ -2,7 +2,7 @@
 //
 //   const unisono::ExpertPlaces places =
 //       unisono::balance(loads, {.ranks = 8, .physical_experts = 72, .groups = 8, .hosts = 2});
-//   unisono::Exchange exchange(comm, {.experts = 64, .k = 8,
+//   unisono::ExpertExchange exchange(comm, {.experts = 64, .k = 8,
 //                                     .experts_of_rank = places.experts_of_rank});
 #pragma once
 
@@ -26,7 +26,7 @@ struct BalanceOptions {
 
 // A placement of experts and their replicas.
 struct ExpertPlaces {
-  std::vector<std::vector<int>> experts_of_rank;  // as ExchangeOptions::experts_of_rank
+  std::vector<std::vector<int>> experts_of_rank;  // as ExpertExchangeOptions::experts_of_rank
   std::vector<double> load_of_rank;               // replicas share their expert's load evenly
 };
 

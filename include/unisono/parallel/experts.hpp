@@ -1,7 +1,7 @@
 // Mixture of experts: dispatch brings each rank's tokens to the ranks of their experts; combine
 // brings the experts' outputs back and sums them with their weights.
 //
-//   unisono::Exchange exchange(comm, {.experts = 64, .k = 8});
+//   unisono::ExpertExchange exchange(comm, {.experts = 64, .k = 8});
 //   // chosen: [tokens][k], -1: none
 //   const unisono::Routing routing = exchange.route(chosen);
 //   std::vector<std::byte> rows(routing.rows() * row_bytes);
@@ -10,15 +10,14 @@
 //   exchange.combine(routing, {.rows = outputs, .out = sums, .dtype = unisono::Dtype::bf16,
 //                              .hidden = 2048, .weights = weights});
 //
-// The calls of an Exchange are collective, except max_tokens(), max_rows(), masked() and the
+// The calls of an ExpertExchange are collective, except max_tokens(), max_rows(), masked() and the
 // destructor: all ranks of the communicator make them in the same order.
 //
 // Threads: one thread per rank.
 //
 // Errors: if one rank passes wrong arguments, all ranks get the same error; the exchange, its
-// routings and the caller's memory are then unchanged and remain usable. Unpaired halves (a second
-// start, a finish without a start) fail only on their own rank, before it sends anything. When a
-// rank fails, the errors are those of the communicator.
+// routings and the caller's memory are then unchanged and remain usable. When a rank fails, the
+// errors are those of the communicator.
 //
 // The position of each row follows from prefix sums over (expert, source rank, token), so results
 // have the same bits for any timing and any transport. Ranks on one host read tokens and rows
@@ -48,8 +47,8 @@ namespace unisono {
 //   flat          one row for each source rank, token and place among the k, without gaps
 enum class ExpertLayout : std::uint8_t { expert_major, rank_major, flat };
 
-// Options of an Exchange; the same on all ranks.
-struct ExchangeOptions {
+// Options of an ExpertExchange; the same on all ranks.
+struct ExpertExchangeOptions {
   int experts = 0;
   int k = 1;  // experts per token
   ExpertLayout layout = ExpertLayout::expert_major;
@@ -80,11 +79,11 @@ struct RowSource {
 // Threads: any.
 // Errors: usage (a communicator that was not shrunk from `ranks_before` ranks, an expert whose last
 // rank is lost).
-UNISONO_EXPORT ExchangeOptions after_shrink(const ExchangeOptions& options,
-                                            const Communicator& survivors, int ranks_before);
+UNISONO_EXPORT ExpertExchangeOptions after_shrink(const ExpertExchangeOptions& options,
+                                                  const Communicator& survivors, int ranks_before);
 
 namespace detail {
-struct ExchangeState;
+struct ExpertExchangeState;
 struct RoutingState;
 }  // namespace detail
 
@@ -93,7 +92,6 @@ struct RoutingState;
 // with another exchange. All members are local.
 class UNISONO_EXPORT Routing {
  public:
-  explicit Routing(std::unique_ptr<detail::RoutingState> state);
   Routing(Routing&&) noexcept;
   Routing& operator=(Routing&&) noexcept;
   ~Routing();
@@ -120,7 +118,8 @@ class UNISONO_EXPORT Routing {
   std::span<const std::int64_t> rows_of_ranks() const;
 
  private:
-  friend class Exchange;
+  friend class ExpertExchange;
+  explicit Routing(std::unique_ptr<detail::RoutingState> state);
   std::unique_ptr<detail::RoutingState> state_;
 };
 
@@ -177,15 +176,15 @@ struct CombineGradient {
 inline constexpr std::int64_t kUntilNextMask = std::numeric_limits<std::int64_t>::max();
 
 // Dispatches tokens to experts, and combines their outputs.
-class UNISONO_EXPORT Exchange {
+class UNISONO_EXPORT ExpertExchange {
  public:
   // Collective. The communicator must outlive the exchange and must not be moved.
   // Errors: usage (experts that no rank holds, k < 1, ...), mismatch (options that differ between
   // ranks).
-  Exchange(Communicator& communicator, const ExchangeOptions& options);
-  Exchange(Exchange&&) noexcept;
-  Exchange& operator=(Exchange&&) noexcept;
-  ~Exchange();
+  ExpertExchange(Communicator& communicator, const ExpertExchangeOptions& options);
+  ExpertExchange(ExpertExchange&&) noexcept;
+  ExpertExchange& operator=(ExpertExchange&&) noexcept;
+  ~ExpertExchange();
 
   // Collective. Makes a routing.
   // Shapes: [tokens][k], row-major, -1: no expert; the number of tokens may differ between ranks
@@ -194,8 +193,8 @@ class UNISONO_EXPORT Exchange {
   Routing route(std::span<const std::int32_t> experts);
   Routing route(std::span<const std::int64_t> experts);
 
-  // Local. Returns the most tokens that any rank has routed at once, or ExchangeOptions::max_tokens
-  // if that is larger; the same on all ranks.
+  // Local. Returns the most tokens that any rank has routed at once, or
+  // ExpertExchangeOptions::max_tokens if that is larger; the same on all ranks.
   std::size_t max_tokens() const;
   // Local. Returns the most rows, padding included, that a routing of max_tokens() tokens per rank
   // can bring to this rank. Buffers of this length serve all such routings.
@@ -224,22 +223,9 @@ class UNISONO_EXPORT Exchange {
     dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
   }
 
-  // Collective. The two halves of dispatch(), made by all ranks or by none. start_dispatch()
-  // announces the tokens and sends them between hosts; finish_dispatch() writes them to `out`. In
-  // between, tokens must not change, buffers and the routing must live, and only asynchronous calls
-  // of this exchange are allowed. On one host start_dispatch() never waits; between hosts it waits
-  // until the other ranks start.
-  // Errors: those of dispatch(), from either half; usage from finish_dispatch(), before it writes,
-  // if tokens have changed (for more than 4 KiB it compares only 512 words).
-  void start_dispatch(const Routing& routing, std::span<const Payload> payloads);
-  void start_dispatch(const Routing& routing, std::initializer_list<Payload> payloads) {
-    start_dispatch(routing, std::span<const Payload>(payloads.begin(), payloads.size()));
-  }
-  void finish_dispatch();
-
   // Collective. Starts dispatch() on a thread of the exchange, concurrently with the caller. Calls
   // run in the order of their start, which must be the same on all ranks; they may overlap other
-  // calls of this exchange, halves included. The routing and all buffers must live, and rows must
+  // calls of this exchange. The routing and all buffers must live, and rows must
   // not change, until wait() has returned; wait() throws what dispatch() would. The first
   // asynchronous call of an exchange waits until the other ranks make it, and may throw; later ones
   // return at once. The exchange's destructor first completes all calls that have been started; a
@@ -270,11 +256,6 @@ class UNISONO_EXPORT Exchange {
   // Errors: usage (lengths, weights that are not finite), those of dispatch().
   void combine(const Routing& routing, const CombineRows& combine);
 
-  // Collective. The two halves of combine(), with the rules of start_dispatch(): in between, rows,
-  // weights and residual must not change.
-  void start_combine(const Routing& routing, const CombineRows& combine);
-  void finish_combine();
-
   // Collective. Starts combine() on a thread of the exchange, with the rules of dispatch_async().
   Request combine_async(const Routing& routing, const CombineRows& combine);
 
@@ -289,7 +270,7 @@ class UNISONO_EXPORT Exchange {
   void combine_backward(const Routing& routing, const CombineGradient& gradient);
 
  private:
-  std::unique_ptr<detail::ExchangeState> state_;
+  std::unique_ptr<detail::ExpertExchangeState> state_;
 };
 
 }  // namespace unisono

@@ -50,8 +50,6 @@ class UNISONO_EXPORT PipelineSchedule {
   // Errors: usage, with the position of the mistake or the first finding of the verification.
   static PipelineSchedule parse(std::string_view text);
 
-  explicit PipelineSchedule(std::shared_ptr<const detail::ScheduleState> state);
-
   int ranks() const;         // of the pipeline
   int stages() const;        // on all ranks
   int microbatches() const;  // per step
@@ -70,6 +68,7 @@ class UNISONO_EXPORT PipelineSchedule {
   std::shared_ptr<const detail::ScheduleState> shared_state() const { return state_; }
 
  private:
+  explicit PipelineSchedule(std::shared_ptr<const detail::ScheduleState> state);
   std::shared_ptr<const detail::ScheduleState> state_;
 };
 

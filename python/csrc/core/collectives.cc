@@ -27,38 +27,38 @@ void define(py::class_<Comm, std::shared_ptr<Comm>>& comm, const std::string& na
             Collective collective, void (*fill)(Job&, Inputs...), const std::string& doc,
             const Extra&... extra) {
   const auto prepare = [fill, collective](Comm& self, Inputs... inputs, Object dtype,
-                                          double accuracy, const std::string& algorithm,
+                                          double max_error, const std::string& algorithm,
                                           int timeout_ms) {
     auto job = self.job({.dtype = dtype, .algorithm = algorithm, .timeout_ms = timeout_ms});
     job->call.collective = collective;
-    job->call.accuracy = accuracy;
+    job->call.max_error = max_error;
     fill(*job, inputs...);
     return job;
   };
   const auto add = [&](const std::string& method, auto function, const std::string& text) {
     comm.def(method.c_str(), function, extra..., py::arg("dtype") = py::none(),
-             py::arg("accuracy") = unisono::kInheritedAccuracy, py::arg("algorithm") = "",
+             py::arg("max_error") = unisono::kInheritedMaxError, py::arg("algorithm") = "",
              py::arg("timeout_ms") = -1, text.c_str());
   };
   add(
       name,
-      [prepare](Comm& self, Inputs... inputs, Object dtype, double accuracy,
+      [prepare](Comm& self, Inputs... inputs, Object dtype, double max_error,
                 const std::string& algorithm, int timeout_ms) {
-        return self.run(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
+        return self.run(prepare(self, inputs..., dtype, max_error, algorithm, timeout_ms));
       },
       doc);
   add(
       name + "_async",
-      [prepare](Comm& self, Inputs... inputs, Object dtype, double accuracy,
+      [prepare](Comm& self, Inputs... inputs, Object dtype, double max_error,
                 const std::string& algorithm, int timeout_ms) {
-        return self.start(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
+        return self.start(prepare(self, inputs..., dtype, max_error, algorithm, timeout_ms));
       },
       "As " + name + "(), but returns a Request. Do not touch its buffers before it ends.");
   add(
       name + "_plan",
-      [prepare](Comm& self, Inputs... inputs, Object dtype, double accuracy,
+      [prepare](Comm& self, Inputs... inputs, Object dtype, double max_error,
                 const std::string& algorithm, int timeout_ms) {
-        return self.plan(prepare(self, inputs..., dtype, accuracy, algorithm, timeout_ms));
+        return self.plan(prepare(self, inputs..., dtype, max_error, algorithm, timeout_ms));
       },
       "Prepares " + name + "() on these buffers, which start() runs repeatedly. Sends nothing.");
 }

@@ -30,7 +30,8 @@ void define_requests(py::module_& module) {
            "error. timeout_ms: -1 the communicator's, 0 no limit; when it expires, all operations "
            "of the world end.")
       .def("test", &Request::test, "Returns whether the operation has ended. Never blocks.")
-      .def("source", &Request::source, "The rank from which a completed receive came.");
+      .def("source", &Request::source, "The rank from which a completed receive came.")
+      .def("received", &Request::received, "The bytes of the message of a completed receive.");
   py::class_<Plan>(module, "Plan",
                    "A collective that is checked and planned once; keeps its buffers.")
       .def("start", &Plan::start, "Runs it, and returns what the blocking form returns.")
@@ -257,15 +258,21 @@ void define_communicator(py::module_& module) {
   py::class_<Comm, std::shared_ptr<Comm>> comm(
       module, "Communicator",
       "A group of ranks, as seen by this rank. Calls from several threads run one after the other; "
-      "only abort(), failure() and statistics() do not wait for them. If a call has an `accuracy`, "
-      "such as 0.01, float32 data between hosts may be rounded.");
+      "only abort(), failure() and statistics() do not wait for them. If a call has a "
+      "`max_error`, such as 0.01, float32 data between hosts may be rounded.");
   comm.def_property_readonly("rank", &Comm::rank, "This rank's number in the group, from 0.")
       .def_property_readonly("size", &Comm::size, "The number of ranks in the group.")
       .def_property_readonly("hosts", &Comm::hosts, "The number of hosts of the group.")
+      .def_property_readonly("local_rank", &Comm::local_rank,
+                             "This rank's number among the ranks of the group on its host.")
+      .def_property_readonly("local_size", &Comm::local_size,
+                             "The number of ranks of the group on this rank's host.")
       .def_property_readonly("closed", &Comm::is_closed)
-      .def("close", &Comm::close, "Leaves the group. Peers that wait for this rank raise PeerLost.")
+      .def("close", &Comm::close,
+           "Leaves the group. Peers that wait for this rank raise PeerLostError.")
       .def("abort", &Comm::abort, arg("reason") = "",
-           "Ends all operations of this world on all ranks with Aborted. Any thread may call it.")
+           "Ends all operations of this world on all ranks with AbortedError. Any thread may call "
+           "it.")
       .def("label", &Comm::label, arg("text") = "",
            "Labels this rank's next calls on any group of this world, for example with a layer or "
            "phase. Recordings show the label, until the next one; empty: no label. Any thread may "

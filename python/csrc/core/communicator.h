@@ -48,6 +48,7 @@ class Request {
   py::object wait(int timeout_ms);
   bool test();
   int source() const { return request_.source(); }
+  std::size_t received() const { return request_.received(); }
 
  private:
   std::shared_ptr<Job> job_;  // shared with the plan that it is a run of, or with group()
@@ -85,6 +86,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   int rank() const { return open().rank(); }
   int size() const { return open().size(); }
   int hosts() const { return open().hosts(); }
+  int local_rank() const { return open().local_rank(); }
+  int local_size() const { return open().local_size(); }
   unisono::Communicator& open() const;
   // For objects that keep a reference: the rank leaves when they are gone too.
   std::shared_ptr<unisono::Communicator> shared() const;

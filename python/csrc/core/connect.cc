@@ -6,7 +6,9 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -117,13 +119,10 @@ constexpr std::pair<const char*, std::string unisono::ConnectOptions::*> kTexts[
     {"file", &unisono::ConnectOptions::file},
     {"algorithm", &unisono::ConnectOptions::algorithm},
     {"profile", &unisono::ConnectOptions::profile},
-    {"wait", &unisono::ConnectOptions::wait},
     {"address", &unisono::ConnectOptions::address},
     {"interface", &unisono::ConnectOptions::interface},
     {"ports", &unisono::ConnectOptions::ports},
-    {"transport", &unisono::ConnectOptions::transport},
     {"host", &unisono::ConnectOptions::host},
-    {"checksum", &unisono::ConnectOptions::checksum},
 };
 constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
     {"connect_timeout_ms", &unisono::ConnectOptions::connect_timeout_ms},
@@ -132,11 +131,47 @@ constexpr std::pair<const char*, int unisono::ConnectOptions::*> kNumbers[] = {
 };
 
 constexpr std::pair<const char*, double unisono::ConnectOptions::*> kReals[] = {
-    {"accuracy", &unisono::ConnectOptions::accuracy},
+    {"max_error", &unisono::ConnectOptions::max_error},
 };
 
-// exchange(mine) of Python, with texts that are bytes: called on any thread, and forgotten on any.
-std::function<std::vector<std::string>(const std::string&)> exchange_of(const py::handle& given) {
+constexpr std::pair<const char*, int unisono::WaitOptions::*> kWaits[] = {
+    {"wait_spin", &unisono::WaitOptions::spin},
+    {"wait_yield_us", &unisono::WaitOptions::yield_us},
+};
+
+constexpr std::pair<std::string_view, unisono::TransportKind> kTransports[] = {
+    {"auto", unisono::TransportKind::automatic},
+    {"shm", unisono::TransportKind::shm},
+    {"tcp", unisono::TransportKind::tcp},
+};
+
+// Throws py::cast_error for any value but None, True and False.
+std::optional<bool> flag_of(const py::handle& value) {
+  if (value.is_none()) {
+    return std::nullopt;
+  }
+  if (!py::isinstance<py::bool_>(value)) {
+    throw py::cast_error();
+  }
+  return value.cast<bool>();
+}
+
+// Throws py::cast_error for any value but None and the texts of kTransports.
+std::optional<unisono::TransportKind> transport_of(const py::handle& value) {
+  if (value.is_none()) {
+    return std::nullopt;
+  }
+  const auto text = value.cast<std::string>();
+  for (const auto& [name, kind] : kTransports) {
+    if (text == name) {
+      return kind;
+    }
+  }
+  throw py::cast_error();
+}
+
+// bootstrap(mine) of Python, with texts that are bytes: called on any thread, and forgotten on any.
+std::function<std::vector<std::string>(const std::string&)> bootstrap_of(const py::handle& given) {
   if (given.is_none()) {
     return nullptr;
   }
@@ -150,11 +185,11 @@ std::function<std::vector<std::string>(const std::string&)> exchange_of(const py
     std::vector<std::string> texts;
     const py::object all = (*call)(py::bytes(mine));
     if (!py::isinstance<py::sequence>(all)) {
-      throw py::type_error("exchange() must return the bytes of each rank");
+      throw py::type_error("bootstrap() must return the bytes of each rank");
     }
     for (const py::handle text : all) {
       if (!py::isinstance<py::bytes>(text)) {
-        throw py::type_error("exchange() must return the bytes of each rank");
+        throw py::type_error("bootstrap() must return the bytes of each rank");
       }
       texts.push_back(text.cast<std::string>());
     }
@@ -163,9 +198,8 @@ std::function<std::vector<std::string>(const std::string&)> exchange_of(const py
 }
 
 // Sets the option that has the name, if the table has it.
-template <class Table, class Convert>
-bool take(const Table& table, unisono::ConnectOptions& options, const std::string& name,
-          const Convert& convert) {
+template <class Table, class Options, class Convert>
+bool take(const Table& table, Options& options, const std::string& name, const Convert& convert) {
   for (const auto& [known, member] : table) {
     if (name == known) {
       options.*member = convert();
@@ -184,9 +218,18 @@ unisono::ConnectOptions options_of(const char* function, const py::kwargs& given
                              : py::module_::import("os").attr("fspath")(value).cast<std::string>();
     };
     try {
-      if (take(kTexts, options, name, text) ||
-          take(kNumbers, options, name, [&value] { return value.cast<int>(); }) ||
+      const auto number = [&value] { return value.cast<int>(); };
+      if (take(kTexts, options, name, text) || take(kNumbers, options, name, number) ||
+          take(kWaits, options.wait, name, number) ||
           take(kReals, options, name, [&value] { return value.cast<double>(); })) {
+        continue;
+      }
+      if (name == "transport") {
+        options.transport = transport_of(value);
+        continue;
+      }
+      if (name == "checksum") {
+        options.checksum = flag_of(value);
         continue;
       }
     } catch (const std::exception&) {
@@ -205,24 +248,25 @@ void define_connecting(py::module_& module) {
   module.def(
       "connect",
       [](int rank, int size, const py::kwargs& given) {
-        py::object exchange = py::none();
-        if (given.contains("exchange")) {
-          exchange = given["exchange"];
-          given.attr("pop")("exchange");
+        py::object bootstrap = py::none();
+        if (given.contains("bootstrap")) {
+          bootstrap = given["bootstrap"];
+          given.attr("pop")("bootstrap");
         }
         unisono::ConnectOptions options = options_of("connect", given);
-        if (!exchange.is_none() && !PyCallable_Check(exchange.ptr())) {
+        if (!bootstrap.is_none() && !PyCallable_Check(bootstrap.ptr())) {
           throw py::type_error("connect() does not accept " +
-                               py::repr(exchange).cast<std::string>() + " as exchange");
+                               py::repr(bootstrap).cast<std::string>() + " as bootstrap");
         }
-        options.exchange = exchange_of(exchange);
+        options.bootstrap = bootstrap_of(bootstrap);
         options.rank = rank;
         options.size = size;
         return connect(std::move(options));
       },
       "Joins the world that the arguments and the environment describe (UNISONO_*, torchrun, MPI "
       "launchers, Slurm; without them it has one rank). Blocks until all ranks have joined. The "
-      "options are those of C++'s ConnectOptions: texts, paths, and times in ms. exchange(mine: "
+      "options are those of C++'s ConnectOptions: texts, paths, numbers and times in ms. "
+      "bootstrap(mine: "
       "bytes) -> list of bytes is for ranks that can already communicate, over MPI or a store: it "
       "must give `mine` to all ranks, and return the bytes of all ranks, by rank. It is called "
       "once, on a separate thread.",

@@ -93,7 +93,7 @@ void define_expert_places(py::module_& module) {
         return std::make_pair(std::move(places.experts_of_rank), std::move(places.load_of_rank));
       },
       arg("loads"), arg("ranks"), arg("physical_experts"), arg("groups"), arg("hosts"),
-      "See unisono.experts.balance().");
+      "See unisono.expert.balance().");
   module.def(
       "find_expert_moves",
       [](const Placement& before, const Placement& after) {
@@ -103,15 +103,15 @@ void define_expert_places(py::module_& module) {
         }
         return moves;
       },
-      arg("before"), arg("after"), "See unisono.experts.find_expert_moves().");
+      arg("before"), arg("after"), "See unisono.expert.find_expert_moves().");
   module.def("move_experts", &move_experts, arg("comm"), arg("moves"), arg("expert_bytes"),
-             arg("held"), arg("placed"), "See unisono.experts.move_experts().");
+             arg("held"), arg("placed"), "See unisono.expert.move_experts().");
   module.def(
       "bytes_of_moves",
       [](const Moves& moves, int ranks, std::size_t expert_bytes) {
         return unisono::bytes_of_moves(moves_of(moves), ranks, expert_bytes);
       },
-      arg("moves"), arg("ranks"), arg("expert_bytes"), "See unisono.experts.bytes_of_moves().");
+      arg("moves"), arg("ranks"), arg("expert_bytes"), "See unisono.expert.bytes_of_moves().");
   module.def(
       "experts_after_shrink",
       [](Comm& survivors, int experts, const Placement& experts_of_rank, int ranks_before) {
@@ -122,7 +122,7 @@ void define_expert_places(py::module_& module) {
         });
       },
       arg("survivors"), arg("experts"), arg("experts_of_rank"), arg("ranks_before"),
-      "Returns each survivor's experts; see unisono.experts.Exchange.after_shrink().");
+      "Returns each survivor's experts; see unisono.expert.ExpertExchange.after_shrink().");
   module.def(
       "array_of", &array_of, arg("array"),
       "Returns (shape, dtype, bytes per element) of memory that has __dlpack__ or a buffer.");

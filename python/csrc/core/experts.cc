@@ -114,12 +114,10 @@ class ExpertRequest {
   Outcome outcome_;
 };
 
-enum class Form : std::uint8_t { blocking, halves, async };
-
 // tokens, out, row_bytes, one_a_slot, coding
 using GivenPayload = std::tuple<py::object, py::object, std::size_t, bool, std::string>;
 
-class Exchange {
+class ExpertExchange {
   template <typename Call>
   auto alone(Call call) {
     return comm_->alone([&](unisono::Communicator&) {
@@ -129,26 +127,25 @@ class Exchange {
       return call(*exchange_);
     });
   }
+  // Returns the request of an asynchronous call; nothing for a blocking one.
   template <typename Call>
-  std::unique_ptr<ExpertRequest> begin(std::unique_ptr<Memories> memories, Form form, Call call) {
+  std::unique_ptr<ExpertRequest> begin(std::unique_ptr<Memories> memories, bool is_async,
+                                       Call call) {
     unisono::Request request = alone(call);
-    if (form == Form::async) {
-      return std::make_unique<ExpertRequest>(std::move(memories), std::move(request));
-    }
-    started_ = form == Form::halves ? std::move(memories) : nullptr;
-    return nullptr;
+    return is_async ? std::make_unique<ExpertRequest>(std::move(memories), std::move(request))
+                    : nullptr;
   }
 
  public:
-  Exchange(std::shared_ptr<Comm> comm, const unisono::ExchangeOptions& options)
+  ExpertExchange(std::shared_ptr<Comm> comm, const unisono::ExpertExchangeOptions& options)
       : comm_(std::move(comm)) {
     comm_->alone([&](unisono::Communicator& open) { exchange_.emplace(open, options); });
   }
-  ~Exchange() { close(); }
+  ~ExpertExchange() { close(); }
 
   std::unique_ptr<Routing> route(Object chosen) {
     const Memory memory = Memory::of(chosen, Memory::Use::read, "chosen", std::nullopt);
-    return alone([&](unisono::Exchange& open) {
+    return alone([&](unisono::ExpertExchange& open) {
       switch (memory.elements().dtype) {
         case unisono::Dtype::i32:
           return std::make_unique<Routing>(open.route(
@@ -163,9 +160,8 @@ class Exchange {
     });
   }
 
-  // A request of the asynchronous form, else none.
   std::unique_ptr<ExpertRequest> dispatch(const Routing& routing,
-                                          const std::vector<GivenPayload>& given, Form form) {
+                                          const std::vector<GivenPayload>& given, bool is_async) {
     auto memories = std::make_unique<Memories>();
     std::vector<unisono::Payload> payloads;
     for (const auto& [tokens, out, row_bytes, one_a_slot, coding] : given) {
@@ -179,39 +175,30 @@ class Exchange {
                           .coding = coding_of(coding),
                           .dtype = in.elements().dtype});
     }
-    return begin(std::move(memories), form, [&](unisono::Exchange& open) {
-      switch (form) {
-        case Form::halves:
-          open.start_dispatch(routing, payloads);
-          break;
-        case Form::async:
-          return open.dispatch_async(routing, payloads);
-        case Form::blocking:
-          open.dispatch(routing, payloads);
+    return begin(std::move(memories), is_async, [&](unisono::ExpertExchange& open) {
+      if (is_async) {
+        return open.dispatch_async(routing, payloads);
       }
+      open.dispatch(routing, payloads);
       return unisono::Request();
     });
-  }
-  void finish_dispatch() {
-    alone([](unisono::Exchange& open) { open.finish_dispatch(); });
-    started_ = nullptr;
   }
 
   // The addresses of the rows, as numbers of 64 bits.
   py::bytes gather_list(const Routing& routing, Object tokens, std::size_t row_bytes) {
     const Memory in = Memory::of(tokens, Memory::Use::read, "tokens", std::nullopt);
-    const std::vector<const std::byte*> rows = alone([&](unisono::Exchange& open) {
+    const std::vector<const std::byte*> rows = alone([&](unisono::ExpertExchange& open) {
       return open.gather_list(routing, bytes_of(in), row_bytes);
     });
     return as_bytes<const std::byte*>(rows);
   }
   void end_gather() {
-    alone([](unisono::Exchange& open) { open.end_gather(); });
+    alone([](unisono::ExpertExchange& open) { open.end_gather(); });
   }
 
   std::unique_ptr<ExpertRequest> combine(const Routing& routing, Object rows, Object out,
                                          std::size_t hidden, Object weights, Object residual,
-                                         const std::string& coding, Form form) {
+                                         const std::string& coding, bool is_async) {
     auto memories = std::make_unique<Memories>();
     const Memory& in = memories->read(rows, "rows");
     const Memory& to = memories->write(out, "out");
@@ -227,22 +214,13 @@ class Exchange {
       check_alike("residual", first, "rows", in);
       combine.residual = bytes_of(first);
     }
-    return begin(std::move(memories), form, [&](unisono::Exchange& open) {
-      switch (form) {
-        case Form::halves:
-          open.start_combine(routing, combine);
-          break;
-        case Form::async:
-          return open.combine_async(routing, combine);
-        case Form::blocking:
-          open.combine(routing, combine);
+    return begin(std::move(memories), is_async, [&](unisono::ExpertExchange& open) {
+      if (is_async) {
+        return open.combine_async(routing, combine);
       }
+      open.combine(routing, combine);
       return unisono::Request();
     });
-  }
-  void finish_combine() {
-    alone([](unisono::Exchange& open) { open.finish_combine(); });
-    started_ = nullptr;
   }
 
   void combine_backward(const Routing& routing, Object gradient, Object rows_gradient,
@@ -268,22 +246,22 @@ class Exchange {
       }
       all.weights_gradient = {reinterpret_cast<float*>(memory.data()), memory.count()};
     }
-    alone([&](unisono::Exchange& open) { open.combine_backward(routing, all); });
+    alone([&](unisono::ExpertExchange& open) { open.combine_backward(routing, all); });
   }
 
   std::vector<int> mask(const std::vector<int>& ranks, std::optional<std::int64_t> routes) {
-    return alone([&](unisono::Exchange& open) {
+    return alone([&](unisono::ExpertExchange& open) {
       return open.mask(ranks, routes.value_or(unisono::kUntilNextMask));
     });
   }
   std::vector<int> masked() {
-    return alone([](unisono::Exchange& open) { return open.masked(); });
+    return alone([](unisono::ExpertExchange& open) { return open.masked(); });
   }
   std::size_t max_tokens() {
-    return alone([](unisono::Exchange& open) { return open.max_tokens(); });
+    return alone([](unisono::ExpertExchange& open) { return open.max_tokens(); });
   }
   std::size_t max_rows() {
-    return alone([](unisono::Exchange& open) { return open.max_rows(); });
+    return alone([](unisono::ExpertExchange& open) { return open.max_rows(); });
   }
 
   void close() {
@@ -291,33 +269,31 @@ class Exchange {
       const py::gil_scoped_release unlocked;
       exchange_.reset();
     }
-    started_ = nullptr;
   }
 
  private:
   std::shared_ptr<Comm> comm_;  // shared with Python
-  std::optional<unisono::Exchange> exchange_;
-  std::unique_ptr<Memories> started_;  // of a half that is to be finished
+  std::optional<unisono::ExpertExchange> exchange_;
 };
 
-std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Comm> comm, int experts, int k,
-                                        const std::string& layout, int alignment,
-                                        std::int64_t capacity,
-                                        const std::vector<std::vector<int>>& experts_of_rank,
-                                        std::size_t max_tokens, std::size_t row_bytes) {
+std::unique_ptr<ExpertExchange> make_exchange(std::shared_ptr<Comm> comm, int experts, int k,
+                                              const std::string& layout, int alignment,
+                                              std::int64_t capacity,
+                                              const std::vector<std::vector<int>>& experts_of_rank,
+                                              std::size_t max_tokens, std::size_t row_bytes) {
   const auto lie = one_of<ExpertLayout>({{"expert_major", ExpertLayout::expert_major},
                                          {"rank_major", ExpertLayout::rank_major},
                                          {"flat", ExpertLayout::flat}},
                                         layout, "layout");
-  return std::make_unique<Exchange>(std::move(comm),
-                                    unisono::ExchangeOptions{.experts = experts,
-                                                             .k = k,
-                                                             .layout = lie,
-                                                             .alignment = alignment,
-                                                             .capacity = capacity,
-                                                             .experts_of_rank = experts_of_rank,
-                                                             .max_tokens = max_tokens,
-                                                             .row_bytes = row_bytes});
+  return std::make_unique<ExpertExchange>(
+      std::move(comm), unisono::ExpertExchangeOptions{.experts = experts,
+                                                      .k = k,
+                                                      .layout = lie,
+                                                      .alignment = alignment,
+                                                      .capacity = capacity,
+                                                      .experts_of_rank = experts_of_rank,
+                                                      .max_tokens = max_tokens,
+                                                      .row_bytes = row_bytes});
 }
 
 py::bytes sources_of(const Routing& routing) {
@@ -364,33 +340,28 @@ void define_routing(py::module_& module) {
 
 void define_experts(py::module_& module) {
   define_routing(module);
-  py::enum_<Form>(module, "ExpertForm")
-      .value("blocking", Form::blocking)
-      .value("halves", Form::halves)
-      .value("asynchronous", Form::async);
-  py::class_<ExpertRequest>(module, "ExpertRequest", "See unisono.experts.Pending.")
+  py::class_<ExpertRequest>(module, "ExpertRequest", "See unisono.expert.Pending.")
       .def("wait", &ExpertRequest::wait, arg("timeout_ms"))
       .def("test", &ExpertRequest::test);
-  py::class_<Exchange>(module, "ExpertExchange", "See unisono.experts.Exchange.")
+  py::class_<ExpertExchange>(module, "ExpertExchange", "See unisono.expert.ExpertExchange.")
       .def(py::init(&make_exchange), arg("comm"), arg("experts"), arg("k"), arg("layout"),
            arg("alignment"), arg("capacity"), arg("experts_of_rank"), arg("max_tokens"),
            arg("row_bytes"))
-      .def("route", &Exchange::route, arg("chosen"))
-      .def("dispatch", &Exchange::dispatch, arg("routing"), arg("payloads"), arg("form"))
-      .def("finish_dispatch", &Exchange::finish_dispatch)
-      .def("gather_list", &Exchange::gather_list, arg("routing"), arg("tokens"), arg("row_bytes"))
-      .def("end_gather", &Exchange::end_gather)
-      .def("combine", &Exchange::combine, arg("routing"), arg("rows"), arg("out"), arg("hidden"),
-           arg("weights"), arg("residual"), arg("coding"), arg("form"))
-      .def("finish_combine", &Exchange::finish_combine)
-      .def("combine_backward", &Exchange::combine_backward, arg("routing"), arg("gradient"),
+      .def("route", &ExpertExchange::route, arg("chosen"))
+      .def("dispatch", &ExpertExchange::dispatch, arg("routing"), arg("payloads"), arg("is_async"))
+      .def("gather_list", &ExpertExchange::gather_list, arg("routing"), arg("tokens"),
+           arg("row_bytes"))
+      .def("end_gather", &ExpertExchange::end_gather)
+      .def("combine", &ExpertExchange::combine, arg("routing"), arg("rows"), arg("out"),
+           arg("hidden"), arg("weights"), arg("residual"), arg("coding"), arg("is_async"))
+      .def("combine_backward", &ExpertExchange::combine_backward, arg("routing"), arg("gradient"),
            arg("rows_gradient"), arg("hidden"), arg("weights"), arg("rows"),
            arg("weights_gradient"))
-      .def("mask", &Exchange::mask, arg("ranks"), arg("routes"))
-      .def("masked", &Exchange::masked)
-      .def("max_tokens", &Exchange::max_tokens)
-      .def("max_rows", &Exchange::max_rows)
-      .def("close", &Exchange::close);
+      .def("mask", &ExpertExchange::mask, arg("ranks"), arg("routes"))
+      .def("masked", &ExpertExchange::masked)
+      .def("max_tokens", &ExpertExchange::max_tokens)
+      .def("max_rows", &ExpertExchange::max_rows)
+      .def("close", &ExpertExchange::close);
 }
 
 }  // namespace unisono_python

@@ -1,4 +1,4 @@
-// unisono.experts: dispatch and combine of mixtures of experts.
+// unisono.expert: dispatch and combine of mixtures of experts.
 #pragma once
 
 #include "communicator.h"

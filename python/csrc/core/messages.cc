@@ -10,6 +10,8 @@
 namespace unisono_python {
 namespace {
 
+using unisono::detail::ExactReceives;
+
 struct RegionHandle {
   unisono::Region region;
   std::shared_ptr<Memory> memory;  // of the user, where it was not allocated here
@@ -50,22 +52,22 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       [](Comm& self, const py::object& data, int from, int tag, int timeout_ms) {
         const Memory memory = Memory::bytes_of(data, Memory::Use::write, "data");
         self.alone([&](unisono::Communicator& open) {
-          open.recv(memory.data(), memory.bytes(), from, tag, timeout_ms);
+          ExactReceives::recv(open, memory.data(), memory.bytes(), from, tag, timeout_ms);
         });
         return data;
       },
       arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
       "Receives a message of the size of `data` from rank `from_` or from ANY_SOURCE. A message of "
-      "another size raises Mismatch on both sides.");
+      "another size raises MismatchError on both sides.");
   comm.def(
-      "exchange",
+      "send_recv",
       [](Comm& self, const py::object& data, int to, const py::object& out, int from, int tag,
          int timeout_ms) {
         const Memory sent = Memory::bytes_of(data, Memory::Use::read, "data");
         const Memory received = Memory::bytes_of(out, Memory::Use::write, "out");
         self.alone([&](unisono::Communicator& open) {
-          open.exchange(sent.data(), sent.bytes(), to, received.data(), received.bytes(), from, tag,
-                        timeout_ms);
+          ExactReceives::send_recv(open, sent.data(), sent.bytes(), to, received.data(),
+                                   received.bytes(), from, tag, timeout_ms);
         });
         return out;
       },
@@ -85,15 +87,20 @@ void define_messages(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
       "Like send(), but returns a Request; `data` must not change before it ends.");
   comm.def(
       "recv_async",
-      [](Comm& self, const py::object& data, int from, int tag, int timeout_ms) {
+      [](Comm& self, const py::object& data, int from, int tag, bool exact, int timeout_ms) {
         auto job = self.job({});
         const Memory& memory = job->raw(data, Memory::Use::write);
         return self.begin(std::move(job), [&] {
-          return self.open().recv_async(memory.data(), memory.bytes(), from, tag, timeout_ms);
+          return exact
+                     ? ExactReceives::recv_async(self.open(), memory.data(), memory.bytes(), from,
+                                                 tag, timeout_ms)
+                     : self.open().recv_async(memory.data(), memory.bytes(), from, tag, timeout_ms);
         });
       },
-      arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("timeout_ms") = -1,
-      "Like recv(), but returns a Request, whose source() is the rank it came from.");
+      arg("data"), arg("from_"), arg("tag") = 0, py::kw_only(), arg("exact") = true,
+      arg("timeout_ms") = -1,
+      "Like recv(), but returns a Request, whose source() is the rank that the message came from. "
+      "With exact=False the message may be shorter than `data`; received() is its length.");
 }
 
 void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
@@ -128,10 +135,11 @@ void define_groups(py::class_<Comm, std::shared_ptr<Comm>>& comm) {
         return adopt(std::move(*left));
       },
       py::kw_only(), arg("timeout_ms") = -1, arg("quorum") = true,
-      "Makes a communicator of the ranks that are left after PeerLost or Timeout, in their old "
+      "Makes a communicator of the ranks that are left after PeerLostError or TimeoutError, in "
+      "their old "
       "order. All of them call it, on the communicator of the whole world. timeout_ms: how long to "
       "wait for ranks that may be alive; -1: as long as connect(). quorum: make at most one world "
-      "of this one. Raises Evicted.");
+      "of this one. Raises EvictedError.");
   comm.def(
       "grow",
       [](Comm& self, int size, const std::string& address) {

@@ -49,7 +49,7 @@ py::object to_python(const unisono::Error& error) {
 PYBIND11_MODULE(_core, module) {
   using namespace unisono_python;  // NOLINT(google-build-using-namespace)
   module.doc() =
-      "The core of unisono; use it through the packages unisono, unisono.schedules, "
+      "The core of unisono; use it through the packages unisono, unisono.schedule, "
       "unisono.model, unisono.parallel and unisono.pipeline.";
   py::register_exception_translator(&translate);
   define_communicator(module);

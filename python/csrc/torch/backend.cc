@@ -379,7 +379,8 @@ WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bo
     auto work = c10::make_intrusive<Operation>(std::move(description), pending_operations_);
     std::vector<unisono::Request> requests;
     requests.push_back(sends ? group.send_async(call.in, bytes, peer, tag, limit)
-                             : group.recv_async(call.out, bytes, peer, tag, limit));
+                             : unisono::detail::ExactReceives::recv_async(group, call.out, bytes,
+                                                                          peer, tag, limit));
     work->follow(std::move(requests));
     return noted(std::move(work));
   } catch (const unisono::Error& error) {

@@ -288,11 +288,12 @@ std::shared_ptr<World> connect(const c10::intrusive_ptr<c10d::Store>& store,
     check_across_hosts(lines);
     options.token = lines.front().has_token ? "" : secret;  // "": UNISONO_TOKEN
     options.address = address_of(*store);
-    options.exchange = [&](const std::string& mine) {
+    options.bootstrap = [&](const std::string& mine) {
       return tell_all(*store, "unisono/card/", rank, size, mine, timeout, look);
     };
   } else {
-    options.transport = "shm";  // whatever UNISONO_ADDRESS says to other programs
+    options.transport =
+        unisono::TransportKind::shm;  // whatever UNISONO_ADDRESS says to other programs
   }
   auto world = std::make_shared<World>(
       World{.id = options.job, .all = unisono::Communicator::connect(options), .members = members});

@@ -7,9 +7,9 @@
         comm.all_reduce(x)                  # in place
 
 Buffers are objects with the buffer protocol (numpy, bytearray, array) or __dlpack__; they must be
-C-contiguous. `unisono.schedules` builds and verifies algorithms, `unisono.model` predicts their
+C-contiguous. `unisono.schedule` builds and verifies algorithms, `unisono.model` predicts their
 cost, `unisono.parallel` distributes models over ranks, `unisono.reshard` moves tensors to another
-mesh, `unisono.pipeline` runs pipeline schedules, `unisono.experts` exchanges tokens between experts,
+mesh, `unisono.pipeline` runs pipeline schedules, `unisono.expert` exchanges tokens between experts,
 `unisono.device` works on GPU memory, and `unisono.torch` is the backend of torch.distributed. The
 guide is docs/guides/python.md.
 """
@@ -19,15 +19,15 @@ import importlib
 __version__ = "0.1.0"
 
 _ERRORS = (
-    "Aborted", "ConfigError", "ConnectionFailed", "Corrupt", "Error", "Evicted", "Mismatch",
-    "PeerLost", "ResourceError", "Timeout", "UsageError",
+    "AbortedError", "ConfigError", "ConnectionError", "CorruptError", "Error", "EvictedError", "MismatchError",
+    "PeerLostError", "ResourceError", "TimeoutError", "UsageError",
 )  # fmt: skip
 _CORE = (
     "ANY_SOURCE", "Communicator", "Explanation", "Plan", "Region", "Request", "connect",
     "premul_sum", "run_threads",
 )  # fmt: skip
-__all__ = [*_CORE, *_ERRORS, "TreeSum", "device", "experts", "model", "parallel", "pipeline", "reshard",
-           "schedules"]
+__all__ = [*_CORE, *_ERRORS, "TreeSum", "device", "expert", "model", "parallel", "pipeline", "reshard",
+           "schedule"]
 
 
 # Nothing is loaded before it is used: `import torch` imports this module in every program.
@@ -38,7 +38,7 @@ def __getattr__(name):
         value = getattr(importlib.import_module("unisono._errors"), name)
     elif name == "TreeSum":
         value = importlib.import_module("unisono._tree_sum").TreeSum
-    elif name in ("device", "experts", "model", "parallel", "pipeline", "reshard", "schedules"):
+    elif name in ("device", "expert", "model", "parallel", "pipeline", "reshard", "schedule"):
         value = importlib.import_module(f"unisono.{name}")
     else:
         raise AttributeError(f"module 'unisono' has no attribute '{name}'")

@@ -1,10 +1,10 @@
 from . import device as device
-from . import experts as experts
+from . import expert as expert
 from . import model as model
 from . import parallel as parallel
 from . import pipeline as pipeline
 from . import reshard as reshard
-from . import schedules as schedules
+from . import schedule as schedule
 from ._core import ANY_SOURCE as ANY_SOURCE
 from ._core import Communicator as Communicator
 from ._core import Explanation as Explanation
@@ -14,16 +14,16 @@ from ._core import Request as Request
 from ._core import connect as connect
 from ._core import premul_sum as premul_sum
 from ._core import run_threads as run_threads
-from ._errors import Aborted as Aborted
+from ._errors import AbortedError as AbortedError
 from ._errors import ConfigError as ConfigError
-from ._errors import ConnectionFailed as ConnectionFailed
-from ._errors import Corrupt as Corrupt
+from ._errors import ConnectionError as ConnectionError
+from ._errors import CorruptError as CorruptError
 from ._errors import Error as Error
-from ._errors import Evicted as Evicted
-from ._errors import Mismatch as Mismatch
-from ._errors import PeerLost as PeerLost
+from ._errors import EvictedError as EvictedError
+from ._errors import MismatchError as MismatchError
+from ._errors import PeerLostError as PeerLostError
 from ._errors import ResourceError as ResourceError
-from ._errors import Timeout as Timeout
+from ._errors import TimeoutError as TimeoutError
 from ._errors import UsageError as UsageError
 from ._tree_sum import TreeSum as TreeSum
 

@@ -1,4 +1,4 @@
-"""The extension. Public names are in unisono, unisono.schedules, unisono.model and
+"""The extension. Public names are in unisono, unisono.schedule, unisono.model and
 unisono.pipeline.
 
 Buffer: an object with the buffer protocol (numpy, bytearray, array.array, memoryview) or with
@@ -8,13 +8,13 @@ float8_e5m2, float32, float64, complex64 or complex128. int16 and uint16 can be 
 complex numbers support only sum, avg and premul_sum. `dtype=` defines how to interpret the bytes.
 
 Errors of every call: TypeError and ValueError (UsageError if the core detects it) for invalid
-arguments, before anything is sent; PeerLost, Timeout, Mismatch and Aborted, the same on all
+arguments, before anything is sent; PeerLostError, TimeoutError, MismatchError and AbortedError, the same on all
 ranks, after which all communicators of the world are unusable.
 """
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import Any, Literal, TypeVar
 
 from unisono._errors import Error
 
@@ -42,6 +42,8 @@ class Request:
         """Returns whether the operation has ended. Never blocks."""
     def source(self) -> int:
         """The rank from which a completed receive came."""
+    def received(self) -> int:
+        """The bytes of the message of a completed receive."""
 
 class Plan:
     """A collective that is checked and planned once; keeps its buffers."""
@@ -76,7 +78,7 @@ class Communicator:
 
     Each collective has three forms: blocking, `_async` (returns a Request) and `_plan` (returns a
     Plan, which runs it repeatedly). All accept dtype, algorithm ("ring", "mine.json"; "": automatic),
-    timeout_ms (-1: the communicator's; 0: no limit), and accuracy: with an accuracy such as 0.01,
+    timeout_ms (-1: the communicator's; 0: no limit), and max_error: with a max_error such as 0.01,
     float32 data between hosts may be rounded (-1: the communicator's, for sums; 0: exact). n is the
     size. Calls from several threads run one after the other.
     """
@@ -91,12 +93,18 @@ class Communicator:
     def hosts(self) -> int:
         """The number of hosts of the group."""
     @property
+    def local_rank(self) -> int:
+        """This rank's number among the ranks of the group on its host."""
+    @property
+    def local_size(self) -> int:
+        """The number of ranks of the group on this rank's host."""
+    @property
     def closed(self) -> bool:
         """True after close()."""
     def close(self) -> None:
-        """Leaves the group. Peers that wait for this rank raise PeerLost."""
+        """Leaves the group. Peers that wait for this rank raise PeerLostError."""
     def abort(self, reason: str = "") -> None:
-        """Ends all operations of this world on all ranks with Aborted. Any thread may call it."""
+        """Ends all operations of this world on all ranks with AbortedError. Any thread may call it."""
     def label(self, text: str = "") -> None:
         """Labels this rank's next calls on any group of this world, for example with a layer or phase.
         Recordings show the label, until the next one; empty: no label. Any thread may call it.
@@ -120,144 +128,144 @@ class Communicator:
     def __enter__(self) -> Communicator: ...
     def __exit__(self, *error: object) -> None: ...
     def broadcast(
-        self, data: B, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: B, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Copies the root's `data` into `data` of all ranks."""
     def broadcast_async(
-        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def broadcast_plan(
-        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_reduce(
-        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: B, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """Reduces all `data` into `out` (same length) on all ranks; without `out`, into `data`."""
     def all_reduce_async(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_reduce_plan(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """Reduces all `data` into the root's `out`; without it, into its `data`."""
     def reduce_async(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_plan(
-        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, op: Op = "sum", root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def scatter(
-        self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: B, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Copies part r of the root's `data` (n * k elements) into `out` (k) of rank r."""
     def scatter_async(
-        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def scatter_plan(
-        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def gather(
-        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """Copies `data` (k elements) of rank r into part r of the root's `out` (n * k)."""
     def gather_async(
-        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def gather_plan(
-        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, root: int = 0, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_gather(
-        self, data: Buffer, out: B, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Copies `data` (k elements) of rank r into part r of every `out` (n * k)."""
     def all_gather_async(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_gather_plan(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce_scatter(
-        self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Reduces all `data` (n * k), and writes part r to `out` (k elements) of rank r."""
     def reduce_scatter_async(
-        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_scatter_plan(
-        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, op: Op = "sum", *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_to_all(
-        self, data: Buffer, out: B, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Copies part d of rank s's `data` into part s of rank d's `out`; n * k elements."""
     def all_to_all_async(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_to_all_plan(
-        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def barrier(
-        self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> None:
         """Waits until all ranks have called it."""
     def barrier_async(
-        self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def barrier_plan(
-        self, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def scatter_v(
-        self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: B, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def scatter_v_async(
-        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def scatter_v_plan(
-        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer | None, out: Buffer, counts: list[int], root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def gather_v(
-        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Any:
         """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def gather_v_async(
-        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def gather_v_plan(
-        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer | None = None, counts: list[int] = ..., root: int = 0, displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_gather_v(
-        self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def all_gather_v_async(
-        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_gather_v_plan(
-        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def reduce_scatter_v(
-        self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: B, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """counts[r]: the number of elements of part r, the same on all ranks; displs: the starts of the parts."""
     def reduce_scatter_v_async(
-        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def reduce_scatter_v_plan(
-        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, out: Buffer, counts: list[int], op: Op = "sum", displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def all_to_all_v(
-        self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: B, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> B:
         """Sends counts[i] elements of `data` to rank i, and receives recv_counts[i] from it."""
     def all_to_all_v_async(
-        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Request: ...
     def all_to_all_v_plan(
-        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, accuracy: float = -1, algorithm: str = "", timeout_ms: int = -1
+        self, data: Buffer, counts: list[int], out: Buffer, recv_counts: list[int], displs: list[int] | None = None, recv_displs: list[int] | None = None, *, dtype: Dtype = None, max_error: float = -1, algorithm: str = "", timeout_ms: int = -1
     ) -> Plan: ...
     def explain(
         self, collective: str, count: int, dtype: Dtype = "float32", *, root: int = 0,
@@ -272,11 +280,12 @@ class Communicator:
         self, data: Buffer, to: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> Request: ...
     def recv(self, data: B, from_: int, tag: int = 0, *, timeout_ms: int = -1) -> B:
-        """A message of another size than `data` raises Mismatch on both sides."""
+        """A message of another size than `data` raises MismatchError on both sides."""
     def recv_async(
-        self, data: Buffer, from_: int, tag: int = 0, *, timeout_ms: int = -1
-    ) -> Request: ...
-    def exchange(
+        self, data: Buffer, from_: int, tag: int = 0, *, exact: bool = True, timeout_ms: int = -1
+    ) -> Request:
+        """With exact=False the message may be shorter than `data`; Request.received() is its length."""
+    def send_recv(
         self, data: Buffer, to: int, out: B, from_: int, tag: int = 0, *, timeout_ms: int = -1
     ) -> B:
         """Sends and receives at the same time."""
@@ -285,7 +294,7 @@ class Communicator:
     def subgroup(self, members: list[int], id: int) -> Communicator:
         """Only its members call it; each must be its own process."""
     def shrink(self, *, timeout_ms: int = -1, quorum: bool = True) -> Communicator:
-        """After PeerLost or Timeout: makes a communicator of the remaining ranks, which all call it."""
+        """After PeerLostError or TimeoutError: makes a communicator of the remaining ranks, which all call it."""
     def grow(self, size: int, *, address: str = "") -> Communicator:
         """Adds new ranks, which connect to a world of `size`. Collective."""
     @property
@@ -301,13 +310,13 @@ class Communicator:
 def connect(
     *, rank: int = -1, size: int = -1, job: str = "", token: str = "", file: Path | None = None,
     connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, accuracy: float = -1,
-    exchange: Callable[[bytes], list[bytes]] | None = None,
+    profile: Path | None = None, wait_spin: int = -1, wait_yield_us: int = -1, address: str = "", interface: str = "", ports: str = "",
+    transport: Literal["auto", "shm", "tcp"] | None = None, host: str = "", checksum: bool | None = None, threads: int = 0, max_error: float = -1,
+    bootstrap: Callable[[bytes], list[bytes]] | None = None,
 ) -> Communicator:
     """Joins the world that the arguments and the environment describe; blocks until all ranks have joined.
 
-    exchange(mine): for ranks that can already communicate, over MPI or a store: gives `mine` to all
+    bootstrap(mine): for ranks that can already communicate, over MPI or a store: gives `mine` to all
     ranks, and returns the bytes of all ranks, by rank. Then no rank listens at an address. Called
     once, on a separate thread; connect() raises its exceptions.
     """
@@ -317,8 +326,8 @@ T = TypeVar("T")
 def run_threads(
     ranks: int, body: Callable[[Communicator], T], *, job: str = "", token: str = "",
     file: Path | None = None, connect_timeout_ms: int = 30000, timeout_ms: int = 300000, algorithm: str = "",
-    profile: Path | None = None, wait: str = "", address: str = "", interface: str = "", ports: str = "",
-    transport: str = "", host: str = "", checksum: str = "", threads: int = 0, accuracy: float = -1,
+    profile: Path | None = None, wait_spin: int = -1, wait_yield_us: int = -1, address: str = "", interface: str = "", ports: str = "",
+    transport: Literal["auto", "shm", "tcp"] | None = None, host: str = "", checksum: bool | None = None, threads: int = 0, max_error: float = -1,
 ) -> list[T]:
     """Calls body(comm) on `ranks` ranks, each a thread of this process."""
 
@@ -533,25 +542,14 @@ class ExpertRouting:
     def _sources(self) -> bytes: ...
     def _experts(self) -> bytes: ...
 
-class ExpertForm:
-    """The form of a dispatch or combine call: blocking, in two halves, or as a request."""
-
-    blocking: ClassVar[ExpertForm]
-    halves: ClassVar[ExpertForm]
-    asynchronous: ClassVar[ExpertForm]
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> int: ...
-
 class ExpertRequest:
-    """A call in progress; see unisono.experts.Pending."""
+    """A call in progress; see unisono.expert.Pending."""
 
     def wait(self, timeout_ms: int) -> None: ...
     def test(self) -> bool: ...
 
 class ExpertExchange:
-    """Dispatch and combine of mixtures of experts; see unisono.experts.Exchange."""
+    """Dispatch and combine of mixtures of experts; see unisono.expert.ExpertExchange."""
 
     def __init__(
         self,
@@ -570,10 +568,9 @@ class ExpertExchange:
         self,
         routing: ExpertRouting,
         payloads: Sequence[tuple[Any, Any, int, bool, str]],
-        form: ExpertForm,
+        is_async: bool,
     ) -> ExpertRequest | None:
         """payloads: (tokens, out, row_bytes, one_a_slot, coding) each."""
-    def finish_dispatch(self) -> None: ...
     def gather_list(self, routing: ExpertRouting, tokens: Any, row_bytes: int) -> bytes:
         """Addresses of 64 bits."""
     def end_gather(self) -> None: ...
@@ -586,9 +583,8 @@ class ExpertExchange:
         weights: Any,
         residual: Any,
         coding: str,
-        form: ExpertForm,
+        is_async: bool,
     ) -> ExpertRequest | None: ...
-    def finish_combine(self) -> None: ...
     def combine_backward(
         self,
         routing: ExpertRouting,

@@ -1,5 +1,7 @@
 """The exceptions of unisono, one for each code of its C++ interface."""
 
+import builtins
+
 
 class Error(RuntimeError):
     """An error that ended an operation. The text says what failed, where, and what to do next.
@@ -33,37 +35,37 @@ class ConfigError(Error, ValueError):
     code = "config"
 
 
-class ConnectionFailed(Error, ConnectionError):
+class ConnectionError(Error, builtins.ConnectionError):
     """Ranks could not find each other."""
 
     code = "connection"
 
 
-class PeerLost(Error, ConnectionError):
+class PeerLostError(Error, builtins.ConnectionError):
     """A rank died or left."""
 
     code = "peer_lost"
 
 
-class Timeout(Error, TimeoutError):
+class TimeoutError(Error, builtins.TimeoutError):
     """A rank did not arrive in time."""
 
     code = "timeout"
 
 
-class Mismatch(Error):
+class MismatchError(Error):
     """Ranks make different calls."""
 
     code = "mismatch"
 
 
-class Aborted(Error):
+class AbortedError(Error):
     """This or another rank called abort(), or Ctrl-C ended its operation."""
 
     code = "aborted"
 
 
-class Corrupt(Error):
+class CorruptError(Error):
     """A damaged file or message."""
 
     code = "corrupt"
@@ -75,15 +77,15 @@ class ResourceError(Error, OSError):
     code = "resource"
 
 
-class Evicted(Error):
+class EvictedError(Error):
     """The other ranks continued without this one, or may have."""
 
     code = "evicted"
 
 
 _KINDS = (
-    UsageError, ConfigError, ConnectionFailed, PeerLost, Timeout, Mismatch, Aborted, Corrupt,
-    ResourceError, Evicted,
+    UsageError, ConfigError, ConnectionError, PeerLostError, TimeoutError, MismatchError, AbortedError, CorruptError,
+    ResourceError, EvictedError,
 )  # fmt: skip
 _CLASSES = {kind.code: kind for kind in _KINDS}
 

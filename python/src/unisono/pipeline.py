@@ -49,7 +49,7 @@ class Pipeline(PipelineRunner):
       overlap(parts): calls each of the parts once
 
     An exception in a callback ends the world on all ranks. timeout_ms limits the wait for one message;
-    the Timeout names the action and the rank that owes it.
+    the TimeoutError names the action and the rank that owes it.
     """
 
     def __init__(self, comm, schedule, stages, **callbacks_and_options):

@@ -8,15 +8,10 @@
 
 namespace unisono::tcp {
 
-Protection protection_of(std::string_view checksum) {
-  if (!checksum.empty() && checksum != "0" && checksum != "1") {
-    throw Error(ErrorCode::config, "UNISONO_CHECKSUM=" + std::string(checksum) +
-                                       " is neither 0 nor 1\ncorrect or unset UNISONO_CHECKSUM, or "
-                                       "the option `checksum`");
-  }
+Protection protection_of(std::optional<bool> checksum) {
   const std::uint8_t network = transport::asked_network();
   const Protection read{.tls = read_flag("UNISONO_TLS"),
-                        .checksum = checksum == "1" || (checksum.empty() && network == 0),
+                        .checksum = checksum.value_or(network == 0),
                         .certificates = !read_env("UNISONO_TLS_IDENTITY").value_or("").empty(),
                         .network = network};
   if (read.network != 0 && (read.tls || read.checksum)) {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <optional>
 
 namespace unisono::tcp {
 
@@ -21,8 +21,7 @@ struct Protection {
   friend bool operator==(const Protection&, const Protection&) = default;
 };
 
-// Reads UNISONO_TLS and UNISONO_NETWORK, and `checksum`: "1", "0", or "" for 1 over TCP. Throws
-// config.
-Protection protection_of(std::string_view checksum);
+// Reads UNISONO_TLS and UNISONO_NETWORK. Without `checksum` TCP has one. Throws config.
+Protection protection_of(std::optional<bool> checksum);
 
 }  // namespace unisono::tcp

@@ -26,7 +26,7 @@ struct MoeWork {
   const MoeCase& row;
   std::size_t row_bytes;
   std::vector<std::int32_t> chosen;
-  Exchange exchange;
+  ExpertExchange exchange;
   Routing routing;
   Region tokens;
   Region rows;

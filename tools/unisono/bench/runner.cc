@@ -73,7 +73,7 @@ Call Runner::call_of(const Case& row, const CaseCounts& layout, Buffers buffers)
   call.counts = layout.counts;
   call.recv_counts = layout.recv_counts;
   call.algorithm = row.algorithm;
-  call.accuracy = 0;  // results are compared with exact ones, whatever the communicator asks
+  call.max_error = 0;  // results are compared with exact ones, whatever the communicator asks
   return call;
 }
 

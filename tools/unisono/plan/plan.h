@@ -51,7 +51,7 @@ int run_fit(const Arguments& arguments, const Console& console);
 inline constexpr std::string_view kFittedTo = "Fitted to ";
 int run_fit_on(const Arguments& arguments, const Console& console);
 
-// By `--accuracy`, of a collective; none without it. Throws UsageError.
+// By `--max-error`, of a collective; none without it. Throws UsageError.
 MoveCode code_of(const Arguments& arguments, Collective collective);
 
 // Simulates every algorithm that can serve the call on the topology, and prints what it takes.

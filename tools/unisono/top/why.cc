@@ -42,10 +42,10 @@ Text advice(comm::Advice what) {
       return {std::string(to_string(what)),
               "所有 rank 必须使用同一算法：比较它们的 UNISONO_ALGORITHM、UNISONO_PROFILE "
               "以及调用中指定的算法"};
-    case comm::Advice::same_accuracy:
+    case comm::Advice::same_max_error:
       return {std::string(to_string(what)),
               "所有 rank 必须用同一个算法容许同样的误差：比较它们的 "
-              "UNISONO_ACCURACY、UNISONO_ALGORITHM 以及各自的调用"};
+              "UNISONO_MAX_ERROR、UNISONO_ALGORITHM 以及各自的调用"};
     case comm::Advice::same_counts:
       return {std::string(to_string(what)),
               "所有 rank 必须给每个 rank 同样的 count：各 count 不同，尽管总和相同"};
@@ -390,8 +390,8 @@ class Hang {
         .kind = "deadlock",
         .ranks = path,
         .text = say("{} wait for each other", "{} 互相等待", say_ranks(path)),
-        .next = say("let one of them receive first, or use exchange() or asynchronous calls",
-                    "让其中之一先接收，或使用 exchange() 或异步调用")};
+        .next = say("let one of them receive first, or use send_recv() or asynchronous calls",
+                    "让其中之一先接收，或使用 send_recv() 或异步调用")};
     for (const int member : path) {
       const Edge& edge = edges_.at(member).front();
       finding.details.push_back(say("rank {} waits for rank {}: {}", "rank {} 在等 rank {}：{}",

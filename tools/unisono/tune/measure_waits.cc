@@ -34,7 +34,7 @@ void measure_waits(Communicator& comm, double seconds,
   const double target_s = std::max(seconds / calls / 2, kLeastTargetS);  // half of it is set-up
   for (const WaitPolicy& policy : policies) {
     ConnectOptions options;
-    options.wait = to_text(policy);
+    options.wait = {.spin = policy.spin, .yield_us = policy.yield_us};
     Communicator world = worlds.connect(options);
     for (const std::size_t bytes : kSizes) {
       std::vector<float> data(bytes / sizeof(float));

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.autograd.function import once_differentiable
 
 import unisono
-from unisono.experts import Exchange
+from unisono.expert import ExpertExchange
 
 __all__ = ["MoEDispatcher"]
 
@@ -70,7 +70,7 @@ class MoEDispatcher:
 
     def __init__(self, experts, k, comm=None, group=None, coding="none", **options):
         self.comm = _connect(group) if comm is None else comm
-        self.exchange = Exchange(self.comm, experts, k, layout="expert_major", **options)
+        self.exchange = ExpertExchange(self.comm, experts, k, layout="expert_major", **options)
         self.coding = coding
 
     def dispatch(self, tokens, chosen):
@@ -140,7 +140,7 @@ def _connect(group, job="experts"):
         size=size,
         job=f"{job}-{secret[0]}",  # which others on this host may see
         token="" if own else secret[1],
-        exchange=exchange,
+        bootstrap=exchange,
         **_limits(group),
     )
 

@@ -3,7 +3,7 @@
 import torch
 from torch.distributed import _token_switch
 
-from unisono.experts import Exchange
+from unisono.expert import ExpertExchange
 from unisono.torch.experts import _connect
 
 __all__ = ["TokenSwitchUnisono"]
@@ -119,7 +119,7 @@ class TokenSwitchUnisono(_token_switch.TokenSwitch):
 
     def _exchange(self, layout, k):
         if (layout, k) not in self._exchanges:
-            self._exchanges[layout, k] = Exchange(
+            self._exchanges[layout, k] = ExpertExchange(
                 self._comm, self._experts, k, layout=LAYOUTS[layout], max_tokens=self._max_dispatch,
                 row_bytes=self._max_token_bytes,
             )  # fmt: skip

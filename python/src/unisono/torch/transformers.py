@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from transformers.distributed.expert_parallel import EPImplementation, EPImplementationInterface
 
-from unisono.experts import Exchange
+from unisono.expert import ExpertExchange
 from unisono.torch.experts import MoEDispatcher, _connect
 
 __all__ = ["DispatchEP"]
@@ -118,7 +118,7 @@ class DispatchEP(EPImplementation):
     def _exchange_of(self, k):
         experts = self.num_local_experts * self.ranks
         return _of_group(
-            self.group, ("exchange", experts, k), lambda comm: Exchange(comm, experts, k, layout="rank_major")
+            self.group, ("exchange", experts, k), lambda comm: ExpertExchange(comm, experts, k, layout="rank_major")
         )
 
     def _compute(self, rows, local, weights):

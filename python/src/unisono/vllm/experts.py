@@ -6,7 +6,7 @@ own way, all_gather and reduce_scatter, sends every token to every rank.
 
 import torch
 
-from unisono.experts import Exchange
+from unisono.expert import ExpertExchange
 
 
 class ExpertCalls:
@@ -70,7 +70,7 @@ class ExpertCalls:
     def _exchange(self, places, k):
         if (places, k) not in self._exchanges:
             experts, of_rank = places
-            self._exchanges[places, k] = Exchange(self.comm, experts, k, layout="rank_major", experts_of_rank=of_rank)
+            self._exchanges[places, k] = ExpertExchange(self.comm, experts, k, layout="rank_major", experts_of_rank=of_rank)
         return self._exchanges[places, k]
 
     def _count(self, places, routing, topk_ids):

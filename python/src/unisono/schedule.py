@@ -1,6 +1,6 @@
 """Algorithms as data: the catalogue, your own schedules, and their verification.
 
-    schedule = unisono.schedules.build("all_reduce/ring", ranks=4)
+    schedule = unisono.schedule.build("all_reduce/ring", ranks=4)
     assert schedule.verify() == []
     print(schedule.show(step=1))
 """

@@ -1,6 +1,6 @@
 """Mixture of experts: sends tokens to the ranks of their experts, and the outputs back.
 
-    exchange = unisono.experts.Exchange(comm, experts=64, k=8)
+    exchange = unisono.expert.ExpertExchange(comm, experts=64, k=8)
     routing = exchange.route(chosen)              # [tokens, k] of int32 or int64; -1: none
     rows = exchange.dispatch(routing, tokens)     # [routing.rows, ...]
     ... experts compute rows[routing.rows_of_expert(i)] ...
@@ -15,9 +15,8 @@ import math
 import weakref
 
 from unisono import _core
-from unisono._core import ExpertExchange, ExpertForm
 
-__all__ = ["Exchange", "GatheredRows", "Pending", "Routing", "balance", "bytes_of_moves", "find_expert_moves", "move_experts"]
+__all__ = ["ExpertExchange", "GatheredRows", "Pending", "Routing", "balance", "bytes_of_moves", "find_expert_moves", "move_experts"]
 
 _open = weakref.WeakSet()
 
@@ -35,7 +34,7 @@ def balance(loads, ranks, physical_experts=0, groups=1, hosts=1):
 def find_expert_moves(before, after):
     """Returns (expert, from, to) for each expert whose weights a rank gains. Local.
 
-    before, after: the experts of each rank, as experts_of_rank of an Exchange.
+    before, after: the experts of each rank, as experts_of_rank of an ExpertExchange.
     """
     return _core.find_expert_moves(before, after)
 
@@ -96,7 +95,7 @@ def _numbers(data, dtype, columns):
 
 
 class Routing:
-    """Which token goes from which rank to which. Made by Exchange.route(); usable any number of times."""
+    """Which token goes from which rank to which. Made by ExpertExchange.route(); usable any number of times."""
 
     def __init__(self, made, k, layout):
         self._made = made
@@ -184,13 +183,13 @@ class GatheredRows:
         return view
 
 
-class Exchange:
+class ExpertExchange:
     """Exchanges tokens between the experts on the ranks of a communicator. Collective.
 
     layout: "expert_major", "rank_major" or "flat". experts_of_rank: the experts of each rank; an expert
     on several ranks has replicas. max_tokens (the most that a rank routes at once) and row_bytes
     allocate the memory at once; exceeding them is no error. Errors are those of the communicator, the
-    same on all ranks; after UsageError and Mismatch everything remains usable. TypeError and ValueError
+    same on all ranks; after UsageError and MismatchError everything remains usable. TypeError and ValueError
     are raised on one rank before it calls, and the other ranks wait for it.
     """
 
@@ -211,8 +210,7 @@ class Exchange:
         places = [list(rank) for rank in experts_of_rank]
         self._options = (experts, k, layout, alignment, capacity, places, max_tokens, row_bytes)
         self._ranks = comm.size
-        self._made = ExpertExchange(comm, *self._options)
-        self._started = None
+        self._made = _core.ExpertExchange(comm, *self._options)
         _open.add(self)
 
     def after_shrink(self, survivors):
@@ -222,7 +220,7 @@ class Exchange:
         """
         experts, k, layout, alignment, capacity, places, max_tokens, row_bytes = self._options
         left = _core.experts_after_shrink(survivors, experts, places, self._ranks)
-        return Exchange(survivors, experts, k, layout, alignment, capacity, left, max_tokens, row_bytes)
+        return ExpertExchange(survivors, experts, k, layout, alignment, capacity, left, max_tokens, row_bytes)
 
     def route(self, chosen):
         """Returns a Routing of chosen[tokens, k]; -1: no expert. Collective."""
@@ -248,20 +246,11 @@ class Exchange:
         8-bit integers or floats with a scale for each 128 elements. tokens may be a list of arrays, which
         are sent together; then the result is a list, and `out`, coding and one_a_slot may be lists too.
         """
-        return self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.blocking)
-
-    def start_dispatch(self, routing, tokens, out=None, coding="none", one_a_slot=False):
-        """Starts a dispatch: tokens must not change before finish_dispatch(), which returns the rows."""
-        rows = self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.halves)
-        self._started = rows, routing  # finishing uses it
+        return self._dispatch(routing, tokens, out, coding, one_a_slot, False)
 
     def dispatch_async(self, routing, tokens, out=None, coding="none", one_a_slot=False):
         """Starts a dispatch on a thread, after earlier asynchronous calls. Returns a Pending."""
-        return self._dispatch(routing, tokens, out, coding, one_a_slot, ExpertForm.asynchronous)
-
-    def finish_dispatch(self):
-        """Returns the rows of start_dispatch(). Collective."""
-        return self._finish(self._made.finish_dispatch)
+        return self._dispatch(routing, tokens, out, coding, one_a_slot, True)
 
     def gather_list(self, routing, tokens):
         """Returns GatheredRows, without copies. tokens must be in Communicator.allocate or register_buffer memory.
@@ -280,22 +269,11 @@ class Exchange:
 
     def combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
         """Returns sums[t] = residual[t] + the sum over the k of weights[t, j] * row, in f32, rounded once."""
-        return self._combine(routing, rows, weights, residual, out, coding, ExpertForm.blocking)
-
-    def start_combine(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
-        """Starts a combine: arguments must not change before finish_combine(), which returns the sums."""
-        sums = self._combine(routing, rows, weights, residual, out, coding, ExpertForm.halves)
-        self._started = sums, routing
+        return self._combine(routing, rows, weights, residual, out, coding, False)
 
     def combine_async(self, routing, rows, weights=None, residual=None, out=None, coding="none"):
         """Starts a combine on a thread, like dispatch_async(). Returns a Pending."""
-        return self._combine(
-            routing, rows, weights, residual, out, coding, ExpertForm.asynchronous
-        )
-
-    def finish_combine(self):
-        """Returns the sums of start_combine(). Collective."""
-        return self._finish(self._made.finish_combine)
+        return self._combine(routing, rows, weights, residual, out, coding, True)
 
     def combine_backward(self, routing, gradient, rows=None, weights=None):
         """Returns the gradients of combine(): of the rows, and of the weights (None for rank_major)."""
@@ -328,17 +306,12 @@ class Exchange:
         """Waits for the asynchronous calls, and leaves the groups of the exchange."""
         self._made.close()
 
-    def _finish(self, finish):
-        finish()
-        (out, _), self._started = self._started, None
-        return out
-
     def _check(self, call, what, array, *wanted):
         shape = _shape(array)
         if shape[: len(wanted)] != wanted:
             raise ValueError(f"{call}: {what} is {list(shape)}, not {list(wanted)}")
 
-    def _dispatch(self, routing, tokens, out, coding, one_a_slot, form):
+    def _dispatch(self, routing, tokens, out, coding, one_a_slot, is_async):
         many = isinstance(tokens, (list, tuple))
         arrays = tokens if many else [tokens]
 
@@ -361,10 +334,10 @@ class Exchange:
             payloads.append((array, to, math.prod(shape) * _item_bytes(array), slotted, code))
         rows = [payload[1] for payload in payloads]
         rows = rows if many else rows[0]
-        request = self._made.dispatch(routing._made, payloads, form)
+        request = self._made.dispatch(routing._made, payloads, is_async)
         return rows if request is None else Pending(request, rows, routing)
 
-    def _combine(self, routing, rows, weights, residual, out, coding, form):
+    def _combine(self, routing, rows, weights, residual, out, coding, is_async):
         shape = _shape(rows)[1:]
         if weights is not None:
             self._check("combine()", "weights", weights, routing.tokens, self.k)
@@ -373,7 +346,7 @@ class Exchange:
         if out is None:
             out = _new(rows, (routing.tokens, *shape))
         request = self._made.combine(
-            routing._made, rows, out, math.prod(shape), weights, residual, coding, form
+            routing._made, rows, out, math.prod(shape), weights, residual, coding, is_async
         )
         return out if request is None else Pending(request, out, routing)
 

@@ -1,4 +1,4 @@
-"""What may be rounded between hosts: `accuracy` of calls and of a communicator."""
+"""What may be rounded between hosts: `max_error` of calls and of a communicator."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ def on_hosts(ranks, body, **options):
         with unisono.connect(
             rank=rank,
             size=ranks,
-            exchange=exchange,
+            bootstrap=exchange,
             host=f"host-{rank}",
             token="a token of the test",
             timeout_ms=60_000,
@@ -38,12 +38,12 @@ def draw(rank):
     return np.random.default_rng(rank).standard_normal(50_000).astype(np.float32)
 
 
-@pytest.mark.parametrize("accuracy", [1e-2, 4e-3])
-def test_error_and_same_bits(accuracy):
+@pytest.mark.parametrize("max_error", [1e-2, 4e-3])
+def test_error_and_same_bits(max_error):
     def body(comm):
         data = draw(comm.rank)
-        comm.all_reduce(data, accuracy=accuracy)
-        plan = comm.all_reduce_plan(again := draw(comm.rank), accuracy=accuracy)
+        comm.all_reduce(data, max_error=max_error)
+        plan = comm.all_reduce_plan(again := draw(comm.rank), max_error=max_error)
         plan.start()
         return data.tobytes() if np.array_equal(data, again) else "a plan has other bits"
 
@@ -51,19 +51,19 @@ def test_error_and_same_bits(accuracy):
     assert said[0] == said[1] == said[2]
     exact = sum(draw(rank).astype(np.float64) for rank in range(3))
     error = np.frombuffer(said[0], np.float32) - exact
-    assert 1e-3 < np.sqrt((error**2).mean() / (exact**2).mean()) < accuracy
+    assert 1e-3 < np.sqrt((error**2).mean() / (exact**2).mean()) < max_error
 
 
 def test_refusals():
     def body(comm):
         texts = []
-        for data, op, accuracy in [
+        for data, op, max_error in [
             (np.zeros(8, np.float64), "sum", 1e-2),
             (np.zeros(8, np.float32), "max", 1e-2),
             (np.zeros(8, np.float32), "sum", 1e-6),
         ]:
-            with pytest.raises(unisono.Error, match="accuracy") as refused:
-                comm.all_reduce(data, op=op, accuracy=accuracy)
+            with pytest.raises(unisono.Error, match="max_error") as refused:
+                comm.all_reduce(data, op=op, max_error=max_error)
             texts.append(str(refused.value))
         return texts
 
@@ -75,31 +75,31 @@ def test_refusals():
 def test_of_a_communicator():
     def body(comm):
         results = []
-        for accuracy in ({}, {"accuracy": 0}):
-            comm.all_reduce(data := draw(comm.rank), **accuracy)
+        for max_error in ({}, {"max_error": 0}):
+            comm.all_reduce(data := draw(comm.rank), **max_error)
             results.append(data)
         integers = np.full(1000, comm.rank, np.int32)
         comm.all_reduce(integers)
         return results, integers.max()
 
     exact = sum(draw(rank).astype(np.float64) for rank in range(2))
-    for (rounded, kept), most in on_hosts(2, body, accuracy=1e-2):
+    for (rounded, kept), most in on_hosts(2, body, max_error=1e-2):
         assert 1e-3 < np.sqrt(((rounded - exact) ** 2).mean() / (exact**2).mean()) < 1e-2
         assert np.abs(kept - exact).max() < 1e-5
         assert most == 1
 
 
 def test_communicator_refuses_what_no_code_can_keep():
-    with pytest.raises(unisono.Error, match="accuracy for all calls is 0.001"):
-        unisono.connect(accuracy=1e-3)
+    with pytest.raises(unisono.Error, match="max_error for all calls is 0.001"):
+        unisono.connect(max_error=1e-3)
 
 
 def test_data_that_is_moved():
     def body(comm):
         data = draw(5) if comm.rank == 1 else np.zeros(50_000, np.float32)
-        comm.broadcast(data, root=1, accuracy=1e-2)
+        comm.broadcast(data, root=1, max_error=1e-2)
         parts = np.zeros(3 * 50_000, np.float32)
-        comm.all_gather(draw(comm.rank), parts, accuracy=1e-2)
+        comm.all_gather(draw(comm.rank), parts, max_error=1e-2)
         return data.tobytes(), parts.tobytes()
 
     said = on_hosts(3, body)
