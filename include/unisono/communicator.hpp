@@ -349,6 +349,14 @@ class UNISONO_EXPORT Communicator {
   // Asynchronous forms. The buffers must live until wait() returns.
   Request send_async(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   Request recv_async(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
+  // Asynchronous forms that name the element type too. A type matches itself and messages without a
+  // type.
+  // Units: elements.
+  // Errors: those of send() and recv(); mismatch on both sides if the types differ.
+  Request send_async(const void* data, std::size_t count, Dtype dtype, int to, int tag = 0,
+                     int timeout_ms = -1);
+  Request recv_async(void* data, std::size_t count, Dtype dtype, int from, int tag = 0,
+                     int timeout_ms = -1);
 
   // Collective. Forms one group for each color; the ranks are ordered by key, then by rank. A rank
   // with a negative color gets an empty communicator, whose size() is 0.

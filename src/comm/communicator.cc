@@ -45,12 +45,13 @@ detail::PlanState& state_of(const std::unique_ptr<detail::PlanState>& state) {
 }
 
 comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer,
-                                  int tag) {
+                                  int tag, comm::ElementType type = comm::kAnyType) {
   return {.send = send,
           .peer = peer,
           .tag = tag,
           .data = static_cast<std::byte*>(const_cast<void*>(data)),
-          .bytes = bytes};
+          .bytes = bytes,
+          .type = type};
 }
 
 }  // namespace
@@ -222,6 +223,18 @@ Request Communicator::send_async(const void* data, std::size_t bytes, int to, in
 Request Communicator::recv_async(void* data, std::size_t bytes, int from, int tag, int timeout_ms) {
   return Request(
       core_of(core_).transfer_async(transfer_of(false, data, bytes, from, tag), timeout_ms));
+}
+Request Communicator::send_async(const void* data, std::size_t count, Dtype dtype, int to, int tag,
+                                 int timeout_ms) {
+  return Request(core_of(core_).transfer_async(
+      transfer_of(true, data, count * size_of(dtype), to, tag, comm::element_type(dtype)),
+      timeout_ms));
+}
+Request Communicator::recv_async(void* data, std::size_t count, Dtype dtype, int from, int tag,
+                                 int timeout_ms) {
+  return Request(core_of(core_).transfer_async(
+      transfer_of(false, data, count * size_of(dtype), from, tag, comm::element_type(dtype)),
+      timeout_ms));
 }
 Communicator Communicator::split(int color, int key) {
   return Communicator(detail::split(core_of(core_), color, key));

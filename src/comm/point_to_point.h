@@ -1,7 +1,7 @@
 // send and recv with tags, on lanes of their own.
 //
-// A short message is one lane message with the tag in its signature. A longer one is an envelope
-// (tag, bytes) followed by its data in as many lane messages as it needs. The messages of a pair
+// A short message is one lane message with the tag and the element type in its signature. A longer
+// one is an envelope (tag, type, bytes) followed by its data in as many lane messages as it needs. The messages of a pair
 // share one lane, in the order of the sends. If the next message's tag matches no posted receive
 // while other receives are posted, the message is stored. If no receive is posted, it stays in the
 // lane, so that a sender cannot fill the receiver's memory.
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "transport/send.h"
+#include "unisono/types.hpp"
 
 namespace unisono::detail {
 
@@ -26,6 +27,13 @@ struct RequestState;
 
 namespace unisono::comm {
 
+// A Dtype as its number plus one, which travels with a message. kAnyType: bytes that match any type.
+using ElementType = std::uint8_t;
+inline constexpr ElementType kAnyType = 0;
+constexpr ElementType element_type(Dtype dtype) noexcept {
+  return static_cast<ElementType>(static_cast<int>(dtype) + 1);
+}
+
 struct PendingTransfer {
   // Receives the notice of completion (take_finished()). nullptr: the poster polls instead.
   detail::RequestState* owner = nullptr;
@@ -34,6 +42,7 @@ struct PendingTransfer {
   int tag = 0;
   std::byte* data = nullptr;
   std::size_t bytes = 0;
+  ElementType type = kAnyType;
   // State.
   bool opened = false;  // the envelope was sent, or was matched
   bool shared = false;
@@ -136,11 +145,12 @@ class PointToPoint {
  private:
   struct Envelope {
     std::int32_t tag = 0;
-    std::uint32_t reserved = 0;
+    std::uint32_t type = kAnyType;
     std::uint64_t bytes = 0;
   };
   struct Stored {
     int tag = 0;
+    ElementType type = kAnyType;
     std::vector<std::byte> data = {};
     std::size_t done = 0;
   };
@@ -158,8 +168,9 @@ class PointToPoint {
   };
   Progress poll_sends(int peer);
   bool open_send(int peer, PendingTransfer& transfer);
-  std::uint64_t short_signature(int tag) const noexcept {
-    return short_signature_ | static_cast<std::uint32_t>(tag);
+  std::uint64_t short_signature(const PendingTransfer& transfer) const noexcept {
+    return short_signature_ ^ (std::uint64_t{transfer.type} << 32) ^
+           static_cast<std::uint32_t>(transfer.tag);
   }
   Progress poll_receives(int peer);
   Progress take_data(int peer, const std::byte* data, std::size_t bytes);
@@ -170,7 +181,12 @@ class PointToPoint {
   void note_finished(PendingTransfer& transfer) noexcept;
   PendingTransfer* take_wanted(int peer, int tag);
   void keep_busy(int peer);
-  Progress size_mismatch(int peer, const PendingTransfer& transfer, std::size_t sent);
+  static bool fits(const PendingTransfer& receive, std::size_t bytes, std::uint32_t type) noexcept {
+    return receive.bytes == bytes &&
+           (receive.type == type || receive.type == kAnyType || type == kAnyType);
+  }
+  Progress mismatch(int peer, const PendingTransfer& receive, std::size_t bytes,
+                    std::uint32_t type);
   Progress fail(int peer, std::string what);
   void send_to_self(PendingTransfer& transfer);
 
@@ -178,7 +194,7 @@ class PointToPoint {
   transport::SendLimits send_limits_;
   std::function<std::string(int)> name_;
   std::uint64_t signature_;
-  std::uint64_t short_signature_;  // with the tag in its lower half
+  std::uint64_t short_signature_;  // the tag is in its lower half, the type in the byte above
   std::vector<Peer> peers_;        // never resized: the queues point into it
   std::vector<int> busy_;          // peers with posted or incoming transfers
   TransferQueue done_;             // finished transfers with an owner
