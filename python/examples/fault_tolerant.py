@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 
 
-def main(replica, steps=20, lighthouse=None, process_group=None, committed=lambda step: None):
-    """The weights after `steps` steps that at least two replicas made together."""
+def main(replica, lighthouse=None, process_group=None, done=lambda step: step >= 20):
+    """The weights after so many steps, each of which at least two replicas made together."""
     from torchft import DistributedDataParallel, Manager, Optimizer
 
     from unisono.torch.torchft import ProcessGroupUnisono
@@ -34,12 +34,11 @@ def main(replica, steps=20, lighthouse=None, process_group=None, committed=lambd
     )  # fmt: skip
     parallel = DistributedDataParallel(manager, model)
     managed = Optimizer(manager, optimizer)
-    while manager.current_step() < steps:
+    while not done(manager.current_step()):
         managed.zero_grad()  # agrees on who is there; a new replica loads the weights of the others
         tokens, following = common.batch(manager.current_step(), int(replica) % 2, 2)
         common.loss_of(parallel(tokens), following).backward()
         managed.step()  # skipped by all if a replica died meanwhile
-        committed(manager.current_step())
     manager.shutdown(wait=False)
     return {name: value.clone() for name, value in model.state_dict().items()}
 
