@@ -44,8 +44,8 @@ detail::PlanState& state_of(const std::unique_ptr<detail::PlanState>& state) {
   return *state;
 }
 
-comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer,
-                                  int tag, comm::ElementType type = comm::kAnyType) {
+comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer, int tag,
+                                  comm::ElementType type = comm::kAnyType) {
   return {.send = send,
           .peer = peer,
           .tag = tag,

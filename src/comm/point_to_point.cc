@@ -180,8 +180,8 @@ PointToPoint::Progress PointToPoint::mismatch(int peer, const PendingTransfer& r
   const char* same = receive.bytes == bytes ? "\nboth sides must give the same element type"
                                             : "\nboth sides must give the same number of bytes";
   return fail(peer, "recv of " + amount(receive.bytes, receive.type) + " with tag " +
-                        std::to_string(receive.tag) + " on " + name_(transport_.rank()) +
-                        ", but " + name_(peer) + " sends " + amount(bytes, type) + same);
+                        std::to_string(receive.tag) + " on " + name_(transport_.rank()) + ", but " +
+                        name_(peer) + " sends " + amount(bytes, type) + same);
 }
 
 PendingTransfer* PointToPoint::take_wanted(int peer_rank, int tag) {

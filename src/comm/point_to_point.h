@@ -1,10 +1,10 @@
 // send and recv with tags, on lanes of their own.
 //
 // A short message is one lane message with the tag and the element type in its signature. A longer
-// one is an envelope (tag, type, bytes) followed by its data in as many lane messages as it needs. The messages of a pair
-// share one lane, in the order of the sends. If the next message's tag matches no posted receive
-// while other receives are posted, the message is stored. If no receive is posted, it stays in the
-// lane, so that a sender cannot fill the receiver's memory.
+// one is an envelope (tag, type, bytes) followed by its data in as many lane messages as it needs.
+// The messages of a pair share one lane, in the order of the sends. If the next message's tag
+// matches no posted receive while other receives are posted, the message is stored. If no receive
+// is posted, it stays in the lane, so that a sender cannot fill the receiver's memory.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ struct RequestState;
 
 namespace unisono::comm {
 
-// A Dtype as its number plus one, which travels with a message. kAnyType: bytes that match any type.
+// A Dtype as its number plus one, which travels with a message. kAnyType: bytes that match any
+// type.
 using ElementType = std::uint8_t;
 inline constexpr ElementType kAnyType = 0;
 constexpr ElementType element_type(Dtype dtype) noexcept {

@@ -151,7 +151,8 @@ TEST(PointToPoint, AnyNumberOfPostedReceivesAndStoredMessagesIsServed) {
   }
 }
 
-// A short message carries its type in its signature, a long one in its envelope, a stored one there.
+// A short message carries its type in its signature, a long one in its envelope, a stored one
+// there.
 TEST(PointToPoint, AReceiveOfAnotherTypeFailsAndOneWithoutATypeMatchesAny) {
   const auto name = [](int rank) { return "rank " + std::to_string(rank); };
   struct Case {
@@ -172,12 +173,8 @@ TEST(PointToPoint, AReceiveOfAnotherTypeFailsAndOneWithoutATypeMatchesAny) {
         std::vector<std::byte> data(bytes, std::byte{0x5a});
         std::vector<std::byte> got(bytes);
         std::byte other{};
-        PendingTransfer send{.send = true,
-                             .peer = 1,
-                             .tag = -3,
-                             .data = data.data(),
-                             .bytes = bytes,
-                             .type = sent};
+        PendingTransfer send{
+            .send = true, .peer = 1, .tag = -3, .data = data.data(), .bytes = bytes, .type = sent};
         PendingTransfer wanted{
             .peer = 0, .tag = -3, .data = got.data(), .bytes = bytes, .type = received};
         PendingTransfer unrelated{.peer = 0, .tag = 2, .data = &other, .bytes = 1};

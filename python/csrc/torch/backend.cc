@@ -153,8 +153,8 @@ void Backend::leave_all(bool finish_owed) {
     }
     PendingOperations& pending = *backend->pending_operations_;
     // The peers' limit for these operations is that of the group, too.
-    const auto end = std::chrono::steady_clock::now() +
-                     std::chrono::milliseconds(backend->timeout_ms_.load());
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(backend->timeout_ms_.load());
     while (finish_owed && !pending.wait_for_owed(unisono_signals::kAskEvery) &&
            std::chrono::steady_clock::now() < end && !unisono_signals::is_interrupted()) {
     }
