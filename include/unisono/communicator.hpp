@@ -60,7 +60,8 @@ std::shared_ptr<RequestState> take_state(Request&& request) noexcept;
 // Threads: any.
 // Errors: usage.
 void label_group(Communicator& group, std::string_view text);
-// For bindings whose receives refuse a shorter message too, with a mismatch on both sides.
+// For bindings whose receives also refuse a shorter message or another element type, with a
+// mismatch on both sides. A type matches itself and messages without a type.
 struct UNISONO_EXPORT ExactReceives {
   static void recv(Communicator& group, void* data, std::size_t bytes, int from, int tag,
                    int timeout_ms);
@@ -68,6 +69,10 @@ struct UNISONO_EXPORT ExactReceives {
                         void* recv_data, std::size_t recv_bytes, int from, int tag, int timeout_ms);
   static Request recv_async(Communicator& group, void* data, std::size_t bytes, int from, int tag,
                             int timeout_ms);
+  static Request recv_async(Communicator& group, void* data, std::size_t count, Dtype dtype,
+                            int from, int tag, int timeout_ms);
+  static Request send_async(Communicator& group, const void* data, std::size_t count, Dtype dtype,
+                            int to, int tag, int timeout_ms);
 };
 }  // namespace detail
 

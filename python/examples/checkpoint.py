@@ -15,15 +15,23 @@ from torch.distributed.checkpoint.state_dict import (
 )
 
 
-def main(folder=None):
-    """Trains, saves, loads into a new model; whether that one is the same, and the whole of it."""
+def main(folder=None, asynchronous=False):
+    """Trains, saves, loads into a new model; returns the whole of it."""
     if folder is None:
         shared = [tempfile.mkdtemp(prefix="unisono-example-")]
         dist.broadcast_object_list(shared, src=0)
         folder = shared[0]
     model = fsdp.new_sharded()
     common.train(model, 2, dist.get_rank(), dist.get_world_size())
-    checkpoint.save({"model": get_model_state_dict(model)}, checkpoint_id=folder)
+    if asynchronous:  # copies the weights, and writes them in a thread that has a group of its own
+        group = dist.new_group()
+        saved = checkpoint.async_save(
+            {"model": get_model_state_dict(model)}, checkpoint_id=folder, process_group=group
+        )
+        common.train(model, 1, dist.get_rank(), dist.get_world_size())
+        saved.result()
+    else:
+        checkpoint.save({"model": get_model_state_dict(model)}, checkpoint_id=folder)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()

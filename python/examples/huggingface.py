@@ -45,8 +45,8 @@ def outcome(model):
     return out.loss.item(), out.logits.clone(), written[0].tolist()
 
 
-def main(folder=None):
-    """Every rank loads its part of the weights; all of them get the whole outcome."""
+def shared_model(folder=None):
+    """The folder of a model that rank 0 has written for all ranks."""
     if folder is None:
         shared = [tempfile.mkdtemp(prefix="unisono-example-")]
         dist.broadcast_object_list(shared, src=0)
@@ -54,7 +54,12 @@ def main(folder=None):
     if dist.get_rank() == 0:
         save_model(folder)
     dist.barrier()
-    return outcome(load_model(folder, tp_plan="auto"))  # uses the group that is there
+    return folder
+
+
+def main(folder=None):
+    """Every rank loads its part of the weights; all of them get the whole outcome."""
+    return outcome(load_model(shared_model(folder), tp_plan="auto"))  # uses the group that is there
 
 
 def alone(folder):

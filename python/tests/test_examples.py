@@ -1,9 +1,20 @@
 """The examples, on 2 and 4 ranks, compared with one process."""
 
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import accelerated
 import checkpoint
 import common
+import compiled_ddp
 import ddp
+import fault_tolerant
 import fsdp
+import fsdp_tensor_parallel
 import huggingface
 import huggingface_experts
 import jobs
@@ -14,6 +25,7 @@ import ring_attention
 import tensor_parallel
 import torch
 import torch.distributed.checkpoint  # noqa: F401  (before the server of the ranks starts)
+import trainer
 import ulysses
 import zero
 
@@ -62,9 +74,11 @@ def test_mixture_of_experts(ranks):
             torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b)
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_checkpoint(ranks, tmp_path):
-    results = jobs.run(ranks, call, checkpoint.main, {"folder": str(tmp_path)})
+def test_checkpoint(ranks, asynchronous, tmp_path):
+    options = {"folder": str(tmp_path), "asynchronous": asynchronous}
+    results = jobs.run(ranks, call, checkpoint.main, options)
     model = common.new_model()
     torch.set_num_threads(1)
     common.train(model, 2)
@@ -112,3 +126,115 @@ def test_hugging_face(ranks, tmp_path):
         assert got[0] == pytest.approx(loss, abs=1e-5)
         torch.testing.assert_close(got[1], logits, atol=1e-4, rtol=1e-4)
         assert got[2] == written
+
+
+def under_torchrun():
+    """What torchrun sets, and accelerate asks for."""
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1", LOCAL_RANK=os.environ["RANK"], LOCAL_WORLD_SIZE=os.environ["WORLD_SIZE"]
+    )
+
+
+def torchrun(example, *arguments, options=()):
+    """The output of two ranks."""
+    program = Path(common.__file__).with_name(example)
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options,
+         program, *arguments],
+        capture_output=True, text=True, check=False, timeout=400,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-8000:]
+    return done.stdout
+
+
+def test_fsdp_with_tensor_parallelism():
+    compare(jobs.run(4, call, fsdp_tensor_parallel.main, {}), 6)
+
+
+@pytest.mark.parametrize("compiler", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_compiled_step(compiler):
+    compare(jobs.run(2, call, compiled_ddp.main, {"compiler": compiler}), 6)
+
+
+def test_accelerate():
+    pytest.importorskip("accelerate", reason="no accelerate here; scripts/setup python installs it")
+    compare(jobs.run(2, call, accelerated.main, {}, prepare=under_torchrun), 6)
+
+
+def test_trainer(tmp_path):
+    pytest.importorskip("transformers", reason="no transformers here; scripts/setup python installs it")
+    (tmp_path / "alone").mkdir()
+    (before, after), = jobs.run(1, call, trainer.main, {"folder": str(tmp_path / "alone")})
+    assert after < before
+    for got in jobs.run(2, call, trainer.main, {"folder": str(tmp_path)}, prepare=under_torchrun):
+        assert got == pytest.approx((before, after), abs=TOLERANCE)
+
+
+def test_lightning():
+    pytest.importorskip("pytorch_lightning", reason="no Lightning here; scripts/setup python installs it")
+    said = torchrun("lightning_ddp.py")
+    losses = [float(number) for number in re.search(r"lightning_ddp: \[(.*?)\]", said)[1].split(",")]
+    compare([losses], 6)
+
+
+def test_elastic_restart(tmp_path):
+    said = torchrun("elastic.py", tmp_path, options=["--max-restarts", "1"])
+    assert "elastic: [3, 4, 5]" in said, said
+    assert (tmp_path / "step-6" / ".metadata").exists()
+
+
+def replica(number, lighthouse, folder):
+    """Trains, and asks every five steps whether to go on."""
+
+    def done(step):
+        if step % 5 == 0:
+            Path(folder, f"at-{number}").write_text(str(step))
+            while not (Path(folder, f"go-{step}").exists() or Path(folder, f"stop-{step}").exists()):
+                time.sleep(0.01)
+        return Path(folder, f"stop-{step}").exists()
+
+    torch.set_num_threads(1)
+    return fault_tolerant.main(number, lighthouse, done=done)
+
+
+def go_on_until_all_are_there(folder, first):
+    """The step of which all three replicas ask. Until then the others, which are there, go on."""
+    end = time.monotonic() + 100
+    while time.monotonic() < end:
+        reports = [folder / f"at-{number}" for number in range(3)]
+        steps = [int(path.read_text() or 0) if path.exists() else -1 for path in reports]
+        latest = max(steps)
+        if latest >= first and steps.count(latest) == 3:
+            return latest
+        if steps.count(latest) == 2:
+            (folder / f"go-{latest}").touch()
+        time.sleep(0.01)
+    raise AssertionError(f"the replicas are at {steps}")
+
+
+def test_replicas_that_die_and_come_back(tmp_path):
+    """Each of three replicas is killed once and begins again; all end with the same weights."""
+    torchft = pytest.importorskip("torchft", reason="no torchft here; scripts/setup python installs it")
+    lighthouse = torchft._torchft.LighthouseServer("127.0.0.1:0", 2, 100, 100, 1000)
+
+    def begin(number):
+        return jobs.Job(1, replica, number, lighthouse.address(), str(tmp_path), backend=None)
+
+    replicas = [begin(number) for number in range(3)]
+    step = go_on_until_all_are_there(tmp_path, 0)
+    for number in range(3):
+        (tmp_path / f"go-{step}").touch()
+        replicas[number].processes[0].kill()
+        replicas[number].close()
+        (tmp_path / f"at-{number}").unlink()
+        replicas[number] = begin(number)
+        step = go_on_until_all_are_there(tmp_path, step + 1)
+    (tmp_path / f"stop-{step}").touch()
+    endings = [one.ending(0) for one in replicas]
+    for one in replicas:
+        one.close()
+    lighthouse.shutdown()
+    for ending in endings:
+        assert ending is not None and ending.error is None, ending
+        for name, tensor in ending.value.items():
+            assert torch.equal(tensor, endings[0].value[name]), name

@@ -108,7 +108,7 @@ def leaves_without_a_word():
     dist.all_reduce(x, group=other)
     dist.all_reduce(x, async_op=True)
     began = time.monotonic()
-    extension().leave_all()
+    extension().leave_all(finish_owed=False)
     return time.monotonic() - began
 
 
@@ -124,7 +124,7 @@ def one_leaves():
 
     x = fake_gpu.reduced_once()
     if dist.get_rank() == 0:
-        extension().leave_all()
+        extension().leave_all(finish_owed=False)
         return None, ""
     return caught(dist.all_reduce(x, async_op=True).wait, timedelta(seconds=100))
 

@@ -291,6 +291,10 @@ def switched(layout, k):
     again = x.detach().clone().requires_grad_()
     ((torch.where(chosen >= 0, scale[chosen.clamp(min=0)], 0.0) * weights).sum(1)[:, None] * again).square().sum().backward()
     torch.testing.assert_close(x.grad, again.grad)
+    way = torch.randn(x.shape, generator=generator)
+    with torch.no_grad():  # the loss is quadratic: its central difference is exact for any step
+        above, below = (out_of(x.detach() + sign * way)[0].square().sum() for sign in (1, -1))
+    torch.testing.assert_close((above - below) / 2, (x.grad * way).sum(), rtol=1e-4, atol=1e-4)
     with torch.no_grad():
         torch.testing.assert_close(out_of(x.detach())[0], want)
     total = torch.tensor([counts.sum(), (chosen >= 0).sum()])

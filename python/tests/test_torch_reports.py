@@ -2,8 +2,11 @@
 
 import os
 import socket
+import subprocess
+import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import jobs
 import pytest
@@ -36,7 +39,7 @@ def again_and_again(times, port, store_file):
 
 
 def test_a_program_may_begin_again_on_one_port():
-    assert jobs.run(4, again_and_again, 5, free_port(), None, backend=None) == [8.0, 8.0, 4.0, 4.0]
+    assert jobs.run(4, again_and_again, 10, free_port(), None, backend=None) == [8.0, 8.0, 4.0, 4.0]
 
 
 def test_a_program_may_begin_again_over_one_store(tmp_path):
@@ -108,6 +111,142 @@ def sent_and_gone():
 @pytest.mark.slow
 def test_a_long_message_outlives_its_sender():
     assert jobs.run(2, sent_and_gone, timeout_s=120) == [None, 7.0]
+
+
+ENDS = """
+import atexit, os, sys, time
+from datetime import timedelta
+from pathlib import Path
+import torch
+import torch.distributed as dist
+
+folder, rank, elements, end = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+ends = folder / "ends"
+dist.init_process_group("unisono", init_method=f"file://{folder}/store", rank=rank, world_size=2,
+                        timeout=timedelta(seconds=60))
+x = torch.full((elements,), 7.0)
+if rank == 0:
+    dist.isend(x, 1)
+    atexit.register(ends.touch)  # runs before what unisono does at the end
+    if end == "raise":
+        raise ValueError("the end")
+    if end == "_exit":
+        ends.touch()
+        os._exit(0)
+else:
+    while not ends.exists():
+        time.sleep(0.01)
+    time.sleep(1)
+    dist.recv(x.zero_(), 0)
+    print("got", x[-1].item())
+"""
+
+
+def ended(folder, elements, end):
+    """What rank 1 says, whose message comes from a rank that ends at once."""
+    program = folder / "program.py"
+    program.write_text(ENDS)
+    ranks = [
+        subprocess.Popen([sys.executable, program, folder, str(rank), str(elements), end],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [rank.communicate(timeout=300)[0] for rank in ranks]
+    return ranks[1].returncode, said[1]
+
+
+@pytest.mark.parametrize(("elements", "end"), [(1_000_000, "return"), (100, "_exit")])
+def test_a_message_outlives_a_program_without_destroy(elements, end, tmp_path):
+    assert ended(tmp_path, elements, end) == (0, "got 7.0\n")
+
+
+@pytest.mark.parametrize("end", ["raise", "_exit"])
+def test_a_long_message_of_a_program_that_fails_is_lost(end, tmp_path):
+    code, said = ended(tmp_path, 1_000_000, end)
+    assert code == 1 and "DistBackendError" in said and "rank 0" in said, said
+
+
+def sent_and_forgotten(store):
+    """A worker of multiprocessing, which ends without the handlers of atexit."""
+    rank = int(os.environ["RANK"])
+    dist.init_process_group("unisono", store=dist.FileStore(store, 2), rank=rank, world_size=2)
+    x = torch.full((1_000_000,), 7.0)
+    if rank == 0:
+        dist.isend(x, 1)
+        return None
+    time.sleep(1)
+    dist.recv(x.zero_(), 0)
+    return x[-1].item()
+
+
+def test_a_message_outlives_a_worker_without_destroy(tmp_path):
+    assert jobs.run(2, sent_and_forgotten, str(tmp_path / "store"), backend=None) == [None, 7.0]
+
+
+def received_otherwise(elements, dtype):
+    if dist.get_rank() == 0:
+        told = jobs.caught(dist.send, torch.ones(elements), 1)
+    else:
+        told = jobs.caught(dist.recv, torch.ones(elements, dtype=dtype), 0)
+    return told if told[0] is not None else jobs.caught(dist.barrier)
+
+
+@pytest.mark.parametrize("elements", [4, 1_000_000])
+def test_both_sides_are_told_of_a_receive_of_another_type(elements):
+    for kind, text in jobs.run(2, received_otherwise, elements, torch.int32):
+        words = ("mismatch", "of i32", "of f32", "rank 0 sends", "on rank 1")
+        assert kind == "DistBackendError" and all(word in text for word in words), text
+
+
+def received_as_pairs():
+    if dist.get_rank() == 0:
+        dist.send(torch.tensor([1 + 2j]), 1)
+        return None
+    x = torch.zeros(2)
+    dist.recv(x, 0)
+    return x.tolist()
+
+
+def test_types_that_unisono_does_not_name_match_by_their_bytes():
+    assert jobs.run(2, received_as_pairs) == [None, [1.0, 2.0]]
+
+
+def held():
+    """Descriptors, and mappings of this process."""
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return len(os.listdir("/proc/self/fd")), sum("unisono" in line for line in maps)
+
+
+def made_and_destroyed(times, store):
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    seen = []
+    for number in range(times):
+        dist.init_process_group("unisono", store=dist.FileStore(f"{store}-{number}", size), rank=rank, world_size=size)
+        dist.all_reduce(torch.ones(1))
+        seen.append(held())
+        dist.destroy_process_group()
+    return seen
+
+
+def test_a_process_that_begins_again_keeps_nothing(tmp_path):
+    for seen in jobs.run(2, made_and_destroyed, 100, str(tmp_path / "store"), backend=None):
+        assert seen[-1] == seen[2]
+
+
+def grouped(times):
+    seen = []
+    for _ in range(times):
+        group = dist.new_group([0, 1])
+        x = torch.ones(1)
+        dist.all_reduce(x, group=group)
+        dist.destroy_process_group(group)
+        seen.append(held())
+    return x.item(), seen
+
+
+def test_groups_that_are_destroyed_keep_nothing():
+    for value, seen in jobs.run(2, grouped, 200):
+        assert value == 2.0 and seen[-1] == seen[2]
 
 
 @pytest.mark.parametrize("backend", ["unisono", pytest.param("gloo", marks=pytest.mark.slow)])

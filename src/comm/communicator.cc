@@ -45,13 +45,14 @@ detail::PlanState& state_of(const std::unique_ptr<detail::PlanState>& state) {
   return *state;
 }
 
-comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer,
-                                  int tag) {
+comm::PendingTransfer transfer_of(bool send, const void* data, std::size_t bytes, int peer, int tag,
+                                  comm::ElementType type = comm::kAnyType) {
   return {.send = send,
           .peer = peer,
           .tag = tag,
           .data = static_cast<std::byte*>(const_cast<void*>(data)),
-          .bytes = bytes};
+          .bytes = bytes,
+          .type = type};
 }
 
 }  // namespace
@@ -256,6 +257,20 @@ Request detail::ExactReceives::recv_async(Communicator& group, void* data, std::
   comm::PendingTransfer transfer = transfer_of(false, data, bytes, from, tag);
   transfer.exact = true;
   return Handles::request(unisono::core_of(group.core_).transfer_async(transfer, timeout_ms));
+}
+Request detail::ExactReceives::recv_async(Communicator& group, void* data, std::size_t count,
+                                          Dtype dtype, int from, int tag, int timeout_ms) {
+  comm::PendingTransfer transfer =
+      transfer_of(false, data, count * size_of(dtype), from, tag, comm::element_type(dtype));
+  transfer.exact = true;
+  return Handles::request(unisono::core_of(group.core_).transfer_async(transfer, timeout_ms));
+}
+Request detail::ExactReceives::send_async(Communicator& group, const void* data, std::size_t count,
+                                          Dtype dtype, int to, int tag, int timeout_ms) {
+  return Handles::request(unisono::core_of(group.core_)
+                              .transfer_async(transfer_of(true, data, count * size_of(dtype), to,
+                                                          tag, comm::element_type(dtype)),
+                                              timeout_ms));
 }
 Request Communicator::send_async(const void* data, std::size_t bytes, int to, int tag,
                                  int timeout_ms) {

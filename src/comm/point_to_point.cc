@@ -16,6 +16,19 @@ constexpr std::size_t kFetchBytes = std::size_t{512} << 10;
 // After this many bytes to or from one rank poll() returns, so that a thread that wants to post
 // does not wait longer.
 constexpr std::size_t kPollBytes = std::size_t{256} << 10;
+// Returns "16 bytes of f32", or "16 bytes" for an unnamed type.
+std::string amount(std::size_t bytes, std::uint32_t type) {
+  std::string text = std::to_string(bytes) + " bytes";
+  if (type != kAnyType && type <= kDtypeCount) {
+    text += " of " + std::string(to_string(static_cast<Dtype>(type - 1)));
+  }
+  return text;
+}
+
+bool is_other_type(std::uint32_t type, std::uint32_t sent) {
+  return type != sent && type != kAnyType && sent != kAnyType;
+}
+
 const char* const kTooLong = "a message is longer than its header announces, from ";
 
 }  // namespace
@@ -68,7 +81,7 @@ void PointToPoint::post(PendingTransfer& transfer) {
 
 // A rank that sends to itself stores the message at once.
 void PointToPoint::send_to_self(PendingTransfer& transfer) {
-  Stored stored{.tag = transfer.tag};
+  Stored stored{.tag = transfer.tag, .type = transfer.type};
   stored.data.assign(transfer.data, transfer.data + transfer.bytes);
   stored.done = transfer.bytes;
   Peer& self = peers_[static_cast<std::size_t>(transfer.peer)];
@@ -109,11 +122,11 @@ PointToPoint::Progress PointToPoint::poll() {
 bool PointToPoint::open_send(int peer, PendingTransfer& transfer) {
   if (transfer.bytes <= send_limits_.inline_bytes) {
     transfer.opened =
-        transport_.send(peer, transfer.data, transfer.bytes, short_signature(transfer.tag));
+        transport_.send(peer, transfer.data, transfer.bytes, short_signature(transfer));
     transfer.done = transfer.opened ? transfer.bytes : 0;
     return transfer.opened;
   }
-  const Envelope envelope{.tag = transfer.tag, .bytes = transfer.bytes};
+  const Envelope envelope{.tag = transfer.tag, .type = transfer.type, .bytes = transfer.bytes};
   transfer.opened = transport_.send(peer, &envelope, sizeof(envelope), signature_);
   return transfer.opened;
 }
@@ -166,22 +179,24 @@ PointToPoint::Progress PointToPoint::poll_sends(int peer) {
   return result;
 }
 
-bool PointToPoint::fits(PendingTransfer& receive, std::size_t sent) noexcept {
-  if (sent > receive.bytes || (receive.exact && sent != receive.bytes)) {
+bool PointToPoint::fits(PendingTransfer& receive, std::size_t sent, std::uint32_t type) noexcept {
+  if (sent > receive.bytes || (receive.exact && sent != receive.bytes) ||
+      is_other_type(receive.type, type)) {
     return false;
   }
   receive.bytes = sent;
   return true;
 }
 
-PointToPoint::Progress PointToPoint::size_mismatch(int peer, const PendingTransfer& transfer,
-                                                   std::size_t sent) {
-  return fail(peer, "recv of " + std::to_string(transfer.bytes) + " bytes with tag " +
-                        std::to_string(transfer.tag) + " on " + name_(transport_.rank()) +
-                        ", but " + name_(peer) + " sends " + std::to_string(sent) +
-                        (transfer.exact ? "\nboth sides must give the same number of bytes"
-                                        : "\ngive recv a buffer of at least " +
-                                              std::to_string(sent) + " bytes"));
+PointToPoint::Progress PointToPoint::mismatch(int peer, const PendingTransfer& receive,
+                                              std::size_t bytes, std::uint32_t type) {
+  const std::string advice =
+      is_other_type(receive.type, type) ? "both sides must give the same element type"
+      : receive.exact                   ? "both sides must give the same number of bytes"
+                      : "give recv a buffer of at least " + std::to_string(bytes) + " bytes";
+  return fail(peer, "recv of " + amount(receive.bytes, receive.type) + " with tag " +
+                        std::to_string(receive.tag) + " on " + name_(transport_.rank()) + ", but " +
+                        name_(peer) + " sends " + amount(bytes, type) + "\n" + advice);
 }
 
 PendingTransfer* PointToPoint::take_wanted(int peer_rank, int tag) {
@@ -234,8 +249,8 @@ PointToPoint::Progress PointToPoint::serve_from_store(int peer_rank, int tag) {
     if (transfer == nullptr) {
       break;
     }
-    if (!fits(*transfer, first.data.size())) {
-      return size_mismatch(peer_rank, *transfer, first.data.size());
+    if (!fits(*transfer, first.data.size(), first.type)) {
+      return mismatch(peer_rank, *transfer, first.data.size(), first.type);
     }
     std::copy(first.data.begin(), first.data.end(), transfer->data);
     transfer->done = transfer->bytes;
@@ -256,10 +271,11 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
   Peer& peer = peers_[static_cast<std::size_t>(peer_rank)];
   Envelope envelope;
   std::size_t along = 0;
-  if (const auto tag = static_cast<std::uint32_t>(message.signature);
-      message.signature == (short_signature_ | tag)) {
+  if (const std::uint64_t header = message.signature ^ short_signature_; header >> 40 == 0) {
     along = message.bytes;
-    envelope = {.tag = static_cast<std::int32_t>(tag), .bytes = along};
+    envelope = {.tag = static_cast<std::int32_t>(header),
+                .type = static_cast<std::uint32_t>(header >> 32),
+                .bytes = along};
   } else if (message.signature == signature_ && message.bytes == sizeof(envelope) &&
              !message.offered()) {
     std::memcpy(&envelope, message.data, sizeof(envelope));
@@ -271,11 +287,13 @@ PointToPoint::Progress PointToPoint::open_message(int peer_rank,
   if (wanted == nullptr) {
     std::vector<std::byte> data(envelope.bytes);
     auto& of_tag = peer.stored[envelope.tag];
-    of_tag.push_back({.tag = envelope.tag, .data = std::move(data)});
+    of_tag.push_back({.tag = envelope.tag,
+                      .type = static_cast<ElementType>(envelope.type),
+                      .data = std::move(data)});
     peer.store = &of_tag.back();
   } else {
-    if (!fits(*wanted, envelope.bytes)) {
-      return size_mismatch(peer_rank, *wanted, envelope.bytes);
+    if (!fits(*wanted, envelope.bytes, envelope.type)) {
+      return mismatch(peer_rank, *wanted, envelope.bytes, envelope.type);
     }
     wanted->opened = true;
     peer.receive = wanted;

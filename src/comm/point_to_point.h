@@ -1,10 +1,10 @@
 // send and recv with tags, on lanes of their own.
 //
-// A short message is one lane message with the tag in its signature. A longer one is an envelope
-// (tag, bytes) followed by its data in as many lane messages as it needs. The messages of a pair
-// share one lane, in the order of the sends. If the next message's tag matches no posted receive
-// while other receives are posted, the message is stored. If no receive is posted, it stays in the
-// lane, so that a sender cannot fill the receiver's memory.
+// A short message is one lane message with the tag and the element type in its signature. A longer
+// one is an envelope (tag, type, bytes) followed by its data in as many lane messages as it needs.
+// The messages of a pair share one lane, in the order of the sends. If the next message's tag
+// matches no posted receive while other receives are posted, the message is stored. If no receive
+// is posted, it stays in the lane, so that a sender cannot fill the receiver's memory.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "transport/send.h"
+#include "unisono/types.hpp"
 
 namespace unisono::detail {
 
@@ -25,6 +26,14 @@ struct RequestState;
 }  // namespace unisono::detail
 
 namespace unisono::comm {
+
+// A Dtype as its number plus one, which travels with a message. kAnyType: bytes that match any
+// type.
+using ElementType = std::uint8_t;
+inline constexpr ElementType kAnyType = 0;
+constexpr ElementType element_type(Dtype dtype) noexcept {
+  return static_cast<ElementType>(static_cast<int>(dtype) + 1);
+}
 
 struct PendingTransfer {
   // Receives the notice of completion (take_finished()). nullptr: the poster polls instead.
@@ -35,6 +44,7 @@ struct PendingTransfer {
   std::byte* data = nullptr;
   std::size_t bytes = 0;  // in a receive the room for the message, and its length once it has come
   bool exact = false;     // a receive that a shorter message does not match either
+  ElementType type = kAnyType;
   // State.
   bool opened = false;  // the envelope was sent, or was matched
   bool shared = false;
@@ -137,11 +147,12 @@ class PointToPoint {
  private:
   struct Envelope {
     std::int32_t tag = 0;
-    std::uint32_t reserved = 0;
+    std::uint32_t type = kAnyType;
     std::uint64_t bytes = 0;
   };
   struct Stored {
     int tag = 0;
+    ElementType type = kAnyType;
     std::vector<std::byte> data = {};
     std::size_t done = 0;
   };
@@ -159,8 +170,9 @@ class PointToPoint {
   };
   Progress poll_sends(int peer);
   bool open_send(int peer, PendingTransfer& transfer);
-  std::uint64_t short_signature(int tag) const noexcept {
-    return short_signature_ | static_cast<std::uint32_t>(tag);
+  std::uint64_t short_signature(const PendingTransfer& transfer) const noexcept {
+    return short_signature_ ^ (std::uint64_t{transfer.type} << 32) ^
+           static_cast<std::uint32_t>(transfer.tag);
   }
   Progress poll_receives(int peer);
   Progress take_data(int peer, const std::byte* data, std::size_t bytes);
@@ -172,8 +184,9 @@ class PointToPoint {
   PendingTransfer* take_wanted(int peer, int tag);
   void keep_busy(int peer);
   // Sets the length of a receive to that of its message. Returns false if it does not fit.
-  static bool fits(PendingTransfer& receive, std::size_t sent) noexcept;
-  Progress size_mismatch(int peer, const PendingTransfer& transfer, std::size_t sent);
+  static bool fits(PendingTransfer& receive, std::size_t sent, std::uint32_t type) noexcept;
+  Progress mismatch(int peer, const PendingTransfer& receive, std::size_t bytes,
+                    std::uint32_t type);
   Progress fail(int peer, std::string what);
   void send_to_self(PendingTransfer& transfer);
 
@@ -181,7 +194,7 @@ class PointToPoint {
   transport::SendLimits send_limits_;
   std::function<std::string(int)> name_;
   std::uint64_t signature_;
-  std::uint64_t short_signature_;  // with the tag in its lower half
+  std::uint64_t short_signature_;  // the tag is in its lower half, the type in the byte above
   std::vector<Peer> peers_;        // never resized: the queues point into it
   std::vector<int> busy_;          // peers with posted or incoming transfers
   TransferQueue done_;             // finished transfers with an owner

@@ -196,5 +196,56 @@ TEST(PointToPoint, AnyNumberOfPostedReceivesAndStoredMessagesIsServed) {
   }
 }
 
+// A short message carries its type in its signature, a long one in its envelope, a stored one
+// there.
+TEST(PointToPoint, AReceiveOfAnotherTypeFailsAndOneWithoutATypeMatchesAny) {
+  const auto name = [](int rank) { return "rank " + std::to_string(rank); };
+  struct Case {
+    ElementType sent;
+    ElementType received;
+    bool fits;
+  };
+  const ElementType f32 = element_type(Dtype::f32);
+  const ElementType i32 = element_type(Dtype::i32);
+  for (const auto& [sent, received, fits] :
+       {Case{f32, f32, true}, Case{f32, i32, false}, Case{f32, kAnyType, true},
+        Case{kAnyType, i32, true}, Case{kAnyType, kAnyType, true}}) {
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{20'000}}) {
+      for (const bool is_stored : {false, true}) {
+        sim::SimNetwork network({});
+        PointToPoint sender(network.transport(0), 7, name);
+        PointToPoint receiver(network.transport(1), 7, name);
+        std::vector<std::byte> data(bytes, std::byte{0x5a});
+        std::vector<std::byte> got(bytes);
+        std::byte other{};
+        PendingTransfer send{
+            .send = true, .peer = 1, .tag = -3, .data = data.data(), .bytes = bytes, .type = sent};
+        PendingTransfer wanted{
+            .peer = 0, .tag = -3, .data = got.data(), .bytes = bytes, .type = received};
+        PendingTransfer unrelated{.peer = 0, .tag = 2, .data = &other, .bytes = 1};
+        sender.post(send);
+        receiver.post(is_stored ? unrelated : wanted);
+        auto last = PointToPoint::Progress::idle;
+        for (int i = 0; i < 100 && last != PointToPoint::Progress::failed; ++i) {
+          static_cast<void>(sender.poll());
+          last = receiver.poll();
+          if (is_stored && i == 50) {
+            receiver.post(wanted);
+          }
+        }
+        EXPECT_EQ(last != PointToPoint::Progress::failed, fits) << receiver.fault();
+        EXPECT_EQ(PointToPoint::finished(wanted), fits);
+        EXPECT_EQ(got == data, fits);
+        if (!fits) {
+          const std::string count = std::to_string(bytes);
+          EXPECT_EQ(receiver.fault(),
+                    "recv of " + count + " bytes of i32 with tag -3 on rank 1, but rank 0 sends " +
+                        count + " bytes of f32\nboth sides must give the same element type");
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace unisono::comm

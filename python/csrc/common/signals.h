@@ -4,7 +4,12 @@
 // So waits ask whether Ctrl-C has been pressed, end the world if so, and leave the rest to Python.
 #pragma once
 
+#include <chrono>
+
 namespace unisono_signals {
+
+// The interval at which waits ask.
+inline constexpr std::chrono::milliseconds kAskEvery{100};
 
 // The thread in which Python runs the handlers of signals.
 bool is_main_thread();

@@ -144,15 +144,22 @@ bool Backend::wait_for_all(std::chrono::milliseconds limit) {
          (place == nullptr || place->wait_for_all(limit));
 }
 
-void Backend::leave_all() {
+void Backend::leave_all(bool finish_owed) {
   // With the lock, so that a backend that another thread drops meanwhile waits in its destructor.
   const std::lock_guard lock(backends_mutex);
   for (Backend* backend : backends()) {
     if (backend->pid_ != getpid()) {
       continue;
     }
+    PendingOperations& pending = *backend->pending_operations_;
+    // The peers' limit for these operations is that of the group, too.
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(backend->timeout_ms_.load());
+    while (finish_owed && !pending.wait_for_owed(unisono_signals::kAskEvery) &&
+           std::chrono::steady_clock::now() < end && !unisono_signals::is_interrupted()) {
+    }
     const auto place = backend->known_device();
-    if (backend->pending_operations_->wait_for_all(std::chrono::milliseconds(0)) &&
+    if (pending.wait_for_all(std::chrono::milliseconds(0)) &&
         (place == nullptr || place->wait_for_all(kLast))) {
       backend->leave(kLast);
       backend->take_device().reset();
@@ -378,9 +385,18 @@ WorkPointer Backend::transfer(const Launch& launch, const at::Tensor& tensor, bo
     description.record = recorded(launch, peer);
     auto work = c10::make_intrusive<Operation>(std::move(description), pending_operations_);
     std::vector<unisono::Request> requests;
-    requests.push_back(sends ? group.send_async(call.in, bytes, peer, tag, limit)
-                             : unisono::detail::ExactReceives::recv_async(group, call.out, bytes,
-                                                                          peer, tag, limit));
+    using unisono::detail::ExactReceives;
+    const auto [dtype, units] = elements_of(tensor.scalar_type());
+    if (units == 1) {
+      const auto count = static_cast<std::size_t>(tensor.numel());
+      requests.push_back(
+          sends ? ExactReceives::send_async(group, call.in, count, dtype, peer, tag, limit)
+                : ExactReceives::recv_async(group, call.out, count, dtype, peer, tag, limit));
+    } else {
+      requests.push_back(sends
+                             ? group.send_async(call.in, bytes, peer, tag, limit)
+                             : ExactReceives::recv_async(group, call.out, bytes, peer, tag, limit));
+    }
     work->follow(std::move(requests));
     return noted(std::move(work));
   } catch (const unisono::Error& error) {

@@ -145,8 +145,9 @@ class Backend final : public NewerBackend {
   // Waits for the operations in progress, and leaves the group.
   void shutdown() override;
   // Called at the end of the process: leaves the groups that were not destroyed in order, so that
-  // peers do not treat this rank as dead.
-  static void leave_all();
+  // peers do not treat this rank as dead. `finish_owed`: first waits, within the group's time
+  // limit, for pending operations that peers need.
+  static void leave_all(bool finish_owed);
 
  private:
   // Limit for destroy_process_group() to wait for operations without a waiter.

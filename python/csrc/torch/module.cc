@@ -51,7 +51,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
           "nothing, because only members make the group.")
       .def("_set_default_timeout", &Backend::setTimeout, py::arg("timeout"));
   module.def(
-      "leave_all", &Backend::leave_all, py::call_guard<py::gil_scoped_release>(),
+      "leave_all", &Backend::leave_all, py::arg("finish_owed"),
+      py::call_guard<py::gil_scoped_release>(),
       "Leaves all groups in order, so that peers do not treat the end of this process as a crash.");
   module.def(
       "dump_flights",

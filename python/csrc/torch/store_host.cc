@@ -76,10 +76,10 @@ StoreHost::~StoreHost() {
 }
 
 void StoreHost::wait_for_end(std::chrono::milliseconds limit) const {
-  constexpr int kAskEveryMs = 100;  // whether Ctrl-C has been pressed
   const auto end = std::chrono::steady_clock::now() + limit;
   pollfd ended{.fd = socket_, .events = POLLIN | POLLRDHUP, .revents = 0};
-  while (socket_ >= 0 && poll(&ended, 1, kAskEveryMs) == 0 &&
+  while (socket_ >= 0 &&
+         poll(&ended, 1, static_cast<int>(unisono_signals::kAskEvery.count())) == 0 &&
          std::chrono::steady_clock::now() < end && !unisono_signals::is_interrupted()) {
   }
 }

@@ -18,8 +18,6 @@
 namespace unisono_torch {
 namespace {
 
-constexpr std::chrono::milliseconds kAskEvery{100};  // whether Ctrl-C has been pressed
-
 // Ends futures, on one thread. What hangs on a future may be Python, may start operations and may
 // even wait for them: so never on the progress thread, and on more threads when some are stuck.
 //
@@ -351,7 +349,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
     const auto ended = [this] { return completed_; };
     const auto end = std::chrono::steady_clock::now() + timeout;
     for (;;) {
-      const auto ask = std::chrono::steady_clock::now() + kAskEvery;
+      const auto ask = std::chrono::steady_clock::now() + unisono_signals::kAskEvery;
       if (cv_.wait_until(lock, limited ? std::min(end, ask) : ask, ended)) {
         break;
       }

@@ -39,8 +39,11 @@ class Backend(torch.distributed.Backend):
     def _set_default_timeout(self, timeout: timedelta) -> None: ...
     def _is_failed(self) -> bool: ...
 
-def leave_all() -> None:
-    """Leaves all groups in order, so that peers do not treat the end of this process as a crash."""
+def leave_all(finish_owed: bool) -> None:
+    """Leaves all groups in order, so that peers do not treat the end of this process as a crash.
+
+    With `finish_owed` it first waits, within each group's time limit, for operations that peers need.
+    """
 
 def register_symmetric_memory() -> None:
     """Makes torch.distributed._symmetric_memory work on the CPU."""

@@ -17,7 +17,9 @@ import atexit
 import importlib
 import os
 import re
+import sys
 import warnings
+from multiprocessing import util
 
 __all__ = [
     "MoEDispatcher", "Reshard", "TokenSwitchUnisono", "enable_symmetric_memory", "register", "replace_gloo", "reshard",
@@ -70,10 +72,20 @@ def extension():
                 stacklevel=2,
             )
         _extension.register_symmetric_memory()
-        # A process that ends without destroy_process_group() leaves in order, and is not mistaken
-        # for one that died.
-        atexit.register(_extension.leave_all)
+        atexit.register(_leave)
+        util.Finalize(None, _leave, exitpriority=0)  # a forked multiprocessing worker skips atexit
     return _extension
+
+
+def _leave():
+    """Leaves in order at the end of a process without destroy_process_group().
+
+    Peers do not mistake it for a crash. Messages that they still need arrive, unless an exception ends
+    this process: then peers may wait for other calls of this rank and must not wait longer.
+    """
+    raised = sys.exc_info()[1]
+    failed = hasattr(sys, "last_type") or not isinstance(raised, (type(None), SystemExit))
+    _extension.leave_all(finish_owed=not failed)
 
 
 def _limit(options, backend_options):
