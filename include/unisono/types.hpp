@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 
 #include "unisono/export.hpp"
 
@@ -145,13 +144,16 @@ template <>
 inline constexpr std::optional<Dtype> kDtypeOf<std::int32_t> = Dtype::i32;
 template <>
 inline constexpr std::optional<Dtype> kDtypeOf<std::uint32_t> = Dtype::u32;
-template <typename T>
-  requires(sizeof(T) == 8 && (std::is_same_v<T, long> || std::is_same_v<T, long long>))
-inline constexpr std::optional<Dtype> kDtypeOf<T> = Dtype::i64;
-template <typename T>
-  requires(sizeof(T) == 8 &&
-           (std::is_same_v<T, unsigned long> || std::is_same_v<T, unsigned long long>))
-inline constexpr std::optional<Dtype> kDtypeOf<T> = Dtype::u64;
+template <>
+inline constexpr std::optional<Dtype> kDtypeOf<long> =
+    sizeof(long) == 8 ? std::optional(Dtype::i64) : std::nullopt;
+template <>
+inline constexpr std::optional<Dtype> kDtypeOf<unsigned long> =
+    sizeof(long) == 8 ? std::optional(Dtype::u64) : std::nullopt;
+template <>
+inline constexpr std::optional<Dtype> kDtypeOf<long long> = Dtype::i64;
+template <>
+inline constexpr std::optional<Dtype> kDtypeOf<unsigned long long> = Dtype::u64;
 template <>
 inline constexpr std::optional<Dtype> kDtypeOf<f16> = Dtype::f16;
 template <>
