@@ -366,8 +366,8 @@ class UNISONO_EXPORT Communicator {
   // which may be less than that of the buffer.
   // Units: bytes.
   // Threads: one thread at a time, also while another thread makes collective calls.
-  // Errors: usage; mismatch on both sides if the message is longer than the buffer; timeout,
-  // peer_lost and aborted on all ranks.
+  // Errors: usage; mismatch if the message is longer than the buffer, timeout, peer_lost and
+  // aborted, on all ranks.
   void send(const void* data, std::size_t bytes, int to, int tag = 0, int timeout_ms = -1);
   std::size_t recv(void* data, std::size_t bytes, int from, int tag = 0, int timeout_ms = -1);
   // Sends to one rank and receives from the same or another rank, at the same time. Use it for

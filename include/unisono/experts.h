@@ -233,7 +233,8 @@ typedef struct unisono_expert_move {
 
 /* Local. Lists the copies that change one placement of `ranks` ranks into another; both are as in
  * unisono_expert_exchange_options_t. *count is the room of `moves` on entry and the number of moves
- * on return; if that is larger, only the first ones are written. Errors: USAGE. */
+ * on return; if that is larger, only the first ones are written.
+ * Errors: USAGE. */
 UNISONO_EXPORT unisono_result_t unisono_find_expert_moves(const int* experts_before,
                                                           const int* counts_before,
                                                           const int* experts_after,

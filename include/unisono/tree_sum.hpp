@@ -109,7 +109,8 @@ class UNISONO_EXPORT TreeSum {
   };
   // Collective. Starts to sum the leaves of the ranks of this communicator. Rank r gets the next
   // parts[r] elements. The communicator's ranks need not hold all leaves: the parts can then be
-  // summed further over another communicator. Errors: usage, and those of Communicator::run().
+  // summed further over another communicator.
+  // Errors: usage, and those of Communicator::run().
   Scattering scatter_async(Communicator& communicator, std::span<const Leaves> leaves,
                            std::span<const std::size_t> parts) &&;
 

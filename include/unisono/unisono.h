@@ -505,7 +505,7 @@ UNISONO_EXPORT unisono_result_t unisono_run_async(const unisono_call_t* call, un
  * which has room for `bytes`, cut there and ended by a zero, and sets *length (may be NULL) to the
  * bytes of the whole table with its zero. The buffers of `call` may be NULL, and so may `text` if
  * `bytes` is 0.
- * Errors: USAGE. */
+ * Errors: USAGE; the error that has ended the world. */
 UNISONO_EXPORT unisono_result_t unisono_explain(const unisono_call_t* call, unisono_comm_t comm,
                                                 char* text, size_t bytes,
                                                 size_t* length) UNISONO_NOEXCEPT;
@@ -545,10 +545,11 @@ enum { UNISONO_ANY_SOURCE = -1 };
  * lane's buffer (at most 256 KiB); a longer message waits for the receiver. A receive sets
  * *received to the length of the message, which may be less than `bytes`, and *source to the rank
  * that sent it; both pointers may be NULL. The _async forms start the transfer; the buffer must
- * live until unisono_wait() or unisono_wait_received() returns. Units: bytes; timeout_ms in
- * milliseconds, -1: the communicator's limit, 0: no limit. Threads: one thread at a time, also
- * while another thread makes collective calls. Errors: USAGE; MISMATCH on both sides if the message
- * is longer than the buffer; TIMEOUT, PEER_LOST and ABORTED on all ranks. */
+ * live until unisono_wait() or unisono_wait_received() returns.
+ * Units: bytes; timeout_ms in milliseconds, -1: the communicator's limit, 0: no limit.
+ * Threads: one thread at a time, also while another thread makes collective calls.
+ * Errors: USAGE; MISMATCH if the message is longer than the buffer, TIMEOUT, PEER_LOST and ABORTED,
+ * on all ranks. */
 UNISONO_EXPORT unisono_result_t unisono_send(const void* data, size_t bytes, int to, int tag,
                                              int timeout_ms, unisono_comm_t comm) UNISONO_NOEXCEPT;
 UNISONO_EXPORT unisono_result_t unisono_send_async(const void* data, size_t bytes, int to, int tag,

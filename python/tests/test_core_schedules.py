@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import unisono
-from unisono import model, schedules
+from unisono import model
+from unisono import schedule as schedules
 
 
 def test_every_algorithm_of_the_catalogue_is_right():

@@ -36,6 +36,7 @@ static_assert(std::string_view(UNISONO_VERSION) ==
                   UNISONO_TEXT(UNISONO_VERSION_MAJOR) "." UNISONO_TEXT(
                       UNISONO_VERSION_MINOR) "." UNISONO_TEXT(UNISONO_VERSION_PATCH),
               "unisono/version.h and CMakeLists.txt must give the same version");
+static_assert(UNISONO_ANY_SOURCE == kAnySource);
 static_assert(static_cast<int>(TransportKind::automatic) == UNISONO_TRANSPORT_AUTO);
 static_assert(static_cast<int>(TransportKind::shm) == UNISONO_TRANSPORT_SHM);
 static_assert(static_cast<int>(TransportKind::tcp) == UNISONO_TRANSPORT_TCP);

@@ -10,6 +10,7 @@ namespace unisono::comm {
 namespace {
 
 constexpr int kMostRanks = 1 << 16;  // more than any real world
+constexpr int kMostRanksOfHost = 4096;
 
 // A copy of the beginning of a segment, aligned like its contents.
 class Copy {
@@ -68,7 +69,7 @@ std::optional<ObservedGroup> observe_group_at(const ReadSegment& read, std::size
   const auto& group = header.at<GroupHeader>(0);
   const int ranks = group.ranks;
   if (!header.complete() || group.magic != kGroupMagic || ranks < 1 || group.size < ranks ||
-      group.size > kMostRanks) {
+      ranks > kMostRanksOfHost || group.size > kMostRanks) {
     return std::nullopt;
   }
   const GroupLayout layout(ranks);

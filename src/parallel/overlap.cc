@@ -134,11 +134,13 @@ Overlapped all_gather_then(Communicator& communicator, const void* shard, std::s
       const std::size_t coming_bytes = coming.count * row_bytes;
       const std::size_t here_bytes = here.count * row_bytes;
       if (behind) {
-        received = communicator.recv_async(to, coming_bytes, at.before, kTag);
+        received =
+            detail::ExactReceives::recv_async(communicator, to, coming_bytes, at.before, kTag, -1);
         sent = communicator.send_async(from, here_bytes, at.next, kTag);
       } else {
         waits.time([&] {
-          communicator.send_recv(from, here_bytes, at.next, to, coming_bytes, at.before, kTag);
+          detail::ExactReceives::send_recv(communicator, from, here_bytes, at.next, to,
+                                           coming_bytes, at.before, kTag, -1);
         });
       }
     }

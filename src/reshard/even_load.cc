@@ -87,12 +87,15 @@ std::uint64_t least_busiest(const Loads& loads) {
   std::map<int, std::size_t> ranks;  // nodes behind those of the loads
   std::uint64_t sum = 0;
   for (const auto& [senders, bytes] : loads) {
+    if (senders.empty()) {
+      continue;  // nobody can send these bytes
+    }
     sum += bytes;
     for (const int rank : senders) {
       ranks.try_emplace(rank, 2 + loads.size() + ranks.size());
     }
   }
-  if (sum == 0) {
+  if (sum == 0 || ranks.empty()) {
     return 0;
   }
   constexpr std::size_t kSource = 0;
@@ -101,7 +104,9 @@ std::uint64_t least_busiest(const Loads& loads) {
     Flow flow(2 + loads.size() + ranks.size());
     std::size_t node = 2;
     for (const auto& [senders, bytes] : loads) {
-      flow.connect(kSource, node, bytes);
+      if (!senders.empty()) {
+        flow.connect(kSource, node, bytes);
+      }
       for (const int rank : senders) {
         flow.connect(node, ranks.at(rank), bytes);
       }

@@ -11,7 +11,8 @@ namespace unisono::parallel {
 using Loads = std::map<std::vector<int>, std::uint64_t>;
 
 // Returns the least bytes, rounded up, that the busiest rank sends: the largest average over any
-// set of ranks of the bytes that only these may send. REQUIRES: no list is empty.
+// set of ranks of the bytes that only these may send. Bytes with an empty list count for
+// nobody.
 std::uint64_t least_busiest(const Loads& loads);
 
 }  // namespace unisono::parallel

@@ -370,15 +370,21 @@ ReshardPlan plan_reshard(std::vector<ReshardTensor> tensors, std::vector<int> ho
     return senders_of(*a.piece) < senders_of(*b.piece);
   });
   Planner planner(plan);
+  std::vector<ReshardMove> best;
   std::size_t before = std::numeric_limits<std::size_t>::max();
   for (int round = 0; round < kMostRounds; ++round) {
     planner.assign_all(units);
     const std::size_t most = planner.most_sent();
-    if (most + most / kLeastRelief >= before) {
+    const bool is_settled = most + most / kLeastRelief >= before;
+    if (most < before) {
+      before = most;
+      best = plan.moves;
+    }
+    if (is_settled) {
       break;
     }
-    before = most;
   }
+  plan.moves = std::move(best);
   return plan;
 }
 

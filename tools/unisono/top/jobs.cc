@@ -121,6 +121,7 @@ class Search {
     }
     for (const int pid : all_pids()) {
       if (unrelated != nullptr && unrelated->processes.contains(pid)) {
+        hidden_.insert(pid);  // it may have joined a world since
         continue;
       }
       const std::size_t before = mapped_.size();
