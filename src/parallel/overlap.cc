@@ -134,13 +134,13 @@ Overlapped all_gather_then(Communicator& communicator, const void* shard, std::s
       const std::size_t coming_bytes = coming.count * row_bytes;
       const std::size_t here_bytes = here.count * row_bytes;
       if (behind) {
-        received =
-            detail::ExactReceives::recv_async(communicator, to, coming_bytes, at.before, kTag, -1);
+        received = unisono::detail::ExactReceives::recv_async(communicator, to, coming_bytes,
+                                                              at.before, kTag, -1);
         sent = communicator.send_async(from, here_bytes, at.next, kTag);
       } else {
         waits.time([&] {
-          detail::ExactReceives::send_recv(communicator, from, here_bytes, at.next, to,
-                                           coming_bytes, at.before, kTag, -1);
+          unisono::detail::ExactReceives::send_recv(communicator, from, here_bytes, at.next, to,
+                                                    coming_bytes, at.before, kTag, -1);
         });
       }
     }

@@ -297,8 +297,8 @@ class Run {
       posted.memory.resize(message.bytes);
       data = posted.memory.data();
     }
-    posted.request = detail::ExactReceives::recv_async(group_, data, message.bytes,
-                                                       message.turn.from, 0, timeout_ms_);
+    posted.request = unisono::detail::ExactReceives::recv_async(group_, data, message.bytes,
+                                                                message.turn.from, 0, timeout_ms_);
   }
 
   void complete_first() {

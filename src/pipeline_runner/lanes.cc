@@ -137,9 +137,9 @@ void Lanes::post(Lane& lane) {
     message.buffer = pool_.take(message.bytes);
     // No limit here: it counts from when the rank waits.
     saying_whose(message, [&] {
-      message.request = detail::ExactReceives::recv_async(group_of(message.is_forward),
-                                                          message.buffer.span().data(),
-                                                          message.bytes, message.peer, 0, 0);
+      message.request = unisono::detail::ExactReceives::recv_async(
+          group_of(message.is_forward), message.buffer.span().data(), message.bytes, message.peer,
+          0, 0);
     });
   }
 }
