@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 def main(replica, lighthouse=None, process_group=None, done=lambda step: step >= 20):
     """The weights after so many steps, each of which at least two replicas made together."""
-    from torchft import DistributedDataParallel, Manager, Optimizer
+    from torchft import Manager, Optimizer
 
     from unisono.torch.torchft import ProcessGroupUnisono
 
@@ -27,17 +27,18 @@ def main(replica, lighthouse=None, process_group=None, done=lambda step: step >=
         optimizer.load_state_dict(state["optimizer"])
 
     manager = Manager(
-        pg=(process_group or ProcessGroupUnisono)(timeout=timedelta(seconds=30)), min_replica_size=2,
+        pg=(process_group or ProcessGroupUnisono)(timeout=timedelta(seconds=5)), min_replica_size=2,
         load_state_dict=load, state_dict=lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()},
         replica_id=f"replica-{replica}", lighthouse_addr=lighthouse, hostname="localhost",
         store_addr="localhost", store_port=store.port, rank=0, world_size=1, timeout=timedelta(seconds=30),
     )  # fmt: skip
-    parallel = DistributedDataParallel(manager, model)
     managed = Optimizer(manager, optimizer)
     while not done(manager.current_step()):
         managed.zero_grad()  # agrees on who is there; a new replica loads the weights of the others
         tokens, following = common.batch(manager.current_step(), int(replica) % 2, 2)
-        common.loss_of(parallel(tokens), following).backward()
+        common.loss_of(model(tokens), following).backward()
+        for work in [manager.allreduce(parameter.grad) for parameter in model.parameters()]:
+            work.wait()  # the mean; after a death it keeps what was there, and the step is skipped
         managed.step()  # skipped by all if a replica died meanwhile
     manager.shutdown(wait=False)
     return {name: value.clone() for name, value in model.state_dict().items()}

@@ -23,7 +23,7 @@ class Windows(Dataset):
 
 
 def main(folder=None, steps=4):
-    """The loss before and after. The Trainer uses the group that is there; without one, it asks for gloo."""
+    """The loss before and after, and a weight. The Trainer uses the group that is there, or asks for gloo."""
     from transformers import Trainer, TrainingArguments
 
     folder = huggingface.shared_model(folder)
@@ -37,7 +37,7 @@ def main(folder=None, steps=4):
     trainer = Trainer(huggingface.load_model(folder), arguments, train_dataset=data, eval_dataset=data)
     before = trainer.evaluate()["eval_loss"]
     trainer.train()
-    return before, trainer.evaluate()["eval_loss"]
+    return before, trainer.evaluate()["eval_loss"], trainer.model.lm_head.weight[0, 0].item()
 
 
 if __name__ == "__main__":

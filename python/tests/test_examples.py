@@ -164,10 +164,12 @@ def test_accelerate():
 def test_trainer(tmp_path):
     pytest.importorskip("transformers", reason="no transformers here; scripts/setup python installs it")
     (tmp_path / "alone").mkdir()
-    (before, after), = jobs.run(1, call, trainer.main, {"folder": str(tmp_path / "alone")})
-    assert after < before
-    for got in jobs.run(2, call, trainer.main, {"folder": str(tmp_path)}, prepare=under_torchrun):
-        assert got == pytest.approx((before, after), abs=TOLERANCE)
+    ((before, after, _),) = jobs.run(1, call, trainer.main, {"folder": str(tmp_path / "alone")})
+    assert after < before - 0.5
+    results = jobs.run(2, call, trainer.main, {"folder": str(tmp_path)}, prepare=under_torchrun)
+    assert results[0] == results[1]
+    # The Trainer weighs the losses of ranks in its own way.
+    assert results[0][:2] == pytest.approx((before, after), abs=0.02)
 
 
 def test_lightning():
@@ -206,7 +208,7 @@ def go_on_until_all_are_there(folder, first):
         latest = max(steps)
         if latest >= first and steps.count(latest) == 3:
             return latest
-        if steps.count(latest) == 2:
+        if latest >= 0 and steps.count(latest) >= 2:
             (folder / f"go-{latest}").touch()
         time.sleep(0.01)
     raise AssertionError(f"the replicas are at {steps}")
@@ -221,7 +223,7 @@ def test_replicas_that_die_and_come_back(tmp_path):
         return jobs.Job(1, replica, number, lighthouse.address(), str(tmp_path), backend=None)
 
     replicas = [begin(number) for number in range(3)]
-    step = go_on_until_all_are_there(tmp_path, 0)
+    step = go_on_until_all_are_there(tmp_path, 1)
     for number in range(3):
         (tmp_path / f"go-{step}").touch()
         replicas[number].processes[0].kill()

@@ -80,8 +80,8 @@ def extension():
 def _leave():
     """Leaves in order at the end of a process without destroy_process_group().
 
-    Peers do not mistake it for a crash. Messages that they still need arrive, unless an exception ends
-    this process: then peers may wait for other calls of this rank and must not wait longer.
+    Peers do not mistake it for a crash. Messages that they still need arrive first. A worker that an
+    exception ends does not wait for them: peers may wait for other calls of this rank.
     """
     raised = sys.exc_info()[1]
     failed = hasattr(sys, "last_type") or not isinstance(raised, (type(None), SystemExit))
