@@ -73,8 +73,13 @@ def extension():
             )
         _extension.register_symmetric_memory()
         atexit.register(_leave)
-        util.Finalize(None, _leave, exitpriority=0)  # a forked multiprocessing worker skips atexit
+        _leave_with_worker()
+        util.register_after_fork(_leave_with_worker, _leave_with_worker)  # which clears finalizers
     return _extension
+
+
+def _leave_with_worker(_=None):
+    util.Finalize(None, _leave, exitpriority=0)  # a forked multiprocessing worker skips atexit
 
 
 def _leave():
