@@ -190,7 +190,11 @@ class Participant {
         std::vector<int> data(1000);
         const int peer = rank_ ^ 1;
         if (peer < trial_.members) {
-          rank_ < peer ? on.send(data.data(), 4000, peer) : on.recv(data.data(), 4000, peer);
+          if (rank_ < peer) {
+            on.send(data.data(), 4000, peer);
+          } else {
+            on.recv(data.data(), 4000, peer);
+          }
         }
         break;
       }

@@ -176,8 +176,11 @@ std::vector<Mistake> disagreement_mistakes() {
            [](Communicator& comm) {
              sum_all<float>(comm, comm.rank() == 0 ? 8 : 0);
              int next = 0;
-             comm.rank() == 0 ? comm.send(&next, sizeof(next), 1)
-                              : comm.recv(&next, sizeof(next), 0);
+             if (comm.rank() == 0) {
+               comm.send(&next, sizeof(next), 1);
+             } else {
+               comm.recv(&next, sizeof(next), 0);
+             }
            }},
       // Rank 0 has left the group in which rank 1 waits for it, and waits for rank 1 in another.
       {.name = "disagree_in_group_left",

@@ -14,7 +14,6 @@ mesh, `unisono.pipeline` runs pipeline schedules, `unisono.expert` exchanges tok
 guide is docs/guides/python.md.
 """
 
-import builtins
 import importlib
 
 __version__ = "0.1.0"
@@ -27,9 +26,8 @@ _CORE = (
     "ANY_SOURCE", "Communicator", "Explanation", "Plan", "Region", "Request", "connect",
     "premul_sum", "run_threads",
 )  # fmt: skip
-# `import *` must not replace Python's ConnectionError and TimeoutError.
-__all__ = [*_CORE, *(name for name in _ERRORS if not hasattr(builtins, name)), "TreeSum", "device",
-           "expert", "model", "parallel", "pipeline", "reshard", "schedule"]
+__all__ = [*_CORE, *_ERRORS, "TreeSum", "device", "expert", "model", "parallel", "pipeline", "reshard",
+           "schedule"]
 
 
 # Nothing is loaded before it is used: `import torch` imports this module in every program.
