@@ -164,10 +164,10 @@ class Participant {
     constexpr int kTag = 7;
     std::vector<char> data(trial_.common.one.count + 200'000);
     if (rank_ == trial_.sender()) {
-      on.send(data.data(), trial_.common.one.count, trial_.receiver(), kTag);
+      on.send(data.data(), trial_.others.begin()->second.one.count, trial_.receiver(), kTag);
     } else if (rank_ == trial_.receiver()) {
-      on.recv(data.data(), trial_.others.begin()->second.one.count, trial_.sender(),
-              trial_.field == Field::tag ? kTag + 1 : kTag);
+      on.recv(data.data(), trial_.common.one.count, trial_.sender(),
+              trial_.field == Field::tag ? kTag + 1 : kTag);  // shorter than the message, or equal
     }
   }
 

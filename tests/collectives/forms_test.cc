@@ -280,6 +280,9 @@ TEST_P(Forms, ContainersInRegisteredMemory) {
 }
 
 TEST(LocalRanks, AreNumberedOnEachHostInTheOrderOfTheGroup) {
+  if (read_env("UNISONO_TEST_WORLD")) {
+    GTEST_SKIP() << "the ranks are on other hosts than this test says";
+  }
   const auto said = on_hosts({0, 1, 0, 1, 1}, [](Communicator& comm) {
     Communicator reversed = comm.split(comm.rank() == 3 ? -1 : 0, -comm.rank());
     std::string text;
