@@ -32,7 +32,8 @@ case $case in
       grep -q '^.SH OPTIONS' "$prefix/share/man/man1/unisono-$command.1"
     done
     test -s "$prefix/share/man/man1/unisono.1"
-    find "$prefix/share" -name '*unisono*' ! -path '*/man1/*' -size +0 | [[ $(wc -l) == 3 ]]
+    find "$prefix/share" -name '*unisono*' ! -path '*/man1/*' ! -path '*/share/unisono*' -size +0 | [[ $(wc -l) == 3 ]]
+    test -s "$prefix/share/unisono/grafana/unisono.json" -a -s "$prefix/share/unisono/grafana/unisono-rules.yml"
     ;;
   find_package | static)
     form=shared
