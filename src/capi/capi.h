@@ -79,7 +79,7 @@ std::span<const Element> view(const Element* data, std::size_t count, const char
 UNISONO_PRIVATE detail::Core& core_of(unisono_comm_t comm);
 
 // Throws usage for NULL.
-UNISONO_PRIVATE detail::RequestState& state_of(unisono_request_t request);
+detail::RequestState& state_of(unisono_request_t request);
 
 // A struct that may be older or newer than the library: what the caller does not know keeps its
 // default; what the library does not know must be zero.

@@ -176,7 +176,7 @@ NOT_RUN = {
 # the job.
 STAND_INS = [(r"(node\d):\d+", r"\1:1"), (r"seq 20", "seq 1"), (r"^(.*--chaos.*?[^|])( *#.*)?$", r"\1 || true\2"),
              (r"unisono (view|learn)\b", r"unisono \1 --no-open"), (r" --serve \S+", ""), (r"\$TOKEN", "0123456789abcdef"),
-             (r"-e 64M\b", "-e 1K"),
+             (r"-e 64M\b", "-e 1K"), (r"--metrics \d+", "--metrics -"),
              (r"^(.*llm --model \S+)(?=.* --prompt)", r"\1 --tokens 4"),
              (r"( \./app) +# on 10\.0\.0\.1$", r"\1 &"), (r"( \./app) +# on any other$", r"\1; wait $!")]
 # Both hosts of the guides, and this one, are the loopback device of a network of the test's own.
