@@ -301,7 +301,7 @@ def recipes(options):
                 hosts = HOSTS.format(hosts=folder / "hosts", folder=folder, script=folder / "script")
                 done = subprocess.run(
                     ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-ec", hosts], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300,
+                    stderr=subprocess.STDOUT, text=True, errors="replace", timeout=1200,
                     env=clean_environment(options.library) | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder)})
                 if done.returncode != 0:
                     yield f"{path.relative_to(options.source)}:{line}: code {done.returncode} of\n{text}{done.stdout}"

@@ -127,7 +127,7 @@ TRAIL_LINES = 40
 
 
 def run(command, folder):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300,
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200,
                           check=False)
     return done.returncode, done.stdout + done.stderr
 
