@@ -25,7 +25,6 @@ import ring_attention
 import tensor_parallel
 import torch
 import torch.distributed.checkpoint  # noqa: F401  (before the server of the ranks starts)
-import trainer
 import ulysses
 import zero
 
@@ -159,17 +158,6 @@ def test_compiled_step(compiler):
 def test_accelerate():
     pytest.importorskip("accelerate", reason="no accelerate here; scripts/setup python installs it")
     compare(jobs.run(2, call, accelerated.main, {}, prepare=under_torchrun), 6)
-
-
-def test_trainer(tmp_path):
-    pytest.importorskip("transformers", reason="no transformers here; scripts/setup python installs it")
-    (tmp_path / "alone").mkdir()
-    ((before, after, _),) = jobs.run(1, call, trainer.main, {"folder": str(tmp_path / "alone")})
-    assert after < before - 0.5
-    results = jobs.run(2, call, trainer.main, {"folder": str(tmp_path)}, prepare=under_torchrun)
-    assert results[0] == results[1]
-    # The Trainer weighs the losses of ranks in its own way.
-    assert results[0][:2] == pytest.approx((before, after), abs=0.02)
 
 
 def test_lightning():
