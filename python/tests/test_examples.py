@@ -202,6 +202,7 @@ def go_on_until_all_are_there(folder, first):
     raise AssertionError(f"the replicas are at {steps}")
 
 
+@pytest.mark.slow
 def test_replicas_that_die_and_come_back(tmp_path):
     """Each of three replicas is killed once and begins again; all end with the same weights."""
     torchft = pytest.importorskip("torchft", reason="no torchft here; scripts/setup python installs it")
