@@ -19,7 +19,7 @@ inline constexpr int kMostThreads = 256;  // ConnectOptions::threads
 //   tcp        TCP also between ranks on one host
 enum class TransportKind : std::uint8_t { automatic, shm, tcp };
 
-// How a rank waits: it polls `spin` times, then yields to other threads for `yield_us`
+// The waiting policy: a rank polls `spin` times, then yields to other threads for `yield_us`
 // microseconds, then sleeps. Smaller numbers leave more CPU time to others and cost a wake-up of
 // some microseconds. A member that is -1 is read from UNISONO_WAIT, else from the profile, else
 // chosen by the number of CPUs.

@@ -252,7 +252,7 @@ class Metrics::Scrape {
       if (calls.calls == 0) {
         continue;
       }
-      // Nobody ends the wait of a call that failed.
+      // A failed call leaves its wait open.
       const std::uint64_t waiting_ns =
           calls.since_ns != 0 && job.world.abort.empty() ? ns_since(calls.since_ns, now_ns_) : 0;
       const std::string of = with(labels, "operation", comm::name_of_kind(static_cast<int>(kind)));
