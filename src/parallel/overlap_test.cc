@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "parallel/core_use.h"
+#include "unisono/error.hpp"
 
 namespace unisono::parallel {
 namespace {
@@ -176,6 +177,26 @@ TEST(OverlapErrors, SayWhatDoesNotFit) {
     EXPECT_THROW(then_reduce_scatter(comm, 3, whole, 3, [](Range, std::span<float>) {}), Error);
     EXPECT_THROW(then_all_reduce(comm, whole, 7, 0, [](Range, std::span<float>) {}), Error);
   });
+}
+
+// Rank 1 has a row less, so that its block is shorter than rank 0 expects.
+TEST(OverlapErrors, ABlockThatIsTooShortIsAMismatch) {
+  for (const int computed : {0, 1}) {
+    run_threads(2, [computed](Communicator& comm) {
+      CoreUse::of_this_thread().note(computed, 1);
+      const std::size_t rows = comm.rank() == 0 ? 4 : 3;
+      const std::vector<float> shard(shard_range(rows, 2, comm.rank()).count * kWidth);
+      std::vector<float> whole(rows * kWidth);
+      ErrorCode told{};
+      try {
+        all_gather_then(comm, shard, whole, kWidth, [](Range) {});
+        comm.barrier();
+      } catch (const Error& error) {
+        told = error.code();
+      }
+      EXPECT_EQ(told, ErrorCode::mismatch) << "rank " << comm.rank();
+    });
+  }
 }
 
 }  // namespace
