@@ -179,12 +179,12 @@ TEST(OverlapErrors, SayWhatDoesNotFit) {
   });
 }
 
-// Rank 1 has a row less, so that its block is shorter than rank 0 expects.
+// Rank 0 has a row less, so that its block is shorter than rank 1 expects.
 TEST(OverlapErrors, ABlockThatIsTooShortIsAMismatch) {
   for (const int computed : {0, 1}) {
     run_threads(2, [computed](Communicator& comm) {
       CoreUse::of_this_thread().note(computed, 1);
-      const std::size_t rows = comm.rank() == 0 ? 4 : 3;
+      const std::size_t rows = comm.rank() == 0 ? 3 : 4;
       const std::vector<float> shard(shard_range(rows, 2, comm.rank()).count * kWidth);
       std::vector<float> whole(rows * kWidth);
       ErrorCode told{};
