@@ -6,12 +6,10 @@
 #include <numeric>
 #include <utility>
 
+#include "base/as_size.h"
+
 namespace unisono::experts {
 namespace {
-
-std::size_t slot_index(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // Returns how many of the choices [begin, end) replica `index` of `replicas` serves; replicas take
 // turns.
@@ -33,7 +31,7 @@ void for_each_share(const ExpertExchangeOptions& options, const PhysicalExperts&
   const std::size_t ranks = physical_experts.experts_of_rank.size();
   chosen.assign(experts, 0);
   for (std::size_t source = 0; source < ranks; ++source) {
-    if (source == slot_index(rank)) {
+    if (source == as_size(rank)) {
       first = chosen;
     }
     for (std::size_t expert = 0; expert < experts; ++expert) {
@@ -66,11 +64,11 @@ std::vector<std::int64_t> lay_out(const ExpertExchangeOptions& options,
     std::int64_t next = 0;
     for (int physical = physical_experts.first_of_rank[r];
          physical < physical_experts.first_of_rank[r + 1]; ++physical) {
-      first[slot_index(physical)] = next;
-      const std::int64_t rows = rows_of_physical[slot_index(physical)];
+      first[as_size(physical)] = next;
+      const std::int64_t rows = rows_of_physical[as_size(physical)];
       next += (rows + step - 1) / step * step;
       if (static_cast<int>(r) == rank) {
-        places.first_row.push_back(first[slot_index(physical)]);
+        places.first_row.push_back(first[as_size(physical)]);
         places.rows_of.push_back(rows);
       }
     }
@@ -96,7 +94,7 @@ std::string find_mistake(const ExpertExchangeOptions& options, int ranks) {
            std::to_string(options.experts) + " experts";
   }
   constexpr std::size_t kMostChoices = std::numeric_limits<std::uint32_t>::max();
-  if (options.max_tokens > kMostChoices / slot_index(options.k)) {
+  if (options.max_tokens > kMostChoices / as_size(options.k)) {
     return "max_tokens is " + std::to_string(options.max_tokens) +
            ", but a rank can make at most 4294967295 choices at once";
   }
@@ -107,7 +105,7 @@ std::string find_mistake(const ExpertExchangeOptions& options, int ranks) {
     return "experts_of_rank has " + std::to_string(options.experts_of_rank.size()) +
            " ranks, but there are " + std::to_string(ranks);
   }
-  std::vector<int> held(slot_index(options.experts), 0);
+  std::vector<int> held(as_size(options.experts), 0);
   for (std::size_t rank = 0; rank < options.experts_of_rank.size(); ++rank) {
     std::vector<int> experts = options.experts_of_rank[rank];
     std::sort(experts.begin(), experts.end());
@@ -120,7 +118,7 @@ std::string find_mistake(const ExpertExchangeOptions& options, int ranks) {
         return "experts_of_rank gives expert " + std::to_string(experts[i]) + " to rank " +
                std::to_string(rank) + " twice";
       }
-      ++held[slot_index(experts[i])];
+      ++held[as_size(experts[i])];
     }
   }
   const auto nobody = std::find(held.begin(), held.end(), 0);
@@ -132,23 +130,23 @@ PhysicalExperts physical_experts_of(const ExpertExchangeOptions& options, int ra
   PhysicalExperts physical_experts;
   physical_experts.experts_of_rank = options.experts_of_rank;
   if (physical_experts.experts_of_rank.empty()) {
-    physical_experts.experts_of_rank.resize(slot_index(ranks));
+    physical_experts.experts_of_rank.resize(as_size(ranks));
     const int each = options.experts / ranks;
     const int larger = options.experts % ranks;
     for (int rank = 0, next = 0; rank < ranks; ++rank) {
-      auto& experts = physical_experts.experts_of_rank[slot_index(rank)];
-      experts.resize(slot_index(each + (rank < larger ? 1 : 0)));
+      auto& experts = physical_experts.experts_of_rank[as_size(rank)];
+      experts.resize(as_size(each + (rank < larger ? 1 : 0)));
       std::iota(experts.begin(), experts.end(), next);
       next += static_cast<int>(experts.size());
     }
   }
-  physical_experts.of_expert.resize(slot_index(options.experts));
+  physical_experts.of_expert.resize(as_size(options.experts));
   physical_experts.first_of_rank.push_back(0);
   int number = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     int local = 0;
-    for (const int expert : physical_experts.experts_of_rank[slot_index(rank)]) {
-      physical_experts.of_expert[slot_index(expert)].push_back(
+    for (const int expert : physical_experts.experts_of_rank[as_size(rank)]) {
+      physical_experts.of_expert[as_size(expert)].push_back(
           {.rank = rank, .local = local++, .number = number++});
     }
     physical_experts.first_of_rank.push_back(number);
@@ -158,10 +156,10 @@ PhysicalExperts physical_experts_of(const ExpertExchangeOptions& options, int ra
 
 std::vector<std::uint32_t> count_choices(const ExpertExchangeOptions& options,
                                          std::span<const std::int32_t> choices) {
-  std::vector<std::uint32_t> counts(slot_index(options.experts), 0);
+  std::vector<std::uint32_t> counts(as_size(options.experts), 0);
   for (const std::int32_t expert : choices) {
     if (expert >= 0) {
-      ++counts[slot_index(expert)];
+      ++counts[as_size(expert)];
     }
   }
   return counts;
@@ -177,7 +175,7 @@ SendLayout place_choices(const ExpertExchangeOptions& options,
   send_layout.send.assign(ranks, 0);
   send_layout.receive.assign(ranks, 0);
   std::vector<std::int64_t> first;  // by expert
-  std::vector<std::int64_t> rows_of_physical(slot_index(physical_experts.first_of_rank.back()), 0);
+  std::vector<std::int64_t> rows_of_physical(as_size(physical_experts.first_of_rank.back()), 0);
   std::vector<std::int64_t> next_of_rank(ranks, 0);  // flat: this rank's first row there
   places.rows_of_ranks.assign(ranks, 0);
   std::int64_t all = 0;
@@ -185,15 +183,15 @@ SendLayout place_choices(const ExpertExchangeOptions& options,
       options, physical_experts, counts, rank, first, places.chosen,
       [&](std::size_t source, const PhysicalExperts::PhysicalExpert& physical, std::int64_t rows) {
         all += rows;
-        rows_of_physical[slot_index(physical.number)] += rows;
-        places.rows_of_ranks[slot_index(physical.rank)] += rows;
+        rows_of_physical[as_size(physical.number)] += rows;
+        places.rows_of_ranks[as_size(physical.rank)] += rows;
         if (static_cast<int>(source) < rank) {
-          next_of_rank[slot_index(physical.rank)] += rows;
+          next_of_rank[as_size(physical.rank)] += rows;
         } else if (static_cast<int>(source) == rank) {
-          send_layout.send[slot_index(physical.rank)] += slot_index(rows);
+          send_layout.send[as_size(physical.rank)] += as_size(rows);
         }
         if (physical.rank == rank) {
-          send_layout.receive[source] += slot_index(rows);
+          send_layout.receive[source] += as_size(rows);
         }
       });
   places.dropped =
@@ -201,7 +199,7 @@ SendLayout place_choices(const ExpertExchangeOptions& options,
   const std::vector<std::int64_t> first_row =
       lay_out(options, physical_experts, rank, rows_of_physical, places);
   if (!by_expert) {
-    places.rows = places.rows_of_ranks[slot_index(rank)];
+    places.rows = places.rows_of_ranks[as_size(rank)];
   }
 
   const bool by_token = options.layout == ExpertLayout::rank_major;
@@ -217,26 +215,26 @@ SendLayout place_choices(const ExpertExchangeOptions& options,
     if (choices[choice] < 0) {
       continue;
     }
-    const auto expert = slot_index(choices[choice]);
+    const auto expert = as_size(choices[choice]);
     const std::int64_t number = first[expert]++;
     if (options.capacity >= 0 && number >= options.capacity) {
       continue;
     }
     const auto& replicas = physical_experts.of_expert[expert];
     const auto turn = std::lldiv(number, static_cast<std::int64_t>(replicas.size()));
-    const PhysicalExperts::PhysicalExpert& physical = replicas[slot_index(turn.rem)];
-    send_layout.messages[next_message[slot_index(physical.rank)]++] = {
+    const PhysicalExperts::PhysicalExpert& physical = replicas[as_size(turn.rem)];
+    send_layout.messages[next_message[as_size(physical.rank)]++] = {
         .choice = static_cast<std::uint32_t>(choice),
         .local = static_cast<std::uint32_t>(physical.local)};
     Place& place = places.places[choice];
     if (by_expert) {
-      place = {.row = first_row[slot_index(physical.number)] + turn.quot, .rank = physical.rank};
+      place = {.row = first_row[as_size(physical.number)] + turn.quot, .rank = physical.rank};
     } else if (!by_token) {
-      place = {.row = next_of_rank[slot_index(physical.rank)]++, .rank = physical.rank};
-    } else if (const std::size_t token = choice / slot_index(options.k);
-               latest[slot_index(physical.rank)] != token) {
-      latest[slot_index(physical.rank)] = token;
-      place = {.row = send_layout.rows[slot_index(physical.rank)]++, .rank = physical.rank};
+      place = {.row = next_of_rank[as_size(physical.rank)]++, .rank = physical.rank};
+    } else if (const std::size_t token = choice / as_size(options.k);
+               latest[as_size(physical.rank)] != token) {
+      latest[as_size(physical.rank)] = token;
+      place = {.row = send_layout.rows[as_size(physical.rank)]++, .rank = physical.rank};
     }
   }
   return send_layout;
@@ -254,24 +252,24 @@ void add_first_rows(std::span<const std::uint32_t> rows, int rank, Places& place
   }
   for (Place& place : places.places) {
     if (place.rank >= 0) {
-      place.row += first[slot_index(place.rank)];
+      place.row += first[as_size(place.rank)];
     }
   }
-  places.rows = places.rows_of_ranks[slot_index(rank)];
+  places.rows = places.rows_of_ranks[as_size(rank)];
 }
 
 void take_arrivals(const ExpertExchangeOptions& options, const SendLayout& send_layout,
                    std::span<const ChoiceMessage> messages,
                    std::span<const InterHostIndex> inter_host, Places& places) {
-  const auto k = slot_index(options.k);
+  const auto k = as_size(options.k);
   const bool by_token = options.layout == ExpertLayout::rank_major;
   std::vector<std::int64_t> next =  // by local expert; other layouts count all rows together
       options.layout == ExpertLayout::expert_major ? places.first_row : std::vector<std::int64_t>();
   std::int64_t rows = 0;
-  places.experts.assign(slot_index(places.rows) * (by_token ? k : 1), -1);
-  places.sources.assign(slot_index(places.rows), {});
+  places.experts.assign(as_size(places.rows) * (by_token ? k : 1), -1);
+  places.sources.assign(as_size(places.rows), {});
   places.first_arrival.assign(send_layout.receive.size() + 1, 0);
-  places.arrivals.reserve(by_token ? slot_index(places.rows) : messages.size());
+  places.arrivals.reserve(by_token ? as_size(places.rows) : messages.size());
   for (std::size_t source = 0, i = 0; source < send_layout.receive.size(); ++source) {
     std::int64_t latest = -1;
     for (const std::size_t end = i + send_layout.receive[source]; i < end; ++i) {
@@ -287,10 +285,10 @@ void take_arrivals(const ExpertExchangeOptions& options, const SendLayout& send_
              .source = static_cast<int>(source),
              .slot = slot,
              .inter_host_index = inter_host.empty() ? InterHostIndex() : inter_host[i]});
-        places.sources[slot_index(row)] = {
+        places.sources[as_size(row)] = {
             .rank = static_cast<int>(source), .token = token, .slot = slot};
       }
-      places.experts[by_token ? slot_index(row) * k + slot_index(slot) : slot_index(row)] =
+      places.experts[by_token ? as_size(row) * k + as_size(slot) : as_size(row)] =
           static_cast<int>(one.local);
     }
     places.first_arrival[source + 1] = places.arrivals.size();

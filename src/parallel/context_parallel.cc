@@ -12,22 +12,20 @@
 #include "parallel/block_attention.h"
 #include "parallel/context_job.h"
 #include "parallel/floats.h"
+#include "parallel/refuse.h"
 #include "parallel/ring_attention.h"
 #include "unisono/parallel/placement.hpp"
 
 namespace unisono::parallel {
 namespace {
 
-[[noreturn]] void refuse_attention(const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::usage, "context attention: " + what + "\n" + next);
-}
-
 void expect(const char* name, ConstAnySpan has, std::size_t need, Dtype dtype) {
   expect_float("context attention", name, has.dtype(), dtype);
   if (has.size() != need) {
-    refuse_attention(std::string("`") + name + "` has " + std::to_string(has.size()) +
-                         " elements, not " + std::to_string(need),
-                     "call ContextAxes::positions() for the rows of a rank");
+    refuse("context attention",
+           std::string("`") + name + "` has " + std::to_string(has.size()) + " elements, not " +
+               std::to_string(need),
+           "call ContextAxes::positions() for the rows of a rank");
   }
 }
 
@@ -98,26 +96,27 @@ class Context {
     const bool is_even = shape.key_value_heads != 0 && shape.heads % shape.key_value_heads == 0;
     if (shape.heads_per_key != 0 &&
         (shape.heads == 0 || shape.key_value_of(shape.heads - 1) + 1 != shape.key_value_heads)) {
-      refuse_attention(
-          std::to_string(shape.heads) + " heads, " + std::to_string(shape.heads_per_key) +
-              " for each key-value head from number " + std::to_string(shape.offset) +
-              " on, do not use " + std::to_string(shape.key_value_heads) + " key-value heads",
-          "use the numbers from head_share()");
+      refuse("context attention",
+             std::to_string(shape.heads) + " heads, " + std::to_string(shape.heads_per_key) +
+                 " for each key-value head from number " + std::to_string(shape.offset) +
+                 " on, do not use " + std::to_string(shape.key_value_heads) + " key-value heads",
+             "use the numbers from head_share()");
     }
     if (shape.heads != 0 && shape.heads_per_key == 0 && !is_even) {
-      refuse_attention(std::to_string(shape.heads) + " heads cannot be divided among " +
-                           std::to_string(shape.key_value_heads) + " key-value heads",
-                       "set heads_per_key and offset, as head_share() gives them");
+      refuse("context attention",
+             std::to_string(shape.heads) + " heads cannot be divided among " +
+                 std::to_string(shape.key_value_heads) + " key-value heads",
+             "set heads_per_key and offset, as head_share() gives them");
     }
     if (u > 1 &&
         (!is_even || shape.heads % u != 0 || shape.key_value_heads % u != 0 || shape.offset != 0 ||
          (shape.heads_per_key != 0 &&
           shape.heads_per_key != shape.heads / shape.key_value_heads))) {
-      refuse_attention(std::to_string(shape.heads) + " heads and " +
-                           std::to_string(shape.key_value_heads) +
-                           " key-value heads cannot be divided among the " +
-                           std::to_string(inside) + " ranks of Ulysses",
-                       "make that axis smaller, or use a ring");
+      refuse("context attention",
+             std::to_string(shape.heads) + " heads and " + std::to_string(shape.key_value_heads) +
+                 " key-value heads cannot be divided among the " + std::to_string(inside) +
+                 " ranks of Ulysses",
+             "make that axis smaller, or use a ring");
     }
     inside_.heads /= u;
     inside_.key_value_heads /= u;
@@ -187,9 +186,10 @@ class Context {
     const bool in_pieces =
         has_heads() || (axes_.outer != nullptr && axes_.method == ContextMethod::all_gather);
     if (in_pieces && rows * n != length) {
-      refuse_attention("a sequence of " + std::to_string(length) + " cannot be cut into " +
-                           std::to_string(n) + " even parts",
-                       "pad it to a multiple of " + std::to_string(2 * n) + ", or use a ring");
+      refuse("context attention",
+             "a sequence of " + std::to_string(length) + " cannot be cut into " +
+                 std::to_string(n) + " even parts",
+             "pad it to a multiple of " + std::to_string(2 * n) + ", or use a ring");
     }
   }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/as_size.h"
 #include "base/dtypes.h"
 #include "kernels/coded_blocks.h"
 #include "kernels/kernels.h"
@@ -34,10 +35,6 @@ void with_narrow(Dtype dtype, const Body& body) {
                       " is not a float type of at most 32 bits\nconvert the data to f32, "
                       "bf16, f16, f8e4m3 or f8e5m2");
   }
-}
-
-std::size_t rank_index(int rank) {
-  return static_cast<std::size_t>(rank);
 }
 
 }  // namespace
@@ -129,14 +126,14 @@ SumOnce::SumOnce(const Communicator& communicator, const Call& call) : call_(cal
     call_.algorithm = "reproducible";
     return;
   }
-  const auto ranks = rank_index(communicator.size());
+  const auto ranks = as_size(communicator.size());
   std::size_t in = call.count;
   std::size_t out = call.count;
   if (call.collective == Collective::reduce_scatter) {
     in *= ranks;
   } else if (call.collective == Collective::reduce_scatter_v) {
     in = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
-    out = call.counts[rank_index(communicator.rank())];
+    out = call.counts[as_size(communicator.rank())];
   } else if (call.collective == Collective::reduce && communicator.rank() != call.root) {
     out = 0;
   }

@@ -10,14 +10,11 @@
 
 #include "parallel/floats.h"
 #include "parallel/gradient_watch.h"
+#include "parallel/refuse.h"
 #include "parallel/stopwatch.h"
 
 namespace unisono::parallel {
 namespace {
-
-[[noreturn]] void refuse_gradient(const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::usage, "gradient buckets: " + what + "\n" + next);
-}
 
 struct Gradient {
   std::string name = {};
@@ -73,13 +70,14 @@ struct GradientBuckets::State {
   // Aborts with the reason, because the others would wait for ever.
   [[noreturn]] void abort(const std::string& what, const std::string& next) const {
     axis.abort("rank " + std::to_string(axis.rank()) + ": " + what);
-    refuse_gradient(what, next);
+    refuse("gradient buckets", what, next);
   }
   Gradient& at(std::size_t index) {
     if (index >= gradients.size()) {
-      refuse_gradient("there is no gradient " + std::to_string(index) + " of " +
-                          std::to_string(gradients.size()),
-                      "use a number that add() returned");
+      refuse("gradient buckets",
+             "there is no gradient " + std::to_string(index) + " of " +
+                 std::to_string(gradients.size()),
+             "use a number that add() returned");
     }
     return gradients[index];
   }
@@ -184,7 +182,7 @@ struct GradientBuckets::State {
   }
   void check_begun(const char* call) const {
     if (!is_begun) {
-      refuse_gradient(std::string(call) + " outside of a step", "call begin() first");
+      refuse("gradient buckets", std::string(call) + " outside of a step", "call begin() first");
     }
   }
 };
@@ -192,22 +190,24 @@ struct GradientBuckets::State {
 GradientBuckets::GradientBuckets(Communicator& axis, const BucketOptions& options)
     : state_(new State{.axis = axis, .options = options}) {
   if (options.timeout_ms < 0) {
-    refuse_gradient("a time limit of " + std::to_string(options.timeout_ms) + " ms",
-                    "give 0 for no limit, or more");
+    refuse("gradient buckets", "a time limit of " + std::to_string(options.timeout_ms) + " ms",
+           "give 0 for no limit, or more");
   }
   if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
-    refuse_gradient("gradients cannot be combined by " + std::string(to_string(options.op)),
-                    "use avg or sum");
+    refuse("gradient buckets",
+           "gradients cannot be combined by " + std::string(to_string(options.op)),
+           "use avg or sum");
   }
   if (!options.leaves.empty()) {
     if (options.leaves.size() != static_cast<std::size_t>(axis.size())) {
-      refuse_gradient("got the leaves of " + std::to_string(options.leaves.size()) +
-                          " ranks, not of " + std::to_string(axis.size()),
-                      "list the leaves of each rank of the axis");
+      refuse("gradient buckets",
+             "got the leaves of " + std::to_string(options.leaves.size()) + " ranks, not of " +
+                 std::to_string(axis.size()),
+             "list the leaves of each rank of the axis");
     }
     if (std::ranges::any_of(options.leaves, [](const Leaves& one) { return one.count == 0; })) {
-      refuse_gradient("a rank without leaves",
-                      "give each rank at least one, because each makes a step");
+      refuse("gradient buckets", "a rank without leaves",
+             "give each rank at least one, because each makes a step");
     }
   }
 }
@@ -217,8 +217,8 @@ GradientBuckets::~GradientBuckets() = default;
 
 std::size_t GradientBuckets::add(std::string name, std::size_t count) {
   if (!state_->buckets.empty()) {
-    refuse_gradient("\"" + name + "\" is added after the first step began",
-                    "add all gradients before the first step");
+    refuse("gradient buckets", "\"" + name + "\" is added after the first step began",
+           "add all gradients before the first step");
   }
   state_->gradients.push_back({.name = std::move(name), .count = count});
   return state_->gradients.size() - 1;
@@ -235,13 +235,14 @@ std::span<float> GradientBuckets::gradient(std::size_t index) {
 void GradientBuckets::add_to(std::size_t index, ConstAnySpan values) {
   const std::span<float> target = gradient(index);
   if (!state_->options.zeroed) {
-    refuse_gradient("add_to() needs gradients that are zero when a step begins",
-                    "keep BucketOptions::zeroed true, or write to gradient()");
+    refuse("gradient buckets", "add_to() needs gradients that are zero when a step begins",
+           "keep BucketOptions::zeroed true, or write to gradient()");
   }
   if (values.size() != target.size()) {
-    refuse_gradient(std::to_string(values.size()) + " values for \"" + state_->at(index).name +
-                        "\" of " + std::to_string(target.size()),
-                    "give the whole gradient");
+    refuse("gradient buckets",
+           std::to_string(values.size()) + " values for \"" + state_->at(index).name + "\" of " +
+               std::to_string(target.size()),
+           "give the whole gradient");
   }
   expect_float("gradient buckets", "values", values.dtype(), values.dtype());
   const ReadFloats more(values);
@@ -253,7 +254,7 @@ void GradientBuckets::add_to(std::size_t index, ConstAnySpan values) {
 void GradientBuckets::begin(bool reduce) {
   State& state = *state_;
   if (state.is_begun) {
-    refuse_gradient("begin() in a step", "call finish() first");
+    refuse("gradient buckets", "begin() in a step", "call finish() first");
   }
   if (state.buckets.empty()) {
     std::vector<std::size_t> order(state.gradients.size());

@@ -12,16 +12,13 @@
 #include "kernels/kernels.h"
 #include "parallel/core_use.h"
 #include "parallel/floats.h"
+#include "parallel/refuse.h"
 #include "parallel/stopwatch.h"
 
 namespace unisono::parallel {
 namespace {
 
 constexpr int kTag = 3;
-
-[[noreturn]] void refuse(const char* call, const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::usage, std::string(call) + ": " + what + "\n" + next);
-}
 
 void expect(const char* call, const char* name, std::size_t have, std::size_t rows,
             std::size_t width) {

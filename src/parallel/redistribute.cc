@@ -6,10 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "base/as_size.h"
 #include "base/collectives.h"
 #include "base/dtypes.h"
 #include "kernels/kernels.h"
 #include "parallel/floats.h"
+#include "parallel/refuse.h"
 #include "parallel/strided.h"
 #include "parallel/tensor_descriptors.h"
 #include "unisono/parallel/placement.hpp"
@@ -18,10 +20,6 @@ namespace unisono::parallel {
 namespace {
 
 using Kind = Placement::Kind;
-
-std::size_t peer_index(int rank) {
-  return static_cast<std::size_t>(rank);
-}
 
 // A call of redistribute() with valid tensors.
 struct Job {
@@ -107,8 +105,8 @@ bool run_direct(const Job& job, const std::vector<TensorDescriptor>& descriptors
   }
   std::vector<Tensor> sources;
   for (int rank = 0; rank < job.ranks(); ++rank) {
-    sources.push_back(
-        rank == job.rank() ? job.in : tensor_of(job.comm, rank, descriptors[peer_index(rank)]));
+    sources.push_back(rank == job.rank() ? job.in
+                                         : tensor_of(job.comm, rank, descriptors[as_size(rank)]));
     if (sources.back().data == nullptr && sources.back().count() != 0) {
       throw Error(ErrorCode::resource,
                   "redistribute: the registered memory of rank " + std::to_string(rank) +
@@ -123,7 +121,7 @@ bool run_direct(const Job& job, const std::vector<TensorDescriptor>& descriptors
     const kernels::Store store = store_for(job.out.count() * size_of(job.out.dtype));
     for (int turn = 0; turn < job.ranks(); ++turn) {
       const int peer = (job.rank() + turn) % job.ranks();  // not all from one rank at once
-      copy_elements(sources[peer_index(peer)], job.place_of(peer), store);
+      copy_elements(sources[as_size(peer)], job.place_of(peer), store);
     }
   }
   job.comm.barrier(job.timeout_ms);  // all have finished reading `in`
@@ -275,24 +273,20 @@ void run_alone(const Job& job) {
   }
 }
 
-[[noreturn]] void refuse_redistribution(const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::usage, "redistribute: " + what + "\n" + next);
-}
-
 void check_conversion(const Placement& from, const Placement& to, Dtype dtype,
                       const RedistributeOptions& options) {
   if (to.kind == Kind::partial && from.kind != Kind::partial && to.op != ReduceOp::sum) {
-    refuse_redistribution("to " + to_string(to), "only a sum can treat missing data as zero");
+    refuse("redistribute", "to " + to_string(to), "only a sum can treat missing data as zero");
   }
   if (from.kind == Kind::replicate && to.kind == Kind::partial && !options.replicate_to_partial) {
-    refuse_redistribution(
-        "a conversion from replicate to partial keeps the data on rank 0 only, which is rarely "
-        "intended",
-        "set RedistributeOptions::replicate_to_partial if it is intended");
+    refuse("redistribute",
+           "a conversion from replicate to partial keeps the data on rank 0 only, which is rarely "
+           "intended",
+           "set RedistributeOptions::replicate_to_partial if it is intended");
   }
   if (from.kind == Kind::partial && to.kind == Kind::partial && from.op != to.op) {
-    refuse_redistribution("from " + to_string(from) + " to " + to_string(to),
-                          "a partial cannot change its op");
+    refuse("redistribute", "from " + to_string(from) + " to " + to_string(to),
+           "a partial cannot change its op");
   }
   if (from.kind == Kind::partial) {
     const bool known = from.op == ReduceOp::sum || from.op == ReduceOp::avg ||
@@ -300,8 +294,8 @@ void check_conversion(const Placement& from, const Placement& to, Dtype dtype,
                        from.op == ReduceOp::max;
     if (!known || kernels::find_reduce(dtype, from.op == ReduceOp::avg ? ReduceOp::sum : from.op) ==
                       nullptr) {
-      refuse_redistribution(to_string(from) + " of " + std::string(to_string(dtype)),
-                            "use sum, avg, prod, min or max, on numbers");
+      refuse("redistribute", to_string(from) + " of " + std::string(to_string(dtype)),
+             "use sum, avg, prod, min or max, on numbers");
     }
   }
 }
@@ -314,9 +308,10 @@ void check_overlap(const Job& job) {
   const bool gathers = job.from.kind == Kind::shard && job.to.kind == Kind::replicate;
   if (!(reduces && job.in.strides == job.out.strides) &&
       !(gathers && job.in.strides == job.out.strides && job.rank() == 0)) {
-    refuse_redistribution("`in` and `out` are the same memory, from " + to_string(job.from) +
-                              " to " + to_string(job.to),
-                          "pass other memory for `out`");
+    refuse("redistribute",
+           "`in` and `out` are the same memory, from " + to_string(job.from) + " to " +
+               to_string(job.to),
+           "pass other memory for `out`");
   }
 }
 

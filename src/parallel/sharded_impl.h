@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "parallel/flat_unit.h"
+#include "parallel/refuse.h"
 #include "parallel/stopwatch.h"
 #include "unisono/error.hpp"
 #include "unisono/parallel/sharded_state.hpp"
 
 namespace unisono::parallel {
-
-[[noreturn]] inline void refuse_state(const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::usage, "sharded state: " + what + "\n" + next);
-}
 
 struct ShardedState::State {
   Communicator& axis;
@@ -31,9 +28,9 @@ struct ShardedState::State {
   std::size_t rank() const { return static_cast<std::size_t>(axis.rank()); }
   FlatUnit& unit(std::size_t index) {
     if (index >= units.size()) {
-      refuse_state(
-          "there is no unit " + std::to_string(index) + " of " + std::to_string(units.size()),
-          "units are numbered from 0");
+      refuse("sharded state",
+             "there is no unit " + std::to_string(index) + " of " + std::to_string(units.size()),
+             "units are numbered from 0");
     }
     return units[index];
   }

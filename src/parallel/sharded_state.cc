@@ -17,14 +17,16 @@ ShardedState::ShardedState(Communicator& axis, std::vector<std::vector<Parameter
                            const ShardedOptions& options)
     : state_(new State{.axis = axis, .options = options}) {
   if (options.stage < 0 || options.stage > 3) {
-    refuse_state("there is no stage " + std::to_string(options.stage), "stages are 0, 1, 2 and 3");
+    refuse("sharded state", "there is no stage " + std::to_string(options.stage),
+           "stages are 0, 1, 2 and 3");
   }
   if (options.dtype != Dtype::f32 && options.dtype != Dtype::bf16 && options.dtype != Dtype::f16) {
-    refuse_state("parameters of " + std::string(to_string(options.dtype)), "use f32, bf16 or f16");
+    refuse("sharded state", "parameters of " + std::string(to_string(options.dtype)),
+           "use f32, bf16 or f16");
   }
   if (options.op != ReduceOp::avg && options.op != ReduceOp::sum) {
-    refuse_state("gradients cannot be combined by " + std::string(to_string(options.op)),
-                 "use avg or sum");
+    refuse("sharded state", "gradients cannot be combined by " + std::string(to_string(options.op)),
+           "use avg or sum");
   }
   state_->check_leaves(options.leaves);
   const std::size_t n = state_->ranks();
@@ -66,9 +68,10 @@ std::size_t ShardedState::count(std::size_t unit) const {
 void ShardedState::set(std::size_t unit, std::span<const float> values) {
   FlatUnit& one = state_->unit(unit);
   if (values.size() != one.count) {
-    refuse_state(std::to_string(values.size()) + " values for unit " + std::to_string(unit) +
-                     " of " + std::to_string(one.count) + " elements",
-                 "give all parameters of the unit, one after the other");
+    refuse("sharded state",
+           std::to_string(values.size()) + " values for unit " + std::to_string(unit) + " of " +
+               std::to_string(one.count) + " elements",
+           "give all parameters of the unit, one after the other");
   }
   Elements& target = state_->held(one);
   const bool sharded = state_->options.stage == 3;
@@ -111,8 +114,8 @@ std::span<const std::byte> ShardedState::parameters(std::size_t unit) {
 std::span<const float> ShardedState::parameters_f32(std::size_t unit) {
   const auto bytes = parameters(unit);
   if (state_->mixed()) {
-    refuse_state("the parameters are " + std::string(to_string(state_->options.dtype)),
-                 "read them with parameters()");
+    refuse("sharded state", "the parameters are " + std::string(to_string(state_->options.dtype)),
+           "read them with parameters()");
   }
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
@@ -135,8 +138,8 @@ void ShardedState::release(std::size_t unit) {
 std::span<std::byte> ShardedState::gradients(std::size_t unit) {
   FlatUnit& one = state_->unit(unit);
   if (one.is_ready) {
-    refuse_state("the gradients of unit " + std::to_string(unit) + " are being reduced",
-                 "add to them before gradients_ready()");
+    refuse("sharded state", "the gradients of unit " + std::to_string(unit) + " are being reduced",
+           "add to them before gradients_ready()");
   }
   if (one.gradients.empty()) {
     one.gradients.make(state_->options.dtype, one.padded);
@@ -147,8 +150,8 @@ std::span<std::byte> ShardedState::gradients(std::size_t unit) {
 std::span<float> ShardedState::gradients_f32(std::size_t unit) {
   const auto bytes = gradients(unit);
   if (state_->mixed()) {
-    refuse_state("the gradients are " + std::string(to_string(state_->options.dtype)),
-                 "write them with gradients()");
+    refuse("sharded state", "the gradients are " + std::string(to_string(state_->options.dtype)),
+           "write them with gradients()");
   }
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
@@ -161,8 +164,8 @@ void ShardedState::leaf_ready(std::size_t unit, const Leaves& node) {
   const std::span<std::byte> values = gradients(unit);
   FlatUnit& one = state_->unit(unit);
   if (one.leaves.empty()) {
-    refuse_state("unit " + std::to_string(unit) + " has no leaves",
-                 "list the leaves of each rank in ShardedOptions::leaves");
+    refuse("sharded state", "unit " + std::to_string(unit) + " has no leaves",
+           "list the leaves of each rank in ShardedOptions::leaves");
   }
   const ReadFloats floats(ConstAnySpan(one.gradients.at(0), one.padded, state_->options.dtype));
   state_->tree(one).add(node, floats.span().data());
@@ -173,8 +176,8 @@ void ShardedState::set_leaves(std::size_t unit, std::vector<Leaves> leaves) {
   FlatUnit& one = state_->unit(unit);
   state_->check_leaves(leaves);
   if (one.tree || one.is_ready) {
-    refuse_state("the leaves of unit " + std::to_string(unit) + " are being summed",
-                 "call set_leaves() before the first leaf of a step");
+    refuse("sharded state", "the leaves of unit " + std::to_string(unit) + " are being summed",
+           "call set_leaves() before the first leaf of a step");
   }
   one.leaves = std::move(leaves);
 }
@@ -182,10 +185,10 @@ void ShardedState::set_leaves(std::size_t unit, std::vector<Leaves> leaves) {
 void ShardedState::gradients_ready(std::size_t unit) {
   FlatUnit& one = state_->unit(unit);
   if (one.is_ready) {
-    refuse_state("the gradients of unit " + std::to_string(unit) + " (" +
-                     (one.list.empty() ? "empty" : one.list.front().name) +
-                     ", ...) are ready twice",
-                 "call gradients_ready() once in each step");
+    refuse("sharded state",
+           "the gradients of unit " + std::to_string(unit) + " (" +
+               (one.list.empty() ? "empty" : one.list.front().name) + ", ...) are ready twice",
+           "call gradients_ready() once in each step");
   }
   gradients(unit);
   state_->start_reducing(one);

@@ -30,9 +30,10 @@ void Elements::set(std::size_t element, float value) {
 
 void ShardedState::State::check_leaves(const std::vector<Leaves>& leaves) const {
   if (!leaves.empty() && leaves.size() != ranks() * replicas()) {
-    refuse_state("got the leaves of " + std::to_string(leaves.size()) + " ranks, not of " +
-                     std::to_string(ranks() * replicas()),
-                 "list the leaves of each rank, by replica, then by rank of the axis");
+    refuse("sharded state",
+           "got the leaves of " + std::to_string(leaves.size()) + " ranks, not of " +
+               std::to_string(ranks() * replicas()),
+           "list the leaves of each rank, by replica, then by rank of the axis");
   }
 }
 
@@ -216,7 +217,7 @@ double ShardedState::step() {
   if (!missing.empty()) {
     const std::string what = "the gradients of " + missing + " never became ready";
     state_->axis.abort("rank " + std::to_string(state_->axis.rank()) + ": " + what);
-    refuse_state(what, "call gradients_ready() for every unit before step()");
+    refuse("sharded state", what, "call gradients_ready() for every unit before step()");
   }
   state_->waits.reset();
   ++state_->steps;

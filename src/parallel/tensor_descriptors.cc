@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "parallel/refuse.h"
+
 namespace unisono::parallel {
 namespace {
 
@@ -22,21 +24,20 @@ Placement placement_of(std::uint8_t byte) {
   return placement;
 }
 
-[[noreturn]] void refuse(const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::usage, "redistribute: " + what + "\n" + next);
-}
-
 void check_tensor(const char* name, const Tensor& tensor, const Placement& placement) {
   if (tensor.dims() > kMostDims || tensor.strides.size() != tensor.dims()) {
-    refuse(std::string("`") + name + "` has " + std::to_string(tensor.dims()) + " dimensions and " +
+    refuse("redistribute",
+           std::string("`") + name + "` has " + std::to_string(tensor.dims()) + " dimensions and " +
                std::to_string(tensor.strides.size()) + " strides",
            "give as many strides as dimensions, at most " + std::to_string(kMostDims));
   }
   if (tensor.data == nullptr && tensor.count() != 0) {
-    refuse(std::string("`") + name + "` is null", "pass memory for " + tensor.text());
+    refuse("redistribute", std::string("`") + name + "` is null",
+           "pass memory for " + tensor.text());
   }
   if (placement.kind == Placement::Kind::shard && placement.dim >= tensor.dims()) {
-    refuse("dimension " + std::to_string(placement.dim) + " of `" + name + "`, " + tensor.text() +
+    refuse("redistribute",
+           "dimension " + std::to_string(placement.dim) + " of `" + name + "`, " + tensor.text() +
                ", does not exist",
            "dimensions are numbered from 0");
   }
@@ -50,7 +51,8 @@ void expect_part(const char* name, const Tensor& tensor, const Placement& placem
         shard_range(whole[placement.dim], communicator.size(), communicator.rank()).count;
   }
   if (tensor.shape != part) {
-    refuse(std::string("`") + name + "` is " + tensor.text() + ", and " + to_string(placement) +
+    refuse("redistribute",
+           std::string("`") + name + "` is " + tensor.text() + ", and " + to_string(placement) +
                " of " + Tensor::packed(nullptr, tensor.dtype, whole).text() + " is " +
                Tensor::packed(nullptr, tensor.dtype, part).text() + " on rank " +
                std::to_string(communicator.rank()) + " of " + std::to_string(communicator.size()),
@@ -78,7 +80,7 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
   check_tensor("in", in, from);
   check_tensor("out", out, to);
   if (in.dtype != out.dtype || in.dims() != out.dims()) {
-    refuse("`in` is " + in.text() + ", and `out` " + out.text(),
+    refuse("redistribute", "`in` is " + in.text() + ", and `out` " + out.text(),
            "give both the same dtype and number of dimensions");
   }
   std::vector<std::size_t> whole = in.shape;
@@ -86,7 +88,8 @@ std::vector<std::size_t> whole_shape(const Communicator& communicator, const Ten
     // If both are sharded along one dimension, nothing here tells the length of the whole.
     if (to == from) {
       if (in.shape != out.shape) {
-        refuse("`in` is " + in.text() + ", and `out` " + out.text(), "give both the same shape");
+        refuse("redistribute", "`in` is " + in.text() + ", and `out` " + out.text(),
+               "give both the same shape");
       }
       return whole;
     }

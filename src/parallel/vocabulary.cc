@@ -8,32 +8,28 @@
 
 #include "base/dtypes.h"
 #include "parallel/floats.h"
+#include "parallel/refuse.h"
 
 #include "unisono/parallel/tensor_parallel.hpp"
 
 namespace unisono::parallel {
 namespace {
 
-[[noreturn]] void refuse_vocabulary(const char* call, const std::string& what,
-                                    const std::string& next) {
-  throw Error(ErrorCode::usage, std::string(call) + ": " + what + "\n" + next);
-}
-
 void expect(const char* call, const char* name, std::size_t have, std::size_t need) {
   if (have != need) {
-    refuse_vocabulary(call,
-                      std::string("`") + name + "` has " + std::to_string(have) +
-                          " elements, not " + std::to_string(need),
-                      "call shard_range() on the vocabulary for the words of a rank");
+    refuse(call,
+           std::string("`") + name + "` has " + std::to_string(have) + " elements, not " +
+               std::to_string(need),
+           "call shard_range() on the vocabulary for the words of a rank");
   }
 }
 
 void check_token(const char* call, std::int32_t token, std::size_t vocabulary) {
   if (token < 0 || static_cast<std::size_t>(token) >= vocabulary) {
-    refuse_vocabulary(call,
-                      "token " + std::to_string(token) + " is not in the vocabulary of " +
-                          std::to_string(vocabulary),
-                      "tokens are numbered from 0");
+    refuse(call,
+           "token " + std::to_string(token) + " is not in the vocabulary of " +
+               std::to_string(vocabulary),
+           "tokens are numbered from 0");
   }
 }
 
@@ -277,8 +273,7 @@ std::vector<Candidate> top_candidates(Communicator& axis, std::size_t vocabulary
 
 std::int32_t sample(std::span<const Candidate> candidates, double temperature, double uniform) {
   if (candidates.empty()) {
-    refuse_vocabulary("sample", "there are no candidates",
-                      "request at least one from top_candidates()");
+    refuse("sample", "there are no candidates", "request at least one from top_candidates()");
   }
   if (temperature <= 0) {
     return candidates.front().token;

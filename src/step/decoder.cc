@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "base/as_size.h"
 #include "step/decoder_parts.h"
 #include "unisono/error.hpp"
 #include "unisono/parallel/placement.hpp"
@@ -11,10 +12,6 @@
 
 namespace unisono::step {
 namespace {
-
-std::size_t count(double number) {
-  return static_cast<std::size_t>(number);
-}
 
 class DecoderMaker {
  public:
@@ -53,9 +50,9 @@ class DecoderMaker {
     build_.dim({.name = "keys", .size = p_.task.context + p_.task.tokens, .cut = Cut::rows});
     if (p_.has_windows()) {
       build_.dim({.name = "window",
-                  .size = count(kept_tokens(p_.shape, {.has_window = true}, p_.keys()))});
+                  .size = as_size(kept_tokens(p_.shape, {.has_window = true}, p_.keys()))});
     }
-    build_.dim({.name = "width", .size = count(p_.shape.hidden)});
+    build_.dim({.name = "width", .size = as_size(p_.shape.hidden)});
     build_.dim(
         {.name = "heads", .size = static_cast<std::size_t>(p_.shape.heads), .cut = Cut::heads});
     if (!p_.shape.latent.is_used()) {
@@ -63,13 +60,13 @@ class DecoderMaker {
                   .size = static_cast<std::size_t>(p_.shape.kv_heads),
                   .cut = Cut::key_value_heads,
                   .like = "heads"});
-      build_.dim({.name = "dim", .size = count(p_.shape.head_dim)});
+      build_.dim({.name = "dim", .size = as_size(p_.shape.head_dim)});
     }
-    build_.dim({.name = "vocabulary", .size = count(p_.shape.vocabulary)});
+    build_.dim({.name = "vocabulary", .size = as_size(p_.shape.vocabulary)});
     build_.dim({.name = "candidates",
                 .size = p_.task.candidates * static_cast<std::size_t>(build_.size("tp"))});
     build_.dim({.name = "chosen", .size = p_.task.candidates});
-    build_.dim({.name = "hidden", .size = count(std::max(p_.shape.ffn, 1.0))});
+    build_.dim({.name = "hidden", .size = as_size(std::max(p_.shape.ffn, 1.0))});
     if (p_.shape.has_experts()) {
       const auto experts = static_cast<std::size_t>(p_.shape.experts);
       build_.dim({.name = "experts", .size = experts});
@@ -79,9 +76,9 @@ class DecoderMaker {
                1, p_.task.tokens * static_cast<std::size_t>(p_.shape.experts_per_token) / experts),
            .cut = Cut::rows,
            .like = "rows"});
-      build_.dim({.name = "expert_hidden", .size = count(p_.shape.expert_ffn)});
+      build_.dim({.name = "expert_hidden", .size = as_size(p_.shape.expert_ffn)});
       if (p_.shape.shared_ffn > 0) {
-        build_.dim({.name = "shared_hidden", .size = count(p_.shape.shared_ffn)});
+        build_.dim({.name = "shared_hidden", .size = as_size(p_.shape.shared_ffn)});
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "base/as_size.h"
 #include "pipeline/catalog.h"
 #include "step/training_layer.h"
 #include "step/training_pipeline.h"
@@ -19,10 +20,6 @@ namespace {
 constexpr const char* kDataAxes = "rep,copy,dp,ep,cp,uly";  // that cut the rows
 constexpr int kMostNumber = 65536;
 
-std::size_t whole_count(double number) {
-  return static_cast<std::size_t>(number);
-}
-
 // Rows of a sequence that come to one expert, if each gets as many.
 double rows_of_expert(const TrainingParts& p) {
   return static_cast<double>(p.task.length) * p.shape.experts_per_token / p.shape.experts;
@@ -31,11 +28,11 @@ double rows_of_expert(const TrainingParts& p) {
 void add_expert_dims(TrainingParts& p) {
   const planner::ModelShape& shape = p.shape;
   p.build.dim({.name = "experts", .size = static_cast<std::size_t>(shape.experts)});
-  p.build.dim({.name = "slots", .size = whole_count(std::ceil(rows_of_expert(p)))});
+  p.build.dim({.name = "slots", .size = as_size(std::ceil(rows_of_expert(p)))});
   p.build.dim({.name = "chosen", .size = static_cast<std::size_t>(shape.experts_per_token)});
-  p.build.dim({.name = "expert_hidden", .size = whole_count(shape.expert_ffn)});
+  p.build.dim({.name = "expert_hidden", .size = as_size(shape.expert_ffn)});
   if (shape.shared_ffn > 0) {
-    p.build.dim({.name = "shared_hidden", .size = whole_count(shape.shared_ffn)});
+    p.build.dim({.name = "shared_hidden", .size = as_size(shape.shared_ffn)});
   }
 }
 
@@ -63,16 +60,16 @@ int key_value_heads(const planner::ModelShape& shape) {
 void add_head_dims(TrainingParts& p) {
   const planner::LatentAttention& latent = p.shape.latent;
   if (!latent.is_used()) {
-    p.build.dim({.name = "dim", .size = whole_count(p.shape.head_dim)});
+    p.build.dim({.name = "dim", .size = as_size(p.shape.head_dim)});
     return;
   }
-  p.build.dim({.name = "dim", .size = whole_count(latent.plain_dim + latent.rotary_dim)});
-  p.build.dim({.name = "value_dim", .size = whole_count(latent.value_dim)});
-  p.build.dim({.name = "plain", .size = whole_count(latent.plain_dim)});
-  p.build.dim({.name = "rotary", .size = whole_count(latent.rotary_dim)});
-  p.build.dim({.name = "latent", .size = whole_count(latent.value_rank)});
+  p.build.dim({.name = "dim", .size = as_size(latent.plain_dim + latent.rotary_dim)});
+  p.build.dim({.name = "value_dim", .size = as_size(latent.value_dim)});
+  p.build.dim({.name = "plain", .size = as_size(latent.plain_dim)});
+  p.build.dim({.name = "rotary", .size = as_size(latent.rotary_dim)});
+  p.build.dim({.name = "latent", .size = as_size(latent.value_rank)});
   if (latent.query_rank > 0) {
-    p.build.dim({.name = "query_latent", .size = whole_count(latent.query_rank)});
+    p.build.dim({.name = "query_latent", .size = as_size(latent.query_rank)});
   }
 }
 
@@ -81,7 +78,7 @@ void add_dims(TrainingParts& p) {
   p.build.dim({.name = "sequences", .size = p.sequences()});
   p.build.dim({.name = "places", .size = p.task.length, .cut = Cut::rows});
   p.build.dim({.name = "seen", .size = p.task.length, .cut = Cut::rows});
-  p.build.dim({.name = "width", .size = whole_count(shape.hidden)});
+  p.build.dim({.name = "width", .size = as_size(shape.hidden)});
   p.build.dim({.name = "heads", .size = static_cast<std::size_t>(shape.heads), .cut = Cut::heads});
   p.build.dim({.name = "kv_heads",
                .size = static_cast<std::size_t>(key_value_heads(shape)),
@@ -89,12 +86,12 @@ void add_dims(TrainingParts& p) {
                .like = "heads"});
   add_head_dims(p);
   if (shape.expert_layers() < shape.layers) {
-    p.build.dim({.name = "hidden", .size = whole_count(shape.ffn)});
+    p.build.dim({.name = "hidden", .size = as_size(shape.ffn)});
   }
   if (shape.has_experts()) {
     add_expert_dims(p);
   }
-  p.build.dim({.name = "vocabulary", .size = whole_count(shape.vocabulary)});
+  p.build.dim({.name = "vocabulary", .size = as_size(shape.vocabulary)});
   p.build.dim({.name = "two", .size = 2});
   p.build.dim({.name = "one", .size = 1});
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/as_size.h"
 #include "base/collectives.h"
-#include "cli/as_size.h"
 
 namespace unisono::cli {
 namespace {

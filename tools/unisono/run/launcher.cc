@@ -16,9 +16,9 @@
 #include <set>
 #include <utility>
 
+#include "base/as_size.h"
 #include "bootstrap/end_reason.h"
 #include "bootstrap/job_log.h"
-#include "cli/as_size.h"
 #include "cli/failure.h"
 #include "run/spawn.h"
 #include "unisono/error.hpp"

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/as_size.h"
+#include "base/as_size.h"
 #include "cli/console.h"
 #include "show/show.h"
 

@@ -1,9 +1,9 @@
 #include "show/provenance.h"
 
-#include "cli/as_size.h"
-
 #include <algorithm>
 #include <unordered_map>
+
+#include "base/as_size.h"
 
 namespace unisono::cli {
 namespace {
