@@ -117,13 +117,14 @@ export function layout(schedule: Schedule, width: number, tall = 0): Layout {
   const arcs = columns > 32 || columns < 2 ? 0 : Math.min(64, 14 + 6 * columns);
   const top = arcs + NAMES;
   const isShared = tall > 0 && detail !== 'heat';
+  const shared = tall / grid.rows;
   const stripHeight = isShared
-    ? tall / grid.rows - SEAM
+    ? Math.max(shared - SEAM, shared * 0.6)
     : detail === 'heat'
       ? Math.max(1, Math.min(12, 640 / grid.rows))
       : 20 + Math.max(0, Math.min(slot, SLOT_MOST) - SLOT) * (grid.slots > 1 ? 0.5 : 0);
   const rowHeight = isShared
-    ? stripHeight + SEAM
+    ? shared
     : detail === 'heat'
       ? stripHeight
       : stripHeight + 12;
